@@ -1,0 +1,53 @@
+use crate::{Errno, Result};
+
+/// Longest name of a directory entry, in bytes.
+pub const NAME_MAX: usize = 255;
+/// Longest path that a path-taking call accepts, in bytes, the terminating NUL counted.
+pub const PATH_MAX: usize = 4096;
+/// Symbolic links followed in one path walk before `ELOOP`.
+pub const SYMLOOP_MAX: u32 = 40;
+
+/// Checks a name that is looked up: not empty, no slash, no NUL, at most [`NAME_MAX`] bytes.
+///
+/// # Errors
+/// `ENOENT` if empty, `ENAMETOOLONG` if too long, `EINVAL` for a slash or NUL.
+pub fn check_component(name: &[u8]) -> Result<()> {
+    if name.is_empty() {
+        return Err(Errno::ENOENT);
+    }
+    if name.len() > NAME_MAX {
+        return Err(Errno::ENAMETOOLONG);
+    }
+    if name.iter().any(|&byte| byte == b'/' || byte == 0) {
+        return Err(Errno::EINVAL);
+    }
+    Ok(())
+}
+
+/// Checks a name that is to be made: as [`check_component`], and not `.` or `..`.
+///
+/// # Errors
+/// Those of [`check_component`], and `EEXIST` for `.` and `..`, which always exist.
+pub fn check_new_name(name: &[u8]) -> Result<()> {
+    check_component(name)?;
+    if name == b"." || name == b".." {
+        return Err(Errno::EEXIST);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_bytes_but_slash_and_nul_are_a_name() {
+        assert_eq!(check_new_name(b"a\nb\xff"), Ok(()));
+        assert_eq!(check_new_name(&[b'x'; 255]), Ok(()));
+        assert_eq!(check_new_name(&[b'x'; 256]), Err(Errno::ENAMETOOLONG));
+        assert_eq!(check_new_name(b""), Err(Errno::ENOENT));
+        assert_eq!(check_new_name(b"a/b"), Err(Errno::EINVAL));
+        assert_eq!(check_new_name(b".."), Err(Errno::EEXIST));
+        assert_eq!(check_component(b".."), Ok(()));
+    }
+}
