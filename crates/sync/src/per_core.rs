@@ -1,0 +1,75 @@
+use crate::padded::Padded;
+use crate::thread_slot::thread_slot;
+use std::thread::available_parallelism;
+
+/// One `T` for each core, each on lines of its own.
+///
+/// A thread always meets the same `T` while it lives. There are at least twice as many slots as
+/// cores, dealt to threads in turn; with more threads than slots some share one, so `T` must
+/// still be safe to share (an atomic, a lock): sharing costs time, never correctness.
+#[derive(Debug)]
+pub struct PerCore<T> {
+    // The length is a power of two.
+    slots: Box<[Padded<T>]>,
+}
+
+const SLOTS_MIN: usize = 8;
+const SLOTS_MAX: usize = 512;
+
+impl<T> PerCore<T> {
+    /// Makes every slot by calling `init`.
+    #[must_use]
+    pub fn new(init: impl Fn() -> T) -> Self {
+        let cores = available_parallelism().map_or(1, |cores| cores.get());
+        let slots = (cores * 2).next_power_of_two().clamp(SLOTS_MIN, SLOTS_MAX);
+        Self {
+            slots: (0..slots).map(|_| Padded(init())).collect(),
+        }
+    }
+
+    /// The calling thread's own slot.
+    #[inline]
+    #[must_use]
+    pub fn mine(&self) -> &T {
+        &self.slots[thread_slot() & (self.slots.len() - 1)].0
+    }
+
+    /// All slots, for whoever wants the sum.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.slots.iter().map(|slot| &slot.0)
+    }
+}
+
+impl<T: Default> Default for PerCore<T> {
+    fn default() -> Self {
+        Self::new(T::default)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parking_lot::Mutex;
+    use std::thread;
+
+    #[test]
+    fn a_thread_always_meets_its_own_slot() {
+        let lists = PerCore::<Mutex<Vec<u32>>>::default();
+        thread::scope(|scope| {
+            for thread in 0..3 {
+                let lists = &lists;
+                scope.spawn(move || {
+                    for _ in 0..100 {
+                        lists.mine().lock().push(thread);
+                    }
+                    let whole = lists.mine().lock().iter().filter(|&&t| t == thread).count();
+                    assert_eq!(whole, 100);
+                });
+            }
+        });
+        assert_eq!(
+            lists.iter().map(|list| list.lock().len()).sum::<usize>(),
+            300
+        );
+    }
+}
