@@ -1,0 +1,99 @@
+//! Copying from file to file without a trip through a caller's buffer.
+
+use super::{MAX_SIZE, Pages};
+use crate::account::Account;
+use crate::pieces::Piece;
+use holdfast_types::{Errno, Result};
+
+/// What [`Pages::copy_within`] carries at a time: one chunk.
+const STEP: usize = 256 << 10;
+
+impl Pages {
+    /// Copies `len` bytes of `source` at `from` to `to` and returns the bytes copied: fewer when
+    /// space ran out on the way. What is a hole in the source becomes one here, as far as it
+    /// covers whole pages. The owner bounds `len` by the source's size, and raises this file's.
+    ///
+    /// # Errors
+    /// If nothing could be copied: `EFBIG` at [`MAX_SIZE`], or what the space said (`ENOSPC`).
+    pub fn copy_range(
+        &mut self,
+        to: u64,
+        source: &Self,
+        from: u64,
+        len: u64,
+        account: Account<'_>,
+    ) -> Result<u64> {
+        let len = copy_len(to, from, len)?;
+        let mut done = 0;
+        for piece in source.pieces(from, from + len) {
+            let copied = match piece {
+                Piece::Zero(zeros) => {
+                    self.punch(to + done, zeros, account);
+                    Ok(zeros)
+                }
+                Piece::Data(data) => self
+                    .write(to + done, data, account)
+                    .map(|written| written as u64),
+            };
+            match copied {
+                Ok(copied) => done += copied,
+                Err(errno) if done == 0 => return Err(errno),
+                Err(_) => break,
+            }
+            if copied != Ok(piece.len()) {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    /// [`copy_range`](Self::copy_range) within one file; the ranges must not overlap (the owner
+    /// answers `EINVAL`).
+    ///
+    /// # Errors
+    /// Those of `copy_range`.
+    pub fn copy_within(
+        &mut self,
+        to: u64,
+        from: u64,
+        len: u64,
+        account: Account<'_>,
+    ) -> Result<u64> {
+        let len = copy_len(to, from, len)?;
+        let mut buf = Vec::new();
+        let mut done = 0;
+        while done < len {
+            let (at, end) = (from + done, from + len);
+            let data = self.seek_data(at, end).unwrap_or(end);
+            if data > at {
+                self.punch(to + done, data - at, account);
+                done += data - at;
+                continue;
+            }
+            let hole = self.seek_hole(at, end).unwrap_or(end);
+            let step = (hole - at).min(STEP as u64) as usize;
+            buf.resize(step, 0);
+            let read = self.read(at, &mut buf, end);
+            match self.write(to + done, &buf[..read], account) {
+                Ok(written) => {
+                    done += written as u64;
+                    if written < step {
+                        break;
+                    }
+                }
+                Err(errno) if done == 0 => return Err(errno),
+                Err(_) => break,
+            }
+        }
+        Ok(done)
+    }
+}
+
+fn copy_len(to: u64, from: u64, len: u64) -> Result<u64> {
+    if len > 0 && to >= MAX_SIZE {
+        return Err(Errno::EFBIG);
+    }
+    Ok(len
+        .min(MAX_SIZE.saturating_sub(to))
+        .min(MAX_SIZE.saturating_sub(from)))
+}
