@@ -87,7 +87,7 @@ impl<'a> Pieces<'a> {
             None => {
                 let behind = (chunk.present() >> page)
                     .trailing_zeros()
-                    .min(CHUNK_SIZE_PAGES - page);
+                    .min(CHUNK_PAGES as u32 - page);
                 let page_start = self.at - from as u64;
                 self.zero_until(page_start + (u64::from(behind) << PAGE_SHIFT))
             }
