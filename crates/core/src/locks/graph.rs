@@ -7,8 +7,8 @@
 //! nothing here.
 
 use super::lock::LockOwner;
-use super::tally::Tally;
 use hashbrown::{HashMap, HashSet};
+use holdfast_sync::ShardedCounter;
 use parking_lot::Mutex;
 
 /// Edges followed in one search. Beyond this the search gives up and lets the caller wait, as
@@ -22,7 +22,8 @@ type Waits = HashMap<LockOwner, Vec<Wait>, foldhash::fast::RandomState>;
 pub(crate) struct LockGraph {
     /// Guards the edges. No entry is empty; no cycle.
     waits: Mutex<Waits>,
-    pub(super) tally: Tally,
+    /// Locks held, in shards so that locking different inodes shares no line.
+    pub(super) held: ShardedCounter,
 }
 
 /// One wait of an owner, which may have several: one for each of its threads.
@@ -37,9 +38,9 @@ impl LockGraph {
         Self::default()
     }
 
-    /// Locks held in the whole file system, of all families.
+    /// Locks held in the whole file system, of all families. Exact when nobody locks meanwhile.
     pub(crate) fn held(&self) -> u64 {
-        self.tally.sum()
+        u64::try_from(self.held.sum()).unwrap_or(0)
     }
 
     /// Enters that `owner` waits for each of `on`, in place of what the wait `id` was for.

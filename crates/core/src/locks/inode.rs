@@ -85,7 +85,10 @@ impl InodeLocks {
         let mut queue = self.queue.lock();
         let before = queue.table.len() as i64;
         let result = change(&mut queue);
-        graph.tally.add(queue.table.len() as i64 - before);
+        let change = queue.table.len() as i64 - before;
+        if change != 0 {
+            graph.held.add(change);
+        }
         result
     }
 

@@ -24,7 +24,6 @@ mod queue;
 mod slot;
 mod spans;
 mod table;
-mod tally;
 
 #[cfg(test)]
 mod tests;
