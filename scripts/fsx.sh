@@ -73,9 +73,11 @@ failed=0
 passed=0
 running=()
 settle() { # waits for the oldest run
-    local seed=${running[0]%%:*} pid=${running[0]#*:} now
+    local seed=${running[0]%%:*} pid=${running[0]#*:} code=0 now
     running=("${running[@]:1}")
-    if wait "$pid" && grep -q 'completed A-OK' "$artifacts/seed-$seed.log"; then
+    wait "$pid" || code=$?
+    drop_pid "$pid"
+    if [ "$code" = 0 ] && grep -q 'completed A-OK' "$artifacts/seed-$seed.log"; then
         now=$(date +%s)
         say "seed $seed: ok, $((now - started)) s after the start"
         rm -f "$artifacts/seed-$seed.log"

@@ -2,7 +2,8 @@
 #
 # Source it after `set -euo pipefail`. It sets ROOT (the checkout), TOOLS (a cache that survives
 # runs), WORK (a folder of this run) and HOLDFAST (the binary), and installs a trap that unmounts
-# what `mount_holdfast` mounted, ends by their ids the processes in PIDS, and removes WORK.
+# what `mount_holdfast` mounted, ends by their ids the processes in PIDS, and removes WORK and what
+# is in FOLDERS.
 #
 # Exit codes: 0 all well, 77 the machine lacks what the script needs, anything else a failure.
 # shellcheck shell=bash
@@ -18,6 +19,7 @@ HOLDFAST=${HOLDFAST:-${CARGO_TARGET_DIR:-$ROOT/target}/release/holdfast}
 MOUNTS=()
 TMPFS=()
 PIDS=()
+FOLDERS=()
 
 say() { printf '== %s\n' "$*"; }
 
@@ -47,7 +49,7 @@ cleanup() {
     for pid in "${PIDS[@]}"; do
         kill -9 "$pid" 2>/dev/null
     done
-    rm -rf --one-file-system "$WORK"
+    rm -rf --one-file-system "$WORK" "${FOLDERS[@]}"
     exit "$code"
 }
 trap cleanup EXIT
@@ -83,6 +85,15 @@ clear_mount() {
         kill "$pid" 2>/dev/null
         until_true 5 process_gone "$pid" || kill -9 "$pid" 2>/dev/null
     done
+}
+
+# drop_pid ID: a process that has been waited for; its id may belong to another by now.
+drop_pid() {
+    local id kept=()
+    for id in "${PIDS[@]}"; do
+        [ "$id" = "$1" ] || kept+=("$id")
+    done
+    PIDS=("${kept[@]}")
 }
 
 process_gone() { ! kill -0 "$1" 2>/dev/null; }
