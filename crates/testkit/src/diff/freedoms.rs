@@ -1,0 +1,149 @@
+//! Where the kernel's tmpfs and this file system may differ, and why: the one list.
+//!
+//! Everything not named here must be equal.
+
+use crate::diff::op::{Object, Op};
+use crate::diff::outcome::Outcome;
+use crate::diff::view::View;
+use holdfast_types::{Caller, Caps, FileType, OpenFlags, S_ISGID, S_ISUID};
+
+/// A difference that is allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Freedom {
+    /// Sizes and blocks of directories.
+    DirectorySize,
+    /// Blocks of what is not a regular file.
+    BlocksOfOthers,
+    /// The numbers of inodes, and the order of names in a directory.
+    NumbersAndOrder,
+    /// A time that both set within one tick of the clock.
+    WithinOneTick,
+    /// Access times under relatime, once the two sides' earlier stamps decide differently.
+    RelativeAtime,
+    /// What opening a fifo answers.
+    FifoOpen,
+    /// Links to other users' files where `fs.protected_hardlinks` forbids them.
+    ProtectedHardlinks,
+    /// Which of several locks in the way is reported.
+    ReportedLock,
+}
+
+impl Freedom {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::DirectorySize,
+        Self::BlocksOfOthers,
+        Self::NumbersAndOrder,
+        Self::WithinOneTick,
+        Self::RelativeAtime,
+        Self::FifoOpen,
+        Self::ProtectedHardlinks,
+        Self::ReportedLock,
+    ];
+
+    /// Why it is allowed.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::DirectorySize => {
+                "POSIX leaves st_size and st_blocks of a directory open; tmpfs says 20 bytes a name"
+            }
+            Self::BlocksOfOthers => {
+                "a long symlink target takes a page in tmpfs and none here; no program counts on it"
+            }
+            Self::NumbersAndOrder => {
+                "numbers must map one to one, and each listing must be complete; nothing fixes \
+                 which numbers, or which order"
+            }
+            Self::WithinOneTick => {
+                "both stamp from the kernel's tick: a second change within one leaves the same time"
+            }
+            Self::RelativeAtime => {
+                "relatime compares stamps that are equal on one side and a tick apart on the other"
+            }
+            Self::FifoOpen => {
+                "a fifo's ends are the kernel's affair on every mount; the core has only its name"
+            }
+            Self::ProtectedHardlinks => {
+                "a policy of the host's administrator (sysctl), above any file system"
+            }
+            Self::ReportedLock => {
+                "F_GETLK reports *a* lock that blocks; which of several, nobody promises"
+            }
+        }
+    }
+}
+
+/// Must this operation not be run at all, given what the kernel's side has at the paths it
+/// names (after following links)? The operations excused here are run on neither side.
+pub(crate) fn skips(op: &Op, who: &Caller, found: &[Option<View>]) -> Option<Freedom> {
+    let is_fifo = found.iter().flatten().any(|view| view.kind == FileType::Fifo);
+    match op {
+        Op::Open { flags, .. } if is_fifo && !flags.contains(OpenFlags::PATH) => {
+            Some(Freedom::FifoOpen)
+        }
+        Op::Link { .. } if protected_hardlinks() => {
+            let risky = found.iter().flatten().any(|view| !is_safe_source(who, view));
+            risky.then_some(Freedom::ProtectedHardlinks)
+        }
+        _ => None,
+    }
+}
+
+/// Would `fs.protected_hardlinks` let `who` link this? Access by ACL is not looked at: the
+/// file counts as unsafe where the mode alone does not give both rights.
+fn is_safe_source(who: &Caller, view: &View) -> bool {
+    if who.uid == view.uid || who.caps.contains(Caps::FOWNER) {
+        return true;
+    }
+    let set_group = view.perm & (S_ISGID | 0o010) == S_ISGID | 0o010;
+    if view.kind != FileType::Regular || view.perm & S_ISUID != 0 || set_group {
+        return false;
+    }
+    if who.caps.contains(Caps::DAC_OVERRIDE) {
+        return true;
+    }
+    // With an ACL the group bits are its mask: ask for all of them, which no mask reduces.
+    view.perm & 0o666 == 0o666
+}
+
+fn protected_hardlinks() -> bool {
+    use std::sync::OnceLock;
+    static PROTECTED: OnceLock<bool> = OnceLock::new();
+    *PROTECTED.get_or_init(|| {
+        let setting = std::fs::read("/proc/sys/fs/protected_hardlinks");
+        setting.is_ok_and(|value| value.first() != Some(&b'0'))
+    })
+}
+
+/// Reads what must be read before the run's thread leaves the host's root behind.
+pub(crate) fn prepare() {
+    protected_hardlinks();
+}
+
+/// May these outcomes of one operation stand side by side, although they differ?
+pub(crate) fn excuses(kernel: &Outcome, library: &Outcome) -> Option<Freedom> {
+    match (kernel, library) {
+        (Outcome::Lock(Some(_)), Outcome::Lock(Some(_))) => Some(Freedom::ReportedLock),
+        _ => None,
+    }
+}
+
+/// Is the operation one on a symbolic link itself?
+pub(crate) const fn spares_last_link(op: &Op) -> bool {
+    match op {
+        Op::Open { flags, .. } => flags.contains(OpenFlags::NOFOLLOW),
+        Op::Link { follow, .. } | Op::Access { follow, .. } => !*follow,
+        Op::Stat { object }
+        | Op::Chmod { object, .. }
+        | Op::Chown { object, .. }
+        | Op::Truncate { object, .. }
+        | Op::Utimens { object, .. }
+        | Op::GetXattr { object, .. }
+        | Op::SetXattr { object, .. }
+        | Op::ListXattr { object }
+        | Op::RemoveXattr { object, .. } => matches!(object, Object::Link(_)),
+        Op::StatFs { .. } => false,
+        _ => true,
+    }
+}

@@ -1,0 +1,98 @@
+//! The host kernel's tmpfs as a target.
+//!
+//! The mount is a detached one (fsopen, fsmount): no mount point, nothing to clean up, gone
+//! with the last descriptor. Each caller is a thread with its own credentials, root and
+//! descriptors; the driver's thread is the inspector and enters the mount, too.
+//!
+//! *Invariant*: after [`HostTarget::enter`] the calling thread's root directory is the mount.
+//! It should be a thread that ends with the run; [`crate::diff::run::on_own_thread`] gives one.
+
+mod calls;
+mod inspect;
+mod sys;
+mod worker;
+
+use crate::diff::op::{Bytes, Op};
+use crate::diff::target::{Step, Target};
+use crate::diff::view::{Detail, View};
+use holdfast_types::{Caller, Errno, Result};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use worker::Worker;
+
+/// How the two sides keep times of access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtimeRule {
+    /// Every access counts.
+    Strict,
+    /// Only the first after a change, and one a day.
+    Relative,
+    /// None does.
+    Never,
+}
+
+/// A fresh tmpfs of the host.
+#[derive(Debug)]
+pub struct HostTarget {
+    workers: Vec<Worker>,
+}
+
+fn errno(error: rustix::io::Errno) -> Errno {
+    Errno::from_raw(error.raw_os_error())
+}
+
+impl HostTarget {
+    /// Why the host cannot be a target here, if it cannot.
+    #[must_use]
+    pub fn obstacle() -> Option<String> {
+        if !rustix::process::geteuid().is_root() {
+            return Some("needs root: a tmpfs of its own, and other users' credentials".into());
+        }
+        mount(AtimeRule::Strict).err().map(|error| format!("cannot mount a tmpfs: {error}"))
+    }
+
+    /// Makes a tmpfs and enters it: the calling thread's root becomes the mount.
+    ///
+    /// # Errors
+    /// Those of mounting, of unsharing, and of taking on credentials.
+    pub fn enter(cast: &[Caller], atime: AtimeRule) -> Result<Self> {
+        let mount = Arc::new(mount(atime)?);
+        let workers =
+            cast.iter().map(|who| Worker::start(who, &mount)).collect::<Result<Vec<_>>>()?;
+        sys::unshare_fs()?;
+        enter_root(&mount)?;
+        rustix::process::umask(rustix::fs::Mode::empty());
+        Ok(Self { workers })
+    }
+}
+
+fn mount(atime: AtimeRule) -> Result<OwnedFd> {
+    let context = rustix::mount::fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC).map_err(errno)?;
+    for (key, value) in [("mode", "755"), ("size", "4g"), ("nr_inodes", "4m")] {
+        rustix::mount::fsconfig_set_string(&context, key, value).map_err(errno)?;
+    }
+    rustix::mount::fsconfig_create(&context).map_err(errno)?;
+    let times = match atime {
+        AtimeRule::Strict => MountAttrFlags::MOUNT_ATTR_STRICTATIME,
+        AtimeRule::Relative => MountAttrFlags::empty(),
+        AtimeRule::Never => MountAttrFlags::MOUNT_ATTR_NOATIME,
+    };
+    let flags = MountAttrFlags::MOUNT_ATTR_NODEV | times;
+    rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, flags).map_err(errno)
+}
+
+fn enter_root(mount: &OwnedFd) -> Result<()> {
+    rustix::process::fchdir(mount).map_err(errno)?;
+    rustix::process::chroot(".").map_err(errno)
+}
+
+impl Target for HostTarget {
+    fn run(&mut self, caller: usize, op: &Op, slots: &[usize]) -> Step {
+        self.workers[caller].step(op, slots)
+    }
+
+    fn look(&mut self, path: &Bytes, follow: bool, detail: Detail) -> Result<View> {
+        inspect::look(path, follow, detail)
+    }
+}
