@@ -56,11 +56,12 @@ fn tick() -> Time {
 
 impl Comparer {
     pub(super) fn new(atime: AtimeRule) -> Self {
-        let started = tick();
+        // The roots are a little older than the run; explicit times are years away.
+        let now = tick();
         Self {
             atime,
-            started,
-            step_began: started,
+            started: Time(now.0 - 60_000_000_000),
+            step_began: now,
             to_library: HashMap::new(),
             to_kernel: HashMap::new(),
         }

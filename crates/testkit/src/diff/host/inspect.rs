@@ -80,13 +80,14 @@ fn read_blocks(file: &OwnedFd) -> Result<Blocks> {
     let mut buffer = vec![0; 32 * BLOCK];
     let mut offset = 0_u64;
     loop {
-        // The last byte of the largest file has no successor to seek to.
         offset = match rustix::fs::seek(file, SeekFrom::Data(offset)) {
             Ok(data) => data / BLOCK as u64 * BLOCK as u64,
             Err(rustix::io::Errno::NXIO) => return Ok(blocks),
             Err(error) => return Err(errno(error)),
         };
-        let got = rustix::io::pread(file, &mut buffer[..], offset).map_err(errno)?;
+        // The kernel refuses a range that ends beyond the largest offset.
+        let room = (i64::MAX as u64 - offset).min(buffer.len() as u64) as usize;
+        let got = rustix::io::pread(file, &mut buffer[..room], offset).map_err(errno)?;
         if got == 0 {
             return Ok(blocks);
         }
@@ -94,9 +95,6 @@ fn read_blocks(file: &OwnedFd) -> Result<Blocks> {
             blocks.add(offset / BLOCK as u64 + nth as u64, chunk);
         }
         offset += got as u64;
-        if offset > i64::MAX as u64 - 1 {
-            return Ok(blocks);
-        }
     }
 }
 

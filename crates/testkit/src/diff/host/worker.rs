@@ -113,7 +113,8 @@ fn enter(who: &Caller, mount: &OwnedFd) -> Result<Process> {
     sets.effective = if who.caps == Caps::all() {
         sets.permitted
     } else {
-        CapabilitySet::from_bits_retain(who.caps.bits())
+        // A container's root may lack some: none of those decides anything on tmpfs.
+        sets.permitted & CapabilitySet::from_bits_retain(who.caps.bits())
     };
     rustix::thread::set_capabilities(None, sets).map_err(errno)?;
     Ok(Process { files: Default::default(), descriptors })
