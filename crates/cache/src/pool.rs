@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn the_limit_holds_under_threads() {
-        let pool = SpacePool::new(Some(5000));
+        let pool = SpacePool::new(Some(3000));
         let held = AtomicU64::new(0);
         let refused = AtomicU64::new(0);
         thread::scope(|scope| {
@@ -187,12 +187,12 @@ mod tests {
                         let pages = (round * 7 + thread) % 300;
                         if pool.reserve(pages).is_ok() {
                             let before = held.fetch_add(pages, Ordering::SeqCst);
-                            assert!(before + pages <= 5000);
+                            assert!(before + pages <= 3000);
                             mine.push(pages);
                         } else {
                             refused.fetch_add(1, Ordering::SeqCst);
                         }
-                        if round % 3 != 0 || mine.len() > 30 {
+                        if round % 3 == 0 || mine.len() > 30 {
                             mine.pop().into_iter().for_each(release);
                         }
                     }

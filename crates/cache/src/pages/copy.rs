@@ -25,26 +25,28 @@ impl Pages {
     ) -> Result<u64> {
         let len = copy_len(to, from, len)?;
         let mut done = 0;
+        // Zeros are gathered until data follows: a hole of several chunks is one hole.
+        let mut zeros = 0;
         for piece in source.pieces(from, from + len) {
-            let copied = match piece {
-                Piece::Zero(zeros) => {
-                    self.punch(to + done, zeros, account);
-                    Ok(zeros)
-                }
-                Piece::Data(data) => self
-                    .write(to + done, data, account)
-                    .map(|written| written as u64),
+            let Piece::Data(data) = piece else {
+                zeros += piece.len();
+                continue;
             };
-            match copied {
-                Ok(copied) => done += copied,
+            self.punch(to + done, zeros, account);
+            done += std::mem::take(&mut zeros);
+            match self.write(to + done, data, account) {
+                Ok(written) => {
+                    done += written as u64;
+                    if written < data.len() {
+                        return Ok(done);
+                    }
+                }
                 Err(errno) if done == 0 => return Err(errno),
-                Err(_) => break,
-            }
-            if copied != Ok(piece.len()) {
-                break;
+                Err(_) => return Ok(done),
             }
         }
-        Ok(done)
+        self.punch(to + done, zeros, account);
+        Ok(done + zeros)
     }
 
     /// [`copy_range`](Self::copy_range) within one file; the ranges must not overlap (the owner
