@@ -1,1 +1,53 @@
-//! Under construction.
+//! Holdfast's core: POSIX once, over any store.
+//!
+//! [`FileSystem`] is a complete file system in memory: names, attributes, content, locks,
+//! watches, permissions. A [`Store`] stands behind it: it loads what is not in memory and makes
+//! changes durable. Front ends (the library, FUSE) stand before it and add no rule of their own.
+//!
+//! *Callers.* Every operation that asks for permissions takes the [`types::Caller`] on whose
+//! behalf it runs. *Nodes.* Operations take [`Node`]s, counted uses of inodes; a name is looked
+//! up in a node, a path is walked from one.
+//!
+//! *Invariants.* An inode has one [`Node`] target in memory, found by its number. It stays while
+//! it has a name or a use. Numbers are never dealt twice.
+//!
+//! *Locking.* `docs/locking.md` has the one order.
+
+mod acl;
+mod attributes;
+mod clock;
+mod directory;
+mod events;
+mod file_system;
+mod inode;
+mod io;
+mod load;
+mod lock_operations;
+mod locks;
+mod memory;
+mod namespace;
+mod node;
+mod numbers;
+mod observer;
+mod open;
+mod options;
+mod path;
+mod permission;
+mod policy;
+mod readdir;
+pub mod store;
+mod watch;
+mod xattr;
+
+pub use file_system::FileSystem;
+pub use holdfast_types as types;
+pub use locks::{Cancel, HeldLock, LockKind, LockOwner, LockRange, LockSpace};
+pub use memory::{MemoryLimits, MemoryStore};
+pub use node::Node;
+pub use observer::Observer;
+pub use open::OpenFile;
+pub use options::{AtimePolicy, Options, Stats};
+pub use path::Resolved;
+pub use readdir::DirEntry;
+pub use store::Store;
+pub use watch::{Event, EventMask, Watch};

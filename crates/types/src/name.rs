@@ -24,16 +24,22 @@ pub fn check_component(name: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Checks a name that is to be made: as [`check_component`], and not `.` or `..`.
+/// Is this a name that every path may end in, but no directory lists: `.`, `..`, or `/` (what a
+/// path of nothing but slashes ends in)?
+#[must_use]
+pub fn is_special(name: &[u8]) -> bool {
+    matches!(name, b"." | b".." | b"/")
+}
+
+/// Checks a name that is to be made: as [`check_component`], and not special.
 ///
 /// # Errors
-/// Those of [`check_component`], and `EEXIST` for `.` and `..`, which always exist.
+/// Those of [`check_component`], and `EEXIST` for `.`, `..` and `/`, which always exist.
 pub fn check_new_name(name: &[u8]) -> Result<()> {
-    check_component(name)?;
-    if name == b"." || name == b".." {
+    if is_special(name) {
         return Err(Errno::EEXIST);
     }
-    Ok(())
+    check_component(name)
 }
 
 #[cfg(test)]

@@ -1,0 +1,78 @@
+//! Access times.
+
+use crate::clock;
+use crate::file_system::Core;
+use crate::inode::{Inode, Meta};
+use crate::options::AtimePolicy;
+use crate::store::Change;
+use crate::types::Time;
+
+/// `relatime` moves an access time that is a day old.
+const DAY: i64 = 24 * 60 * 60 * 1_000_000_000;
+
+fn is_due(meta: &Meta, policy: AtimePolicy, now: Time) -> bool {
+    if meta.atime == now {
+        return false;
+    }
+    match policy {
+        AtimePolicy::None => false,
+        AtimePolicy::Strict => true,
+        AtimePolicy::Relatime => {
+            meta.atime <= meta.mtime
+                || meta.atime <= meta.ctime
+                || now.0.saturating_sub(meta.atime.0) >= DAY
+        }
+    }
+}
+
+impl Core {
+    /// An inode's content was read: moves its access time as the options say.
+    pub(crate) fn accessed(&self, inode: &Inode) {
+        let policy = self.policy.atime();
+        if policy == AtimePolicy::None
+            || inode.kind.is_dir() && self.policy.nodiratime()
+            || self.writable().is_err()
+        {
+            return;
+        }
+        let now = clock::now();
+        // Asked under the read lock first: most reads change nothing, and then write nothing.
+        if !is_due(&inode.meta(), policy, now) {
+            return;
+        }
+        let record = {
+            let mut meta = inode.meta.write();
+            if !is_due(&meta, policy, now) {
+                return;
+            }
+            meta.atime = now;
+            inode.record(&meta)
+        };
+        if !self.pinned && !self.policy.lazytime() {
+            // Reading goes on when its time cannot be kept: `apply` has stopped the writers.
+            let _ = self.apply(&[Change::Attributes { inode: record }]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meta(atime: i64, mtime: i64) -> Meta {
+        let mut meta = Meta::new(0, 0, 0, Time(mtime));
+        meta.atime = Time(atime);
+        meta
+    }
+
+    #[test]
+    fn relatime_moves_times_that_are_not_later_than_the_change_or_a_day_old() {
+        let due = |atime, mtime, now| is_due(&meta(atime, mtime), AtimePolicy::Relatime, Time(now));
+        assert!(due(5, 5, 6));
+        assert!(!due(6, 5, 7));
+        assert!(due(6, 5, 6 + DAY));
+        assert!(!due(5, 5, 5), "nothing to move");
+        assert!(is_due(&meta(6, 5), AtimePolicy::Strict, Time(7)));
+        assert!(!is_due(&meta(1, 5), AtimePolicy::None, Time(7)));
+    }
+}

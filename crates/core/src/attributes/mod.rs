@@ -1,0 +1,5 @@
+//! Attributes: reading them, changing them, the times that reading moves.
+
+mod atime;
+mod get;
+mod set;

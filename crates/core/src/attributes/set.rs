@@ -1,0 +1,245 @@
+//! setattr: chmod, chown, truncate and utimensat in one call, as front ends get them.
+
+use crate::file_system::Core;
+use crate::inode::Meta;
+use crate::node::Node;
+use crate::open::OpenFile;
+use crate::permission::{in_group_or_capable, owns, set_id_bits_lost};
+use crate::store::Change;
+use crate::types::{
+    Access, Attr, Caller, Caps, Errno, FileType, Result, S_ISGID, SetAttr, SetTime,
+};
+use crate::watch::EventMask;
+use crate::xattr::{ACL_ACCESS, CAPABILITY};
+use crate::{FileSystem, clock};
+
+impl FileSystem {
+    /// Changes attributes, all or none; returns what they are then. `through`: an open file that
+    /// was used (ftruncate(2)); its access mode stands for a permission to write.
+    ///
+    /// Both times set to now, and nothing else, needs permission to write only, as utime(2) with
+    /// no times; a change of owner or group clears set-id bits of files.
+    ///
+    /// # Errors
+    /// `EPERM` unless owner (mode, owner, explicit times); `EACCES` without permission to write;
+    /// `EISDIR` or `EINVAL` for the size of what is not a regular file; `EFBIG`; `EROFS`;
+    /// `ENOSPC`.
+    pub fn setattr(
+        &self,
+        who: &Caller,
+        node: &Node,
+        set: &SetAttr,
+        through: Option<&OpenFile>,
+    ) -> Result<Attr> {
+        let core = &self.core;
+        if let Some(size) = set.size {
+            core.check_resize(who, node, size, through)?;
+        }
+        core.writable()?;
+        core.check_change(who, node, set)?;
+        if let Some(size) = set.size {
+            let stamp = through.is_some() || set.mtime.is_some();
+            core.resize(who, node, size, stamp)?;
+        }
+        if set.size.is_none()
+            || *set
+                != (SetAttr {
+                    size: set.size,
+                    ..SetAttr::default()
+                })
+        {
+            core.change_meta(who, node, set)?;
+        }
+        core.tell_inode(who, node.ino(), set.size.is_some());
+        Ok(self.getattr(node))
+    }
+
+    /// Clears what lends privileges to a file's content: set-id bits and file capabilities. A
+    /// front end whose kernel decides when (FUSE's `KILL_SUIDGID`) says so with this call.
+    ///
+    /// # Errors
+    /// `EROFS`; what the store answers.
+    pub fn drop_privileges(&self, node: &Node) -> Result<()> {
+        self.core.writable()?;
+        self.core
+            .drop_privileges(&Caller::user(u32::MAX, u32::MAX), node)
+    }
+}
+
+impl Core {
+    fn check_resize(
+        &self,
+        who: &Caller,
+        node: &Node,
+        size: u64,
+        through: Option<&OpenFile>,
+    ) -> Result<()> {
+        if size > i64::MAX as u64 {
+            return Err(Errno::EINVAL);
+        }
+        node.0.regular()?;
+        match through {
+            Some(file) if file.flags().writable() => Ok(()),
+            Some(_) => Err(Errno::EINVAL),
+            None => self.may(who, &node.0, Access::WRITE),
+        }
+    }
+
+    /// May `who` change these attributes? The rules of Linux's `setattr_prepare`.
+    fn check_change(&self, who: &Caller, node: &Node, set: &SetAttr) -> Result<()> {
+        if who.checked {
+            return Ok(());
+        }
+        let (mine, uid, gid) = {
+            let meta = node.0.meta();
+            (owns(who, &meta), meta.uid, meta.gid)
+        };
+        if let Some(new) = set.uid
+            && !(who.uid == uid && new == uid)
+            && !who.has(Caps::CHOWN)
+        {
+            return Err(Errno::EPERM);
+        }
+        if let Some(new) = set.gid
+            && !(who.uid == uid && (new == gid || who.in_group(new)))
+            && !who.has(Caps::CHOWN)
+        {
+            return Err(Errno::EPERM);
+        }
+        if set.perm.is_some() && !mine {
+            return Err(Errno::EPERM);
+        }
+        match (set.atime, set.mtime) {
+            (Some(SetTime::Now), Some(SetTime::Now)) if !mine => {
+                self.may(who, &node.0, Access::WRITE)
+            }
+            // A truncation through a kernel brings "now" for the modification alone.
+            (None, Some(SetTime::Now)) if set.size.is_some() => Ok(()),
+            (None, None) => Ok(()),
+            _ if mine => Ok(()),
+            _ => Err(Errno::EPERM),
+        }
+    }
+
+    fn change_meta(&self, who: &Caller, node: &Node, set: &SetAttr) -> Result<()> {
+        let now = clock::now();
+        let (record, acl) = {
+            let mut meta = node.0.meta.write();
+            change_owner(who, node, set, &mut meta);
+            let mut acl = None;
+            if let Some(perm) = set.perm {
+                acl = change_mode(who, node.kind(), perm, &mut meta);
+            }
+            let at = |time| match time {
+                SetTime::Now => now,
+                SetTime::At(time) => time,
+            };
+            if let Some(time) = set.atime {
+                meta.atime = at(time);
+            }
+            if let Some(time) = set.mtime {
+                meta.mtime = at(time);
+            }
+            meta.ctime = set.ctime.map_or(now, at);
+            (node.0.record(&meta), acl)
+        };
+        if !self.pinned {
+            let ino = node.ino();
+            let mut batch = vec![Change::Attributes { inode: record }];
+            if let Some(value) = &acl {
+                batch.push(Change::Xattr {
+                    ino,
+                    name: ACL_ACCESS,
+                    value: Some(value),
+                });
+            }
+            if self.lost_capability(node, set) {
+                batch.push(Change::Xattr {
+                    ino,
+                    name: CAPABILITY,
+                    value: None,
+                });
+            }
+            self.apply(&batch)?;
+        }
+        let touches = set.perm.is_some() || set.uid.is_some() || set.gid.is_some();
+        let mask = match (touches, set.atime, set.mtime) {
+            // inotify tells a lone access time as an access, a lone modification as one.
+            (false, Some(_), None) => EventMask::ACCESS,
+            (false, None, Some(_)) => EventMask::MODIFY,
+            _ => EventMask::ATTRIB,
+        };
+        self.happened(&node.0, mask);
+        Ok(())
+    }
+
+    fn lost_capability(&self, node: &Node, set: &SetAttr) -> bool {
+        (set.uid.is_some() || set.gid.is_some()) && !node.kind().is_dir()
+    }
+
+    /// Clears set-id bits and file capabilities if `who` may not keep them.
+    pub(crate) fn drop_privileges(&self, who: &Caller, node: &Node) -> Result<()> {
+        if who.has(Caps::FSETID) || node.kind() != FileType::Regular {
+            return Ok(());
+        }
+        let carries = |meta: &Meta| {
+            meta.rare
+                .as_ref()
+                .is_some_and(|rare| rare.xattrs.contains_key(CAPABILITY))
+        };
+        {
+            let meta = node.0.meta();
+            if set_id_bits_lost(who, &meta) == 0 && !carries(&meta) {
+                return Ok(());
+            }
+        }
+        let record = {
+            let mut meta = node.0.meta.write();
+            meta.perm &= !set_id_bits_lost(who, &meta);
+            if carries(&meta) {
+                meta.rare().xattrs.remove(CAPABILITY);
+            }
+            meta.ctime = clock::now();
+            node.0.record(&meta)
+        };
+        let ino = node.ino();
+        self.apply(&[
+            Change::Attributes { inode: record },
+            Change::Xattr {
+                ino,
+                name: CAPABILITY,
+                value: None,
+            },
+        ])
+    }
+}
+
+fn change_owner(who: &Caller, node: &Node, set: &SetAttr, meta: &mut Meta) {
+    if set.uid.is_none() && set.gid.is_none() {
+        return;
+    }
+    if !node.kind().is_dir() {
+        meta.perm &= !set_id_bits_lost(who, meta);
+        if let Some(rare) = &mut meta.rare {
+            rare.xattrs.remove(CAPABILITY);
+        }
+    }
+    meta.uid = set.uid.unwrap_or(meta.uid);
+    meta.gid = set.gid.unwrap_or(meta.gid);
+}
+
+/// Sets the mode, and the ACL's part of it; returns the ACL if it changed.
+fn change_mode(who: &Caller, kind: FileType, perm: u16, meta: &mut Meta) -> Option<Box<[u8]>> {
+    let mut perm = perm & 0o7777;
+    if kind == FileType::Symlink {
+        // Linux keeps the mode of a symbolic link as it was made.
+        return None;
+    }
+    if perm & S_ISGID != 0 && !in_group_or_capable(who, meta.gid) {
+        perm &= !S_ISGID;
+    }
+    meta.perm = perm;
+    let acl = meta.rare.as_mut()?.acl.as_mut()?;
+    crate::acl::chmod(acl, perm);
+    Some(crate::acl::to_xattr(acl))
+}

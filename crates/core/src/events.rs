@@ -1,0 +1,73 @@
+//! Telling watchers what happened.
+
+use crate::FileSystem;
+use crate::file_system::Core;
+use crate::inode::Inode;
+use crate::node::Node;
+use crate::types::{Errno, Ino, Result};
+use crate::watch::{EventMask, Watch};
+
+impl FileSystem {
+    /// Watches an inode: a directory's watch also hears of the files in it, by name.
+    ///
+    /// Events of a file reach the watch of the directory that gave it its latest name. What a
+    /// front end's kernel answers from its own cache is not seen here.
+    ///
+    /// # Errors
+    /// `EINVAL` for a mask without an event.
+    pub fn watch(&self, node: &Node, mask: EventMask) -> Result<Watch> {
+        if !mask.intersects(EventMask::ALL_EVENTS) {
+            return Err(Errno::EINVAL);
+        }
+        Ok(self.core.watches.add(node.ino(), mask))
+    }
+}
+
+impl Core {
+    /// Something happened to an inode: its own watchers hear it, and those of the directory of
+    /// the name it got last. The caller holds no lock of that directory.
+    pub(crate) fn happened(&self, inode: &Inode, mask: EventMask) {
+        if self.watches.count() == 0 {
+            return;
+        }
+        let mask = if inode.kind.is_dir() {
+            mask | EventMask::ISDIR
+        } else {
+            mask
+        };
+        self.watches.notify(inode.ino, mask, None, 0);
+        let (dir, cookie) = inode.meta().home;
+        if !self.watches.is_watched(dir) {
+            return;
+        }
+        let Some(dir) = self.table.get(dir.0) else {
+            return;
+        };
+        let Ok(body) = dir.directory() else { return };
+        let names = body.names.read();
+        if let Some(entry) = names.by_cookie(cookie)
+            && entry.ino == inode.ino
+        {
+            self.watches.notify(dir.ino, mask, Some(&entry.name), 0);
+        }
+    }
+
+    /// Something happened to a name of a directory.
+    pub(crate) fn name_happened(
+        &self,
+        dir: Ino,
+        mask: EventMask,
+        name: &[u8],
+        of_dir: bool,
+        cookie: u32,
+    ) {
+        if self.watches.is_watched(dir) {
+            let mask = if of_dir {
+                mask | EventMask::ISDIR
+            } else {
+                mask
+            };
+            self.watches.notify(dir, mask, Some(name), cookie);
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! One file system: the inode table, the store behind it, and what all operations share.
+//!
+//! *Locking.* `rename_lock` first of all, and only by renames between two directories; then the
+//! locks of inodes; the inode table's shards, watch queues and the store come last. The whole
+//! order stands in `docs/locking.md`.
+
+use holdfast_cache::{Account, CacheStats};
+use holdfast_sync::{ShardedCounter, ShardedMap};
+use parking_lot::{Mutex, RwLock};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use crate::inode::{Body, Inode, Meta};
+use crate::locks::LockGraph;
+use crate::memory::{MemoryLimits, MemoryStore};
+use crate::node::Node;
+use crate::numbers::Numbers;
+use crate::observer::Observer;
+use crate::options::{Options, Stats};
+use crate::policy::Policy;
+use crate::store::{Change, Space, Store};
+use crate::types::{Errno, FileType, Ino, NAME_MAX, Result, StatFs};
+use crate::watch::{EventMask, WatchRegistry};
+use crate::{clock, inode};
+
+/// A file system: a cheap handle, to be cloned at will.
+#[derive(Clone)]
+pub struct FileSystem {
+    pub(crate) core: Arc<Core>,
+}
+
+/// What the handles of one file system share.
+pub(crate) struct Core {
+    pub(crate) store: Arc<dyn Store>,
+    /// Nothing can be loaded, and changes are not handed over.
+    pub(crate) pinned: bool,
+    pub(crate) options: RwLock<Options>,
+    /// The part of the options that every operation asks for, without a lock.
+    pub(crate) policy: Policy,
+    /// A failed write of a change: no more changes.
+    pub(crate) failed: AtomicBool,
+    pub(crate) table: ShardedMap<Arc<Inode>>,
+    pub(crate) numbers: Numbers,
+    /// Held by a rename between directories: the shape of the tree stands still.
+    pub(crate) rename_lock: Mutex<()>,
+    pub(crate) watches: WatchRegistry,
+    pub(crate) lock_graph: LockGraph,
+    pub(crate) observer: RwLock<Option<Arc<dyn Observer>>>,
+    pub(crate) observed: AtomicBool,
+    /// Deals the identities of open files.
+    pub(crate) next_owner: AtomicU64,
+    pub(crate) cache: CacheStats,
+    pub(crate) inodes: ShardedCounter,
+    pub(crate) names: ShardedCounter,
+    pub(crate) open_files: ShardedCounter,
+    /// For orphans, which must find their way back here.
+    pub(crate) me: Weak<Core>,
+}
+
+impl FileSystem {
+    /// A file system over a store. A store without a root gets one, as the options say.
+    ///
+    /// # Errors
+    /// What the store answers; `EUCLEAN` when its root is not a directory.
+    pub fn new(store: Arc<dyn Store>, options: Options) -> Result<Self> {
+        let guarantees = store.guarantees();
+        let last = store.last_ino()?;
+        let core = Arc::new_cyclic(|me| Core {
+            pinned: guarantees.pinned,
+            policy: Policy::of(&options),
+            options: RwLock::new(options),
+            failed: AtomicBool::new(false),
+            table: ShardedMap::new(),
+            numbers: Numbers::after(last),
+            rename_lock: Mutex::new(()),
+            watches: WatchRegistry::new(),
+            lock_graph: LockGraph::new(),
+            observer: RwLock::new(None),
+            observed: AtomicBool::new(false),
+            next_owner: AtomicU64::new(1),
+            cache: CacheStats::new(),
+            inodes: ShardedCounter::new(),
+            names: ShardedCounter::new(),
+            open_files: ShardedCounter::new(),
+            me: me.clone(),
+            store,
+        });
+        let fs = Self { core };
+        match fs.core.node(Ino::ROOT) {
+            Ok(root) if root.kind() == FileType::Directory => {}
+            Ok(_) => return Err(Errno::EUCLEAN),
+            Err(Errno::ESTALE) => fs.core.make_root(&options)?,
+            Err(error) => return Err(error),
+        }
+        Ok(fs)
+    }
+
+    /// A file system in memory, within these limits.
+    ///
+    /// # Panics
+    /// Never: a memory store refuses only inodes beyond its limit, and the root is not counted
+    /// against a limit of 0.
+    #[must_use]
+    pub fn memory(limits: MemoryLimits, options: Options) -> Self {
+        let limits = MemoryLimits {
+            inodes: limits.inodes.map(|inodes| inodes.max(1)),
+            ..limits
+        };
+        Self::new(Arc::new(MemoryStore::new(limits)), options)
+            .expect("a memory store makes room for its root")
+    }
+
+    /// The options in force.
+    #[must_use]
+    pub fn options(&self) -> Options {
+        *self.core.options.read()
+    }
+
+    /// Changes the options (a remount). Those of the root directory have no effect any more.
+    pub fn set_options(&self, options: Options) {
+        let mut held = self.core.options.write();
+        self.core.policy.set(&options);
+        *held = options;
+    }
+
+    /// The root directory.
+    ///
+    /// # Panics
+    /// Never: the root is in the table from the start and has no name to lose.
+    #[must_use]
+    pub fn root(&self) -> Node {
+        self.core.node(Ino::ROOT).expect("the root is always there")
+    }
+
+    /// The inode of this number.
+    ///
+    /// # Errors
+    /// `ESTALE` if there is none (any more); what the store answers.
+    pub fn node(&self, ino: Ino) -> Result<Node> {
+        self.core.node(ino)
+    }
+
+    /// Gives back `count` uses that [`Node::into_raw`] turned into a number.
+    ///
+    /// More than were taken are ignored: a front end's kernel is not believed.
+    pub fn forget(&self, ino: Ino, count: u64) {
+        let Some(inode) = self.core.table.get(ino.0) else {
+            return;
+        };
+        let before = inode
+            .refs
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |refs| {
+                Some(refs.saturating_sub(count))
+            });
+        if before.is_ok_and(|before| before > 0 && before <= count) {
+            inode.unused();
+        }
+    }
+
+    /// Counts of what is held in memory.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let core = &self.core;
+        let count = |counter: &ShardedCounter| u64::try_from(counter.sum()).unwrap_or(0);
+        Stats {
+            inodes: count(&core.inodes),
+            names: count(&core.names),
+            pages: core.cache.pages(),
+            bytes: core.cache.bytes(),
+            open_files: count(&core.open_files),
+            watches: core.watches.count() as u64,
+            locks: core.lock_graph.held(),
+        }
+    }
+
+    /// What statfs(2) tells. A store without a limit shows the machine's memory as its size.
+    ///
+    /// # Errors
+    /// What the store answers.
+    pub fn statfs(&self) -> Result<StatFs> {
+        let space = self.core.store.space()?;
+        let pages = space
+            .pages
+            .unwrap_or_else(memory_pages)
+            .max(space.pages_used);
+        let files = space
+            .inodes
+            .unwrap_or_else(memory_pages)
+            .max(space.inodes_used);
+        let free = pages - space.pages_used;
+        Ok(StatFs {
+            block_size: 4096,
+            blocks: pages,
+            blocks_free: free,
+            blocks_available: free,
+            files,
+            files_free: files - space.inodes_used,
+            name_max: NAME_MAX as u32,
+        })
+    }
+
+    /// Makes everything done so far durable, as far as the store can (syncfs(2)).
+    ///
+    /// # Errors
+    /// `EIO` when it could not.
+    pub fn sync(&self) -> Result<()> {
+        self.core.store.commit(None)
+    }
+
+    /// May calls wait for a device? Then a front end keeps them off threads that must not.
+    #[must_use]
+    pub fn blocks(&self) -> bool {
+        self.core.store.guarantees().blocks
+    }
+}
+
+/// The machine's memory in pages: what a store without a limit can hold at most.
+fn memory_pages() -> u64 {
+    let info = rustix::system::sysinfo();
+    let unit = u64::from(info.mem_unit).max(1);
+    (info.totalram as u64).saturating_mul(unit) / 4096
+}
+
+impl Core {
+    fn make_root(&self, options: &Options) -> Result<()> {
+        self.store.reserve(Space {
+            pages: 0,
+            inodes: 1,
+        })?;
+        let mut meta = Meta::new(
+            options.root_perm & 0o7777,
+            options.root_uid,
+            options.root_gid,
+            clock::now(),
+        );
+        meta.nlink = 2;
+        meta.size = inode::directory_size(0);
+        let body = Inode::empty_body(FileType::Directory, Ino::ROOT, None);
+        let root = Inode::new(Ino::ROOT, FileType::Directory, 0, meta, body);
+        if !self.pinned {
+            let record = root.record(&root.meta());
+            self.apply(&[Change::Create {
+                inode: record,
+                target: None,
+            }])?;
+        }
+        self.table.insert(Ino::ROOT.0, Arc::new(root));
+        self.inodes.add(1);
+        Ok(())
+    }
+
+    /// The inode of this number, loaded if need be.
+    pub(crate) fn node(&self, ino: Ino) -> Result<Node> {
+        if let Some(node) = self.table.get_with(ino.0, Node::acquire) {
+            return Ok(node);
+        }
+        if self.pinned {
+            Err(Errno::ESTALE)
+        } else {
+            self.load(ino)
+        }
+    }
+
+    /// May anything be changed?
+    ///
+    /// # Errors
+    /// `EROFS` when mounted read-only, or after the store failed.
+    pub(crate) fn writable(&self) -> Result<()> {
+        if self.policy.read_only() || self.failed.load(Ordering::Relaxed) {
+            return Err(Errno::EROFS);
+        }
+        Ok(())
+    }
+
+    /// Hands one operation's changes to the store; waits for them with the option `sync`.
+    ///
+    /// # Errors
+    /// What the store answers; from then on nothing can be changed.
+    pub(crate) fn apply(&self, batch: &[Change<'_>]) -> Result<()> {
+        if self.pinned || batch.is_empty() {
+            return Ok(());
+        }
+        let applied = self.store.apply(batch).and_then(|stamp| {
+            if self.policy.sync() {
+                self.store.commit(Some(stamp))
+            } else {
+                Ok(())
+            }
+        });
+        if applied.is_err() {
+            self.failed.store(true, Ordering::Relaxed);
+        }
+        applied
+    }
+
+    /// Whom the page cache charges.
+    pub(crate) fn account(&self) -> Account<'_> {
+        Account {
+            space: self,
+            stats: &self.cache,
+        }
+    }
+
+    /// Removes an orphan without uses, with all it holds.
+    pub(crate) fn evict(&self, inode: &Arc<Inode>) {
+        let gone = self.table.remove_if(inode.ino.0, |held| {
+            Arc::ptr_eq(held, inode)
+                && held.refs.load(Ordering::Acquire) == 0
+                && held.meta().nlink == 0
+        });
+        if gone.is_none() {
+            return;
+        }
+        self.watches
+            .notify(inode.ino, EventMask::DELETE_SELF, None, 0);
+        self.watches.gone(inode.ino);
+        if let Body::Regular(body) = &inode.body {
+            body.pages.write().clear(self.account());
+        }
+        self.inodes.add(-1);
+        self.store.release(Space {
+            pages: 0,
+            inodes: 1,
+        });
+        // An orphan that could not be freed is found again by the store: nothing to answer here.
+        let _ = self.apply(&[Change::Free { ino: inode.ino }]);
+    }
+}
+
+/// The page cache takes and gives file space through the store.
+impl holdfast_cache::Space for Core {
+    fn reserve(&self, pages: u64) -> Result<()> {
+        self.store.reserve(Space { pages, inodes: 0 })
+    }
+
+    fn release(&self, pages: u64) {
+        self.store.release(Space { pages, inodes: 0 });
+    }
+}
+
+impl fmt::Debug for FileSystem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileSystem")
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,171 @@
+//! copy_file_range(2).
+
+use super::{SIZE_MAX, check_range, readable, writable};
+use crate::file_system::Core;
+use crate::inode::{Inode, RegularBody};
+use crate::open::OpenFile;
+use crate::store::Change;
+use crate::types::{Caller, Errno, OpenFlags, Result};
+use crate::watch::EventMask;
+use crate::{FileSystem, clock};
+
+/// Bytes that one call carries at most, as in the kernel.
+const COPY_MAX: u64 = 0x7fff_f000;
+
+impl FileSystem {
+    /// Copies `len` bytes between two places; returns the bytes copied, fewer at the source's
+    /// end or when space ran out. Holes stay holes where they cover whole pages.
+    ///
+    /// # Errors
+    /// `EBADF` for wrong access modes or a target open for appending; `EINVAL` for ranges of one
+    /// file that overlap, or what is not a regular file; `EISDIR`; `EFBIG`; `ENOSPC`; `EROFS`;
+    /// `EOVERFLOW` for offsets beyond 2^63 - 1.
+    pub fn copy_file_range(
+        &self,
+        who: &Caller,
+        from: &OpenFile,
+        from_offset: u64,
+        to: &OpenFile,
+        to_offset: u64,
+        len: u64,
+    ) -> Result<u64> {
+        let core = &self.core;
+        let (source, target) = (readable(from)?, writable(to)?);
+        if to.flags().contains(OpenFlags::APPEND) {
+            return Err(Errno::EBADF);
+        }
+        let len = len.min(COPY_MAX);
+        for offset in [from_offset, to_offset] {
+            check_range(offset, len as usize).map_err(|_| Errno::EOVERFLOW)?;
+        }
+        core.writable()?;
+        if to_offset >= SIZE_MAX {
+            return Err(Errno::EFBIG);
+        }
+        let (from_inode, to_inode) = (&from.node().0, &to.node().0);
+        core.complete_pages(from_inode, source)?;
+        core.complete_pages(to_inode, target)?;
+        let copied = if from.node() == to.node() {
+            core.copy_within(who, to, target, from_offset, to_offset, len)?
+        } else {
+            core.copy_between(
+                who,
+                (from_inode, source, from_offset),
+                (to, target, to_offset),
+                len,
+            )?
+        };
+        if !from.flags().contains(OpenFlags::NOATIME) {
+            core.accessed(from_inode);
+        }
+        if copied > 0 {
+            core.happened(from_inode, EventMask::ACCESS);
+            core.happened(to_inode, EventMask::MODIFY);
+            core.tell_inode(who, to_inode.ino, true);
+        }
+        Ok(copied)
+    }
+}
+
+impl Core {
+    fn copy_within(
+        &self,
+        who: &Caller,
+        to: &OpenFile,
+        body: &RegularBody,
+        from_offset: u64,
+        to_offset: u64,
+        len: u64,
+    ) -> Result<u64> {
+        let mut pages = body.pages.write();
+        let size = to.node().0.meta().size;
+        let overlap = to_offset + len > from_offset && to_offset < from_offset + len;
+        if overlap && len > 0 {
+            return Err(Errno::EINVAL);
+        }
+        let len = len
+            .min(size.saturating_sub(from_offset))
+            .min(SIZE_MAX - to_offset);
+        if len == 0 {
+            return Ok(0);
+        }
+        self.drop_privileges(who, to.node())?;
+        let copied = pages.copy_within(to_offset, from_offset, len, self.account())?;
+        self.copied(&to.node().0, &pages, to_offset, copied)?;
+        Ok(copied)
+    }
+
+    fn copy_between(
+        &self,
+        who: &Caller,
+        (source, source_body, from_offset): (&Inode, &RegularBody, u64),
+        (to, target_body, to_offset): (&OpenFile, &RegularBody, u64),
+        len: u64,
+    ) -> Result<u64> {
+        let target = &to.node().0;
+        // By number, so that two copies in opposite directions cannot wait for each other.
+        let (source_pages, mut target_pages);
+        if source.ino < target.ino {
+            source_pages = source_body.pages.read();
+            target_pages = target_body.pages.write();
+        } else {
+            target_pages = target_body.pages.write();
+            source_pages = source_body.pages.read();
+        }
+        let size = source.meta().size;
+        let len = len
+            .min(size.saturating_sub(from_offset))
+            .min(SIZE_MAX - to_offset);
+        if len == 0 {
+            return Ok(0);
+        }
+        self.drop_privileges(who, to.node())?;
+        let copied =
+            target_pages.copy_range(to_offset, &source_pages, from_offset, len, self.account())?;
+        self.copied(target, &target_pages, to_offset, copied)?;
+        Ok(copied)
+    }
+
+    /// Bytes arrived in a file whose pages are locked.
+    fn copied(
+        &self,
+        target: &Inode,
+        pages: &holdfast_cache::Pages,
+        offset: u64,
+        len: u64,
+    ) -> Result<()> {
+        let end = offset + len;
+        let record = {
+            let mut meta = target.meta.write();
+            meta.size = meta.size.max(end);
+            meta.pages = pages.pages();
+            meta.modified(clock::now());
+            target.record(&meta)
+        };
+        if self.pinned {
+            return Ok(());
+        }
+        let ino = target.ino;
+        let mut batch = vec![
+            Change::Attributes { inode: record },
+            Change::Zero {
+                ino,
+                offset,
+                len,
+                keep: false,
+            },
+        ];
+        let mut at = offset;
+        for piece in pages.pieces(offset, end) {
+            if let holdfast_cache::Piece::Data(data) = piece {
+                batch.push(Change::Write {
+                    ino,
+                    offset: at,
+                    data,
+                });
+            }
+            at += piece.len();
+        }
+        self.apply(&batch)
+    }
+}

@@ -1,0 +1,188 @@
+//! fallocate(2): space, holes, and ranges that come and go.
+
+use holdfast_cache::{PAGE_SIZE, Pages};
+
+use super::{SIZE_MAX, writable};
+use crate::file_system::Core;
+use crate::open::OpenFile;
+use crate::store::Change;
+use crate::types::{Caller, Errno, Fallocate, FileType, Ino, OpenFlags, Result};
+use crate::watch::EventMask;
+use crate::{FileSystem, clock};
+
+/// What a mode word asks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Allocate,
+    Punch,
+    Zero,
+    Collapse,
+    Insert,
+}
+
+/// A request whose mode made sense.
+#[derive(Clone, Copy)]
+struct Request {
+    what: What,
+    keep_size: bool,
+    offset: u64,
+    len: u64,
+}
+
+impl FileSystem {
+    /// Allocates, frees, zeroes, removes or inserts a range, as `mode` says.
+    ///
+    /// # Errors
+    /// `EINVAL` for an empty range, for COLLAPSE and INSERT of ranges that are not whole pages or
+    /// reach the end; `EOPNOTSUPP` for modes that make no sense together; `EBADF` if not open for
+    /// writing; `EPERM` for anything but KEEP_SIZE allocation of a file open for appending;
+    /// `EFBIG`; `ENOSPC`: then nothing changed; `EISDIR`; `ENODEV` for other kinds of inode.
+    pub fn fallocate(
+        &self,
+        who: &Caller,
+        file: &OpenFile,
+        mode: Fallocate,
+        offset: u64,
+        len: u64,
+    ) -> Result<()> {
+        let core = &self.core;
+        let request = parse(file, mode, offset, len)?;
+        let body = writable(file)?;
+        core.writable()?;
+        let node = file.node();
+        let inode = &node.0;
+        core.complete_pages(inode, body)?;
+        {
+            let mut pages = body.pages.write();
+            let size = inode.meta().size;
+            let new_size = new_size(request, size)?;
+            core.drop_privileges(who, node)?;
+            core.carry_out(request, &mut pages)?;
+            let record = {
+                let mut meta = inode.meta.write();
+                meta.size = new_size;
+                meta.pages = pages.pages();
+                meta.modified(clock::now());
+                inode.record(&meta)
+            };
+            if !core.pinned {
+                core.apply(&[
+                    change(request, inode.ino),
+                    Change::Attributes { inode: record },
+                ])?;
+            }
+        }
+        core.happened(inode, EventMask::MODIFY);
+        core.tell_inode(who, inode.ino, true);
+        Ok(())
+    }
+}
+
+fn parse(file: &OpenFile, mode: Fallocate, offset: u64, len: u64) -> Result<Request> {
+    if len == 0 || offset > SIZE_MAX || len > SIZE_MAX {
+        return Err(Errno::EINVAL);
+    }
+    let keep_size = mode.contains(Fallocate::KEEP_SIZE);
+    let rest = mode.difference(Fallocate::KEEP_SIZE);
+    let what = if rest.is_empty() || rest == Fallocate::UNSHARE_RANGE {
+        What::Allocate
+    } else if rest == Fallocate::PUNCH_HOLE && keep_size {
+        What::Punch
+    } else if rest == Fallocate::ZERO_RANGE {
+        What::Zero
+    } else if mode == Fallocate::COLLAPSE_RANGE {
+        What::Collapse
+    } else if mode == Fallocate::INSERT_RANGE {
+        What::Insert
+    } else if Fallocate::all().contains(mode)
+        && mode.intersects(Fallocate::COLLAPSE_RANGE | Fallocate::INSERT_RANGE)
+        && !mode.contains(Fallocate::PUNCH_HOLE | Fallocate::ZERO_RANGE)
+    {
+        return Err(Errno::EINVAL);
+    } else {
+        return Err(Errno::EOPNOTSUPP);
+    };
+    if !file.flags().writable() {
+        return Err(Errno::EBADF);
+    }
+    if file.flags().contains(OpenFlags::APPEND) && what != What::Allocate {
+        return Err(Errno::EPERM);
+    }
+    match file.node().kind() {
+        FileType::Regular => {}
+        FileType::Directory => return Err(Errno::EISDIR),
+        _ => return Err(Errno::ENODEV),
+    }
+    if offset + len > SIZE_MAX {
+        return Err(Errno::EFBIG);
+    }
+    Ok(Request {
+        what,
+        keep_size,
+        offset,
+        len,
+    })
+}
+
+fn new_size(request: Request, size: u64) -> Result<u64> {
+    let Request {
+        what,
+        keep_size,
+        offset,
+        len,
+    } = request;
+    let aligned = |value: u64| value.is_multiple_of(PAGE_SIZE as u64);
+    match what {
+        What::Punch => Ok(size),
+        What::Allocate | What::Zero if keep_size => Ok(size),
+        What::Allocate | What::Zero => Ok(size.max(offset + len)),
+        What::Collapse | What::Insert if !aligned(offset) || !aligned(len) => Err(Errno::EINVAL),
+        What::Collapse if offset + len >= size => Err(Errno::EINVAL),
+        What::Collapse => Ok(size - len),
+        What::Insert if size + len > SIZE_MAX => Err(Errno::EFBIG),
+        What::Insert if offset >= size => Err(Errno::EINVAL),
+        What::Insert => Ok(size + len),
+    }
+}
+
+fn change(request: Request, ino: Ino) -> Change<'static> {
+    let Request {
+        what, offset, len, ..
+    } = request;
+    match what {
+        What::Allocate => Change::Allocate { ino, offset, len },
+        What::Punch => Change::Zero {
+            ino,
+            offset,
+            len,
+            keep: false,
+        },
+        What::Zero => Change::Zero {
+            ino,
+            offset,
+            len,
+            keep: true,
+        },
+        What::Collapse => Change::Collapse { ino, offset, len },
+        What::Insert => Change::Insert { ino, offset, len },
+    }
+}
+
+impl Core {
+    fn carry_out(&self, request: Request, pages: &mut Pages) -> Result<()> {
+        let Request {
+            what, offset, len, ..
+        } = request;
+        let account = self.account();
+        match what {
+            What::Allocate => pages.allocate(offset, len, account),
+            What::Punch => {
+                pages.punch(offset, len, account);
+                Ok(())
+            }
+            What::Zero => pages.zero(offset, len, account),
+            What::Collapse => pages.collapse(offset, len, account),
+            What::Insert => pages.insert(offset, len, account),
+        }
+    }
+}

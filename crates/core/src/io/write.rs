@@ -1,0 +1,134 @@
+use std::io::IoSlice;
+
+use super::{SIZE_MAX, check_range, writable};
+use crate::open::OpenFile;
+use crate::store::Change;
+use crate::types::{Caller, Errno, OpenFlags, Result};
+use crate::watch::EventMask;
+use crate::{FileSystem, clock};
+
+impl FileSystem {
+    /// Writes at `offset` (at the end, if the file is open for appending); returns the bytes
+    /// written, fewer than given when space ran out or the largest size was reached.
+    ///
+    /// # Errors
+    /// `EBADF` if not open for writing; `ENOSPC`, `EDQUOT`; `EFBIG` at the largest size;
+    /// `EINVAL` for an offset beyond 2^63 - 1; `EROFS`.
+    pub fn write(&self, who: &Caller, file: &OpenFile, offset: u64, data: &[u8]) -> Result<usize> {
+        self.write_vectored(who, file, offset, &[IoSlice::new(data)])
+    }
+
+    /// Writes several buffers in turn, as one write.
+    ///
+    /// # Errors
+    /// As [`FileSystem::write`].
+    pub fn write_vectored(
+        &self,
+        who: &Caller,
+        file: &OpenFile,
+        offset: u64,
+        bufs: &[IoSlice<'_>],
+    ) -> Result<usize> {
+        let offset = Some(offset).filter(|_| !file.flags().contains(OpenFlags::APPEND));
+        self.write_somewhere(who, file, offset, bufs)
+            .map(|(_, written)| written)
+    }
+
+    /// Writes at the end, whatever other writers do; returns where, and the bytes written.
+    ///
+    /// # Errors
+    /// As [`FileSystem::write`].
+    pub fn append(&self, who: &Caller, file: &OpenFile, data: &[u8]) -> Result<(u64, usize)> {
+        self.write_somewhere(who, file, None, &[IoSlice::new(data)])
+    }
+
+    /// `offset` absent: at the end.
+    fn write_somewhere(
+        &self,
+        who: &Caller,
+        file: &OpenFile,
+        offset: Option<u64>,
+        bufs: &[IoSlice<'_>],
+    ) -> Result<(u64, usize)> {
+        let core = &self.core;
+        let body = writable(file)?;
+        let given = bufs
+            .iter()
+            .fold(0_usize, |sum, buf| sum.saturating_add(buf.len()));
+        check_range(offset.unwrap_or(0), given)?;
+        core.writable()?;
+        let node = file.node();
+        let inode = &node.0;
+        core.complete_pages(inode, body)?;
+        let (start, done) = {
+            let mut pages = body.pages.write();
+            let size = inode.meta().size;
+            let start = offset.unwrap_or(size);
+            if given == 0 {
+                return Ok((start, 0));
+            }
+            if start >= SIZE_MAX {
+                return Err(Errno::EFBIG);
+            }
+            core.drop_privileges(who, node)?;
+            let mut done = 0;
+            for buf in bufs.iter().filter(|buf| !buf.is_empty()) {
+                let room = usize::try_from(SIZE_MAX - start - done as u64).unwrap_or(usize::MAX);
+                let data = &buf[..buf.len().min(room)];
+                let written = match pages.write(start + done as u64, data, core.account()) {
+                    Ok(written) => written,
+                    Err(error) if done == 0 => return Err(error),
+                    Err(_) => break,
+                };
+                done += written;
+                if written < buf.len() {
+                    break;
+                }
+            }
+            let record = {
+                let mut meta = inode.meta.write();
+                meta.size = meta.size.max(start + done as u64);
+                meta.pages = pages.pages();
+                meta.modified(clock::now());
+                inode.record(&meta)
+            };
+            if !core.pinned {
+                let mut batch = vec![Change::Attributes { inode: record }];
+                let mut at = start;
+                let mut left = done;
+                for buf in bufs {
+                    let data = &buf[..buf.len().min(left)];
+                    if !data.is_empty() {
+                        batch.push(Change::Write {
+                            ino: inode.ino,
+                            offset: at,
+                            data,
+                        });
+                    }
+                    at += data.len() as u64;
+                    left -= data.len();
+                }
+                core.apply(&batch)?;
+            }
+            (start, done)
+        };
+        core.happened(inode, EventMask::MODIFY);
+        core.tell_inode(who, inode.ino, true);
+        if file.flags().intersects(OpenFlags::SYNC | OpenFlags::DSYNC) {
+            core.store.commit(None)?;
+        }
+        Ok((start, done))
+    }
+
+    /// Makes a file durable, as far as the store can; `data_only`: what reading it back needs.
+    ///
+    /// # Errors
+    /// `EBADF` for a handle to the name only; `EIO` when it could not be made durable.
+    pub fn fsync(&self, file: &OpenFile, _data_only: bool) -> Result<()> {
+        if file.flags().contains(OpenFlags::PATH) {
+            return Err(Errno::EBADF);
+        }
+        // Stores take changes in one order: whatever this file needs lies before this point.
+        self.core.store.commit(None)
+    }
+}

@@ -1,0 +1,192 @@
+//! Bringing what a store holds into memory.
+//!
+//! Inodes come by number, a directory's names and a file's bytes as a whole with the first
+//! operation that needs them. Nothing of this runs over a store that pins everything.
+
+use holdfast_cache::{Account, Pages};
+use parking_lot::RwLock;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::acl::Acl;
+use crate::directory::{Directory, Entry};
+use crate::file_system::Core;
+use crate::inode::{Body, DirectoryBody, Inode, Meta, RegularBody, directory_size};
+use crate::node::Node;
+use crate::store::{EntryRecord, InodeRecord};
+use crate::types::{Errno, FileType, Ino, Result};
+use crate::xattr::{ACL_ACCESS, ACL_DEFAULT};
+
+/// Names loaded in one run.
+const NAMES_MAX: usize = 1024;
+/// Bytes loaded in one run.
+const BYTES_MAX: u64 = 1 << 20;
+
+impl Core {
+    /// Loads an inode that is not in the table.
+    #[cold]
+    pub(crate) fn load(&self, ino: Ino) -> Result<Node> {
+        let mut found = Vec::new();
+        self.store.load_inodes(&[ino], &mut found)?;
+        let record = found
+            .into_iter()
+            .find(|record| record.ino == ino)
+            .ok_or(Errno::ESTALE)?;
+        let inode = Arc::new(self.build(&record)?);
+        // Somebody else may have been faster: theirs counts. The use is taken by number, under
+        // the shard's lock, as always.
+        let mine = Arc::clone(&inode);
+        let kept = self.table.get_or_insert_with(ino.0, || mine);
+        if Arc::ptr_eq(&kept, &inode) {
+            self.inodes.add(1);
+        }
+        self.table
+            .get_with(ino.0, Node::acquire)
+            .ok_or(Errno::ESTALE)
+    }
+
+    fn build(&self, record: &InodeRecord) -> Result<Inode> {
+        let mut meta = Meta::new(record.perm, record.uid, record.gid, record.ctime);
+        meta.nlink = record.nlink;
+        meta.size = record.size;
+        meta.atime = record.atime;
+        meta.mtime = record.mtime;
+        meta.btime = record.btime;
+        meta.home = (record.parent, 0);
+        for (name, value) in self.store.load_xattrs(record.ino)? {
+            let rare = meta.rare();
+            match &*name {
+                ACL_ACCESS => rare.acl = Acl::parse(&value)?,
+                ACL_DEFAULT => rare.default_acl = Acl::parse(&value)?,
+                _ => {
+                    rare.xattrs.insert(name, value);
+                }
+            }
+        }
+        if record.nlink == 0 {
+            meta.rare().orphan_of = Some(self.me.clone());
+        }
+        let body = match record.kind {
+            FileType::Directory => Body::Directory(Box::new(DirectoryBody {
+                parent: AtomicU64::new(record.parent.0),
+                names: RwLock::new(Directory::default()),
+            })),
+            FileType::Regular => Body::Regular(RegularBody {
+                pages: RwLock::new(Pages::new()),
+                complete: AtomicBool::new(false),
+            }),
+            FileType::Symlink => Body::Symlink(self.store.load_target(record.ino)?),
+            _ => Body::Special,
+        };
+        Ok(Inode::new(record.ino, record.kind, record.rdev, meta, body))
+    }
+
+    /// Makes sure that all names of a directory are in memory.
+    pub(crate) fn complete_names(&self, inode: &Inode, body: &DirectoryBody) -> Result<()> {
+        if self.pinned || body.names.read().complete {
+            return Ok(());
+        }
+        let mut names = body.names.write();
+        if names.complete {
+            return Ok(());
+        }
+        let mut loaded = Directory::default();
+        let mut run = Vec::new();
+        let mut after = 0;
+        loop {
+            run.clear();
+            self.store
+                .read_entries(inode.ino, after, NAMES_MAX, &mut run)?;
+            let Some((last, _)) = run.last() else { break };
+            after = last.cookie;
+            for (entry, _) in run.drain(..) {
+                let EntryRecord {
+                    name,
+                    cookie,
+                    ino,
+                    kind,
+                } = entry;
+                if name.is_empty() || loaded.get(&name).is_some() {
+                    return Err(Errno::EUCLEAN);
+                }
+                loaded.insert_at(Entry {
+                    name,
+                    cookie,
+                    ino,
+                    kind,
+                })?;
+            }
+        }
+        loaded.complete = true;
+        self.names.add(i64::from(loaded.len()));
+        inode.meta.write().size = directory_size(loaded.len());
+        *names = loaded;
+        Ok(())
+    }
+
+    /// Makes sure that all bytes of a file are in memory.
+    pub(crate) fn complete_pages(&self, inode: &Inode, body: &RegularBody) -> Result<()> {
+        // Acquire pairs with the release below: who sees the flag sees the pages under the lock.
+        if self.pinned || body.complete.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let mut pages = body.pages.write();
+        if body.complete.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let size = inode.meta().size;
+        let mut loaded = Pages::new();
+        let filled = self.fill(inode.ino, size, &mut loaded);
+        if let Err(error) = filled {
+            loaded.clear(Account {
+                space: &Loaded,
+                stats: &self.cache,
+            });
+            return Err(error);
+        }
+        inode.meta.write().pages = loaded.pages();
+        *pages = loaded;
+        body.complete.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    fn fill(&self, ino: Ino, size: u64, pages: &mut Pages) -> Result<()> {
+        let mut buf = Vec::new();
+        let mut offset = 0;
+        while offset < size {
+            let Some((start, len)) = self.store.next_data(ino, offset)? else {
+                break;
+            };
+            if start < offset || len == 0 {
+                return Err(Errno::EUCLEAN);
+            }
+            if start >= size {
+                break;
+            }
+            let len = len.min(BYTES_MAX).min(size - start);
+            buf.resize(len as usize, 0);
+            self.store.read_data(ino, start, &mut buf)?;
+            pages.write(
+                start,
+                &buf,
+                Account {
+                    space: &Loaded,
+                    stats: &self.cache,
+                },
+            )?;
+            offset = start + len;
+        }
+        Ok(())
+    }
+}
+
+/// Space for what the store holds already: it was taken when it was written.
+struct Loaded;
+
+impl holdfast_cache::Space for Loaded {
+    fn reserve(&self, _pages: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn release(&self, _pages: u64) {}
+}

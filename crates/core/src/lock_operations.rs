@@ -1,0 +1,71 @@
+//! File locks, by inode: what fcntl(2) and flock(2) ask for.
+
+use crate::FileSystem;
+use crate::file_system::Core;
+use crate::locks::{
+    Cancel, HeldLock, InodeLocks, LockKind, LockOwner, LockRange, LockRequest, LockSpace,
+};
+use crate::node::Node;
+use crate::types::Result;
+
+impl FileSystem {
+    /// The first lock that is in the way of this one; `None`: it could be had.
+    ///
+    /// # Errors
+    /// `EINVAL` for a range that ends before it starts.
+    pub fn get_lock(
+        &self,
+        node: &Node,
+        owner: LockOwner,
+        space: LockSpace,
+        kind: LockKind,
+        range: LockRange,
+    ) -> Result<Option<HeldLock>> {
+        match node.0.locks.get() {
+            Some(locks) => locks.conflict(owner, space, kind, range),
+            None => Ok(None),
+        }
+    }
+
+    /// Takes, converts or (`kind` absent) releases a lock; with `wait`, sleeps until it can be
+    /// had or the wait is cancelled.
+    ///
+    /// # Errors
+    /// `EAGAIN` if another's lock is in the way; `EINTR` when cancelled; `EDEADLK` if waiting
+    /// would close a circle (POSIX locks only); `EINVAL` for a range that ends before it starts;
+    /// `ENOLCK` for too many locks.
+    #[expect(clippy::too_many_arguments, reason = "fcntl(2) says as much")]
+    pub fn set_lock(
+        &self,
+        node: &Node,
+        owner: LockOwner,
+        space: LockSpace,
+        kind: Option<LockKind>,
+        range: LockRange,
+        pid: u32,
+        wait: Option<&Cancel>,
+    ) -> Result<()> {
+        let request = LockRequest {
+            owner,
+            space,
+            kind,
+            range,
+            pid,
+        };
+        let locks = node.0.locks.get_or_init(|| Box::new(InodeLocks::new()));
+        locks.set(&self.core.lock_graph, &request, wait)
+    }
+
+    /// Releases all locks of an owner in one family, as close(2) does with POSIX locks.
+    pub fn release_locks(&self, node: &Node, owner: LockOwner, space: LockSpace) {
+        self.core.release_locks(node, owner, space);
+    }
+}
+
+impl Core {
+    pub(crate) fn release_locks(&self, node: &Node, owner: LockOwner, space: LockSpace) {
+        if let Some(locks) = node.0.locks.get() {
+            locks.release(&self.lock_graph, owner, space);
+        }
+    }
+}

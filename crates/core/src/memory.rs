@@ -1,0 +1,243 @@
+//! The memory store: nothing below, everything the core holds is pinned.
+//!
+//! It only keeps the limits, like the `size` and `nr_inodes` options of tmpfs. Without a limit a
+//! reservation touches no shared line: usage is counted by thread and summed when asked.
+
+use holdfast_sync::ShardedCounter;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::store::{
+    Change, EntryRecord, Guarantees, InodeRecord, Space, SpaceReport, Stamp, Store, XattrList,
+};
+use crate::types::{Errno, Ino, Result};
+
+/// Limits of a memory store; `None` is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryLimits {
+    /// Bytes of file content, rounded down to pages of 4 KiB.
+    pub bytes: Option<u64>,
+    /// Inodes, the root included.
+    pub inodes: Option<u64>,
+}
+
+/// One limited or merely counted quantity.
+struct Quantity {
+    /// Without one, only `loose` counts.
+    limit: Option<u64>,
+    /// Usage under a limit: exact, and shared by all threads.
+    strict: AtomicU64,
+    /// Usage without a limit: summed from per-thread slots.
+    loose: ShardedCounter,
+}
+
+impl Quantity {
+    fn new(limit: Option<u64>) -> Self {
+        Self {
+            limit,
+            strict: AtomicU64::new(0),
+            loose: ShardedCounter::new(),
+        }
+    }
+
+    fn take(&self, amount: u64) -> Result<()> {
+        match self.limit {
+            None => self.loose.add(amount.cast_signed()),
+            Some(limit) => {
+                self.strict
+                    .fetch_update(Relaxed, Relaxed, |used| {
+                        used.checked_add(amount).filter(|&sum| sum <= limit)
+                    })
+                    .map_err(|_| Errno::ENOSPC)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn give(&self, amount: u64) {
+        match self.limit {
+            None => self.loose.add(-amount.cast_signed()),
+            Some(_) => {
+                self.strict.fetch_sub(amount, Relaxed);
+            }
+        }
+    }
+
+    fn used(&self) -> u64 {
+        match self.limit {
+            None => u64::try_from(self.loose.sum()).unwrap_or(0),
+            Some(_) => self.strict.load(Relaxed),
+        }
+    }
+}
+
+/// The store of `mem:`. Its content is what the core holds, and goes with it.
+pub struct MemoryStore {
+    pages: Quantity,
+    inodes: Quantity,
+}
+
+impl MemoryStore {
+    /// A store with these limits.
+    #[must_use]
+    pub fn new(limits: MemoryLimits) -> Self {
+        Self {
+            pages: Quantity::new(limits.bytes.map(|bytes| bytes / 4096)),
+            inodes: Quantity::new(limits.inodes),
+        }
+    }
+}
+
+impl Store for MemoryStore {
+    fn guarantees(&self) -> Guarantees {
+        Guarantees {
+            pinned: true,
+            exclusive: true,
+            durable: false,
+            blocks: false,
+        }
+    }
+
+    fn load_inodes(&self, _inos: &[Ino], _found: &mut Vec<InodeRecord>) -> Result<()> {
+        Ok(())
+    }
+
+    fn load_target(&self, _ino: Ino) -> Result<Box<[u8]>> {
+        Err(Errno::ESTALE)
+    }
+
+    fn load_xattrs(&self, _ino: Ino) -> Result<XattrList> {
+        Ok(Vec::new())
+    }
+
+    fn lookup(&self, _dir: Ino, _name: &[u8]) -> Result<Option<EntryRecord>> {
+        Ok(None)
+    }
+
+    fn read_entries(
+        &self,
+        _dir: Ino,
+        _after: u64,
+        _max: usize,
+        _run: &mut Vec<(EntryRecord, InodeRecord)>,
+    ) -> Result<()> {
+        Ok(())
+    }
+
+    fn next_data(&self, _ino: Ino, _offset: u64) -> Result<Option<(u64, u64)>> {
+        Ok(None)
+    }
+
+    fn read_data(&self, _ino: Ino, _offset: u64, buf: &mut [u8]) -> Result<()> {
+        buf.fill(0);
+        Ok(())
+    }
+
+    fn reserve(&self, space: Space) -> Result<()> {
+        if space.pages > 0 {
+            self.pages.take(space.pages)?;
+        }
+        if space.inodes > 0
+            && let Err(full) = self.inodes.take(space.inodes)
+        {
+            self.pages.give(space.pages);
+            return Err(full);
+        }
+        Ok(())
+    }
+
+    fn release(&self, space: Space) {
+        if space.pages > 0 {
+            self.pages.give(space.pages);
+        }
+        if space.inodes > 0 {
+            self.inodes.give(space.inodes);
+        }
+    }
+
+    fn apply(&self, _batch: &[Change<'_>]) -> Result<Stamp> {
+        Ok(Stamp::default())
+    }
+
+    fn commit(&self, _upto: Option<Stamp>) -> Result<()> {
+        Ok(())
+    }
+
+    fn walk(&self, _after: Ino, _max: usize, _run: &mut Vec<InodeRecord>) -> Result<()> {
+        Ok(())
+    }
+
+    fn last_ino(&self) -> Result<Ino> {
+        Ok(Ino(0))
+    }
+
+    fn space(&self) -> Result<SpaceReport> {
+        Ok(SpaceReport {
+            pages: self.pages.limit,
+            pages_used: self.pages.used(),
+            inodes: self.inodes.limit,
+            inodes_used: self.inodes.used(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reservation_is_all_or_nothing() {
+        let store = MemoryStore::new(MemoryLimits {
+            bytes: Some(3 * 4096 + 1),
+            inodes: Some(1),
+        });
+        assert_eq!(
+            store.reserve(Space {
+                pages: 1,
+                inodes: 1
+            }),
+            Ok(())
+        );
+        assert_eq!(
+            store.reserve(Space {
+                pages: 1,
+                inodes: 1
+            }),
+            Err(Errno::ENOSPC)
+        );
+        assert_eq!(store.space().map(|space| space.pages_used), Ok(1));
+        assert_eq!(
+            store.reserve(Space {
+                pages: 3,
+                inodes: 0
+            }),
+            Err(Errno::ENOSPC)
+        );
+        assert_eq!(
+            store.reserve(Space {
+                pages: 2,
+                inodes: 0
+            }),
+            Ok(())
+        );
+        store.release(Space {
+            pages: 3,
+            inodes: 1,
+        });
+        let space = store.space().unwrap();
+        assert_eq!((space.pages_used, space.inodes_used), (0, 0));
+    }
+
+    #[test]
+    fn without_limits_usage_is_still_told() {
+        let store = MemoryStore::new(MemoryLimits::default());
+        assert_eq!(
+            store.reserve(Space {
+                pages: u64::from(u32::MAX),
+                inodes: 5
+            }),
+            Ok(())
+        );
+        let space = store.space().unwrap();
+        assert_eq!((space.pages, space.inodes_used), (None, 5));
+    }
+}

@@ -1,0 +1,283 @@
+//! Making inodes: files, directories, symbolic links, devices, unnamed files.
+
+use std::sync::Arc;
+
+use super::names_changed;
+use crate::acl::{self, Acl};
+use crate::directory::Directory;
+use crate::file_system::Core;
+use crate::inode::{Inode, Meta, directory_size};
+use crate::node::Node;
+use crate::permission::in_group_or_capable;
+use crate::store::{Change, Space};
+use crate::types::{
+    Caller, Caps, Errno, FileType, Ino, NAME_MAX, PATH_MAX, Result, S_ISGID, S_ISVTX,
+    check_new_name,
+};
+use crate::watch::EventMask;
+use crate::xattr::{ACL_ACCESS, ACL_DEFAULT};
+use crate::{FileSystem, clock};
+
+/// What is to be made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Birth<'a> {
+    /// Type.
+    pub(crate) kind: FileType,
+    /// Permission bits asked for.
+    pub(crate) perm: u16,
+    /// Device number.
+    pub(crate) rdev: u64,
+    /// The target of a symbolic link.
+    pub(crate) target: Option<&'a [u8]>,
+}
+
+impl Birth<'_> {
+    pub(crate) fn of(kind: FileType, perm: u16) -> Self {
+        Self {
+            kind,
+            perm,
+            rdev: 0,
+            target: None,
+        }
+    }
+}
+
+impl FileSystem {
+    /// Makes a regular file, fifo, socket or device with this name.
+    ///
+    /// # Errors
+    /// `EEXIST`, `ENOENT` in a removed directory, `EACCES`, `EROFS`, `ENOSPC`, `ENAMETOOLONG`;
+    /// `EPERM` for a device without `CAP_MKNOD` or for a directory; `EINVAL` for a symbolic link.
+    pub fn mknod(
+        &self,
+        who: &Caller,
+        dir: &Node,
+        name: &[u8],
+        kind: FileType,
+        perm: u16,
+        rdev: u64,
+    ) -> Result<Node> {
+        match kind {
+            FileType::Directory => return Err(Errno::EPERM),
+            FileType::Symlink => return Err(Errno::EINVAL),
+            _ => {}
+        }
+        let rdev = if kind.is_device() { rdev } else { 0 };
+        self.core.make(
+            who,
+            dir,
+            name,
+            Birth {
+                kind,
+                perm,
+                rdev,
+                target: None,
+            },
+        )
+    }
+
+    /// Makes a directory.
+    ///
+    /// # Errors
+    /// As [`FileSystem::mknod`]; `EMLINK` when `dir` holds too many directories.
+    pub fn mkdir(&self, who: &Caller, dir: &Node, name: &[u8], perm: u16) -> Result<Node> {
+        self.core.make(
+            who,
+            dir,
+            name,
+            Birth::of(FileType::Directory, perm & (0o777 | S_ISVTX)),
+        )
+    }
+
+    /// Makes a symbolic link.
+    ///
+    /// # Errors
+    /// As [`FileSystem::mknod`]; `ENOENT` for an empty target, `ENAMETOOLONG` for one of 4096
+    /// bytes or more.
+    pub fn symlink(&self, who: &Caller, dir: &Node, name: &[u8], target: &[u8]) -> Result<Node> {
+        if target.is_empty() {
+            return Err(Errno::ENOENT);
+        }
+        if target.len() >= PATH_MAX {
+            return Err(Errno::ENAMETOOLONG);
+        }
+        if target.contains(&0) {
+            return Err(Errno::EINVAL);
+        }
+        let birth = Birth {
+            target: Some(target),
+            ..Birth::of(FileType::Symlink, 0o777)
+        };
+        self.core.make(who, dir, name, birth)
+    }
+}
+
+impl Core {
+    /// Makes an inode and its name.
+    pub(crate) fn make(
+        &self,
+        who: &Caller,
+        dir: &Node,
+        name: &[u8],
+        birth: Birth<'_>,
+    ) -> Result<Node> {
+        let body = self.search(who, dir)?;
+        check_new_name(name)?;
+        let mut names = body.names.write();
+        if names.get(name).is_some() {
+            return Err(Errno::EEXIST);
+        }
+        let node = self.make_in(who, dir, &mut names, name, birth)?;
+        drop(names);
+        self.tell_entry(who, dir.ino(), name);
+        Ok(node)
+    }
+
+    /// Makes an inode and its name, which the caller knows to be free under the lock it holds.
+    pub(crate) fn make_in(
+        &self,
+        who: &Caller,
+        dir: &Node,
+        names: &mut Directory,
+        name: &[u8],
+        birth: Birth<'_>,
+    ) -> Result<Node> {
+        debug_assert!(name.len() <= NAME_MAX);
+        self.may_create(who, &dir.0, names)?;
+        // A whiteout (0:0) is no device that anybody could open.
+        if birth.kind.is_device()
+            && !(birth.kind == FileType::CharDevice && birth.rdev == 0)
+            && !who.has(Caps::MKNOD)
+        {
+            return Err(Errno::EPERM);
+        }
+        let is_dir = birth.kind.is_dir();
+        if is_dir && dir.0.meta().nlink >= self.policy.link_max() {
+            return Err(Errno::EMLINK);
+        }
+        let inode = self.conceive(who, dir, birth)?;
+        let cookie = match names.insert(name, inode.ino, inode.kind) {
+            Ok(cookie) => cookie,
+            Err(error) => {
+                self.store.release(Space {
+                    pages: 0,
+                    inodes: 1,
+                });
+                return Err(error);
+            }
+        };
+        inode.meta.write().home = (dir.ino(), cookie);
+        let now = clock::now();
+        let node = self.publish(inode);
+        names_changed(&mut dir.0.meta.write(), names.len(), i32::from(is_dir), now);
+        self.names.add(1);
+        if !self.pinned {
+            self.record_birth(dir, &node, birth.target, Some((name, cookie)))?;
+        }
+        self.name_happened(dir.ino(), EventMask::CREATE, name, is_dir, 0);
+        Ok(node)
+    }
+
+    /// Puts a finished inode where others find it by number.
+    pub(crate) fn publish(&self, inode: Inode) -> Node {
+        let inode = Arc::new(inode);
+        let node = Node::acquire(&inode);
+        self.table.insert(node.ino().0, inode);
+        self.inodes.add(1);
+        node
+    }
+
+    /// Builds a new inode: number, owner, group, mode and ACLs as `dir` and `who` decide.
+    pub(crate) fn conceive(&self, who: &Caller, dir: &Node, birth: Birth<'_>) -> Result<Inode> {
+        let Birth {
+            kind,
+            mut perm,
+            rdev,
+            target,
+        } = birth;
+        let (dir_perm, dir_gid, default_acl) = {
+            let meta = dir.0.meta();
+            (meta.perm, meta.gid, meta.default_acl().cloned())
+        };
+        let inherits = dir_perm & S_ISGID != 0;
+        let gid = if inherits { dir_gid } else { who.gid };
+        if inherits && kind.is_dir() {
+            perm |= S_ISGID;
+        } else if inherits
+            && perm & (S_ISGID | 0o010) == S_ISGID | 0o010
+            && !in_group_or_capable(who, dir_gid)
+        {
+            perm &= !S_ISGID;
+        }
+        let mut access = None;
+        match &default_acl {
+            _ if kind == FileType::Symlink => {}
+            Some(default) => (access, perm) = acl::create(default, perm),
+            None => perm &= !who.umask,
+        }
+        self.store.reserve(Space {
+            pages: 0,
+            inodes: 1,
+        })?;
+        let mut meta = Meta::new(perm & 0o7777, who.uid, gid, clock::now());
+        if kind.is_dir() {
+            meta.nlink = 2;
+            meta.size = directory_size(0);
+        } else if let Some(target) = target {
+            meta.size = target.len() as u64;
+        }
+        let default_acl = default_acl.filter(|_| kind.is_dir());
+        if access.is_some() || default_acl.is_some() {
+            let rare = meta.rare();
+            rare.acl = access;
+            rare.default_acl = default_acl;
+        }
+        let body = Inode::empty_body(kind, dir.ino(), target);
+        Ok(Inode::new(self.numbers.deal(), kind, rdev, meta, body))
+    }
+
+    /// Tells the store of a new inode, and of its name if it has one.
+    pub(crate) fn record_birth(
+        &self,
+        dir: &Node,
+        node: &Node,
+        target: Option<&[u8]>,
+        name: Option<(&[u8], u64)>,
+    ) -> Result<()> {
+        let (record, acls) = {
+            let meta = node.0.meta();
+            let value = |acl: Option<&Acl>| acl.map(acl::to_xattr);
+            (
+                node.0.record(&meta),
+                [value(meta.acl()), value(meta.default_acl())],
+            )
+        };
+        let (ino, kind): (Ino, FileType) = (record.ino, record.kind);
+        let mut batch = vec![Change::Create {
+            inode: record,
+            target,
+        }];
+        for (acl, key) in acls.iter().zip([ACL_ACCESS, ACL_DEFAULT]) {
+            if let Some(value) = acl {
+                batch.push(Change::Xattr {
+                    ino,
+                    name: key,
+                    value: Some(value),
+                });
+            }
+        }
+        if let Some((name, cookie)) = name {
+            batch.push(Change::Enter {
+                dir: dir.ino(),
+                name,
+                cookie,
+                ino,
+                kind,
+            });
+            batch.push(Change::Attributes {
+                inode: dir.0.record(&dir.0.meta()),
+            });
+        }
+        self.apply(&batch)
+    }
+}

@@ -1,0 +1,74 @@
+//! Giving an inode one more name.
+
+use super::names_changed;
+use crate::node::Node;
+use crate::store::Change;
+use crate::types::{Caller, Errno, Result, check_new_name};
+use crate::watch::EventMask;
+use crate::{FileSystem, clock};
+
+impl FileSystem {
+    /// Gives `node` one more name; a file made by [`FileSystem::tmpfile`] gets its first.
+    ///
+    /// # Errors
+    /// `EEXIST`, `EACCES`, `EROFS`, `ENAMETOOLONG`; `EPERM` for a directory; `EMLINK` when it has
+    /// too many names; `ENOENT` in a removed directory, or when the inode lost its last name.
+    pub fn link(&self, who: &Caller, node: &Node, dir: &Node, name: &[u8]) -> Result<()> {
+        let core = &self.core;
+        let body = core.search(who, dir)?;
+        check_new_name(name)?;
+        {
+            let mut names = body.names.write();
+            if names.get(name).is_some() {
+                return Err(Errno::EEXIST);
+            }
+            core.may_create(who, &dir.0, &names)?;
+            if node.kind().is_dir() {
+                return Err(Errno::EPERM);
+            }
+            let now = clock::now();
+            {
+                let mut meta = node.0.meta.write();
+                if meta.nlink == 0 && !meta.linkable {
+                    return Err(Errno::ENOENT);
+                }
+                if meta.nlink >= core.policy.link_max() {
+                    return Err(Errno::EMLINK);
+                }
+                let cookie = names.insert(name, node.ino(), node.kind())?;
+                meta.nlink += 1;
+                meta.linkable = false;
+                meta.ctime = now;
+                meta.home = (dir.ino(), cookie);
+                if let Some(rare) = &mut meta.rare {
+                    rare.orphan_of = None;
+                }
+            }
+            names_changed(&mut dir.0.meta.write(), names.len(), 0, now);
+            core.names.add(1);
+            if !core.pinned {
+                let (ino, kind) = (node.ino(), node.kind());
+                let inode = node.0.record(&node.0.meta());
+                let (parent, cookie) = (dir.ino(), node.0.meta().home.1);
+                core.apply(&[
+                    Change::Attributes { inode },
+                    Change::Enter {
+                        dir: parent,
+                        name,
+                        cookie,
+                        ino,
+                        kind,
+                    },
+                    Change::Attributes {
+                        inode: dir.0.record(&dir.0.meta()),
+                    },
+                ])?;
+            }
+            core.watches.notify(node.ino(), EventMask::ATTRIB, None, 0);
+            core.name_happened(dir.ino(), EventMask::CREATE, name, false, 0);
+        }
+        core.tell_inode(who, node.ino(), false);
+        core.tell_entry(who, dir.ino(), name);
+        Ok(())
+    }
+}

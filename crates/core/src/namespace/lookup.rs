@@ -1,0 +1,60 @@
+//! Finding a name's inode.
+
+use std::sync::atomic::Ordering;
+
+use crate::FileSystem;
+use crate::file_system::Core;
+use crate::inode::DirectoryBody;
+use crate::node::Node;
+use crate::types::{Access, Caller, Errno, Ino, Result, check_component};
+
+impl FileSystem {
+    /// The inode that `name` of the directory `dir` leads to; `.` and `..` work.
+    ///
+    /// # Errors
+    /// `ENOTDIR`, `EACCES` without search permission, `ENAMETOOLONG`, `ENOENT`.
+    pub fn lookup(&self, who: &Caller, dir: &Node, name: &[u8]) -> Result<Node> {
+        let body = self.core.search(who, dir)?;
+        match name {
+            b"." | b"/" => Ok(dir.clone()),
+            b".." => self.core.node(Ino(body.parent.load(Ordering::Relaxed))),
+            _ => {
+                check_component(name)?;
+                self.core.child(body, name)
+            }
+        }
+    }
+}
+
+impl Core {
+    /// The names of a directory in which `who` may search, all of them in memory.
+    ///
+    /// # Errors
+    /// `ENOTDIR`, `EACCES`, what the store answers.
+    pub(crate) fn search<'n>(&self, who: &Caller, dir: &'n Node) -> Result<&'n DirectoryBody> {
+        let body = dir.0.directory()?;
+        self.may(who, &dir.0, Access::EXEC)?;
+        self.complete_names(&dir.0, body)?;
+        Ok(body)
+    }
+
+    /// The inode of a name.
+    ///
+    /// # Errors
+    /// `ENOENT`, what the store answers.
+    pub(crate) fn child(&self, body: &DirectoryBody, name: &[u8]) -> Result<Node> {
+        let names = body.names.read();
+        // The use is taken under the lock: a name's inode has not lost its last name.
+        let entry = names.get(name).ok_or(Errno::ENOENT)?;
+        self.node(entry.ino).map_err(dangling)
+    }
+}
+
+/// A name that leads to no inode is corruption of the store, not staleness of a handle.
+pub(super) fn dangling(error: Errno) -> Errno {
+    if error == Errno::ESTALE {
+        Errno::EUCLEAN
+    } else {
+        error
+    }
+}

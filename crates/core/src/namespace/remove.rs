@@ -1,0 +1,125 @@
+//! Removing names.
+
+use super::lookup::dangling;
+use super::names_changed;
+use crate::directory::Directory;
+use crate::file_system::Core;
+use crate::inode::Meta;
+use crate::node::Node;
+use crate::store::Change;
+use crate::types::{Caller, Errno, Result, Time, check_component, is_special};
+use crate::watch::EventMask;
+use crate::{FileSystem, clock};
+
+impl FileSystem {
+    /// Removes a name that is not a directory's.
+    ///
+    /// # Errors
+    /// `ENOENT`, `EISDIR`, `EACCES`, `EPERM` in a sticky directory, `EROFS`, `ENAMETOOLONG`.
+    pub fn unlink(&self, who: &Caller, dir: &Node, name: &[u8]) -> Result<()> {
+        if is_special(name) {
+            return Err(Errno::EISDIR);
+        }
+        self.core.remove(who, dir, name, false)
+    }
+
+    /// Removes an empty directory.
+    ///
+    /// # Errors
+    /// `ENOENT`, `ENOTDIR`, `ENOTEMPTY`, `EACCES`, `EPERM` in a sticky directory, `EROFS`;
+    /// `EINVAL` for `.`.
+    pub fn rmdir(&self, who: &Caller, dir: &Node, name: &[u8]) -> Result<()> {
+        match name {
+            b"." => Err(Errno::EINVAL),
+            b".." => Err(Errno::ENOTEMPTY),
+            b"/" => Err(Errno::EBUSY),
+            _ => self.core.remove(who, dir, name, true),
+        }
+    }
+}
+
+impl Core {
+    fn remove(&self, who: &Caller, dir: &Node, name: &[u8], as_dir: bool) -> Result<()> {
+        let body = self.search(who, dir)?;
+        check_component(name)?;
+        self.writable()?;
+        let victim = {
+            let mut names = body.names.write();
+            let ino = names.get(name).ok_or(Errno::ENOENT)?.ino;
+            let victim = self.node(ino).map_err(dangling)?;
+            self.may_delete(who, &dir.0, &names, &victim, as_dir)?;
+            if as_dir {
+                self.bury_directory(&victim)?;
+            }
+            let cookie = names.remove(name).map_or(0, |entry| entry.cookie);
+            self.names.add(-1);
+            let now = clock::now();
+            names_changed(
+                &mut dir.0.meta.write(),
+                names.len(),
+                -i32::from(as_dir),
+                now,
+            );
+            let left = self.lose_name(&victim, now);
+            if !self.pinned {
+                self.apply(&[
+                    Change::Leave {
+                        dir: dir.ino(),
+                        name,
+                        cookie,
+                    },
+                    Change::Attributes {
+                        inode: dir.0.record(&dir.0.meta()),
+                    },
+                    Change::Attributes {
+                        inode: victim.0.record(&victim.0.meta()),
+                    },
+                ])?;
+            }
+            self.tell_lost(&victim, left);
+            self.name_happened(dir.ino(), EventMask::DELETE, name, as_dir, 0);
+            victim
+        };
+        self.tell_entry(who, dir.ino(), name);
+        self.tell_inode(who, victim.ino(), false);
+        Ok(())
+    }
+
+    /// Marks a directory as removed, if it is empty. Its parent's names are locked.
+    pub(super) fn bury_directory(&self, victim: &Node) -> Result<()> {
+        let body = victim.0.directory()?;
+        self.complete_names(&victim.0, body)?;
+        let mut names: parking_lot::RwLockWriteGuard<'_, Directory> = body.names.write();
+        if !names.is_empty() {
+            return Err(Errno::ENOTEMPTY);
+        }
+        names.dead = true;
+        Ok(())
+    }
+
+    /// Takes one name from an inode's count (a directory: both of an empty one's); tells how
+    /// many are left. An inode without any becomes an orphan.
+    pub(super) fn lose_name(&self, victim: &Node, now: Time) -> u32 {
+        let mut meta = victim.0.meta.write();
+        let meta: &mut Meta = &mut meta;
+        meta.nlink = if victim.kind().is_dir() {
+            0
+        } else {
+            meta.nlink.saturating_sub(1)
+        };
+        meta.ctime = now;
+        if meta.nlink == 0 {
+            meta.rare().orphan_of = Some(self.me.clone());
+        }
+        meta.nlink
+    }
+
+    /// Tells watchers of an inode that it lost a name. (inotify reports the end of an inode when
+    /// its last use goes; so do we: see `evict`.)
+    pub(super) fn tell_lost(&self, victim: &Node, left: u32) {
+        if !victim.kind().is_dir() || left > 0 {
+            self.watches
+                .notify(victim.ino(), EventMask::ATTRIB, None, 0);
+        }
+    }
+}

@@ -1,0 +1,503 @@
+//! Moving names: rename(2) with its flags.
+//!
+//! *Locking.* A rename between two directories holds `rename_lock`, so that the tree's shape
+//! stands still: then an ancestor's names are locked before a descendant's, others by number. A
+//! directory that is replaced is locked last.
+
+use parking_lot::RwLockWriteGuard;
+use std::sync::atomic::Ordering;
+
+use super::lookup::dangling;
+use super::{Birth, names_changed};
+use crate::directory::Directory;
+use crate::file_system::Core;
+use crate::node::Node;
+use crate::store::Change;
+use crate::types::{
+    Access, Caller, Errno, FileType, Ino, RenameFlags, Result, Time, check_component, is_special,
+};
+use crate::watch::EventMask;
+use crate::{FileSystem, clock};
+
+/// One end of a rename: a directory and a name in it.
+#[derive(Clone, Copy)]
+struct End<'a> {
+    dir: &'a Node,
+    name: &'a [u8],
+}
+
+/// The locked names of both ends; `to` is absent when it is the same directory.
+struct Locked<'a> {
+    from: RwLockWriteGuard<'a, Directory>,
+    to: Option<RwLockWriteGuard<'a, Directory>>,
+}
+
+impl Locked<'_> {
+    fn to(&mut self) -> &mut Directory {
+        self.to.as_deref_mut().unwrap_or(&mut self.from)
+    }
+}
+
+impl FileSystem {
+    /// Moves a name, replacing what the new name led to (renameat2(2)).
+    ///
+    /// # Errors
+    /// `ENOENT`; `EEXIST` with NOREPLACE; `ENOTEMPTY`, `EISDIR`, `ENOTDIR` when the new name
+    /// cannot be replaced; `EINVAL` for a directory moved into itself, or flags that contradict;
+    /// `EBUSY` for `.` and `..`; `EACCES`, `EPERM`, `EROFS`, `EMLINK`, `ENOSPC`.
+    pub fn rename(
+        &self,
+        who: &Caller,
+        from_dir: &Node,
+        from_name: &[u8],
+        to_dir: &Node,
+        to_name: &[u8],
+        flags: RenameFlags,
+    ) -> Result<()> {
+        let from = End {
+            dir: from_dir,
+            name: from_name,
+        };
+        let to = End {
+            dir: to_dir,
+            name: to_name,
+        };
+        let changed = self.core.rename(who, from, to, flags)?;
+        self.core.tell_entry(who, from_dir.ino(), from_name);
+        self.core.tell_entry(who, to_dir.ino(), to_name);
+        for node in changed {
+            self.core.tell_inode(who, node.ino(), false);
+        }
+        Ok(())
+    }
+}
+
+impl Core {
+    fn rename(
+        &self,
+        who: &Caller,
+        from: End<'_>,
+        to: End<'_>,
+        flags: RenameFlags,
+    ) -> Result<Vec<Node>> {
+        check_flags(flags)?;
+        self.search(who, from.dir)?;
+        self.search(who, to.dir)?;
+        if is_special(from.name) {
+            return Err(Errno::EBUSY);
+        }
+        if is_special(to.name) {
+            let noreplace = flags.contains(RenameFlags::NOREPLACE);
+            return Err(if noreplace {
+                Errno::EEXIST
+            } else {
+                Errno::EBUSY
+            });
+        }
+        check_component(from.name)?;
+        check_component(to.name)?;
+        self.writable()?;
+        let between = from.dir != to.dir;
+        let _shape = between.then(|| self.rename_lock.lock());
+        let mut locked = self.lock_ends(from.dir, to.dir)?;
+
+        let entry = locked.from.get(from.name).ok_or(Errno::ENOENT)?;
+        let source = self.node(entry.ino).map_err(dangling)?;
+        let target = match locked.to().get(to.name).map(|entry| entry.ino) {
+            Some(ino) => Some(self.node(ino).map_err(dangling)?),
+            None => None,
+        };
+        let exchange = flags.contains(RenameFlags::EXCHANGE);
+        match &target {
+            Some(_) if flags.contains(RenameFlags::NOREPLACE) => return Err(Errno::EEXIST),
+            None if exchange => return Err(Errno::ENOENT),
+            _ => {}
+        }
+        if between {
+            self.refuse_loops(from.dir, to.dir, &source, target.as_ref(), exchange)?;
+        }
+        if target.as_ref() == Some(&source) {
+            return Ok(Vec::new());
+        }
+        self.may_rename(
+            who,
+            from.dir,
+            to.dir,
+            &mut locked,
+            &source,
+            target.as_ref(),
+            exchange,
+        )?;
+
+        let now = clock::now();
+        if let (true, Some(target)) = (exchange, &target) {
+            self.exchange(from, to, &mut locked, &source, target, now)?;
+        } else {
+            let whiteout = flags.contains(RenameFlags::WHITEOUT);
+            self.replace(
+                who,
+                from,
+                to,
+                &mut locked,
+                &source,
+                target.as_ref(),
+                whiteout,
+                now,
+            )?;
+        }
+        Ok(std::iter::once(source).chain(target).collect())
+    }
+
+    fn lock_ends<'n>(&self, from: &'n Node, to: &'n Node) -> Result<Locked<'n>> {
+        let (from_body, to_body) = (from.0.directory()?, to.0.directory()?);
+        if from == to {
+            return Ok(Locked {
+                from: from_body.names.write(),
+                to: None,
+            });
+        }
+        let to_first = if self.descends(from, to.ino())? {
+            true
+        } else {
+            !self.descends(to, from.ino())? && to.ino() < from.ino()
+        };
+        if to_first {
+            let to = to_body.names.write();
+            Ok(Locked {
+                from: from_body.names.write(),
+                to: Some(to),
+            })
+        } else {
+            let from = from_body.names.write();
+            Ok(Locked {
+                from,
+                to: Some(to_body.names.write()),
+            })
+        }
+    }
+
+    /// Is `dir` below the directory `above` (or the same)? The rename lock is held.
+    fn descends(&self, dir: &Node, above: Ino) -> Result<bool> {
+        let mut at = dir.clone();
+        loop {
+            if at.ino() == above {
+                return Ok(true);
+            }
+            let parent = Ino(at.0.directory()?.parent.load(Ordering::Relaxed));
+            if parent == at.ino() {
+                return Ok(false);
+            }
+            // A removed directory's parent may be gone as well: then nothing is above it.
+            at = match self.node(parent) {
+                Ok(node) => node,
+                Err(Errno::ESTALE) => return Ok(false),
+                Err(error) => return Err(error),
+            };
+        }
+    }
+
+    fn refuse_loops(
+        &self,
+        from_dir: &Node,
+        to_dir: &Node,
+        source: &Node,
+        target: Option<&Node>,
+        exchange: bool,
+    ) -> Result<()> {
+        if source.kind().is_dir() && self.descends(to_dir, source.ino())? {
+            return Err(Errno::EINVAL);
+        }
+        if let Some(target) = target
+            && target.kind().is_dir()
+            && self.descends(from_dir, target.ino())?
+        {
+            return Err(if exchange {
+                Errno::EINVAL
+            } else {
+                Errno::ENOTEMPTY
+            });
+        }
+        Ok(())
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "both ends, what is at each, and whose rename"
+    )]
+    fn may_rename(
+        &self,
+        who: &Caller,
+        from_dir: &Node,
+        to_dir: &Node,
+        locked: &mut Locked<'_>,
+        source: &Node,
+        target: Option<&Node>,
+        exchange: bool,
+    ) -> Result<()> {
+        let is_dir = source.kind().is_dir();
+        let target_is_dir = target.is_some_and(|target| target.kind().is_dir());
+        self.may_delete(who, &from_dir.0, &locked.from, source, is_dir)?;
+        match target {
+            None => self.may_create(who, &to_dir.0, locked.to())?,
+            Some(target) => {
+                let as_dir = if exchange { target_is_dir } else { is_dir };
+                self.may_delete(who, &to_dir.0, locked.to(), target, as_dir)?;
+            }
+        }
+        if from_dir == to_dir {
+            return Ok(());
+        }
+        // A directory that moves gets another `..`: that is a change of it.
+        if is_dir {
+            self.may(who, &source.0, Access::WRITE)?;
+        }
+        if let (true, Some(target)) = (exchange && target_is_dir, target) {
+            self.may(who, &target.0, Access::WRITE)?;
+        }
+        let full = |dir: &Node| dir.0.meta().nlink >= self.policy.link_max();
+        if is_dir && !target_is_dir && full(to_dir)
+            || exchange && target_is_dir && !is_dir && full(from_dir)
+        {
+            return Err(Errno::EMLINK);
+        }
+        Ok(())
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "both ends, what is at each, and whose rename"
+    )]
+    fn replace(
+        &self,
+        who: &Caller,
+        from: End<'_>,
+        to: End<'_>,
+        locked: &mut Locked<'_>,
+        source: &Node,
+        target: Option<&Node>,
+        whiteout: bool,
+        now: Time,
+    ) -> Result<()> {
+        let is_dir = source.kind().is_dir();
+        if let Some(target) = target
+            && target.kind().is_dir()
+        {
+            self.bury_directory(target)?;
+        }
+        let (ino, kind) = (source.ino(), source.kind());
+        let whiteout = match whiteout {
+            true => {
+                let birth = Birth::of(FileType::CharDevice, 0);
+                Some(self.conceive(who, from.dir, birth)?)
+            }
+            false => None,
+        };
+        let to_cookie = if target.is_some() {
+            locked.to().replace(to.name, ino, kind);
+            locked.to().get(to.name).map_or(0, |entry| entry.cookie)
+        } else if from.dir == to.dir && whiteout.is_none() {
+            locked.from.rename(from.name, to.name)
+        } else {
+            locked.to().insert(to.name, ino, kind)?
+        };
+        let mut from_cookie = 0;
+        let whiteout = match whiteout {
+            Some(inode) => {
+                locked.from.replace(from.name, inode.ino, inode.kind);
+                from_cookie = locked.from.get(from.name).map_or(0, |entry| entry.cookie);
+                inode.meta.write().home = (from.dir.ino(), from_cookie);
+                if target.is_none() {
+                    self.names.add(1);
+                }
+                Some(self.publish(inode))
+            }
+            None => {
+                if let Some(gone) = locked.from.remove(from.name) {
+                    from_cookie = gone.cookie;
+                }
+                if target.is_some() {
+                    self.names.add(-1);
+                }
+                None
+            }
+        };
+        let gained = i32::from(is_dir);
+        let lost = target.map_or(0, |target| i32::from(target.kind().is_dir()));
+        self.moved(source, to.dir, to_cookie, now);
+        self.tally(from.dir, to.dir, locked, -gained, gained - lost, now);
+        let left = target.map(|target| self.lose_name(target, now));
+        if !self.pinned {
+            self.record_move(
+                from,
+                to,
+                (from_cookie, to_cookie),
+                source,
+                target,
+                whiteout.as_ref(),
+            )?;
+        }
+        self.tell_moved(from, to, source, is_dir);
+        if let (Some(target), Some(left)) = (target, left) {
+            self.tell_lost(target, left);
+        }
+        Ok(())
+    }
+
+    fn exchange(
+        &self,
+        from: End<'_>,
+        to: End<'_>,
+        locked: &mut Locked<'_>,
+        source: &Node,
+        target: &Node,
+        now: Time,
+    ) -> Result<()> {
+        locked.to().replace(to.name, source.ino(), source.kind());
+        locked.from.replace(from.name, target.ino(), target.kind());
+        let to_cookie = locked.to().get(to.name).map_or(0, |entry| entry.cookie);
+        let from_cookie = locked.from.get(from.name).map_or(0, |entry| entry.cookie);
+        self.moved(source, to.dir, to_cookie, now);
+        self.moved(target, from.dir, from_cookie, now);
+        let shift = i32::from(source.kind().is_dir()) - i32::from(target.kind().is_dir());
+        self.tally(from.dir, to.dir, locked, -shift, shift, now);
+        if !self.pinned {
+            let mut batch = vec![
+                leave(from, from_cookie),
+                leave(to, to_cookie),
+                enter(from, target, from_cookie),
+                enter(to, source, to_cookie),
+            ];
+            push_attributes(&mut batch, &[from.dir, to.dir, source, target]);
+            self.apply(&batch)?;
+        }
+        self.tell_moved(from, to, source, source.kind().is_dir());
+        self.tell_moved(to, from, target, target.kind().is_dir());
+        Ok(())
+    }
+
+    /// An inode got another name, perhaps in another directory.
+    fn moved(&self, node: &Node, dir: &Node, cookie: u64, now: Time) {
+        if let Ok(body) = node.0.directory() {
+            body.parent.store(dir.ino().0, Ordering::Relaxed);
+        }
+        let mut meta = node.0.meta.write();
+        meta.ctime = now;
+        meta.home = (dir.ino(), cookie);
+    }
+
+    /// Brings counts and times of both directories up to date.
+    fn tally(
+        &self,
+        from: &Node,
+        to: &Node,
+        locked: &mut Locked<'_>,
+        from_subdirs: i32,
+        to_subdirs: i32,
+        now: Time,
+    ) {
+        if from == to {
+            let names = locked.from.len();
+            names_changed(
+                &mut from.0.meta.write(),
+                names,
+                from_subdirs + to_subdirs,
+                now,
+            );
+        } else {
+            names_changed(
+                &mut from.0.meta.write(),
+                locked.from.len(),
+                from_subdirs,
+                now,
+            );
+            names_changed(&mut to.0.meta.write(), locked.to().len(), to_subdirs, now);
+        }
+    }
+
+    fn record_move(
+        &self,
+        from: End<'_>,
+        to: End<'_>,
+        (from_cookie, to_cookie): (u64, u64),
+        source: &Node,
+        target: Option<&Node>,
+        whiteout: Option<&Node>,
+    ) -> Result<()> {
+        // Without a target the new entry may take the old one's cookie (see `Directory::rename`).
+        let old = if from_cookie == 0 {
+            to_cookie
+        } else {
+            from_cookie
+        };
+        let mut batch = vec![leave(from, old)];
+        if target.is_some() {
+            batch.push(leave(to, to_cookie));
+        }
+        batch.push(enter(to, source, to_cookie));
+        if let Some(node) = whiteout {
+            let inode = node.0.record(&node.0.meta());
+            batch.push(Change::Create {
+                inode,
+                target: None,
+            });
+            batch.push(enter(from, node, old));
+        }
+        push_attributes(&mut batch, &[from.dir, to.dir, source]);
+        if let Some(target) = target {
+            push_attributes(&mut batch, &[target]);
+        }
+        self.apply(&batch)
+    }
+
+    fn tell_moved(&self, from: End<'_>, to: End<'_>, node: &Node, is_dir: bool) {
+        if self.watches.count() == 0 {
+            return;
+        }
+        let cookie = self.watches.next_cookie();
+        self.name_happened(
+            from.dir.ino(),
+            EventMask::MOVED_FROM,
+            from.name,
+            is_dir,
+            cookie,
+        );
+        self.name_happened(to.dir.ino(), EventMask::MOVED_TO, to.name, is_dir, cookie);
+        self.watches
+            .notify(node.ino(), EventMask::MOVE_SELF, None, 0);
+    }
+}
+
+fn check_flags(flags: RenameFlags) -> Result<()> {
+    let exclusive = RenameFlags::NOREPLACE | RenameFlags::WHITEOUT;
+    if !RenameFlags::all().contains(flags)
+        || flags.contains(RenameFlags::EXCHANGE) && flags.intersects(exclusive)
+    {
+        return Err(Errno::EINVAL);
+    }
+    Ok(())
+}
+
+fn enter<'a>(end: End<'a>, node: &Node, cookie: u64) -> Change<'a> {
+    let (dir, name) = (end.dir.ino(), end.name);
+    Change::Enter {
+        dir,
+        name,
+        cookie,
+        ino: node.ino(),
+        kind: node.kind(),
+    }
+}
+
+fn leave(end: End<'_>, cookie: u64) -> Change<'_> {
+    Change::Leave {
+        dir: end.dir.ino(),
+        name: end.name,
+        cookie,
+    }
+}
+
+fn push_attributes(batch: &mut Vec<Change<'_>>, nodes: &[&Node]) {
+    batch.extend(nodes.iter().map(|node| Change::Attributes {
+        inode: node.0.record(&node.0.meta()),
+    }));
+}

@@ -1,0 +1,48 @@
+//! Who keeps caches of its own in front of the core, and must hear of changes.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::FileSystem;
+use crate::file_system::Core;
+use crate::types::{Caller, Ino};
+
+/// Told of changes that did not come through it: callers with [`Caller::checked`] are the
+/// observer's own and are left out. Called without locks held, after the change.
+pub trait Observer: Send + Sync {
+    /// Attributes changed, and with `data` the content too.
+    fn inode_changed(&self, ino: Ino, data: bool);
+    /// A name appeared, went, or leads elsewhere.
+    fn entry_changed(&self, dir: Ino, name: &[u8]);
+}
+
+impl FileSystem {
+    /// Sets (or, with `None`, removes) the one observer.
+    pub fn set_observer(&self, observer: Option<Arc<dyn Observer>>) {
+        let mut held = self.core.observer.write();
+        self.core
+            .observed
+            .store(observer.is_some(), Ordering::Release);
+        *held = observer;
+    }
+}
+
+impl Core {
+    fn tell(&self, who: &Caller, what: impl FnOnce(&dyn Observer)) {
+        if who.checked || !self.observed.load(Ordering::Acquire) {
+            return;
+        }
+        let observer = self.observer.read().clone();
+        if let Some(observer) = observer {
+            what(&*observer);
+        }
+    }
+
+    pub(crate) fn tell_inode(&self, who: &Caller, ino: Ino, data: bool) {
+        self.tell(who, |observer| observer.inode_changed(ino, data));
+    }
+
+    pub(crate) fn tell_entry(&self, who: &Caller, dir: Ino, name: &[u8]) {
+        self.tell(who, |observer| observer.entry_changed(dir, name));
+    }
+}

@@ -1,0 +1,233 @@
+//! Open files: opening, creating, closing.
+//!
+//! An open file is a use of its inode: the content stays until the last one is closed, whatever
+//! becomes of the names. Dropping an [`OpenFile`] closes it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use crate::FileSystem;
+use crate::file_system::Core;
+use crate::locks::{LockOwner, LockSpace};
+use crate::namespace::Birth;
+use crate::node::Node;
+use crate::permission::owns;
+use crate::types::{Access, Caller, Errno, FileType, OpenFlags, Result, check_new_name};
+use crate::watch::EventMask;
+
+/// Flags that fcntl(2) can change on an open file.
+const CHANGEABLE: OpenFlags = OpenFlags::APPEND
+    .union(OpenFlags::NONBLOCK)
+    .union(OpenFlags::DIRECT)
+    .union(OpenFlags::NOATIME);
+
+/// An open file description: what open(2) makes, with its own access mode and identity.
+pub struct OpenFile {
+    core: Arc<Core>,
+    node: Node,
+    flags: AtomicI32,
+    owner: LockOwner,
+}
+
+impl OpenFile {
+    /// The inode.
+    #[must_use]
+    pub fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// Access mode and flags.
+    #[must_use]
+    pub fn flags(&self) -> OpenFlags {
+        OpenFlags::from_bits_retain(self.flags.load(Ordering::Relaxed))
+    }
+
+    /// Changes APPEND, NONBLOCK, DIRECT and NOATIME to be as in `flags`; the rest stays.
+    pub fn set_flags(&self, flags: OpenFlags) {
+        let old = self.flags();
+        let new = old.difference(CHANGEABLE) | flags.intersection(CHANGEABLE);
+        self.flags.store(new.bits(), Ordering::Relaxed);
+    }
+
+    /// Its identity as an owner of flock(2) and open-file-description locks.
+    #[must_use]
+    pub fn owner(&self) -> LockOwner {
+        self.owner
+    }
+}
+
+impl Drop for OpenFile {
+    fn drop(&mut self) {
+        let core = &self.core;
+        core.open_files.add(-1);
+        core.release_locks(&self.node, self.owner, LockSpace::Flock);
+        core.release_locks(&self.node, self.owner, LockSpace::Ofd);
+        if !self.flags().contains(OpenFlags::PATH) {
+            let mask = if self.flags().writable() {
+                EventMask::CLOSE_WRITE
+            } else {
+                EventMask::CLOSE_NOWRITE
+            };
+            core.happened(&self.node.0, mask);
+        }
+    }
+}
+
+impl fmt::Debug for OpenFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenFile")
+            .field("node", &self.node)
+            .field("flags", &self.flags())
+            .finish()
+    }
+}
+
+impl FileSystem {
+    /// Opens an inode.
+    ///
+    /// # Errors
+    /// `EACCES`, `EROFS`; `EISDIR` to write a directory; `ENOTDIR` with DIRECTORY; `ELOOP` for a
+    /// symbolic link, `ENXIO` for a fifo, socket or device (unless only PATH is asked for);
+    /// `EPERM` for NOATIME by a stranger.
+    pub fn open(&self, who: &Caller, node: &Node, flags: OpenFlags) -> Result<OpenFile> {
+        let core = &self.core;
+        if flags.contains(OpenFlags::DIRECTORY) && !node.kind().is_dir() {
+            return Err(Errno::ENOTDIR);
+        }
+        if flags.contains(OpenFlags::PATH) {
+            return Ok(core.open_file(node.clone(), flags));
+        }
+        let truncate = flags.contains(OpenFlags::TRUNCATE) && node.kind() == FileType::Regular;
+        core.may_open(who, node, flags, truncate)?;
+        if truncate {
+            core.writable()?;
+            core.resize(who, node, 0, true)?;
+            core.tell_inode(who, node.ino(), true);
+        }
+        Ok(core.opened(node.clone(), flags))
+    }
+
+    /// Opens the regular file of this name, made if it is not there. A symbolic link is not
+    /// followed (`ELOOP`): [`FileSystem::open_at`] follows.
+    ///
+    /// # Errors
+    /// Those of [`FileSystem::open`] and [`FileSystem::mknod`]; `EEXIST` with EXCLUSIVE;
+    /// `EISDIR` for a directory.
+    pub fn create(
+        &self,
+        who: &Caller,
+        dir: &Node,
+        name: &[u8],
+        perm: u16,
+        flags: OpenFlags,
+    ) -> Result<OpenFile> {
+        let core = &self.core;
+        let body = core.search(who, dir)?;
+        match check_new_name(name) {
+            Err(Errno::EEXIST) if !flags.contains(OpenFlags::EXCLUSIVE) => {
+                return Err(Errno::EISDIR);
+            }
+            checked => checked?,
+        }
+        let existing = match core.child(body, name) {
+            Err(Errno::ENOENT) => {
+                let mut names = body.names.write();
+                if names.get(name).is_none() {
+                    let birth = Birth::of(FileType::Regular, perm);
+                    let node = core.make_in(who, dir, &mut names, name, birth)?;
+                    drop(names);
+                    core.tell_entry(who, dir.ino(), name);
+                    return Ok(core.opened(node, flags));
+                }
+                drop(names);
+                core.child(body, name)?
+            }
+            found => found?,
+        };
+        if flags.contains(OpenFlags::EXCLUSIVE) {
+            return Err(Errno::EEXIST);
+        }
+        if existing.kind().is_dir() {
+            return Err(Errno::EISDIR);
+        }
+        self.open(who, &existing, flags)
+    }
+
+    /// Makes a file without a name in the file system of `dir`; with EXCLUSIVE it can never get
+    /// one, else [`FileSystem::link`] gives it its first.
+    ///
+    /// # Errors
+    /// As [`FileSystem::create`]; `EINVAL` unless it is to be written.
+    pub fn tmpfile(
+        &self,
+        who: &Caller,
+        dir: &Node,
+        perm: u16,
+        flags: OpenFlags,
+    ) -> Result<OpenFile> {
+        let core = &self.core;
+        if !flags.writable() {
+            return Err(Errno::EINVAL);
+        }
+        let body = dir.0.directory()?;
+        core.may(who, &dir.0, Access::WRITE | Access::EXEC)?;
+        if body.names.read().dead {
+            return Err(Errno::ENOENT);
+        }
+        let inode = core.conceive(who, dir, Birth::of(FileType::Regular, perm))?;
+        {
+            let mut meta = inode.meta.write();
+            meta.nlink = 0;
+            meta.linkable = !flags.contains(OpenFlags::EXCLUSIVE);
+            meta.home = (dir.ino(), 0);
+            meta.rare().orphan_of = Some(core.me.clone());
+        }
+        let node = core.publish(inode);
+        if !core.pinned {
+            core.record_birth(dir, &node, None, None)?;
+        }
+        Ok(core.opened(node, flags))
+    }
+}
+
+impl Core {
+    fn may_open(&self, who: &Caller, node: &Node, flags: OpenFlags, truncate: bool) -> Result<()> {
+        let mut want = Access::empty();
+        want.set(Access::READ, flags.readable());
+        want.set(Access::WRITE, flags.writable() || truncate);
+        match node.kind() {
+            FileType::Symlink => return Err(Errno::ELOOP),
+            FileType::Directory if want.contains(Access::WRITE) => return Err(Errno::EISDIR),
+            FileType::CharDevice | FileType::BlockDevice if self.policy.nodev() => {
+                return Err(Errno::EACCES);
+            }
+            _ => {}
+        }
+        self.may(who, &node.0, want)?;
+        if flags.contains(OpenFlags::NOATIME) && !owns(who, &node.0.meta()) {
+            return Err(Errno::EPERM);
+        }
+        match node.kind() {
+            FileType::Regular | FileType::Directory => Ok(()),
+            _ => Err(Errno::ENXIO),
+        }
+    }
+
+    fn opened(self: &Arc<Self>, node: Node, flags: OpenFlags) -> OpenFile {
+        self.happened(&node.0, EventMask::OPEN);
+        self.open_file(node, flags)
+    }
+
+    fn open_file(self: &Arc<Self>, node: Node, flags: OpenFlags) -> OpenFile {
+        self.open_files.add(1);
+        let kept = flags.difference(OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE);
+        let owner = LockOwner(self.next_owner.fetch_add(1, Ordering::Relaxed));
+        OpenFile {
+            core: Arc::clone(self),
+            node,
+            flags: AtomicI32::new(kept.bits()),
+            owner,
+        }
+    }
+}

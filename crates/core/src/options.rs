@@ -1,0 +1,149 @@
+use crate::types::Errno;
+
+/// When reading moves a file's access time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AtimePolicy {
+    /// When it is not later than the last change, or a day old.
+    #[default]
+    Relatime,
+    /// Always.
+    Strict,
+    /// Never.
+    None,
+}
+
+/// How a file system behaves; the options of mount(8) that are not a front end's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// When reading moves access times.
+    pub atime: AtimePolicy,
+    /// Do directories keep their access time (`nodiratime`)?
+    pub nodiratime: bool,
+    /// Times changed by use reach the store only together with another change of the inode.
+    pub lazytime: bool,
+    /// Every change fails with `EROFS`.
+    pub read_only: bool,
+    /// Set-id bits have no effect on execution. (Executing is a front end's business; the core
+    /// only keeps the option.)
+    pub nosuid: bool,
+    /// Device inodes cannot be opened (`EACCES`).
+    pub nodev: bool,
+    /// Nothing can be executed (`EACCES` from access(2) for regular files).
+    pub noexec: bool,
+    /// Every change is durable when its call returns.
+    pub sync: bool,
+    /// Most names an inode can have; one more is `EMLINK`.
+    pub link_max: u32,
+    /// Owner of a root directory that is made anew.
+    pub root_uid: u32,
+    /// Its group.
+    pub root_gid: u32,
+    /// Its permission bits.
+    pub root_perm: u16,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            atime: AtimePolicy::default(),
+            nodiratime: false,
+            lazytime: false,
+            read_only: false,
+            nosuid: false,
+            nodev: false,
+            noexec: false,
+            sync: false,
+            link_max: i32::MAX as u32,
+            root_uid: 0,
+            root_gid: 0,
+            root_perm: 0o755,
+        }
+    }
+}
+
+impl Options {
+    /// Takes one option as mount(8) spells it; `false`: it is not one of the core's.
+    ///
+    /// # Errors
+    /// `EINVAL` when the option is known and its value is not understood.
+    pub fn parse(&mut self, option: &str) -> Result<bool, Errno> {
+        let (key, value) = match option.split_once('=') {
+            Some((key, value)) => (key, Some(value)),
+            None => (option, None),
+        };
+        let octal = |value: Option<&str>| {
+            value
+                .and_then(|digits| u16::from_str_radix(digits, 8).ok())
+                .ok_or(Errno::EINVAL)
+        };
+        let number = |value: Option<&str>| {
+            value
+                .and_then(|digits| digits.parse().ok())
+                .ok_or(Errno::EINVAL)
+        };
+        match key {
+            "mode" => self.root_perm = octal(value)? & 0o7777,
+            "uid" => self.root_uid = number(value)?,
+            "gid" => self.root_gid = number(value)?,
+            _ if value.is_some() => return Ok(false),
+            "ro" => self.read_only = true,
+            "rw" => self.read_only = false,
+            "relatime" => self.atime = AtimePolicy::Relatime,
+            "strictatime" | "atime" | "norelatime" => self.atime = AtimePolicy::Strict,
+            "noatime" => self.atime = AtimePolicy::None,
+            "diratime" => self.nodiratime = false,
+            "nodiratime" => self.nodiratime = true,
+            "lazytime" => self.lazytime = true,
+            "nolazytime" => self.lazytime = false,
+            "nosuid" => self.nosuid = true,
+            "suid" => self.nosuid = false,
+            "nodev" => self.nodev = true,
+            "dev" => self.nodev = false,
+            "noexec" => self.noexec = true,
+            "exec" => self.noexec = false,
+            "sync" => self.sync = true,
+            "async" => self.sync = false,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+/// Counts of what a file system holds at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Inodes in memory.
+    pub inodes: u64,
+    /// Names in memory.
+    pub names: u64,
+    /// Pages of file content in memory.
+    pub pages: u64,
+    /// Bytes that these pages and their tables take.
+    pub bytes: u64,
+    /// Open files.
+    pub open_files: u64,
+    /// Watches.
+    pub watches: u64,
+    /// File locks held.
+    pub locks: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read_as_mount_spells_them() {
+        let mut options = Options::default();
+        for known in ["ro", "noatime", "nodev", "mode=1777", "uid=7"] {
+            assert_eq!(options.parse(known), Ok(true), "{known}");
+        }
+        assert!(options.read_only && options.nodev);
+        assert_eq!(options.atime, AtimePolicy::None);
+        assert_eq!((options.root_perm, options.root_uid), (0o1777, 7));
+        assert_eq!(options.parse("size=1g"), Ok(false));
+        assert_eq!(options.parse("ro=yes"), Ok(false));
+        assert_eq!(options.parse("mode=9"), Err(Errno::EINVAL));
+        assert_eq!(options.parse("uid"), Err(Errno::EINVAL));
+    }
+}

@@ -1,0 +1,123 @@
+//! The operations on names, by path.
+
+use crate::FileSystem;
+use crate::node::Node;
+use crate::types::{Caller, Errno, FileType, RenameFlags, Result, is_special};
+
+impl FileSystem {
+    /// [`FileSystem::mkdir`] by path.
+    ///
+    /// # Errors
+    /// Its errors, and those of [`FileSystem::resolve_parent`].
+    pub fn mkdir_at(&self, who: &Caller, base: &Node, path: &[u8], perm: u16) -> Result<Node> {
+        let at = self.resolve_parent(who, base, path)?;
+        self.mkdir(who, &at.dir, &at.name, perm)
+    }
+
+    /// [`FileSystem::mknod`] by path.
+    ///
+    /// # Errors
+    /// Its errors, and those of [`FileSystem::resolve_parent`].
+    pub fn mknod_at(
+        &self,
+        who: &Caller,
+        base: &Node,
+        path: &[u8],
+        kind: FileType,
+        perm: u16,
+        rdev: u64,
+    ) -> Result<Node> {
+        let at = self.resolve_parent(who, base, path)?;
+        at.refuse_slash(&self.core, who)?;
+        self.mknod(who, &at.dir, &at.name, kind, perm, rdev)
+    }
+
+    /// [`FileSystem::symlink`] by path.
+    ///
+    /// # Errors
+    /// Its errors, and those of [`FileSystem::resolve_parent`].
+    pub fn symlink_at(
+        &self,
+        who: &Caller,
+        base: &Node,
+        path: &[u8],
+        target: &[u8],
+    ) -> Result<Node> {
+        if target.is_empty() {
+            return Err(Errno::ENOENT);
+        }
+        let at = self.resolve_parent(who, base, path)?;
+        at.refuse_slash(&self.core, who)?;
+        self.symlink(who, &at.dir, &at.name, target)
+    }
+
+    /// [`FileSystem::link`] by path: `node` gets the name `path`.
+    ///
+    /// # Errors
+    /// Its errors, and those of [`FileSystem::resolve_parent`].
+    pub fn link_at(&self, who: &Caller, node: &Node, base: &Node, path: &[u8]) -> Result<()> {
+        let at = self.resolve_parent(who, base, path)?;
+        at.refuse_slash(&self.core, who)?;
+        self.link(who, node, &at.dir, &at.name)
+    }
+
+    /// [`FileSystem::unlink`] by path.
+    ///
+    /// # Errors
+    /// Its errors, and those of [`FileSystem::resolve_parent`].
+    pub fn unlink_at(&self, who: &Caller, base: &Node, path: &[u8]) -> Result<()> {
+        let at = self.resolve_parent(who, base, path)?;
+        if at.trailing_slash && !is_special(&at.name) {
+            let node = self.lookup(who, &at.dir, &at.name)?;
+            return Err(if node.kind().is_dir() {
+                Errno::EISDIR
+            } else {
+                Errno::ENOTDIR
+            });
+        }
+        self.unlink(who, &at.dir, &at.name)
+    }
+
+    /// [`FileSystem::rmdir`] by path.
+    ///
+    /// # Errors
+    /// Its errors, and those of [`FileSystem::resolve_parent`].
+    pub fn rmdir_at(&self, who: &Caller, base: &Node, path: &[u8]) -> Result<()> {
+        let at = self.resolve_parent(who, base, path)?;
+        self.rmdir(who, &at.dir, &at.name)
+    }
+
+    /// [`FileSystem::rename`] by paths.
+    ///
+    /// # Errors
+    /// Its errors, and those of [`FileSystem::resolve_parent`]; `ENOTDIR` if slashes follow the
+    /// name of something that is not, or does not become, a directory.
+    pub fn rename_at(
+        &self,
+        who: &Caller,
+        from_base: &Node,
+        from_path: &[u8],
+        to_base: &Node,
+        to_path: &[u8],
+        flags: RenameFlags,
+    ) -> Result<()> {
+        let from = self.resolve_parent(who, from_base, from_path)?;
+        let to = self.resolve_parent(who, to_base, to_path)?;
+        if !is_special(&from.name) && !is_special(&to.name) {
+            let exchange = flags.contains(RenameFlags::EXCHANGE);
+            if from.trailing_slash || (to.trailing_slash && !exchange) {
+                let source = self.lookup(who, &from.dir, &from.name)?;
+                if !source.kind().is_dir() {
+                    return Err(Errno::ENOTDIR);
+                }
+            }
+            if to.trailing_slash && exchange {
+                let target = self.lookup(who, &to.dir, &to.name)?;
+                if !target.kind().is_dir() {
+                    return Err(Errno::ENOTDIR);
+                }
+            }
+        }
+        self.rename(who, &from.dir, &from.name, &to.dir, &to.name, flags)
+    }
+}

@@ -1,0 +1,85 @@
+//! The options that every operation asks for, in words that are only read.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use crate::options::{AtimePolicy, Options};
+
+const READ_ONLY: u32 = 1;
+const SYNC: u32 = 1 << 1;
+const NODEV: u32 = 1 << 2;
+const NOEXEC: u32 = 1 << 3;
+const NODIRATIME: u32 = 1 << 4;
+const LAZYTIME: u32 = 1 << 5;
+const ATIME_STRICT: u32 = 1 << 6;
+const ATIME_NONE: u32 = 1 << 7;
+
+/// A copy of [`Options`] that is read without a lock.
+pub(crate) struct Policy {
+    bits: AtomicU32,
+    link_max: AtomicU32,
+}
+
+impl Policy {
+    pub(crate) fn of(options: &Options) -> Self {
+        let policy = Self {
+            bits: AtomicU32::new(0),
+            link_max: AtomicU32::new(0),
+        };
+        policy.set(options);
+        policy
+    }
+
+    pub(crate) fn set(&self, options: &Options) {
+        let bit = |on: bool, bit: u32| if on { bit } else { 0 };
+        let bits = bit(options.read_only, READ_ONLY)
+            | bit(options.sync, SYNC)
+            | bit(options.nodev, NODEV)
+            | bit(options.noexec, NOEXEC)
+            | bit(options.nodiratime, NODIRATIME)
+            | bit(options.lazytime, LAZYTIME)
+            | bit(options.atime == AtimePolicy::Strict, ATIME_STRICT)
+            | bit(options.atime == AtimePolicy::None, ATIME_NONE);
+        self.bits.store(bits, Relaxed);
+        self.link_max.store(options.link_max, Relaxed);
+    }
+
+    fn has(&self, bit: u32) -> bool {
+        self.bits.load(Relaxed) & bit != 0
+    }
+
+    pub(crate) fn read_only(&self) -> bool {
+        self.has(READ_ONLY)
+    }
+
+    pub(crate) fn sync(&self) -> bool {
+        self.has(SYNC)
+    }
+
+    pub(crate) fn nodev(&self) -> bool {
+        self.has(NODEV)
+    }
+
+    pub(crate) fn noexec(&self) -> bool {
+        self.has(NOEXEC)
+    }
+
+    pub(crate) fn nodiratime(&self) -> bool {
+        self.has(NODIRATIME)
+    }
+
+    pub(crate) fn lazytime(&self) -> bool {
+        self.has(LAZYTIME)
+    }
+
+    pub(crate) fn atime(&self) -> AtimePolicy {
+        match self.bits.load(Relaxed) & (ATIME_STRICT | ATIME_NONE) {
+            0 => AtimePolicy::Relatime,
+            ATIME_STRICT => AtimePolicy::Strict,
+            _ => AtimePolicy::None,
+        }
+    }
+
+    pub(crate) fn link_max(&self) -> u32 {
+        self.link_max.load(Relaxed)
+    }
+}

@@ -1,0 +1,156 @@
+//! Listing directories.
+//!
+//! A listing goes run by run: a run of names is copied under the lock, then handed out without
+//! it. Cookies are positions, so a listing can stop and go on anywhere, and neither loses nor
+//! repeats a name that stays.
+
+use std::sync::atomic::Ordering;
+
+use crate::FileSystem;
+use crate::inode::DirectoryBody;
+use crate::node::Node;
+use crate::open::OpenFile;
+use crate::types::{Attr, Errno, FileType, Ino, OpenFlags, Result};
+use crate::watch::EventMask;
+
+/// Names copied at once.
+const RUN: usize = 128;
+const DOT: u64 = 1;
+const DOT_DOT: u64 = 2;
+
+/// One name of a listing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DirEntry<'a> {
+    /// The name's bytes.
+    pub name: &'a [u8],
+    /// Its inode.
+    pub ino: Ino,
+    /// That inode's type.
+    pub kind: FileType,
+    /// Go on behind this entry by passing this.
+    pub cookie: u64,
+}
+
+/// A copied name: its bytes are `names[start..end]` of the run.
+struct Copied {
+    end: usize,
+    ino: Ino,
+    kind: FileType,
+    cookie: u64,
+}
+
+#[derive(Default)]
+struct Run {
+    names: Vec<u8>,
+    entries: Vec<Copied>,
+}
+
+impl Run {
+    fn push(&mut self, name: &[u8], ino: Ino, kind: FileType, cookie: u64) {
+        self.names.extend_from_slice(name);
+        self.entries.push(Copied {
+            end: self.names.len(),
+            ino,
+            kind,
+            cookie,
+        });
+    }
+
+    /// Fills with the names behind `after`; false at the end of the directory.
+    fn fill(&mut self, ino: Ino, body: &DirectoryBody, after: u64) -> bool {
+        self.names.clear();
+        self.entries.clear();
+        if after < DOT {
+            self.push(b".", ino, FileType::Directory, DOT);
+        }
+        if after < DOT_DOT {
+            let parent = Ino(body.parent.load(Ordering::Relaxed));
+            self.push(b"..", parent, FileType::Directory, DOT_DOT);
+        }
+        let names = body.names.read();
+        for entry in names.iter_after(after).take(RUN) {
+            self.push(&entry.name, entry.ino, entry.kind, entry.cookie);
+        }
+        !self.entries.is_empty()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = DirEntry<'_>> {
+        let mut start = 0;
+        self.entries.iter().map(move |copied| {
+            let name = &self.names[start..copied.end];
+            start = copied.end;
+            DirEntry {
+                name,
+                ino: copied.ino,
+                kind: copied.kind,
+                cookie: copied.cookie,
+            }
+        })
+    }
+}
+
+impl FileSystem {
+    /// Hands the names behind the cookie `after` (0: from the start, `.` and `..` first) to
+    /// `sink`, until it answers `false` for a name it did not take.
+    ///
+    /// # Errors
+    /// `ENOTDIR`; `EBADF` for a handle to the name only; what the store answers.
+    pub fn read_dir(
+        &self,
+        dir: &OpenFile,
+        after: u64,
+        sink: &mut dyn FnMut(DirEntry<'_>) -> bool,
+    ) -> Result<()> {
+        self.list(dir, after, &mut |entry| Ok(sink(entry)))
+    }
+
+    /// As [`FileSystem::read_dir`], with each name's inode and its attributes. A name that
+    /// disappears meanwhile is left out.
+    ///
+    /// # Errors
+    /// As [`FileSystem::read_dir`].
+    pub fn read_dir_plus(
+        &self,
+        dir: &OpenFile,
+        after: u64,
+        sink: &mut dyn FnMut(DirEntry<'_>, &Node, &Attr) -> bool,
+    ) -> Result<()> {
+        self.list(dir, after, &mut |entry| match self.core.node(entry.ino) {
+            Ok(node) => {
+                let attr = self.getattr(&node);
+                Ok(sink(entry, &node, &attr))
+            }
+            Err(Errno::ESTALE) => Ok(true),
+            Err(error) => Err(error),
+        })
+    }
+
+    fn list(
+        &self,
+        dir: &OpenFile,
+        mut after: u64,
+        sink: &mut dyn FnMut(DirEntry<'_>) -> Result<bool>,
+    ) -> Result<()> {
+        if dir.flags().contains(OpenFlags::PATH) {
+            return Err(Errno::EBADF);
+        }
+        let core = &self.core;
+        let node = dir.node();
+        let body = node.0.directory()?;
+        core.complete_names(&node.0, body)?;
+        let mut run = Run::default();
+        'runs: while run.fill(node.ino(), body, after) {
+            for entry in run.iter() {
+                if !sink(entry)? {
+                    break 'runs;
+                }
+                after = entry.cookie;
+            }
+        }
+        if !dir.flags().contains(OpenFlags::NOATIME) {
+            core.accessed(&node.0);
+        }
+        core.happened(&node.0, EventMask::ACCESS);
+        Ok(())
+    }
+}

@@ -1,0 +1,310 @@
+//! The contract between the core and what stands behind it.
+//!
+//! A store loads what is not cached and makes changes durable. It never sees a path, a permission
+//! or a lock: those are the core's. The core never sees a block. The core asks for inodes by
+//! number, for names by directory, and hands over ordered batches of typed changes, one batch an
+//! operation.
+//!
+//! *Order.* A batch is handed over while the locks of the objects it changes are held: two
+//! batches that touch one object arrive in the order in which the core performed them. Batches
+//! of unrelated objects may arrive at once, from several threads.
+//!
+//! *Atomicity.* A batch is one operation. After a crash a store shows all of it or nothing, and
+//! never a later batch without an earlier one on the same object.
+//!
+//! *Failure.* When [`Store::apply`] fails, memory is already ahead of the store: the core stops
+//! all further changes (`EROFS`), as after a failed journal write.
+//!
+//! What a store leaves to the core: the meaning of every operation, permissions, times, which
+//! inodes are in use. What it leaves to wrappers (in `testkit`): faults, latency, recording.
+
+use crate::types::{FileType, Ino, Result, Time};
+
+/// What a store promises, asked once when a file system is made over it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Guarantees {
+    /// Nothing stands behind the core: all it holds is all there is. Then [`Store::apply`] is
+    /// never called and nothing is ever loaded.
+    pub pinned: bool,
+    /// Nobody else changes the store while it is open, so what was loaded may be kept for ever.
+    pub exclusive: bool,
+    /// Changes outlive the process once [`Store::commit`] has returned.
+    pub durable: bool,
+    /// Calls may wait for a device: a front end keeps them off threads that must not.
+    pub blocks: bool,
+}
+
+/// An inode as a store keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InodeRecord {
+    /// Number.
+    pub ino: Ino,
+    /// Type; never changes.
+    pub kind: FileType,
+    /// Permission, set-id and sticky bits.
+    pub perm: u16,
+    /// Names; 0 for an orphan that is still open.
+    pub nlink: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Device number.
+    pub rdev: u64,
+    /// Length in bytes (of a symbolic link: of its target).
+    pub size: u64,
+    /// Last access.
+    pub atime: Time,
+    /// Last change of content.
+    pub mtime: Time,
+    /// Last change of the inode.
+    pub ctime: Time,
+    /// Birth.
+    pub btime: Time,
+    /// A directory's parent (itself for the root); for others the directory of a name.
+    pub parent: Ino,
+}
+
+/// A name of a directory as a store keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntryRecord {
+    /// The name's bytes.
+    pub name: Box<[u8]>,
+    /// Position: unique in the directory, growing with creation, never reused.
+    pub cookie: u64,
+    /// The inode it leads to.
+    pub ino: Ino,
+    /// That inode's type.
+    pub kind: FileType,
+}
+
+/// One typed change. A batch of them is one operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change<'a> {
+    /// A new inode; a symbolic link brings its target.
+    Create {
+        /// All its attributes.
+        inode: InodeRecord,
+        /// The target of a symbolic link.
+        target: Option<&'a [u8]>,
+    },
+    /// These are an inode's attributes from now on.
+    Attributes {
+        /// All of them.
+        inode: InodeRecord,
+    },
+    /// A name appears.
+    Enter {
+        /// In this directory.
+        dir: Ino,
+        /// The name.
+        name: &'a [u8],
+        /// Its position.
+        cookie: u64,
+        /// Its inode.
+        ino: Ino,
+        /// That inode's type.
+        kind: FileType,
+    },
+    /// A name disappears.
+    Leave {
+        /// From this directory.
+        dir: Ino,
+        /// The name.
+        name: &'a [u8],
+        /// The position it had.
+        cookie: u64,
+    },
+    /// Bytes of a regular file.
+    Write {
+        /// The file.
+        ino: Ino,
+        /// Where they begin.
+        offset: u64,
+        /// The bytes.
+        data: &'a [u8],
+    },
+    /// A new length: what lies beyond is gone, what is new reads as zeros.
+    Truncate {
+        /// The file.
+        ino: Ino,
+        /// Its length.
+        size: u64,
+    },
+    /// A range becomes a hole, or (`keep`) zeros that keep their space.
+    Zero {
+        /// The file.
+        ino: Ino,
+        /// First byte.
+        offset: u64,
+        /// Number of bytes.
+        len: u64,
+        /// Is the space kept (or taken)?
+        keep: bool,
+    },
+    /// Space is taken for a range; bytes that exist stay.
+    Allocate {
+        /// The file.
+        ino: Ino,
+        /// First byte.
+        offset: u64,
+        /// Number of bytes.
+        len: u64,
+    },
+    /// A range (page-aligned) is removed and what follows moves down.
+    Collapse {
+        /// The file.
+        ino: Ino,
+        /// First byte.
+        offset: u64,
+        /// Number of bytes.
+        len: u64,
+    },
+    /// A hole (page-aligned) is opened and what follows moves up.
+    Insert {
+        /// The file.
+        ino: Ino,
+        /// First byte.
+        offset: u64,
+        /// Number of bytes.
+        len: u64,
+    },
+    /// An extended attribute gets a value, or (`None`) goes.
+    Xattr {
+        /// The inode.
+        ino: Ino,
+        /// Full name with its namespace.
+        name: &'a [u8],
+        /// Value.
+        value: Option<&'a [u8]>,
+    },
+    /// An inode without names is no longer in use: it and its content go.
+    Free {
+        /// The inode.
+        ino: Ino,
+    },
+}
+
+/// Extended attributes: full names and values.
+pub type XattrList = Vec<(Box<[u8]>, Box<[u8]>)>;
+
+/// The point in a store's order of changes up to which a [`Store::commit`] makes things durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stamp(pub u64);
+
+/// What a file system asks space for, or gives back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Space {
+    /// 4 KiB pages of file content.
+    pub pages: u64,
+    /// Inodes.
+    pub inodes: u64,
+}
+
+/// Space of a store, in pages of 4 KiB and in inodes. `None`: without limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpaceReport {
+    /// Pages in all.
+    pub pages: Option<u64>,
+    /// Pages in use.
+    pub pages_used: u64,
+    /// Inodes in all.
+    pub inodes: Option<u64>,
+    /// Inodes in use.
+    pub inodes_used: u64,
+}
+
+/// What stands behind the core. See the module's text for order, atomicity and failure.
+pub trait Store: Send + Sync + 'static {
+    /// What this store promises. Constant over its life.
+    fn guarantees(&self) -> Guarantees;
+
+    /// Loads inodes by number, in any order; numbers that do not exist are left out.
+    ///
+    /// # Errors
+    /// `EIO` or `EUCLEAN` when they cannot be read.
+    fn load_inodes(&self, inos: &[Ino], found: &mut Vec<InodeRecord>) -> Result<()>;
+
+    /// The target of a symbolic link.
+    ///
+    /// # Errors
+    /// `EIO` or `EUCLEAN` when it cannot be read.
+    fn load_target(&self, ino: Ino) -> Result<Box<[u8]>>;
+
+    /// All extended attributes of an inode.
+    ///
+    /// # Errors
+    /// `EIO` or `EUCLEAN` when they cannot be read.
+    fn load_xattrs(&self, ino: Ino) -> Result<XattrList>;
+
+    /// Looks one name up without loading its directory.
+    ///
+    /// # Errors
+    /// `EIO` or `EUCLEAN` when it cannot be read.
+    fn lookup(&self, dir: Ino, name: &[u8]) -> Result<Option<EntryRecord>>;
+
+    /// A run of at most `max` names with cookies greater than `after`, in cookie order, each
+    /// with its inode. An empty run: the directory ends there.
+    ///
+    /// # Errors
+    /// `EIO` or `EUCLEAN` when it cannot be read.
+    fn read_entries(
+        &self,
+        dir: Ino,
+        after: u64,
+        max: usize,
+        run: &mut Vec<(EntryRecord, InodeRecord)>,
+    ) -> Result<()>;
+
+    /// The first run of bytes at or after `offset` that is data, as (start, length); `None`: only
+    /// holes follow. The run may be shorter than the data is.
+    ///
+    /// # Errors
+    /// `EIO` or `EUCLEAN` when the map cannot be read.
+    fn next_data(&self, ino: Ino, offset: u64) -> Result<Option<(u64, u64)>>;
+
+    /// Reads bytes of a regular file; holes read as zeros.
+    ///
+    /// # Errors
+    /// `EIO` or `EUCLEAN` when they cannot be read.
+    fn read_data(&self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<()>;
+
+    /// Promises space, all or nothing. The core gives it back by [`Store::release`].
+    ///
+    /// # Errors
+    /// `ENOSPC` or `EDQUOT`: the promise was not made.
+    fn reserve(&self, space: Space) -> Result<()>;
+
+    /// Takes promised space back.
+    fn release(&self, space: Space);
+
+    /// Accepts one operation's changes, in order. Durable only after a [`Store::commit`].
+    ///
+    /// # Errors
+    /// `EIO`, `ENOSPC`: nothing of the batch happened, and the core stops writing.
+    fn apply(&self, batch: &[Change<'_>]) -> Result<Stamp>;
+
+    /// Returns when all changes up to `upto` are durable; `None` means all accepted so far.
+    ///
+    /// # Errors
+    /// `EIO` when they could not be made durable.
+    fn commit(&self, upto: Option<Stamp>) -> Result<()>;
+
+    /// At most `max` inodes with numbers greater than `after`, by number. An empty run: the end.
+    ///
+    /// # Errors
+    /// `EIO` or `EUCLEAN` when they cannot be read.
+    fn walk(&self, after: Ino, max: usize, run: &mut Vec<InodeRecord>) -> Result<()>;
+
+    /// The highest inode number ever used; the core deals numbers above it.
+    ///
+    /// # Errors
+    /// `EIO` or `EUCLEAN` when it cannot be read.
+    fn last_ino(&self) -> Result<Ino>;
+
+    /// Space in all and in use.
+    ///
+    /// # Errors
+    /// `EIO` when it cannot be told.
+    fn space(&self) -> Result<SpaceReport>;
+}

@@ -1,0 +1,300 @@
+//! Extended attributes, and ACLs in the shape of extended attributes.
+//!
+//! Namespaces are Linux's: `user.` follows the file's permissions, on regular files and
+//! directories only; `trusted.` is for `CAP_SYS_ADMIN`; `security.` is read by everyone;
+//! `system.` holds the two ACLs and nothing else.
+
+use crate::acl::{self, Acl};
+use crate::file_system::Core;
+use crate::inode::{Meta, Rare};
+use crate::node::Node;
+use crate::permission::{in_group_or_capable, owns};
+use crate::store::Change;
+use crate::types::{Access, Caller, Caps, Errno, FileType, Result, S_ISGID, S_ISVTX, XattrSet};
+use crate::watch::EventMask;
+use crate::{FileSystem, clock};
+
+/// The attribute that is a file's ACL.
+pub(crate) const ACL_ACCESS: &[u8] = b"system.posix_acl_access";
+/// The attribute that is a directory's default ACL.
+pub(crate) const ACL_DEFAULT: &[u8] = b"system.posix_acl_default";
+/// File capabilities.
+pub(crate) const CAPABILITY: &[u8] = b"security.capability";
+
+const NAME_MAX: usize = 255;
+const VALUE_MAX: usize = 65536;
+/// All values of one inode together: what a listing can still tell, and memory bears.
+const TOTAL_MAX: usize = 1 << 20;
+
+impl FileSystem {
+    /// The value of an extended attribute.
+    ///
+    /// # Errors
+    /// `ENODATA` if there is none; `EACCES` for `user.` without permission to read;
+    /// `EOPNOTSUPP` for an unknown namespace; `ERANGE` for a name of no or over 255 bytes.
+    pub fn getxattr(&self, who: &Caller, node: &Node, name: &[u8]) -> Result<Box<[u8]>> {
+        check_name(name)?;
+        self.core.may_xattr(who, node, name, Access::READ)?;
+        let meta = node.0.meta();
+        if let Some(acl) = acl_of(node, &meta, name)? {
+            return acl.map(acl::to_xattr).ok_or(Errno::ENODATA);
+        }
+        let rare = meta.rare.as_ref().ok_or(Errno::ENODATA)?;
+        rare.xattrs.get(name).cloned().ok_or(Errno::ENODATA)
+    }
+
+    /// Sets an extended attribute.
+    ///
+    /// # Errors
+    /// `EEXIST`, `ENODATA` as `how` demands; `EPERM`, `EACCES`, `EROFS`; `E2BIG` for a value over
+    /// 64 KiB; `ENOSPC` when an inode's values exceed 1 MiB; `EINVAL` for a malformed ACL;
+    /// `EOPNOTSUPP`; `ERANGE`.
+    pub fn setxattr(
+        &self,
+        who: &Caller,
+        node: &Node,
+        name: &[u8],
+        value: &[u8],
+        how: XattrSet,
+    ) -> Result<()> {
+        check_name(name)?;
+        if value.len() > VALUE_MAX {
+            return Err(Errno::E2BIG);
+        }
+        let core = &self.core;
+        core.writable()?;
+        if name == ACL_ACCESS || name == ACL_DEFAULT {
+            core.set_acl(who, node, name, value)?;
+        } else {
+            core.may_xattr(who, node, name, Access::WRITE)?;
+            core.put_xattr(node, name, value, how)?;
+        }
+        core.happened(&node.0, EventMask::ATTRIB);
+        core.tell_inode(who, node.ino(), false);
+        Ok(())
+    }
+
+    /// The names of all extended attributes that `who` may know of, each ended by a NUL.
+    ///
+    /// # Errors
+    /// None at present; callers should expect what a store answers.
+    pub fn listxattr(&self, who: &Caller, node: &Node) -> Result<Vec<u8>> {
+        let meta = node.0.meta();
+        let mut names = Vec::new();
+        let mut push = |name: &[u8]| {
+            names.extend_from_slice(name);
+            names.push(0);
+        };
+        let Some(rare) = &meta.rare else {
+            return Ok(names);
+        };
+        if rare.acl.is_some() {
+            push(ACL_ACCESS);
+        }
+        if rare.default_acl.is_some() {
+            push(ACL_DEFAULT);
+        }
+        for name in rare.xattrs.keys() {
+            if !name.starts_with(b"trusted.") || who.has(Caps::SYS_ADMIN) {
+                push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    /// Removes an extended attribute.
+    ///
+    /// # Errors
+    /// `ENODATA` if there is none (an absent ACL is removed without complaint); otherwise as
+    /// [`FileSystem::setxattr`].
+    pub fn removexattr(&self, who: &Caller, node: &Node, name: &[u8]) -> Result<()> {
+        check_name(name)?;
+        let core = &self.core;
+        core.writable()?;
+        if name == ACL_ACCESS || name == ACL_DEFAULT {
+            core.may_set_acl(who, node, name)?;
+            core.keep_acl(who, node, name, None)?;
+        } else {
+            core.may_xattr(who, node, name, Access::WRITE)?;
+            let record = {
+                let mut meta = node.0.meta.write();
+                let rare = meta.rare.as_mut().ok_or(Errno::ENODATA)?;
+                rare.xattrs.remove(name).ok_or(Errno::ENODATA)?;
+                meta.ctime = clock::now();
+                node.0.record(&meta)
+            };
+            core.apply(&[
+                Change::Xattr {
+                    ino: node.ino(),
+                    name,
+                    value: None,
+                },
+                Change::Attributes { inode: record },
+            ])?;
+        }
+        core.happened(&node.0, EventMask::ATTRIB);
+        core.tell_inode(who, node.ino(), false);
+        Ok(())
+    }
+}
+
+fn check_name(name: &[u8]) -> Result<()> {
+    if name.is_empty() || name.len() > NAME_MAX {
+        return Err(Errno::ERANGE);
+    }
+    Ok(())
+}
+
+/// The ACL that this attribute is; the outer `None`: it is no ACL.
+fn acl_of<'m>(node: &Node, meta: &'m Meta, name: &[u8]) -> Result<Option<Option<&'m Acl>>> {
+    match name {
+        _ if node.kind() == FileType::Symlink && (name == ACL_ACCESS || name == ACL_DEFAULT) => {
+            Err(Errno::EOPNOTSUPP)
+        }
+        ACL_ACCESS => Ok(Some(meta.acl())),
+        ACL_DEFAULT => Ok(Some(meta.default_acl())),
+        _ => Ok(None),
+    }
+}
+
+impl Core {
+    /// Linux's `xattr_permission`, with the namespaces that exist here.
+    fn may_xattr(&self, who: &Caller, node: &Node, name: &[u8], want: Access) -> Result<()> {
+        let missing = if want == Access::WRITE {
+            Errno::EPERM
+        } else {
+            Errno::ENODATA
+        };
+        let space = name.split(|&byte| byte == b'.').next().unwrap_or_default();
+        match space {
+            b"security" if name.len() > 9 => {
+                let needed = if name == CAPABILITY {
+                    Caps::SETFCAP
+                } else {
+                    Caps::SYS_ADMIN
+                };
+                if want == Access::WRITE && !who.has(needed) {
+                    return Err(Errno::EPERM);
+                }
+                Ok(())
+            }
+            b"trusted" if name.len() > 8 => {
+                if who.has(Caps::SYS_ADMIN) {
+                    Ok(())
+                } else {
+                    Err(missing)
+                }
+            }
+            b"user" if name.len() > 5 => {
+                if !matches!(node.kind(), FileType::Regular | FileType::Directory) {
+                    return Err(missing);
+                }
+                let foreign_sticky = {
+                    let meta = node.0.meta();
+                    node.kind().is_dir() && meta.perm & S_ISVTX != 0 && !owns(who, &meta)
+                };
+                if foreign_sticky && want == Access::WRITE {
+                    return Err(Errno::EPERM);
+                }
+                self.may(who, &node.0, want)
+            }
+            _ if name == ACL_ACCESS || name == ACL_DEFAULT => Ok(()),
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
+    fn put_xattr(&self, node: &Node, name: &[u8], value: &[u8], how: XattrSet) -> Result<()> {
+        let record = {
+            let mut meta = node.0.meta.write();
+            let held = meta
+                .rare
+                .as_ref()
+                .is_some_and(|rare| rare.xattrs.contains_key(name));
+            match how {
+                XattrSet::Create if held => return Err(Errno::EEXIST),
+                XattrSet::Replace if !held => return Err(Errno::ENODATA),
+                _ => {}
+            }
+            let rare: &mut Rare = meta.rare();
+            let others = rare.xattrs.iter().filter(|(other, _)| ***other != *name);
+            let total: usize = others.map(|(name, value)| name.len() + value.len()).sum();
+            if total + name.len() + value.len() > TOTAL_MAX {
+                return Err(Errno::ENOSPC);
+            }
+            rare.xattrs.insert(name.into(), value.into());
+            meta.ctime = clock::now();
+            node.0.record(&meta)
+        };
+        self.apply(&[
+            Change::Xattr {
+                ino: node.ino(),
+                name,
+                value: Some(value),
+            },
+            Change::Attributes { inode: record },
+        ])
+    }
+
+    fn may_set_acl(&self, who: &Caller, node: &Node, name: &[u8]) -> Result<()> {
+        if node.kind() == FileType::Symlink {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        if !owns(who, &node.0.meta()) {
+            return Err(Errno::EPERM);
+        }
+        if name == ACL_DEFAULT && !node.kind().is_dir() {
+            return Err(Errno::EACCES);
+        }
+        Ok(())
+    }
+
+    fn set_acl(&self, who: &Caller, node: &Node, name: &[u8], value: &[u8]) -> Result<()> {
+        let acl = Acl::parse(value)?;
+        match self.may_set_acl(who, node, name) {
+            // No default ACL for what has none is no change.
+            Err(Errno::EACCES) if acl.is_none() => return Ok(()),
+            checked => checked?,
+        }
+        self.keep_acl(who, node, name, acl)
+    }
+
+    /// Sets (or removes) an ACL; an access ACL brings the mode along.
+    fn keep_acl(&self, who: &Caller, node: &Node, name: &[u8], acl: Option<Acl>) -> Result<()> {
+        let (record, value) = {
+            let mut meta = node.0.meta.write();
+            let mut acl = acl;
+            if name == ACL_ACCESS {
+                if let Some(held) = &acl {
+                    meta.perm = meta.perm & 0o7000 | acl::mode_of(held);
+                    if !in_group_or_capable(who, meta.gid) {
+                        meta.perm &= !S_ISGID;
+                    }
+                    if acl::equivalent_mode(held).is_some() {
+                        acl = None;
+                    }
+                }
+                if acl.is_some() || meta.rare.is_some() {
+                    meta.rare().acl = acl;
+                }
+            } else if acl.is_some() || meta.rare.is_some() {
+                meta.rare().default_acl = acl;
+            }
+            meta.ctime = clock::now();
+            let kept = if name == ACL_ACCESS {
+                meta.acl()
+            } else {
+                meta.default_acl()
+            };
+            let value = kept.map(acl::to_xattr);
+            (node.0.record(&meta), value)
+        };
+        self.apply(&[
+            Change::Xattr {
+                ino: node.ino(),
+                name,
+                value: value.as_deref(),
+            },
+            Change::Attributes { inode: record },
+        ])
+    }
+}
