@@ -13,6 +13,7 @@ pub mod command;
 pub mod freedoms;
 pub mod generate;
 pub mod host;
+pub mod library;
 pub mod op;
 pub mod outcome;
 pub mod remote;

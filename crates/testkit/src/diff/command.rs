@@ -2,6 +2,7 @@
 
 use crate::diff::cast::cast;
 use crate::diff::host::{AtimeRule, HostTarget};
+use crate::diff::library::LibraryTarget;
 use crate::diff::remote::Remote;
 use crate::diff::run::{Plan, Script, Sides, Summary, generated, on_own_thread};
 use crate::diff::shrink::shrink;
@@ -14,6 +15,8 @@ use std::time::{Duration, Instant};
 pub enum Against {
     /// The kernel again.
     Host,
+    /// The library, over its memory store.
+    Library,
 }
 
 /// The arguments of the command.
@@ -42,7 +45,7 @@ impl Default for Arguments {
             seeds: 1,
             steps: 100_000,
             atime: None,
-            against: Against::Host,
+            against: Against::Library,
             patience: Duration::from_secs(30),
             stop: true,
         }
@@ -102,6 +105,7 @@ fn atime_rule(value: &str) -> std::result::Result<AtimeRule, String> {
 fn against(value: &str) -> std::result::Result<Against, String> {
     match value {
         "host" => Ok(Against::Host),
+        "library" => Ok(Against::Library),
         _ => Err(format!("--against is library or host, not {value}")),
     }
 }
@@ -116,6 +120,7 @@ pub fn sides(plan: &Plan, against: Against) -> Result<Sides> {
             let (cast, atime) = (plan.cast.clone(), plan.atime);
             Box::new(Remote::spawn(move || HostTarget::enter(&cast, atime))?)
         }
+        Against::Library => Box::new(LibraryTarget::memory(&plan.cast, plan.atime)),
     };
     Ok(Sides { kernel: Box::new(HostTarget::enter(&plan.cast, plan.atime)?), library })
 }

@@ -21,6 +21,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use worker::Worker;
 
+pub(super) use calls::slices;
+
 /// How the two sides keep times of access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtimeRule {
