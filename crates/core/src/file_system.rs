@@ -208,6 +208,17 @@ impl FileSystem {
         self.core.store.commit(None)
     }
 
+    /// Ends what outlives no unmount: makes everything durable, tells all watchers that the file
+    /// system goes. Handles that are still held go on working.
+    ///
+    /// # Errors
+    /// `EIO` when it could not be made durable; the watchers are told all the same.
+    pub fn close(&self) -> Result<()> {
+        let synced = self.sync();
+        self.core.watches.release_all();
+        synced
+    }
+
     /// May calls wait for a device? Then a front end keeps them off threads that must not.
     #[must_use]
     pub fn blocks(&self) -> bool {

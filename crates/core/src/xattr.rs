@@ -239,11 +239,11 @@ impl Core {
         if node.kind() == FileType::Symlink {
             return Err(Errno::EOPNOTSUPP);
         }
-        if !owns(who, &node.0.meta()) {
-            return Err(Errno::EPERM);
-        }
         if name == ACL_DEFAULT && !node.kind().is_dir() {
             return Err(Errno::EACCES);
+        }
+        if !owns(who, &node.0.meta()) {
+            return Err(Errno::EPERM);
         }
         Ok(())
     }
@@ -266,12 +266,12 @@ impl Core {
             if name == ACL_ACCESS {
                 if let Some(held) = &acl {
                     meta.perm = meta.perm & 0o7000 | acl::mode_of(held);
-                    if !in_group_or_capable(who, meta.gid) {
-                        meta.perm &= !S_ISGID;
-                    }
                     if acl::equivalent_mode(held).is_some() {
                         acl = None;
                     }
+                }
+                if !in_group_or_capable(who, meta.gid) {
+                    meta.perm &= !S_ISGID;
                 }
                 if acl.is_some() || meta.rare.is_some() {
                     meta.rare().acl = acl;

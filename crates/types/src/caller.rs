@@ -53,7 +53,10 @@ impl Caller {
     /// The superuser: uid 0, every capability, umask 022.
     #[must_use]
     pub fn root() -> Self {
-        Self { caps: Caps::all(), ..Self::user(0, 0) }
+        Self {
+            caps: Caps::all(),
+            ..Self::user(0, 0)
+        }
     }
 
     /// A user without capabilities (even for uid 0), umask 022, no supplementary groups.

@@ -49,7 +49,11 @@ impl From<SystemTime> for Time {
 impl From<Time> for SystemTime {
     fn from(time: Time) -> Self {
         let distance = Duration::from_nanos(time.0.unsigned_abs());
-        if time.0 >= 0 { UNIX_EPOCH + distance } else { UNIX_EPOCH - distance }
+        if time.0 >= 0 {
+            UNIX_EPOCH + distance
+        } else {
+            UNIX_EPOCH - distance
+        }
     }
 }
 

@@ -32,6 +32,7 @@ pub(super) struct LockTable {
 }
 
 impl LockTable {
+    #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }
