@@ -1,0 +1,95 @@
+//! What becomes of a file system whose store fails.
+
+use holdfast_core::store::{
+    Change, EntryRecord, Guarantees, InodeRecord, Space, SpaceReport, Stamp, Store, XattrList,
+};
+use holdfast_core::types::{Caller, Errno, Ino, OpenFlags, Result};
+use holdfast_core::{FileSystem, Options};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Takes changes until it is broken; holds nothing.
+#[derive(Default)]
+struct Fragile {
+    broken: AtomicBool,
+}
+
+impl Store for Fragile {
+    fn guarantees(&self) -> Guarantees {
+        Guarantees {
+            pinned: false,
+            exclusive: true,
+            durable: false,
+            blocks: false,
+        }
+    }
+    fn load_inodes(&self, _inos: &[Ino], _found: &mut Vec<InodeRecord>) -> Result<()> {
+        Ok(())
+    }
+    fn load_target(&self, _ino: Ino) -> Result<Box<[u8]>> {
+        Err(Errno::EIO)
+    }
+    fn load_xattrs(&self, _ino: Ino) -> Result<XattrList> {
+        Err(Errno::EIO)
+    }
+    fn lookup(&self, _dir: Ino, _name: &[u8]) -> Result<Option<EntryRecord>> {
+        Ok(None)
+    }
+    fn read_entries(
+        &self,
+        _dir: Ino,
+        _after: u64,
+        _max: usize,
+        _run: &mut Vec<(EntryRecord, InodeRecord)>,
+    ) -> Result<()> {
+        Err(Errno::EIO)
+    }
+    fn next_data(&self, _ino: Ino, _offset: u64) -> Result<Option<(u64, u64)>> {
+        Err(Errno::EIO)
+    }
+    fn read_data(&self, _ino: Ino, _offset: u64, _buf: &mut [u8]) -> Result<()> {
+        Err(Errno::EIO)
+    }
+    fn reserve(&self, _space: Space) -> Result<()> {
+        Ok(())
+    }
+    fn release(&self, _space: Space) {}
+    fn apply(&self, _batch: &[Change<'_>]) -> Result<Stamp> {
+        if self.broken.load(Relaxed) {
+            Err(Errno::EIO)
+        } else {
+            Ok(Stamp(0))
+        }
+    }
+    fn commit(&self, _upto: Option<Stamp>) -> Result<()> {
+        Ok(())
+    }
+    fn walk(&self, _after: Ino, _max: usize, _run: &mut Vec<InodeRecord>) -> Result<()> {
+        Ok(())
+    }
+    fn last_ino(&self) -> Result<Ino> {
+        Ok(Ino(0))
+    }
+    fn space(&self) -> Result<SpaceReport> {
+        Ok(SpaceReport::default())
+    }
+}
+
+#[test]
+fn after_one_failed_change_nothing_is_written_and_everything_is_read() {
+    let store = Arc::new(Fragile::default());
+    let fs = FileSystem::new(Arc::clone(&store) as Arc<dyn Store>, Options::default()).unwrap();
+    let (who, root) = (Caller::root(), fs.root());
+    let file = fs
+        .create(&who, &root, b"a", 0o600, OpenFlags::READ_WRITE)
+        .unwrap();
+    fs.write(&who, &file, 0, b"before").unwrap();
+    store.broken.store(true, Relaxed);
+    assert_eq!(fs.write(&who, &file, 0, b"during").err(), Some(Errno::EIO));
+    store.broken.store(false, Relaxed);
+    assert_eq!(fs.write(&who, &file, 0, b"after").err(), Some(Errno::EROFS));
+    assert_eq!(fs.mkdir(&who, &root, b"d", 0o755).err(), Some(Errno::EROFS));
+    assert_eq!(fs.unlink(&who, &root, b"a").err(), Some(Errno::EROFS));
+    let mut byte = [0];
+    assert_eq!(fs.read(&file, 0, &mut byte), Ok(1));
+}

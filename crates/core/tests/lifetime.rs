@@ -1,0 +1,187 @@
+//! How long inodes, content and space live.
+
+use holdfast_core::types::{Caller, Errno, FileType, Ino, OpenFlags, RenameFlags};
+use holdfast_core::{FileSystem, MemoryLimits, Options};
+
+const PAGE: u64 = 4096;
+
+fn limited(pages: u64, inodes: u64) -> FileSystem {
+    let limits = MemoryLimits {
+        bytes: Some(pages * PAGE),
+        inodes: Some(inodes),
+    };
+    FileSystem::memory(limits, Options::default())
+}
+
+fn used(fs: &FileSystem) -> (u64, u64) {
+    let stat = fs.statfs().unwrap();
+    (stat.blocks - stat.blocks_free, stat.files - stat.files_free)
+}
+
+#[test]
+fn content_stays_until_the_last_close_and_goes_with_it() {
+    let fs = limited(10, 10);
+    let (who, root) = (Caller::root(), fs.root());
+    let flags = OpenFlags::READ_WRITE;
+    let file = fs.create(&who, &root, b"a", 0o600, flags).unwrap();
+    assert_eq!(fs.write(&who, &file, 0, &[7; 5000]), Ok(5000));
+    assert_eq!(used(&fs), (2, 2));
+    fs.unlink(&who, &root, b"a").unwrap();
+    let mut byte = [0];
+    assert_eq!(fs.read(&file, 4999, &mut byte), Ok(1));
+    assert_eq!((byte, used(&fs)), ([7], (2, 2)));
+    let ino = file.node().ino();
+    drop(file);
+    assert_eq!(used(&fs), (0, 1));
+    assert_eq!(fs.node(ino), Err(Errno::ESTALE));
+    let stats = fs.stats();
+    assert_eq!(
+        (stats.inodes, stats.names, stats.pages, stats.open_files),
+        (1, 0, 0, 0)
+    );
+}
+
+#[test]
+fn a_replaced_file_goes_when_nobody_uses_it() {
+    let fs = limited(10, 10);
+    let (who, root) = (Caller::root(), fs.root());
+    let none = RenameFlags::empty();
+    for name in [b"a", b"b"] {
+        let file = fs
+            .create(&who, &root, name, 0o600, OpenFlags::READ_WRITE)
+            .unwrap();
+        fs.write(&who, &file, 0, b"x").unwrap();
+    }
+    let kept = fs.lookup(&who, &root, b"b").unwrap();
+    fs.rename(&who, &root, b"a", &root, b"b", none).unwrap();
+    assert_eq!(used(&fs), (2, 3));
+    assert_eq!(fs.getattr(&kept).nlink, 0);
+    drop(kept);
+    assert_eq!(used(&fs), (1, 2));
+}
+
+#[test]
+fn a_kernel_that_forgets_too_much_frees_nothing_that_is_used() {
+    let fs = limited(10, 10);
+    let (who, root) = (Caller::root(), fs.root());
+    let node = fs
+        .mknod(&who, &root, b"p", FileType::Fifo, 0o600, 0)
+        .unwrap();
+    let ino = node.into_raw();
+    fs.unlink(&who, &root, b"p").unwrap();
+    assert!(fs.node(ino).is_ok(), "the kernel still holds it");
+    fs.forget(ino, 1);
+    assert_eq!(fs.node(ino), Err(Errno::ESTALE));
+    fs.forget(ino, 1);
+    fs.forget(Ino(u64::MAX), 5);
+    fs.forget(Ino::ROOT, 1000);
+    assert_eq!(fs.root().ino(), Ino::ROOT);
+    assert_eq!(used(&fs), (0, 1));
+}
+
+#[test]
+fn a_refused_creation_leaves_nothing() {
+    let fs = limited(1, 3);
+    let (who, root) = (Caller::root(), fs.root());
+    fs.mkdir(&who, &root, b"d", 0o755).unwrap();
+    let file = fs
+        .create(&who, &root, b"f", 0o600, OpenFlags::READ_WRITE)
+        .unwrap();
+    assert_eq!(fs.mkdir(&who, &root, b"e", 0o755), Err(Errno::ENOSPC));
+    assert_eq!(fs.lookup(&who, &root, b"e"), Err(Errno::ENOENT));
+    assert_eq!(fs.getattr(&root).nlink, 3);
+    assert_eq!(
+        fs.write(&who, &file, 0, &[1; 9000]),
+        Ok(4096),
+        "as much as there was room for"
+    );
+    assert_eq!(fs.write(&who, &file, 4096, &[1]), Err(Errno::ENOSPC));
+    assert_eq!(fs.getattr(file.node()).size, 4096);
+    fs.unlink(&who, &root, b"f").unwrap();
+    drop(file);
+    assert_eq!(used(&fs), (0, 2));
+}
+
+#[test]
+fn an_unnamed_file_gets_a_name_or_goes() {
+    let fs = limited(10, 10);
+    let (who, root) = (Caller::root(), fs.root());
+    let flags = OpenFlags::READ_WRITE;
+    let file = fs.tmpfile(&who, &root, 0o600, flags).unwrap();
+    fs.write(&who, &file, 0, b"kept").unwrap();
+    fs.link(&who, file.node(), &root, b"named").unwrap();
+    drop(file);
+    assert_eq!(
+        fs.getattr(&fs.lookup(&who, &root, b"named").unwrap()).size,
+        4
+    );
+    let file = fs
+        .tmpfile(&who, &root, 0o600, flags | OpenFlags::EXCLUSIVE)
+        .unwrap();
+    assert_eq!(
+        fs.link(&who, file.node(), &root, b"never"),
+        Err(Errno::ENOENT)
+    );
+    drop(file);
+    assert_eq!(used(&fs), (1, 2));
+}
+
+#[test]
+fn a_removed_directory_takes_no_more_names() {
+    let fs = limited(10, 10);
+    let (who, root) = (Caller::root(), fs.root());
+    let dir = fs.mkdir(&who, &root, b"d", 0o755).unwrap();
+    fs.rmdir(&who, &root, b"d").unwrap();
+    assert_eq!(fs.mkdir(&who, &dir, b"e", 0o755), Err(Errno::ENOENT));
+    assert_eq!(
+        fs.lookup(&who, &dir, b"..").map(|up| up.ino()),
+        Ok(Ino::ROOT)
+    );
+    assert_eq!(fs.getattr(&dir).nlink, 0);
+    drop(dir);
+    assert_eq!(used(&fs), (0, 1));
+}
+
+#[test]
+fn threads_in_one_directory_leave_nothing_behind() {
+    let fs = limited(1000, 1000);
+    std::thread::scope(|scope| {
+        for thread in 0..8_u32 {
+            let fs = &fs;
+            scope.spawn(move || churn(fs, thread));
+        }
+    });
+    let stats = fs.stats();
+    assert_eq!(
+        (stats.inodes, stats.names, stats.pages, stats.open_files),
+        (1, 0, 0, 0)
+    );
+    assert_eq!(used(&fs), (0, 1));
+}
+
+/// Creates, renames, replaces, links and removes names that other threads fight over.
+fn churn(fs: &FileSystem, thread: u32) {
+    let (who, root) = (Caller::root(), fs.root());
+    let name = |number: u32| format!("n{}", number % 13).into_bytes();
+    for step in 0..3000_u32 {
+        let mix = step.wrapping_mul(2_654_435_761).wrapping_add(thread * 97) >> 7;
+        let (a, b) = (name(mix), name(mix / 13));
+        match mix % 5 {
+            0 | 1 => {
+                if let Ok(file) = fs.create(&who, &root, &a, 0o600, OpenFlags::READ_WRITE) {
+                    fs.write(&who, &file, 0, &[1; 10]).unwrap();
+                }
+            }
+            2 => drop(fs.rename(&who, &root, &a, &root, &b, RenameFlags::empty())),
+            3 => {
+                if let Ok(node) = fs.lookup(&who, &root, &a) {
+                    drop(fs.link(&who, &node, &root, &b));
+                }
+            }
+            _ => drop(fs.unlink(&who, &root, &a)),
+        }
+    }
+    for number in 0..13 {
+        drop(fs.unlink(&who, &root, &name(number)));
+    }
+}
