@@ -36,6 +36,8 @@ pub struct Arguments {
     pub patience: Duration,
     /// Stop at the first seed that fails?
     pub stop: bool,
+    /// Collect differences between errors, and go on?
+    pub collect: bool,
 }
 
 impl Default for Arguments {
@@ -48,6 +50,7 @@ impl Default for Arguments {
             against: Against::Library,
             patience: Duration::from_secs(30),
             stop: true,
+            collect: false,
         }
     }
 }
@@ -68,6 +71,7 @@ impl Arguments {
                 "--steps" => arguments.steps = number()? as usize,
                 "--shrink" => arguments.patience = Duration::from_secs(number()?),
                 "--go-on" => arguments.stop = number()? == 0,
+                "--collect" => arguments.collect = number()? != 0,
                 "--atime" => arguments.atime = Some(atime_rule(&value)?),
                 "--against" => arguments.against = against(&value)?,
                 _ => return Err(format!("unknown argument {word}")),
@@ -88,6 +92,7 @@ impl Arguments {
             seed,
             steps: self.steps,
             between_snapshots: 2000,
+            collect: self.collect,
             cpu: Some(seed as usize % cpus),
         }
     }
@@ -140,11 +145,18 @@ pub fn run_seed(arguments: &Arguments, seed: u64) -> std::result::Result<Summary
         Ok(summary) => Ok(summary),
         Err(Err(error)) => Err(format!("cannot set up: {error}")),
         Err(Ok(failure)) => {
+            print_errors(&failure.summary);
             let report = format!("seed {seed} ({:?} atime): {failure}", plan.atime);
             let small = shrink(*failure, &plan, &make, arguments.patience);
             let script: Script = small.script.clone();
             Err(format!("{report}\nminimal sequence ({} operations):\n{small}", script.len()))
         }
+    }
+}
+
+fn print_errors(summary: &Summary) {
+    for (key, (count, first)) in &summary.errors {
+        println!("  {count:>6} x {key}; first {first}");
     }
 }
 
@@ -171,6 +183,7 @@ pub fn main(words: impl Iterator<Item = String>) -> ExitCode {
                     "seed {seed}: {} steps without a difference ({} succeeded, {} left out, {rate:.0} a second)",
                     summary.steps, summary.succeeded, summary.skipped
                 );
+                print_errors(&summary);
                 if seed == arguments.seed {
                     for (kind, (succeeded, failed)) in &summary.kinds {
                         println!("  {kind:<12} {succeeded:>8} succeeded {failed:>8} failed");

@@ -6,7 +6,7 @@ use crate::diff::outcome::Outcome;
 use crate::diff::view::{Content, Snapshot, Times, View};
 use holdfast_types::{Errno, FileType, Result, Time};
 use rustix::time::{ClockId, clock_gettime};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Where two targets were found to differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +47,8 @@ pub(super) struct Comparer {
     step_began: Time,
     to_library: HashMap<u64, u64>,
     to_kernel: HashMap<u64, u64>,
+    /// The kernel's numbers of files whose holes differ by [`Freedom::CopiedHoles`].
+    copied: HashSet<u64>,
 }
 
 fn tick() -> Time {
@@ -64,12 +66,23 @@ impl Comparer {
             step_began: now,
             to_library: HashMap::new(),
             to_kernel: HashMap::new(),
+            copied: HashSet::new(),
         }
     }
 
     /// Notes the time at which a step begins.
     pub(super) fn begin_step(&mut self) {
         self.step_began = tick();
+    }
+
+    /// Notes that a file got bytes by copy_file_range(2).
+    pub(super) fn note_copied(&mut self, kernel: &View) {
+        self.copied.insert(kernel.ino);
+    }
+
+    /// Have the two sides' files of this look the same holes?
+    pub(super) fn same_holes(&self, kernel: &View) -> bool {
+        !self.copied.contains(&kernel.ino)
     }
 
     pub(super) fn outcomes(&mut self, kernel: &Outcome, library: &Outcome) -> Verdict {
@@ -140,8 +153,10 @@ impl Comparer {
         if kernel.kind != FileType::Directory {
             same!(size);
         }
-        if kernel.kind == FileType::Regular {
+        if kernel.kind == FileType::Regular && !self.copied.contains(&kernel.ino) {
             same!(blocks);
+        } else if kernel.size == 0 && kernel.blocks == library.blocks {
+            self.copied.remove(&kernel.ino);
         }
         if let (Content::Bytes(mine), Content::Bytes(theirs)) = (&kernel.content, &library.content)
             && let Some(offset) = mine.first_difference(theirs)

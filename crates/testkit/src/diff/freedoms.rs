@@ -26,11 +26,13 @@ pub enum Freedom {
     ProtectedHardlinks,
     /// Which of several locks in the way is reported.
     ReportedLock,
+    /// Blocks and holes of a file that copy_file_range(2) wrote to.
+    CopiedHoles,
 }
 
 impl Freedom {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::DirectorySize,
         Self::BlocksOfOthers,
         Self::NumbersAndOrder,
@@ -39,6 +41,7 @@ impl Freedom {
         Self::FifoOpen,
         Self::ProtectedHardlinks,
         Self::ReportedLock,
+        Self::CopiedHoles,
     ];
 
     /// Why it is allowed.
@@ -66,6 +69,10 @@ impl Freedom {
             }
             Self::ProtectedHardlinks => {
                 "a policy of the host's administrator (sysctl), above any file system"
+            }
+            Self::CopiedHoles => {
+                "tmpfs copies a hole as pages of zeros, this file system as a hole: the bytes are \
+                 the same, the space is not"
             }
             Self::ReportedLock => {
                 "F_GETLK reports *a* lock that blocks; which of several, nobody promises"

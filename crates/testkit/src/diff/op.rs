@@ -116,6 +116,13 @@ pub enum Op {
 }
 
 impl Op {
+    /// The variant's name.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let text = format!("{self:?}");
+        text.split([' ', '{']).next().unwrap_or_default().to_owned()
+    }
+
     /// The slots the operation uses.
     #[must_use]
     pub fn slots(&self) -> Vec<usize> {

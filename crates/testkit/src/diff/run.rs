@@ -39,6 +39,9 @@ pub struct Plan {
     pub steps: usize,
     /// Operations between two comparisons of the whole tree.
     pub between_snapshots: usize,
+    /// Go on after an operation that failed on both sides with different errors (nothing has
+    /// changed then), and collect the kinds of such differences.
+    pub collect: bool,
     /// CPU to stay on: a hand-over between two threads of one CPU needs no interrupt.
     pub cpu: Option<usize>,
 }
@@ -54,6 +57,9 @@ pub struct Summary {
     pub skipped: usize,
     /// By kind of operation: how many succeeded, how many failed.
     pub kinds: BTreeMap<String, (usize, usize)>,
+    /// Differences between errors, where the plan collects them: by kind of operation and both
+    /// errors, how often, and the first operation.
+    pub errors: BTreeMap<String, (usize, String)>,
 }
 
 /// A recorded sequence: who did what.
@@ -68,6 +74,8 @@ pub struct Failure {
     pub script: Script,
     /// The outcomes of the last operation: the kernel's and the library's.
     pub outcomes: Option<(Outcome, Outcome)>,
+    /// What the run had done until then.
+    pub summary: Summary,
 }
 
 impl fmt::Display for Failure {
@@ -191,7 +199,8 @@ impl<'a> Run<'a> {
     }
 
     fn failure(&mut self, difference: Difference, script: Script) -> Failure {
-        Failure { difference, script, outcomes: self.outcomes.take() }
+        let summary = std::mem::take(&mut self.summary);
+        Failure { difference, script, outcomes: self.outcomes.take(), summary }
     }
 
     /// Runs one operation on both sides. Answers whether it succeeded.
@@ -210,8 +219,15 @@ impl<'a> Run<'a> {
         let kernel = self.sides.kernel.run(caller, op, &slots);
         let library = self.sides.library.run(caller, op, &slots);
         let succeeded = kernel.outcome.succeeded();
-        let verdict = self.comparer.outcomes(&kernel.outcome, &library.outcome);
+        let verdict = match (op, kernel.after.last()) {
+            (Op::Seek { .. }, Some(Ok(file))) if !self.comparer.same_holes(file) => Ok(()),
+            _ => self.comparer.outcomes(&kernel.outcome, &library.outcome),
+        };
+        if let (Op::CopyRange { .. }, Some(Ok(target))) = (op, kernel.after.last()) {
+            self.comparer.note_copied(target);
+        }
         self.count(op, succeeded);
+        let verdict = self.collected(op, caller, &kernel.outcome, &library.outcome, verdict);
         self.outcomes = Some((kernel.outcome, library.outcome));
         verdict?;
         self.note_opened(caller, op, succeeded);
@@ -229,6 +245,28 @@ impl<'a> Run<'a> {
             self.comparer.pair(&Pair { object: format!("slot {slot}"), kernel, library })?;
         }
         Ok(succeeded)
+    }
+
+    /// Takes a difference between two errors aside, if that is the plan.
+    fn collected(
+        &mut self,
+        op: &Op,
+        caller: usize,
+        kernel: &Outcome,
+        library: &Outcome,
+        verdict: Verdict<()>,
+    ) -> Verdict<()> {
+        match (kernel, library) {
+            (Outcome::Failed(kernel), Outcome::Failed(library)) if self.plan.collect => {
+                if verdict.is_err() {
+                    let key = format!("{}: kernel {kernel:?}, library {library:?}", op.name());
+                    let first = || (0, format!("caller {caller}: {op:?}"));
+                    self.summary.errors.entry(key).or_insert_with(first).0 += 1;
+                }
+                Ok(())
+            }
+            _ => verdict,
+        }
     }
 
     fn look_at(&mut self, places: &[Place], shallow: bool) -> Vec<(Result<View>, Result<View>)> {
@@ -287,9 +325,7 @@ impl<'a> Run<'a> {
 
     fn count(&mut self, op: &Op, succeeded: bool) {
         self.summary.succeeded += usize::from(succeeded);
-        let name = format!("{op:?}");
-        let name = name.split([' ', '{']).next().unwrap_or_default().to_owned();
-        let counts = self.summary.kinds.entry(name).or_default();
+        let counts = self.summary.kinds.entry(op.name()).or_default();
         if succeeded { counts.0 += 1 } else { counts.1 += 1 }
     }
 

@@ -14,15 +14,15 @@ pub type Make<'a> = dyn Fn() -> Result<Sides> + Sync + 'a;
 #[must_use]
 pub fn shrink(failure: Failure, plan: &Plan, make: &Make<'_>, patience: Duration) -> Failure {
     let deadline = Instant::now() + patience;
-    let aspect = failure.difference.aspect;
-    let is_time = aspect.ends_with("time");
+    let original = failure.difference.clone();
+    let is_time = original.aspect.ends_with("time");
     let replay = |script: &[(usize, crate::diff::op::Op)]| {
         let pause = is_time && script.len() < 200;
         let result = on_own_thread(|| {
             let sides = make().ok()?;
             replayed(sides, plan, script, pause).err()
         });
-        result.filter(|found| same(&found.difference, aspect))
+        result.filter(|found| same(&found.difference, &original))
     };
     let Some(mut best) = replay(&failure.script) else {
         return failure;
@@ -38,8 +38,16 @@ pub fn shrink(failure: Failure, plan: &Plan, make: &Make<'_>, patience: Duration
     }
 }
 
-fn same(difference: &Difference, aspect: &str) -> bool {
-    difference.aspect == aspect
+/// Is it the same kind of difference? Outcomes must be the same too, unless they hold data.
+fn same(found: &Difference, original: &Difference) -> bool {
+    let failed = |side: &str| side.starts_with("Failed");
+    let outcome = |found: &str, original: &str| {
+        found == original || (!failed(found) && !failed(original))
+    };
+    found.aspect == original.aspect
+        && (original.aspect != "outcome"
+            || (outcome(&found.kernel, &original.kernel)
+                && outcome(&found.library, &original.library)))
 }
 
 /// Tries to drop each run of `chunk` operations, from the end to the beginning: late

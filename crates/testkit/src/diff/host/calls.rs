@@ -209,8 +209,9 @@ fn transfer(process: &Process, op: &Op) -> Outcome {
             }))
         }
         Op::Append { slot, len, fill } => Outcome::number(process.file(*slot).and_then(|file| {
-            rustix::fs::seek(file, SeekFrom::End(0)).map_err(errno)?;
-            let wrote = rustix::io::write(file, &pattern(*fill, *len));
+            let bytes = pattern(*fill, *len);
+            let (bytes, flags) = ([IoSlice::new(&bytes)], rustix::io::ReadWriteFlags::APPEND);
+            let wrote = rustix::io::pwritev2(file, &bytes, 0, flags);
             wrote.map(|count| count as u64).map_err(errno)
         })),
         _ => unreachable!("sorted by run"),

@@ -113,6 +113,9 @@ impl LibraryTarget {
                 return Ok(Outcome::Attributes(inspect::view(&fs.getattr(&node))));
             }
             Op::Truncate { object, len } => {
+                if let Object::File(slot) = object {
+                    process.handle(*slot)?;
+                }
                 // The kernel looks at the length before it looks for the file.
                 let size = u64::try_from(*len).map_err(|_| Errno::EINVAL)?;
                 let through = match object {

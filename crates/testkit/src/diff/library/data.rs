@@ -25,7 +25,8 @@ impl LibraryTarget {
                 self.lock(process, op).unwrap_or_else(Outcome::Failed)
             }
             Op::Pread { slot, offset: at, lens } => {
-                Outcome::data(offset(*at).and_then(|at| self.read(process, *slot, at, lens)))
+                let at = process.handle(*slot).and_then(|_| offset(*at));
+                Outcome::data(at.and_then(|at| self.read(process, *slot, at, lens)))
             }
             _ => Outcome::number(self.content(process, op)).without_zero(op),
         }
@@ -50,6 +51,7 @@ impl LibraryTarget {
         let (fs, who) = (&self.fs, &process.who);
         match op {
             Op::Pwrite { slot, offset: at, lens, fill } => {
+                process.handle(*slot)?;
                 let at = offset(*at)?;
                 let file = process.file(*slot)?;
                 let bytes = pattern(*fill, lens.iter().sum());
