@@ -1,0 +1,82 @@
+# Chores by name; `just` lists them. CONTRIBUTING.md says when to run which.
+
+_list:
+    @just --list --unsorted
+
+# What every change must pass before it is committed.
+check: fmt clippy tidy test docs
+
+# The formatting is rustfmt's.
+fmt:
+    cargo fmt --all --check
+
+# Lints of rustc and clippy, warnings denied.
+clippy:
+    cargo clippy --workspace --all-targets -- -D warnings
+
+# The rules that no lint covers.
+tidy:
+    cargo xtask tidy
+
+# Unit tests, tests of public behaviour, examples in the documentation.
+test *ARGUMENTS:
+    cargo test --workspace {{ARGUMENTS}}
+
+# The documentation, with broken links denied.
+docs:
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items
+
+# Licences, advisories and sources of all dependencies (needs cargo-deny).
+deny:
+    cargo deny check
+
+host := "x86_64-unknown-linux-gnu"
+# Where unsafe code lives or threads meet; the front ends above them hold none of either.
+sanitized := "--no-fail-fast -p holdfast-sync -p holdfast-cache -p holdfast-core"
+
+# The concurrent crates under both sanitizers.
+safety: safety-thread safety-address
+
+# Data races. The standard library itself is not instrumented (that takes a nightly toolchain): a
+# report wholly inside std may be false, see docs/testing.md.
+safety-thread:
+    RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=thread -C unsafe-allow-abi-mismatch=sanitizer" \
+    TSAN_OPTIONS="suppressions={{justfile_directory()}}/scripts/thread-sanitizer.suppressions" \
+    CARGO_TARGET_DIR=target/safety-thread PROPTEST_CASES=16 \
+    cargo test --target {{host}} {{sanitized}} --lib --tests
+
+# Memory errors and leaks.
+safety-address:
+    RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address" \
+    CARGO_TARGET_DIR=target/safety-address PROPTEST_CASES=16 \
+    cargo test --target {{host}} {{sanitized}} --lib --tests
+
+# Fuzz one target (`just fuzz-list`) for some seconds; needs cargo-fuzz.
+fuzz TARGET SECONDS="60":
+    RUSTC_BOOTSTRAP=1 cargo fuzz run {{TARGET}} -- -max_total_time={{SECONDS}}
+
+# The names of the fuzz targets.
+fuzz-list:
+    cargo fuzz list
+
+# The workload of many small files, in memory against tmpfs.
+bench FILES="100000" THREADS="2":
+    mkdir -p /dev/shm/holdfast-bench
+    cargo run --release -- bench sharded --threads {{THREADS}} --files {{FILES}} \
+        --target mem: --target dir:/dev/shm/holdfast-bench
+    rmdir /dev/shm/holdfast-bench
+
+# The suites on the mount, in full length; they need root and /dev/fuse.
+external: build
+    scripts/pjdfstest.sh --transport auto
+    scripts/pjdfstest.sh --transport dev
+    scripts/fsx.sh
+    scripts/real-use.sh
+    scripts/kill9.sh --rounds 30
+
+build:
+    cargo build --release
+
+# What continuous integration runs.
+ci:
+    .ci/run
