@@ -1,0 +1,94 @@
+//! Unmounting, and clearing what a killed daemon left.
+
+use super::{
+    UmountError, helper,
+    holders::holders,
+    table::{absolute, mounted_at},
+};
+use rustix::{
+    io::Errno as Code,
+    mount::{UnmountFlags, unmount},
+};
+use std::path::Path;
+
+/// How to unmount.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UmountFlags {
+    /// Detach it now; it goes when its last user does.
+    pub lazy: bool,
+    /// Abort requests that are under way.
+    pub force: bool,
+}
+
+/// Unmounts the FUSE file system at `dir`, alive or dead.
+///
+/// # Errors
+/// [`UmountError::Busy`] names who uses it.
+pub fn umount(dir: &Path, flags: UmountFlags) -> Result<(), UmountError> {
+    let refused = |source| UmountError::Refused {
+        dir: dir.to_owned(),
+        source,
+    };
+    let path = absolute(dir).map_err(refused)?;
+    let Some(mounted) = mounted_at(&path).map_err(refused)? else {
+        return Err(UmountError::NotMounted {
+            dir: dir.to_owned(),
+        });
+    };
+    if !mounted.is_fuse() {
+        return Err(UmountError::Foreign {
+            dir: dir.to_owned(),
+            fs_type: mounted.fs_type,
+        });
+    }
+    let mut how = UnmountFlags::NOFOLLOW;
+    how.set(UnmountFlags::DETACH, flags.lazy);
+    how.set(UnmountFlags::FORCE, flags.force);
+    match unmount(&path, how) {
+        Ok(()) => Ok(()),
+        Err(Code::BUSY) => Err(UmountError::Busy {
+            dir: path.clone(),
+            holders: holders(&path),
+        }),
+        Err(Code::INVAL | Code::NOENT) => Err(UmountError::NotMounted {
+            dir: dir.to_owned(),
+        }),
+        Err(Code::PERM | Code::ACCESS) => helper::unmount(&path, flags.lazy),
+        Err(error) => Err(refused(error.into())),
+    }
+}
+
+/// Is `dir` the mount point of a FUSE daemon that is gone?
+///
+/// Asks with statfs(2), which no cache of the kernel answers; a daemon that hangs makes it wait.
+#[must_use]
+pub fn is_stale(dir: &Path) -> bool {
+    let Ok(Some(mounted)) = mounted_at(dir) else {
+        return false;
+    };
+    mounted.is_fuse()
+        && matches!(
+            rustix::fs::statfs(dir),
+            Err(Code::NOTCONN | Code::CONNABORTED)
+        )
+}
+
+/// Clears the mount point of a daemon that is gone.
+///
+/// # Errors
+/// [`UmountError::NotStale`] if the daemon lives; else those of [`umount`].
+pub fn clear_stale(dir: &Path) -> Result<(), UmountError> {
+    if !is_stale(dir) {
+        return Err(UmountError::NotStale {
+            dir: dir.to_owned(),
+        });
+    }
+    // Nobody will ever answer those who still hold it, so they need not let go first.
+    umount(
+        dir,
+        UmountFlags {
+            lazy: true,
+            force: true,
+        },
+    )
+}

@@ -1,0 +1,106 @@
+//! What an embedder can choose.
+
+use crate::mount::MountOptions;
+use std::time::Duration;
+
+/// Which way requests come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TransportChoice {
+    /// io_uring where the kernel offers it, else `/dev/fuse`.
+    #[default]
+    Auto,
+    /// io_uring, or no mount.
+    Uring,
+    /// `/dev/fuse`.
+    Dev,
+}
+
+/// How directories are listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ListingChoice {
+    /// Always with attributes.
+    #[default]
+    Plus,
+    /// As the kernel guesses from what callers do.
+    Auto,
+    /// Never with attributes.
+    Plain,
+}
+
+/// Settings of a session.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Which way requests come.
+    pub transport: TransportChoice,
+    /// Threads that read `/dev/fuse` when it carries all requests; 0: one per processor.
+    pub threads: usize,
+    /// Requests under way per processor over io_uring; more are added while some wait.
+    pub ring_depth: usize,
+    /// Threads, at most, for requests that may block.
+    pub workers: usize,
+    /// Lock requests, at most, that wait at a time; more are refused with `ENOLCK`.
+    pub lock_waiters: usize,
+    /// Largest write in bytes: 4 KiB to 1 MiB, a multiple of the page size.
+    pub max_write: u32,
+    /// How long the kernel may believe a name.
+    pub entry_timeout: Duration,
+    /// How long the kernel may believe attributes.
+    pub attr_timeout: Duration,
+    /// How long the kernel may believe that a name does not exist; zero: it asks every time.
+    pub negative_timeout: Duration,
+    /// `st_blksize` of all files, in bytes.
+    pub block_size: u32,
+    /// The kernel collects writes.
+    pub writeback: bool,
+    /// Inodes may be looked up by number alone (NFS export of the mount).
+    pub export: bool,
+    /// How directories are listed.
+    pub listing: ListingChoice,
+    /// Record and flock(2) locks are served by the file system; else by the kernel, for this
+    /// mount only, which saves a request at every close.
+    pub serve_locks: bool,
+    /// Opening regular files without a request, where the file system answers `ENOSYS`.
+    pub no_open: bool,
+    /// Opening directories without a request, where the file system answers `ENOSYS`.
+    pub no_opendir: bool,
+    /// POSIX ACLs.
+    pub posix_acl: bool,
+    /// Identity-mapped mounts of this mount may be made.
+    pub idmap: bool,
+    /// How it is mounted.
+    pub mount: MountOptions,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            transport: TransportChoice::Auto,
+            threads: 0,
+            ring_depth: 8,
+            workers: 32,
+            lock_waiters: 1024,
+            max_write: 1 << 20,
+            entry_timeout: Duration::MAX,
+            attr_timeout: Duration::MAX,
+            negative_timeout: Duration::MAX,
+            block_size: 4096,
+            writeback: false,
+            export: false,
+            listing: ListingChoice::Plus,
+            serve_locks: true,
+            no_open: false,
+            no_opendir: false,
+            posix_acl: true,
+            idmap: true,
+            mount: MountOptions::default(),
+        }
+    }
+}
+
+impl Config {
+    /// `max_write` within what the protocol allows.
+    pub(crate) fn max_write(&self) -> u32 {
+        let pages = (self.max_write / 4096).clamp(1, 256);
+        pages * 4096
+    }
+}

@@ -1,0 +1,255 @@
+//! The one handler behind both transports: a frame goes in as a request, comes out as a reply.
+
+use super::{
+    counters::Counters,
+    encode::{Answer, encode},
+};
+use crate::{
+    interrupt::Interrupts,
+    operations::{Context, Operations},
+    transport::frame::Frame,
+    wire::{
+        Dialect, DirPlusSink, DirSink, Extensions, Header, Malformed, Opcode, ReadRequest, Request,
+        layout,
+        reply::{Validities, put},
+    },
+};
+use holdfast_types::{Errno, NAME_MAX, Result};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+/// Serves requests.
+pub(crate) struct Handler {
+    pub(super) operations: Arc<dyn Operations>,
+    pub(super) validities: Validities,
+    pub(super) dialect: Dialect,
+    pub(super) interrupts: Interrupts,
+}
+
+/// Where a request is being served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// On a thread of the transport, which must not wait.
+    Front,
+    /// On a worker.
+    Worker,
+}
+
+/// Which workers a request needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Crew {
+    /// Those that wait for devices.
+    Blocking,
+    /// Those that wait for locks.
+    Locks,
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Answer with this much payload, which stands in the frame.
+    Reply(Result<usize>),
+    /// There is nothing to answer.
+    Silent,
+    /// Bring the frame to a worker.
+    Defer(Crew),
+}
+
+impl Handler {
+    /// Serves the request in `frame`.
+    pub(crate) fn serve(&self, frame: &mut Frame, counters: &Counters, place: Place) -> Outcome {
+        let header = frame.header();
+        if place == Place::Front {
+            counters.request(header.opcode);
+        }
+        let served = catch_unwind(AssertUnwindSafe(|| {
+            self.run(&header, frame, counters, place)
+        }));
+        served.unwrap_or_else(|_| {
+            counters.panic();
+            let name = Opcode::from_raw(header.opcode).map_or("?", Opcode::name);
+            tracing::error!(request = name, ino = %header.ino, "a request panicked: answered EIO");
+            if is_silent(header.opcode) {
+                Outcome::Silent
+            } else {
+                Outcome::Reply(Err(Errno::EIO))
+            }
+        })
+    }
+
+    /// The outcome of a request that could not even be taken apart.
+    pub(crate) fn malformed(&self, opcode: u32, error: Malformed, counters: &Counters) -> Outcome {
+        counters.malformed();
+        tracing::warn!(opcode, error = %error, "refused");
+        if is_silent(opcode) {
+            Outcome::Silent
+        } else {
+            Outcome::Reply(Err(Errno::EINVAL))
+        }
+    }
+
+    fn run(
+        &self,
+        header: &Header,
+        frame: &mut Frame,
+        counters: &Counters,
+        place: Place,
+    ) -> Outcome {
+        let request = match Request::decode(header, frame.body(), self.dialect) {
+            Ok(request) => request,
+            Err(error) => return self.malformed(header.opcode, error, counters),
+        };
+        if place == Place::Front
+            && let Some(crew) = self.crew(header, &request)
+        {
+            counters.deferred();
+            return Outcome::Defer(crew);
+        }
+        let cx = context(header, 0, Extensions::default());
+        Outcome::Reply(match request {
+            Request::Forget { count } => {
+                self.operations.forget(header.ino, count);
+                return Outcome::Silent;
+            }
+            Request::BatchForget(forgets) => {
+                forgets
+                    .iter()
+                    .for_each(|(ino, count)| self.operations.forget(ino, count));
+                return Outcome::Silent;
+            }
+            Request::Interrupt { unique } => {
+                self.interrupts.interrupt(unique);
+                return Outcome::Silent;
+            }
+            Request::NotifyReply => return Outcome::Silent,
+            Request::Read(read) => self.read(&cx, header, &read, frame.out(), counters),
+            Request::ReadDir(read) => self.readdir(&cx, header, &read, frame.out()),
+            Request::ReadDirPlus(read) => self.readdirplus(&cx, header, &read, frame.out()),
+            Request::ReadLink => self.operations.readlink(&cx, header.ino, frame.out()),
+            Request::ListXattr { size } => sized(size, frame.out(), |out| {
+                self.operations.listxattr(&cx, header.ino, out)
+            }),
+            Request::GetXattr { name, size } => {
+                // The name lies where the value will go.
+                let mut copy = [0; NAME_MAX];
+                let Some(copied) = copy.get_mut(..name.len()) else {
+                    return Outcome::Reply(Err(Errno::ERANGE));
+                };
+                copied.copy_from_slice(name);
+                sized(size, frame.out(), |out| {
+                    self.operations.getxattr(&cx, header.ino, copied, out)
+                })
+            }
+            request => {
+                let answer = self.answer(header, request);
+                if let Ok(Answer::Written(bytes)) = answer {
+                    counters.written(bytes);
+                }
+                encode(answer, &self.validities, frame.out())
+            }
+        })
+    }
+
+    /// The workers this request must go to, if any.
+    fn crew(&self, header: &Header, request: &Request<'_>) -> Option<Crew> {
+        match request {
+            Request::SetLkW(_) => Some(Crew::Locks),
+            _ if self.operations.may_block(header.ino, request) => Some(Crew::Blocking),
+            _ => None,
+        }
+    }
+
+    fn read(
+        &self,
+        cx: &Context<'_>,
+        header: &Header,
+        read: &ReadRequest,
+        out: &mut [u8],
+        counters: &Counters,
+    ) -> Result<usize> {
+        let out = limit(out, read.size);
+        let bytes = self
+            .operations
+            .read(cx, header.ino, read, out)?
+            .min(out.len());
+        counters.read(bytes);
+        Ok(bytes)
+    }
+
+    fn readdir(
+        &self,
+        cx: &Context<'_>,
+        header: &Header,
+        read: &ReadRequest,
+        out: &mut [u8],
+    ) -> Result<usize> {
+        let mut sink = DirSink::new(limit(out, read.size));
+        self.operations.readdir(cx, header.ino, read, &mut sink)?;
+        Ok(sink.len())
+    }
+
+    fn readdirplus(
+        &self,
+        cx: &Context<'_>,
+        header: &Header,
+        read: &ReadRequest,
+        out: &mut [u8],
+    ) -> Result<usize> {
+        let mut sink = DirPlusSink::new(limit(out, read.size), &self.validities);
+        self.operations
+            .readdirplus(cx, header.ino, read, &mut sink)?;
+        Ok(sink.len())
+    }
+}
+
+/// The context of a request.
+pub(super) fn context<'a>(header: &Header, umask: u32, extensions: Extensions<'a>) -> Context<'a> {
+    Context {
+        unique: header.unique,
+        uid: header.uid,
+        gid: header.gid,
+        pid: header.pid,
+        umask: (umask & 0o777) as u16,
+        extensions,
+    }
+}
+
+/// Does the kernel expect no answer to this operation?
+fn is_silent(opcode: u32) -> bool {
+    matches!(
+        Opcode::from_raw(opcode),
+        Some(Opcode::Forget | Opcode::BatchForget | Opcode::Interrupt | Opcode::NotifyReply)
+    )
+}
+
+fn limit(out: &mut [u8], size: u32) -> &mut [u8] {
+    let len = out.len().min(size as usize);
+    &mut out[..len]
+}
+
+/// Answers a request for an extended attribute: its length only, or its bytes.
+fn sized(
+    size: u32,
+    out: &mut [u8],
+    value: impl FnOnce(&mut [u8]) -> Result<usize>,
+) -> Result<usize> {
+    if size == 0 {
+        let len = value(&mut [])?;
+        return Ok(put(
+            out,
+            &layout::GetXattrOut {
+                size: len as u32,
+                padding: 0,
+            },
+        ));
+    }
+    let out = limit(out, size);
+    let len = value(out)?;
+    if len > out.len() {
+        Err(Errno::ERANGE)
+    } else {
+        Ok(len)
+    }
+}

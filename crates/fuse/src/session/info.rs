@@ -1,0 +1,41 @@
+//! What a session tells about itself.
+
+use super::{Negotiated, Totals};
+use std::{fmt, path::PathBuf};
+
+/// A way for requests to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// FUSE over io_uring.
+    Uring,
+    /// Reads and writes of `/dev/fuse`.
+    Dev,
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Uring => "io_uring",
+            Self::Dev => "/dev/fuse",
+        })
+    }
+}
+
+/// What a session tells about itself.
+#[derive(Clone, Debug)]
+pub struct Info {
+    /// Where it is mounted.
+    pub mount_point: PathBuf,
+    /// How requests come.
+    pub transport: Transport,
+    /// Why they do not come the other way.
+    pub why: String,
+    /// Threads that serve requests.
+    pub threads: usize,
+    /// Requests that one ring takes at a time, before it grows; 0 without rings.
+    pub ring_depth: usize,
+    /// What was agreed on with the kernel.
+    pub negotiated: Negotiated,
+    /// Counts so far.
+    pub totals: Totals,
+}

@@ -1,0 +1,64 @@
+//! FUSE over io_uring: a queue per processor, a pinned thread per queue.
+//!
+//! The kernel puts a request into the queue of the processor its caller runs on; the thread that
+//! serves it runs there too, so a request costs two switches on one processor and no wake-up
+//! across. Frames given to workers come back by a mailbox, because a frame must be committed by
+//! the thread that holds the ring.
+//!
+//! # Invariants
+//! While the connection lives, every queue has a frame armed: requests that wait (for locks,
+//! say) hold theirs, so another is registered when few are left. Otherwise an unlock could not
+//! come in behind the waiters.
+//!
+//! # Locking
+//! A mailbox's lock is held for a push or a swap only.
+
+mod mailbox;
+mod queue;
+mod sys;
+
+pub(crate) use mailbox::Mailbox;
+pub(crate) use queue::{Queue, QueueReport};
+
+use std::{fs, io};
+
+/// Does the kernel offer the transport, and may we use it? If not: why.
+pub(crate) fn available() -> Result<(), String> {
+    const SWITCH: &str = "/sys/module/fuse/parameters/enable_uring";
+    match fs::read_to_string(SWITCH) {
+        Ok(text) if text.trim_end() == "Y" => Ok(()),
+        Ok(_) => Err(format!(
+            "switched off in the kernel (root can: echo Y > {SWITCH})"
+        )),
+        Err(_) => Err("this kernel has no FUSE over io_uring (Linux 6.14 has)".into()),
+    }
+}
+
+/// How many queues the kernel wants: one for every processor that could ever be there.
+pub(crate) fn queue_count() -> io::Result<u16> {
+    let text = fs::read_to_string("/sys/devices/system/cpu/possible")?;
+    count_of_list(text.trim_end()).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// The length of a list such as `0-3,8`.
+fn count_of_list(list: &str) -> Option<u16> {
+    list.split(',').try_fold(0u16, |sum, range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (u16, u16) = (first.parse().ok()?, last.parse().ok()?);
+        sum.checked_add(last.checked_sub(first)?.checked_add(1)?)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processor_lists_are_counted() {
+        assert_eq!(count_of_list("0"), Some(1));
+        assert_eq!(count_of_list("0-127"), Some(128));
+        assert_eq!(count_of_list("0-3,8,10-11"), Some(7));
+        assert_eq!(count_of_list("3-0"), None);
+        assert_eq!(count_of_list("x"), None);
+    }
+}

@@ -1,0 +1,233 @@
+//! The unsafe floor of the io_uring transport: a ring that owns the frames the kernel uses.
+#![expect(unsafe_code, reason = "submissions hand addresses to the kernel")]
+
+use crate::{
+    transport::frame::{Frame, PAYLOAD, RING_HEADERS, RING_IOVECS},
+    wire::{
+        flags::bit::{RING_COMMIT_AND_FETCH, RING_REGISTER},
+        layout,
+        reply::put,
+    },
+};
+use io_uring::{IoUring, opcode, squeue::Entry128, types};
+use std::{
+    io, mem,
+    os::fd::{AsRawFd, OwnedFd},
+    sync::Arc,
+};
+use zerocopy::{Immutable, IntoBytes};
+
+/// Marks the completion of the wake descriptor's poll.
+const WAKE: u64 = u64::MAX;
+/// The fuse device in the ring's table of files.
+const DEVICE: types::Fixed = types::Fixed(0);
+/// Offsets of fields in a submission entry, for which the crate has no setter here.
+const SQE_LEN: usize = 24;
+
+/// Two iovecs, as REGISTER wants them: where the headers are, and where the payload.
+#[derive(Clone, Copy, IntoBytes, Immutable)]
+#[repr(C)]
+struct Iovecs {
+    headers: u64,
+    headers_len: u64,
+    payload: u64,
+    payload_len: u64,
+}
+
+/// One processor's ring. A frame is either with the kernel (then it lies in here, and nobody
+/// can reach it) or with whoever serves its request.
+pub(super) struct Ring {
+    ring: IoUring<Entry128>,
+    /// By slot: the frames that the kernel may write to at any time.
+    armed: Vec<Option<Frame>>,
+    armed_count: usize,
+    qid: u16,
+    wake: Arc<OwnedFd>,
+}
+
+/// What a completion says.
+pub(super) enum Event {
+    /// The kernel has put a request into the frame.
+    Request { slot: usize, frame: Frame },
+    /// The kernel gave the frame back without a request.
+    Lost { frame: Frame, error: io::Error },
+    /// The wake descriptor is readable; it has to be watched anew.
+    Woken,
+}
+
+impl Ring {
+    /// A ring for requests of processor `qid` through `device`.
+    pub(super) fn new(
+        device: &OwnedFd,
+        wake: Arc<OwnedFd>,
+        qid: u16,
+        depth: usize,
+    ) -> io::Result<Self> {
+        let entries = (depth + 2).next_power_of_two().min(1024) as u32;
+        let ring = IoUring::<Entry128>::builder()
+            .setup_cqsize(entries * 8)
+            .build(entries)?;
+        ring.submitter().register_files(&[device.as_raw_fd()])?;
+        Ok(Self {
+            ring,
+            armed: Vec::new(),
+            armed_count: 0,
+            qid,
+            wake,
+        })
+    }
+
+    /// How many frames wait for requests.
+    pub(super) fn armed(&self) -> usize {
+        self.armed_count
+    }
+
+    /// How many frames there are, armed or being served.
+    pub(super) fn slots(&self) -> usize {
+        self.armed.len()
+    }
+
+    /// Offers a new frame to the kernel.
+    pub(super) fn register(&mut self, mut frame: Frame) -> io::Result<()> {
+        let region = frame.region_mut();
+        let start = region.address() as u64;
+        let iovecs = Iovecs {
+            headers: start,
+            headers_len: RING_HEADERS as u64,
+            payload: start + PAYLOAD as u64,
+            payload_len: (region.len() - PAYLOAD) as u64,
+        };
+        put(&mut region[RING_IOVECS..], &iovecs);
+        let mut entry = opcode::UringCmd80::new(DEVICE, RING_REGISTER)
+            .cmd(self.command(0))
+            .addr(Some(start + RING_IOVECS as u64))
+            .build();
+        set_len(&mut entry, 2);
+        let slot = self.armed.len();
+        self.armed.push(None);
+        self.arm(slot, frame, entry)
+    }
+
+    /// Gives the reply in `frame` to the kernel, and the frame for the next request.
+    pub(super) fn commit(&mut self, slot: usize, frame: Frame, commit_id: u64) -> io::Result<()> {
+        let entry = opcode::UringCmd80::new(DEVICE, RING_COMMIT_AND_FETCH)
+            .cmd(self.command(commit_id))
+            .build();
+        self.arm(slot, frame, entry)
+    }
+
+    /// Lets [`Event::Woken`] come once when the wake descriptor becomes readable.
+    pub(super) fn watch_wake(&mut self) -> io::Result<()> {
+        let fd = types::Fd(self.wake.as_raw_fd());
+        let entry = opcode::PollAdd::new(fd, libc::POLLIN as u32)
+            .build()
+            .user_data(WAKE);
+        self.push(&entry.into())
+    }
+
+    fn command(&self, commit_id: u64) -> [u8; 80] {
+        let mut bytes = [0; 80];
+        put(
+            &mut bytes,
+            &layout::RingCommand {
+                commit_id,
+                qid: self.qid,
+                ..Default::default()
+            },
+        );
+        bytes
+    }
+
+    fn arm(&mut self, slot: usize, frame: Frame, entry: Entry128) -> io::Result<()> {
+        debug_assert!(self.armed[slot].is_none(), "a slot holds one frame");
+        self.armed[slot] = Some(frame);
+        self.armed_count += 1;
+        self.push(&entry.user_data(slot as u64))
+    }
+
+    fn push(&mut self, entry: &Entry128) -> io::Result<()> {
+        loop {
+            // SAFETY: what the entry points to is a frame in `armed`, whose memory stays mapped
+            // until its completion has been taken (see `next` and `drop`).
+            let pushed = unsafe { self.ring.submission().push(entry) };
+            if pushed.is_ok() {
+                return Ok(());
+            }
+            self.submit()?;
+        }
+    }
+
+    /// Hands everything pushed to the kernel.
+    pub(super) fn submit(&mut self) -> io::Result<()> {
+        if self.ring.submission().is_empty() {
+            return Ok(());
+        }
+        retried(|| self.ring.submit())
+    }
+
+    /// Waits for an event, if there is none yet. Apart from `submit`: one call for both is
+    /// slower, because the submission wakes the caller, who wants this processor.
+    pub(super) fn wait(&mut self) -> io::Result<()> {
+        if !self.ring.completion().is_empty() {
+            return Ok(());
+        }
+        retried(|| self.ring.submit_and_wait(1))
+    }
+
+    /// The next event, if there is one.
+    pub(super) fn next(&mut self) -> Option<Event> {
+        loop {
+            let completion = self.ring.completion().next()?;
+            if completion.user_data() == WAKE {
+                return Some(Event::Woken);
+            }
+            let slot = completion.user_data() as usize;
+            // The kernel has completed this frame's command, and touches it no more.
+            let Some(frame) = self.armed.get_mut(slot).and_then(Option::take) else {
+                continue;
+            };
+            self.armed_count -= 1;
+            return Some(match completion.result() {
+                0.. => Event::Request { slot, frame },
+                code => Event::Lost {
+                    frame,
+                    error: io::Error::from_raw_os_error(-code),
+                },
+            });
+        }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // The kernel takes its time to cancel what is armed and might still write to these
+        // frames: better to lose their addresses than to have it write to somebody else's.
+        self.armed.drain(..).flatten().for_each(mem::forget);
+    }
+}
+
+fn retried(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<()> {
+    loop {
+        match call() {
+            Ok(_) => return Ok(()),
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EINTR) => {}
+                // No memory for the moment, or completions to be taken first.
+                Some(libc::EAGAIN | libc::EBUSY) => return Ok(()),
+                _ => return Err(error),
+            },
+        }
+    }
+}
+
+/// Sets the `len` field of a submission entry.
+fn set_len(entry: &mut Entry128, len: u32) {
+    const { assert!(size_of::<Entry128>() == 128) };
+    let start: *mut u8 = std::ptr::from_mut(entry).cast();
+    // SAFETY: an entry is the kernel's structure of 128 bytes (asserted above), and 24 is
+    // inside of it.
+    let field = unsafe { start.add(SQE_LEN) };
+    // SAFETY: the field is a plain 32-bit integer at this place in the kernel's ABI, and `entry`
+    // is borrowed exclusively.
+    unsafe { field.cast::<u32>().write_unaligned(len) };
+}

@@ -1,0 +1,47 @@
+//! The FUSE protocol: what the kernel says and what it wants to hear.
+//!
+//! ABI 7.45 (Linux 6.18), understood down to 7.31. Decoding is total: any bytes give a
+//! [`Request`] or a [`Malformed`], never a panic, and never allocate.
+
+mod decode;
+pub(crate) mod device;
+mod extension;
+pub(crate) mod flags;
+pub(crate) mod layout;
+mod listing;
+mod opcode;
+pub(crate) mod reply;
+mod request;
+#[cfg(test)]
+mod tests;
+
+pub use decode::{Body, Dialect};
+pub use extension::Extensions;
+pub use flags::{InitFlags, OpenReply};
+pub use listing::{DirPlusSink, DirSink};
+pub use opcode::Opcode;
+pub use request::{
+    CopyRequest, CreateRequest, Forgets, Header, InitRequest, LockRequest, LockType, OpenRequest,
+    ReadRequest, ReleaseRequest, Request, SetAttrRequest, WriteRequest,
+};
+
+/// Major version of the ABI.
+pub const ABI_MAJOR: u32 = 7;
+/// Newest minor version that this side speaks.
+pub const ABI_MINOR: u32 = 45;
+/// Oldest minor version that this side speaks (Linux 5.4).
+pub const ABI_MINOR_MIN: u32 = 31;
+
+/// A request whose bytes contradict themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("malformed request: {what}")]
+pub struct Malformed {
+    /// What is wrong with it.
+    pub what: &'static str,
+}
+
+impl Malformed {
+    pub(crate) const fn new(what: &'static str) -> Self {
+        Self { what }
+    }
+}

@@ -1,0 +1,347 @@
+//! The same file system over both transports, through the kernel.
+
+mod support;
+
+use holdfast_fuse::{Session, Transport, TransportChoice, mount::UmountError, wire::Opcode};
+use holdfast_types::Ino;
+use rustix::fs::{FlockOperation, OFlags, fcntl_lock, flock};
+use std::{
+    fs::{self, File},
+    io::{ErrorKind, Read, Write},
+    os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink},
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+use support::{Toy, config, on_each_transport};
+
+#[test]
+fn files_are_made_written_read_listed_and_removed() {
+    on_each_transport(|_, session, dir| {
+        let path = dir.join("file");
+        fs::write(&path, b"content").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"content");
+        symlink("some/target", dir.join("link")).unwrap();
+        assert_eq!(
+            fs::read_link(dir.join("link")).unwrap().to_str(),
+            Some("some/target")
+        );
+        let meta = fs::metadata(&path).unwrap();
+        assert_eq!((meta.len(), meta.mode() & 0o170_000), (7, libc::S_IFREG));
+        assert_eq!(meta.created().unwrap(), meta.modified().unwrap());
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o600);
+        File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_len(3)
+            .unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"con");
+        let names: Vec<_> = fs::read_dir(dir)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        assert_eq!(names, ["file", "link"]);
+        fs::remove_file(&path).unwrap();
+        assert_eq!(fs::read(&path).unwrap_err().kind(), ErrorKind::NotFound);
+        let space = rustix::fs::statvfs(dir).unwrap();
+        assert_eq!(
+            (space.f_blocks, space.f_bavail, space.f_namemax),
+            (1000, 400, 255)
+        );
+        let totals = session.info().totals;
+        assert_eq!(
+            (totals.panics, totals.malformed, totals.unknown),
+            (0, 0, 0),
+            "{totals:?}"
+        );
+        assert_eq!(totals.bytes_written, 7);
+    });
+}
+
+#[test]
+fn the_transport_in_use_is_told_with_the_reason() {
+    on_each_transport(|_, session, dir| {
+        fs::metadata(dir.join("none")).unwrap_err();
+        let info = session.info();
+        let lookups = info
+            .totals
+            .requests
+            .iter()
+            .find(|(opcode, _)| *opcode == Opcode::Lookup);
+        assert_eq!(
+            lookups.map(|&(_, count)| count),
+            Some(1),
+            "the second answer is remembered"
+        );
+        match info.transport {
+            Transport::Dev => assert!(info.why.contains("configuration"), "{}", info.why),
+            Transport::Uring => assert_eq!(info.ring_depth, 8),
+        }
+    });
+}
+
+#[test]
+fn megabytes_survive_the_way_buffered_and_direct() {
+    on_each_transport(|_, session, dir| {
+        let data: Vec<u8> = (0..5_000_000u32).map(|n| (n * 7919 >> 3) as u8).collect();
+        let path = dir.join("big");
+        fs::write(&path, &data).unwrap();
+        assert!(fs::read(&path).unwrap() == data);
+        let direct = File::options()
+            .read(true)
+            .custom_flags(libc::O_DIRECT)
+            .open(&path)
+            .unwrap();
+        let mut back = vec![0; data.len()];
+        direct.read_exact_at(&mut back, 0).unwrap();
+        assert!(back == data);
+        assert!(session.info().totals.bytes_read >= data.len() as u64);
+    });
+}
+
+#[test]
+fn ten_thousand_names_are_listed_once_each() {
+    on_each_transport(|toy, _, dir| {
+        (0..10_000).for_each(|n| toy.add(&format!("name-{n:05}")));
+        let mut names: Vec<_> = fs::read_dir(dir)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        assert_eq!(
+            names,
+            (0..10_000)
+                .map(|n| format!("name-{n:05}"))
+                .collect::<Vec<_>>()
+        );
+    });
+}
+
+#[test]
+fn every_reference_the_kernel_took_comes_back() {
+    on_each_transport(|toy, session, dir| {
+        (0..500).for_each(|n| toy.add(&format!("name-{n}")));
+        for entry in fs::read_dir(dir).unwrap() {
+            fs::metadata(entry.unwrap().path()).unwrap();
+        }
+        assert!(toy.references() >= 500);
+        let held: Vec<Ino> = (2..502).map(Ino).collect();
+        session.notifier().prune(&held);
+        session.notifier().flush();
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while toy.references() > 0 && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(toy.references(), 0);
+    });
+}
+
+#[test]
+fn a_panic_answers_eio_and_the_mount_lives_on() {
+    on_each_transport(|_, session, dir| {
+        let error = fs::metadata(dir.join("panic")).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EIO));
+        fs::write(dir.join("after"), b"x").unwrap();
+        assert_eq!(session.info().totals.panics, 1);
+    });
+}
+
+#[test]
+fn changes_from_outside_show_after_an_invalidation() {
+    on_each_transport(|toy, session, dir| {
+        let path = dir.join("file");
+        fs::write(&path, b"before").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"before");
+        let ino = toy.replace("file", b"behind your back");
+        session.notifier().invalidate_inode(ino, 0, 0);
+        session.notifier().flush();
+        assert_eq!(fs::read(&path).unwrap(), b"behind your back");
+        fs::metadata(dir.join("new")).unwrap_err();
+        toy.add("new");
+        fs::metadata(dir.join("new")).unwrap_err();
+        session.notifier().invalidate_entry(Ino::ROOT, b"new");
+        session.notifier().flush();
+        assert_eq!(fs::metadata(dir.join("new")).unwrap().uid(), 1);
+    });
+}
+
+#[test]
+fn requests_that_may_block_are_served_by_workers() {
+    on_each_transport(|_, session, dir| {
+        let path = dir.join("slow-file");
+        fs::write(&path, b"slowly").unwrap();
+        let threads: Vec<_> = (0..64)
+            .map(|_| {
+                let path = path.clone();
+                thread::spawn(move || {
+                    let file = File::options()
+                        .read(true)
+                        .custom_flags(libc::O_DIRECT)
+                        .open(path)
+                        .unwrap();
+                    let mut bytes = [0; 6];
+                    file.read_exact_at(&mut bytes, 0).unwrap();
+                    assert_eq!(&bytes, b"slowly");
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
+        assert!(session.info().totals.deferred >= 64);
+    });
+}
+
+#[test]
+fn more_waiters_than_the_rings_hold_do_not_keep_the_unlock_out() {
+    on_each_transport(|_, _, dir| {
+        let path = dir.join("locked");
+        fs::write(&path, b"").unwrap();
+        let holder = File::open(&path).unwrap();
+        flock(&holder, FlockOperation::LockExclusive).unwrap();
+        let waiters: Vec<_> = (0..40)
+            .map(|_| {
+                let path = path.clone();
+                thread::spawn(move || {
+                    let file = File::open(path).unwrap();
+                    flock(&file, FlockOperation::LockExclusive).unwrap();
+                    flock(&file, FlockOperation::Unlock).unwrap();
+                })
+            })
+            .collect();
+        thread::sleep(Duration::from_millis(200));
+        fs::metadata(dir.join("other")).unwrap_err();
+        flock(&holder, FlockOperation::Unlock).unwrap();
+        waiters
+            .into_iter()
+            .for_each(|waiter| waiter.join().unwrap());
+    });
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_a_lock() {
+    on_each_transport(|_, _, dir| {
+        let path = dir.join("locked");
+        fs::write(&path, b"").unwrap();
+        let holder = File::options().write(true).open(&path).unwrap();
+        flock(&holder, FlockOperation::LockExclusive).unwrap();
+        let mut waiter = std::process::Command::new("timeout")
+            .args(["--preserve-status", "-s", "INT", "0.3", "flock"])
+            .arg(&path)
+            .arg("true")
+            .spawn()
+            .unwrap();
+        let started = Instant::now();
+        assert!(!waiter.wait().unwrap().success());
+        assert!(started.elapsed() < Duration::from_secs(5));
+        flock(&holder, FlockOperation::Unlock).unwrap();
+        flock(&holder, FlockOperation::NonBlockingLockExclusive).unwrap();
+    });
+}
+
+#[test]
+fn posix_locks_go_with_the_descriptor() {
+    on_each_transport(|_, _, dir| {
+        let path = dir.join("locked");
+        fs::write(&path, b"").unwrap();
+        for _ in 0..2 {
+            let file = File::options().write(true).open(&path).unwrap();
+            fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
+        }
+    });
+}
+
+#[test]
+fn extended_attributes_answer_length_value_and_want_of_room() {
+    on_each_transport(|_, _, dir| {
+        let path = dir.join("file");
+        fs::write(&path, b"").unwrap();
+        let value = vec![b'v'; 60_000];
+        let flags = rustix::fs::XattrFlags::empty();
+        rustix::fs::setxattr(&path, "user.big", &value, flags).unwrap();
+        let mut empty: [u8; 0] = [];
+        assert_eq!(
+            rustix::fs::getxattr(&path, "user.big", &mut empty),
+            Ok(60_000)
+        );
+        let mut back = vec![0; 60_000];
+        assert_eq!(
+            rustix::fs::getxattr(&path, "user.big", &mut back),
+            Ok(60_000)
+        );
+        assert!(back == value);
+        let small = rustix::fs::getxattr(&path, "user.big", &mut back[..10]);
+        assert_eq!(small, Err(rustix::io::Errno::RANGE));
+        let none = rustix::fs::getxattr(&path, "user.none", &mut back);
+        assert_eq!(none, Err(rustix::io::Errno::NODATA));
+    });
+}
+
+#[test]
+fn a_busy_mount_names_its_holders_and_lives_on() {
+    on_each_transport(|_, session, dir| {
+        let mut file = File::create(dir.join("held")).unwrap();
+        let error = session.unmount(Default::default()).unwrap_err();
+        assert!(matches!(error, UmountError::Busy { .. }));
+        assert!(
+            error
+                .to_string()
+                .contains(&format!("pid {}", std::process::id())),
+            "{error}"
+        );
+        file.write_all(b"still here").unwrap();
+    });
+}
+
+#[test]
+fn an_unmount_from_outside_ends_the_session() {
+    for transport in [TransportChoice::Dev, TransportChoice::Uring] {
+        let Some(config) = config(transport) else {
+            continue;
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let session = Arc::new(Session::mount(Toy::new(), dir.path(), &config).unwrap());
+        let waiting = session.clone();
+        let waiter = thread::spawn(move || waiting.wait());
+        let status = std::process::Command::new("umount")
+            .arg(dir.path())
+            .status()
+            .unwrap();
+        assert!(status.success());
+        waiter.join().unwrap();
+    }
+}
+
+#[test]
+fn a_dropped_session_leaves_no_mount_even_with_open_files() {
+    for transport in [TransportChoice::Dev, TransportChoice::Uring] {
+        let Some(config) = config(transport) else {
+            continue;
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let session = Session::mount(Toy::new(), dir.path(), &config).unwrap();
+        let path = dir.path().join("file");
+        let mut file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .custom_flags(OFlags::DIRECT.bits() as i32)
+            .open(path)
+            .unwrap();
+        drop(session);
+        assert!(file.read(&mut [0; 10]).is_err());
+        assert_eq!(holdfast_fuse::mount::mounted_at(dir.path()).unwrap(), None);
+    }
+}
+
+#[test]
+fn a_second_mount_on_top_is_refused() {
+    on_each_transport(|_, _, dir| {
+        let config = config(TransportChoice::Auto).unwrap();
+        let error = Session::mount(Toy::new(), dir, &config).unwrap_err();
+        assert!(error.to_string().contains("mounted at"), "{error}");
+    });
+}
