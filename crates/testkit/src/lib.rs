@@ -2,4 +2,5 @@
 //! own, stores that fail or wait or remember, and a conformance suite for every front end.
 
 pub mod diff;
+pub mod fsx;
 pub mod rng;
