@@ -94,9 +94,20 @@ fn aligned_len() -> impl Strategy<Value = u64> {
 
 fn data() -> impl Strategy<Value = Vec<u8>> {
     (len(), 1..=u8::MAX).prop_map(|(len, seed)| {
-        (0..len)
-            .map(|at| seed.wrapping_add((at / 7) as u8))
-            .collect::<Vec<_>>()
+        // Of long data few bytes are not zero: the model pays for those only.
+        let stride = match len {
+            0..=300 => 1,
+            301..=12_288 => 11,
+            _ => 509,
+        };
+        let byte = |at| {
+            if at % stride == 0 {
+                seed.wrapping_add((at / 7) as u8)
+            } else {
+                0
+            }
+        };
+        (0..len).map(byte).collect::<Vec<_>>()
     })
 }
 
