@@ -99,7 +99,7 @@ impl FileSystem {
             return Ok(core.open_file(node.clone(), flags));
         }
         let truncate = flags.contains(OpenFlags::TRUNCATE) && node.kind() == FileType::Regular;
-        core.may_open(who, node, flags, truncate)?;
+        core.may_open(who, node, flags)?;
         if truncate {
             core.writable()?;
             core.resize(who, node, 0, true)?;
@@ -192,9 +192,11 @@ impl FileSystem {
 }
 
 impl Core {
-    fn may_open(&self, who: &Caller, node: &Node, flags: OpenFlags, truncate: bool) -> Result<()> {
+    fn may_open(&self, who: &Caller, node: &Node, flags: OpenFlags) -> Result<()> {
         let mut want = Access::empty();
         want.set(Access::READ, flags.readable());
+        // Truncation asks for it even where there is nothing to truncate.
+        let truncate = flags.contains(OpenFlags::TRUNCATE);
         want.set(Access::WRITE, flags.writable() || truncate);
         match node.kind() {
             FileType::Symlink => return Err(Errno::ELOOP),

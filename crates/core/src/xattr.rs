@@ -145,6 +145,14 @@ fn check_name(name: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// A name's namespace and the rest; a name without a dot has no namespace.
+fn split_name(name: &[u8]) -> (&[u8], &[u8]) {
+    match name.iter().position(|&byte| byte == b'.') {
+        Some(dot) => (&name[..dot], &name[dot + 1..]),
+        None => (&[], name),
+    }
+}
+
 /// The ACL that this attribute is; the outer `None`: it is no ACL.
 fn acl_of<'m>(node: &Node, meta: &'m Meta, name: &[u8]) -> Result<Option<Option<&'m Acl>>> {
     match name {
@@ -165,9 +173,10 @@ impl Core {
         } else {
             Errno::ENODATA
         };
-        let space = name.split(|&byte| byte == b'.').next().unwrap_or_default();
+        let (space, rest) = split_name(name);
         match space {
-            b"security" if name.len() > 9 => {
+            b"system" => {}
+            b"security" => {
                 let needed = if name == CAPABILITY {
                     Caps::SETFCAP
                 } else {
@@ -176,16 +185,13 @@ impl Core {
                 if want == Access::WRITE && !who.has(needed) {
                     return Err(Errno::EPERM);
                 }
-                Ok(())
             }
-            b"trusted" if name.len() > 8 => {
-                if who.has(Caps::SYS_ADMIN) {
-                    Ok(())
-                } else {
-                    Err(missing)
+            b"trusted" => {
+                if !who.has(Caps::SYS_ADMIN) {
+                    return Err(missing);
                 }
             }
-            b"user" if name.len() > 5 => {
+            b"user" => {
                 if !matches!(node.kind(), FileType::Regular | FileType::Directory) {
                     return Err(missing);
                 }
@@ -196,8 +202,13 @@ impl Core {
                 if foreign_sticky && want == Access::WRITE {
                     return Err(Errno::EPERM);
                 }
-                self.may(who, &node.0, want)
+                self.may(who, &node.0, want)?;
             }
+            _ => self.may(who, &node.0, want)?,
+        }
+        match space {
+            b"security" | b"trusted" | b"user" if rest.is_empty() => Err(Errno::EINVAL),
+            b"security" | b"trusted" | b"user" => Ok(()),
             _ if name == ACL_ACCESS || name == ACL_DEFAULT => Ok(()),
             _ => Err(Errno::EOPNOTSUPP),
         }
@@ -249,7 +260,11 @@ impl Core {
     }
 
     fn set_acl(&self, who: &Caller, node: &Node, name: &[u8], value: &[u8]) -> Result<()> {
-        let acl = Acl::parse(value)?;
+        let acl = if value.is_empty() {
+            None
+        } else {
+            Acl::parse(value)?
+        };
         match self.may_set_acl(who, node, name) {
             // No default ACL for what has none is no change.
             Err(Errno::EACCES) if acl.is_none() => return Ok(()),

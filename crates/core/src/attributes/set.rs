@@ -77,7 +77,11 @@ impl Core {
         if size > i64::MAX as u64 {
             return Err(Errno::EINVAL);
         }
-        node.0.regular()?;
+        let regular = node.0.regular();
+        if through.is_some() && regular.is_err() {
+            return Err(Errno::EINVAL);
+        }
+        regular?;
         match through {
             Some(file) if file.flags().writable() => Ok(()),
             Some(_) => Err(Errno::EINVAL),

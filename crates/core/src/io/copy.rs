@@ -55,10 +55,10 @@ impl FileSystem {
                 len,
             )?
         };
-        if !from.flags().contains(OpenFlags::NOATIME) {
-            core.accessed(from_inode);
-        }
         if copied > 0 {
+            if !from.flags().contains(OpenFlags::NOATIME) {
+                core.accessed(from_inode);
+            }
             core.happened(from_inode, EventMask::ACCESS);
             core.happened(to_inode, EventMask::MODIFY);
             core.tell_inode(who, to_inode.ino, true);
@@ -79,15 +79,14 @@ impl Core {
     ) -> Result<u64> {
         let mut pages = body.pages.write();
         let size = to.node().0.meta().size;
-        let overlap = to_offset + len > from_offset && to_offset < from_offset + len;
-        if overlap && len > 0 {
-            return Err(Errno::EINVAL);
-        }
         let len = len
             .min(size.saturating_sub(from_offset))
             .min(SIZE_MAX - to_offset);
         if len == 0 {
             return Ok(0);
+        }
+        if to_offset + len > from_offset && to_offset < from_offset + len {
+            return Err(Errno::EINVAL);
         }
         self.drop_privileges(who, to.node())?;
         let copied = pages.copy_within(to_offset, from_offset, len, self.account())?;

@@ -12,6 +12,7 @@ mod remove;
 mod rename;
 
 pub(crate) use create::Birth;
+pub(crate) use rename::check_flags;
 
 use crate::inode::{Meta, directory_size};
 use crate::types::Time;

@@ -94,15 +94,15 @@ impl Core {
                 Errno::EBUSY
             });
         }
-        check_component(from.name)?;
-        check_component(to.name)?;
         self.writable()?;
+        check_component(from.name)?;
         let between = from.dir != to.dir;
         let _shape = between.then(|| self.rename_lock.lock());
         let mut locked = self.lock_ends(from.dir, to.dir)?;
 
         let entry = locked.from.get(from.name).ok_or(Errno::ENOENT)?;
         let source = self.node(entry.ino).map_err(dangling)?;
+        check_component(to.name)?;
         let target = match locked.to().get(to.name).map(|entry| entry.ino) {
             Some(ino) => Some(self.node(ino).map_err(dangling)?),
             None => None,
@@ -467,7 +467,9 @@ impl Core {
     }
 }
 
-fn check_flags(flags: RenameFlags) -> Result<()> {
+/// # Errors
+/// `EINVAL` for flags that are unknown or contradict each other.
+pub(crate) fn check_flags(flags: RenameFlags) -> Result<()> {
     let exclusive = RenameFlags::NOREPLACE | RenameFlags::WHITEOUT;
     if !RenameFlags::all().contains(flags)
         || flags.contains(RenameFlags::EXCHANGE) && flags.intersects(exclusive)

@@ -1,6 +1,7 @@
 //! The operations on names, by path.
 
 use crate::FileSystem;
+use crate::namespace::check_flags;
 use crate::node::Node;
 use crate::types::{Caller, Errno, FileType, RenameFlags, Result, is_special};
 
@@ -101,6 +102,7 @@ impl FileSystem {
         to_path: &[u8],
         flags: RenameFlags,
     ) -> Result<()> {
+        check_flags(flags)?;
         let from = self.resolve_parent(who, from_base, from_path)?;
         let to = self.resolve_parent(who, to_base, to_path)?;
         if !is_special(&from.name) && !is_special(&to.name) {

@@ -2,7 +2,7 @@ use crate::FileSystem;
 use crate::file_system::Core;
 use crate::inode::Body;
 use crate::node::Node;
-use crate::types::{Caller, Errno, PATH_MAX, Result, SYMLOOP_MAX};
+use crate::types::{Caller, Errno, PATH_MAX, Result, SYMLOOP_MAX, check_component};
 
 /// Where a path leads: a directory and the last name, which need not exist.
 #[derive(Clone, Debug)]
@@ -153,6 +153,7 @@ impl Resolved {
             return Ok(());
         }
         let body = core.search(who, &self.dir)?;
+        check_component(&self.name)?;
         match core.child(body, &self.name) {
             Ok(_) => Err(Errno::EEXIST),
             Err(error) => Err(error),
