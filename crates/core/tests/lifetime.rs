@@ -172,16 +172,20 @@ fn churn(fs: &FileSystem, thread: u32) {
                     fs.write(&who, &file, 0, &[1; 10]).unwrap();
                 }
             }
-            2 => drop(fs.rename(&who, &root, &a, &root, &b, RenameFlags::empty())),
+            2 => {
+                let _ = fs.rename(&who, &root, &a, &root, &b, RenameFlags::empty());
+            }
             3 => {
                 if let Ok(node) = fs.lookup(&who, &root, &a) {
-                    drop(fs.link(&who, &node, &root, &b));
+                    let _ = fs.link(&who, &node, &root, &b);
                 }
             }
-            _ => drop(fs.unlink(&who, &root, &a)),
+            _ => {
+                let _ = fs.unlink(&who, &root, &a);
+            }
         }
     }
     for number in 0..13 {
-        drop(fs.unlink(&who, &root, &name(number)));
+        let _ = fs.unlink(&who, &root, &name(number));
     }
 }
