@@ -190,8 +190,19 @@ fn ops(len: usize) -> impl Strategy<Value = Vec<(usize, Op)>> {
     prop::collection::vec((0..2_usize, op()), 1..len)
 }
 
+/// So many times the usual number of cases, which `PROPTEST_CASES` changes.
+fn cases(times: u32, by: u32) -> ProptestConfig {
+    let usual = ProptestConfig::default();
+    let cases = usual.cases * times / by;
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..usual
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(4, 1))]
 
     #[test]
     fn pages_behave_like_bytes_and_page_states(ops in ops(60)) {
@@ -205,7 +216,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(1, 2))]
 
     #[test]
     fn a_refusal_at_each_request_in_turn_loses_nothing(ops in ops(25)) {
