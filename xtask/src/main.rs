@@ -1,7 +1,6 @@
 //! Chores of the source tree that cargo has no command for, run as `cargo xtask NAME`.
 //!
-//! `tidy` checks the rules of the house that no compiler lint covers; `edges` prints the table of
-//! permitted dependencies as ARCHITECTURE.md has to show it.
+//! `tidy` checks the rules of the house that no compiler lint covers.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,18 +13,13 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
 commands:
-  tidy    check file lengths, edges between crates, links, names; exit code 1 on findings
-  edges   print the table of permitted edges between crates for ARCHITECTURE.md";
+  tidy    check file lengths, edges between crates, links, names; exit code 1 on findings";
 
 fn main() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["tidy"] => tidy::run(&workspace_root()?),
-        ["edges"] => {
-            print!("{}", tidy::edges_block());
-            Ok(ExitCode::SUCCESS)
-        }
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(ExitCode::SUCCESS)

@@ -18,8 +18,6 @@ mod source;
 mod tree;
 mod words;
 
-pub(crate) use edges::block as edges_block;
-
 use tree::Tree;
 
 /// One violated rule at one place.

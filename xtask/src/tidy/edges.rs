@@ -1,9 +1,8 @@
 //! Which crate of the workspace may use which.
 //!
-//! The table below is the rule; ARCHITECTURE.md shows the same table in a block fenced as
-//! `edges`, and a difference between the two is a finding like any other.
+//! The table below is the rule. ARCHITECTURE.md shows the same in the last column of its table of
+//! crates; a difference between the two is a finding like any other.
 
-use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -13,94 +12,68 @@ use serde_json::Value;
 use super::Finding;
 use super::tree::Tree;
 
-/// What a crate may use.
+/// What a crate may use: in the product, and in its tests beside the testkit.
 struct Edges {
-    package: &'static str,
-    /// In the product.
+    /// As ARCHITECTURE.md calls it.
+    name: &'static str,
     uses: &'static [&'static str],
-    /// In its tests only, beside what it uses and `holdfast-testkit`, which all tests may use.
-    tests_use: &'static [&'static str],
 }
 
+/// Leaves that may use whatever they test.
+const ANY: &[&str] = &["any"];
+
+/// In an order in which each crate uses only crates above it.
 const TABLE: [Edges; 10] = [
     Edges {
-        package: "holdfast-types",
+        name: "types",
         uses: &[],
-        tests_use: &[],
     },
     Edges {
-        package: "holdfast-sync",
-        uses: &["holdfast-types"],
-        tests_use: &[],
-    },
-    Edges {
-        package: "holdfast-cache",
-        uses: &["holdfast-sync", "holdfast-types"],
-        tests_use: &[],
-    },
-    Edges {
-        package: "holdfast-core",
-        uses: &["holdfast-cache", "holdfast-sync", "holdfast-types"],
-        tests_use: &[],
-    },
-    Edges {
-        package: "holdfast",
-        uses: &["holdfast-core", "holdfast-types"],
-        tests_use: &[],
-    },
-    Edges {
-        package: "holdfast-fuse",
-        uses: &["holdfast-core", "holdfast-types"],
-        tests_use: &[],
-    },
-    Edges {
-        package: "holdfast-testkit",
-        uses: &["holdfast", "holdfast-core", "holdfast-types"],
-        tests_use: &["holdfast-fuse"],
-    },
-    Edges {
-        package: "holdfast-bench",
-        uses: &[
-            "holdfast",
-            "holdfast-core",
-            "holdfast-fuse",
-            "holdfast-types",
-        ],
-        tests_use: &[],
-    },
-    Edges {
-        package: "holdfast-cli",
-        uses: &["holdfast", "holdfast-bench", "holdfast-fuse"],
-        tests_use: &[],
-    },
-    Edges {
-        package: "xtask",
+        name: "sync",
         uses: &[],
-        tests_use: &[],
+    },
+    Edges {
+        name: "cache",
+        uses: &["types", "sync"],
+    },
+    Edges {
+        name: "core",
+        uses: &["types", "sync", "cache"],
+    },
+    Edges {
+        name: "fuse",
+        uses: &["types", "core"],
+    },
+    Edges {
+        name: "holdfast",
+        uses: &["types", "core"],
+    },
+    Edges {
+        name: "testkit",
+        uses: ANY,
+    },
+    Edges {
+        name: "bench",
+        uses: &["holdfast", "core", "types", "fuse"],
+    },
+    Edges {
+        name: "cli",
+        uses: &["holdfast", "core", "types", "fuse", "bench"],
+    },
+    Edges {
+        name: "xtask",
+        uses: &[],
     },
 ];
 
-const TESTKIT: &str = "holdfast-testkit";
+/// For tests only, and for the tests of all.
+const TESTKIT: &str = "testkit";
 const PAGE: &str = "ARCHITECTURE.md";
-const FENCE: &str = "```edges";
+const AGREE: &str = "make the page and xtask/src/tidy/edges.rs agree";
 
-/// The table as ARCHITECTURE.md has to show it, fences included.
-pub(crate) fn block() -> String {
-    let mut text = format!("{FENCE}\n");
-    for row in &TABLE {
-        let uses = if row.uses.is_empty() {
-            "nothing".to_owned()
-        } else {
-            row.uses.join(", ")
-        };
-        let _ = write!(text, "{} -> {uses}", row.package);
-        if !row.tests_use.is_empty() {
-            let _ = write!(text, "; tests: {}", row.tests_use.join(", "));
-        }
-        text.push('\n');
-    }
-    text.push_str("```\n");
-    text
+/// The name of a package in the table: its own, without the common prefix.
+fn short(package: &str) -> &str {
+    package.strip_prefix("holdfast-").unwrap_or(package)
 }
 
 /// What cargo knows of the workspace.
@@ -135,7 +108,7 @@ pub(super) fn check(tree: &Tree, metadata: &Value) -> Result<Vec<Finding>> {
         .iter()
         .filter_map(|package| package["name"].as_str())
         .collect();
-    let mut findings: Vec<Finding> = page_differs(tree).into_iter().collect();
+    let mut findings = page_differs(tree);
     for package in packages {
         let name = package["name"].as_str().context("package without a name")?;
         let full = package["manifest_path"]
@@ -145,7 +118,7 @@ pub(super) fn check(tree: &Tree, metadata: &Value) -> Result<Vec<Finding>> {
             .strip_prefix(root)
             .unwrap_or(full)
             .trim_start_matches('/');
-        let Some(row) = TABLE.iter().find(|row| row.package == name) else {
+        let Some(row) = TABLE.iter().find(|row| row.name == short(name)) else {
             findings.push(Finding::new(
                 manifest,
                 1,
@@ -171,9 +144,11 @@ pub(super) fn check(tree: &Tree, metadata: &Value) -> Result<Vec<Finding>> {
 
 /// `kind` is null for an ordinary dependency, else "dev" or "build".
 fn permitted(row: &Edges, target: &str, kind: &Value) -> bool {
-    let in_tests = kind.as_str() == Some("dev");
-    row.uses.contains(&target)
-        || (in_tests && (target == TESTKIT || row.tests_use.contains(&target)))
+    let target = short(target);
+    if target == TESTKIT {
+        return kind.as_str() == Some("dev");
+    }
+    row.uses == ANY || row.uses.contains(&target)
 }
 
 fn forbidden_edge(tree: &Tree, manifest: &str, row: &Edges, target: &str) -> Finding {
@@ -187,31 +162,61 @@ fn forbidden_edge(tree: &Tree, manifest: &str, row: &Edges, target: &str) -> Fin
     Finding::new(
         manifest,
         line.map_or(1, |index| index + 1),
-        format!("`{}` may not use `{target}`", row.package),
+        format!("`{}` may not use `{}`", row.name, short(target)),
         "let it declare a trait that the upper layer registers, or move the boundary in \
-         ARCHITECTURE.md and xtask/src/tidy/edges.rs",
+         ARCHITECTURE.md and xtask/src/tidy/edges.rs together",
     )
 }
 
-/// The page must show the table as it is.
-fn page_differs(tree: &Tree) -> Option<Finding> {
-    let remedy = "paste what `cargo xtask edges` prints";
-    let Some(page) = tree.get(PAGE) else {
-        return Some(Finding::new(PAGE, 1, "the page is missing", remedy));
-    };
-    let Some(start) = page.text.lines().position(|line| line == FENCE) else {
-        return Some(Finding::new(PAGE, 1, "no block fenced as `edges`", remedy));
-    };
-    let mut shown = page.text.lines().skip(start);
-    let wanted = block();
-    for (offset, row) in wanted.lines().enumerate() {
-        let line = shown.next().unwrap_or_default();
-        if line != row {
-            let what = format!("shows `{line}` where the table has `{row}`");
-            return Some(Finding::new(PAGE, start + offset + 1, what, remedy));
+/// The page must show the table as it is, row by row.
+fn page_differs(tree: &Tree) -> Vec<Finding> {
+    let rows: Vec<(usize, &str, &str)> = tree
+        .get(PAGE)
+        .map_or(Vec::new(), |page| crate_rows(&page.text).collect());
+    let mut findings = Vec::new();
+    for row in &TABLE {
+        let Some((line, _, cell)) = rows.iter().find(|(_, name, _)| *name == row.name) else {
+            findings.push(Finding::new(
+                PAGE,
+                1,
+                format!("no row for `{}`", row.name),
+                AGREE,
+            ));
+            continue;
+        };
+        let mut shown: Vec<&str> = cell
+            .split(',')
+            .map(str::trim)
+            .filter(|name| !name.is_empty())
+            .collect();
+        let mut wanted = row.uses.to_vec();
+        shown.sort_unstable();
+        wanted.sort_unstable();
+        if shown != wanted {
+            let what = format!("`{}` uses [{cell}], the rule is {:?}", row.name, row.uses);
+            findings.push(Finding::new(PAGE, *line, what, AGREE));
         }
     }
-    None
+    findings
+}
+
+/// Line, crate and last cell of each row whose first cell begins with a name in backquotes, in
+/// the table that has a column of what may be used.
+fn crate_rows(page: &str) -> impl Iterator<Item = (usize, &str, &str)> {
+    let mut inside = false;
+    page.lines().enumerate().filter_map(move |(index, line)| {
+        let cells: Vec<&str> = line
+            .strip_prefix('|')?
+            .strip_suffix('|')?
+            .split('|')
+            .collect();
+        let last = cells.last()?.trim();
+        if cells[0].trim() == "crate" {
+            inside = true;
+        }
+        let name = cells[0].trim().strip_prefix('`')?.split('`').next()?;
+        (inside && cells.len() == 3).then_some((index + 1, name, last))
+    })
 }
 
 #[cfg(test)]
@@ -219,6 +224,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    /// The page as the table wants it.
+    fn page() -> String {
+        let mut text = "| crate | holds | may use |\n|---|---|---|\n".to_owned();
+        for row in &TABLE {
+            text += &format!(
+                "| `{}` (`holdfast-{0}`) | x | {} |\n",
+                row.name,
+                row.uses.join(", ")
+            );
+        }
+        text
+    }
 
     fn found(manifest: &str, page: &str, package: &str, dependency: Value) -> Vec<String> {
         let tree = Tree::of(&[("crates/x/Cargo.toml", manifest), (PAGE, page)]);
@@ -228,7 +246,8 @@ mod tests {
                 { "name": package, "manifest_path": "/w/crates/x/Cargo.toml",
                   "dependencies": [dependency] },
                 { "name": "holdfast-fuse", "manifest_path": "/w/f/Cargo.toml", "dependencies": [] },
-                { "name": TESTKIT, "manifest_path": "/w/t/Cargo.toml", "dependencies": [] },
+                { "name": "holdfast-testkit", "manifest_path": "/w/t/Cargo.toml",
+                  "dependencies": [] },
             ],
         });
         check(&tree, &metadata)
@@ -242,19 +261,19 @@ mod tests {
     fn an_edge_upwards_is_found_at_its_line() {
         let manifest = "[dependencies]\nholdfast-fuse = { workspace = true }\n";
         let dependency = json!({ "name": "holdfast-fuse", "kind": null });
-        let findings = found(manifest, &block(), "holdfast-core", dependency);
-        assert_eq!(findings.len(), 1);
-        let start = "crates/x/Cargo.toml:2: `holdfast-core` may not use `holdfast-fuse`; ";
+        let findings = found(manifest, &page(), "holdfast-core", dependency);
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        let start = "crates/x/Cargo.toml:2: `core` may not use `fuse`; ";
         assert!(findings[0].starts_with(start), "{}", findings[0]);
     }
 
     #[test]
     fn the_testkit_is_for_tests_only() {
-        let in_product = json!({ "name": TESTKIT, "kind": null });
-        assert_eq!(found("", &block(), "holdfast-core", in_product).len(), 1);
-        let in_tests = json!({ "name": TESTKIT, "kind": "dev" });
+        let in_product = json!({ "name": "holdfast-testkit", "kind": null });
+        assert_eq!(found("", &page(), "holdfast-core", in_product).len(), 1);
+        let in_tests = json!({ "name": "holdfast-testkit", "kind": "dev" });
         assert_eq!(
-            found("", &block(), "holdfast-core", in_tests),
+            found("", &page(), "holdfast-core", in_tests),
             Vec::<String>::new()
         );
     }
@@ -262,7 +281,7 @@ mod tests {
     #[test]
     fn a_crate_that_the_table_does_not_know_is_found() {
         let dependency = json!({ "name": "libc", "kind": null });
-        let findings = found("", &block(), "holdfast-new", dependency);
+        let findings = found("", &page(), "holdfast-new", dependency);
         assert!(
             findings[0].contains("`holdfast-new` is not in the table"),
             "{findings:?}"
@@ -271,29 +290,26 @@ mod tests {
 
     #[test]
     fn a_page_that_shows_another_table_is_found() {
-        let page = format!(
-            "# Shape\n{}",
-            block().replace("cache -> ", "cache -> holdfast-fuse, ")
-        );
         let dependency = json!({ "name": "libc", "kind": null });
-        let findings = found("", &page, "holdfast-core", dependency.clone());
+        let other = page().replace("| x | types, sync |", "| x | types, sync, fuse |");
+        let findings = found("", &other, "holdfast-core", dependency.clone());
+        assert_eq!(findings.len(), 1, "{findings:?}");
         assert!(
-            findings[0].starts_with("ARCHITECTURE.md:5: shows"),
+            findings[0].starts_with("ARCHITECTURE.md:5: `cache` uses"),
             "{findings:?}"
         );
         let findings = found("", "# Shape\n", "holdfast-core", dependency);
-        assert!(findings[0].contains("no block fenced"), "{findings:?}");
+        assert_eq!(findings.len(), TABLE.len(), "{findings:?}");
     }
 
     #[test]
     fn the_table_has_no_cycle() {
-        // Rows stand in an order in which each uses only rows above it.
-        for (index, row) in TABLE.iter().enumerate() {
+        for (index, row) in TABLE.iter().enumerate().filter(|(_, row)| row.uses != ANY) {
             for target in row.uses {
                 assert!(
-                    TABLE[..index].iter().any(|above| above.package == *target),
+                    TABLE[..index].iter().any(|above| above.name == *target),
                     "{} uses {target}, which stands below it",
-                    row.package
+                    row.name
                 );
             }
         }

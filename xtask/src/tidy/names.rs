@@ -4,14 +4,11 @@ use super::Finding;
 use super::tree::Tree;
 
 /// Stems that gather whatever has no home.
-const VAGUE: [&str; 10] = [
+const VAGUE: [&str; 7] = [
     "common",
-    "helper",
     "helpers",
     "misc",
-    "shared",
     "stuff",
-    "support",
     "util",
     "utilities",
     "utils",
