@@ -112,7 +112,11 @@ impl FileSystem {
         let core = &self.core;
         core.writable()?;
         if name == ACL_ACCESS || name == ACL_DEFAULT {
-            core.may_set_acl(who, node, name)?;
+            match core.may_set_acl(who, node, name) {
+                // What cannot have a default ACL has none: nothing to remove.
+                Err(Errno::EACCES) => return Ok(()),
+                checked => checked?,
+            }
             core.keep_acl(who, node, name, None)?;
         } else {
             core.may_xattr(who, node, name, Access::WRITE)?;
@@ -260,16 +264,22 @@ impl Core {
     }
 
     fn set_acl(&self, who: &Caller, node: &Node, name: &[u8], value: &[u8]) -> Result<()> {
-        let acl = if value.is_empty() {
-            None
-        } else {
-            Acl::parse(value)?
+        if !value.is_empty() {
+            Acl::check_shape(value)?;
+        }
+        let parse = || {
+            if value.is_empty() {
+                Ok(None)
+            } else {
+                Acl::parse(value)
+            }
         };
         match self.may_set_acl(who, node, name) {
             // No default ACL for what has none is no change.
-            Err(Errno::EACCES) if acl.is_none() => return Ok(()),
+            Err(Errno::EACCES) if parse() == Ok(None) => return Ok(()),
             checked => checked?,
         }
+        let acl = parse()?;
         self.keep_acl(who, node, name, acl)
     }
 

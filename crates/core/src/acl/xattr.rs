@@ -42,6 +42,25 @@ impl Acl {
         check_order(&entries)?;
         Ok(Some(Self { entries }))
     }
+
+    /// Does the value have an attribute's shape? Linux asks this before it asks who may set it,
+    /// and whether the entries make sense only after.
+    ///
+    /// # Errors
+    /// As [`Acl::parse`], for the shape alone.
+    pub(crate) fn check_shape(value: &[u8]) -> Result<()> {
+        let (version, body) = value
+            .split_first_chunk::<HEADER_BYTES>()
+            .ok_or(Errno::EINVAL)?;
+        if u32::from_le_bytes(*version) != VERSION {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        if body.len().is_multiple_of(ENTRY_BYTES) {
+            Ok(())
+        } else {
+            Err(Errno::EINVAL)
+        }
+    }
 }
 
 /// The attribute's value for this ACL.

@@ -5,7 +5,7 @@ use crate::file_system::Core;
 use crate::inode::{Inode, RegularBody};
 use crate::open::OpenFile;
 use crate::store::Change;
-use crate::types::{Caller, Errno, OpenFlags, Result};
+use crate::types::{Caller, Errno, FileType, OpenFlags, Result};
 use crate::watch::EventMask;
 use crate::{FileSystem, clock};
 
@@ -30,6 +30,13 @@ impl FileSystem {
         len: u64,
     ) -> Result<u64> {
         let core = &self.core;
+        let kinds = [from.node().kind(), to.node().kind()];
+        if kinds.contains(&FileType::Directory) {
+            return Err(Errno::EISDIR);
+        }
+        if kinds != [FileType::Regular; 2] {
+            return Err(Errno::EINVAL);
+        }
         let (source, target) = (readable(from)?, writable(to)?);
         if to.flags().contains(OpenFlags::APPEND) {
             return Err(Errno::EBADF);

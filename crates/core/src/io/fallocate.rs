@@ -6,7 +6,7 @@ use super::{SIZE_MAX, writable};
 use crate::file_system::Core;
 use crate::open::OpenFile;
 use crate::store::Change;
-use crate::types::{Caller, Errno, Fallocate, FileType, Ino, OpenFlags, Result};
+use crate::types::{Caller, Errno, Fallocate, FileType, Ino, Result};
 use crate::watch::EventMask;
 use crate::{FileSystem, clock};
 
@@ -35,8 +35,8 @@ impl FileSystem {
     /// # Errors
     /// `EINVAL` for an empty range, for COLLAPSE and INSERT of ranges that are not whole pages or
     /// reach the end; `EOPNOTSUPP` for modes that make no sense together; `EBADF` if not open for
-    /// writing; `EPERM` for anything but KEEP_SIZE allocation of a file open for appending;
-    /// `EFBIG`; `ENOSPC`: then nothing changed; `EISDIR`; `ENODEV` for other kinds of inode.
+    /// writing; `EFBIG`; `ENOSPC`: then nothing changed; `EISDIR`; `ENODEV` for other kinds of
+    /// inode.
     pub fn fallocate(
         &self,
         who: &Caller,
@@ -104,9 +104,6 @@ fn parse(file: &OpenFile, mode: Fallocate, offset: u64, len: u64) -> Result<Requ
     };
     if !file.flags().writable() {
         return Err(Errno::EBADF);
-    }
-    if file.flags().contains(OpenFlags::APPEND) && what != What::Allocate {
-        return Err(Errno::EPERM);
     }
     match file.node().kind() {
         FileType::Regular => {}

@@ -95,21 +95,30 @@ impl FileSystem {
     /// As [`FileSystem::mknod`]; `ENOENT` for an empty target, `ENAMETOOLONG` for one of 4096
     /// bytes or more.
     pub fn symlink(&self, who: &Caller, dir: &Node, name: &[u8], target: &[u8]) -> Result<Node> {
-        if target.is_empty() {
-            return Err(Errno::ENOENT);
-        }
-        if target.len() >= PATH_MAX {
-            return Err(Errno::ENAMETOOLONG);
-        }
-        if target.contains(&0) {
-            return Err(Errno::EINVAL);
-        }
+        check_target(target)?;
         let birth = Birth {
             target: Some(target),
             ..Birth::of(FileType::Symlink, 0o777)
         };
         self.core.make(who, dir, name, birth)
     }
+}
+
+/// Can this be the target of a symbolic link?
+///
+/// # Errors
+/// `ENOENT` if empty, `ENAMETOOLONG` from 4096 bytes on, `EINVAL` for a NUL in it.
+pub(crate) fn check_target(target: &[u8]) -> Result<()> {
+    if target.is_empty() {
+        return Err(Errno::ENOENT);
+    }
+    if target.len() >= PATH_MAX {
+        return Err(Errno::ENAMETOOLONG);
+    }
+    if target.contains(&0) {
+        return Err(Errno::EINVAL);
+    }
+    Ok(())
 }
 
 impl Core {

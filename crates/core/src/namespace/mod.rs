@@ -11,8 +11,8 @@ mod lookup;
 mod remove;
 mod rename;
 
-pub(crate) use create::Birth;
-pub(crate) use rename::check_flags;
+pub(crate) use create::{Birth, check_target};
+pub(crate) use rename::{End, check_flags};
 
 use crate::inode::{Meta, directory_size};
 use crate::types::Time;

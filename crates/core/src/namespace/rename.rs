@@ -21,9 +21,11 @@ use crate::{FileSystem, clock};
 
 /// One end of a rename: a directory and a name in it.
 #[derive(Clone, Copy)]
-struct End<'a> {
-    dir: &'a Node,
-    name: &'a [u8],
+pub(crate) struct End<'a> {
+    pub(crate) dir: &'a Node,
+    pub(crate) name: &'a [u8],
+    /// Did slashes follow the name? Then it is to be a directory's.
+    pub(crate) slash: bool,
 }
 
 /// The locked names of both ends; `to` is absent when it is the same directory.
@@ -57,14 +59,26 @@ impl FileSystem {
         let from = End {
             dir: from_dir,
             name: from_name,
+            slash: false,
         };
         let to = End {
             dir: to_dir,
             name: to_name,
+            slash: false,
         };
+        self.rename_ends(who, from, to, flags)
+    }
+
+    pub(crate) fn rename_ends(
+        &self,
+        who: &Caller,
+        from: End<'_>,
+        to: End<'_>,
+        flags: RenameFlags,
+    ) -> Result<()> {
         let changed = self.core.rename(who, from, to, flags)?;
-        self.core.tell_entry(who, from_dir.ino(), from_name);
-        self.core.tell_entry(who, to_dir.ino(), to_name);
+        self.core.tell_entry(who, from.dir.ino(), from.name);
+        self.core.tell_entry(who, to.dir.ino(), to.name);
         for node in changed {
             self.core.tell_inode(who, node.ino(), false);
         }
@@ -112,6 +126,16 @@ impl Core {
             Some(_) if flags.contains(RenameFlags::NOREPLACE) => return Err(Errno::EEXIST),
             None if exchange => return Err(Errno::ENOENT),
             _ => {}
+        }
+        let wants_dir = from.slash || to.slash && !exchange;
+        if wants_dir && !source.kind().is_dir()
+            || exchange
+                && to.slash
+                && target
+                    .as_ref()
+                    .is_some_and(|target| !target.kind().is_dir())
+        {
+            return Err(Errno::ENOTDIR);
         }
         if between {
             self.refuse_loops(from.dir, to.dir, &source, target.as_ref(), exchange)?;

@@ -1,7 +1,7 @@
 //! The operations on names, by path.
 
 use crate::FileSystem;
-use crate::namespace::check_flags;
+use crate::namespace::{End, check_flags, check_target};
 use crate::node::Node;
 use crate::types::{Caller, Errno, FileType, RenameFlags, Result, is_special};
 
@@ -44,9 +44,7 @@ impl FileSystem {
         path: &[u8],
         target: &[u8],
     ) -> Result<Node> {
-        if target.is_empty() {
-            return Err(Errno::ENOENT);
-        }
+        check_target(target)?;
         let at = self.resolve_parent(who, base, path)?;
         at.refuse_slash(&self.core, who)?;
         self.symlink(who, &at.dir, &at.name, target)
@@ -105,21 +103,16 @@ impl FileSystem {
         check_flags(flags)?;
         let from = self.resolve_parent(who, from_base, from_path)?;
         let to = self.resolve_parent(who, to_base, to_path)?;
-        if !is_special(&from.name) && !is_special(&to.name) {
-            let exchange = flags.contains(RenameFlags::EXCHANGE);
-            if from.trailing_slash || (to.trailing_slash && !exchange) {
-                let source = self.lookup(who, &from.dir, &from.name)?;
-                if !source.kind().is_dir() {
-                    return Err(Errno::ENOTDIR);
-                }
-            }
-            if to.trailing_slash && exchange {
-                let target = self.lookup(who, &to.dir, &to.name)?;
-                if !target.kind().is_dir() {
-                    return Err(Errno::ENOTDIR);
-                }
-            }
-        }
-        self.rename(who, &from.dir, &from.name, &to.dir, &to.name, flags)
+        let from = End {
+            dir: &from.dir,
+            name: &from.name,
+            slash: from.trailing_slash,
+        };
+        let to = End {
+            dir: &to.dir,
+            name: &to.name,
+            slash: to.trailing_slash,
+        };
+        self.rename_ends(who, from, to, flags)
     }
 }
