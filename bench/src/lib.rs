@@ -1,1 +1,41 @@
-//! Under construction.
+//! Holdfast's workloads, rivals and reports: `holdfast bench`.
+//!
+//! A *workload* does the same calls on several *targets*, in interleaved rounds, and gives a
+//! *record* of each phase of each round. A speed is told as a median over rounds with its spread,
+//! and as a ratio to another target of the same run.
+
+mod crew;
+mod process;
+mod record;
+mod report;
+mod sys;
+mod table;
+mod targets;
+mod workloads;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+
+/// Measure Holdfast beside other file systems
+#[derive(Args, Clone, Debug)]
+pub struct BenchArgs {
+    #[command(subcommand)]
+    workload: Workload,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+enum Workload {
+    Sharded(workloads::sharded::ShardedArgs),
+}
+
+/// Runs what the arguments name, and prints a table. A signal to end stops it between two calls,
+/// and what it has made is removed.
+///
+/// # Errors
+/// The first call that failed, or what could not be set up.
+pub fn run(args: BenchArgs) -> Result<()> {
+    let _handlers = sys::Handlers::install()?;
+    match args.workload {
+        Workload::Sharded(args) => workloads::sharded::run(&args),
+    }
+}

@@ -1,0 +1,151 @@
+//! Where records go: a file of JSON lines as they come, the table at the end, a progress bar.
+
+use crate::{record::Record, table};
+use anyhow::{Context, Result};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+/// Where to write what was measured.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct ReportArgs {
+    /// Write one JSON object per measured phase to FILE; `-`: to standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// Collects the records of a run.
+pub(crate) struct Report {
+    records: Vec<Record>,
+    lines: Option<Box<dyn Write>>,
+    /// Standard output carries the records, so the table must go elsewhere.
+    lines_on_stdout: bool,
+    bar: ProgressBar,
+}
+
+impl Report {
+    /// A report that expects this many records.
+    ///
+    /// # Errors
+    /// If the file cannot be made.
+    pub(crate) fn new(args: &ReportArgs, expected: usize) -> Result<Self> {
+        let lines_on_stdout = args.json.as_deref() == Some(Path::new("-"));
+        let lines: Option<Box<dyn Write>> = match &args.json {
+            None => None,
+            Some(_) if lines_on_stdout => Some(Box::new(io::stdout())),
+            Some(path) => {
+                let file = File::create(path);
+                Some(Box::new(file.with_context(|| {
+                    format!("cannot make {}", path.display())
+                })?))
+            }
+        };
+        let bar = if io::stderr().is_terminal() {
+            // No ticking thread: it would run beside what is measured.
+            let style = ProgressStyle::with_template("{wide_msg} {bar:30} {pos}/{len} {eta}");
+            let style = style.context("progress bar")?;
+            let bar = ProgressBar::new(expected as u64).with_style(style);
+            bar.with_finish(ProgressFinish::AndClear)
+        } else {
+            ProgressBar::hidden()
+        };
+        Ok(Self {
+            records: Vec::new(),
+            lines,
+            lines_on_stdout,
+            bar,
+        })
+    }
+
+    /// Shows what is being done now.
+    pub(crate) fn doing(&self, what: String) {
+        self.bar.set_message(what);
+    }
+
+    /// Takes a record.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(crate) fn add(&mut self, record: Record) -> Result<()> {
+        if let Some(lines) = &mut self.lines {
+            let mut line = serde_json::to_vec(&record)?;
+            line.push(b'\n');
+            let written = lines.write_all(&line).and_then(|()| lines.flush());
+            written.context("cannot write the records")?;
+        }
+        self.records.push(record);
+        self.bar.inc(1);
+        Ok(())
+    }
+
+    /// Prints the table, `heading` above it.
+    ///
+    /// # Errors
+    /// If it cannot be printed.
+    pub(crate) fn finish(self, heading: &str) -> Result<()> {
+        self.bar.finish_and_clear();
+        let text = format!("{heading}\n{}", table::render(&self.records));
+        let printed = if self.lines_on_stdout {
+            io::stderr().write_all(text.as_bytes())
+        } else {
+            io::stdout().write_all(text.as_bytes())
+        };
+        printed.context("cannot print the table")
+    }
+}
+
+#[cfg(test)]
+impl Report {
+    pub(crate) fn silent() -> Self {
+        Self::new(&ReportArgs::default(), 0).expect("no file, no error")
+    }
+
+    pub(crate) fn records(&self) -> &[Record] {
+        &self.records
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_lines_of_json_as_soon_as_they_are_taken() {
+        let folder = tempfile::tempdir().expect("temporary directory");
+        let path = folder.path().join("out.json");
+        let args = ReportArgs {
+            json: Some(path.clone()),
+        };
+        let mut report = Report::new(&args, 2).expect("writable");
+        report
+            .add(Record::of("mem:", "stat", 5, 0.25))
+            .expect("written");
+        report
+            .add(Record::of("mem:", "open", 6, 0.25))
+            .expect("written");
+        let text = std::fs::read_to_string(&path).expect("written");
+        let lines: Vec<serde_json::Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .collect();
+        assert_eq!(lines.len(), 2);
+        assert_eq!(
+            (&lines[1]["phase"], &lines[1]["items"]),
+            (&"open".into(), &6.into())
+        );
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_made_is_an_error_before_the_run() {
+        let args = ReportArgs {
+            json: Some("/nonexistent/out.json".into()),
+        };
+        let error = Report::new(&args, 0).err().expect("refused");
+        assert!(
+            error.to_string().contains("/nonexistent/out.json"),
+            "{error}"
+        );
+    }
+}

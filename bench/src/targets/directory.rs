@@ -1,0 +1,124 @@
+//! `dir:PATH`: any directory of the host, through system calls.
+
+use super::{Session, Tree};
+use anyhow::{Context, Result};
+use holdfast_types::Errno;
+use rustix::fs::{AtFlags, Mode, OFlags, RawDir, mkdirat, openat, statat, unlinkat};
+use rustix::io;
+use std::ffi::CStr;
+use std::fs::File;
+use std::hint::black_box;
+use std::mem::MaybeUninit;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// Bytes asked for by one getdents64(2), as the C library does.
+const LISTING_BYTES: usize = 32 << 10;
+
+/// A fresh folder below the directory, removed with its content when dropped.
+pub(crate) struct DirectoryTree {
+    folder: TempDir,
+    /// What paths are relative to: walks begin at the tree, as deep as in any other target.
+    root: File,
+}
+
+impl DirectoryTree {
+    /// Makes the folder.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub(crate) fn new(parent: &Path) -> Result<Self> {
+        let folder = tempfile::Builder::new()
+            .prefix("holdfast-bench-")
+            .tempdir_in(parent);
+        let folder = folder.with_context(|| format!("cannot use {}", parent.display()))?;
+        let root = File::open(folder.path())?;
+        Ok(Self { folder, root })
+    }
+}
+
+impl Tree for DirectoryTree {
+    type Session<'t> = DirectorySession<'t>;
+
+    const IN_PROCESS: bool = false;
+
+    fn session(&self) -> DirectorySession<'_> {
+        let listing = vec![MaybeUninit::uninit(); LISTING_BYTES].into_boxed_slice();
+        DirectorySession {
+            root: &self.root,
+            listing,
+        }
+    }
+
+    fn close(self) -> Result<()> {
+        drop(self.root);
+        let path = self.folder.path().to_owned();
+        self.folder
+            .close()
+            .with_context(|| format!("cannot remove {}", path.display()))
+    }
+}
+
+/// System calls below the folder.
+pub(crate) struct DirectorySession<'t> {
+    root: &'t File,
+    listing: Box<[MaybeUninit<u8>]>,
+}
+
+/// The path from the folder on.
+#[inline]
+fn below(path: &CStr) -> &CStr {
+    &path[1..]
+}
+
+#[inline]
+fn told<T>(result: io::Result<T>) -> Result<T, Errno> {
+    result.map_err(|error| Errno::from_raw(error.raw_os_error()))
+}
+
+impl Session for DirectorySession<'_> {
+    fn make_dir(&mut self, path: &CStr) -> Result<(), Errno> {
+        told(mkdirat(self.root, below(path), Mode::from_raw_mode(0o755)))
+    }
+
+    fn create(&mut self, path: &CStr) -> Result<(), Errno> {
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        told(openat(
+            self.root,
+            below(path),
+            flags,
+            Mode::from_raw_mode(0o644),
+        ))
+        .map(drop)
+    }
+
+    fn stat(&mut self, path: &CStr) -> Result<(), Errno> {
+        black_box(told(statat(self.root, below(path), AtFlags::empty()))?);
+        Ok(())
+    }
+
+    fn open(&mut self, path: &CStr) -> Result<(), Errno> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        told(openat(self.root, below(path), flags, Mode::empty())).map(drop)
+    }
+
+    fn walk(&mut self, path: &CStr) -> Result<u64, Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = told(openat(self.root, below(path), flags, Mode::empty()))?;
+        let mut listing = RawDir::new(&dir, &mut self.listing);
+        let mut entries = 0;
+        while let Some(entry) = listing.next() {
+            let entry = told(entry)?;
+            let name = entry.file_name();
+            if name != c"." && name != c".." {
+                black_box(told(statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW))?);
+                entries += 1;
+            }
+        }
+        Ok(entries)
+    }
+
+    fn unlink(&mut self, path: &CStr) -> Result<(), Errno> {
+        told(unlinkat(self.root, below(path), AtFlags::empty()))
+    }
+}

@@ -1,0 +1,98 @@
+//! `mem:`: the core with its memory store, in this process.
+
+use super::{Session, Tree};
+use anyhow::Result;
+use holdfast_core::{FileSystem, MemoryLimits, Node, Options};
+use holdfast_types::{Caller, Errno, OpenFlags};
+use std::ffi::CStr;
+use std::hint::black_box;
+
+/// A file system of its own.
+pub(crate) struct MemoryTree {
+    fs: FileSystem,
+}
+
+impl MemoryTree {
+    pub(crate) fn new() -> Self {
+        Self {
+            fs: FileSystem::memory(MemoryLimits::default(), Options::default()),
+        }
+    }
+}
+
+impl Tree for MemoryTree {
+    type Session<'t> = MemorySession<'t>;
+
+    const IN_PROCESS: bool = true;
+
+    fn session(&self) -> MemorySession<'_> {
+        MemorySession {
+            fs: &self.fs,
+            root: self.fs.root(),
+            who: Caller::root(),
+        }
+    }
+
+    fn close(self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The superuser's calls, as a program makes them that uses the library.
+pub(crate) struct MemorySession<'t> {
+    fs: &'t FileSystem,
+    root: Node,
+    who: Caller,
+}
+
+impl Session for MemorySession<'_> {
+    fn make_dir(&mut self, path: &CStr) -> Result<(), Errno> {
+        self.fs
+            .mkdir_at(&self.who, &self.root, path.to_bytes(), 0o755)
+            .map(drop)
+    }
+
+    fn create(&mut self, path: &CStr) -> Result<(), Errno> {
+        let flags = OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::WRITE_ONLY;
+        self.fs
+            .open_at(&self.who, &self.root, path.to_bytes(), flags, 0o644)
+            .map(drop)
+    }
+
+    fn stat(&mut self, path: &CStr) -> Result<(), Errno> {
+        let node = self
+            .fs
+            .resolve(&self.who, &self.root, path.to_bytes(), true)?;
+        black_box(self.fs.getattr(&node));
+        Ok(())
+    }
+
+    fn open(&mut self, path: &CStr) -> Result<(), Errno> {
+        let flags = OpenFlags::empty();
+        self.fs
+            .open_at(&self.who, &self.root, path.to_bytes(), flags, 0)
+            .map(drop)
+    }
+
+    /// A listing with attributes is one call here: that is how a program gets them. (A kernel
+    /// has no such call, so the other targets ask for each entry's by its name.)
+    fn walk(&mut self, path: &CStr) -> Result<u64, Errno> {
+        let flags = OpenFlags::DIRECTORY;
+        let dir = self
+            .fs
+            .open_at(&self.who, &self.root, path.to_bytes(), flags, 0)?;
+        let mut entries = 0;
+        self.fs.read_dir_plus(&dir, 0, &mut |entry, _, attr| {
+            if entry.name != b"." && entry.name != b".." {
+                black_box(attr);
+                entries += 1;
+            }
+            true
+        })?;
+        Ok(entries)
+    }
+
+    fn unlink(&mut self, path: &CStr) -> Result<(), Errno> {
+        self.fs.unlink_at(&self.who, &self.root, path.to_bytes())
+    }
+}

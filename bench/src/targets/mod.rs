@@ -1,0 +1,162 @@
+//! What a workload runs on: a tree of files, used by path.
+//!
+//! A [`Target`] is what the command line names. Each round makes a fresh, empty [`Tree`] of it;
+//! each thread uses the tree through a [`Session`] of its own. A workload is generic over the
+//! tree, so all targets run the same code around calls of their own.
+//!
+//! Paths are absolute within the tree, and end with the NUL that system calls want; who needs
+//! none leaves it out at no cost.
+
+mod directory;
+mod memory;
+
+pub(crate) use directory::DirectoryTree;
+pub(crate) use memory::MemoryTree;
+
+use anyhow::{Error, Result, bail};
+use holdfast_types::Errno;
+use std::ffi::CStr;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// What the command line names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// `mem:`: a memory file system in this process.
+    Memory,
+    /// `dir:PATH`: a directory of the host, through system calls.
+    Directory(PathBuf),
+}
+
+/// A tree of files, empty when it is made.
+pub(crate) trait Tree: Sync {
+    /// One thread's way into it.
+    type Session<'t>: Session + Send
+    where
+        Self: 't;
+
+    /// Does it live in this process's memory?
+    const IN_PROCESS: bool;
+
+    /// A way into it for one more thread.
+    fn session(&self) -> Self::Session<'_>;
+
+    /// Removes it with all that is left in it. Dropping it does so too, but tells no errors.
+    ///
+    /// # Errors
+    /// If it cannot be removed.
+    fn close(self) -> Result<()>;
+}
+
+/// Calls on a tree, by path.
+pub(crate) trait Session {
+    /// Makes a directory.
+    fn make_dir(&mut self, path: &CStr) -> Result<(), Errno>;
+
+    /// Makes a file that must not be there (`O_CREAT | O_EXCL`), and closes it.
+    fn create(&mut self, path: &CStr) -> Result<(), Errno>;
+
+    /// Asks for its attributes.
+    fn stat(&mut self, path: &CStr) -> Result<(), Errno>;
+
+    /// Opens it to read, and closes it.
+    fn open(&mut self, path: &CStr) -> Result<(), Errno>;
+
+    /// Lists a directory with the attributes of each entry; gives the number of entries, `.`
+    /// and `..` left out.
+    fn walk(&mut self, path: &CStr) -> Result<u64, Errno>;
+
+    /// Removes a file's name.
+    fn unlink(&mut self, path: &CStr) -> Result<(), Errno>;
+}
+
+impl FromStr for Target {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text.split_once(':') {
+            Some(("mem", "")) => Ok(Self::Memory),
+            Some(("dir", path)) if !path.is_empty() => Ok(Self::Directory(path.into())),
+            _ => bail!("not a target: `{text}` (known are `mem:` and `dir:PATH`)"),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory => f.write_str("mem:"),
+            Self::Directory(path) => write!(f, "dir:{}", path.display()),
+        }
+    }
+}
+
+/// The targets' names; one that is given several times (to see what chance does) is numbered
+/// from the second time on.
+pub(crate) fn labels<T: fmt::Display>(targets: &[T]) -> Vec<String> {
+    let names: Vec<String> = targets.iter().map(ToString::to_string).collect();
+    let numbered = names.iter().enumerate().map(|(index, name)| {
+        match names[..index]
+            .iter()
+            .filter(|earlier| *earlier == name)
+            .count()
+        {
+            0 => name.clone(),
+            earlier => format!("{name} #{}", earlier + 1),
+        }
+    });
+    numbered.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_read_and_shown_alike_and_others_are_refused() {
+        for text in ["mem:", "dir:/tmp/x:y", "dir:relative"] {
+            let target: Target = text.parse().expect("a target");
+            assert_eq!(target.to_string(), text);
+        }
+        for text in ["mem", "mem:x", "dir:", "/tmp", "volume:x", ""] {
+            let error = text.parse::<Target>().expect_err("refused");
+            assert!(error.to_string().contains("known are `mem:`"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_target_given_twice_has_two_names() {
+        assert_eq!(labels(&["a", "b", "a", "a"]), ["a", "b", "a #2", "a #3"]);
+    }
+
+    /// Every call of a session, with what must fail among them.
+    fn exercise<T: Tree>(tree: T) {
+        let mut session = tree.session();
+        session.make_dir(c"/d").expect("made");
+        assert_eq!(session.walk(c"/d"), Ok(0));
+        session.create(c"/d/file").expect("made");
+        session.create(c"/d/other").expect("made");
+        assert_eq!(session.create(c"/d/file"), Err(Errno::EEXIST));
+        assert_eq!(session.make_dir(c"/d"), Err(Errno::EEXIST));
+        session.stat(c"/d/file").expect("there");
+        session.open(c"/d/file").expect("there");
+        assert_eq!(session.walk(c"/d"), Ok(2));
+        session.unlink(c"/d/file").expect("there");
+        assert_eq!(session.stat(c"/d/file"), Err(Errno::ENOENT));
+        assert_eq!(session.open(c"/d/file"), Err(Errno::ENOENT));
+        assert_eq!(session.unlink(c"/d/file"), Err(Errno::ENOENT));
+        assert_eq!(session.walk(c"/d/other"), Err(Errno::ENOTDIR));
+        drop(session);
+        tree.close().expect("removed");
+    }
+
+    #[test]
+    fn all_targets_answer_alike() {
+        exercise(MemoryTree::new());
+        let folder = tempfile::tempdir().expect("temporary directory");
+        exercise(DirectoryTree::new(folder.path()).expect("made"));
+        let left = std::fs::read_dir(folder.path()).expect("listed").count();
+        assert_eq!(left, 0, "the tree is removed with what was left in it");
+    }
+}

@@ -1,0 +1,3 @@
+//! Workloads: what is done to a tree, in which phases, by how many threads.
+
+pub(crate) mod sharded;
