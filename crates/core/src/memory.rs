@@ -3,8 +3,7 @@
 //! It only keeps the limits, like the `size` and `nr_inodes` options of tmpfs. Without a limit a
 //! reservation touches no shared line: usage is counted by thread and summed when asked.
 
-use holdfast_sync::ShardedCounter;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use holdfast_cache::{PAGE_SIZE, Space as _, SpacePool};
 
 use crate::store::{
     Change, EntryRecord, Guarantees, InodeRecord, Space, SpaceReport, Stamp, Store, XattrList,
@@ -20,60 +19,10 @@ pub struct MemoryLimits {
     pub inodes: Option<u64>,
 }
 
-/// One limited or merely counted quantity.
-struct Quantity {
-    /// Without one, only `loose` counts.
-    limit: Option<u64>,
-    /// Usage under a limit: exact, and shared by all threads.
-    strict: AtomicU64,
-    /// Usage without a limit: summed from per-thread slots.
-    loose: ShardedCounter,
-}
-
-impl Quantity {
-    fn new(limit: Option<u64>) -> Self {
-        Self {
-            limit,
-            strict: AtomicU64::new(0),
-            loose: ShardedCounter::new(),
-        }
-    }
-
-    fn take(&self, amount: u64) -> Result<()> {
-        match self.limit {
-            None => self.loose.add(amount.cast_signed()),
-            Some(limit) => {
-                self.strict
-                    .fetch_update(Relaxed, Relaxed, |used| {
-                        used.checked_add(amount).filter(|&sum| sum <= limit)
-                    })
-                    .map_err(|_| Errno::ENOSPC)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn give(&self, amount: u64) {
-        match self.limit {
-            None => self.loose.add(-amount.cast_signed()),
-            Some(_) => {
-                self.strict.fetch_sub(amount, Relaxed);
-            }
-        }
-    }
-
-    fn used(&self) -> u64 {
-        match self.limit {
-            None => u64::try_from(self.loose.sum()).unwrap_or(0),
-            Some(_) => self.strict.load(Relaxed),
-        }
-    }
-}
-
 /// The store of `mem:`. Its content is what the core holds, and goes with it.
 pub struct MemoryStore {
-    pages: Quantity,
-    inodes: Quantity,
+    pages: SpacePool,
+    inodes: SpacePool,
 }
 
 impl MemoryStore {
@@ -81,8 +30,8 @@ impl MemoryStore {
     #[must_use]
     pub fn new(limits: MemoryLimits) -> Self {
         Self {
-            pages: Quantity::new(limits.bytes.map(|bytes| bytes / 4096)),
-            inodes: Quantity::new(limits.inodes),
+            pages: SpacePool::new(limits.bytes.map(|bytes| bytes / PAGE_SIZE as u64)),
+            inodes: SpacePool::new(limits.inodes),
         }
     }
 }
@@ -134,12 +83,12 @@ impl Store for MemoryStore {
 
     fn reserve(&self, space: Space) -> Result<()> {
         if space.pages > 0 {
-            self.pages.take(space.pages)?;
+            self.pages.reserve(space.pages)?;
         }
         if space.inodes > 0
-            && let Err(full) = self.inodes.take(space.inodes)
+            && let Err(full) = self.inodes.reserve(space.inodes)
         {
-            self.pages.give(space.pages);
+            self.pages.release(space.pages);
             return Err(full);
         }
         Ok(())
@@ -147,10 +96,10 @@ impl Store for MemoryStore {
 
     fn release(&self, space: Space) {
         if space.pages > 0 {
-            self.pages.give(space.pages);
+            self.pages.release(space.pages);
         }
         if space.inodes > 0 {
-            self.inodes.give(space.inodes);
+            self.inodes.release(space.inodes);
         }
     }
 
@@ -172,9 +121,9 @@ impl Store for MemoryStore {
 
     fn space(&self) -> Result<SpaceReport> {
         Ok(SpaceReport {
-            pages: self.pages.limit,
+            pages: self.pages.limit(),
             pages_used: self.pages.used(),
-            inodes: self.inodes.limit,
+            inodes: self.inodes.limit(),
             inodes_used: self.inodes.used(),
         })
     }

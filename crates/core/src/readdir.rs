@@ -94,7 +94,8 @@ impl FileSystem {
     /// `sink`, until it answers `false` for a name it did not take.
     ///
     /// # Errors
-    /// `ENOTDIR`; `EBADF` for a handle to the name only; what the store answers.
+    /// `ENOTDIR`; `ENOENT` for a removed directory; `EBADF` for a handle to the name only; what
+    /// the store answers.
     pub fn read_dir(
         &self,
         dir: &OpenFile,
@@ -138,6 +139,9 @@ impl FileSystem {
         let node = dir.node();
         let body = node.0.directory()?;
         core.complete_names(&node.0, body)?;
+        if body.names.read().dead {
+            return Err(Errno::ENOENT);
+        }
         let mut run = Run::default();
         'runs: while run.fill(node.ino(), body, after) {
             for entry in run.iter() {

@@ -22,16 +22,7 @@ impl Acl {
         if value.len() > VALUE_BYTES_MAX {
             return Err(Errno::E2BIG);
         }
-        let (version, body) = value
-            .split_first_chunk::<HEADER_BYTES>()
-            .ok_or(Errno::EINVAL)?;
-        if u32::from_le_bytes(*version) != VERSION {
-            return Err(Errno::EOPNOTSUPP);
-        }
-        let (chunks, rest) = body.as_chunks::<ENTRY_BYTES>();
-        if !rest.is_empty() {
-            return Err(Errno::EINVAL);
-        }
+        let chunks = split(value)?;
         if chunks.is_empty() {
             return Ok(None);
         }
@@ -43,23 +34,34 @@ impl Acl {
         Ok(Some(Self { entries }))
     }
 
-    /// Does the value have an attribute's shape? Linux asks this before it asks who may set it,
-    /// and whether the entries make sense only after.
+    /// Does the value have an attribute's shape, and known tags? Linux asks this before it asks
+    /// who may set it, and whether the entries make sense together only after.
     ///
     /// # Errors
     /// As [`Acl::parse`], for the shape alone.
     pub(crate) fn check_shape(value: &[u8]) -> Result<()> {
-        let (version, body) = value
-            .split_first_chunk::<HEADER_BYTES>()
-            .ok_or(Errno::EINVAL)?;
-        if u32::from_le_bytes(*version) != VERSION {
-            return Err(Errno::EOPNOTSUPP);
+        for chunk in split(value)? {
+            parse_entry(&[
+                chunk[0], chunk[1], 0, 0, chunk[4], chunk[5], chunk[6], chunk[7],
+            ])?;
         }
-        if body.len().is_multiple_of(ENTRY_BYTES) {
-            Ok(())
-        } else {
-            Err(Errno::EINVAL)
-        }
+        Ok(())
+    }
+}
+
+/// The entries of a value with a good header.
+fn split(value: &[u8]) -> Result<&[[u8; ENTRY_BYTES]]> {
+    let (version, body) = value
+        .split_first_chunk::<HEADER_BYTES>()
+        .ok_or(Errno::EINVAL)?;
+    if u32::from_le_bytes(*version) != VERSION {
+        return Err(Errno::EOPNOTSUPP);
+    }
+    let (chunks, rest) = body.as_chunks::<ENTRY_BYTES>();
+    if rest.is_empty() {
+        Ok(chunks)
+    } else {
+        Err(Errno::EINVAL)
     }
 }
 

@@ -1,6 +1,6 @@
 //! copy_file_range(2).
 
-use super::{SIZE_MAX, check_range, readable, writable};
+use super::{SIZE_MAX, readable, writable};
 use crate::file_system::Core;
 use crate::inode::{Inode, RegularBody};
 use crate::open::OpenFile;
@@ -19,7 +19,7 @@ impl FileSystem {
     /// # Errors
     /// `EBADF` for wrong access modes or a target open for appending; `EINVAL` for ranges of one
     /// file that overlap, or what is not a regular file; `EISDIR`; `EFBIG`; `ENOSPC`; `EROFS`;
-    /// `EOVERFLOW` for offsets beyond 2^63 - 1.
+    /// `EOVERFLOW` for ranges that wrap, `EINVAL` for offsets beyond 2^63 - 1.
     pub fn copy_file_range(
         &self,
         who: &Caller,
@@ -43,7 +43,12 @@ impl FileSystem {
         }
         let len = len.min(COPY_MAX);
         for offset in [from_offset, to_offset] {
-            check_range(offset, len as usize).map_err(|_| Errno::EOVERFLOW)?;
+            if offset.checked_add(len).is_none() {
+                return Err(Errno::EOVERFLOW);
+            }
+            if offset > SIZE_MAX {
+                return Err(Errno::EINVAL);
+            }
         }
         core.writable()?;
         if to_offset >= SIZE_MAX {

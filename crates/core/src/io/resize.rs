@@ -24,17 +24,15 @@ impl Core {
             self.drop_privileges(who, node)?;
             let record = {
                 let mut meta = inode.meta.write();
-                if size < meta.size {
-                    pages.truncate(size, self.account());
-                }
-                if stamp || size != meta.size {
+                // To the same size it frees what was allocated behind the end, and like tmpfs
+                // moves the times of a file that holds any space.
+                if stamp || size != meta.size || pages.pages() > 0 {
                     meta.modified(clock::now());
                 }
-                meta.size = size;
-                // Also frees what was allocated behind the end.
-                if size == 0 {
-                    pages.truncate(0, self.account());
+                if size <= meta.size {
+                    pages.truncate(size, self.account());
                 }
+                meta.size = size;
                 meta.pages = pages.pages();
                 inode.record(&meta)
             };

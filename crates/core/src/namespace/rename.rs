@@ -94,22 +94,7 @@ impl Core {
         to: End<'_>,
         flags: RenameFlags,
     ) -> Result<Vec<Node>> {
-        check_flags(flags)?;
-        self.search(who, from.dir)?;
-        self.search(who, to.dir)?;
-        if is_special(from.name) {
-            return Err(Errno::EBUSY);
-        }
-        if is_special(to.name) {
-            let noreplace = flags.contains(RenameFlags::NOREPLACE);
-            return Err(if noreplace {
-                Errno::EEXIST
-            } else {
-                Errno::EBUSY
-            });
-        }
-        self.writable()?;
-        check_component(from.name)?;
+        self.check_ends(who, from, to, flags)?;
         let between = from.dir != to.dir;
         let _shape = between.then(|| self.rename_lock.lock());
         let mut locked = self.lock_ends(from.dir, to.dir)?;
@@ -170,6 +155,32 @@ impl Core {
             )?;
         }
         Ok(std::iter::once(source).chain(target).collect())
+    }
+
+    /// What can be said before anything is locked.
+    fn check_ends(
+        &self,
+        who: &Caller,
+        from: End<'_>,
+        to: End<'_>,
+        flags: RenameFlags,
+    ) -> Result<()> {
+        check_flags(flags)?;
+        self.search(who, from.dir)?;
+        self.search(who, to.dir)?;
+        if is_special(from.name) {
+            return Err(Errno::EBUSY);
+        }
+        if is_special(to.name) {
+            let noreplace = flags.contains(RenameFlags::NOREPLACE);
+            return Err(if noreplace {
+                Errno::EEXIST
+            } else {
+                Errno::EBUSY
+            });
+        }
+        self.writable()?;
+        check_component(from.name)
     }
 
     fn lock_ends<'n>(&self, from: &'n Node, to: &'n Node) -> Result<Locked<'n>> {
