@@ -1,1 +1,105 @@
-//! Under construction.
+//! Holdfast: a POSIX file system in your process, for trees of very many small files.
+//!
+//! A [`FileSystem`] reads like [`std::fs`] and behaves like it, down to the error numbers. It
+//! needs no mount, no privileges, no thread of its own and no async runtime:
+//!
+//! ```
+//! use holdfast::FileSystem;
+//!
+//! let fs = FileSystem::memory();
+//! fs.create_dir_all("/src/net")?;
+//! fs.write("/src/net/socket.rs", "struct Socket;")?;
+//! fs.rename("/src/net", "/src/network")?;
+//! for entry in fs.read_dir("/src/network")? {
+//!     let entry = entry?;
+//!     println!("{} {}", entry.path().display(), entry.metadata()?.len());
+//! }
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! # Files
+//!
+//! [`FileSystem::open`], [`FileSystem::create`] and [`FileSystem::open_with`] (which takes
+//! [`OpenOptions`]) give a [`File`]. It implements [`Read`](std::io::Read),
+//! [`Write`](std::io::Write) and [`Seek`](std::io::Seek), has the standard library's locks, and
+//! more: [`File::read_at`] and its kin, [`File::lock_range`], [`File::punch_hole`],
+//! [`File::seek_data`], [`File::copy_range_to`].
+//!
+//! ```
+//! use holdfast::FileSystem;
+//! use std::io::{BufRead, BufReader, Write};
+//!
+//! let fs = FileSystem::memory();
+//! let mut log = fs.create("/log")?;
+//! writeln!(log, "one")?;
+//! writeln!(log, "two")?;
+//! let lines = BufReader::new(fs.open("/log")?).lines();
+//! assert_eq!(lines.count(), 2);
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! # Directories as handles
+//!
+//! There is no current directory: relative paths start at the root. A [`Dir`] is a directory held
+//! open, with all the same calls relative to it. It stays the same directory when it is moved, is
+//! not fooled by links put in its way, and reaches deeper than the longest path.
+//!
+//! # Who is asking
+//!
+//! A handle acts for one [`Caller`]: user, groups, capabilities, umask. It is the superuser until
+//! [`FileSystem::as_user`] makes a view for somebody else; permissions, ACLs, sticky directories
+//! and set-id bits then hold as they do for that user in the kernel.
+//!
+//! # Being told
+//!
+//! [`FileSystem::watch`] gives a [`Watcher`], which receives what inotify would tell.
+//!
+//! # Limits, stores, and what lies below
+//!
+//! [`FileSystem::builder`] sets limits (`ENOSPC` beyond them) and [`Options`], those of mount(8).
+//! [`FileSystem::with_store`] puts another [`Store`] than memory below. [`FileSystem::core`] is
+//! the core that front ends use: everything here is a thin layer over it.
+//!
+//! # Errors
+//!
+//! Every error is a [`std::io::Error`] that keeps Linux's number, so that
+//! [`kind`](std::io::Error::kind) and [`raw_os_error`](std::io::Error::raw_os_error) answer as
+//! they do for the kernel's file systems. Paths share these: `ENOENT`, `ENOTDIR`, `EACCES` without
+//! permission to search, `ELOOP` after 40 symbolic links, `ENAMETOOLONG` for a path of over 4095
+//! or a name of over 255 bytes, `EINVAL` for a zero byte.
+
+mod builder;
+mod dir;
+mod dir_builder;
+mod file;
+mod file_system;
+mod file_times;
+mod file_type;
+mod metadata;
+mod open_options;
+mod permissions;
+mod read_dir;
+mod view;
+mod watch;
+
+pub use builder::Builder;
+pub use dir::Dir;
+pub use dir_builder::DirBuilder;
+pub use file::File;
+pub use file_system::FileSystem;
+pub use file_times::FileTimes;
+pub use file_type::FileType;
+pub use metadata::Metadata;
+pub use open_options::OpenOptions;
+pub use permissions::Permissions;
+pub use read_dir::{DirEntry, ReadDir};
+pub use watch::{Event, Events, Watcher};
+
+pub use holdfast_core as core;
+pub use holdfast_core::types::{
+    self, Access, Caller, Caps, Fallocate, FileType as NodeKind, RenameFlags, StatFs, XattrSet,
+};
+pub use holdfast_core::{
+    AtimePolicy, Cancel, EventMask, HeldLock, LockKind, LockRange, MemoryLimits, MemoryStore, Node,
+    OpenFile, Options, Stats, Store,
+};

@@ -1,0 +1,138 @@
+//! Directories as handles, and every path-based operation: [`crate::FileSystem`] forwards here.
+
+mod attributes;
+mod content;
+mod names;
+mod tree;
+mod xattr;
+
+pub(crate) use attributes::owner;
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use holdfast_core::Node;
+
+use crate::types::{Caller, Errno, Result};
+use crate::view::View;
+use crate::{EventMask, Metadata, Watcher};
+
+/// A directory held open, to which paths are relative.
+///
+/// The handle leads to the same directory wherever it is moved; once the directory is removed,
+/// nothing can be made in it (`ENOENT`). It needs no permission to read and is no open file.
+/// `.` is the directory itself; a path that starts with `/` starts at the file system's root, as
+/// with openat(2).
+///
+/// Each call takes paths of up to 4095 bytes. What lies deeper is reached step by step:
+///
+/// ```
+/// use holdfast::FileSystem;
+///
+/// let fs = FileSystem::memory();
+/// let mut dir = fs.open_dir("/")?;
+/// for _ in 0..5000 {
+///     dir.create_dir("deeper")?;
+///     dir = dir.open_dir("deeper")?;
+/// }
+/// dir.write("treasure", "found")?;
+/// assert_eq!(dir.read_to_string("treasure")?, "found");
+/// fs.remove_dir_all("/deeper")?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Dir {
+    pub(crate) view: Arc<View>,
+    pub(crate) base: Node,
+}
+
+impl Dir {
+    pub(crate) fn root(view: View) -> Self {
+        let base = view.core.root();
+        Self {
+            view: Arc::new(view),
+            base,
+        }
+    }
+
+    /// A handle to another directory.
+    ///
+    /// # Errors
+    /// `ENOTDIR`, and those of any path.
+    pub fn open_dir(&self, path: impl AsRef<Path>) -> io::Result<Self> {
+        let node = self.resolve(path.as_ref(), true)?;
+        if !node.kind().is_dir() {
+            return Err(Errno::ENOTDIR.into());
+        }
+        Ok(Self {
+            view: Arc::clone(&self.view),
+            base: node,
+        })
+    }
+
+    /// The same directory on behalf of another caller.
+    #[must_use]
+    pub fn as_user(&self, caller: Caller) -> Self {
+        let core = self.view.core.clone();
+        Self {
+            view: Arc::new(View { core, who: caller }),
+            base: self.base.clone(),
+        }
+    }
+
+    /// On whose behalf calls are made.
+    #[must_use]
+    pub fn caller(&self) -> &Caller {
+        &self.view.who
+    }
+
+    /// The directory's own attributes; unlike `metadata(".")` it needs no permission to search.
+    #[must_use]
+    pub fn dir_metadata(&self) -> Metadata {
+        self.view.core.getattr(&self.base).into()
+    }
+
+    /// Watches what a path leads to: [`FileSystem::watch`](crate::FileSystem::watch).
+    ///
+    /// # Errors
+    /// `EINVAL` for a mask without an event; `EACCES` without permission to read.
+    pub fn watch(&self, path: impl AsRef<Path>, mask: EventMask) -> io::Result<Watcher> {
+        let path = path.as_ref();
+        let node = self.resolve(path, true)?;
+        Watcher::new(&self.view, &node, path, mask)
+    }
+
+    /// The directory's inode, for calls to [`FileSystem::core`](crate::FileSystem::core).
+    #[must_use]
+    pub fn node(&self) -> &Node {
+        &self.base
+    }
+
+    /// The inode that a path leads to.
+    pub(crate) fn resolve(&self, path: &Path, follow: bool) -> Result<Node> {
+        let View { core, who } = &*self.view;
+        core.resolve(who, &self.base, bytes(path), follow)
+    }
+}
+
+/// A path as the core takes it.
+pub(crate) fn bytes(path: &Path) -> &[u8] {
+    path.as_os_str().as_bytes()
+}
+
+/// A name as the core gives it.
+pub(crate) fn os_str(name: &[u8]) -> &OsStr {
+    OsStr::from_bytes(name)
+}
+
+impl fmt::Debug for Dir {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dir")
+            .field("ino", &self.base.ino())
+            .finish_non_exhaustive()
+    }
+}

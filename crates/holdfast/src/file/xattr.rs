@@ -1,0 +1,51 @@
+//! Extended attributes of an open file.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+
+use super::File;
+use crate::types::XattrSet;
+use crate::view::View;
+
+impl File {
+    /// The value of an extended attribute, if it is there.
+    ///
+    /// # Errors
+    /// As [`FileSystem::get_xattr`](crate::FileSystem::get_xattr).
+    pub fn get_xattr(&self, name: impl AsRef<OsStr>) -> io::Result<Option<Vec<u8>>> {
+        Ok(self.view().get_xattr(self.node(), name.as_ref())?)
+    }
+
+    /// Sets an extended attribute.
+    ///
+    /// # Errors
+    /// As [`FileSystem::set_xattr`](crate::FileSystem::set_xattr).
+    pub fn set_xattr(
+        &self,
+        name: impl AsRef<OsStr>,
+        value: impl AsRef<[u8]>,
+        how: XattrSet,
+    ) -> io::Result<()> {
+        let View { core, who } = self.view();
+        let name = name.as_ref().as_bytes();
+        Ok(core.setxattr(who, self.node(), name, value.as_ref(), how)?)
+    }
+
+    /// Removes an extended attribute.
+    ///
+    /// # Errors
+    /// As [`FileSystem::remove_xattr`](crate::FileSystem::remove_xattr).
+    pub fn remove_xattr(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        let View { core, who } = self.view();
+        Ok(core.removexattr(who, self.node(), name.as_ref().as_bytes())?)
+    }
+
+    /// The names of the extended attributes that the caller may know of.
+    ///
+    /// # Errors
+    /// What the store answers.
+    pub fn list_xattr(&self) -> io::Result<Vec<OsString>> {
+        Ok(self.view().list_xattr(self.node())?)
+    }
+}

@@ -1,0 +1,214 @@
+//! The file system as a whole, and its paths.
+
+mod attributes;
+mod canonical;
+mod content;
+mod names;
+mod xattr;
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use holdfast_core::FileSystem as Core;
+
+use crate::dir::Dir;
+use crate::types::{Caller, StatFs};
+use crate::view::View;
+use crate::{Builder, EventMask, Options, Stats, Store, Watcher};
+
+/// A file system: a cheap handle, to be cloned at will and used from any thread.
+///
+/// Its methods are named and behave as the functions of `std::fs`. Errors are [`std::io::Error`]s
+/// that keep the number of the operating system
+/// ([`raw_os_error`](std::io::Error::raw_os_error)): what the kernel would answer. There is no
+/// current directory: a relative path starts at the root; [`Dir`] starts elsewhere.
+///
+/// A handle acts for one [`Caller`], by default the superuser: see [`FileSystem::as_user`].
+///
+/// ```
+/// use holdfast::FileSystem;
+///
+/// let fs = FileSystem::memory();
+/// fs.create_dir_all("/var/cache/pkg")?;
+/// fs.write("/var/cache/pkg/index", "zlib 1.3\n")?;
+/// fs.symlink("pkg", "/var/cache/packages")?;
+/// assert_eq!(fs.read_to_string("/var/cache/packages/index")?, "zlib 1.3\n");
+/// fs.remove_dir_all("/var")?;
+/// assert!(!fs.exists("/var"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct FileSystem {
+    root: Dir,
+}
+
+impl FileSystem {
+    /// A file system in memory without limits. It is gone when its last handle is dropped.
+    #[must_use]
+    pub fn memory() -> Self {
+        Self::builder().build()
+    }
+
+    /// Begins a file system in memory with limits or options.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    /// A file system over a store, for the superuser with umask 022. A store without a root
+    /// directory gets one, as the options say.
+    ///
+    /// ```
+    /// use holdfast::{FileSystem, MemoryLimits, MemoryStore, Options};
+    /// use std::sync::Arc;
+    ///
+    /// let store = Arc::new(MemoryStore::new(MemoryLimits::default()));
+    /// let fs = FileSystem::with_store(store, Options::default())?;
+    /// assert!(fs.metadata("/")?.is_dir());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What the store answers; `EUCLEAN` when its root is not a directory.
+    pub fn with_store(store: Arc<dyn Store>, options: Options) -> io::Result<Self> {
+        Ok(Self::from_core(Core::new(store, options)?))
+    }
+
+    /// This library's view of a core that exists already (under a mount, say), for the superuser
+    /// with umask 022.
+    #[must_use]
+    pub fn from_core(core: Core) -> Self {
+        let who = Caller::root();
+        Self {
+            root: Dir::root(View { core, who }),
+        }
+    }
+
+    /// The core, for what this library leaves out: operations on [`Node`](crate::Node)s and
+    /// [`OpenFile`](crate::OpenFile)s, options while in use, observers, `close`.
+    ///
+    /// ```
+    /// use holdfast::FileSystem;
+    ///
+    /// let fs = FileSystem::memory();
+    /// let file = fs.create("/data")?;
+    /// let node = fs.core().node(file.node().ino())?;
+    /// assert_eq!(node, *file.node());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn core(&self) -> &Core {
+        &self.root.view.core
+    }
+
+    /// The same file system on behalf of another caller: user, groups, capabilities, umask.
+    /// Files and directories that the view opens keep its caller.
+    ///
+    /// ```
+    /// use holdfast::{Caller, FileSystem, Permissions};
+    /// use std::io::ErrorKind;
+    ///
+    /// let fs = FileSystem::memory();
+    /// fs.create_dir("/home")?;
+    /// fs.set_permissions("/home", Permissions::from_mode(0o777))?;
+    ///
+    /// let ada = fs.as_user(Caller::user(1815, 1815).with_umask(0o077));
+    /// ada.write("/home/diary", "Dear diary")?;
+    /// assert_eq!(fs.metadata("/home/diary")?.uid(), 1815);
+    ///
+    /// let bob = fs.as_user(Caller::user(1791, 1791));
+    /// let error = bob.read("/home/diary").unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::PermissionDenied);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn as_user(&self, caller: Caller) -> Self {
+        Self {
+            root: self.root.as_user(caller),
+        }
+    }
+
+    /// On whose behalf calls are made.
+    #[must_use]
+    pub fn caller(&self) -> &Caller {
+        self.root.caller()
+    }
+
+    /// A handle to the root directory.
+    #[must_use]
+    pub fn root_dir(&self) -> Dir {
+        self.root.clone()
+    }
+
+    /// A handle to a directory, to which paths can be relative.
+    ///
+    /// # Errors
+    /// `ENOTDIR`, and those of any path.
+    pub fn open_dir(&self, path: impl AsRef<Path>) -> io::Result<Dir> {
+        self.root.open_dir(path)
+    }
+
+    /// Watches what a path leads to, as inotify(7): a directory's watch also hears of the names
+    /// in it, and of the files they lead to. Needs permission to read.
+    ///
+    /// ```
+    /// use holdfast::{EventMask, FileSystem};
+    ///
+    /// let fs = FileSystem::memory();
+    /// let watcher = fs.watch("/", EventMask::MOVE)?;
+    /// fs.write("/draft", "")?;
+    /// fs.rename("/draft", "/final")?;
+    /// let names: Vec<_> = watcher.try_iter().map(|event| event.path).collect();
+    /// assert_eq!(names, ["/draft", "/final"].map(std::path::PathBuf::from));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `EINVAL` for a mask without an event; `EACCES` without permission to read.
+    pub fn watch(&self, path: impl AsRef<Path>, mask: EventMask) -> io::Result<Watcher> {
+        self.root.watch(path, mask)
+    }
+
+    /// Space and inodes, used and free, as statfs(2). Without a limit, the machine's memory is
+    /// shown as the size.
+    ///
+    /// ```
+    /// use holdfast::FileSystem;
+    ///
+    /// let fs = FileSystem::builder().bytes_max(1 << 20).build();
+    /// fs.write("/page", [1; 4096])?;
+    /// let space = fs.space()?;
+    /// assert_eq!((space.blocks, space.blocks_free, space.block_size), (256, 255, 4096));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What the store answers.
+    pub fn space(&self) -> io::Result<StatFs> {
+        Ok(self.core().statfs()?)
+    }
+
+    /// Counts of what is in memory now: inodes, names, pages, open files, watches, locks.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.core().stats()
+    }
+
+    /// Makes everything done so far durable, as far as the store can.
+    ///
+    /// # Errors
+    /// `EIO` when it could not.
+    pub fn sync(&self) -> io::Result<()> {
+        Ok(self.core().sync()?)
+    }
+}
+
+impl fmt::Debug for FileSystem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileSystem")
+            .field("caller", self.caller())
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
+    }
+}

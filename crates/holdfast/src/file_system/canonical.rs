@@ -1,0 +1,61 @@
+//! realpath(3): the name of what a path leads to, without links, `.` and `..`.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
+
+use holdfast_core::Node;
+
+use crate::dir::{Dir, bytes};
+use crate::types::{Errno, FileType, Result, SYMLOOP_MAX};
+use crate::view::View;
+
+/// The canonical path of what `path`, from the root directory, leads to.
+///
+/// # Errors
+/// Those of resolving the path, which is done first: the walk below only spells it out.
+pub(super) fn path(root: &Dir, path: &Path) -> Result<PathBuf> {
+    root.resolve(path, true)?;
+    let View { core, who } = &*root.view;
+    // Names still to be walked, the next one last; and where the walk is, by name and inode.
+    let mut ahead = names_reversed(bytes(path));
+    let mut behind: Vec<(Vec<u8>, Node)> = Vec::new();
+    let mut links = 0;
+    while let Some(name) = ahead.pop() {
+        if name == b".." {
+            behind.pop();
+            continue;
+        }
+        let dir = behind.last().map_or(&root.base, |(_, node)| node);
+        let node = core.lookup(who, dir, &name)?;
+        if node.kind() != FileType::Symlink {
+            behind.push((name, node));
+            continue;
+        }
+        links += 1;
+        if links > SYMLOOP_MAX {
+            return Err(Errno::ELOOP);
+        }
+        let target = core.readlink(&node)?;
+        if target.starts_with(b"/") {
+            behind.clear();
+        }
+        ahead.append(&mut names_reversed(&target));
+    }
+    let mut spelt = Vec::new();
+    for (name, _) in &behind {
+        spelt.push(b'/');
+        spelt.extend_from_slice(name);
+    }
+    if spelt.is_empty() {
+        spelt.push(b'/');
+    }
+    Ok(OsString::from_vec(spelt).into())
+}
+
+/// The names of a path from its last to its first, those left out that lead nowhere.
+fn names_reversed(path: &[u8]) -> Vec<Vec<u8>> {
+    let names = path.split(|&byte| byte == b'/').rev();
+    let names = names.filter(|name| !name.is_empty() && *name != b".");
+    names.map(<[u8]>::to_vec).collect()
+}

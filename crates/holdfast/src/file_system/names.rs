@@ -1,0 +1,181 @@
+//! Names: making, removing, moving.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::FileSystem;
+use crate::types::{FileType, RenameFlags};
+use crate::{DirBuilder, File};
+
+impl FileSystem {
+    /// Makes a directory, as `std::fs::create_dir`.
+    ///
+    /// # Errors
+    /// `EEXIST`; `ENOENT` if there is no directory above it; `EACCES`, `EROFS`, `ENOSPC`.
+    pub fn create_dir(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        self.root.create_dir(path)
+    }
+
+    /// Makes a directory and those missing above it, as `std::fs::create_dir_all`: no failure if
+    /// it exists, and many may be at it at once.
+    ///
+    /// # Errors
+    /// As [`FileSystem::create_dir`]; `ENOTDIR`, `EEXIST` where something else is in the way.
+    pub fn create_dir_all(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        self.root.create_dir_all(path)
+    }
+
+    /// Makes a directory with a mode of one's own, as `std::fs::DirBuilder`.
+    ///
+    /// # Errors
+    /// As [`FileSystem::create_dir`] or [`FileSystem::create_dir_all`].
+    pub fn create_dir_with(&self, path: impl AsRef<Path>, how: &DirBuilder) -> io::Result<()> {
+        self.root.create_dir_with(path, how)
+    }
+
+    /// Removes an empty directory, as `std::fs::remove_dir`.
+    ///
+    /// # Errors
+    /// `ENOTEMPTY`, `ENOTDIR`, `ENOENT`; `EBUSY` for the root; `EACCES`; `EPERM` in a sticky
+    /// directory; `EROFS`.
+    pub fn remove_dir(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        self.root.remove_dir(path)
+    }
+
+    /// Removes a directory with all below it, as `std::fs::remove_dir_all`. Symbolic links are
+    /// removed, never followed, also when others change the tree meanwhile; what others remove
+    /// first is no failure. `.`, `..` and `/` are refused before anything is removed.
+    ///
+    /// ```
+    /// use holdfast::FileSystem;
+    ///
+    /// let fs = FileSystem::memory();
+    /// fs.create_dir_all("/build/deps")?;
+    /// fs.create_dir("/precious")?;
+    /// fs.write("/precious/ring", "one")?;
+    /// fs.symlink("/precious", "/build/deps/link")?;
+    /// fs.remove_dir_all("/build")?;
+    /// assert_eq!(fs.read("/precious/ring")?, b"one");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ENOENT`; `ENOTDIR` unless it is a directory or a symbolic link; `ENOTEMPTY` when others
+    /// add names meanwhile; `EACCES`; `EPERM`; `EROFS`.
+    pub fn remove_dir_all(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        self.root.remove_dir_all(path)
+    }
+
+    /// Removes a name that is not a directory's, as `std::fs::remove_file`. The content stays
+    /// until the last name and the last open file are gone.
+    ///
+    /// # Errors
+    /// `ENOENT`; `EISDIR` for a directory; `EACCES`; `EPERM` in a sticky directory; `EROFS`.
+    pub fn remove_file(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        self.root.remove_file(path)
+    }
+
+    /// Moves a name, replacing what the new name led to, as `std::fs::rename`.
+    ///
+    /// # Errors
+    /// `ENOENT`; `ENOTEMPTY`, `EISDIR`, `ENOTDIR` when the new name cannot be replaced; `EINVAL`
+    /// for a directory moved into itself; `EACCES`; `EPERM` in a sticky directory; `EROFS`.
+    pub fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
+        self.root.rename(from, to)
+    }
+
+    /// Moves a name as renameat2(2): without replacing, in exchange for the other, or leaving a
+    /// whiteout.
+    ///
+    /// ```
+    /// use holdfast::{FileSystem, RenameFlags};
+    ///
+    /// let fs = FileSystem::memory();
+    /// fs.write("/blue", "b")?;
+    /// fs.write("/green", "g")?;
+    /// fs.rename_with("/blue", "/green", RenameFlags::EXCHANGE)?;
+    /// assert_eq!(fs.read("/blue")?, b"g");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`FileSystem::rename`]; `EEXIST` with NOREPLACE; `EINVAL` for flags that contradict.
+    pub fn rename_with(
+        &self,
+        from: impl AsRef<Path>,
+        to: impl AsRef<Path>,
+        flags: RenameFlags,
+    ) -> io::Result<()> {
+        self.root.rename_to(from, &self.root, to, flags)
+    }
+
+    /// Gives a file one more name, as `std::fs::hard_link`. A symbolic link is not followed: it
+    /// gets the name itself.
+    ///
+    /// # Errors
+    /// `EEXIST`; `ENOENT`; `EPERM` for a directory; `EMLINK`; `EACCES`; `EROFS`.
+    pub fn hard_link(&self, original: impl AsRef<Path>, link: impl AsRef<Path>) -> io::Result<()> {
+        self.root.hard_link(original, link)
+    }
+
+    /// Gives an open file one more name, or the first to one made without
+    /// ([`OpenOptions::tmpfile`](crate::OpenOptions::tmpfile)).
+    ///
+    /// # Errors
+    /// As [`FileSystem::hard_link`]; `ENOENT` if the file had lost its last name; `EXDEV` for a
+    /// file of another file system.
+    pub fn link_file(&self, file: &File, link: impl AsRef<Path>) -> io::Result<()> {
+        self.root.link_file(file, link)
+    }
+
+    /// Makes a symbolic link, as `std::os::unix::fs::symlink`; `original` may be any text.
+    ///
+    /// # Errors
+    /// `EEXIST`; `ENOENT` also for an empty original; `ENAMETOOLONG`; `EACCES`; `ENOSPC`;
+    /// `EROFS`.
+    pub fn symlink(&self, original: impl AsRef<Path>, link: impl AsRef<Path>) -> io::Result<()> {
+        self.root.symlink(original, link)
+    }
+
+    /// Where a symbolic link points, as `std::fs::read_link`.
+    ///
+    /// # Errors
+    /// `EINVAL` for anything but a symbolic link.
+    pub fn read_link(&self, path: impl AsRef<Path>) -> io::Result<PathBuf> {
+        self.root.read_link(path)
+    }
+
+    /// Makes a named pipe. It can be looked at; only a kernel in front of this file system can
+    /// carry bytes through it.
+    ///
+    /// # Errors
+    /// As [`FileSystem::create_dir`].
+    pub fn mkfifo(&self, path: impl AsRef<Path>, mode: u32) -> io::Result<()> {
+        self.root.mkfifo(path, mode)
+    }
+
+    /// Makes a regular file, pipe, socket or device. `rdev` is the device's number as makedev(3)
+    /// packs it.
+    ///
+    /// ```
+    /// use holdfast::{FileSystem, NodeKind};
+    ///
+    /// let fs = FileSystem::memory();
+    /// fs.mknod("/null", NodeKind::CharDevice, 0o666, 0x103)?;
+    /// assert!(fs.metadata("/null")?.file_type().is_char_device());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`FileSystem::create_dir`]; `EPERM` for a directory, or for a device without
+    /// `CAP_MKNOD`; `EINVAL` for a symbolic link.
+    pub fn mknod(
+        &self,
+        path: impl AsRef<Path>,
+        kind: FileType,
+        mode: u32,
+        rdev: u64,
+    ) -> io::Result<()> {
+        self.root.mknod(path, kind, mode, rdev)
+    }
+}

@@ -1,0 +1,155 @@
+use std::cell::Cell;
+use std::ffi::OsStr;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use holdfast_core::{Node, Watch};
+
+use crate::EventMask;
+use crate::dir::os_str;
+use crate::types::Access;
+use crate::view::View;
+
+/// What happened to a watched inode, or to a name in a watched directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The path that was given to `watch`; in a directory with the name that the event is about.
+    pub path: PathBuf,
+    /// What happened. [`EventMask::ISDIR`]: to a directory.
+    pub mask: EventMask,
+    /// Joins the two events of a rename; 0 for others.
+    pub cookie: u32,
+    /// Is the event about a name in the watched directory, not about the watched inode itself?
+    pub is_name: bool,
+}
+
+impl Event {
+    /// The name in the watched directory that this is about.
+    #[must_use]
+    pub fn name(&self) -> Option<&OsStr> {
+        self.path.file_name().filter(|_| self.is_name)
+    }
+}
+
+/// Receives the events of one watched inode; begun by
+/// [`FileSystem::watch`](crate::FileSystem::watch), ended when dropped.
+///
+/// Events wait in a queue of 16,384; when more come, [`EventMask::Q_OVERFLOW`] says that some are
+/// missing. [`EventMask::IGNORED`] is the last event of an inode that is gone: the iterators end
+/// behind it.
+///
+/// ```
+/// use holdfast::{EventMask, FileSystem};
+/// use std::time::Duration;
+///
+/// let fs = FileSystem::memory();
+/// fs.create_dir("/inbox")?;
+/// let watcher = fs.watch("/inbox", EventMask::CREATE | EventMask::CLOSE_WRITE)?;
+/// fs.write("/inbox/letter", "Dear Ada")?;
+///
+/// let event = watcher.recv_timeout(Duration::from_secs(1)).expect("a name was made");
+/// assert_eq!((event.mask, event.path.to_str()), (EventMask::CREATE, Some("/inbox/letter")));
+/// let rest: Vec<_> = watcher.try_iter().map(|event| event.mask).collect();
+/// assert_eq!(rest, [EventMask::CLOSE_WRITE]);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct Watcher {
+    watch: Watch,
+    path: PathBuf,
+    /// Has `IGNORED` been received? Nothing follows it.
+    ended: Cell<bool>,
+}
+
+impl Watcher {
+    pub(crate) fn new(view: &View, node: &Node, path: &Path, mask: EventMask) -> io::Result<Self> {
+        view.core.access(&view.who, node, Access::READ)?;
+        Ok(Self {
+            watch: view.core.watch(node, mask)?,
+            path: path.to_owned(),
+            ended: Cell::new(false),
+        })
+    }
+
+    /// The path that is watched, as it was given; the inode may have moved since.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The next event, if one has come.
+    pub fn try_recv(&self) -> Option<Event> {
+        self.taken(self.watch.try_next())
+    }
+
+    /// The next event, waited for as long as it takes; none once the watch has ended.
+    pub fn recv(&self) -> Option<Event> {
+        self.recv_timeout(Duration::MAX)
+    }
+
+    /// The next event, waited for no longer than `timeout`; none also once the watch has ended.
+    pub fn recv_timeout(&self, timeout: Duration) -> Option<Event> {
+        if self.ended.get() {
+            return None;
+        }
+        self.taken(self.watch.next_timeout(timeout))
+    }
+
+    /// All events to come, waiting for each, until the watch ends.
+    pub fn iter(&self) -> impl Iterator<Item = Event> + '_ {
+        std::iter::from_fn(|| self.recv())
+    }
+
+    /// The events that have come.
+    pub fn try_iter(&self) -> impl Iterator<Item = Event> + '_ {
+        std::iter::from_fn(|| self.try_recv())
+    }
+
+    fn taken(&self, event: Option<holdfast_core::Event>) -> Option<Event> {
+        let event = event?;
+        if event.mask.contains(EventMask::IGNORED) {
+            self.ended.set(true);
+        }
+        let path = match &event.name {
+            Some(name) => self.path.join(os_str(name)),
+            None => self.path.clone(),
+        };
+        Some(Event {
+            path,
+            mask: event.mask,
+            cookie: event.cookie,
+            is_name: event.name.is_some(),
+        })
+    }
+}
+
+impl IntoIterator for Watcher {
+    type Item = Event;
+    type IntoIter = Events;
+
+    fn into_iter(self) -> Events {
+        Events(self)
+    }
+}
+
+/// The events of a [`Watcher`], waited for one after the other until the watch ends.
+#[derive(Debug)]
+pub struct Events(Watcher);
+
+impl Iterator for Events {
+    type Item = Event;
+
+    fn next(&mut self) -> Option<Event> {
+        self.0.recv()
+    }
+}
+
+impl fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watcher")
+            .field("path", &self.path)
+            .field("watch", &self.watch)
+            .finish_non_exhaustive()
+    }
+}
