@@ -3,7 +3,7 @@ use std::io::IoSliceMut;
 use super::{check_range, readable};
 use crate::FileSystem;
 use crate::open::OpenFile;
-use crate::types::{OpenFlags, Result};
+use crate::types::{Errno, OpenFlags, Result};
 use crate::watch::EventMask;
 
 impl FileSystem {
@@ -26,11 +26,14 @@ impl FileSystem {
         bufs: &mut [IoSliceMut<'_>],
     ) -> Result<usize> {
         let core = &self.core;
-        let body = readable(file)?;
+        if !file.flags().readable() {
+            return Err(Errno::EBADF);
+        }
         let asked = bufs
             .iter()
             .fold(0_usize, |sum, buf| sum.saturating_add(buf.len()));
         check_range(offset, asked)?;
+        let body = readable(file)?;
         let inode = &file.node().0;
         core.complete_pages(inode, body)?;
         let mut done = 0;

@@ -12,7 +12,7 @@ use crate::permission::in_group_or_capable;
 use crate::store::{Change, Space};
 use crate::types::{
     Caller, Caps, Errno, FileType, Ino, NAME_MAX, PATH_MAX, Result, S_ISGID, S_ISVTX,
-    check_new_name,
+    check_new_name, is_special,
 };
 use crate::watch::EventMask;
 use crate::xattr::{ACL_ACCESS, ACL_DEFAULT};
@@ -130,6 +130,9 @@ impl Core {
         name: &[u8],
         birth: Birth<'_>,
     ) -> Result<Node> {
+        if is_special(name) {
+            return Err(Errno::EEXIST);
+        }
         let body = self.search(who, dir)?;
         check_new_name(name)?;
         let mut names = body.names.write();

@@ -14,9 +14,13 @@ impl FileSystem {
     /// # Errors
     /// `ENOTDIR`, `EACCES` without search permission, `ENAMETOOLONG`, `ENOENT`.
     pub fn lookup(&self, who: &Caller, dir: &Node, name: &[u8]) -> Result<Node> {
+        if name == b"/" {
+            // No name was looked up to get there: nothing had to be searched.
+            return Ok(dir.clone());
+        }
         let body = self.core.search(who, dir)?;
         match name {
-            b"." | b"/" => Ok(dir.clone()),
+            b"." => Ok(dir.clone()),
             b".." => self.core.node(Ino(body.parent.load(Ordering::Relaxed))),
             _ => {
                 check_component(name)?;
