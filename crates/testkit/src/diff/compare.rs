@@ -1,9 +1,10 @@
 //! What must be equal, and what of times can be judged.
 
 use crate::diff::freedoms;
-use crate::diff::host::AtimeRule;
+use crate::diff::host::{AtimeRule, LAST_PAGE};
+use crate::diff::op::{Object, Op};
 use crate::diff::outcome::Outcome;
-use crate::diff::view::{Content, Snapshot, Times, View};
+use crate::diff::view::{Blocks, Content, Snapshot, Times, View};
 use holdfast_types::{Errno, FileType, Result, Time};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::{HashMap, HashSet};
@@ -49,6 +50,8 @@ pub(super) struct Comparer {
     to_kernel: HashMap<u64, u64>,
     /// The kernel's numbers of files whose holes differ by [`Freedom::CopiedHoles`].
     copied: HashSet<u64>,
+    /// Is the present step one with [`Freedom::SameLength`]?
+    truncates_by_path: bool,
 }
 
 fn tick() -> Time {
@@ -67,11 +70,14 @@ impl Comparer {
             to_library: HashMap::new(),
             to_kernel: HashMap::new(),
             copied: HashSet::new(),
+            truncates_by_path: false,
         }
     }
 
-    /// Notes the time at which a step begins.
-    pub(super) fn begin_step(&mut self) {
+    /// Notes the time at which a step begins, and what it is.
+    pub(super) fn begin_step(&mut self, op: &Op) {
+        let by_path = matches!(op, Op::Truncate { object: Object::Path(_) | Object::Link(_), .. });
+        self.truncates_by_path = by_path;
         self.step_began = tick();
     }
 
@@ -82,7 +88,7 @@ impl Comparer {
 
     /// Have the two sides' files of this look the same holes?
     pub(super) fn same_holes(&self, kernel: &View) -> bool {
-        !self.copied.contains(&kernel.ino)
+        !self.copied.contains(&kernel.ino) && kernel.size <= LAST_PAGE
     }
 
     pub(super) fn outcomes(&mut self, kernel: &Outcome, library: &Outcome) -> Verdict {
@@ -112,6 +118,9 @@ impl Comparer {
             && kernel_before.ino == kernel.ino
             && library_before.ino == library.ino
         {
+            if self.truncates_by_path && kernel_before.size == kernel.size {
+                return Ok(());
+            }
             self.touches(
                 object,
                 (&kernel_before.times, &kernel.times),
@@ -161,8 +170,8 @@ impl Comparer {
         if let (Content::Bytes(mine), Content::Bytes(theirs)) = (&kernel.content, &library.content)
             && let Some(offset) = mine.first_difference(theirs)
         {
-            let at = format!("differs at byte {offset}");
-            return Err(Difference::new("bytes", object, at.clone(), at));
+            let side = |blocks: &Blocks| format!("{:02x?} at {offset}", blocks.sample(offset));
+            return Err(Difference::new("bytes", object, side(mine), side(theirs)));
         }
         same!(content xattrs);
         self.explicit_times(object, &kernel.times, &library.times)?;

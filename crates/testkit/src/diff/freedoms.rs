@@ -24,15 +24,21 @@ pub enum Freedom {
     FifoOpen,
     /// Links to other users' files where `fs.protected_hardlinks` forbids them.
     ProtectedHardlinks,
+    /// Opening with O_CREAT what another user has put into a sticky directory.
+    ProtectedCreation,
     /// Which of several locks in the way is reported.
     ReportedLock,
+    /// The time of modification after truncate(2), by path, to the length a file has.
+    SameLength,
+    /// SEEK_DATA and SEEK_HOLE in a file that has the last page there can be.
+    LastPage,
     /// Blocks and holes of a file that copy_file_range(2) wrote to.
     CopiedHoles,
 }
 
 impl Freedom {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::DirectorySize,
         Self::BlocksOfOthers,
         Self::NumbersAndOrder,
@@ -40,8 +46,11 @@ impl Freedom {
         Self::RelativeAtime,
         Self::FifoOpen,
         Self::ProtectedHardlinks,
+        Self::ProtectedCreation,
         Self::ReportedLock,
         Self::CopiedHoles,
+        Self::LastPage,
+        Self::SameLength,
     ];
 
     /// Why it is allowed.
@@ -70,9 +79,20 @@ impl Freedom {
             Self::ProtectedHardlinks => {
                 "a policy of the host's administrator (sysctl), above any file system"
             }
+            Self::SameLength => {
+                "tmpfs moves it if the file has pages, other file systems do not: POSIX asks for \
+                 it only where the length changes"
+            }
+            Self::LastPage => {
+                "tmpfs overflows there and does not find the data that read(2) finds"
+            }
             Self::CopiedHoles => {
                 "tmpfs copies a hole as pages of zeros, this file system as a hole: the bytes are \
                  the same, the space is not"
+            }
+            Self::ProtectedCreation => {
+                "the same kind of policy (fs.protected_regular, fs.protected_fifos), which the \
+                 kernel applies to devices and sockets in any case"
             }
             Self::ReportedLock => {
                 "F_GETLK reports *a* lock that blocks; which of several, nobody promises"
@@ -89,7 +109,16 @@ pub(crate) fn skips(op: &Op, who: &Caller, found: &[Option<View>]) -> Option<Fre
         Op::Open { flags, .. } if is_fifo && !flags.contains(OpenFlags::PATH) => {
             Some(Freedom::FifoOpen)
         }
-        Op::Link { .. } if protected_hardlinks() => {
+        Op::Open { flags, .. } if flags.contains(OpenFlags::CREATE) => {
+            let risky = found.iter().flatten().any(|view| match view.kind {
+                FileType::Directory => false,
+                FileType::Symlink => flags.contains(OpenFlags::NOFOLLOW),
+                FileType::Regular => protected("regular") && view.uid != who.uid,
+                _ => true,
+            });
+            risky.then_some(Freedom::ProtectedCreation)
+        }
+        Op::Link { .. } | Op::LinkOpen { .. } if protected("hardlinks") => {
             let risky = found.iter().flatten().any(|view| !is_safe_source(who, view));
             risky.then_some(Freedom::ProtectedHardlinks)
         }
@@ -114,18 +143,21 @@ fn is_safe_source(who: &Caller, view: &View) -> bool {
     view.perm & 0o666 == 0o666
 }
 
-fn protected_hardlinks() -> bool {
+/// Is this `fs.protected_*` in force?
+fn protected(what: &str) -> bool {
     use std::sync::OnceLock;
-    static PROTECTED: OnceLock<bool> = OnceLock::new();
-    *PROTECTED.get_or_init(|| {
-        let setting = std::fs::read("/proc/sys/fs/protected_hardlinks");
+    static SETTINGS: OnceLock<[bool; 2]> = OnceLock::new();
+    let read = |what| {
+        let setting = std::fs::read(format!("/proc/sys/fs/protected_{what}"));
         setting.is_ok_and(|value| value.first() != Some(&b'0'))
-    })
+    };
+    let [hardlinks, regular] = *SETTINGS.get_or_init(|| [read("hardlinks"), read("regular")]);
+    if what == "regular" { regular } else { hardlinks }
 }
 
 /// Reads what must be read before the run's thread leaves the host's root behind.
 pub(crate) fn prepare() {
-    protected_hardlinks();
+    protected("hardlinks");
 }
 
 /// May these outcomes of one operation stand side by side, although they differ?

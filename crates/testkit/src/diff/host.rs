@@ -22,6 +22,7 @@ use std::sync::Arc;
 use worker::Worker;
 
 pub(super) use calls::slices;
+pub(super) use inspect::LAST_PAGE;
 
 /// How the two sides keep times of access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

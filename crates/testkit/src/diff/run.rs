@@ -205,11 +205,17 @@ impl<'a> Run<'a> {
 
     /// Runs one operation on both sides. Answers whether it succeeded.
     fn step(&mut self, caller: usize, op: &Op) -> Verdict<bool> {
-        self.comparer.begin_step();
+        self.comparer.begin_step(op);
         let places = self.places(caller, op);
         let befores = self.look_at(&places, true);
         let kernel_side = befores.iter().map(|(kernel, _)| kernel.as_ref().ok().cloned());
-        let found: Vec<Option<View>> = kernel_side.collect();
+        let mut found: Vec<Option<View>> = kernel_side.collect();
+        if let Op::LinkOpen { slot, .. } = op {
+            let look = Op::Stat { object: Object::File(*slot) };
+            if let Outcome::Attributes(view) = self.sides.kernel.run(caller, &look, &[]).outcome {
+                found.push(Some(view));
+            }
+        }
         self.summary.steps += 1;
         if freedoms::skips(op, &self.plan.cast[caller], &found).is_some() {
             self.summary.skipped += 1;

@@ -93,6 +93,15 @@ impl Blocks {
     }
 }
 
+impl Blocks {
+    /// Up to 8 bytes from this offset on, within its block.
+    pub(crate) fn sample(&self, offset: u64) -> Vec<u8> {
+        let (index, start) = (offset / BLOCK as u64, (offset % BLOCK as u64) as usize);
+        let block = self.0.get(&index).map_or(&[][..], Vec::as_slice);
+        block.get(start..).unwrap_or_default().iter().take(8).copied().collect()
+    }
+}
+
 impl std::fmt::Debug for Blocks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} blocks of data", self.0.len())

@@ -14,6 +14,9 @@ use std::os::fd::{AsFd, OwnedFd};
 /// Most bytes of one extended attribute, or of a list of their names (`XATTR_SIZE_MAX`).
 pub(super) const XATTR_MAX: usize = 65_536;
 
+/// Where the last page of the longest file begins.
+pub(in crate::diff) const LAST_PAGE: u64 = i64::MAX as u64 / 4096 * 4096;
+
 /// Looks at what `path` names; the calling thread's root and directory are the mount's.
 pub(super) fn look(path: &Bytes, follow: bool, detail: Detail) -> Result<View> {
     let flags = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
@@ -22,7 +25,7 @@ pub(super) fn look(path: &Bytes, follow: bool, detail: Detail) -> Result<View> {
     let mut view = view(&stat)?;
     if detail.content {
         view.content = match view.kind {
-            FileType::Regular => Content::Bytes(read_blocks(&open_quietly(path)?)?),
+            FileType::Regular => Content::Bytes(read_blocks(&open_quietly(path)?, view.size)?),
             FileType::Directory => Content::Names(read_names(&open_quietly(path)?)?),
             _ => Content::Unseen,
         };
@@ -75,13 +78,17 @@ fn open_quietly(path: &Bytes) -> Result<OwnedFd> {
     rustix::fs::openat(CWD, &path.0[..], flags, Mode::empty()).map_err(errno)
 }
 
-fn read_blocks(file: &OwnedFd) -> Result<Blocks> {
+fn read_blocks(file: &OwnedFd, size: u64) -> Result<Blocks> {
     let mut blocks = Blocks::default();
     let mut buffer = vec![0; 32 * BLOCK];
     let mut offset = 0_u64;
     loop {
         offset = match rustix::fs::seek(file, SeekFrom::Data(offset)) {
             Ok(data) => data / BLOCK as u64 * BLOCK as u64,
+            // tmpfs does not find data in the last page that offsets can name.
+            Err(rustix::io::Errno::NXIO) if size > LAST_PAGE && offset < size => {
+                offset.max(LAST_PAGE)
+            }
             Err(rustix::io::Errno::NXIO) => return Ok(blocks),
             Err(error) => return Err(errno(error)),
         };

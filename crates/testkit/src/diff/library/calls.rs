@@ -129,11 +129,16 @@ impl LibraryTarget {
             Op::Chmod { perm, .. } => SetAttr { perm: Some(*perm), ..SetAttr::default() },
             Op::Chown { uid, gid, .. } => SetAttr { uid: *uid, gid: *gid, ..SetAttr::default() },
             Op::Utimens { atime, mtime, .. } => {
-                if !is_valid(*atime) || !is_valid(*mtime) {
-                    return Err(Errno::EINVAL);
+                let object = op.object().expect("utimens has one");
+                if let Object::File(slot) = object {
+                    process.handle(*slot)?;
                 }
                 if (*atime, *mtime) == (When::Omit, When::Omit) {
                     return Ok(Outcome::Done);
+                }
+                self.node(process, object, false)?;
+                if !is_valid(*atime) || !is_valid(*mtime) {
+                    return Err(Errno::EINVAL);
                 }
                 SetAttr { atime: set_time(*atime), mtime: set_time(*mtime), ..SetAttr::default() }
             }
@@ -148,18 +153,15 @@ impl LibraryTarget {
         let process = &self.processes[caller];
         let (fs, who) = (&self.fs, &process.who);
         let object = op.object().expect("xattr operations have one object");
-        // The kernel copies name and value in before it looks for the file, and a descriptor
-        // before the name.
+        // The kernel takes name and value in before it looks at the file.
+        if let Object::File(slot) = object {
+            process.handle(*slot)?;
+        }
         if let Op::GetXattr { name, .. }
         | Op::SetXattr { name, .. }
         | Op::RemoveXattr { name, .. } = op
             && (name.0.is_empty() || name.0.len() > 255)
         {
-            if let Object::File(slot) = object
-                && !matches!(op, Op::SetXattr { .. })
-            {
-                process.file(*slot)?;
-            }
             return Err(Errno::ERANGE);
         }
         let node = self.node(process, object, false);
