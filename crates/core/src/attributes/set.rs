@@ -7,7 +7,7 @@ use crate::open::OpenFile;
 use crate::permission::{in_group_or_capable, owns, set_id_bits_lost};
 use crate::store::Change;
 use crate::types::{
-    Access, Attr, Caller, Caps, Errno, FileType, Result, S_ISGID, SetAttr, SetTime,
+    Access, Attr, Caller, Caps, Errno, FileType, Result, S_ISGID, S_ISUID, SetAttr, SetTime,
 };
 use crate::watch::EventMask;
 use crate::xattr::{ACL_ACCESS, CAPABILITY};
@@ -222,6 +222,7 @@ fn change_owner(who: &Caller, node: &Node, set: &SetAttr, meta: &mut Meta) {
     if set.uid.is_none() && set.gid.is_none() {
         return;
     }
+    let had_suid = meta.perm & S_ISUID != 0;
     if !node.kind().is_dir() {
         meta.perm &= !set_id_bits_lost(who, meta);
         if let Some(rare) = &mut meta.rare {
@@ -230,6 +231,10 @@ fn change_owner(who: &Caller, node: &Node, set: &SetAttr, meta: &mut Meta) {
     }
     meta.uid = set.uid.unwrap_or(meta.uid);
     meta.gid = set.gid.unwrap_or(meta.gid);
+    // Where set-user-id went, Linux sets the mode anew, by the rule for the new group.
+    if had_suid && !node.kind().is_dir() && !in_group_or_capable(who, meta.gid) {
+        meta.perm &= !S_ISGID;
+    }
 }
 
 /// Sets the mode, and the ACL's part of it; returns the ACL if it changed.

@@ -52,10 +52,8 @@ impl FileSystem {
     ) -> Result<(u64, usize)> {
         let core = &self.core;
         let body = writable(file)?;
-        let given = bufs
-            .iter()
-            .fold(0_usize, |sum, buf| sum.saturating_add(buf.len()));
-        check_range(offset.unwrap_or(0), given)?;
+        let given = total(bufs);
+        check_range(0, given)?;
         core.writable()?;
         let node = file.node();
         let inode = &node.0;
@@ -131,4 +129,9 @@ impl FileSystem {
         // Stores take changes in one order: whatever this file needs lies before this point.
         self.core.store.commit(None)
     }
+}
+
+fn total(bufs: &[IoSlice<'_>]) -> usize {
+    bufs.iter()
+        .fold(0, |sum, buf| sum.saturating_add(buf.len()))
 }
