@@ -10,6 +10,7 @@
 //! the operations themselves.
 
 pub mod mount;
+pub mod serve;
 pub mod wire;
 
 mod interrupt;
@@ -19,6 +20,7 @@ mod transport;
 
 pub use interrupt::Interrupt;
 pub use operations::{Context, FoundLock, Opened, Operations};
+pub use serve::CoreOperations;
 pub use session::{
     Config, Info, ListingChoice, Negotiated, Notifier, Session, Totals, Transport, TransportChoice,
 };

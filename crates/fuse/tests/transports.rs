@@ -1,19 +1,21 @@
 //! The same file system over both transports, through the kernel.
 
 mod support;
+mod toy;
 
 use holdfast_fuse::{Session, Transport, TransportChoice, mount::UmountError, wire::Opcode};
 use holdfast_types::Ino;
 use rustix::fs::{FlockOperation, OFlags, fcntl_lock, flock};
 use std::{
     fs::{self, File},
-    io::{ErrorKind, Read, Write},
+    io::{ErrorKind, Write},
     os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink},
     sync::Arc,
     thread,
     time::{Duration, Instant},
 };
-use support::{Toy, config, on_each_transport};
+use support::config;
+use toy::{Toy, on_each_transport};
 
 #[test]
 fn files_are_made_written_read_listed_and_removed() {
@@ -85,7 +87,9 @@ fn the_transport_in_use_is_told_with_the_reason() {
 #[test]
 fn megabytes_survive_the_way_buffered_and_direct() {
     on_each_transport(|_, session, dir| {
-        let data: Vec<u8> = (0..5_000_000u32).map(|n| (n * 7919 >> 3) as u8).collect();
+        let data: Vec<u8> = (0..5_000_000u32)
+            .map(|n| (n.wrapping_mul(7919) >> 3) as u8)
+            .collect();
         let path = dir.join("big");
         fs::write(&path, &data).unwrap();
         assert!(fs::read(&path).unwrap() == data);
@@ -254,18 +258,13 @@ fn posix_locks_go_with_the_descriptor() {
 }
 
 #[test]
-fn extended_attributes_answer_length_value_and_want_of_room() {
+fn extended_attributes_answer_value_absence_and_want_of_room() {
     on_each_transport(|_, _, dir| {
         let path = dir.join("file");
         fs::write(&path, b"").unwrap();
         let value = vec![b'v'; 60_000];
         let flags = rustix::fs::XattrFlags::empty();
         rustix::fs::setxattr(&path, "user.big", &value, flags).unwrap();
-        let mut empty: [u8; 0] = [];
-        assert_eq!(
-            rustix::fs::getxattr(&path, "user.big", &mut empty),
-            Ok(60_000)
-        );
         let mut back = vec![0; 60_000];
         assert_eq!(
             rustix::fs::getxattr(&path, "user.big", &mut back),
@@ -332,7 +331,7 @@ fn a_dropped_session_leaves_no_mount_even_with_open_files() {
             .open(path)
             .unwrap();
         drop(session);
-        assert!(file.read(&mut [0; 10]).is_err());
+        assert!(file.write(b"late").is_err());
         assert_eq!(holdfast_fuse::mount::mounted_at(dir.path()).unwrap(), None);
     }
 }

@@ -63,6 +63,8 @@ pub struct Config {
     pub no_open: bool,
     /// Opening directories without a request, where the file system answers `ENOSYS`.
     pub no_opendir: bool,
+    /// The kernel keeps listings of directories (and then asks for no attributes with them).
+    pub cache_listings: bool,
     /// POSIX ACLs.
     pub posix_acl: bool,
     /// Identity-mapped mounts of this mount may be made.
@@ -90,6 +92,7 @@ impl Default for Config {
             serve_locks: true,
             no_open: false,
             no_opendir: false,
+            cache_listings: false,
             posix_acl: true,
             idmap: true,
             mount: MountOptions::default(),

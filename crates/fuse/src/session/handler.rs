@@ -253,3 +253,28 @@ fn sized(
         Ok(len)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attribute_answers_its_length_its_bytes_or_want_of_room() {
+        let value = |out: &mut [u8]| {
+            if let Some(out) = out.get_mut(..5) {
+                out.copy_from_slice(b"value");
+            }
+            Ok(5)
+        };
+        let mut out = [0; 64];
+        assert_eq!(sized(0, &mut out, value), Ok(8));
+        assert_eq!(out[..8], [5, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(sized(5, &mut out, value), Ok(5));
+        assert_eq!(&out[..5], b"value");
+        assert_eq!(sized(4, &mut out, value), Err(Errno::ERANGE));
+        assert_eq!(
+            sized(4, &mut out, |_| Err(Errno::ENODATA)),
+            Err(Errno::ENODATA)
+        );
+    }
+}

@@ -41,7 +41,7 @@ enum Notice {
 }
 
 /// Tells the kernel to forget what it has cached. Cheap to clone.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Notifier {
     shared: Arc<Shared>,
 }
@@ -70,10 +70,8 @@ struct State {
 impl Notifier {
     /// A notifier whose notices wait until its thread runs.
     #[must_use]
-    pub(super) fn new() -> Self {
-        Self {
-            shared: Arc::default(),
-        }
+    pub fn new() -> Self {
+        Self::default()
     }
 
     /// The inode changed: its attributes are asked anew, and cached data in `offset..offset+len`

@@ -1,0 +1,89 @@
+//! Attributes and extended attributes.
+
+use super::{
+    CoreOperations, INFO_XATTR,
+    caller::{caller, caller_without_fsetid},
+};
+use crate::{Context, wire::SetAttrRequest};
+use holdfast_core::types::{Attr, Errno, Ino, Result, XattrSet};
+
+impl CoreOperations {
+    pub(super) fn change_attributes(
+        &self,
+        cx: &Context<'_>,
+        ino: Ino,
+        request: &SetAttrRequest,
+    ) -> Result<Attr> {
+        let who = caller(cx);
+        let node = self.fs.node(ino)?;
+        let through = request
+            .fh
+            .filter(|&fh| fh != 0)
+            .map(|fh| self.handle(fh))
+            .transpose()?;
+        let file = through.as_ref().map(|handle| &handle.file);
+        // The kernel names an open file for other changes too; only a size goes through it.
+        let file = file.filter(|file| request.set.size.is_some() && file.flags().writable());
+        if request.kill_suidgid {
+            self.fs.drop_privileges(&node)?;
+        }
+        self.fs.setattr(&who, &node, &request.set, file)
+    }
+
+    pub(super) fn set_xattr(
+        &self,
+        cx: &Context<'_>,
+        ino: Ino,
+        name: &[u8],
+        value: &[u8],
+        flags: u32,
+        kill_sgid: bool,
+    ) -> Result<()> {
+        let how = match flags.cast_signed() {
+            0 => XattrSet::Any,
+            libc::XATTR_CREATE => XattrSet::Create,
+            libc::XATTR_REPLACE => XattrSet::Replace,
+            _ => return Err(Errno::EINVAL),
+        };
+        let who = if kill_sgid {
+            caller_without_fsetid(cx)
+        } else {
+            caller(cx)
+        };
+        self.fs
+            .setxattr(&who, &self.fs.node(ino)?, name, value, how)
+    }
+
+    pub(super) fn read_xattr(
+        &self,
+        cx: &Context<'_>,
+        ino: Ino,
+        name: &[u8],
+        out: &mut [u8],
+    ) -> Result<usize> {
+        if ino == Ino::ROOT && name == INFO_XATTR.as_bytes() {
+            let source = self.info.read().clone().ok_or(Errno::ENODATA)?;
+            return Ok(copy(source().as_bytes(), out));
+        }
+        let value = self.fs.getxattr(&caller(cx), &self.fs.node(ino)?, name)?;
+        Ok(copy(&value, out))
+    }
+
+    pub(super) fn read_xattr_names(
+        &self,
+        cx: &Context<'_>,
+        ino: Ino,
+        out: &mut [u8],
+    ) -> Result<usize> {
+        let names = self.fs.listxattr(&caller(cx), &self.fs.node(ino)?)?;
+        Ok(copy(&names, out))
+    }
+}
+
+/// Copies what fits as a whole; tells the length.
+fn copy(value: &[u8], out: &mut [u8]) -> usize {
+    if let Some(out) = out.get_mut(..value.len()) {
+        out.copy_from_slice(value);
+    }
+    value.len()
+}

@@ -1,0 +1,231 @@
+//! Open files: opening, reading, writing, listing, closing.
+
+use super::{CoreOperations, caller::caller};
+use crate::{
+    Context, Opened,
+    wire::{
+        CopyRequest, CreateRequest, DirPlusSink, DirSink, OpenReply, OpenRequest, ReadRequest,
+        ReleaseRequest, WriteRequest,
+    },
+};
+use holdfast_core::{
+    OpenFile,
+    types::{Attr, Caller, Errno, Fallocate, Ino, OpenFlags, Result, Whence},
+};
+
+impl CoreOperations {
+    /// Flags of an open file, as this mount's kernel needs them.
+    fn open_flags(&self, raw: i32) -> OpenFlags {
+        // Whether a write appends is asked of each write: the flag can change, and what comes
+        // from a mapping is placed even in a file open for appending.
+        let flags = OpenFlags::from_bits_retain(raw).difference(OpenFlags::APPEND);
+        if self.is_writeback() && flags.writable() {
+            // The kernel fills pages before it changes parts of them.
+            return flags.difference(OpenFlags::WRITE_ONLY) | OpenFlags::READ_WRITE;
+        }
+        flags
+    }
+
+    pub(super) fn open_file(
+        &self,
+        cx: &Context<'_>,
+        ino: Ino,
+        request: &OpenRequest,
+    ) -> Result<Opened> {
+        if self.no_open {
+            return Err(Errno::ENOSYS);
+        }
+        let node = self.fs.node(ino)?;
+        if request.kill_suidgid {
+            self.fs.drop_privileges(&node)?;
+        }
+        let file = self
+            .fs
+            .open(&caller(cx), &node, self.open_flags(request.flags))?;
+        Ok(Opened {
+            fh: self.handles.insert(file)?,
+            flags: self.open_reply(),
+        })
+    }
+
+    /// For a kernel that does not open: a file for one operation.
+    pub(super) fn open_for_once(&self, ino: Ino) -> Result<OpenFile> {
+        let who = Caller {
+            checked: true,
+            ..Caller::root()
+        };
+        self.fs
+            .open(&who, &self.fs.node(ino)?, OpenFlags::READ_WRITE)
+    }
+
+    pub(super) fn open_directory(
+        &self,
+        cx: &Context<'_>,
+        ino: Ino,
+        request: &OpenRequest,
+    ) -> Result<Opened> {
+        let flags = OpenFlags::from_bits_retain(request.flags) | OpenFlags::DIRECTORY;
+        let file = self.fs.open(&caller(cx), &self.fs.node(ino)?, flags)?;
+        let mut reply = OpenReply::KEEP_CACHE;
+        reply.set(OpenReply::CACHE_DIR, self.cache_listings);
+        Ok(Opened {
+            fh: self.handles.insert(file)?,
+            flags: reply,
+        })
+    }
+
+    pub(super) fn create_file(
+        &self,
+        cx: &Context<'_>,
+        parent: Ino,
+        request: &CreateRequest<'_>,
+    ) -> Result<(Attr, Opened)> {
+        let dir = self.fs.node(parent)?;
+        let perm = (request.mode & 0o7777) as u16;
+        let flags = self.open_flags(request.flags);
+        let file = self
+            .fs
+            .create(&caller(cx), &dir, request.name, perm, flags)?;
+        if request.kill_suidgid {
+            self.fs.drop_privileges(file.node())?;
+        }
+        self.created(file)
+    }
+
+    pub(super) fn create_unnamed(
+        &self,
+        cx: &Context<'_>,
+        parent: Ino,
+        request: &CreateRequest<'_>,
+    ) -> Result<(Attr, Opened)> {
+        let dir = self.fs.node(parent)?;
+        let perm = (request.mode & 0o7777) as u16;
+        let flags = self.open_flags(request.flags);
+        self.created(self.fs.tmpfile(&caller(cx), &dir, perm, flags)?)
+    }
+
+    fn created(&self, file: OpenFile) -> Result<(Attr, Opened)> {
+        let node = file.node().clone();
+        let fh = self.handles.insert(file)?;
+        Ok((
+            self.give(node),
+            Opened {
+                fh,
+                flags: self.open_reply(),
+            },
+        ))
+    }
+
+    pub(super) fn close(&self, request: &ReleaseRequest) -> Result<()> {
+        if request.fh == 0 {
+            return Ok(());
+        }
+        let handle = self.handles.remove(request.fh)?;
+        self.release_handle_locks(handle.file.node(), &handle);
+        if request.flock_unlock {
+            self.release_flock(handle.file.node(), request.lock_owner);
+        }
+        Ok(())
+    }
+
+    pub(super) fn read_file(
+        &self,
+        ino: Ino,
+        request: &ReadRequest,
+        out: &mut [u8],
+    ) -> Result<usize> {
+        self.with_file(ino, request.fh, |file| {
+            self.fs.read(file, request.offset, out)
+        })
+    }
+
+    pub(super) fn write_file(
+        &self,
+        cx: &Context<'_>,
+        ino: Ino,
+        request: &WriteRequest<'_>,
+    ) -> Result<usize> {
+        self.with_file(ino, request.fh, |file| {
+            if request.kill_suidgid {
+                self.fs.drop_privileges(file.node())?;
+            }
+            let appends = request.flags & libc::O_APPEND != 0;
+            if !appends || request.from_cache || self.is_writeback() {
+                return self
+                    .fs
+                    .write(&caller(cx), file, request.offset, request.data);
+            }
+            let (offset, written) = self.fs.append(&caller(cx), file, request.data)?;
+            if offset != request.offset {
+                // Somebody appended past the mount: the kernel's pages hold this elsewhere.
+                self.notifier.invalidate_inode(ino, 0, 0);
+            }
+            Ok(written)
+        })
+    }
+
+    pub(super) fn list(&self, request: &ReadRequest, sink: &mut DirSink<'_>) -> Result<()> {
+        let handle = self.handle(request.fh)?;
+        self.fs
+            .read_dir(&handle.file, request.offset, &mut |entry| {
+                sink.push(entry.name, entry.ino, entry.kind, entry.cookie)
+            })
+    }
+
+    pub(super) fn list_plus(
+        &self,
+        request: &ReadRequest,
+        sink: &mut DirPlusSink<'_>,
+    ) -> Result<()> {
+        let handle = self.handle(request.fh)?;
+        self.fs
+            .read_dir_plus(&handle.file, request.offset, &mut |entry, node, attr| {
+                let taken = sink.push(entry.name, attr, entry.cookie);
+                if taken && entry.name != b"." && entry.name != b".." {
+                    let _kept = node.clone().into_raw();
+                }
+                taken
+            })
+    }
+
+    pub(super) fn sync_file(&self, ino: Ino, fh: u64, data_only: bool) -> Result<()> {
+        self.with_file(ino, fh, |file| self.fs.fsync(file, data_only))
+    }
+
+    pub(super) fn allocate(
+        &self,
+        cx: &Context<'_>,
+        ino: Ino,
+        fh: u64,
+        mode: u32,
+        (offset, length): (u64, u64),
+    ) -> Result<()> {
+        let mode = Fallocate::from_bits(mode.cast_signed()).ok_or(Errno::EOPNOTSUPP)?;
+        self.with_file(ino, fh, |file| {
+            self.fs.fallocate(&caller(cx), file, mode, offset, length)
+        })
+    }
+
+    pub(super) fn seek(&self, ino: Ino, fh: u64, offset: u64, whence: u32) -> Result<u64> {
+        let whence = match whence.cast_signed() {
+            libc::SEEK_DATA => Whence::Data,
+            libc::SEEK_HOLE => Whence::Hole,
+            _ => return Err(Errno::EINVAL),
+        };
+        self.with_file(ino, fh, |file| self.fs.seek(file, offset, whence))
+    }
+
+    pub(super) fn copy_range(&self, cx: &Context<'_>, ino: Ino, copy: &CopyRequest) -> Result<u64> {
+        if copy.flags != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let who = caller(cx);
+        self.with_file(ino, copy.fh_in, |from| {
+            self.with_file(copy.ino_out, copy.fh_out, |to| {
+                let (start, target) = (copy.offset_in, copy.offset_out);
+                self.fs
+                    .copy_file_range(&who, from, start, to, target, copy.len)
+            })
+        })
+    }
+}

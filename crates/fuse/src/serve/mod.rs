@@ -1,0 +1,167 @@
+//! The core behind a mount: [`CoreOperations`] brings requests to a
+//! [`FileSystem`](holdfast_core::FileSystem), and changes made past the mount back to the
+//! kernel's caches.
+//!
+//! Node ids are inode numbers. A name told to the kernel leaks a reference of the core, which
+//! FORGET gives back. The kernel checks permissions (`default_permissions`), so callers come to
+//! the core as checked.
+
+mod attributes;
+mod caller;
+mod content;
+mod handles;
+mod locks;
+mod names;
+mod observer;
+mod operations;
+
+pub use observer::KernelCaches;
+
+use crate::{
+    Config, Notifier, Operations, Session,
+    mount::MountError,
+    wire::{InitFlags, OpenReply},
+};
+use handles::{Handle, Handles};
+use holdfast_core::{
+    FileSystem, Node, OpenFile,
+    types::{Attr, Errno, Ino, Result},
+};
+use parking_lot::{MappedRwLockReadGuard, RwLock};
+use std::{
+    fmt,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+/// Tells, as JSON, what there is to tell about a mount.
+pub type InfoSource = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// The extended attribute of the root directory that holds the mount's [`InfoSource`].
+pub const INFO_XATTR: &str = "holdfast.info";
+
+/// A [`FileSystem`] as [`Operations`](crate::Operations).
+pub struct CoreOperations {
+    fs: FileSystem,
+    notifier: Notifier,
+    handles: Handles,
+    /// Guards what answers for [`INFO_XATTR`].
+    info: RwLock<Option<InfoSource>>,
+    /// May requests wait for a device?
+    blocks: bool,
+    /// Do regular files need no opening?
+    no_open: bool,
+    /// Does the kernel keep listings of directories?
+    cache_listings: bool,
+    /// Does the kernel collect writes?
+    writeback: AtomicBool,
+    /// Does the kernel ask again when a file is closed, because of locks?
+    serves_locks: AtomicBool,
+}
+
+impl fmt::Debug for CoreOperations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CoreOperations").finish_non_exhaustive()
+    }
+}
+
+/// Mounts a file system of the core at `dir`, and keeps the kernel's caches true to changes
+/// made through the library.
+///
+/// # Errors
+/// [`MountError`]; nothing stays mounted.
+pub fn mount(
+    fs: &FileSystem,
+    dir: &Path,
+    config: &Config,
+    info: Option<InfoSource>,
+) -> Result<Session, MountError> {
+    let notifier = Notifier::new();
+    let operations = Arc::new(CoreOperations::new(fs.clone(), config, notifier.clone()));
+    operations.set_info(info);
+    let session = Session::mount_with(operations.clone(), dir, config, notifier);
+    if session.is_err() {
+        operations.destroy();
+    }
+    session
+}
+
+impl CoreOperations {
+    /// Serves `fs`, and becomes its observer until the session ends. The session must be
+    /// mounted with the same notifier ([`Session::mount_with`]).
+    #[must_use]
+    pub fn new(fs: FileSystem, config: &Config, notifier: Notifier) -> Self {
+        fs.set_observer(Some(Arc::new(KernelCaches::new(notifier.clone()))));
+        Self {
+            blocks: fs.blocks(),
+            fs,
+            notifier,
+            handles: Handles::new(),
+            info: RwLock::default(),
+            no_open: config.no_open,
+            cache_listings: config.cache_listings,
+            writeback: AtomicBool::new(false),
+            serves_locks: AtomicBool::new(true),
+        }
+    }
+
+    /// Sets what answers for [`INFO_XATTR`].
+    pub fn set_info(&self, info: Option<InfoSource>) {
+        *self.info.write() = info;
+    }
+
+    fn negotiated(&self, flags: InitFlags) {
+        self.writeback.store(
+            flags.contains(InitFlags::WRITEBACK_CACHE),
+            Ordering::Relaxed,
+        );
+        self.serves_locks
+            .store(flags.contains(InitFlags::POSIX_LOCKS), Ordering::Relaxed);
+    }
+
+    /// Attributes of a node whose reference the kernel takes over.
+    fn give(&self, node: Node) -> Attr {
+        let attr = self.fs.getattr(&node);
+        let _kept = node.into_raw();
+        attr
+    }
+
+    fn handle(&self, fh: u64) -> Result<MappedRwLockReadGuard<'_, Handle>> {
+        self.handles.get(fh)
+    }
+
+    /// Runs `act` with the open file, or with one opened for the occasion where the kernel has
+    /// not opened any.
+    fn with_file<T>(
+        &self,
+        ino: Ino,
+        fh: u64,
+        act: impl FnOnce(&OpenFile) -> Result<T>,
+    ) -> Result<T> {
+        if fh != 0 {
+            return act(&self.handle(fh)?.file);
+        }
+        if !self.no_open {
+            return Err(Errno::EBADF);
+        }
+        act(&self.open_for_once(ino)?)
+    }
+
+    /// What replies to OPEN ask of the kernel.
+    fn open_reply(&self) -> OpenReply {
+        let mut flags = OpenReply::KEEP_CACHE | OpenReply::PARALLEL_DIRECT_WRITES;
+        // FLUSH only serves to give record locks back.
+        flags.set(
+            OpenReply::NOFLUSH,
+            !self.serves_locks.load(Ordering::Relaxed),
+        );
+        flags
+    }
+
+    fn is_writeback(&self) -> bool {
+        self.writeback.load(Ordering::Relaxed)
+    }
+}

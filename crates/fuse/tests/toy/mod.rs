@@ -1,0 +1,438 @@
+//! A small file system in memory.
+
+use holdfast_fuse::{
+    Context, FoundLock, Interrupt, Opened, Operations, Session, TransportChoice,
+    wire::{
+        CreateRequest, DirPlusSink, DirSink, LockRequest, LockType, OpenReply, OpenRequest,
+        ReadRequest, ReleaseRequest, Request, SetAttrRequest, WriteRequest,
+    },
+};
+use holdfast_types::{Attr, Errno, FileType, Ino, Result, SetTime, StatFs, Time};
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::Path,
+    sync::{Arc, Condvar, Mutex},
+    time::Duration,
+};
+
+/// One directory, files with content, one lock per file. Some names are special: `panic` panics
+/// when looked up, and files whose name begins with `slow` are read on a worker.
+pub(crate) struct Toy {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    names: BTreeMap<Vec<u8>, Ino>,
+    files: HashMap<Ino, File>,
+    next: u64,
+}
+
+struct File {
+    attr: Attr,
+    data: Vec<u8>,
+    xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
+    references: i64,
+    lock_owner: Option<u64>,
+    slow: bool,
+}
+
+fn attr(ino: Ino, kind: FileType, perm: u16) -> Attr {
+    let time = Time::new(1_000_000_000, 5);
+    Attr {
+        ino,
+        kind,
+        perm,
+        nlink: 1,
+        uid: 0,
+        gid: 0,
+        rdev: 0,
+        size: 0,
+        blocks: 0,
+        atime: time,
+        mtime: time,
+        ctime: time,
+        btime: time,
+    }
+}
+
+impl Toy {
+    pub(crate) fn new() -> Arc<Self> {
+        let root = attr(Ino::ROOT, FileType::Directory, 0o755);
+        let root = File {
+            attr: root,
+            data: vec![],
+            xattrs: BTreeMap::new(),
+            references: 1,
+            lock_owner: None,
+            slow: false,
+        };
+        let state = State {
+            names: BTreeMap::new(),
+            files: HashMap::from([(Ino::ROOT, root)]),
+            next: 2,
+        };
+        Arc::new(Self {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        })
+    }
+
+    /// References the kernel holds, the root's left out.
+    pub(crate) fn references(&self) -> i64 {
+        let state = self.state.lock().unwrap();
+        let sum: i64 = state.files.values().map(|file| file.references).sum();
+        sum - 1
+    }
+
+    /// Changes a file behind the kernel's back.
+    pub(crate) fn replace(&self, name: &str, data: &[u8]) -> Ino {
+        let mut state = self.state.lock().unwrap();
+        let ino = state.names[name.as_bytes()];
+        let file = state.files.get_mut(&ino).unwrap();
+        file.data = data.to_vec();
+        file.attr.size = data.len() as u64;
+        ino
+    }
+
+    /// Adds a name behind the kernel's back.
+    pub(crate) fn add(&self, name: &str) {
+        let mut state = self.state.lock().unwrap();
+        state.make(
+            name.as_bytes(),
+            0o644,
+            Attr {
+                uid: 1,
+                ..attr(Ino(0), FileType::Regular, 0)
+            },
+        );
+    }
+}
+
+impl State {
+    fn file(&mut self, ino: Ino) -> Result<&mut File> {
+        self.files.get_mut(&ino).ok_or(Errno::ESTALE)
+    }
+
+    fn make(&mut self, name: &[u8], mode: u32, like: Attr) -> Attr {
+        let ino = Ino(self.next);
+        self.next += 1;
+        let kind = FileType::from_mode(mode).unwrap_or(FileType::Regular);
+        let attr = Attr {
+            uid: like.uid,
+            gid: like.gid,
+            ..attr(ino, kind, mode as u16 & 0o7777)
+        };
+        let file = File {
+            attr,
+            data: vec![],
+            xattrs: BTreeMap::new(),
+            references: 0,
+            lock_owner: None,
+            slow: name.starts_with(b"slow"),
+        };
+        self.files.insert(ino, file);
+        self.names.insert(name.to_vec(), ino);
+        attr
+    }
+
+    fn list(&self, after: u64) -> impl Iterator<Item = (u64, &[u8], &Attr)> {
+        let dots = [(&b"."[..], Ino::ROOT), (&b".."[..], Ino::ROOT)];
+        let names = self.names.iter().map(|(name, &ino)| (&name[..], ino));
+        dots.into_iter()
+            .chain(names)
+            .zip(1..)
+            .skip(after as usize)
+            .map(|((name, ino), cookie)| (cookie, name, &self.files[&ino].attr))
+    }
+}
+
+impl Operations for Toy {
+    fn may_block(&self, ino: Ino, request: &Request<'_>) -> bool {
+        matches!(request, Request::Read(_))
+            && self
+                .state
+                .lock()
+                .unwrap()
+                .files
+                .get(&ino)
+                .is_some_and(|file| file.slow)
+    }
+
+    fn lookup(&self, _: &Context<'_>, _: Ino, name: &[u8]) -> Result<Attr> {
+        assert!(name != b"panic", "as the test wants");
+        let mut state = self.state.lock().unwrap();
+        let ino = *state.names.get(name).ok_or(Errno::ENOENT)?;
+        let file = state.file(ino)?;
+        file.references += 1;
+        Ok(file.attr)
+    }
+
+    fn forget(&self, ino: Ino, count: u64) {
+        if let Ok(file) = self.state.lock().unwrap().file(ino) {
+            file.references -= count as i64;
+        }
+    }
+
+    fn getattr(&self, _: &Context<'_>, ino: Ino, _: Option<u64>) -> Result<Attr> {
+        self.state.lock().unwrap().file(ino).map(|file| file.attr)
+    }
+
+    fn setattr(&self, _: &Context<'_>, ino: Ino, request: &SetAttrRequest) -> Result<Attr> {
+        let mut state = self.state.lock().unwrap();
+        let file = state.file(ino)?;
+        if let Some(size) = request.set.size {
+            file.data.resize(size as usize, 0);
+            file.attr.size = size;
+        }
+        file.attr.perm = request.set.perm.unwrap_or(file.attr.perm);
+        if let Some(SetTime::At(time)) = request.set.mtime {
+            file.attr.mtime = time;
+        }
+        Ok(file.attr)
+    }
+
+    fn symlink(&self, _: &Context<'_>, _: Ino, name: &[u8], target: &[u8]) -> Result<Attr> {
+        let mut state = self.state.lock().unwrap();
+        let made = state.make(
+            name,
+            libc::S_IFLNK | 0o777,
+            attr(Ino(0), FileType::Symlink, 0),
+        );
+        let file = state.file(made.ino)?;
+        file.data = target.to_vec();
+        file.references += 1;
+        Ok(made)
+    }
+
+    fn readlink(&self, _: &Context<'_>, ino: Ino, out: &mut [u8]) -> Result<usize> {
+        let mut state = self.state.lock().unwrap();
+        let target = &state.file(ino)?.data;
+        out[..target.len()].copy_from_slice(target);
+        Ok(target.len())
+    }
+
+    fn create(
+        &self,
+        cx: &Context<'_>,
+        _: Ino,
+        request: &CreateRequest<'_>,
+    ) -> Result<(Attr, Opened)> {
+        let mut state = self.state.lock().unwrap();
+        let like = Attr {
+            uid: cx.uid,
+            gid: cx.gid,
+            ..attr(Ino(0), FileType::Regular, 0)
+        };
+        let made = state.make(request.name, request.mode & !u32::from(cx.umask), like);
+        state.file(made.ino)?.references += 1;
+        Ok((
+            made,
+            Opened {
+                fh: made.ino.0,
+                flags: OpenReply::KEEP_CACHE,
+            },
+        ))
+    }
+
+    fn open(&self, _: &Context<'_>, ino: Ino, request: &OpenRequest) -> Result<Opened> {
+        let direct = request.flags & libc::O_DIRECT != 0;
+        let flags = if direct {
+            OpenReply::DIRECT_IO
+        } else {
+            OpenReply::KEEP_CACHE
+        };
+        Ok(Opened { fh: ino.0, flags })
+    }
+
+    fn unlink(&self, _: &Context<'_>, _: Ino, name: &[u8]) -> Result<()> {
+        self.state
+            .lock()
+            .unwrap()
+            .names
+            .remove(name)
+            .map(drop)
+            .ok_or(Errno::ENOENT)
+    }
+
+    fn read(
+        &self,
+        _: &Context<'_>,
+        ino: Ino,
+        request: &ReadRequest,
+        out: &mut [u8],
+    ) -> Result<usize> {
+        let mut state = self.state.lock().unwrap();
+        let data = &state.file(ino)?.data;
+        let rest = data.get(request.offset as usize..).unwrap_or(&[]);
+        let len = rest.len().min(out.len());
+        out[..len].copy_from_slice(&rest[..len]);
+        Ok(len)
+    }
+
+    fn write(&self, _: &Context<'_>, ino: Ino, request: &WriteRequest<'_>) -> Result<usize> {
+        let mut state = self.state.lock().unwrap();
+        let file = state.file(ino)?;
+        let end = request.offset as usize + request.data.len();
+        if file.data.len() < end {
+            file.data.resize(end, 0);
+        }
+        file.data[request.offset as usize..end].copy_from_slice(request.data);
+        file.attr.size = file.data.len() as u64;
+        Ok(request.data.len())
+    }
+
+    fn flush(&self, _: &Context<'_>, ino: Ino, _: u64, lock_owner: u64) -> Result<()> {
+        let mut state = self.state.lock().unwrap();
+        let file = state.file(ino)?;
+        if file.lock_owner == Some(lock_owner) {
+            file.lock_owner = None;
+            self.changed.notify_all();
+        }
+        Ok(())
+    }
+
+    fn opendir(&self, _: &Context<'_>, _: Ino, _: &OpenRequest) -> Result<Opened> {
+        Ok(Opened::default())
+    }
+
+    fn releasedir(&self, _: &Context<'_>, _: Ino, _: &ReleaseRequest) -> Result<()> {
+        Ok(())
+    }
+
+    fn readdir(
+        &self,
+        _: &Context<'_>,
+        _: Ino,
+        request: &ReadRequest,
+        sink: &mut DirSink<'_>,
+    ) -> Result<()> {
+        let state = self.state.lock().unwrap();
+        let full = |(cookie, name, attr): (u64, &[u8], &Attr)| {
+            !sink.push(name, attr.ino, attr.kind, cookie)
+        };
+        let _ = state.list(request.offset).any(full);
+        Ok(())
+    }
+
+    fn readdirplus(
+        &self,
+        _: &Context<'_>,
+        _: Ino,
+        request: &ReadRequest,
+        sink: &mut DirPlusSink<'_>,
+    ) -> Result<()> {
+        let mut state = self.state.lock().unwrap();
+        let mut taken = vec![];
+        for (cookie, name, attr) in state.list(request.offset) {
+            if !sink.push(name, attr, cookie) {
+                break;
+            }
+            if !name.starts_with(b".") {
+                taken.push(attr.ino);
+            }
+        }
+        for ino in taken {
+            state.file(ino)?.references += 1;
+        }
+        Ok(())
+    }
+
+    fn statfs(&self, _: &Context<'_>, _: Ino) -> Result<StatFs> {
+        Ok(StatFs {
+            block_size: 4096,
+            blocks: 1000,
+            blocks_free: 500,
+            blocks_available: 400,
+            files: 100,
+            files_free: 50,
+            name_max: 255,
+        })
+    }
+
+    fn setxattr(
+        &self,
+        _: &Context<'_>,
+        ino: Ino,
+        name: &[u8],
+        value: &[u8],
+        _: u32,
+        _: bool,
+    ) -> Result<()> {
+        let mut state = self.state.lock().unwrap();
+        state
+            .file(ino)?
+            .xattrs
+            .insert(name.to_vec(), value.to_vec());
+        Ok(())
+    }
+
+    fn getxattr(&self, _: &Context<'_>, ino: Ino, name: &[u8], out: &mut [u8]) -> Result<usize> {
+        let mut state = self.state.lock().unwrap();
+        let value = state.file(ino)?.xattrs.get(name).ok_or(Errno::ENODATA)?;
+        if let Some(out) = out.get_mut(..value.len()) {
+            out.copy_from_slice(value);
+        }
+        Ok(value.len())
+    }
+
+    fn getlk(&self, _: &Context<'_>, _: Ino, lock: &LockRequest) -> Result<FoundLock> {
+        let (start, end) = (lock.start, lock.end);
+        Ok(FoundLock {
+            start,
+            end,
+            kind: LockType::Unlock,
+            pid: 0,
+        })
+    }
+
+    fn setlk(
+        &self,
+        _: &Context<'_>,
+        ino: Ino,
+        lock: &LockRequest,
+        wait: Option<&Interrupt>,
+    ) -> Result<()> {
+        let mut state = self.state.lock().unwrap();
+        loop {
+            let file = state.file(ino)?;
+            let free = file.lock_owner.is_none_or(|owner| owner == lock.owner);
+            if lock.kind == LockType::Unlock {
+                if free {
+                    file.lock_owner = None;
+                    self.changed.notify_all();
+                }
+                return Ok(());
+            }
+            if free {
+                file.lock_owner = Some(lock.owner);
+                return Ok(());
+            }
+            let interrupt = wait.ok_or(Errno::EAGAIN)?;
+            if interrupt.fired() {
+                return Err(Errno::EINTR);
+            }
+            state = self
+                .changed
+                .wait_timeout(state, Duration::from_millis(5))
+                .unwrap()
+                .0;
+        }
+    }
+}
+
+/// Runs `test` on a mount of a new [`Toy`] over each transport that this machine has, and says
+/// which were skipped.
+pub(crate) fn on_each_transport(test: impl Fn(&Arc<Toy>, &Session, &Path)) {
+    for transport in [TransportChoice::Dev, TransportChoice::Uring] {
+        let Some(config) = crate::support::config(transport) else {
+            continue;
+        };
+        let toy = Toy::new();
+        let dir = tempfile::tempdir().unwrap();
+        let session = Session::mount(toy.clone(), dir.path(), &config).unwrap();
+        test(&toy, &session, dir.path());
+        session.unmount(Default::default()).unwrap();
+        assert!(session.is_over());
+    }
+}
