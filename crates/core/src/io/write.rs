@@ -29,6 +29,11 @@ impl FileSystem {
         offset: u64,
         bufs: &[IoSlice<'_>],
     ) -> Result<usize> {
+        if !file.flags().writable() {
+            return Err(Errno::EBADF);
+        }
+        // The offset is judged even where it is ignored.
+        check_range(offset, total(bufs))?;
         let offset = Some(offset).filter(|_| !file.flags().contains(OpenFlags::APPEND));
         self.write_somewhere(who, file, offset, bufs)
             .map(|(_, written)| written)
