@@ -1,2 +1,71 @@
-//! Under construction.
-fn main() {}
+//! The `holdfast` command: assembles the engine, the mount and the benchmarks, and prints.
+//!
+//! One module for each command. A failure is a message and a remedy on standard error and exit
+//! code 1; a wrong call is exit code 2.
+
+mod generate;
+mod helper;
+mod info;
+mod log;
+mod message;
+mod mount;
+mod source;
+mod sys;
+mod umount;
+
+use clap::{Parser, Subcommand};
+use helper::Helper;
+use message::Result;
+use std::process::ExitCode;
+
+/// A file system engine for trees of very many small files
+#[derive(Debug, Parser)]
+#[command(
+    name = "holdfast",
+    version,
+    propagate_version = true,
+    arg_required_else_help = true
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Mount(mount::Arguments),
+    Umount(umount::Arguments),
+    Info(info::Arguments),
+    Bench(holdfast_bench::BenchArgs),
+    Completions(generate::CompletionsArguments),
+    Man(generate::ManArguments),
+    /// Waits for the end of a daemon (auto_unmount)
+    #[command(hide = true)]
+    WatchMount(mount::watcher::Arguments),
+}
+
+fn main() -> ExitCode {
+    let name = std::env::args_os().next();
+    if let Some(helper) = name.as_deref().and_then(Helper::named) {
+        return helper.run();
+    }
+    match run(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.print();
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    match command {
+        Command::Mount(arguments) => mount::run(&arguments),
+        Command::Umount(arguments) => umount::run(&arguments),
+        Command::Info(arguments) => info::run(&arguments),
+        Command::Bench(arguments) => Ok(holdfast_bench::run(arguments)?),
+        Command::Completions(arguments) => generate::completions(&arguments),
+        Command::Man(arguments) => generate::man(&arguments),
+        Command::WatchMount(arguments) => mount::watcher::run(&arguments),
+    }
+}

@@ -1,0 +1,75 @@
+//! Shell completions and manual pages, made from the definitions of the command line itself.
+
+use crate::{
+    Cli,
+    helper::{MountArguments, UmountArguments},
+    message::{Failure, Result},
+};
+use clap::{Command, CommandFactory};
+use clap_complete::Shell;
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+/// Prints completions for a shell
+#[derive(Debug, clap::Args)]
+pub(crate) struct CompletionsArguments {
+    /// The shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+/// Prints the manual page, or writes those of all commands
+#[derive(Debug, clap::Args)]
+pub(crate) struct ManArguments {
+    /// Write the pages of all commands, and of the helpers for mount(8), into this directory
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+pub(crate) fn completions(arguments: &CompletionsArguments) -> Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(
+        arguments.shell,
+        &mut Cli::command(),
+        "holdfast",
+        &mut script,
+    );
+    io::stdout().write_all(&script)?;
+    Ok(())
+}
+
+pub(crate) fn man(arguments: &ManArguments) -> Result<()> {
+    match &arguments.out {
+        None => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+            io::stdout().write_all(&page)?;
+        }
+        Some(dir) => write_pages(dir).map_err(|error| {
+            Failure::new(format!("the pages cannot be written: {error}")).at(dir)
+        })?,
+    }
+    Ok(())
+}
+
+fn write_pages(dir: &Path) -> io::Result<()> {
+    fs::create_dir_all(dir)?;
+    clap_mangen::generate_to(Cli::command(), dir)?;
+    for helper in [MountArguments::command(), UmountArguments::command()] {
+        write_helper(dir, helper)?;
+    }
+    Ok(())
+}
+
+/// Helpers of mount(8) stand in its section of the manual.
+fn write_helper(dir: &Path, command: Command) -> io::Result<()> {
+    let path = dir.join(format!("{}.8", command.get_name()));
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command)
+        .section("8")
+        .render(&mut page)?;
+    fs::write(path, page)
+}

@@ -1,0 +1,226 @@
+//! By other names: what mount(8) and umount(8) call for `mount -t holdfast` and `umount`.
+//!
+//! Their conventions differ from this command's in two things: options of their own, and exit
+//! codes (1 for a wrong call, 32 for a mount that did not succeed).
+
+use crate::{
+    message::{Failure, Result},
+    mount, umount,
+};
+use clap::Parser;
+use std::{ffi::OsStr, path::PathBuf, process::ExitCode};
+
+/// Exit code of mount(8) for a wrong call.
+const USAGE: u8 = 1;
+/// Exit code of mount(8) when mounting or unmounting failed.
+const FAILED: u8 = 32;
+
+/// A helper of mount(8) or umount(8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Helper {
+    Mount,
+    Umount,
+}
+
+/// Mounts a file system on behalf of mount(8): `mount -t holdfast mem: DIR`, or a line of fstab
+#[derive(Debug, Parser)]
+#[command(name = "mount.holdfast", version)]
+pub(crate) struct MountArguments {
+    /// What to mount: `mem:`, a new, empty file system in memory
+    #[arg(value_name = "SOURCE")]
+    source: String,
+
+    /// Where to mount it
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+
+    /// Ignore unknown options
+    #[arg(short = 's')]
+    sloppy: bool,
+
+    /// Do everything but mounting
+    #[arg(short = 'f')]
+    fake: bool,
+
+    /// Without effect: there is no /etc/mtab to write
+    #[arg(short = 'n')]
+    no_mtab: bool,
+
+    /// Say what is mounted
+    #[arg(short = 'v')]
+    verbose: bool,
+
+    /// Mount in this mount namespace: a process id or a file
+    #[arg(short = 'N', value_name = "NAMESPACE")]
+    namespace: Option<PathBuf>,
+
+    /// Mount options, separated by commas (`holdfast mount --help` lists them)
+    #[arg(short = 'o', value_name = "OPTIONS", allow_hyphen_values = true)]
+    options: Vec<String>,
+
+    /// The type asked for, as TYPE.SUBTYPE; without effect
+    #[arg(short = 't', value_name = "TYPE")]
+    kind: Option<String>,
+}
+
+/// Unmounts a file system on behalf of umount(8)
+#[derive(Debug, Parser)]
+#[command(name = "umount.holdfast", version)]
+pub(crate) struct UmountArguments {
+    /// The mount point
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+
+    /// Abort requests under way first
+    #[arg(short = 'f')]
+    force: bool,
+
+    /// Detach a mount that is in use
+    #[arg(short = 'l')]
+    lazy: bool,
+
+    /// Without effect: there is no /etc/mtab to write
+    #[arg(short = 'n')]
+    no_mtab: bool,
+
+    /// Without effect: a mount that is in use stays as it is
+    #[arg(short = 'r')]
+    read_only: bool,
+
+    /// Say what is unmounted
+    #[arg(short = 'v')]
+    verbose: bool,
+
+    /// Unmount in this mount namespace: a process id or a file
+    #[arg(short = 'N', value_name = "NAMESPACE")]
+    namespace: Option<PathBuf>,
+
+    /// The type, as TYPE.SUBTYPE; without effect
+    #[arg(short = 't', value_name = "TYPE")]
+    kind: Option<String>,
+}
+
+impl Helper {
+    /// The helper that a program of this name is.
+    pub(crate) fn named(program: &OsStr) -> Option<Self> {
+        let name = std::path::Path::new(program).file_name()?;
+        match name.to_str()? {
+            "mount.holdfast" | "mount.fuse.holdfast" => Some(Self::Mount),
+            "umount.holdfast" | "umount.fuse.holdfast" => Some(Self::Umount),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn run(self) -> ExitCode {
+        let result = match self {
+            Self::Mount => MountArguments::try_parse().map(run_mount),
+            Self::Umount => UmountArguments::try_parse().map(run_umount),
+        };
+        match result {
+            Ok(Ok(())) => ExitCode::SUCCESS,
+            Ok(Err(failure)) => {
+                failure.print();
+                ExitCode::from(FAILED)
+            }
+            Err(usage) => {
+                // Nothing is left to say it with.
+                let _ = usage.print();
+                if usage.use_stderr() {
+                    ExitCode::from(USAGE)
+                } else {
+                    ExitCode::SUCCESS
+                }
+            }
+        }
+    }
+}
+
+fn run_mount(arguments: MountArguments) -> Result<()> {
+    enter(arguments.namespace)?;
+    let request = mount::Request {
+        source: arguments.source,
+        dir: arguments.dir,
+        options: arguments.options,
+        sloppy: arguments.sloppy,
+        fake: arguments.fake,
+    };
+    mount::run_helper(&request)?;
+    if arguments.verbose {
+        anstream::println!("{}: {} mounted", request.dir.display(), request.source);
+    }
+    Ok(())
+}
+
+fn run_umount(arguments: UmountArguments) -> Result<()> {
+    enter(arguments.namespace)?;
+    let dir = arguments.dir;
+    umount::run(&umount::Arguments::new(
+        dir.clone(),
+        arguments.lazy,
+        arguments.force,
+    ))?;
+    if arguments.verbose {
+        anstream::println!("{}: unmounted", dir.display());
+    }
+    Ok(())
+}
+
+/// Moves this process into a mount namespace, which the daemon inherits.
+fn enter(namespace: Option<PathBuf>) -> Result<()> {
+    use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+    let Some(namespace) = namespace else {
+        return Ok(());
+    };
+    let is_pid = namespace
+        .to_str()
+        .is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    let file = if is_pid {
+        PathBuf::from("/proc").join(&namespace).join("ns/mnt")
+    } else {
+        namespace
+    };
+    let failed = |error: std::io::Error| {
+        Failure::new(format!("this mount namespace cannot be entered: {error}")).at(&file)
+    };
+    let link = std::fs::File::open(&file).map_err(failed)?;
+    move_into_link_name_space(
+        std::os::fd::AsFd::as_fd(&link),
+        Some(LinkNameSpaceType::Mount),
+    )
+    .map_err(|code| failed(code.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_programs_name_says_what_it_is() {
+        let named = |name: &str| Helper::named(OsStr::new(name));
+        assert_eq!(named("/sbin/mount.holdfast"), Some(Helper::Mount));
+        assert_eq!(named("mount.fuse.holdfast"), Some(Helper::Mount));
+        assert_eq!(named("/usr/sbin/umount.holdfast"), Some(Helper::Umount));
+        assert_eq!(named("/usr/bin/holdfast"), None);
+        assert_eq!(named(""), None);
+    }
+
+    #[test]
+    fn calls_of_mount_are_understood() {
+        let call = [
+            "mount.holdfast",
+            "mem:",
+            "/mnt",
+            "-s",
+            "-n",
+            "-v",
+            "-o",
+            "rw,noatime",
+            "-t",
+            "x.y",
+        ];
+        let arguments = MountArguments::try_parse_from(call).unwrap();
+        assert!(arguments.sloppy && arguments.verbose && !arguments.fake);
+        assert_eq!(arguments.options, ["rw,noatime"]);
+        UmountArguments::try_parse_from(["umount.holdfast", "/mnt", "-fln", "-r"]).unwrap();
+    }
+}

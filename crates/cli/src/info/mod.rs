@@ -1,0 +1,106 @@
+//! `holdfast info`: what a mounted file system tells about itself.
+
+pub(crate) mod report;
+mod table;
+
+use crate::{
+    message::{Failure, Result},
+    mount::point::stale,
+};
+use holdfast_fuse::{
+    mount::{Mounted, mounts},
+    serve::INFO_XATTR,
+};
+use report::Report;
+use rustix::io::Errno as Code;
+use std::{
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+use table::Table;
+
+/// The largest value that an extended attribute can have.
+const VALUE_MAX: usize = 1 << 16;
+
+/// Tells what a mounted file system is and holds
+///
+/// Transport and why that one, the protocol agreed on with the kernel, options and limits, counts
+/// of inodes, names, pages and bytes, memory of the daemon, and requests so far by their kind.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The mount point, or anything below it
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+
+    /// Print one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let text = read(&root_of(&arguments.dir)?)?;
+    let mut out = anstream::stdout();
+    if arguments.json {
+        writeln!(out, "{text}")?;
+    } else {
+        let report: Report = serde_json::from_str(&text)?;
+        write!(out, "{}", Table(&report))?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// The root of the mount that `dir` is in.
+fn root_of(dir: &Path) -> Result<PathBuf> {
+    let path = match std::fs::canonicalize(dir) {
+        Ok(path) => path,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(Failure::new("there is no such directory").at(dir));
+        }
+        // A dead mount still has its line in the table.
+        Err(_) => std::path::absolute(dir)?,
+    };
+    let mounted = mounts()?
+        .into_iter()
+        .filter(|mounted| path.starts_with(&mounted.mount_point));
+    // The deepest covers the path; of several at one place, the one made last.
+    match mounted.max_by_key(|mounted| mounted.mount_point.components().count()) {
+        Some(mounted) if mounted.is_fuse() => Ok(mounted.mount_point),
+        other => Err(not_ours(dir, other.as_ref())),
+    }
+}
+
+fn not_ours(dir: &Path, mounted: Option<&Mounted>) -> Failure {
+    let failure = Failure::new("is not in a file system mounted by holdfast").at(dir);
+    match mounted {
+        Some(mounted) => failure.hint(format!(
+            "it is in {:?}, a mount of type {}",
+            mounted.mount_point, mounted.fs_type
+        )),
+        None => failure,
+    }
+}
+
+/// The report of the daemon that serves the mount at `root`, as it wrote it.
+pub(crate) fn read(root: &Path) -> Result<String> {
+    let mut value = vec![0; VALUE_MAX];
+    let length =
+        rustix::fs::getxattr(root, INFO_XATTR, &mut value[..]).map_err(|code| match code {
+            Code::NODATA | Code::NOTSUP | Code::NOSYS | Code::NOENT => {
+                Failure::new("is a FUSE file system, but not one of holdfast").at(root)
+            }
+            Code::NOTCONN | Code::CONNABORTED => stale(root),
+            code => {
+                let failure = Failure::new(format!("cannot be asked: {}", io::Error::from(code)));
+                failure.at(root)
+            }
+        })?;
+    value.truncate(length);
+    String::from_utf8(value).map_err(|_| Failure::new("the daemon's answer is no text").at(root))
+}
+
+/// The process that serves the mount at `root`, if it answers.
+pub(crate) fn daemon_of(root: &Path) -> Option<u32> {
+    let report: Report = serde_json::from_str(&read(root).ok()?).ok()?;
+    (report.pid != 0).then_some(report.pid)
+}

@@ -1,0 +1,72 @@
+//! What a daemon tells about itself: written by the daemon, read by `holdfast info`.
+//!
+//! The daemon answers it as the extended attribute `holdfast.info` of the mount's root, as one
+//! line of JSON. `holdfast info --json` passes on that line, so its fields are an interface:
+//! they are added to, not renamed.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A daemon's report.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Report {
+    pub(crate) version: String,
+    pub(crate) source: String,
+    pub(crate) mount_point: String,
+    pub(crate) pid: u32,
+    pub(crate) uptime_seconds: u64,
+    /// Resident memory of the daemon.
+    pub(crate) rss_bytes: u64,
+    /// `io_uring` or `dev_fuse`.
+    pub(crate) transport: String,
+    /// Why that one and not the other.
+    pub(crate) transport_reason: String,
+    /// Threads that take requests from the kernel.
+    pub(crate) threads: usize,
+    /// Requests that each ring takes at a time; 0 without rings.
+    pub(crate) ring_depth: usize,
+    pub(crate) abi: Abi,
+    /// The options in force, as mount(8) spells them.
+    pub(crate) options: String,
+    pub(crate) limits: Limits,
+    pub(crate) inodes: u64,
+    pub(crate) names: u64,
+    pub(crate) pages: u64,
+    /// Memory that pages and their tables take.
+    pub(crate) bytes: u64,
+    pub(crate) open_files: u64,
+    pub(crate) watches: u64,
+    pub(crate) locks: u64,
+    /// Requests so far, by the kernel's name for each.
+    pub(crate) requests: BTreeMap<String, u64>,
+    /// Requests of operations that this version does not know.
+    pub(crate) requests_unknown: u64,
+    pub(crate) requests_malformed: u64,
+    /// Requests that met a bug and were answered with EIO.
+    pub(crate) requests_panicked: u64,
+    pub(crate) read_bytes: u64,
+    pub(crate) written_bytes: u64,
+}
+
+/// What was agreed on with the kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Abi {
+    /// The version in use, `7.45`.
+    pub(crate) version: String,
+    /// The version that the kernel speaks.
+    pub(crate) kernel_version: String,
+    /// Largest write of one request.
+    pub(crate) write_bytes_max: u32,
+    /// The capabilities in force.
+    pub(crate) flags: Vec<String>,
+}
+
+/// Limits; `null` is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Limits {
+    pub(crate) bytes_max: Option<u64>,
+    pub(crate) inodes_max: Option<u64>,
+}

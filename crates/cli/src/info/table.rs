@@ -1,0 +1,227 @@
+//! The report for people: names on the left, values aligned.
+
+use super::report::{Limits, Report};
+use anstyle::Style;
+use std::fmt::{self, Display};
+
+const NAME: Style = Style::new().bold();
+
+/// A report to be printed.
+pub(super) struct Table<'a>(pub(super) &'a Report);
+
+impl Display for Table<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let report = self.0;
+        let rows = rows(report);
+        let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        for (name, value) in &rows {
+            // The padding stands outside the style, which some terminals underline.
+            writeln!(
+                f,
+                "{NAME}{name}{NAME:#}{:1$}  {value}",
+                "",
+                width - name.len()
+            )?;
+        }
+        write_requests(f, report, width)
+    }
+}
+
+fn rows(report: &Report) -> Vec<(&'static str, String)> {
+    let Limits {
+        bytes_max,
+        inodes_max,
+    } = report.limits;
+    let version = format!(
+        "holdfast {}, process {}, up {}",
+        report.version,
+        report.pid,
+        duration(report.uptime_seconds)
+    );
+    let abi = format!(
+        "{} (the kernel speaks {}), writes up to {}",
+        report.abi.version,
+        report.abi.kernel_version,
+        bytes(u64::from(report.abi.write_bytes_max))
+    );
+    vec![
+        ("source", report.source.clone()),
+        ("mount point", report.mount_point.clone()),
+        ("daemon", version),
+        ("transport", transport(report)),
+        ("FUSE", abi),
+        ("options", report.options.clone()),
+        ("inodes", of(number(report.inodes), inodes_max.map(number))),
+        ("names", number(report.names)),
+        ("pages", number(report.pages)),
+        ("page memory", of(bytes(report.bytes), bytes_max.map(bytes))),
+        ("resident", bytes(report.rss_bytes)),
+        ("open files", number(report.open_files)),
+        ("watches", number(report.watches)),
+        ("locks", number(report.locks)),
+        ("read", bytes(report.read_bytes)),
+        ("written", bytes(report.written_bytes)),
+    ]
+}
+
+fn transport(report: &Report) -> String {
+    let threads = report.threads;
+    let mut text = format!("{}, {threads} thread{}", report.transport, plural(threads));
+    if report.ring_depth != 0 {
+        text.push_str(&format!(", rings of {}", report.ring_depth));
+    }
+    if !report.transport_reason.is_empty() {
+        text.push_str(&format!(" ({})", report.transport_reason));
+    }
+    text
+}
+
+/// Requests by number, the most frequent first.
+fn write_requests(f: &mut fmt::Formatter<'_>, report: &Report, width: usize) -> fmt::Result {
+    let mut requests: Vec<(&str, u64)> = report
+        .requests
+        .iter()
+        .map(|(name, &count)| (name.as_str(), count))
+        .collect();
+    for (name, count) in [
+        ("unknown", report.requests_unknown),
+        ("malformed", report.requests_malformed),
+        ("panicked", report.requests_panicked),
+    ] {
+        if count != 0 {
+            requests.push((name, count));
+        }
+    }
+    requests.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
+    let total = requests.iter().map(|(_, count)| count).sum();
+    let padding = width - "requests".len();
+    writeln!(
+        f,
+        "{NAME}requests{NAME:#}{:padding$}  {}",
+        "",
+        number(total)
+    )?;
+    let name_width = requests
+        .iter()
+        .map(|(name, _)| name.len())
+        .max()
+        .unwrap_or(0);
+    let count_width = requests
+        .iter()
+        .map(|(_, count)| number(*count).len())
+        .max()
+        .unwrap_or(0);
+    for (name, count) in requests {
+        writeln!(
+            f,
+            "{:width$}  {name:name_width$} {:>count_width$}",
+            "",
+            number(count)
+        )?;
+    }
+    Ok(())
+}
+
+fn of(value: String, limit: Option<String>) -> String {
+    match limit {
+        Some(limit) => format!("{value} of {limit}"),
+        None => format!("{value}, without a limit"),
+    }
+}
+
+fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+/// A number with its thousands apart.
+fn number(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index != 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Bytes in the unit that leaves one to four digits.
+fn bytes(value: u64) -> String {
+    let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if value < 1024 {
+        return format!("{value} B");
+    }
+    let mut tenths = u128::from(value) * 10 / 1024;
+    let mut unit = 0;
+    while tenths >= 10240 {
+        tenths /= 1024;
+        unit += 1;
+    }
+    format!("{}.{} {}", tenths / 10, tenths % 10, units[unit])
+}
+
+fn duration(seconds: u64) -> String {
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, _) => format!("{minutes} min {} s", seconds % 60),
+        (0, _, _) => format!("{hours} h {} min", minutes % 60),
+        _ => format!("{days} d {} h", hours % 24),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_bytes_and_durations_are_easy_to_read() {
+        assert_eq!(
+            [0, 999, 1000, 1234567].map(number),
+            ["0", "999", "1,000", "1,234,567"]
+        );
+        let sizes = [0, 1023, 1024, 1536, 1 << 20, (1 << 30) - 1, u64::MAX];
+        let texts = [
+            "0 B",
+            "1023 B",
+            "1.0 KiB",
+            "1.5 KiB",
+            "1.0 MiB",
+            "1023.9 MiB",
+            "15.9 EiB",
+        ];
+        assert_eq!(sizes.map(bytes), texts);
+        let times = [59, 61, 3660, 90000].map(duration);
+        assert_eq!(times, ["59 s", "1 min 1 s", "1 h 1 min", "1 d 1 h"]);
+    }
+
+    #[test]
+    fn values_stand_below_each_other_and_limits_beside_counts() {
+        let report = Report {
+            transport: "dev_fuse".into(),
+            transport_reason: "no rings".into(),
+            threads: 1,
+            inodes: 12345,
+            limits: Limits {
+                bytes_max: Some(1 << 30),
+                inodes_max: None,
+            },
+            requests: [("LOOKUP".to_owned(), 2000), ("GETATTR".to_owned(), 7)].into(),
+            requests_malformed: 1,
+            ..Report::default()
+        };
+        let text = anstream::adapter::strip_str(&Table(&report).to_string()).to_string();
+        for line in [
+            "transport    dev_fuse, 1 thread (no rings)",
+            "inodes       12,345, without a limit",
+            "page memory  0 B of 1.0 GiB",
+            "requests     2,008",
+            "             LOOKUP    2,000",
+            "             GETATTR       7",
+            "             malformed     1",
+        ] {
+            assert!(text.contains(&format!("{line}\n")), "{line:?} in {text}");
+        }
+    }
+}

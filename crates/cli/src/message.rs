@@ -1,0 +1,111 @@
+//! What the command says when it cannot do its work.
+//!
+//! Every failure is one line `holdfast: SUBJECT: message`, followed by `hint: remedy` where one
+//! is known. A daemon sends its failure to the process that started it, so it can be written as
+//! JSON too.
+
+use anstyle::{AnsiColor, Style};
+use serde::{Deserialize, Serialize};
+use std::{fmt, path::Path};
+
+/// Why a command failed, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Failure {
+    subject: Option<String>,
+    message: String,
+    hint: Option<String>,
+}
+
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
+
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+const HINT: Style = AnsiColor::Cyan.on_default().bold();
+
+impl Failure {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self {
+            subject: None,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    /// Of what the message speaks.
+    pub(crate) fn about(self, subject: impl Into<String>) -> Self {
+        Self {
+            subject: Some(subject.into()),
+            ..self
+        }
+    }
+
+    /// Of which path the message speaks.
+    pub(crate) fn at(self, path: &Path) -> Self {
+        self.about(path.display().to_string())
+    }
+
+    /// What to do about it.
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        Self {
+            hint: Some(hint.into()),
+            ..self
+        }
+    }
+
+    /// Prints it to standard error, coloured if that is a terminal.
+    pub(crate) fn print(&self) {
+        anstream::eprintln!("{ERROR}holdfast:{ERROR:#} {}", self.line());
+        if let Some(hint) = &self.hint {
+            anstream::eprintln!("{HINT}hint:{HINT:#} {hint}");
+        }
+    }
+
+    fn line(&self) -> String {
+        match &self.subject {
+            Some(subject) => format!("{subject}: {}", self.message),
+            None => self.message.clone(),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.line())?;
+        match &self.hint {
+            Some(hint) => write!(f, " (hint: {hint})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::new(format!("{error:#}"))
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+/// Standard output that went away (`holdfast info | head -1`) is no failure worth words, but the
+/// command has not done its work.
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_keeps_its_parts_on_the_way_between_processes() {
+        let failure = Failure::new("no").at(Path::new("/mnt")).hint("say please");
+        let json = serde_json::to_string(&failure).unwrap();
+        assert_eq!(serde_json::from_str::<Failure>(&json).unwrap(), failure);
+        assert_eq!(failure.to_string(), "/mnt: no (hint: say please)");
+    }
+}

@@ -1,0 +1,170 @@
+//! From a command to a daemon: this program starts itself anew and waits until the mount is live.
+//!
+//! The child's standard output is a pipe to the parent, on which it says one line: that the mount
+//! is live, or why there is none. Its standard error stays the parent's until then, so that even
+//! a panic is seen; afterwards it is the log file, or nothing.
+
+use super::{options::escaped, point::MountPoint};
+use crate::{
+    message::{Failure, Result},
+    sys::close_all_on_exec,
+};
+use rustix::{
+    fs::{Mode, OFlags},
+    process::{Resource, Rlimit},
+};
+use serde::{Deserialize, Serialize};
+use std::{
+    ffi::OsString,
+    io::{self, BufRead, BufReader, Write},
+    os::{fd::OwnedFd, unix::process::CommandExt},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+/// What the child says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Report {
+    Live,
+    Failed(Failure),
+}
+
+/// This program. Its own path, or where it was replaced meanwhile, the one that still runs.
+pub(super) fn program() -> PathBuf {
+    match std::env::current_exe() {
+        Ok(path) if path.exists() => path,
+        _ => "/proc/self/exe".into(),
+    }
+}
+
+/// Starts the daemon and waits for its report.
+///
+/// # Errors
+/// The daemon's failure.
+pub(super) fn launch(
+    source: &str,
+    point: &MountPoint,
+    given: &[String],
+    log: Option<&Path>,
+) -> Result<()> {
+    let mut command = Command::new(program());
+    command.arg0("holdfast").args(["mount", "--daemon"]);
+    if point.made {
+        command.arg("--made");
+    }
+    if let Some(log) = log {
+        command.arg("--log").arg(std::path::absolute(log)?);
+    }
+    if !given.is_empty() {
+        let items: Vec<String> = given.iter().map(|item| escaped(item)).collect();
+        command.args(["-o", &items.join(",")]);
+    }
+    command.args([
+        OsString::from("--"),
+        source.into(),
+        point.path.clone().into(),
+    ]);
+    if let Err(error) = close_all_on_exec() {
+        tracing::info!(%error, "the daemon inherits descriptors");
+    }
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut line = String::new();
+    if let Some(pipe) = child.stdout.take() {
+        BufReader::new(pipe).read_line(&mut line)?;
+    }
+    match serde_json::from_str(&line) {
+        Ok(Report::Live) => Ok(()),
+        Ok(Report::Failed(failure)) => {
+            child.wait()?;
+            Err(failure)
+        }
+        Err(_) => {
+            let status = child.wait()?;
+            Err(Failure::new(format!(
+                "the daemon ended before the mount was live: {status}"
+            ))
+            .at(&point.path))
+        }
+    }
+}
+
+/// The child's side.
+pub(super) struct Daemon {
+    log: Option<OwnedFd>,
+}
+
+impl Daemon {
+    /// Leaves the terminal, the working directory and small limits behind.
+    pub(super) fn begin(log: Option<&Path>) -> io::Result<Self> {
+        // Fails for a process that leads a group already: one that is no child of ours.
+        let _ = rustix::process::setsid();
+        std::env::set_current_dir("/")?;
+        // `--log` is created as its user's umask says, and then that has no meaning here.
+        let log = log.map(open_log).transpose()?;
+        if let Some(log) = &log {
+            rustix::stdio::dup2_stderr(log)?;
+        }
+        rustix::thread::set_name(c"holdfast")?;
+        raise_descriptor_limit();
+        Ok(Self { log })
+    }
+
+    /// Tells the parent that the mount is live, and lets go of it and of the terminal.
+    pub(super) fn live(self) -> io::Result<()> {
+        let nothing = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+        if self.log.is_none() {
+            rustix::stdio::dup2_stderr(&nothing)?;
+        }
+        say(&Report::Live)?;
+        rustix::stdio::dup2_stdout(&nothing)?;
+        Ok(())
+    }
+}
+
+/// Tells the parent why there is no mount.
+pub(super) fn report_failure(failure: &Failure) -> io::Result<()> {
+    say(&Report::Failed(failure.clone()))
+}
+
+fn say(report: &Report) -> io::Result<()> {
+    let mut line = serde_json::to_string(report)?;
+    line.push('\n');
+    let mut out = io::stdout();
+    out.write_all(line.as_bytes())?;
+    out.flush()
+}
+
+/// Standard error goes to the log file from now on.
+pub(super) fn log_to(path: &Path) -> io::Result<()> {
+    rustix::stdio::dup2_stderr(open_log(path)?)?;
+    Ok(())
+}
+
+fn open_log(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::CLOEXEC;
+    let log = rustix::fs::open(path, flags, Mode::from_raw_mode(0o640));
+    log.map_err(|code| {
+        io::Error::other(format!(
+            "the log {}: {}",
+            path.display(),
+            io::Error::from(code)
+        ))
+    })
+}
+
+/// As many descriptors as this process may have. Failing leaves fewer, which is no reason not to
+/// mount.
+pub(super) fn raise_descriptor_limit() {
+    let Rlimit { maximum, .. } = rustix::process::getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    if let Err(error) = rustix::process::setrlimit(Resource::Nofile, raised) {
+        tracing::info!(%error, "the limit of open descriptors stays");
+    }
+}

@@ -1,0 +1,246 @@
+//! `holdfast mount`: checks what is asked for, and starts the daemon that serves it.
+
+mod launch;
+mod nearest;
+pub(crate) mod options;
+pub(crate) mod point;
+pub(crate) mod refusal;
+mod remount;
+mod reporter;
+mod serve;
+mod signals;
+mod size;
+pub(crate) mod watcher;
+
+use crate::{
+    message::{Failure, Result},
+    source::Source,
+};
+use launch::Daemon;
+use options::Plan;
+use point::MountPoint;
+use std::path::PathBuf;
+
+/// The options, for `--help` and the manual.
+const OPTIONS_HELP: &str = "\
+Options for -o:
+  size=AMOUNT         most bytes of file content: 512m, 8g, or 25% of memory; 0: no limit
+                      (default: 50%)
+  nr_inodes=NUMBER    most files and directories: 100k, 10m; 0: no limit
+                      (default: one for each KiB of memory)
+  mode=OCTAL          permissions of the root directory (default: 755)
+  uid=NUMBER, gid=NUMBER
+                      owner of the root directory (default: 0)
+  transport=NAME      auto, uring or dev, as --transport
+  auto_unmount        clear the mount point if the daemon is killed
+  allow_other         let all users in (default if root mounts); noallow_other: only the one who
+                      mounts
+  nonempty            hide what is in DIR
+  fsname=NAME         first column of the mount table (default: SOURCE)
+  subtype=NAME        type fuse.NAME in the mount table (default: holdfast)
+  max_read=BYTES      largest read request
+  blksize=BYTES       preferred size of reads and writes, as stat(2) tells it
+  remount             change ro, rw, [no]suid, [no]dev, [no]exec of what is mounted at DIR
+  ro, rw, [no]suid, [no]dev, [no]exec, [a]sync, dirsync, [no]symfollow, [no]atime, [no]relatime,
+  [no]strictatime, [no]diratime, [no]lazytime, defaults
+                      as in mount(8)
+  auto, noauto, [no]user, users, owner, group, nofail, _netdev, comment=, x-...
+                      for fstab; without effect here
+
+By other names: linked as /sbin/mount.holdfast and /sbin/mount.fuse.holdfast, this program serves
+`mount -t holdfast mem: DIR` and fstab; as /sbin/umount.holdfast and /sbin/umount.fuse.holdfast it
+serves `umount DIR`:
+  ln -s \"$(command -v holdfast)\" /sbin/mount.holdfast
+
+HOLDFAST_LOG chooses what is logged, by the directives of tracing's EnvFilter (default: warn).
+
+SIGINT and SIGTERM unmount. If the mount is in use, it stays, and whoever uses it is named; a second
+signal detaches it, to end with its last user, and a third ends the process at once.";
+
+/// Mounts a file system, and returns when it is live
+///
+/// DIR is made if only its last component is missing; then it is removed when the mount ends.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = OPTIONS_HELP)]
+pub(crate) struct Arguments {
+    /// What to mount: `mem:`, a new, empty file system in memory
+    #[arg(value_name = "SOURCE")]
+    source: String,
+
+    /// Where to mount it
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+
+    /// Mount options, separated by commas; may be repeated (--help lists them)
+    #[arg(short, long, value_name = "OPTIONS", allow_hyphen_values = true)]
+    options: Vec<String>,
+
+    /// Stay in the foreground; unmount on SIGINT and SIGTERM
+    #[arg(short, long)]
+    foreground: bool,
+
+    /// How requests come from the kernel: io_uring where it offers that (auto), io_uring or no
+    /// mount (uring), or reads and writes of /dev/fuse (dev)
+    #[arg(short, long, value_name = "NAME", value_parser = ["auto", "uring", "dev"])]
+    transport: Option<String>,
+
+    /// Nothing on the mount can be changed: -o ro
+    #[arg(short, long)]
+    read_only: bool,
+
+    /// Let users other than the one who mounts in: -o allow_other
+    #[arg(long)]
+    allow_other: bool,
+
+    /// Clear the mount point if the daemon is killed: -o auto_unmount
+    #[arg(long)]
+    auto_unmount: bool,
+
+    /// Append the daemon's log to FILE
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+
+    /// Is this the daemon that another process waits for?
+    #[arg(long, hide = true)]
+    daemon: bool,
+
+    /// Did the process that waits make DIR?
+    #[arg(long, hide = true)]
+    made: bool,
+}
+
+/// What mount(8) hands to its helper.
+pub(crate) struct Request {
+    pub(crate) source: String,
+    pub(crate) dir: PathBuf,
+    pub(crate) options: Vec<String>,
+    /// Unknown options are no error.
+    pub(crate) sloppy: bool,
+    /// All but mounting.
+    pub(crate) fake: bool,
+}
+
+impl Arguments {
+    /// `-o` and the switches that stand for options, in one list each.
+    fn lists(&self) -> Vec<String> {
+        let mut lists = self.options.clone();
+        for (given, option) in [
+            (self.read_only, "ro"),
+            (self.allow_other, "allow_other"),
+            (self.auto_unmount, "auto_unmount"),
+        ] {
+            if given {
+                lists.push(option.into());
+            }
+        }
+        lists.extend(
+            self.transport
+                .iter()
+                .map(|name| format!("transport={name}")),
+        );
+        lists
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    if arguments.daemon {
+        return daemon(arguments);
+    }
+    let lists = arguments.lists();
+    let plan = Plan::parse(lists.iter().map(String::as_str), false)?;
+    if plan.mount.remount {
+        return remount::run(&arguments.dir, &plan);
+    }
+    let source: Source = arguments.source.parse()?;
+    let point = MountPoint::prepare(&arguments.dir)?;
+    if arguments.foreground {
+        return foreground(source, plan, &point, arguments.log.as_deref());
+    }
+    let launched = launch::launch(
+        &arguments.source,
+        &point,
+        &plan.given,
+        arguments.log.as_deref(),
+    );
+    if launched.is_err() {
+        point.remove_if_made();
+    }
+    launched
+}
+
+/// As mount(8) asks.
+pub(crate) fn run_helper(request: &Request) -> Result<()> {
+    let plan = Plan::parse(request.options.iter().map(String::as_str), request.sloppy)?;
+    if plan.mount.remount {
+        return if request.fake {
+            Ok(())
+        } else {
+            remount::run(&request.dir, &plan)
+        };
+    }
+    let source: Source = request.source.parse()?;
+    if request.fake {
+        return Ok(());
+    }
+    let point = MountPoint::prepare(&request.dir)?;
+    let launched = launch::launch(&source.to_string(), &point, &plan.given, None);
+    if launched.is_err() {
+        point.remove_if_made();
+    }
+    launched
+}
+
+fn foreground(
+    source: Source,
+    plan: Plan,
+    point: &MountPoint,
+    log: Option<&std::path::Path>,
+) -> Result<()> {
+    if let Some(log) = log {
+        launch::log_to(log)?;
+    }
+    crate::log::begin();
+    launch::raise_descriptor_limit();
+    let result = serve::serve(source, plan, point, |transport| {
+        let dir = point.path.display();
+        anstream::eprintln!("holdfast: {dir}: live over {transport}; SIGINT or SIGTERM unmounts");
+        Ok(())
+    });
+    point.remove_if_made();
+    result
+}
+
+/// The process that the parent waits for.
+fn daemon(arguments: &Arguments) -> Result<()> {
+    let result = serve_as_daemon(arguments);
+    if let Err(failure) = &result {
+        // Nobody listens once the mount was live; then the exit code says that something was
+        // wrong at the end.
+        let _ = launch::report_failure(failure);
+        tracing::error!(%failure, "the daemon ends");
+        std::process::exit(1);
+    }
+    Ok(())
+}
+
+fn serve_as_daemon(arguments: &Arguments) -> Result<()> {
+    let daemon = Daemon::begin(arguments.log.as_deref())
+        .map_err(|error| Failure::new(format!("the daemon cannot start: {error}")))?;
+    crate::log::begin();
+    let lists = arguments.lists();
+    let plan = Plan::parse(lists.iter().map(String::as_str), false)?;
+    let point = MountPoint {
+        path: arguments.dir.clone(),
+        made: arguments.made,
+    };
+    let mut live = false;
+    let result = serve::serve(arguments.source.parse()?, plan, &point, |_| {
+        live = true;
+        daemon.live()
+    });
+    // Before that, the parent does.
+    if live {
+        point.remove_if_made();
+    }
+    result
+}

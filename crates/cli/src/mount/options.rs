@@ -1,0 +1,352 @@
+//! `-o` as mount(8) gives it, sorted by who each option belongs to.
+//!
+//! One list carries options of four owners: the store (`size=`), this command (`transport=`), the
+//! core (`noatime`) and the mount (`allow_other`). Some belong to two of them. What none of them
+//! knows is an error, except where mount(8) asks to be sloppy.
+
+use super::nearest::nearest;
+use super::size::{memory_bytes, parse_amount};
+use crate::message::{Failure, Result};
+use holdfast::{AtimePolicy, MemoryLimits, Options};
+use holdfast_fuse::{
+    TransportChoice,
+    mount::{AtimeOption, MountOptions},
+};
+
+/// Every option there is, for suggestions and for the manual. Those that end in `=` take a value.
+pub(crate) const KNOWN: [&str; 58] = [
+    "size=",
+    "nr_inodes=",
+    "mode=",
+    "uid=",
+    "gid=",
+    "transport=",
+    "auto_unmount",
+    "remount",
+    "ro",
+    "rw",
+    "suid",
+    "nosuid",
+    "dev",
+    "nodev",
+    "exec",
+    "noexec",
+    "sync",
+    "async",
+    "dirsync",
+    "symfollow",
+    "nosymfollow",
+    "atime",
+    "noatime",
+    "relatime",
+    "norelatime",
+    "strictatime",
+    "diratime",
+    "nodiratime",
+    "lazytime",
+    "nolazytime",
+    "allow_other",
+    "noallow_other",
+    "default_permissions",
+    "nonempty",
+    "fsname=",
+    "subtype=",
+    "max_read=",
+    "blksize=",
+    "defaults",
+    "auto",
+    "noauto",
+    "user",
+    "nouser",
+    "users",
+    "owner",
+    "group",
+    "_netdev",
+    "nofail",
+    "comment=",
+    "mand",
+    "nomand",
+    "loud",
+    "silent",
+    "iversion",
+    "noiversion",
+    "nostrictatime",
+    "allow_root",
+    "user=",
+];
+
+/// What the options come to.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) core: Options,
+    pub(crate) mount: MountOptions,
+    pub(crate) limits: MemoryLimits,
+    pub(crate) transport: TransportChoice,
+    pub(crate) auto_unmount: bool,
+    /// What was asked for, in order, without what only mount(8) cares about.
+    pub(crate) given: Vec<String>,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        let memory = memory_bytes();
+        Self {
+            core: Options::default(),
+            mount: MountOptions::default(),
+            limits: MemoryLimits {
+                bytes: Some(memory / 2),
+                inodes: Some(memory / 1024),
+            },
+            transport: TransportChoice::default(),
+            auto_unmount: false,
+            given: Vec::new(),
+        }
+    }
+}
+
+impl Plan {
+    /// Takes the lists in their order; later options win. `sloppy` lets unknown ones pass.
+    ///
+    /// # Errors
+    /// Names the option that is unknown or whose value makes no sense.
+    pub(crate) fn parse<'a>(
+        lists: impl IntoIterator<Item = &'a str>,
+        sloppy: bool,
+    ) -> Result<Self> {
+        let mut plan = Self::default();
+        for item in lists.into_iter().flat_map(split) {
+            let known = plan.take(&item)?;
+            if !known && !sloppy {
+                return Err(unknown(&item));
+            }
+            if known && !is_mount_helpers(&item) {
+                plan.given.push(item);
+            }
+        }
+        plan.agree();
+        Ok(plan)
+    }
+
+    /// Where both know an option, the core takes what the mount understood: that follows
+    /// mount(8), where `defaults` takes back what stands before it and `atime` is not strict.
+    fn agree(&mut self) {
+        let (core, mount) = (&mut self.core, &self.mount);
+        core.read_only = mount.read_only;
+        core.nosuid = mount.nosuid;
+        core.nodev = mount.nodev;
+        core.noexec = mount.noexec;
+        core.sync = mount.sync;
+        core.nodiratime = mount.nodiratime;
+        core.lazytime = mount.lazytime;
+        core.atime = match mount.atime {
+            AtimeOption::Relatime => AtimePolicy::Relatime,
+            AtimeOption::Strict => AtimePolicy::Strict,
+            AtimeOption::None => AtimePolicy::None,
+        };
+    }
+
+    /// Takes one option; `false` if nobody knows it.
+    fn take(&mut self, item: &str) -> Result<bool> {
+        let (name, value) = match item.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (item, None),
+        };
+        let wrong = |reason: String| Failure::new(reason).about(format!("option {name}"));
+        let needed = || value.ok_or_else(|| wrong("it needs a value".into()));
+        match name {
+            "size" => {
+                let size = parse_amount(needed()?, Some(memory_bytes())).map_err(wrong)?;
+                self.limits.bytes = (size != 0).then_some(size);
+            }
+            "nr_inodes" => {
+                let inodes = parse_amount(needed()?, None).map_err(wrong)?;
+                self.limits.inodes = (inodes != 0).then_some(inodes);
+            }
+            "transport" => self.transport = transport(needed()?).map_err(wrong)?,
+            "auto_unmount" if value.is_none() => self.auto_unmount = true,
+            // mount(8) tells who mounts.
+            "user" => {}
+            _ => return self.pass_on(item, name),
+        }
+        Ok(true)
+    }
+
+    /// Options of the core and of the mount; several belong to both.
+    fn pass_on(&mut self, item: &str, name: &str) -> Result<bool> {
+        let wrong = |reason: String| Failure::new(reason).about(format!("option {name}"));
+        let core = self.core.parse(item).map_err(|_| {
+            let value = item.split_once('=').map_or("", |(_, value)| value);
+            let what = if name == "mode" {
+                "octal digits"
+            } else {
+                "a number"
+            };
+            wrong(format!("{value:?} is not {what}"))
+        })?;
+        self.mount
+            .apply(&escaped(item))
+            .map_err(|error| wrong(error.reason))?;
+        let mount = self.mount.unknown.pop().is_none();
+        Ok(core || mount)
+    }
+}
+
+fn transport(name: &str) -> std::result::Result<TransportChoice, String> {
+    match name {
+        "auto" => Ok(TransportChoice::Auto),
+        "uring" => Ok(TransportChoice::Uring),
+        "dev" => Ok(TransportChoice::Dev),
+        _ => Err(format!("{name:?} is none of auto, uring, dev")),
+    }
+}
+
+/// What mount(8) and its relatives keep for themselves.
+fn is_mount_helpers(item: &str) -> bool {
+    let name = item.split('=').next().unwrap_or(item);
+    item.starts_with("x-")
+        || item.starts_with("X-")
+        || ["comment", "user", "users", "nouser", "owner", "group"].contains(&name)
+        || ["auto", "noauto", "nofail", "_netdev", "defaults", "remount"].contains(&name)
+}
+
+fn unknown(item: &str) -> Failure {
+    let name = item.split('=').next().unwrap_or(item);
+    let failure = Failure::new("there is no such option").about(format!("option {name}"));
+    let exact = KNOWN
+        .iter()
+        .find(|known| known.trim_end_matches('=') == name);
+    match exact {
+        Some(known) if known.ends_with('=') => failure.hint(format!("it needs a value: {known}…")),
+        Some(known) => failure.hint(format!("it takes no value: {known}")),
+        None => match nearest(name, KNOWN.iter().map(|known| known.trim_end_matches('='))) {
+            Some(near) => failure.hint(format!("did you mean {near}?")),
+            None => failure.hint("`holdfast mount --help` lists the options"),
+        },
+    }
+}
+
+/// Splits a list at its commas; `\,` is a comma within a value, `\\` a backslash.
+pub(crate) fn split(list: &str) -> Vec<String> {
+    let mut items = vec![String::new()];
+    let mut letters = list.chars();
+    while let Some(letter) = letters.next() {
+        let last = items.len() - 1;
+        match letter {
+            ',' => items.push(String::new()),
+            '\\' => items[last].push(letters.next().unwrap_or('\\')),
+            other => items[last].push(other),
+        }
+    }
+    items.retain(|item| !item.is_empty());
+    items
+}
+
+/// One item as it stands in a list.
+pub(crate) fn escaped(item: &str) -> String {
+    item.replace('\\', "\\\\").replace(',', "\\,")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(list: &str) -> Plan {
+        Plan::parse([list], false).unwrap()
+    }
+
+    fn refusal(list: &str) -> String {
+        Plan::parse([list], false).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn every_option_of_the_list_is_understood_and_every_value_checked() {
+        for option in KNOWN {
+            let value = match option {
+                "transport=" => "dev",
+                "subtype=" | "fsname=" | "comment=" | "user=" => "x",
+                "mode=" => "755",
+                _ if option.ends_with('=') => "4096",
+                _ => "",
+            };
+            plan(&format!("{option}{value}"));
+            if option.ends_with('=') && value != "x" {
+                let refused = refusal(&format!("{option}%"));
+                assert!(refused.contains(option.trim_end_matches('=')), "{refused}");
+            }
+        }
+    }
+
+    #[test]
+    fn options_reach_their_owners_and_later_ones_win() {
+        let lists = [
+            "ro,noatime,size=1g,nr_inodes=2k",
+            "rw,nosuid,mode=1777,transport=dev",
+        ];
+        let plan = Plan::parse(lists, false).unwrap();
+        assert!(!plan.core.read_only && !plan.mount.read_only);
+        assert!(plan.core.nosuid && plan.mount.nosuid);
+        assert_eq!(plan.core.atime, AtimePolicy::None);
+        assert_eq!(plan.core.root_perm, 0o1777);
+        assert_eq!(
+            plan.limits,
+            MemoryLimits {
+                bytes: Some(1 << 30),
+                inodes: Some(2048)
+            }
+        );
+        assert_eq!(plan.transport, TransportChoice::Dev);
+        assert_eq!(plan.given.len(), 8);
+    }
+
+    #[test]
+    fn defaults_take_back_what_stands_before_them() {
+        let plan = plan("ro,nosuid,defaults,atime");
+        assert!(!plan.core.read_only && !plan.core.nosuid);
+        assert_eq!(plan.core.atime, AtimePolicy::Relatime);
+    }
+
+    #[test]
+    fn zero_is_no_limit_and_half_of_memory_is_the_default() {
+        let without = plan("size=0,nr_inodes=0");
+        assert_eq!(without.limits, MemoryLimits::default());
+        assert_eq!(plan("").limits.bytes, Some(memory_bytes() / 2));
+        assert_eq!(plan("size=50%").limits.bytes, plan("").limits.bytes);
+    }
+
+    #[test]
+    fn an_unknown_option_is_named_with_the_one_nearest_to_it() {
+        assert!(refusal("rw,notime").contains("option notime"));
+        assert!(refusal("rw,notime").contains("did you mean noatime?"));
+        assert!(refusal("ro=yes").contains("it takes no value: ro"));
+        assert!(refusal("encryption=aes").contains("--help"));
+        assert!(refusal("size").contains("needs a value"));
+        assert!(refusal("auto_unmount=1").contains("takes no value"));
+        assert!(Plan::parse(["rw,encryption=aes"], true).unwrap().given == ["rw"]);
+    }
+
+    #[test]
+    fn values_that_make_no_sense_are_told_with_their_option() {
+        for (list, part) in [
+            ("size=lots", "\"lots\" is not a number of bytes"),
+            ("mode=9", "\"9\" is not octal"),
+            ("uid=root", "\"root\" is not a number"),
+            ("transport=pigeon", "none of auto, uring, dev"),
+            ("max_read=1", "from 4096"),
+        ] {
+            let refused = refusal(list);
+            assert!(refused.contains(part), "{refused}");
+            assert!(
+                refused.contains(list.split('=').next().unwrap()),
+                "{refused}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_comma_can_be_part_of_a_value() {
+        let plan = plan(r"fsname=a\,b\\c,x-systemd.automount,comment=x");
+        assert_eq!(plan.mount.fsname, r"a,b\c");
+        assert_eq!(plan.given, [r"fsname=a,b\c"]);
+        assert_eq!(escaped(&plan.given[0]), r"fsname=a\,b\\c");
+    }
+}

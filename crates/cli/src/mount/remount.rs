@@ -1,0 +1,131 @@
+//! `-o remount`: what can be changed while a file system is mounted.
+//!
+//! The kernel keeps some switches for itself and can turn them by mount(2). All others are the
+//! daemon's for as long as it lives.
+
+use super::options::Plan;
+use crate::{
+    info::{self, report::Report},
+    message::{Failure, Result},
+};
+use holdfast_fuse::mount::{Mounted, mounted_at};
+use rustix::mount::MountFlags;
+use std::{io, path::Path};
+
+/// Switches that the kernel can turn: the words that set and clear each.
+const SWITCHES: [(&str, &str, MountFlags); 4] = [
+    ("ro", "rw", MountFlags::RDONLY),
+    ("nosuid", "suid", MountFlags::NOSUID),
+    ("nodev", "dev", MountFlags::NODEV),
+    ("noexec", "exec", MountFlags::NOEXEC),
+];
+
+/// Flags that are kept as they are, by their words in the mount table.
+const KEPT: [(&str, MountFlags); 5] = [
+    ("noatime", MountFlags::NOATIME),
+    ("relatime", MountFlags::RELATIME),
+    ("nodiratime", MountFlags::NODIRATIME),
+    ("sync", MountFlags::SYNCHRONOUS),
+    ("dirsync", MountFlags::DIRSYNC),
+];
+
+/// Changes the switches in `plan` of what is mounted at `dir`.
+pub(super) fn run(dir: &Path, plan: &Plan) -> Result<()> {
+    let Some(mounted) = mounted_at(dir)? else {
+        return Err(Failure::new("nothing is mounted there").at(dir));
+    };
+    let report: Report = serde_json::from_str(&info::read(&mounted.mount_point)?)?;
+    let flags = flags(dir, &plan.given, &mounted, &report)?;
+    rustix::mount::mount_remount(&mounted.mount_point, flags, c"").map_err(|code| {
+        let failure = Failure::new(format!("remounting failed: {}", io::Error::from(code))).at(dir);
+        match code {
+            rustix::io::Errno::PERM => failure.hint("only root remounts"),
+            rustix::io::Errno::BUSY => failure.hint("a file is open for writing"),
+            _ => failure,
+        }
+    })
+}
+
+/// The flags after the change.
+fn flags(dir: &Path, given: &[String], mounted: &Mounted, report: &Report) -> Result<MountFlags> {
+    let has = |options: &str, word: &str| options.split(',').any(|option| option == word);
+    let mut flags = MountFlags::empty();
+    for (word, flag) in SWITCHES
+        .map(|(set, _, flag)| (set, flag))
+        .into_iter()
+        .chain(KEPT)
+    {
+        flags.set(flag, has(&mounted.options, word));
+    }
+    for item in given {
+        let switch = SWITCHES
+            .iter()
+            .find(|(set, clear, _)| item == set || item == clear);
+        match switch {
+            Some((set, clear, _)) if item == clear && has(&report.options, set) => {
+                let text =
+                    format!("the daemon was started with {set}, which only a new mount undoes");
+                return Err(Failure::new(text)
+                    .at(dir)
+                    .hint("unmount it and mount it again"));
+            }
+            Some((set, _, flag)) => flags.set(*flag, item == set),
+            // mount(8) repeats what is in force already.
+            None if has(&report.options, item) => {}
+            None => {
+                let text = format!("option {item} cannot be changed while mounted");
+                return Err(Failure::new(text)
+                    .at(dir)
+                    .hint("a remount changes ro, rw, suid, dev and exec; for others mount anew"));
+            }
+        }
+    }
+    Ok(flags)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(given: &str, table: &str, daemon: &str) -> Result<MountFlags> {
+        let mounted = Mounted {
+            mount_point: "/mnt".into(),
+            fs_type: "fuse.holdfast".into(),
+            source: "mem:".into(),
+            options: table.into(),
+            device_minor: 1,
+        };
+        let report = Report {
+            options: daemon.into(),
+            ..Report::default()
+        };
+        let given: Vec<String> = given.split(',').map(str::to_owned).collect();
+        flags(Path::new("/mnt"), &given, &mounted, &report)
+    }
+
+    #[test]
+    fn switches_turn_and_what_is_not_named_stays() {
+        let now = MountFlags::NOSUID | MountFlags::RELATIME;
+        assert_eq!(
+            change("ro", "rw,nosuid,relatime", "rw"),
+            Ok(now | MountFlags::RDONLY)
+        );
+        assert_eq!(change("rw", "ro,nosuid,relatime", "rw"), Ok(now));
+        assert_eq!(
+            change("suid,noexec", "rw,nosuid", "rw"),
+            Ok(MountFlags::NOEXEC)
+        );
+    }
+
+    #[test]
+    fn what_the_daemon_keeps_is_refused_with_a_remedy() {
+        let refusal = |given, daemon| change(given, "rw", daemon).unwrap_err().to_string();
+        assert!(refusal("size=1g", "rw").contains("option size=1g cannot be changed"));
+        assert!(refusal("noatime", "rw,relatime").contains("mount anew"));
+        assert!(refusal("rw", "ro").contains("started with ro"));
+        assert_eq!(
+            change("ro,size=1g", "rw", "rw,size=1g"),
+            Ok(MountFlags::RDONLY)
+        );
+    }
+}

@@ -1,0 +1,186 @@
+//! The daemon's side of `holdfast info`: puts the report together when somebody asks.
+
+use super::options::Plan;
+use crate::info::report::{Abi, Limits, Report};
+use holdfast::{AtimePolicy, MemoryLimits, Options, core::FileSystem};
+use holdfast_fuse::{Info, Negotiated, Session, Transport};
+use std::{
+    sync::{OnceLock, Weak},
+    time::Instant,
+};
+
+/// Knows what the report needs. The session comes later, and owns this: hence the weak pointer.
+pub(super) struct Reporter {
+    source: String,
+    options: Vec<String>,
+    limits: MemoryLimits,
+    fs: FileSystem,
+    begun: Instant,
+    session: OnceLock<Weak<Session>>,
+}
+
+impl Reporter {
+    pub(super) fn new(source: String, plan: &Plan, fs: FileSystem) -> Self {
+        Self {
+            source,
+            options: plan.given.clone(),
+            limits: plan.limits,
+            fs,
+            begun: Instant::now(),
+            session: OnceLock::new(),
+        }
+    }
+
+    /// The mount is live.
+    pub(super) fn attach(&self, session: Weak<Session>) {
+        // There is one session in a daemon's life.
+        let _ = self.session.set(session);
+    }
+
+    /// The report as one line of JSON; without what the session knows until the mount is live.
+    pub(super) fn json(&self) -> String {
+        let mut report = self.core_part();
+        if let Some(session) = self.session.get().and_then(Weak::upgrade) {
+            add_session(&mut report, &session.info());
+        }
+        // A report is made of numbers, strings and maps of them, which JSON can hold.
+        serde_json::to_string(&report).unwrap_or_default()
+    }
+
+    fn core_part(&self) -> Report {
+        let stats = self.fs.stats();
+        Report {
+            version: env!("CARGO_PKG_VERSION").into(),
+            source: self.source.clone(),
+            pid: std::process::id(),
+            uptime_seconds: self.begun.elapsed().as_secs(),
+            rss_bytes: rss_bytes().unwrap_or(0),
+            options: in_force(&self.fs.options(), &self.options),
+            limits: Limits {
+                bytes_max: self.limits.bytes,
+                inodes_max: self.limits.inodes,
+            },
+            inodes: stats.inodes,
+            names: stats.names,
+            pages: stats.pages,
+            bytes: stats.bytes,
+            open_files: stats.open_files,
+            watches: stats.watches,
+            locks: stats.locks,
+            ..Report::default()
+        }
+    }
+}
+
+fn add_session(report: &mut Report, info: &Info) {
+    report.mount_point = info.mount_point.display().to_string();
+    report.transport = transport_name(info.transport).into();
+    report.transport_reason.clone_from(&info.why);
+    report.threads = info.threads;
+    report.ring_depth = info.ring_depth;
+    report.abi = abi(&info.negotiated);
+    let totals = &info.totals;
+    report.requests = totals
+        .requests
+        .iter()
+        .map(|&(opcode, count)| (opcode.name().to_owned(), count))
+        .collect();
+    report.requests_unknown = totals.unknown;
+    report.requests_malformed = totals.malformed;
+    report.requests_panicked = totals.panics;
+    report.read_bytes = totals.bytes_read;
+    report.written_bytes = totals.bytes_written;
+}
+
+/// The transport's name in reports.
+pub(super) fn transport_name(transport: Transport) -> &'static str {
+    match transport {
+        Transport::Uring => "io_uring",
+        Transport::Dev => "dev_fuse",
+    }
+}
+
+fn abi(negotiated: &Negotiated) -> Abi {
+    Abi {
+        version: format!("7.{}", negotiated.minor),
+        kernel_version: format!("7.{}", negotiated.kernel_minor),
+        write_bytes_max: negotiated.max_write,
+        flags: negotiated
+            .flags
+            .iter_names()
+            .map(|(name, _)| name.to_lowercase())
+            .collect(),
+    }
+}
+
+/// The core's options as they are, and others as they were given.
+fn in_force(options: &Options, given: &[String]) -> String {
+    let mut words = vec![if options.read_only { "ro" } else { "rw" }.to_owned()];
+    for (set, word) in [
+        (options.nosuid, "nosuid"),
+        (options.nodev, "nodev"),
+        (options.noexec, "noexec"),
+        (options.sync, "sync"),
+        (options.nodiratime, "nodiratime"),
+        (options.lazytime, "lazytime"),
+    ] {
+        if set {
+            words.push(word.into());
+        }
+    }
+    words.push(
+        match options.atime {
+            AtimePolicy::Relatime => "relatime",
+            AtimePolicy::Strict => "strictatime",
+            AtimePolicy::None => "noatime",
+        }
+        .into(),
+    );
+    let mut core = *options;
+    // What the core does not know; and `mode=` and the like, which it keeps no trace of.
+    words.extend(
+        given
+            .iter()
+            .filter(|item| item.contains('=') || core.parse(item) == Ok(false))
+            .cloned(),
+    );
+    words.join(",")
+}
+
+/// Resident memory of this process.
+fn rss_bytes() -> Option<u64> {
+    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_report_counts_what_the_file_system_holds() {
+        let plan =
+            Plan::parse(["noatime,size=1m,nr_inodes=0,mode=700,allow_other"], false).unwrap();
+        let fs = FileSystem::memory(plan.limits, plan.core);
+        let reporter = Reporter::new("mem:".into(), &plan, fs);
+        let report: Report = serde_json::from_str(&reporter.json()).unwrap();
+        assert_eq!(
+            (report.source.as_str(), report.pid),
+            ("mem:", std::process::id())
+        );
+        assert_eq!((report.inodes, report.names), (1, 0));
+        assert_eq!(
+            report.limits,
+            Limits {
+                bytes_max: Some(1 << 20),
+                inodes_max: None
+            }
+        );
+        assert_eq!(
+            report.options,
+            "rw,noatime,size=1m,nr_inodes=0,mode=700,allow_other"
+        );
+        assert!(report.rss_bytes > 4096);
+    }
+}

@@ -1,0 +1,162 @@
+//! `holdfast umount`: ends a mount, or clears what a killed daemon left.
+
+use crate::{
+    info,
+    message::{Failure, Result},
+    mount::refusal::umount_failure,
+};
+use holdfast_fuse::mount::{UmountError, UmountFlags, clear_stale, is_stale, mounted_at, umount};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec},
+    process::{Pid, PidfdFlags},
+};
+use std::{
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
+
+/// How long a daemon may take to answer before it is taken for one that hangs.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a daemon may take to end once nothing is mounted any more.
+const END_TIMEOUT_SECONDS: i64 = 30;
+
+/// Unmounts a file system, and clears the mount point of a daemon that was killed
+///
+/// Waits until the daemon has ended. A mount that is in use stays, and whoever uses it is named.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The mount points
+    #[arg(value_name = "DIR", required = true)]
+    dirs: Vec<PathBuf>,
+
+    /// Detach a mount that is in use: new users no longer find it, and it ends with its last one
+    #[arg(short, long)]
+    lazy: bool,
+
+    /// Abort requests under way first, for a daemon that hangs; what uses the mount gets errors
+    #[arg(short, long)]
+    force: bool,
+}
+
+impl Arguments {
+    pub(crate) fn new(dir: PathBuf, lazy: bool, force: bool) -> Self {
+        Self {
+            dirs: vec![dir],
+            lazy,
+            force,
+        }
+    }
+}
+
+/// Unmounts all of them; goes on after a failure, and tells each.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let flags = UmountFlags {
+        lazy: arguments.lazy,
+        force: arguments.force,
+    };
+    let mut failures = Vec::new();
+    for dir in &arguments.dirs {
+        failures.extend(one(dir, flags).err());
+    }
+    let Some(last) = failures.pop() else {
+        return Ok(());
+    };
+    failures.iter().for_each(Failure::print);
+    Err(last)
+}
+
+fn one(dir: &Path, flags: UmountFlags) -> Result<()> {
+    let failed = |error: UmountError| umount_failure(&error);
+    let Some(mounted) = mounted_at(dir)? else {
+        return Err(umount_failure(&UmountError::NotMounted {
+            dir: dir.to_owned(),
+        }));
+    };
+    let root = mounted.mount_point.clone();
+    let state = if mounted.is_fuse() {
+        State::of(&root)
+    } else {
+        State::Foreign
+    };
+    let ours = mounted.fs_type == "fuse.holdfast";
+    match state {
+        State::Stale => return clear_stale(&root).map_err(failed),
+        State::Foreign if !ours => {
+            return Err(umount_failure(&UmountError::Foreign {
+                dir: dir.to_owned(),
+                fs_type: mounted.fs_type,
+            }));
+        }
+        State::Hangs if !flags.force && !flags.lazy => {
+            return Err(Failure::new("the daemon does not answer")
+                .at(dir)
+                .hint("abort what it is doing: --force --lazy"));
+        }
+        _ => {}
+    }
+    // Looked up before, since afterwards there is nobody to ask and the number may be another's.
+    let daemon = match state {
+        State::Served(pid) => process(pid),
+        _ => None,
+    };
+    umount(&root, flags).map_err(failed)?;
+    match daemon {
+        Some(daemon) if !flags.lazy => wait_for_end(&daemon, dir),
+        _ => Ok(()),
+    }
+}
+
+/// What stands behind a mount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// This process.
+    Served(u32),
+    /// A daemon that was killed.
+    Stale,
+    /// A daemon that does not answer in time.
+    Hangs,
+    /// Something else.
+    Foreign,
+}
+
+impl State {
+    fn of(root: &Path) -> Self {
+        let (sender, receiver) = mpsc::channel();
+        let root = root.to_owned();
+        // Left behind if the daemon hangs; it goes with this process.
+        thread::spawn(move || {
+            let state = match info::daemon_of(&root) {
+                Some(pid) => Self::Served(pid),
+                None if is_stale(&root) => Self::Stale,
+                None => Self::Foreign,
+            };
+            // Nobody listens after the timeout.
+            let _ = sender.send(state);
+        });
+        receiver.recv_timeout(ANSWER_TIMEOUT).unwrap_or(Self::Hangs)
+    }
+}
+
+/// A handle of the daemon, if its number means something here: it may be in another container.
+fn process(pid: u32) -> Option<OwnedFd> {
+    let raw = i32::try_from(pid).ok()?;
+    let handle = rustix::process::pidfd_open(Pid::from_raw(raw)?, PidfdFlags::empty()).ok()?;
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    name.starts_with("holdfast").then_some(handle)
+}
+
+fn wait_for_end(daemon: &OwnedFd, dir: &Path) -> Result<()> {
+    let timeout = Timespec {
+        tv_sec: END_TIMEOUT_SECONDS,
+        tv_nsec: 0,
+    };
+    let mut ends = [PollFd::new(daemon, PollFlags::IN)];
+    match rustix::event::poll(&mut ends, Some(&timeout)) {
+        Ok(0) => Err(Failure::new("is unmounted, but its daemon still runs").at(dir)),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
