@@ -7,7 +7,7 @@ use crate::diff::op::{Object, Op};
 use crate::diff::target::SLOTS;
 use crate::diff::view::Snapshot;
 use crate::rng::Rng;
-use holdfast_types::{Access, FileType, Whence, XattrSet};
+use holdfast_types::{Access, FileType, OpenFlags, Whence, XattrSet};
 use paths::Known;
 
 /// Makes operations from a seed and from what it is told of their success.
@@ -15,15 +15,17 @@ use paths::Known;
 pub struct Generator {
     rng: Rng,
     known: Known,
-    callers: usize,
     caller: usize,
+    /// How each caller's slots were opened, as far as known.
+    opened: Vec<[Option<OpenFlags>; SLOTS]>,
 }
 
 impl Generator {
     /// A generator for this many callers; caller 0 is the superuser.
     #[must_use]
     pub fn new(seed: u64, callers: usize) -> Self {
-        Self { rng: Rng::new(seed), known: Known::default(), callers, caller: 0 }
+        let opened = vec![[None; SLOTS]; callers];
+        Self { rng: Rng::new(seed), known: Known::default(), caller: 0, opened }
     }
 
     /// The next operation, and who runs it.
@@ -33,7 +35,7 @@ impl Generator {
         }
         // A caller goes on for a while: its operations then meet its own open files.
         if self.rng.one_in(6) {
-            let anyone = self.rng.index(self.callers);
+            let anyone = self.rng.index(self.opened.len());
             self.caller = if self.rng.one_in(3) { 0 } else { anyone };
         }
         let op = match self.rng.below(100) {
@@ -49,8 +51,13 @@ impl Generator {
     }
 
     /// Learns what the last operation did.
-    pub fn note(&mut self, op: &Op) {
+    pub fn note(&mut self, caller: usize, op: &Op) {
         self.known.note(op);
+        match op {
+            Op::Open { slot, flags, .. } => self.opened[caller][*slot] = Some(*flags),
+            Op::Close { slot } => self.opened[caller][*slot] = None,
+            _ => {}
+        }
     }
 
     /// Learns what there is.
@@ -62,9 +69,20 @@ impl Generator {
         self.rng.index(SLOTS)
     }
 
+    /// A slot that holds an open file, if there is one such that `suits`; mostly.
+    fn slot_with(&mut self, suits: impl Fn(OpenFlags) -> bool) -> usize {
+        let slots = &self.opened[self.caller];
+        let fitting = (0..SLOTS).filter(|&slot| slots[slot].is_some_and(&suits));
+        let fitting: Vec<usize> = fitting.collect();
+        if fitting.is_empty() || self.rng.one_in(10) {
+            return self.slot();
+        }
+        *self.rng.pick(&fitting)
+    }
+
     fn object(&mut self) -> Object {
         match self.rng.below(8) {
-            0..2 => Object::File(self.slot()),
+            0..2 => Object::File(self.slot_with(|_| true)),
             2..4 => Object::Link(paths::present(&mut self.rng, &self.known, None)),
             _ => Object::Path(paths::present(&mut self.rng, &self.known, None)),
         }
@@ -77,12 +95,12 @@ impl Generator {
         }
         let rng = &mut self.rng;
         let flags = values::open_flags(rng);
-        let kind = if flags.contains(holdfast_types::OpenFlags::DIRECTORY) {
+        let kind = if flags.contains(OpenFlags::DIRECTORY) {
             Some(FileType::Directory)
         } else {
             (!rng.one_in(3)).then_some(FileType::Regular)
         };
-        let creating = flags.contains(holdfast_types::OpenFlags::CREATE);
+        let creating = flags.contains(OpenFlags::CREATE);
         let path = if creating && rng.one_in(2) {
             paths::fresh(rng, &self.known)
         } else {
@@ -149,10 +167,18 @@ impl Generator {
     }
 
     fn data(&mut self) -> Op {
-        let slot = self.slot();
-        let other = self.slot();
+        let choice = self.rng.below(24);
+        let is_file = |flags: OpenFlags| {
+            flags.is_tmpfile() || !flags.intersects(OpenFlags::DIRECTORY | OpenFlags::PATH)
+        };
+        let slot = match choice {
+            0..6 | 14..16 | 19..22 => self.slot_with(|flags| is_file(flags) && flags.readable()),
+            22 => self.slot_with(|flags| !is_file(flags)),
+            _ => self.slot_with(|flags| is_file(flags) && flags.writable()),
+        };
+        let other = self.slot_with(|flags| is_file(flags) && flags.writable());
         let rng = &mut self.rng;
-        match rng.below(24) {
+        match choice {
             0..6 => Op::Pread { slot, offset: values::offset(rng), lens: values::lens(rng) },
             6..12 => {
                 let (offset, lens) = (values::offset(rng), values::lens(rng));
@@ -198,7 +224,7 @@ impl Generator {
     }
 
     fn lock(&mut self) -> Op {
-        let slot = self.slot();
+        let slot = self.slot_with(|_| true);
         let (family, want, start, len) = values::lock(&mut self.rng);
         match self.rng.below(6) {
             0 if want != crate::diff::op::LockWant::Unlock => {
@@ -210,17 +236,21 @@ impl Generator {
     }
 
     fn rest(&mut self) -> Op {
-        let slot = self.slot();
+        let slot = self.slot_with(|_| true);
         let rng = &mut self.rng;
         match rng.below(6) {
             0 => Op::StatFs { path: paths::present(rng, &self.known, None) },
             1 => Op::SyncFs { slot },
             2..4 => {
-                let append = holdfast_types::OpenFlags::APPEND;
+                let append = OpenFlags::APPEND;
                 let flags = if rng.one_in(2) { append } else { append - append };
                 Op::SetFlags { slot, flags }
             }
-            _ => Op::List { slot, chunk: 320 + rng.index(1000), resume: rng.index(8) },
+            _ => {
+                let (chunk, resume) = (320 + rng.index(1000), rng.index(8));
+                let slot = self.slot_with(|flags| flags.contains(OpenFlags::DIRECTORY));
+                Op::List { slot, chunk, resume }
+            }
         }
     }
 }

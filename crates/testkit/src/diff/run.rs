@@ -120,7 +120,7 @@ pub fn generated(sides: Sides, plan: &Plan) -> std::result::Result<Summary, Box<
         let (caller, op) = &script[step - 1];
         let result = run.step(*caller, op);
         if let Ok(true) = result {
-            generator.note(op);
+            generator.note(*caller, op);
         }
         let result = result.and_then(|_| {
             if step % plan.between_snapshots == 0 || step == plan.steps {
