@@ -5,6 +5,7 @@
 //! and as a ratio to another target of the same run.
 
 mod crew;
+mod fuse;
 mod process;
 mod record;
 mod report;
@@ -26,16 +27,29 @@ pub struct BenchArgs {
 #[derive(Subcommand, Clone, Debug)]
 enum Workload {
     Sharded(workloads::sharded::ShardedArgs),
+    Fuse(workloads::fuse::FuseArgs),
+    #[command(hide = true)]
+    Serve(fuse::serve::ServeArgs),
 }
 
 /// Runs what the arguments name, and prints a table. A signal to end stops it between two calls,
 /// and what it has made is removed.
 ///
+/// Mounts are served by further processes of the running program, called with the arguments
+/// before the workload's name and then `serve`: so a program that parses these arguments must be
+/// ready to be called that way.
+///
 /// # Errors
 /// The first call that failed, or what could not be set up.
 pub fn run(args: BenchArgs) -> Result<()> {
+    // A server ends with its standard input, not by a signal.
+    if let Workload::Serve(args) = &args.workload {
+        return fuse::serve::run(args);
+    }
     let _handlers = sys::Handlers::install()?;
-    match args.workload {
-        Workload::Sharded(args) => workloads::sharded::run(&args),
+    match &args.workload {
+        Workload::Sharded(args) => workloads::sharded::run(args),
+        Workload::Fuse(args) => workloads::fuse::run(args),
+        Workload::Serve(args) => fuse::serve::run(args),
     }
 }

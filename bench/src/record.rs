@@ -32,6 +32,10 @@ pub(crate) struct Record {
     /// The way requests came, for a mount that the run made itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) transport: Option<String>,
+    /// Requests that its server had, forgets left out; one of before may be among them, and one
+    /// of the end may be missing, for closing a file waits for no answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) requests: Option<u64>,
 }
 
 impl Record {
@@ -57,6 +61,7 @@ impl Record {
             rss_bytes: 4096,
             rss_bytes_per_file: None,
             transport: None,
+            requests: None,
         }
     }
 }

@@ -80,6 +80,14 @@ impl Report {
         Ok(())
     }
 
+    /// The ways requests came, of the mounts that the run made.
+    pub(crate) fn transports(&self) -> Vec<&str> {
+        self.records
+            .iter()
+            .filter_map(|record| record.transport.as_deref())
+            .collect()
+    }
+
     /// Prints the table, `heading` above it.
     ///
     /// # Errors

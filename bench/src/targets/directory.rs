@@ -15,6 +15,17 @@ use tempfile::TempDir;
 /// Bytes asked for by one getdents64(2), as the C library does.
 const LISTING_BYTES: usize = 32 << 10;
 
+/// An empty folder of a name that was not there, removed with its content when dropped.
+///
+/// # Errors
+/// If it cannot be made.
+pub(crate) fn fresh_folder(parent: &Path) -> Result<TempDir> {
+    let made = tempfile::Builder::new()
+        .prefix("holdfast-bench-")
+        .tempdir_in(parent);
+    made.with_context(|| format!("cannot use {}", parent.display()))
+}
+
 /// A fresh folder below the directory, removed with its content when dropped.
 pub(crate) struct DirectoryTree {
     folder: TempDir,
@@ -28,10 +39,7 @@ impl DirectoryTree {
     /// # Errors
     /// If it cannot be made.
     pub(crate) fn new(parent: &Path) -> Result<Self> {
-        let folder = tempfile::Builder::new()
-            .prefix("holdfast-bench-")
-            .tempdir_in(parent);
-        let folder = folder.with_context(|| format!("cannot use {}", parent.display()))?;
+        let folder = fresh_folder(parent)?;
         let root = File::open(folder.path())?;
         Ok(Self { folder, root })
     }

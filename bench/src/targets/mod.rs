@@ -10,7 +10,7 @@
 mod directory;
 mod memory;
 
-pub(crate) use directory::DirectoryTree;
+pub(crate) use directory::{DirectoryTree, fresh_folder};
 pub(crate) use memory::MemoryTree;
 
 use anyhow::{Error, Result, bail};

@@ -1,3 +1,4 @@
 //! Workloads: what is done to a tree, in which phases, by how many threads.
 
+pub(crate) mod fuse;
 pub(crate) mod sharded;

@@ -1,0 +1,148 @@
+//! The measuring side's hold on a server process and its mount.
+
+use super::serve::{Kind, MountHow, Word};
+use crate::process::Process;
+use anyhow::{Context, Result, bail};
+use std::env;
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use tempfile::TempDir;
+
+/// How this program is called to serve: itself, with these arguments.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    path: OsString,
+    arguments: Vec<OsString>,
+}
+
+impl Program {
+    /// This very program; `word` is the subcommand that runs now, which `serve` stands beside.
+    ///
+    /// # Errors
+    /// If the program does not know its own file.
+    pub(crate) fn own(word: &str) -> Result<Self> {
+        let path = env::current_exe()
+            .context("where is this program?")?
+            .into_os_string();
+        let arguments = env::args_os()
+            .skip(1)
+            .take_while(|argument| argument != word)
+            .collect();
+        Ok(Self { path, arguments })
+    }
+}
+
+/// A mount, and the process that serves it. Dropping it unmounts and waits for the process.
+pub(crate) struct Mounted {
+    child: Child,
+    /// The server ends when this does.
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+    folder: TempDir,
+    transport: String,
+}
+
+impl Mounted {
+    /// Mounts at a fresh folder.
+    ///
+    /// # Errors
+    /// If the server cannot be started or does not come up; it has told why on standard error.
+    pub(crate) fn start(program: &Program, kind: Kind, how: MountHow) -> Result<Self> {
+        let folder = tempfile::Builder::new()
+            .prefix("holdfast-bench-")
+            .tempdir()?;
+        let mut child = Command::new(&program.path)
+            .args(&program.arguments)
+            .args(["serve", &kind.to_string()])
+            .arg(folder.path())
+            .args(how.arguments())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            // A ^C at the terminal is for the measuring process alone, which then unmounts.
+            .process_group(0)
+            .spawn()
+            .context("cannot start a server")?;
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let stdout = BufReader::new(stdout.context("the server has no output")?);
+        let transport = String::new();
+        let mut mounted = Self {
+            child,
+            stdin,
+            stdout,
+            folder,
+            transport,
+        };
+        match mounted.hear() {
+            Ok(Word::Live { transport }) => mounted.transport = transport,
+            Ok(word) => bail!("the server answered {word:?}"),
+            Err(error) => return Err(error.context(format!("cannot mount {kind}"))),
+        }
+        Ok(mounted)
+    }
+
+    /// Where it is mounted.
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// How requests come.
+    pub(crate) fn transport(&self) -> &str {
+        &self.transport
+    }
+
+    /// The server.
+    pub(crate) fn process(&self) -> Process {
+        Process::Other(self.child.id())
+    }
+
+    /// Requests the server has had so far.
+    ///
+    /// # Errors
+    /// If it is gone.
+    pub(crate) fn requests(&mut self) -> Result<u64> {
+        let stdin = self.stdin.as_mut().context("the server is at its end")?;
+        stdin.write_all(b"\n").context("the server is gone")?;
+        match self.hear()? {
+            Word::Requests(count) => Ok(count),
+            word => bail!("the server answered {word:?}"),
+        }
+    }
+
+    /// Unmounts.
+    ///
+    /// # Errors
+    /// If the server fails to do so.
+    pub(crate) fn stop(mut self) -> Result<()> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<()> {
+        if self.stdin.take().is_none() {
+            return Ok(());
+        }
+        let status = self.child.wait()?;
+        if !status.success() {
+            bail!("the server ended with {status}");
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self) -> Result<Word> {
+        let mut line = String::new();
+        if self.stdout.read_line(&mut line)? == 0 {
+            bail!("the server is gone");
+        }
+        serde_json::from_str(&line).with_context(|| format!("the server said {line:?}"))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if let Err(error) = self.end() {
+            eprintln!("{error:#}");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The workloads as a user runs them: a process, its records, and what it leaves behind.
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_holdfast-bench");
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(PROGRAM)
+        .args(arguments)
+        .output()
+        .expect("started")
+}
+
+/// The records that a successful run printed.
+fn records(arguments: &[&str]) -> Vec<Value> {
+    let output = run(&[arguments, &["--json", "-"]].concat());
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {errors}");
+    assert!(
+        errors.contains("median/s"),
+        "the table goes beside the records: {errors}"
+    );
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    text.lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect()
+}
+
+fn number(record: &Value, field: &str) -> f64 {
+    record[field]
+        .as_f64()
+        .unwrap_or_else(|| panic!("no {field} in {record}"))
+}
+
+/// Can this process mount? Says why not otherwise.
+fn can_mount() -> bool {
+    let can = rustix::process::geteuid().is_root() && fs::File::open("/dev/fuse").is_ok();
+    if !can {
+        eprintln!("skipped: mounting needs root and /dev/fuse");
+    }
+    can
+}
+
+/// Waits until it is so, for seconds at most.
+fn comes_true(what: impl Fn() -> bool) -> bool {
+    let begun = Instant::now();
+    while !what() {
+        if begun.elapsed() > Duration::from_secs(20) {
+            return false;
+        }
+        sleep(Duration::from_millis(5));
+    }
+    true
+}
+
+fn entries(folder: &Path) -> usize {
+    fs::read_dir(folder).expect("listed").count()
+}
+
+#[test]
+fn records_tell_the_memory_that_a_file_takes() {
+    let records = records(&[
+        "sharded", "--target", "mem:", "--files", "50000", "--rounds", "2",
+    ]);
+    assert_eq!(records.len(), 10);
+    let growth = number(&records[0], "rss_bytes_per_file");
+    assert!((24.0..2000.0).contains(&growth), "{growth}");
+    let resident = number(&records[0], "rss_bytes");
+    assert!(resident > growth * 50_000.0, "{resident}");
+    for record in &records {
+        assert_eq!(record["workload"], "sharded");
+        assert_eq!(number(record, "items"), 50_000.0);
+        assert!(number(record, "cpu_seconds") <= number(record, "seconds") * 3.0 + 0.1);
+    }
+}
+
+#[test]
+fn a_signal_ends_the_run_and_nothing_is_left() {
+    let folder = tempfile::tempdir().expect("temporary directory");
+    let target = format!("dir:{}", folder.path().display());
+    let mut child = Command::new(PROGRAM)
+        .args([
+            "sharded", "--files", "200000", "--rounds", "1000", "--target", &target,
+        ])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("started");
+    let files = || {
+        let tree = fs::read_dir(folder.path()).ok()?.next()?.ok()?;
+        Some(entries(&tree.path().join("t0")))
+    };
+    let has_tree = || entries(folder.path()) == 1;
+    assert!(comes_true(has_tree), "no tree was made");
+    sleep(Duration::from_millis(50));
+    assert!(files().is_some_and(|files| files > 0), "no files were made");
+    kill_process(Pid::from_child(&child), Signal::INT).expect("signal");
+    let mut errors = String::new();
+    child
+        .stderr
+        .take()
+        .expect("piped")
+        .read_to_string(&mut errors)
+        .expect("read");
+    assert!(!child.wait().expect("ended").success());
+    assert!(errors.contains("interrupted"), "{errors}");
+    assert_eq!(entries(folder.path()), 0);
+}
+
+#[test]
+fn ours_and_the_null_file_system_get_the_same_requests() {
+    if !can_mount() {
+        return;
+    }
+    let records = records(&[
+        "fuse",
+        "--transport",
+        "dev",
+        "--rounds",
+        "1",
+        "--seconds",
+        "0.02",
+        "--batch",
+        "500",
+        "--threads",
+        "1,2",
+    ]);
+    assert_eq!(records.len(), 2 * 2 * 5);
+    let (ours, null) = records.split_at(10);
+    for (ours, null) in ours.iter().zip(null) {
+        assert_eq!(
+            (&ours["target"], &null["target"]),
+            (&"mem".into(), &"null".into())
+        );
+        assert_eq!(
+            (&ours["phase"], &ours["threads"]),
+            (&null["phase"], &null["threads"])
+        );
+        assert_eq!(ours["transport"], "/dev/fuse");
+        let each = |record| (number(record, "requests") / number(record, "items")).round();
+        assert_eq!(each(ours), each(null), "{ours} {null}");
+        let expected = match ours["phase"].as_str().expect("text") {
+            // LOOKUP and what was asked for.
+            "stat" | "unlink" => 2.0,
+            // LOOKUP, CREATE, FLUSH, RELEASE.
+            "create" => 4.0,
+            _ => 1.0,
+        };
+        assert_eq!(each(ours), expected, "{ours}");
+    }
+}
+
+#[test]
+fn a_killed_run_leaves_no_mount() {
+    if !can_mount() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("temporary directory");
+    let mut child = Command::new(PROGRAM)
+        .args([
+            "fuse",
+            "--transport",
+            "dev",
+            "--target",
+            "null",
+            "--seconds",
+            "100",
+        ])
+        .env("TMPDIR", folder.path())
+        .spawn()
+        .expect("started");
+    let below = folder.path().to_str().expect("UTF-8");
+    let mounted = || {
+        fs::read_to_string("/proc/self/mounts")
+            .expect("mounts")
+            .contains(below)
+    };
+    assert!(comes_true(mounted), "nothing was mounted");
+    sleep(Duration::from_millis(100));
+    child.kill().expect("killed");
+    child.wait().expect("ended");
+    assert!(comes_true(|| !mounted()), "the mount is still there");
+}
