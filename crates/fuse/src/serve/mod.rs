@@ -1,5 +1,5 @@
 //! The core behind a mount: [`CoreOperations`] brings requests to a
-//! [`FileSystem`](holdfast_core::FileSystem), and changes made past the mount back to the
+//! [`FileSystem`], and changes made past the mount back to the
 //! kernel's caches.
 //!
 //! Node ids are inode numbers. A name told to the kernel leaks a reference of the core, which
@@ -43,7 +43,7 @@ pub type InfoSource = Arc<dyn Fn() -> String + Send + Sync>;
 /// The extended attribute of the root directory that holds the mount's [`InfoSource`].
 pub const INFO_XATTR: &str = "holdfast.info";
 
-/// A [`FileSystem`] as [`Operations`](crate::Operations).
+/// A [`FileSystem`] as [`Operations`].
 pub struct CoreOperations {
     fs: FileSystem,
     notifier: Notifier,

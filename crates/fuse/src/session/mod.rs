@@ -16,6 +16,7 @@ mod negotiate;
 mod notifier;
 mod queues;
 pub(crate) mod service;
+mod start;
 mod workers;
 
 pub use config::{Config, ListingChoice, TransportChoice};
@@ -26,27 +27,18 @@ pub use negotiate::Negotiated;
 pub use notifier::Notifier;
 
 use crate::{
-    interrupt::Interrupts,
-    mount::{self, Attached, MountError, UmountError, UmountFlags, umount},
+    mount::{MountError, UmountError, UmountFlags, umount},
     operations::Operations,
-    transport::{device, frame::Frame, sys::clone_device, uring},
-    wire::{
-        Dialect, InitFlags,
-        reply::{Validities, Validity},
-    },
+    transport::uring,
 };
-use handler::Handler;
-use handshake::Handshake;
 use parking_lot::Mutex;
-use queues::Queues;
 use service::Service;
+use start::Start;
 use std::{
-    fmt, io,
-    num::NonZero,
-    os::fd::OwnedFd,
+    fmt,
     path::{Path, PathBuf},
     sync::Arc,
-    thread::{self, JoinHandle},
+    thread::JoinHandle,
 };
 
 /// A mounted file system. Dropping it detaches the mount and ends the session.
@@ -141,7 +133,7 @@ impl Session {
         }
     }
 
-    /// A source of [`Info`] that can be asked from anywhere while the session lives.
+    /// Counts of requests and bytes up to now.
     #[must_use]
     pub fn totals(&self) -> Totals {
         self.service.registry.totals()
@@ -216,172 +208,5 @@ impl Drop for Session {
                 Err(error) => tracing::error!(%error, "a session was dropped, its mount stays"),
             }
         }
-    }
-}
-
-/// A mount on the way to a session; undone when dropped.
-struct Fresh {
-    device: Arc<OwnedFd>,
-    dir: PathBuf,
-    keep: bool,
-}
-
-impl Drop for Fresh {
-    fn drop(&mut self) {
-        if !self.keep
-            && let Err(error) = umount(
-                &self.dir,
-                UmountFlags {
-                    lazy: true,
-                    force: true,
-                },
-            )
-        {
-            tracing::error!(%error, "undoing a mount failed");
-        }
-    }
-}
-
-/// What a session starts from.
-struct Start<'a> {
-    operations: Arc<dyn Operations>,
-    config: &'a Config,
-    notifier: Notifier,
-    /// Whether to offer io_uring, or why not.
-    plan: Result<(), String>,
-}
-
-impl Start<'_> {
-    fn run(mut self, mount_point: &Path) -> Result<Session, MountError> {
-        let Attached { device, dir } = mount::attach(mount_point, &self.config.mount)?;
-        let device = Arc::new(device);
-        let mut fresh = Fresh {
-            device,
-            dir,
-            keep: false,
-        };
-        let device = fresh.device.clone();
-        let mut handshake = Handshake::begin(&device)?;
-        let queues = self.queues(&handshake, &device)?;
-        let negotiated = handshake.negotiate(self.config, queues.is_some())?;
-        if let Err(errno) = self.operations.init(&negotiated) {
-            handshake.refuse();
-            return Err(MountError::Init { errno });
-        }
-        let service = Arc::new(self.service(&negotiated));
-        handshake.finish(&negotiated)?;
-        let mut transport = Vec::new();
-        let mut readers = self.readers();
-        let uring = queues.is_some();
-        if let Some(queues) = queues {
-            transport = queues.register(&service)?;
-            readers = 1;
-        }
-        let started = self.start_threads(&service, &device, readers, &mut transport);
-        let notifier_thread = started.map_err(|source| MountError::Start { source })?;
-        fresh.keep = true;
-        Ok(Session {
-            service,
-            notifier: self.notifier,
-            mount_point: std::mem::take(&mut fresh.dir),
-            transport: if uring {
-                Transport::Uring
-            } else {
-                Transport::Dev
-            },
-            why: self
-                .plan
-                .err()
-                .unwrap_or_else(|| "io_uring is faster".into()),
-            ring_depth: if uring { self.config.ring_depth } else { 0 },
-            thread_count: transport.len(),
-            negotiated,
-            threads: Mutex::new(Some(Threads {
-                transport,
-                notifier: notifier_thread,
-            })),
-        })
-    }
-
-    /// The rings, if they are to be had.
-    fn queues(
-        &mut self,
-        handshake: &Handshake<'_>,
-        device: &Arc<OwnedFd>,
-    ) -> Result<Option<Queues>, MountError> {
-        if self.plan.is_ok() && !handshake.offers(InitFlags::OVER_IO_URING | InitFlags::INIT_EXT) {
-            self.plan = Err("the kernel does not offer it for this mount".into());
-        }
-        if self.plan.is_ok() {
-            match Queues::build(device, self.config.ring_depth) {
-                Ok(queues) => return Ok(Some(queues)),
-                Err(error) => self.plan = Err(format!("no ring could be made: {error}")),
-            }
-        }
-        match (&self.plan, self.config.transport) {
-            (Err(reason), TransportChoice::Uring) => Err(MountError::NoUring {
-                reason: reason.clone(),
-            }),
-            _ => Ok(None),
-        }
-    }
-
-    fn service(&self, negotiated: &Negotiated) -> Service {
-        let config = self.config;
-        let validities = Validities {
-            entry: Validity::new(config.entry_timeout),
-            attr: Validity::new(config.attr_timeout),
-            negative: Validity::new(config.negative_timeout),
-            block_size: config.mount.block_size.unwrap_or(config.block_size),
-        };
-        let handler = Handler {
-            operations: self.operations.clone(),
-            validities,
-            dialect: Dialect {
-                setxattr_ext: negotiated.flags.contains(InitFlags::SETXATTR_EXT),
-            },
-            interrupts: Interrupts::default(),
-        };
-        Service::new(
-            handler,
-            negotiated.payload_max(),
-            config.workers,
-            config.lock_waiters,
-        )
-    }
-
-    /// How many threads read the device when it carries everything.
-    fn readers(&self) -> usize {
-        match self.config.threads {
-            0 => thread::available_parallelism().map_or(2, NonZero::get),
-            threads => threads,
-        }
-    }
-
-    fn start_threads(
-        &self,
-        service: &Arc<Service>,
-        device: &Arc<OwnedFd>,
-        readers: usize,
-        transport: &mut Vec<JoinHandle<()>>,
-    ) -> io::Result<JoinHandle<()>> {
-        for index in 0..readers {
-            let own = if index == 0 {
-                device.clone()
-            } else {
-                Arc::new(clone_device(device)?)
-            };
-            let frame = Frame::new(service.payload_max)?;
-            let service = service.clone();
-            transport.push(
-                thread::Builder::new()
-                    .name(format!("holdfast-dev{index}"))
-                    .spawn(move || device::run(&service, &own, frame))?,
-            );
-        }
-        let (notifier, device) = (self.notifier.clone(), device.clone());
-        thread::Builder::new()
-            .name("holdfast-notify".into())
-            .spawn(move || notifier.run(&device))
     }
 }
