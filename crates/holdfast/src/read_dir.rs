@@ -70,9 +70,12 @@ impl ReadDir {
             }
             true
         });
-        // What came before a failure is told first; the next call meets the failure again.
-        if batch.is_empty() {
-            listed?;
+        match listed {
+            // POSIX wants a directory that is gone to read as empty; so does glibc.
+            Ok(()) | Err(Errno::ENOENT) => {}
+            // What came before a failure is told first; the next call meets the failure again.
+            Err(_) if !batch.is_empty() => {}
+            Err(error) => return Err(error),
         }
         self.batch = batch.into_iter();
         Ok(())

@@ -142,7 +142,7 @@ impl Level {
         if self.batch.len() == 0 {
             let mut batch = Vec::new();
             let mut after = self.after;
-            view.core.read_dir(&self.listing, after, &mut |entry| {
+            let listed = view.core.read_dir(&self.listing, after, &mut |entry| {
                 if batch.len() == BATCH {
                     return false;
                 }
@@ -151,7 +151,9 @@ impl Level {
                     batch.push((entry.name.to_vec(), entry.kind.is_dir()));
                 }
                 true
-            })?;
+            });
+            // A directory that others have removed meanwhile is empty.
+            if_present(listed)?;
             self.after = after;
             self.batch = batch.into_iter();
         }
