@@ -91,7 +91,7 @@ impl Arguments {
             atime,
             seed,
             steps: self.steps,
-            between_snapshots: 2000,
+            between_snapshots: 1000,
             collect: self.collect,
             cpu: Some(seed as usize % cpus),
         }

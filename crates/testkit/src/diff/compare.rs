@@ -48,9 +48,11 @@ pub(super) struct Comparer {
     step_began: Time,
     to_library: HashMap<u64, u64>,
     to_kernel: HashMap<u64, u64>,
-    /// The kernel's numbers of files whose holes differ by [`Freedom::CopiedHoles`].
+    /// The kernel's numbers of files whose holes differ by [`freedoms::Freedom::CopiedHoles`].
     copied: HashSet<u64>,
-    /// Is the present step one with [`Freedom::SameLength`]?
+    /// The kernel's numbers of files that were preallocated: [`freedoms::Freedom::Preallocated`].
+    preallocated: HashSet<u64>,
+    /// Is the present step one with [`freedoms::Freedom::SameLength`]?
     truncates_by_path: bool,
 }
 
@@ -70,6 +72,7 @@ impl Comparer {
             to_library: HashMap::new(),
             to_kernel: HashMap::new(),
             copied: HashSet::new(),
+            preallocated: HashSet::new(),
             truncates_by_path: false,
         }
     }
@@ -86,9 +89,15 @@ impl Comparer {
         self.copied.insert(kernel.ino);
     }
 
+    /// Notes that space was taken for a file.
+    pub(super) fn note_preallocated(&mut self, kernel: &View) {
+        self.preallocated.insert(kernel.ino);
+    }
+
     /// Have the two sides' files of this look the same holes?
     pub(super) fn same_holes(&self, kernel: &View) -> bool {
-        !self.copied.contains(&kernel.ino) && kernel.size <= LAST_PAGE
+        let unlike = self.copied.contains(&kernel.ino) || self.preallocated.contains(&kernel.ino);
+        !unlike && kernel.size <= LAST_PAGE
     }
 
     pub(super) fn outcomes(&mut self, kernel: &Outcome, library: &Outcome) -> Verdict {
@@ -164,8 +173,10 @@ impl Comparer {
         }
         if kernel.kind == FileType::Regular && !self.copied.contains(&kernel.ino) {
             same!(blocks);
-        } else if kernel.size == 0 && kernel.blocks == library.blocks {
+        }
+        if kernel.size == 0 && kernel.blocks == 0 && library.blocks == 0 {
             self.copied.remove(&kernel.ino);
+            self.preallocated.remove(&kernel.ino);
         }
         if let (Content::Bytes(mine), Content::Bytes(theirs)) = (&kernel.content, &library.content)
             && let Some(offset) = mine.first_difference(theirs)

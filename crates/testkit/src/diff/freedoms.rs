@@ -30,6 +30,8 @@ pub enum Freedom {
     ReportedLock,
     /// The time of modification after truncate(2), by path, to the length a file has.
     SameLength,
+    /// SEEK_DATA and SEEK_HOLE in a file that was preallocated.
+    Preallocated,
     /// SEEK_DATA and SEEK_HOLE in a file that has the last page there can be.
     LastPage,
     /// Blocks and holes of a file that copy_file_range(2) wrote to.
@@ -38,7 +40,7 @@ pub enum Freedom {
 
 impl Freedom {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::DirectorySize,
         Self::BlocksOfOthers,
         Self::NumbersAndOrder,
@@ -50,6 +52,7 @@ impl Freedom {
         Self::ReportedLock,
         Self::CopiedHoles,
         Self::LastPage,
+        Self::Preallocated,
         Self::SameLength,
     ];
 
@@ -82,6 +85,10 @@ impl Freedom {
             Self::SameLength => {
                 "tmpfs moves it if the file has pages, other file systems do not: POSIX asks for \
                  it only where the length changes"
+            }
+            Self::Preallocated => {
+                "tmpfs calls preallocated pages a hole, and data once they are preallocated \
+                 twice; lseek(2) leaves it open (fsx holds the answers against the bytes)"
             }
             Self::LastPage => {
                 "tmpfs overflows there and does not find the data that read(2) finds"

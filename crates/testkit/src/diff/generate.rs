@@ -36,7 +36,7 @@ impl Generator {
         // A caller goes on for a while: its operations then meet its own open files.
         if self.rng.one_in(6) {
             let anyone = self.rng.index(self.opened.len());
-            self.caller = if self.rng.one_in(3) { 0 } else { anyone };
+            self.caller = if self.rng.one_in(2) { 0 } else { anyone };
         }
         let op = match self.rng.below(100) {
             0..16 => self.opening(),
@@ -58,6 +58,11 @@ impl Generator {
             Op::Close { slot } => self.opened[caller][*slot] = None,
             _ => {}
         }
+    }
+
+    /// Learns that the operation did not find what it names.
+    pub fn note_missing(&mut self, op: &Op) {
+        self.known.note_missing(op);
     }
 
     /// Learns what there is.
@@ -113,7 +118,7 @@ impl Generator {
         let slot = self.slot();
         let (rng, known) = (&mut self.rng, &self.known);
         match rng.below(24) {
-            0..4 => Op::Mkdir { path: paths::fresh(rng, known), perm: values::perm(rng) },
+            0..4 => Op::Mkdir { path: paths::fresh(rng, known), perm: values::dir_perm(rng) },
             4..6 => {
                 let kind = *rng.pick(&[
                     FileType::Regular,

@@ -8,7 +8,7 @@ use crate::diff::op::{Bytes, Object, Op};
 use crate::diff::outcome::Outcome;
 use crate::diff::target::{SLOTS, Target};
 use crate::diff::view::{Detail, View};
-use holdfast_types::{Caller, Result};
+use holdfast_types::{Caller, Errno, Result};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -119,8 +119,12 @@ pub fn generated(sides: Sides, plan: &Plan) -> std::result::Result<Summary, Box<
         script.push((caller, op));
         let (caller, op) = &script[step - 1];
         let result = run.step(*caller, op);
-        if let Ok(true) = result {
-            generator.note(*caller, op);
+        match (&result, &run.outcomes) {
+            (Ok(true), _) => generator.note(*caller, op),
+            (_, Some((Outcome::Failed(Errno::ENOENT | Errno::ENOTDIR), _))) => {
+                generator.note_missing(op);
+            }
+            _ => {}
         }
         let result = result.and_then(|_| {
             if step % plan.between_snapshots == 0 || step == plan.steps {
@@ -229,6 +233,9 @@ impl<'a> Run<'a> {
             (Op::Seek { .. }, Some(Ok(file))) if !self.comparer.same_holes(file) => Ok(()),
             _ => self.comparer.outcomes(&kernel.outcome, &library.outcome),
         };
+        if let (Op::Fallocate { .. }, Some(Ok(file))) = (op, kernel.after.last()) {
+            self.comparer.note_preallocated(file);
+        }
         if let (Op::CopyRange { .. }, Some(Ok(target))) = (op, kernel.after.last()) {
             self.comparer.note_copied(target);
         }

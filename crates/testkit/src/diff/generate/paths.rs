@@ -55,6 +55,13 @@ impl Known {
         self.pruning = self.entries.len() > if self.pruning { FEW } else { MANY };
     }
 
+    /// Forgets what an operation did not find.
+    pub(super) fn note_missing(&mut self, op: &Op) {
+        if let Some(path) = op.paths().first() {
+            self.entries.retain(|(known, _)| *known != path.0);
+        }
+    }
+
     fn add(&mut self, path: &[u8], kind: FileType) {
         let path = path.strip_prefix(b"/").unwrap_or(path);
         if !path.is_empty() && self.entries.iter().all(|(known, _)| known != path) {

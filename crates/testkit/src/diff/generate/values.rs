@@ -50,6 +50,11 @@ pub(super) fn perm(rng: &mut Rng) -> u16 {
     }
 }
 
+/// Permission bits for a directory: mostly ones that let the cast in.
+pub(super) fn dir_perm(rng: &mut Rng) -> u16 {
+    if rng.one_in(3) { perm(rng) } else { *rng.pick(&[0o777, 0o755, 0o775, 0o1777, 0o2777]) }
+}
+
 /// A user or group id of the cast, or none.
 pub(super) fn id(rng: &mut Rng) -> Option<u32> {
     (!rng.one_in(3)).then(|| *rng.pick(&IDS))

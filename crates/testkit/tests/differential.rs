@@ -1,0 +1,61 @@
+//! The library against the host kernel's tmpfs: seeded random operations, compared step by step.
+//!
+//! Needs root (a tmpfs of its own, other users' credentials) and says so where it is skipped.
+//! `HOLDFAST_DIFF_STEPS` sets the steps of each seed, `HOLDFAST_DIFF_SEEDS` the number of seeds,
+//! `HOLDFAST_DIFF_SEED` the first one.
+
+use holdfast_testkit::diff::command::{Against, Arguments, run_seed};
+use holdfast_testkit::diff::host::HostTarget;
+use std::sync::Mutex;
+
+fn number(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
+}
+
+/// Runs all seeds on two threads; panics with the reports of those that failed.
+fn run_all(arguments: &Arguments) {
+    if let Some(obstacle) = HostTarget::obstacle() {
+        println!("skipped: {obstacle}");
+        return;
+    }
+    let seeds = Mutex::new(arguments.seed..arguments.seed + arguments.seeds);
+    let reports = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let next = seeds.lock().unwrap().next();
+                    let Some(seed) = next else { return };
+                    if let Err(report) = run_seed(arguments, seed) {
+                        reports.lock().unwrap().push(report);
+                    }
+                }
+            });
+        }
+    });
+    let reports = reports.into_inner().unwrap();
+    assert!(reports.is_empty(), "{}", reports.join("\n"));
+}
+
+#[test]
+fn the_library_answers_as_the_kernel_does() {
+    run_all(&Arguments {
+        seed: number("HOLDFAST_DIFF_SEED", 1),
+        seeds: number("HOLDFAST_DIFF_SEEDS", 4),
+        steps: number("HOLDFAST_DIFF_STEPS", 25_000) as usize,
+        against: Against::Library,
+        ..Arguments::default()
+    });
+}
+
+/// If two tmpfs differ by the tester's measure, the measure is wrong.
+#[test]
+fn the_kernel_answers_as_itself() {
+    run_all(&Arguments {
+        seed: number("HOLDFAST_DIFF_SEED", 1),
+        seeds: 2,
+        steps: 10_000,
+        against: Against::Host,
+        ..Arguments::default()
+    });
+}
