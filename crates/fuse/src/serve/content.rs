@@ -54,8 +54,9 @@ impl CoreOperations {
             checked: true,
             ..Caller::root()
         };
-        self.fs
-            .open(&who, &self.fs.node(ino)?, OpenFlags::READ_WRITE)
+        let mut flags = OpenFlags::empty();
+        flags.set(OpenFlags::READ_WRITE, !self.fs.options().read_only);
+        self.fs.open(&who, &self.fs.node(ino)?, flags)
     }
 
     pub(super) fn open_directory(

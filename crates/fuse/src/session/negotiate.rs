@@ -86,7 +86,6 @@ impl Negotiated {
 /// All that this side would like.
 fn wanted(config: &Config, uring: bool) -> InitFlags {
     let mut flags = InitFlags::ASYNC_READ
-        | InitFlags::ATOMIC_O_TRUNC
         | InitFlags::BIG_WRITES
         | InitFlags::DONT_MASK
         | InitFlags::ASYNC_DIO
@@ -117,6 +116,8 @@ fn wanted(config: &Config, uring: bool) -> InitFlags {
         config.serve_locks,
     );
     flags.set(InitFlags::NO_OPEN_SUPPORT, config.no_open);
+    // A file that is not opened cannot be truncated on the way: the kernel would forget to.
+    flags.set(InitFlags::ATOMIC_O_TRUNC, !config.no_open);
     flags.set(InitFlags::NO_OPENDIR_SUPPORT, config.no_opendir);
     flags.set(InitFlags::POSIX_ACL, config.posix_acl);
     // The kernel refuses the mount's INIT if it is asked for idmap without its own checks.

@@ -1,6 +1,7 @@
 //! Threads for what may block: made on demand, bounded in number, gone when idle.
 
 use parking_lot::{Condvar, Mutex};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::{collections::VecDeque, sync::Arc, thread, time::Duration};
 
 /// How long a worker waits for work before it goes.
@@ -18,6 +19,8 @@ pub(crate) struct Workers {
 struct Shared {
     name: &'static str,
     limit: usize,
+    /// Where workers may run: a thread pinned to its processor must not hand that down to them.
+    processors: Option<CpuSet>,
     /// Guards the queue and the counts of threads.
     state: Mutex<State>,
     work: Condvar,
@@ -37,6 +40,7 @@ impl Workers {
         let shared = Shared {
             name,
             limit: limit.max(1),
+            processors: sched_getaffinity(None).ok(),
             state: Mutex::default(),
             work: Condvar::new(),
             gone: Condvar::new(),
@@ -98,6 +102,10 @@ impl Workers {
 
 impl Shared {
     fn run(&self) {
+        if let Some(processors) = &self.processors {
+            // Refused, the worker stays where its maker was: slower, not wrong.
+            let _ = sched_setaffinity(None, processors);
+        }
         let mut state = self.state.lock();
         loop {
             if let Some(job) = state.queue.pop_front() {
