@@ -14,7 +14,7 @@ use std::time::SystemTime;
 use holdfast_core::{Node, OpenFile};
 
 use crate::dir::owner;
-use crate::types::SetAttr;
+use crate::types::{Errno, OpenFlags, Result, SetAttr};
 use crate::view::View;
 use crate::{FileTimes, Metadata, Permissions};
 
@@ -164,9 +164,20 @@ impl File {
         &self.open.view
     }
 
+    /// The inode, for what a handle to the name only (`O_PATH`) does not allow.
+    ///
+    /// # Errors
+    /// `EBADF` for such a handle.
+    fn opened_node(&self) -> Result<&Node> {
+        if self.core_file().flags().contains(OpenFlags::PATH) {
+            return Err(Errno::EBADF);
+        }
+        Ok(self.node())
+    }
+
     fn change(&self, change: &SetAttr) -> io::Result<()> {
         let View { core, who } = self.view();
-        core.setattr(who, self.node(), change, Some(self.core_file()))?;
+        core.setattr(who, self.opened_node()?, change, Some(self.core_file()))?;
         Ok(())
     }
 }

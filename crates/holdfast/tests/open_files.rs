@@ -1,7 +1,7 @@
 //! What std::fs lacks, on open files: holes, ranges, locks, extended attributes, watches.
 
 use std::fs::TryLockError;
-use std::io::{IoSlice, IoSliceMut, Seek, SeekFrom, Write};
+use std::io::{IoSlice, IoSliceMut, Seek, Write};
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
@@ -102,7 +102,7 @@ fn clones_share_the_offset_from_any_thread() {
             "no two writes overlap"
         );
     }
-    assert_eq!((&file).seek(SeekFrom::Current(0)).unwrap(), 80_000);
+    assert_eq!((&file).stream_position().unwrap(), 80_000);
 }
 
 #[test]
@@ -199,6 +199,24 @@ fn extended_attributes_are_set_listed_and_removed() {
     assert_eq!(file.get_xattr("user.colour").unwrap(), None);
     assert_eq!(errno(fs.remove_xattr("/f", "user.colour")), Errno::ENODATA);
     assert_eq!(errno(fs.get_xattr("/f", "what.ever")), Errno::EOPNOTSUPP);
+}
+
+#[test]
+fn a_handle_to_the_name_only_looks_and_links() {
+    let fs = FileSystem::memory();
+    fs.symlink("nowhere", "/link").unwrap();
+    let mut options = OpenOptions::new();
+    let o_path = 0o10_000_000;
+    options.read(true).custom_flags(o_path).no_follow(true);
+    let link = fs.open_with("/link", &options).unwrap();
+    assert!(link.metadata().unwrap().is_symlink());
+    fs.link_file(&link, "/second").unwrap();
+    assert_eq!(fs.read_link("/second").unwrap(), Path::new("nowhere"));
+    assert_eq!(errno(link.chown(Some(1), None)), Errno::EBADF);
+    assert_eq!(errno(link.get_xattr("trusted.x")), Errno::EBADF);
+    assert_eq!(errno(link.lock()), Errno::EBADF);
+    assert_eq!(errno(link.unlock_range(..)), Errno::EBADF);
+    assert_eq!(errno(link.sync_all()), Errno::EBADF);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::ops::{Bound, RangeBounds};
 use holdfast_core::LockSpace;
 
 use super::File;
-use crate::types::{Errno, OpenFlags, Result};
+use crate::types::{Errno, Result};
 use crate::view::View;
 use crate::{Cancel, HeldLock, LockKind, LockRange};
 
@@ -142,9 +142,7 @@ impl File {
     }
 
     fn flock(&self, kind: Option<LockKind>, wait: bool) -> Result<()> {
-        if self.core_file().flags().contains(OpenFlags::PATH) {
-            return Err(Errno::EBADF);
-        }
+        self.opened_node()?;
         let cancel = wait.then(Cancel::new);
         self.set_lock(LockSpace::Flock, kind, LockRange::WHOLE, cancel.as_ref())
     }
@@ -159,7 +157,7 @@ impl File {
         let allowed = match kind {
             Some(LockKind::Read) => flags.readable(),
             Some(LockKind::Write) => flags.writable(),
-            None => !flags.contains(OpenFlags::PATH),
+            None => self.opened_node().is_ok(),
         };
         if !allowed {
             return Err(Errno::EBADF);

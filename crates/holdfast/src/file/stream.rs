@@ -99,9 +99,7 @@ impl Write for &File {
 
 impl Seek for &File {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        if self.core_file().flags().contains(OpenFlags::PATH) {
-            return Err(Errno::EBADF.into());
-        }
+        self.opened_node()?;
         let mut position = self.position();
         let target = match to {
             SeekFrom::Start(offset) => Some(offset),

@@ -14,7 +14,7 @@ impl File {
     /// # Errors
     /// As [`FileSystem::get_xattr`](crate::FileSystem::get_xattr).
     pub fn get_xattr(&self, name: impl AsRef<OsStr>) -> io::Result<Option<Vec<u8>>> {
-        Ok(self.view().get_xattr(self.node(), name.as_ref())?)
+        Ok(self.view().get_xattr(self.opened_node()?, name.as_ref())?)
     }
 
     /// Sets an extended attribute.
@@ -29,7 +29,7 @@ impl File {
     ) -> io::Result<()> {
         let View { core, who } = self.view();
         let name = name.as_ref().as_bytes();
-        Ok(core.setxattr(who, self.node(), name, value.as_ref(), how)?)
+        Ok(core.setxattr(who, self.opened_node()?, name, value.as_ref(), how)?)
     }
 
     /// Removes an extended attribute.
@@ -38,7 +38,7 @@ impl File {
     /// As [`FileSystem::remove_xattr`](crate::FileSystem::remove_xattr).
     pub fn remove_xattr(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
         let View { core, who } = self.view();
-        Ok(core.removexattr(who, self.node(), name.as_ref().as_bytes())?)
+        Ok(core.removexattr(who, self.opened_node()?, name.as_ref().as_bytes())?)
     }
 
     /// The names of the extended attributes that the caller may know of.
@@ -46,6 +46,6 @@ impl File {
     /// # Errors
     /// What the store answers.
     pub fn list_xattr(&self) -> io::Result<Vec<OsString>> {
-        Ok(self.view().list_xattr(self.node())?)
+        Ok(self.view().list_xattr(self.opened_node()?)?)
     }
 }

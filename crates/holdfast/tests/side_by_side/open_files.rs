@@ -51,6 +51,8 @@ impl Script for Opening {
                         log.note("read", file.read(&mut [0; 8]));
                         log.note("write", file.write(b"12"));
                         log.note("seek", file.seek(SeekFrom::Start(1)));
+                        log.note("cut", fs.set_len(&file, 3));
+                        log.note("chmod", fs.fchmod(&file, 0o700));
                     }
                 }
             }

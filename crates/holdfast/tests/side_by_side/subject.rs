@@ -24,6 +24,7 @@ pub(crate) trait Subject {
     fn read_at(&self, file: &Self::File, buf: &mut [u8], offset: u64) -> io::Result<usize>;
     fn write_at(&self, file: &Self::File, buf: &[u8], offset: u64) -> io::Result<usize>;
     fn set_len(&self, file: &Self::File, len: u64) -> io::Result<()>;
+    fn fchmod(&self, file: &Self::File, mode: u32) -> io::Result<()>;
     fn try_clone(&self, file: &Self::File) -> io::Result<Self::File>;
     fn fstat(&self, file: &Self::File) -> io::Result<Look>;
     fn create_dir(&self, path: &str) -> io::Result<()>;
@@ -148,6 +149,9 @@ impl Subject for Host {
     fn set_len(&self, file: &Self::File, len: u64) -> io::Result<()> {
         file.set_len(len)
     }
+    fn fchmod(&self, file: &Self::File, mode: u32) -> io::Result<()> {
+        file.set_permissions(std::fs::Permissions::from_mode(mode))
+    }
     fn try_clone(&self, file: &Self::File) -> io::Result<Self::File> {
         file.try_clone()
     }
@@ -246,6 +250,9 @@ impl Subject for FileSystem {
     }
     fn set_len(&self, file: &Self::File, len: u64) -> io::Result<()> {
         file.set_len(len)
+    }
+    fn fchmod(&self, file: &Self::File, mode: u32) -> io::Result<()> {
+        file.set_permissions(holdfast::Permissions::from_mode(mode))
     }
     fn try_clone(&self, file: &Self::File) -> io::Result<Self::File> {
         file.try_clone()
