@@ -39,6 +39,16 @@ pub(crate) enum Op {
 pub(crate) const OPS: [Op; 5] = [Op::Stat, Op::Getattr, Op::Create, Op::Unlink, Op::Read4k];
 
 impl Op {
+    /// Does a batch need something made before it?
+    pub(crate) fn prepares(self) -> bool {
+        self == Self::Unlink
+    }
+
+    /// Does a batch leave something to be removed?
+    pub(crate) fn leaves(self) -> bool {
+        self == Self::Create
+    }
+
     /// Bytes of file data that one of it moves.
     pub(crate) fn bytes(self) -> u64 {
         match self {
@@ -121,8 +131,8 @@ impl Client {
     /// The first call that failed.
     pub(crate) fn step(&mut self, step: Step) -> Result<u64> {
         match step {
-            Step::Prepare(Op::Unlink) => self.make_all(&self.doomed),
-            Step::Clear(Op::Create) => each(&self.fresh, |name| {
+            Step::Prepare(op) if op.prepares() => self.make_all(&self.doomed),
+            Step::Clear(op) if op.leaves() => each(&self.fresh, |name| {
                 unless(unlinkat(&self.dir, name, AtFlags::empty()), Errno::NOENT)
             }),
             Step::Prepare(_) | Step::Clear(_) => Ok(0),
