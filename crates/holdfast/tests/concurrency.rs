@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use holdfast::{Caller, FileSystem, Options};
+use holdfast::{Caller, FileSystem, Options, RenameFlags};
 
 const THREADS: u64 = 8;
 const ROUNDS: u64 = 3000;
@@ -134,6 +134,35 @@ fn trees_are_made_and_removed_at_once() {
     });
     tolerate(fs.remove_dir_all("/t"));
     assert_eq!(fs.stats(), before);
+}
+
+#[test]
+fn removing_a_tree_follows_no_link_that_is_put_in_its_way() {
+    let fs = FileSystem::memory();
+    fs.create_dir("/precious").unwrap();
+    for number in 0..10 {
+        fs.write(format!("/precious/{number}"), "gold").unwrap();
+    }
+    fs.symlink("/precious", "/lure").unwrap();
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                tolerate(fs.create_dir_all("/t/x/y"));
+                tolerate(fs.rename_with("/lure", "/t/x/y", RenameFlags::EXCHANGE));
+                tolerate(fs.rename_with("/lure", "/t/x", RenameFlags::EXCHANGE));
+                if tolerate(fs.read_link("/lure")).is_none() {
+                    tolerate(fs.remove_dir_all("/lure"));
+                    tolerate(fs.symlink("/precious", "/lure"));
+                }
+            }
+        });
+        for _ in 0..ROUNDS {
+            tolerate(fs.remove_dir_all("/t"));
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(fs.read_dir("/precious").unwrap().count(), 10);
 }
 
 #[test]

@@ -12,9 +12,12 @@ use std::io::{self, ErrorKind};
 
 use subject::{Host, Subject};
 
+/// What was asked, and the answer in words; of an error its kind and its number.
+type Answer = (String, Result<String, (ErrorKind, Option<i32>)>);
+
 /// Everything that a script was answered.
 #[derive(Default)]
-pub(crate) struct Log(Vec<(String, Result<String, (ErrorKind, Option<i32>)>)>);
+pub(crate) struct Log(Vec<Answer>);
 
 impl Log {
     /// Notes an answer.
