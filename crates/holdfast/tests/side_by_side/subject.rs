@@ -121,9 +121,11 @@ impl Host {
             Caller::user(uid, gid)
         };
         let umask = !metadata.mode() & 0o777;
+        let root = std::fs::metadata(self.0.path()).expect("the root's metadata");
         let options = Options {
             root_uid: uid,
             root_gid: gid,
+            root_perm: (root.mode() & 0o7777) as u16,
             ..Options::default()
         };
         let caller = Caller { gid, ..caller }.with_umask(umask as u16);
