@@ -4,3 +4,4 @@
 pub mod diff;
 pub mod fsx;
 pub mod rng;
+pub mod store;

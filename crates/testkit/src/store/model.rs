@@ -1,0 +1,269 @@
+use super::pages::PageMap;
+use holdfast_core::Store;
+use holdfast_core::store::{
+    Change, EntryRecord, Guarantees, InodeRecord, Space, SpaceReport, Stamp,
+};
+use holdfast_types::{Errno, Ino, Result};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The naive store: plain maps behind one lock, everything kept as the core said it.
+///
+/// It exists to be obviously right: a tree written through one file system is loaded again by
+/// another over the same store. It refuses (`EUCLEAN`) batches that contradict what it holds.
+#[derive(Debug, Default)]
+pub struct ModelStore {
+    held: Mutex<Held>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Held {
+    inodes: BTreeMap<Ino, Inode>,
+    /// By directory and cookie.
+    entries: BTreeMap<(Ino, u64), EntryRecord>,
+    /// By directory and name: the cookie.
+    names: BTreeMap<(Ino, Box<[u8]>), u64>,
+    last_ino: u64,
+    stamp: u64,
+    pages_used: u64,
+    inodes_used: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Inode {
+    record: InodeRecord,
+    target: Option<Box<[u8]>>,
+    xattrs: BTreeMap<Box<[u8]>, Box<[u8]>>,
+    pages: PageMap,
+}
+
+impl ModelStore {
+    /// An empty store.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A copy of what is held now, as a store of its own.
+    #[must_use]
+    pub fn copied(&self) -> Self {
+        Self { held: Mutex::new(self.held().clone()) }
+    }
+
+    /// What contradicts itself: entries without inodes, wrong link counts, wrong parents. An
+    /// inode without names is an orphan, and no contradiction.
+    #[must_use]
+    pub fn contradictions(&self) -> Vec<String> {
+        let held = self.held();
+        let mut found = Vec::new();
+        let mut links: BTreeMap<Ino, u32> = BTreeMap::new();
+        for ((dir, _), entry) in &held.entries {
+            let Some(inode) = held.inodes.get(&entry.ino) else {
+                found.push(format!("{dir:?} names {:?}, which is not there", entry.ino));
+                continue;
+            };
+            if inode.record.kind != entry.kind {
+                found.push(format!("{dir:?} has the wrong kind for {:?}", entry.ino));
+            }
+            *links.entry(entry.ino).or_default() += 1;
+            if entry.kind.is_dir() {
+                *links.entry(*dir).or_default() += 1;
+                *links.entry(entry.ino).or_default() += 1;
+                if inode.record.parent != *dir {
+                    found.push(format!("{:?} has the wrong parent", entry.ino));
+                }
+            }
+        }
+        *links.entry(Ino::ROOT).or_default() += 2;
+        for (ino, inode) in &held.inodes {
+            let counted = links.get(ino).copied().unwrap_or(0);
+            if inode.record.nlink != counted {
+                let nlink = inode.record.nlink;
+                found.push(format!("{ino:?} says {nlink} links and has {counted}"));
+            }
+        }
+        found
+    }
+}
+
+impl Held {
+    fn inode(&mut self, ino: Ino) -> Result<&mut Inode> {
+        self.inodes.get_mut(&ino).ok_or(Errno::EUCLEAN)
+    }
+
+    fn pages(&mut self, ino: Ino) -> Result<&mut PageMap> {
+        Ok(&mut self.inode(ino)?.pages)
+    }
+
+    fn perform(&mut self, change: &Change<'_>) -> Result<()> {
+        match *change {
+            Change::Create { ref inode, target } => self.create(inode, target)?,
+            Change::Attributes { ref inode } => {
+                let held = self.inode(inode.ino)?;
+                if (held.record.kind, held.record.btime) != (inode.kind, inode.btime) {
+                    return Err(Errno::EUCLEAN);
+                }
+                held.record = inode.clone();
+            }
+            Change::Enter { dir, name, cookie, ino, kind } => {
+                let name: Box<[u8]> = name.into();
+                let entry = EntryRecord { name: name.clone(), cookie, ino, kind };
+                let fresh = self.names.insert((dir, name), cookie).is_none();
+                let placed = self.entries.insert((dir, cookie), entry).is_none();
+                if !fresh || !placed {
+                    return Err(Errno::EUCLEAN);
+                }
+            }
+            Change::Leave { dir, name, cookie } => {
+                let found = self.names.remove(&(dir, name.into()));
+                let removed = self.entries.remove(&(dir, cookie));
+                if found != Some(cookie) || removed.is_none() {
+                    return Err(Errno::EUCLEAN);
+                }
+            }
+            Change::Write { ino, offset, data } => self.pages(ino)?.write(offset, data),
+            Change::Truncate { ino, size } => self.pages(ino)?.truncate(size),
+            Change::Zero { ino, offset, len, keep } => self.pages(ino)?.zero(offset, len, keep),
+            Change::Allocate { ino, offset, len } => self.pages(ino)?.allocate(offset, len),
+            Change::Collapse { ino, offset, len } => self.pages(ino)?.collapse(offset, len),
+            Change::Insert { ino, offset, len } => self.pages(ino)?.insert(offset, len),
+            Change::Xattr { ino, name, value } => {
+                let xattrs = &mut self.inode(ino)?.xattrs;
+                match value {
+                    Some(value) => xattrs.insert(name.into(), value.into()),
+                    None => xattrs.remove(name),
+                };
+            }
+            Change::Free { ino } => {
+                let freed = self.inodes.remove(&ino).ok_or(Errno::EUCLEAN)?;
+                if freed.record.nlink != 0 {
+                    return Err(Errno::EUCLEAN);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn create(&mut self, record: &InodeRecord, target: Option<&[u8]>) -> Result<()> {
+        if self.inodes.contains_key(&record.ino) {
+            return Err(Errno::EUCLEAN);
+        }
+        self.last_ino = self.last_ino.max(record.ino.0);
+        let inode = Inode {
+            record: record.clone(),
+            target: target.map(Box::from),
+            xattrs: BTreeMap::new(),
+            pages: PageMap::default(),
+        };
+        self.inodes.insert(record.ino, inode);
+        Ok(())
+    }
+}
+
+impl Store for ModelStore {
+    fn guarantees(&self) -> Guarantees {
+        Guarantees { pinned: false, exclusive: true, durable: false, blocks: false }
+    }
+
+    fn load_inodes(&self, inos: &[Ino], found: &mut Vec<InodeRecord>) -> Result<()> {
+        let held = self.held();
+        found.extend(inos.iter().filter_map(|ino| Some(held.inodes.get(ino)?.record.clone())));
+        Ok(())
+    }
+
+    fn load_target(&self, ino: Ino) -> Result<Box<[u8]>> {
+        self.held().inode(ino)?.target.clone().ok_or(Errno::EUCLEAN)
+    }
+
+    fn load_xattrs(&self, ino: Ino) -> Result<Vec<(Box<[u8]>, Box<[u8]>)>> {
+        let mut held = self.held();
+        let xattrs = &held.inode(ino)?.xattrs;
+        Ok(xattrs.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
+    }
+
+    fn lookup(&self, dir: Ino, name: &[u8]) -> Result<Option<EntryRecord>> {
+        let held = self.held();
+        let cookie = held.names.get(&(dir, name.into()));
+        Ok(cookie.and_then(|cookie| held.entries.get(&(dir, *cookie)).cloned()))
+    }
+
+    fn read_entries(
+        &self,
+        dir: Ino,
+        after: u64,
+        max: usize,
+        run: &mut Vec<(EntryRecord, InodeRecord)>,
+    ) -> Result<()> {
+        let held = self.held();
+        let Some(first) = after.checked_add(1) else { return Ok(()) };
+        for entry in held.entries.range((dir, first)..=(dir, u64::MAX)).take(max) {
+            let inode = held.inodes.get(&entry.1.ino).ok_or(Errno::EUCLEAN)?;
+            run.push((entry.1.clone(), inode.record.clone()));
+        }
+        Ok(())
+    }
+
+    fn next_data(&self, ino: Ino, offset: u64) -> Result<Option<(u64, u64)>> {
+        Ok(self.held().pages(ino)?.next_data(offset))
+    }
+
+    fn read_data(&self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.held().pages(ino)?.read(offset, buf);
+        Ok(())
+    }
+
+    fn reserve(&self, space: Space) -> Result<()> {
+        let mut held = self.held();
+        held.pages_used += space.pages;
+        held.inodes_used += space.inodes;
+        Ok(())
+    }
+
+    fn release(&self, space: Space) {
+        let mut held = self.held();
+        held.pages_used = held.pages_used.saturating_sub(space.pages);
+        held.inodes_used = held.inodes_used.saturating_sub(space.inodes);
+    }
+
+    fn apply(&self, batch: &[Change<'_>]) -> Result<Stamp> {
+        let mut held = self.held();
+        for change in batch {
+            held.perform(change)?;
+        }
+        held.stamp += 1;
+        Ok(Stamp(held.stamp))
+    }
+
+    fn commit(&self, upto: Option<Stamp>) -> Result<()> {
+        // Memory is as durable as it gets; a stamp that was never given is the core's mistake.
+        match upto {
+            Some(Stamp(stamp)) if stamp > self.held().stamp => Err(Errno::EINVAL),
+            _ => Ok(()),
+        }
+    }
+
+    fn walk(&self, after: Ino, max: usize, run: &mut Vec<InodeRecord>) -> Result<()> {
+        let held = self.held();
+        let behind = held.inodes.range(Ino(after.0.saturating_add(1))..);
+        run.extend(behind.take(max).map(|(_, inode)| inode.record.clone()));
+        Ok(())
+    }
+
+    fn last_ino(&self) -> Result<Ino> {
+        Ok(Ino(self.held().last_ino))
+    }
+
+    fn space(&self) -> Result<SpaceReport> {
+        let held = self.held();
+        Ok(SpaceReport {
+            pages: None,
+            pages_used: held.pages_used,
+            inodes: None,
+            inodes_used: held.inodes_used,
+        })
+    }
+}

@@ -1,0 +1,86 @@
+use super::{Call, Hook, OwnedChange, Wrapped};
+use holdfast_core::Store;
+use holdfast_core::store::{Change, Stamp};
+use holdfast_types::Result;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A store that remembers what it was asked.
+pub type RecordingStore = Wrapped<Record>;
+
+/// One event of a recording, in the order of completion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Recorded {
+    /// A batch was accepted.
+    Batch(Vec<OwnedChange>),
+    /// Everything up to a point was made durable (`None`: all of it).
+    Commit(Option<Stamp>),
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    calls: BTreeMap<Call, u64>,
+    events: Vec<Recorded>,
+}
+
+/// What a [`RecordingStore`] remembers.
+#[derive(Debug, Default)]
+pub struct Record {
+    log: Mutex<Log>,
+}
+
+impl Record {
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How often a call was made.
+    #[must_use]
+    pub fn count(&self, call: Call) -> u64 {
+        self.log().calls.get(&call).copied().unwrap_or(0)
+    }
+
+    /// The batches and commits so far.
+    #[must_use]
+    pub fn events(&self) -> Vec<Recorded> {
+        self.log().events.clone()
+    }
+
+    /// Forgets everything so far.
+    pub fn clear(&self) {
+        *self.log() = Log::default();
+    }
+
+    /// Applies the first `batches` batches to another store: the state a crash may leave.
+    ///
+    /// # Errors
+    /// What that store answers.
+    pub fn replay(&self, batches: usize, into: &dyn Store) -> Result<()> {
+        let log = self.log();
+        let recorded = log.events.iter().filter_map(|event| match event {
+            Recorded::Batch(batch) => Some(batch),
+            Recorded::Commit(_) => None,
+        });
+        for batch in recorded.take(batches) {
+            let batch: Vec<Change<'_>> = batch.iter().map(OwnedChange::borrowed).collect();
+            into.apply(&batch)?;
+        }
+        Ok(())
+    }
+}
+
+impl Hook for Record {
+    fn before(&self, call: Call) -> Result<()> {
+        *self.log().calls.entry(call).or_default() += 1;
+        Ok(())
+    }
+
+    fn applied(&self, batch: &[Change<'_>]) {
+        let batch = batch.iter().map(OwnedChange::from).collect();
+        self.log().events.push(Recorded::Batch(batch));
+    }
+
+    fn committed(&self, upto: Option<Stamp>) {
+        self.log().events.push(Recorded::Commit(upto));
+    }
+}

@@ -1,0 +1,117 @@
+//! The stores of this crate under the library.
+
+use holdfast_core::{FileSystem, Options};
+use holdfast_testkit::diff::cast::cast;
+use holdfast_testkit::diff::host::AtimeRule;
+use holdfast_testkit::diff::library::{LibraryTarget, options};
+use holdfast_testkit::diff::run::{Plan, Sides, generated};
+use holdfast_testkit::diff::target::Target;
+use holdfast_testkit::fsx;
+use holdfast_testkit::store::{
+    Call, Fault, FaultyStore, Faults, ModelStore, Record, Recorded, RecordingStore,
+};
+use holdfast_types::{Caller, Errno, OpenFlags};
+use std::sync::Arc;
+
+fn plan(seed: u64, steps: usize) -> Plan {
+    Plan {
+        cast: cast(),
+        atime: AtimeRule::Strict,
+        seed,
+        steps,
+        between_snapshots: 1000,
+        collect: false,
+        cpu: None,
+    }
+}
+
+#[test]
+fn a_tree_is_the_same_in_memory_and_over_a_store_and_loaded_again() {
+    for seed in 1..=3 {
+        let plan = plan(seed, 20_000);
+        let store = Arc::new(ModelStore::new());
+        let fs = FileSystem::new(store.clone(), options(plan.atime)).unwrap();
+        let sides = Sides {
+            kernel: Box::new(LibraryTarget::memory(&plan.cast, plan.atime)),
+            library: Box::new(LibraryTarget::over(fs.clone(), &plan.cast)),
+        };
+        if let Err(failure) = generated(sides, &plan) {
+            panic!("seed {seed}: {failure}");
+        }
+        assert_eq!(store.contradictions(), [""; 0], "seed {seed}");
+        let before = LibraryTarget::over(fs.clone(), &plan.cast).snapshot().unwrap();
+        drop(fs);
+        let loaded = FileSystem::new(store, options(plan.atime)).unwrap();
+        let after = LibraryTarget::over(loaded, &plan.cast).snapshot().unwrap();
+        assert!(before.keys().eq(after.keys()), "seed {seed}");
+        for (path, view) in before {
+            let mut loaded = after[&path].clone();
+            // Reading links for the first snapshot moved their access times; space beyond the
+            // end of a file is not loaded.
+            loaded.times.atime = view.times.atime;
+            loaded.blocks = view.blocks;
+            assert_eq!(loaded, view, "seed {seed}: {path:?}");
+        }
+    }
+}
+
+#[test]
+fn fsx_finds_nothing_over_a_store_either() {
+    let fs = FileSystem::new(Arc::new(ModelStore::new()), Options::default()).unwrap();
+    let plan = fsx::Plan { seed: 9, operations: 20_000, most: 256 * 1024, between_checks: 500 };
+    fsx::exercise(&fs, "fsx", &plan).unwrap_or_else(|report| panic!("{report}"));
+}
+
+#[test]
+fn a_store_that_fails_once_stops_all_further_changes() {
+    let store: Arc<FaultyStore> =
+        FaultyStore::new(Arc::new(ModelStore::new()), Faults::default());
+    let fs = FileSystem::new(store.clone(), Options::default()).unwrap();
+    let (who, root) = (Caller::root(), fs.root());
+    fs.mkdir(&who, &root, b"before", 0o755).unwrap();
+    let call = Some(Call::Apply);
+    store.hook().plan(Fault { call, after: 0, times: Some(1), error: Errno::EIO });
+    assert_eq!(fs.mkdir(&who, &root, b"during", 0o755).map(drop), Err(Errno::EIO));
+    assert_eq!(fs.mkdir(&who, &root, b"after", 0o755).map(drop), Err(Errno::EROFS));
+    assert!(fs.lookup(&who, &root, b"before").is_ok());
+}
+
+#[test]
+fn no_space_in_the_store_is_no_space_in_the_file_system() {
+    let store = FaultyStore::new(Arc::new(ModelStore::new()), Faults::default());
+    let fs = FileSystem::new(store.clone(), Options::default()).unwrap();
+    let (who, root) = (Caller::root(), fs.root());
+    let flags = OpenFlags::READ_WRITE | OpenFlags::CREATE;
+    let file = fs.create(&who, &root, b"f", 0o644, flags).unwrap();
+    store.hook().plan(Fault {
+        call: Some(Call::Reserve),
+        after: 0,
+        times: Some(1),
+        error: Errno::ENOSPC,
+    });
+    assert_eq!(fs.write(&who, &file, 0, b"x"), Err(Errno::ENOSPC));
+    assert_eq!(fs.getattr(file.node()).size, 0);
+    assert_eq!(fs.write(&who, &file, 0, b"x"), Ok(1));
+}
+
+#[test]
+fn every_prefix_of_a_recording_is_a_tree_without_contradictions() {
+    let store = RecordingStore::new(Arc::new(ModelStore::new()), Record::default());
+    let fs = FileSystem::new(store.clone(), options(AtimeRule::Strict)).unwrap();
+    let plan = plan(4, 2000);
+    let sides = Sides {
+        kernel: Box::new(LibraryTarget::memory(&plan.cast, plan.atime)),
+        library: Box::new(LibraryTarget::over(fs, &plan.cast)),
+    };
+    if let Err(failure) = generated(sides, &plan) {
+        panic!("{failure}");
+    }
+    let is_batch = |event: &&Recorded| matches!(event, Recorded::Batch(_));
+    let batches = store.hook().events().iter().filter(is_batch).count();
+    assert_eq!(store.hook().count(Call::Apply), batches as u64);
+    for prefix in (1..=batches).step_by(97) {
+        let replayed = ModelStore::new();
+        store.hook().replay(prefix, &replayed).unwrap();
+        assert_eq!(replayed.contradictions(), [""; 0], "after {prefix} of {batches} batches");
+    }
+}
