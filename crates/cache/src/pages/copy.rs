@@ -2,6 +2,7 @@
 
 use super::{MAX_SIZE, Pages};
 use crate::account::Account;
+use crate::frame::PAGE_SIZE;
 use crate::pieces::Piece;
 use holdfast_types::{Errno, Result};
 
@@ -50,7 +51,7 @@ impl Pages {
     }
 
     /// [`copy_range`](Self::copy_range) within one file; the ranges must not overlap (the owner
-    /// answers `EINVAL`).
+    /// answers `EINVAL`). Holes of the source are those that it had before the copy.
     ///
     /// # Errors
     /// Those of `copy_range`.
@@ -62,17 +63,19 @@ impl Pages {
         account: Account<'_>,
     ) -> Result<u64> {
         let len = copy_len(to, from, len)?;
+        let end = from + len;
+        let data_end = self.source_data_end(from, end);
         let mut buf = Vec::new();
         let mut done = 0;
         while done < len {
-            let (at, end) = (from + done, from + len);
-            let data = self.seek_data(at, end).unwrap_or(end);
+            let at = from + done;
+            let data = self.seek_data(at, data_end).unwrap_or(end);
             if data > at {
                 self.punch(to + done, data - at, account);
                 done += data - at;
                 continue;
             }
-            let hole = self.seek_hole(at, end).unwrap_or(end);
+            let hole = self.seek_hole(at, data_end).unwrap_or(data_end);
             let step = (hole - at).min(STEP as u64) as usize;
             buf.resize(step, 0);
             let read = self.read(at, &mut buf, end);
@@ -88,6 +91,17 @@ impl Pages {
             }
         }
         Ok(done)
+    }
+
+    /// Where the data of a source that is `from..end` of this very file ends: before the page of
+    /// its last byte if that one has no frame now. The copy may begin in that page and give it
+    /// one, and must not take the zeros of this frame for data.
+    fn source_data_end(&self, from: u64, end: u64) -> u64 {
+        let last_page = end.saturating_sub(1) / PAGE_SIZE as u64 * PAGE_SIZE as u64;
+        match self.seek_data(last_page, end) {
+            Some(_) => end,
+            None => last_page.max(from),
+        }
     }
 }
 

@@ -319,3 +319,19 @@ fn abandoned_content_may_be_dropped() {
     pages.abandon();
     assert!(pages.is_empty());
 }
+
+#[test]
+fn a_copy_into_the_page_where_its_source_ends_does_not_copy_its_own_frame() {
+    let bank = Bank::new();
+    let mut pages = Pages::new();
+    pages.write(0, &[7; PAGE_SIZE], bank.account()).unwrap();
+    // The source ends with a hole, the copy begins in the same page: its first bytes give the
+    // page a frame, whose zeros would then be what the end of the copy is made of.
+    let (to, len) = (3 * PAGE + 3500, 3 * PAGE + 1000);
+    assert_eq!(pages.copy_within(to, 0, len, bank.account()), Ok(len));
+    assert_eq!(content(&pages, to + PAGE - 2, 4), [7, 7, 0, 0]);
+    assert_eq!(pages.seek_hole(3 * PAGE, MAX_SIZE), Some(5 * PAGE));
+    assert_eq!(pages.seek_data(5 * PAGE, MAX_SIZE), None);
+    assert_eq!(pages.pages(), 3);
+    bank.close(pages);
+}

@@ -111,6 +111,16 @@ fn data() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
+/// A copy whose source and target are so close that they often share a page, on either side.
+fn copy_near() -> impl Strategy<Value = Op> {
+    let near = (offset(), len(), 0..PAGE, any::<bool>());
+    near.prop_map(|(first, len, gap, up)| {
+        let second = first + len + gap;
+        let (from, to) = if up { (first, second) } else { (second, first) };
+        Op::CopyWithin { to, from, len }
+    })
+}
+
 pub(crate) fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         8 => (offset(), data()).prop_map(|(offset, data)| Op::Write { offset, data }),
@@ -125,6 +135,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(to, from, len)| Op::CopyAcross { to, from, len }),
         2 => (offset(), offset(), len())
             .prop_map(|(to, from, len)| Op::CopyWithin { to, from, len }),
+        1 => copy_near(),
         1 => Just(Op::Clear),
     ]
 }
