@@ -13,12 +13,15 @@ mod sys;
 mod worker;
 
 use crate::diff::op::{Bytes, Op};
+use crate::diff::outcome::Outcome;
 use crate::diff::target::{Step, Target};
 use crate::diff::view::{Detail, View};
 use holdfast_types::{Caller, Errno, Result};
+use rustix::fs::{CWD, Mode, OFlags};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use worker::Worker;
 
 pub(super) use calls::slices;
@@ -33,6 +36,44 @@ pub enum AtimeRule {
     Relative,
     /// None does.
     Never,
+}
+
+/// Callers on the host, inside a directory that they take for the root.
+#[derive(Debug)]
+pub struct HostCallers {
+    workers: Vec<Mutex<Worker>>,
+}
+
+impl HostCallers {
+    /// Starts the callers inside `dir`: a directory of any file system, mounted anywhere.
+    ///
+    /// # Errors
+    /// Those of opening the directory, and of taking on credentials (root is needed).
+    pub fn inside(dir: &Path, cast: &[Caller]) -> Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = rustix::fs::openat(CWD, dir, flags, Mode::empty()).map_err(errno)?;
+        Self::start(dir, cast)
+    }
+
+    /// Starts the callers inside a fresh tmpfs.
+    ///
+    /// # Errors
+    /// Those of mounting, and of taking on credentials (root is needed).
+    pub fn on_tmpfs(cast: &[Caller]) -> Result<Self> {
+        Self::start(mount(AtimeRule::Strict)?, cast)
+    }
+
+    fn start(root: OwnedFd, cast: &[Caller]) -> Result<Self> {
+        let root = Arc::new(root);
+        let start = |who| Worker::start(who, &root).map(Mutex::new);
+        Ok(Self { workers: cast.iter().map(start).collect::<Result<_>>()? })
+    }
+
+    /// Runs an operation as one of the callers; several callers can be at work at once.
+    pub fn call(&self, caller: usize, op: &Op) -> Outcome {
+        let worker = self.workers[caller].lock().unwrap_or_else(PoisonError::into_inner);
+        worker.step(op, &[]).outcome
+    }
 }
 
 /// A fresh tmpfs of the host.
@@ -65,7 +106,7 @@ impl HostTarget {
             cast.iter().map(|who| Worker::start(who, &mount)).collect::<Result<Vec<_>>>()?;
         sys::unshare_fs()?;
         enter_root(&mount)?;
-        rustix::process::umask(rustix::fs::Mode::empty());
+        rustix::process::umask(Mode::empty());
         Ok(Self { workers })
     }
 }

@@ -13,6 +13,7 @@ use holdfast_core::{
     AtimePolicy, FileSystem, LockOwner, LockSpace, MemoryLimits, Node, OpenFile, Options,
 };
 use holdfast_types::{Caller, Errno, OpenFlags, Result};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One caller: its credentials and its open files.
 struct Process {
@@ -59,11 +60,10 @@ impl LibraryTarget {
     /// Any file system, taken as it is.
     #[must_use]
     pub fn over(fs: FileSystem, cast: &[Caller]) -> Self {
-        let processes = cast.iter().enumerate().map(|(number, who)| Process {
+        let processes = cast.iter().map(|who| Process {
             who: who.clone(),
             files: Default::default(),
-            // Far from the numbers that open files get.
-            owner: LockOwner(u64::MAX - number as u64),
+            owner: next_owner(),
         });
         let superuser = Caller::root().with_umask(0);
         Self { root: fs.root(), processes: processes.collect(), superuser, fs }
@@ -84,6 +84,13 @@ impl LibraryTarget {
         let look = |&slot| Ok(inspect::view(&self.fs.getattr(process.handle(slot)?.node())));
         slots.iter().map(look).collect()
     }
+}
+
+/// An owner of POSIX record locks, as every process is one: no other target has it.
+fn next_owner() -> LockOwner {
+    // Far from the numbers that open files get.
+    static NEXT: AtomicU64 = AtomicU64::new(u64::MAX);
+    LockOwner(NEXT.fetch_sub(1, Ordering::Relaxed))
 }
 
 /// Options that make the library the counterpart of the host target's mount.

@@ -103,6 +103,7 @@ pub enum Op {
     CopyRange { from: usize, from_off: i64, to: usize, to_off: i64, len: usize },
     Fsync { slot: usize, data_only: bool },
     List { slot: usize, chunk: usize, resume: usize },
+    ListFrom { slot: usize, after: u64, most: usize },
     GetXattr { object: Object, name: Bytes },
     SetXattr { object: Object, name: Bytes, value: Bytes, how: XattrSet },
     ListXattr { object: Object },
@@ -138,6 +139,7 @@ impl Op {
             | Self::Fallocate { slot, .. }
             | Self::Fsync { slot, .. }
             | Self::List { slot, .. }
+            | Self::ListFrom { slot, .. }
             | Self::SetLock { slot, .. }
             | Self::GetLock { slot, .. }
             | Self::Flock { slot, .. }

@@ -31,6 +31,8 @@ pub enum Outcome {
     Data(Vec<u8>),
     /// Names of a directory and their `d_type`.
     Names(BTreeMap<Bytes, u8>),
+    /// A run of names of a directory: name, `d_type`, the cookie behind it.
+    Entries(Vec<(Bytes, u8, u64)>),
     /// Names of extended attributes, sorted.
     XattrNames(Vec<Bytes>),
     /// Attributes.

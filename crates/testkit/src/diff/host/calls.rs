@@ -23,6 +23,7 @@ pub(super) fn run(process: &mut Process, op: &Op) -> Outcome {
             data(process, op)
         }
         Op::List { slot, chunk, resume } => list(process, *slot, *chunk, *resume),
+        Op::ListFrom { slot, after, most } => list_from(process, *slot, *after, *most),
         Op::Stat { .. }
         | Op::Chmod { .. }
         | Op::Chown { .. }
@@ -296,6 +297,23 @@ fn list(process: &Process, slot: usize, chunk: usize, resume: usize) -> Outcome 
         Ok(Outcome::Names(names))
     });
     listed.unwrap_or_else(Outcome::Failed)
+}
+
+fn list_from(process: &Process, slot: usize, after: u64, most: usize) -> Outcome {
+    let listed = process.file(slot).and_then(|dir| {
+        rustix::fs::seek(dir, SeekFrom::Start(after)).map_err(errno)?;
+        let mut entries = Vec::new();
+        while entries.len() < most {
+            let run = inspect::read_run(dir, usize::MAX)?;
+            if run.is_empty() {
+                break;
+            }
+            entries.extend(run);
+        }
+        entries.truncate(most);
+        Ok(entries)
+    });
+    listed.map_or_else(Outcome::Failed, Outcome::Entries)
 }
 
 fn xattrs(process: &Process, op: &Op) -> Result<Outcome> {

@@ -21,6 +21,10 @@ impl LibraryTarget {
             Op::List { slot, chunk, resume } => {
                 self.list(process, *slot, *chunk, *resume).unwrap_or_else(Outcome::Failed)
             }
+            Op::ListFrom { slot, after, most } => process
+                .file(*slot)
+                .and_then(|dir| self.run_from(dir, *after, *most))
+                .map_or_else(Outcome::Failed, Outcome::Entries),
             Op::SetLock { .. } | Op::GetLock { .. } | Op::Flock { .. } => {
                 self.lock(process, op).unwrap_or_else(Outcome::Failed)
             }
@@ -119,21 +123,27 @@ impl LibraryTarget {
         let most = chunk / 100;
         let (mut all, mut after) = (Vec::new(), after);
         loop {
-            let mut run = Vec::new();
-            self.fs.read_dir(dir, after, &mut |entry| {
-                let taken = run.len() < most;
-                if taken {
-                    let kind = entry.kind.dirent_type();
-                    run.push((Bytes::from(entry.name), kind, entry.cookie));
-                }
-                taken
-            })?;
+            let run = self.run_from(dir, after, most)?;
             match run.last() {
                 Some((_, _, cookie)) => after = *cookie,
                 None => return Ok(all),
             }
             all.extend(run);
         }
+    }
+
+    /// At most so many names behind a cookie.
+    fn run_from(&self, dir: &OpenFile, after: u64, most: usize) -> Result<Vec<(Bytes, u8, u64)>> {
+        let mut run = Vec::new();
+        self.fs.read_dir(dir, after, &mut |entry| {
+            let taken = run.len() < most;
+            if taken {
+                let kind = entry.kind.dirent_type();
+                run.push((Bytes::from(entry.name), kind, entry.cookie));
+            }
+            taken
+        })?;
+        Ok(run)
     }
 
     fn lock(&self, process: &Process, op: &Op) -> Result<Outcome> {

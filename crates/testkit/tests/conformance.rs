@@ -1,0 +1,50 @@
+//! The conformance suite over the library, over a plain store, over the host's tmpfs, and over
+//! the directory that `HOLDFAST_CONFORMANCE_DIR` names (a mount of ours, say).
+
+use holdfast_core::FileSystem;
+use holdfast_testkit::conformance::{LibrarySubject, Subject, all, failures};
+use holdfast_testkit::diff::cast::cast;
+use holdfast_testkit::diff::host::{AtimeRule, HostCallers, HostTarget};
+use holdfast_testkit::diff::library::options;
+use holdfast_testkit::store::ModelStore;
+use std::path::Path;
+use std::sync::Arc;
+
+fn assert_conforms(subject: Arc<dyn Subject>) {
+    let failures = failures(&subject, &all());
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn the_library_over_memory_conforms() {
+    let fs = FileSystem::memory(Default::default(), options(AtimeRule::Relative));
+    assert_conforms(Arc::new(LibrarySubject::new(&fs, &cast())));
+    assert_eq!(fs.stats().inodes, 1, "nothing but the root is left");
+    assert_eq!((fs.stats().pages, fs.stats().locks), (0, 0), "no page, no lock is left");
+}
+
+#[test]
+fn the_library_over_a_plain_store_conforms() {
+    let store = Arc::new(ModelStore::new());
+    let fs = FileSystem::new(store.clone(), options(AtimeRule::Relative)).unwrap();
+    assert_conforms(Arc::new(LibrarySubject::new(&fs, &cast())));
+    assert_eq!(store.contradictions(), [""; 0]);
+}
+
+/// The suite must not ask for what the kernel's own file system does not do.
+#[test]
+fn the_hosts_tmpfs_conforms() {
+    match HostTarget::obstacle() {
+        Some(obstacle) => println!("skipped: {obstacle}"),
+        None => assert_conforms(Arc::new(HostCallers::on_tmpfs(&cast()).unwrap())),
+    }
+}
+
+#[test]
+fn the_directory_of_the_environment_conforms() {
+    let Ok(dir) = std::env::var("HOLDFAST_CONFORMANCE_DIR") else {
+        println!("skipped: HOLDFAST_CONFORMANCE_DIR names no directory");
+        return;
+    };
+    assert_conforms(Arc::new(HostCallers::inside(Path::new(&dir), &cast()).unwrap()));
+}
