@@ -33,11 +33,19 @@ pub struct Case {
 
 impl Case {
     const fn new(name: &'static str, run: fn(&Bench) -> Check) -> Self {
-        Self { name, users: false, run }
+        Self {
+            name,
+            users: false,
+            run,
+        }
     }
 
     const fn with_users(name: &'static str, run: fn(&Bench) -> Check) -> Self {
-        Self { name, users: true, run }
+        Self {
+            name,
+            users: true,
+            run,
+        }
     }
 }
 

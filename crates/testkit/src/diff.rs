@@ -7,6 +7,9 @@
 //! every affected object, and keeps the list of operations; the *shrinker* replays that list
 //! with operations dropped until a short sequence is left. Where the kernel decides freely,
 //! [`freedoms`] says so, and why.
+//!
+//! tmpfs has no ZERO_RANGE, COLLAPSE_RANGE and INSERT_RANGE: those are held against a naive
+//! image of the bytes in [`crate::fsx`].
 
 pub mod cast;
 pub mod command;

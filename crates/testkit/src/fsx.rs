@@ -46,7 +46,12 @@ pub fn exercise(fs: &FileSystem, name: &str, plan: &Plan) -> std::result::Result
     let flags = OpenFlags::READ_WRITE | OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
     let file = fs.create(&who, &fs.root(), name.as_bytes(), 0o644, flags);
     let file = file.map_err(|error| format!("cannot create {name}: {error:?}"))?;
-    let mut exercise = Exercise { fs, who, file, image: Image::default() };
+    let mut exercise = Exercise {
+        fs,
+        who,
+        file,
+        image: Image::default(),
+    };
     let mut rng = Rng::new(plan.seed);
     let mut past: Vec<FsxOp> = Vec::with_capacity(plan.operations);
     for step in 1..=plan.operations {
@@ -76,8 +81,13 @@ impl Exercise<'_> {
             FsxOp::Write { offset, lens, fill } => self.write(*offset, lens, *fill),
             FsxOp::Append { len, fill } => self.append(*len, *fill),
             FsxOp::Truncate { len } => {
-                let set = SetAttr { size: Some(*len), ..SetAttr::default() };
-                let set = self.fs.setattr(&self.who, self.file.node(), &set, Some(&self.file));
+                let set = SetAttr {
+                    size: Some(*len),
+                    ..SetAttr::default()
+                };
+                let set = self
+                    .fs
+                    .setattr(&self.who, self.file.node(), &set, Some(&self.file));
                 self.expect(set.map(drop), Ok(()))?;
                 self.image.truncate(*len);
                 self.check_length()
@@ -99,7 +109,11 @@ impl Exercise<'_> {
     }
 
     fn expect<T: PartialEq + std::fmt::Debug>(&self, got: Result<T>, want: Result<T>) -> Check {
-        if got == want { Ok(()) } else { Err(format!("answered {got:?}, should be {want:?}")) }
+        if got == want {
+            Ok(())
+        } else {
+            Err(format!("answered {got:?}, should be {want:?}"))
+        }
     }
 
     fn check_length(&self) -> Check {
@@ -107,7 +121,10 @@ impl Exercise<'_> {
         if size == self.image.len() {
             return Ok(());
         }
-        Err(format!("the file has {size} bytes, should have {}", self.image.len()))
+        Err(format!(
+            "the file has {size} bytes, should have {}",
+            self.image.len()
+        ))
     }
 
     fn check_all(&self) -> Check {
@@ -162,7 +179,8 @@ impl Exercise<'_> {
                 IoSlice::new(slice)
             });
             let slices: Vec<_> = cut.collect();
-            self.fs.write_vectored(&self.who, &self.file, offset, &slices)
+            self.fs
+                .write_vectored(&self.who, &self.file, offset, &slices)
         };
         self.expect(wrote, Ok(bytes.len()))?;
         self.image.write(offset, &bytes);
@@ -186,7 +204,9 @@ impl Exercise<'_> {
 
     fn copy(&mut self, from: u64, to: u64, len: u64) -> Check {
         let file = &self.file;
-        let copied = self.fs.copy_file_range(&self.who, file, from, file, to, len);
+        let copied = self
+            .fs
+            .copy_file_range(&self.who, file, from, file, to, len);
         let available = self.image.len().saturating_sub(from).min(len);
         // The kernel refuses overlap of what it would copy, the end of the file considered.
         let overlaps = from.abs_diff(to) < available;
@@ -234,12 +254,20 @@ mod tests {
         let who = Caller::root();
         let flags = OpenFlags::READ_WRITE | OpenFlags::CREATE;
         let file = fs.create(&who, &fs.root(), b"f", 0o644, flags).unwrap();
-        let mut exercise = Exercise { fs: &fs, who: who.clone(), file, image: Image::default() };
+        let mut exercise = Exercise {
+            fs: &fs,
+            who: who.clone(),
+            file,
+            image: Image::default(),
+        };
         exercise.write(0, &[5000], 1).unwrap();
         assert_eq!(exercise.check_all(), Ok(()));
         let byte = !pattern(1, 5000)[4097];
         fs.write(&who, &exercise.file, 4097, &[byte]).unwrap();
         let found = exercise.check_all().unwrap_err();
-        assert!(found.starts_with("byte 4097 (page 1, 0x1 in it)"), "{found}");
+        assert!(
+            found.starts_with("byte 4097 (page 1, 0x1 in it)"),
+            "{found}"
+        );
     }
 }

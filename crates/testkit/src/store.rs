@@ -11,7 +11,7 @@ mod recording;
 mod slow;
 
 pub use change::OwnedChange;
-pub use faulty::{Fault, FaultyStore, Faults};
+pub use faulty::{Fault, Faults, FaultyStore};
 pub use model::ModelStore;
 pub use recording::{Record, Recorded, RecordingStore};
 pub use slow::{Latency, SlowStore};

@@ -20,7 +20,11 @@ fn the_library_over_memory_conforms() {
     let fs = FileSystem::memory(Default::default(), options(AtimeRule::Relative));
     assert_conforms(Arc::new(LibrarySubject::new(&fs, &cast())));
     assert_eq!(fs.stats().inodes, 1, "nothing but the root is left");
-    assert_eq!((fs.stats().pages, fs.stats().locks), (0, 0), "no page, no lock is left");
+    assert_eq!(
+        (fs.stats().pages, fs.stats().locks),
+        (0, 0),
+        "no page, no lock is left"
+    );
 }
 
 #[test]
@@ -46,5 +50,7 @@ fn the_directory_of_the_environment_conforms() {
         println!("skipped: HOLDFAST_CONFORMANCE_DIR names no directory");
         return;
     };
-    assert_conforms(Arc::new(HostCallers::inside(Path::new(&dir), &cast()).unwrap()));
+    assert_conforms(Arc::new(
+        HostCallers::inside(Path::new(&dir), &cast()).unwrap(),
+    ));
 }

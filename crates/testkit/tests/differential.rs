@@ -9,7 +9,10 @@ use holdfast_testkit::diff::host::HostTarget;
 use std::sync::Mutex;
 
 fn number(variable: &str, default: u64) -> u64 {
-    std::env::var(variable).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
+    std::env::var(variable)
+        .ok()
+        .and_then(|value| value.parse().ok())
+        .unwrap_or(default)
 }
 
 /// Runs all seeds on two threads; panics with the reports of those that failed.

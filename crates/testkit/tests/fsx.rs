@@ -6,7 +6,10 @@ use holdfast_core::{FileSystem, MemoryLimits, Options};
 use holdfast_testkit::fsx::{Plan, exercise};
 
 fn number(variable: &str, default: u64) -> u64 {
-    std::env::var(variable).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
+    std::env::var(variable)
+        .ok()
+        .and_then(|value| value.parse().ok())
+        .unwrap_or(default)
 }
 
 fn run(nth: u64) {

@@ -8,7 +8,7 @@ use holdfast_testkit::diff::run::{Plan, Sides, generated};
 use holdfast_testkit::diff::target::Target;
 use holdfast_testkit::fsx;
 use holdfast_testkit::store::{
-    Call, Fault, FaultyStore, Faults, ModelStore, Record, Recorded, RecordingStore,
+    Call, Fault, Faults, FaultyStore, ModelStore, Record, Recorded, RecordingStore,
 };
 use holdfast_types::{Caller, Errno, OpenFlags};
 use std::sync::Arc;
@@ -39,7 +39,9 @@ fn a_tree_is_the_same_in_memory_and_over_a_store_and_loaded_again() {
             panic!("seed {seed}: {failure}");
         }
         assert_eq!(store.contradictions(), [""; 0], "seed {seed}");
-        let before = LibraryTarget::over(fs.clone(), &plan.cast).snapshot().unwrap();
+        let before = LibraryTarget::over(fs.clone(), &plan.cast)
+            .snapshot()
+            .unwrap();
         drop(fs);
         let loaded = FileSystem::new(store, options(plan.atime)).unwrap();
         let after = LibraryTarget::over(loaded, &plan.cast).snapshot().unwrap();
@@ -58,21 +60,36 @@ fn a_tree_is_the_same_in_memory_and_over_a_store_and_loaded_again() {
 #[test]
 fn fsx_finds_nothing_over_a_store_either() {
     let fs = FileSystem::new(Arc::new(ModelStore::new()), Options::default()).unwrap();
-    let plan = fsx::Plan { seed: 9, operations: 20_000, most: 256 * 1024, between_checks: 500 };
+    let plan = fsx::Plan {
+        seed: 9,
+        operations: 20_000,
+        most: 256 * 1024,
+        between_checks: 500,
+    };
     fsx::exercise(&fs, "fsx", &plan).unwrap_or_else(|report| panic!("{report}"));
 }
 
 #[test]
 fn a_store_that_fails_once_stops_all_further_changes() {
-    let store: Arc<FaultyStore> =
-        FaultyStore::new(Arc::new(ModelStore::new()), Faults::default());
+    let store: Arc<FaultyStore> = FaultyStore::new(Arc::new(ModelStore::new()), Faults::default());
     let fs = FileSystem::new(store.clone(), Options::default()).unwrap();
     let (who, root) = (Caller::root(), fs.root());
     fs.mkdir(&who, &root, b"before", 0o755).unwrap();
     let call = Some(Call::Apply);
-    store.hook().plan(Fault { call, after: 0, times: Some(1), error: Errno::EIO });
-    assert_eq!(fs.mkdir(&who, &root, b"during", 0o755).map(drop), Err(Errno::EIO));
-    assert_eq!(fs.mkdir(&who, &root, b"after", 0o755).map(drop), Err(Errno::EROFS));
+    store.hook().plan(Fault {
+        call,
+        after: 0,
+        times: Some(1),
+        error: Errno::EIO,
+    });
+    assert_eq!(
+        fs.mkdir(&who, &root, b"during", 0o755).map(drop),
+        Err(Errno::EIO)
+    );
+    assert_eq!(
+        fs.mkdir(&who, &root, b"after", 0o755).map(drop),
+        Err(Errno::EROFS)
+    );
     assert!(fs.lookup(&who, &root, b"before").is_ok());
 }
 
@@ -112,6 +129,10 @@ fn every_prefix_of_a_recording_is_a_tree_without_contradictions() {
     for prefix in (1..=batches).step_by(97) {
         let replayed = ModelStore::new();
         store.hook().replay(prefix, &replayed).unwrap();
-        assert_eq!(replayed.contradictions(), [""; 0], "after {prefix} of {batches} batches");
+        assert_eq!(
+            replayed.contradictions(),
+            [""; 0],
+            "after {prefix} of {batches} batches"
+        );
     }
 }

@@ -20,13 +20,19 @@ pub struct Bench {
 
 impl std::fmt::Debug for Bench {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Bench").field("dir", &Bytes(self.dir.clone())).finish_non_exhaustive()
+        f.debug_struct("Bench")
+            .field("dir", &Bytes(self.dir.clone()))
+            .finish_non_exhaustive()
     }
 }
 
 /// Fails with `claim` unless `holds`.
 pub(super) fn expect(holds: bool, claim: &str) -> Check {
-    if holds { Ok(()) } else { Err(format!("does not hold: {claim}")) }
+    if holds {
+        Ok(())
+    } else {
+        Err(format!("does not hold: {claim}"))
+    }
 }
 
 impl Bench {
@@ -35,8 +41,17 @@ impl Bench {
     /// # Errors
     /// If it cannot be made.
     pub fn new(subject: Arc<dyn Subject>, name: &str) -> Check<Self> {
-        let bench = Self { subject, dir: name.as_bytes().to_vec() };
-        bench.ok(ROOT, &Op::Mkdir { path: Bytes(bench.dir.clone()), perm: 0o777 })?;
+        let bench = Self {
+            subject,
+            dir: name.as_bytes().to_vec(),
+        };
+        bench.ok(
+            ROOT,
+            &Op::Mkdir {
+                path: Bytes(bench.dir.clone()),
+                perm: 0o777,
+            },
+        )?;
         bench.chmod(".", 0o777)?;
         Ok(bench)
     }
@@ -55,8 +70,17 @@ impl Bench {
     fn remove_tree(&self, dir: &[u8]) -> Check {
         let path = Bytes(dir.to_vec());
         self.open_at(ROOT, path.clone(), OpenFlags::DIRECTORY, 0)?;
-        let names = self.ok(ROOT, &Op::List { slot: 0, chunk: 8000, resume: usize::MAX })?;
-        let Outcome::Names(names) = names else { return Err("no names".into()) };
+        let names = self.ok(
+            ROOT,
+            &Op::List {
+                slot: 0,
+                chunk: 8000,
+                resume: usize::MAX,
+            },
+        )?;
+        let Outcome::Names(names) = names else {
+            return Err("no names".into());
+        };
         for (name, kind) in names {
             let child = [dir, b"/", &name.0].concat();
             match (&name.0[..], kind) {
@@ -84,7 +108,10 @@ impl Bench {
         if outcome.succeeded() {
             return Ok(outcome);
         }
-        Err(format!("caller {caller}: {op:?} answered {}", outcome.brief()))
+        Err(format!(
+            "caller {caller}: {op:?} answered {}",
+            outcome.brief()
+        ))
     }
 
     /// Runs an operation that fails with `error`.
@@ -94,12 +121,23 @@ impl Bench {
             return Ok(());
         }
         let got = outcome.brief();
-        Err(format!("caller {caller}: {op:?} answered {got}, should be {error:?}"))
+        Err(format!(
+            "caller {caller}: {op:?} answered {got}, should be {error:?}"
+        ))
     }
 
     /// Opens into slot 0 of a caller.
     fn open_at(&self, caller: usize, path: Bytes, flags: OpenFlags, slot: usize) -> Check {
-        self.ok(caller, &Op::Open { path, flags, perm: 0o644, slot }).map(drop)
+        self.ok(
+            caller,
+            &Op::Open {
+                path,
+                flags,
+                perm: 0o644,
+                slot,
+            },
+        )
+        .map(drop)
     }
 
     pub(super) fn open(&self, caller: usize, slot: usize, path: &str, flags: OpenFlags) -> Check {
@@ -128,19 +166,44 @@ impl Bench {
         fill: u64,
         len: usize,
     ) -> Check {
-        let outcome = self.ok(caller, &Op::Pwrite { slot, offset, lens: vec![len], fill })?;
-        expect(outcome == Outcome::Number(len as u64), "a write writes all bytes")
+        let outcome = self.ok(
+            caller,
+            &Op::Pwrite {
+                slot,
+                offset,
+                lens: vec![len],
+                fill,
+            },
+        )?;
+        expect(
+            outcome == Outcome::Number(len as u64),
+            "a write writes all bytes",
+        )
     }
 
     pub(super) fn read(&self, caller: usize, slot: usize, at: i64, len: usize) -> Check<Vec<u8>> {
-        match self.ok(caller, &Op::Pread { slot, offset: at, lens: vec![len] })? {
+        match self.ok(
+            caller,
+            &Op::Pread {
+                slot,
+                offset: at,
+                lens: vec![len],
+            },
+        )? {
             Outcome::Data(bytes) => Ok(bytes),
             other => Err(format!("a read answered {}", other.brief())),
         }
     }
 
     pub(super) fn mkdir(&self, caller: usize, path: &str, perm: u16) -> Check {
-        self.ok(caller, &Op::Mkdir { path: self.at(path), perm }).map(drop)
+        self.ok(
+            caller,
+            &Op::Mkdir {
+                path: self.at(path),
+                perm,
+            },
+        )
+        .map(drop)
     }
 
     pub(super) fn chmod(&self, path: &str, perm: u16) -> Check {
@@ -150,20 +213,42 @@ impl Bench {
 
     pub(super) fn chown(&self, path: &str, uid: u32, gid: u32) -> Check {
         let object = Object::Link(self.at(path));
-        self.ok(ROOT, &Op::Chown { object, uid: Some(uid), gid: Some(gid) }).map(drop)
+        self.ok(
+            ROOT,
+            &Op::Chown {
+                object,
+                uid: Some(uid),
+                gid: Some(gid),
+            },
+        )
+        .map(drop)
     }
 
     pub(super) fn link(&self, from: &str, to: &str) -> Check {
-        let op = Op::Link { from: self.at(from), to: self.at(to), follow: false };
+        let op = Op::Link {
+            from: self.at(from),
+            to: self.at(to),
+            follow: false,
+        };
         self.ok(ROOT, &op).map(drop)
     }
 
     pub(super) fn unlink(&self, path: &str) -> Check {
-        self.ok(ROOT, &Op::Unlink { path: self.at(path) }).map(drop)
+        self.ok(
+            ROOT,
+            &Op::Unlink {
+                path: self.at(path),
+            },
+        )
+        .map(drop)
     }
 
     pub(super) fn renaming(&self, from: &str, to: &str, flags: RenameFlags) -> Op {
-        Op::Rename { from: self.at(from), to: self.at(to), flags }
+        Op::Rename {
+            from: self.at(from),
+            to: self.at(to),
+            flags,
+        }
     }
 
     pub(super) fn rename(&self, from: &str, to: &str, flags: RenameFlags) -> Check {
@@ -187,15 +272,30 @@ impl Bench {
     }
 
     pub(super) fn missing(&self, path: &str) -> Check {
-        self.fails(ROOT, &Op::Stat { object: Object::Link(self.at(path)) }, Errno::ENOENT)
+        self.fails(
+            ROOT,
+            &Op::Stat {
+                object: Object::Link(self.at(path)),
+            },
+            Errno::ENOENT,
+        )
     }
 
     /// The names of a directory but `.` and `..`, read through slot 4.
     pub(super) fn names(&self, path: &str) -> Check<BTreeMap<Bytes, u8>> {
         self.open(ROOT, 4, path, OpenFlags::DIRECTORY)?;
-        let listed = self.ok(ROOT, &Op::List { slot: 4, chunk: 2000, resume: 1 })?;
+        let listed = self.ok(
+            ROOT,
+            &Op::List {
+                slot: 4,
+                chunk: 2000,
+                resume: 1,
+            },
+        )?;
         self.close(ROOT, 4)?;
-        let Outcome::Names(mut names) = listed else { return Err("no names".into()) };
+        let Outcome::Names(mut names) = listed else {
+            return Err("no names".into());
+        };
         let special = names.remove(&Bytes::from(b".")).is_some()
             && names.remove(&Bytes::from(b"..")).is_some();
         expect(special, ". and .. are listed")?;

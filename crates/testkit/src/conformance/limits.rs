@@ -23,8 +23,19 @@ fn path_length(bench: &Bench) -> Check {
         }
         Bytes([&path[..], &tail].concat())
     };
-    bench.ok(ROOT, &Op::Mkdir { path: spelt(4095), perm: 0o755 })?;
-    bench.ok(ROOT, &Op::Stat { object: Object::Path(spelt(4095)) })?;
+    bench.ok(
+        ROOT,
+        &Op::Mkdir {
+            path: spelt(4095),
+            perm: 0o755,
+        },
+    )?;
+    bench.ok(
+        ROOT,
+        &Op::Stat {
+            object: Object::Path(spelt(4095)),
+        },
+    )?;
     let object = Object::Path(spelt(4096));
     bench.fails(ROOT, &Op::Stat { object }, Errno::ENAMETOOLONG)
 }
@@ -34,7 +45,13 @@ fn depth(bench: &Bench) -> Check {
     const LEG: usize = 1024;
     const LEGS: usize = 4;
     let leg = "d/".repeat(LEG);
-    let start = |nth: usize| if nth == 0 { String::new() } else { format!("leg{nth}/") };
+    let start = |nth: usize| {
+        if nth == 0 {
+            String::new()
+        } else {
+            format!("leg{nth}/")
+        }
+    };
     for nth in 0..LEGS {
         for depth in 1..=LEG {
             bench.mkdir(ROOT, &format!("{}{}", start(nth), &leg[..2 * depth]), 0o755)?;
@@ -60,33 +77,70 @@ fn depth(bench: &Bench) -> Check {
 fn far_offsets(bench: &Bench) -> Check {
     const LAST: i64 = i64::MAX - 1;
     bench.file("f", 0, 0)?;
-    if let Outcome::Failed(error) =
-        bench.call(ROOT, &Op::Truncate { object: Object::File(5), len: i64::MAX })
-    {
+    if let Outcome::Failed(error) = bench.call(
+        ROOT,
+        &Op::Truncate {
+            object: Object::File(5),
+            len: i64::MAX,
+        },
+    ) {
         // File systems with smaller files say so.
         return expect(error == Errno::EFBIG, "a file too large is EFBIG");
     }
-    expect(bench.fstat(5)?.size == i64::MAX as u64, "the largest size can be had")?;
+    expect(
+        bench.fstat(5)?.size == i64::MAX as u64,
+        "the largest size can be had",
+    )?;
     bench.write(ROOT, 5, LAST, 1, 1)?;
-    expect(bench.read(ROOT, 5, LAST, 1)? == pattern(1, 1), "the last byte is there")?;
+    expect(
+        bench.read(ROOT, 5, LAST, 1)? == pattern(1, 1),
+        "the last byte is there",
+    )?;
     expect(bench.fstat(5)?.blocks <= 64, "and little else")?;
-    let write = Op::Pwrite { slot: 5, offset: i64::MAX, lens: vec![1], fill: 0 };
+    let write = Op::Pwrite {
+        slot: 5,
+        offset: i64::MAX,
+        lens: vec![1],
+        fill: 0,
+    };
     let outcome = bench.call(ROOT, &write);
-    let refused = [Outcome::Failed(Errno::EFBIG), Outcome::Failed(Errno::EINVAL)];
+    let refused = [
+        Outcome::Failed(Errno::EFBIG),
+        Outcome::Failed(Errno::EINVAL),
+    ];
     expect(refused.contains(&outcome), "no byte follows")?;
     let object = Object::File(5);
     bench.ok(ROOT, &Op::Truncate { object, len: 1 })?;
-    expect(bench.read(ROOT, 5, 0, 10)? == [0], "and it can be cut again")
+    expect(
+        bench.read(ROOT, 5, 0, 10)? == [0],
+        "and it can be cut again",
+    )
 }
 
 fn bad_ranges(bench: &Bench) -> Check {
     bench.file("f", 1, 10)?;
-    let read = |offset| Op::Pread { slot: 5, offset, lens: vec![10] };
+    let read = |offset| Op::Pread {
+        slot: 5,
+        offset,
+        lens: vec![10],
+    };
     bench.fails(ROOT, &read(-1), Errno::EINVAL)?;
     bench.fails(ROOT, &read(i64::MAX - 5), Errno::EINVAL)?;
-    bench.fails(ROOT, &Op::Truncate { object: Object::File(5), len: -1 }, Errno::EINVAL)?;
+    bench.fails(
+        ROOT,
+        &Op::Truncate {
+            object: Object::File(5),
+            len: -1,
+        },
+        Errno::EINVAL,
+    )?;
     let mode = holdfast_types::Fallocate::empty();
-    let allocate = |offset, len| Op::Fallocate { slot: 5, mode, offset, len };
+    let allocate = |offset, len| Op::Fallocate {
+        slot: 5,
+        mode,
+        offset,
+        len,
+    };
     bench.fails(ROOT, &allocate(0, 0), Errno::EINVAL)?;
     bench.fails(ROOT, &allocate(-1, 10), Errno::EINVAL)?;
     bench.fails(ROOT, &allocate(i64::MAX - 5, 10), Errno::EFBIG)?;

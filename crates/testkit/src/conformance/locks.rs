@@ -17,7 +17,13 @@ pub(super) const CASES: &[Case] = &[
 const OTHER: usize = 1;
 
 fn lock(slot: usize, family: LockFamily, want: LockWant, start: i64, len: i64) -> Op {
-    Op::SetLock { slot, family, want, start, len }
+    Op::SetLock {
+        slot,
+        family,
+        want,
+        start,
+        len,
+    }
 }
 
 fn open_both(bench: &Bench) -> Check {
@@ -35,9 +41,23 @@ fn posix(bench: &Bench) -> Check {
     bench.ok(ROOT, &lock(1, family, LockWant::Write, 5, 10))?;
     bench.fails(OTHER, &lock(0, family, LockWant::Read, 9, 1), Errno::EAGAIN)?;
     bench.ok(OTHER, &lock(0, family, LockWant::Write, 15, 0))?;
-    let op = Op::GetLock { slot: 0, family, want: LockWant::Read, start: 0, len: 0 };
-    let seen = SeenLock { kind: LockWant::Write, start: 0, len: 15, of_process: true };
-    expect(bench.ok(OTHER, &op)? == Outcome::Lock(Some(seen)), "the lock in the way is told")?;
+    let op = Op::GetLock {
+        slot: 0,
+        family,
+        want: LockWant::Read,
+        start: 0,
+        len: 0,
+    };
+    let seen = SeenLock {
+        kind: LockWant::Write,
+        start: 0,
+        len: 15,
+        of_process: true,
+    };
+    expect(
+        bench.ok(OTHER, &op)? == Outcome::Lock(Some(seen)),
+        "the lock in the way is told",
+    )?;
     bench.close(OTHER, 0)
 }
 
@@ -57,13 +77,27 @@ fn ofd(bench: &Bench) -> Check {
     bench.open(ROOT, 1, "f", OpenFlags::READ_WRITE)?;
     let family = LockFamily::Ofd;
     bench.ok(ROOT, &lock(0, family, LockWant::Write, 0, 10))?;
-    bench.fails(ROOT, &lock(1, family, LockWant::Write, 0, 10), Errno::EAGAIN)?;
-    bench.fails(ROOT, &lock(1, LockFamily::Posix, LockWant::Read, 0, 10), Errno::EAGAIN)?;
+    bench.fails(
+        ROOT,
+        &lock(1, family, LockWant::Write, 0, 10),
+        Errno::EAGAIN,
+    )?;
+    bench.fails(
+        ROOT,
+        &lock(1, LockFamily::Posix, LockWant::Read, 0, 10),
+        Errno::EAGAIN,
+    )?;
     bench.open(ROOT, 2, "f", OpenFlags::empty())?;
     bench.close(ROOT, 2)?;
-    bench.fails(ROOT, &lock(1, family, LockWant::Write, 0, 10), Errno::EAGAIN)?;
+    bench.fails(
+        ROOT,
+        &lock(1, family, LockWant::Write, 0, 10),
+        Errno::EAGAIN,
+    )?;
     bench.close(ROOT, 0)?;
-    bench.ok(ROOT, &lock(1, family, LockWant::Write, 0, 10)).map(drop)
+    bench
+        .ok(ROOT, &lock(1, family, LockWant::Write, 0, 10))
+        .map(drop)
 }
 
 fn ranges(bench: &Bench) -> Check {
@@ -72,13 +106,29 @@ fn ranges(bench: &Bench) -> Check {
     bench.ok(ROOT, &lock(0, family, LockWant::Write, 0, 30))?;
     bench.ok(ROOT, &lock(0, family, LockWant::Unlock, 10, 10))?;
     bench.ok(OTHER, &lock(0, family, LockWant::Write, 10, 10))?;
-    bench.fails(OTHER, &lock(0, family, LockWant::Write, 9, 1), Errno::EAGAIN)?;
-    bench.fails(OTHER, &lock(0, family, LockWant::Write, 20, 1), Errno::EAGAIN)?;
+    bench.fails(
+        OTHER,
+        &lock(0, family, LockWant::Write, 9, 1),
+        Errno::EAGAIN,
+    )?;
+    bench.fails(
+        OTHER,
+        &lock(0, family, LockWant::Write, 20, 1),
+        Errno::EAGAIN,
+    )?;
     // A reader next to the hole, downgraded in the middle of the second half.
     bench.ok(ROOT, &lock(0, family, LockWant::Read, 25, 2))?;
     bench.ok(OTHER, &lock(0, family, LockWant::Read, 25, 2))?;
-    bench.fails(OTHER, &lock(0, family, LockWant::Read, 24, 1), Errno::EAGAIN)?;
-    bench.fails(ROOT, &lock(0, family, LockWant::Write, 25, 2), Errno::EAGAIN)?;
+    bench.fails(
+        OTHER,
+        &lock(0, family, LockWant::Read, 24, 1),
+        Errno::EAGAIN,
+    )?;
+    bench.fails(
+        ROOT,
+        &lock(0, family, LockWant::Write, 25, 2),
+        Errno::EAGAIN,
+    )?;
     bench.fails(ROOT, &lock(0, family, LockWant::Read, -5, 2), Errno::EINVAL)?;
     bench.close(OTHER, 0)
 }
@@ -96,5 +146,7 @@ fn flock(bench: &Bench) -> Check {
     bench.open(ROOT, 0, "f", OpenFlags::READ_WRITE)?;
     bench.fails(ROOT, &flock(0, LockWant::Read), Errno::EAGAIN)?;
     // The two kinds of lock do not know of each other.
-    bench.ok(ROOT, &lock(0, LockFamily::Ofd, LockWant::Write, 0, 0)).map(drop)
+    bench
+        .ok(ROOT, &lock(0, LockFamily::Ofd, LockWant::Write, 0, 0))
+        .map(drop)
 }

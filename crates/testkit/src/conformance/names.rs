@@ -9,14 +9,20 @@ use holdfast_types::{Errno, FileType, OpenFlags, RenameFlags};
 
 pub(super) const CASES: &[Case] = &[
     Case::new("an_unlinked_file_lives_while_open", unlinked_but_open),
-    Case::new("rename_over_an_open_file_leaves_it_readable", rename_over_open),
+    Case::new(
+        "rename_over_an_open_file_leaves_it_readable",
+        rename_over_open,
+    ),
     Case::new("hard_links_share_everything_and_are_counted", hard_links),
     Case::new("directories_count_their_subdirectories", directory_links),
     Case::new("exchange_swaps_a_file_and_a_directory", exchange),
     Case::new("noreplace_keeps_what_is_there", noreplace),
     Case::new("whiteout_leaves_a_device_zero", whiteout),
     Case::new("a_directory_cannot_move_into_itself", rename_into_self),
-    Case::new("rename_onto_a_link_of_the_same_file_does_nothing", rename_same_file),
+    Case::new(
+        "rename_onto_a_link_of_the_same_file_does_nothing",
+        rename_same_file,
+    ),
     Case::new("only_an_empty_directory_is_replaced", rename_over_directory),
     Case::new("a_tmpfile_gets_its_name_by_link", tmpfile),
     Case::new("an_exclusive_tmpfile_never_gets_a_name", tmpfile_exclusive),
@@ -33,7 +39,10 @@ fn unlinked_but_open(bench: &Bench) -> Check {
     bench.unlink("f")?;
     bench.missing("f")?;
     expect(bench.fstat(5)?.nlink == 0, "no link is counted")?;
-    expect(bench.read(ROOT, 5, 0, 6000)? == pattern(1, 5000), "the bytes are there")?;
+    expect(
+        bench.read(ROOT, 5, 0, 6000)? == pattern(1, 5000),
+        "the bytes are there",
+    )?;
     bench.write(ROOT, 5, 5000, 2, 10)?;
     expect(bench.fstat(5)?.size == 5010, "it can still grow")
 }
@@ -43,9 +52,15 @@ fn rename_over_open(bench: &Bench) -> Check {
     bench.open(ROOT, 0, "old", OpenFlags::empty())?;
     bench.file("new", 2, 50)?;
     bench.rename("new", "old", RenameFlags::empty())?;
-    expect(bench.read(ROOT, 0, 0, 200)? == pattern(1, 100), "the replaced file's bytes stay")?;
+    expect(
+        bench.read(ROOT, 0, 0, 200)? == pattern(1, 100),
+        "the replaced file's bytes stay",
+    )?;
     bench.open(ROOT, 1, "old", OpenFlags::empty())?;
-    expect(bench.read(ROOT, 1, 0, 200)? == pattern(2, 50), "the name leads to the new file")?;
+    expect(
+        bench.read(ROOT, 1, 0, 200)? == pattern(2, 50),
+        "the name leads to the new file",
+    )?;
     bench.missing("new")
 }
 
@@ -55,10 +70,20 @@ fn hard_links(bench: &Bench) -> Check {
     bench.link("a", "d/b")?;
     bench.write(ROOT, 5, 0, 9, 20)?;
     let (a, b) = (bench.stat("a")?, bench.stat("d/b")?);
-    expect(a.ino == b.ino && a.nlink == 2 && b.size == 20, "both names are one file")?;
+    expect(
+        a.ino == b.ino && a.nlink == 2 && b.size == 20,
+        "both names are one file",
+    )?;
     bench.unlink("a")?;
-    expect(bench.stat("d/b")?.nlink == 1, "a removed name is no longer counted")?;
-    let op = Op::Link { from: bench.at("d"), to: bench.at("e"), follow: false };
+    expect(
+        bench.stat("d/b")?.nlink == 1,
+        "a removed name is no longer counted",
+    )?;
+    let op = Op::Link {
+        from: bench.at("d"),
+        to: bench.at("e"),
+        follow: false,
+    };
     bench.fails(ROOT, &op, Errno::EPERM)
 }
 
@@ -67,10 +92,19 @@ fn directory_links(bench: &Bench) -> Check {
     bench.mkdir(ROOT, "d", 0o755)?;
     bench.mkdir(ROOT, "d/sub", 0o755)?;
     bench.file("d/f", 0, 0)?;
-    expect(bench.stat("d")?.nlink == 3, "itself, its name and one subdirectory")?;
-    expect(bench.stat(".")?.nlink == before + 1, "files and grandchildren do not count")?;
+    expect(
+        bench.stat("d")?.nlink == 3,
+        "itself, its name and one subdirectory",
+    )?;
+    expect(
+        bench.stat(".")?.nlink == before + 1,
+        "files and grandchildren do not count",
+    )?;
     bench.rename("d/sub", "sub", RenameFlags::empty())?;
-    expect(bench.stat("d")?.nlink == 2 && bench.stat(".")?.nlink == before + 2, "links move")
+    expect(
+        bench.stat("d")?.nlink == 2 && bench.stat(".")?.nlink == before + 2,
+        "links move",
+    )
 }
 
 fn exchange(bench: &Bench) -> Check {
@@ -78,18 +112,35 @@ fn exchange(bench: &Bench) -> Check {
     bench.mkdir(ROOT, "d", 0o755)?;
     bench.mkdir(ROOT, "d/x", 0o755)?;
     bench.rename("f", "d", RenameFlags::EXCHANGE)?;
-    expect(bench.stat("f")?.kind == FileType::Directory, "the directory has the file's name")?;
-    expect(bench.stat("d")?.size == 10, "the file has the directory's name")?;
+    expect(
+        bench.stat("f")?.kind == FileType::Directory,
+        "the directory has the file's name",
+    )?;
+    expect(
+        bench.stat("d")?.size == 10,
+        "the file has the directory's name",
+    )?;
     bench.stat("f/x")?;
-    bench.fails(ROOT, &bench.renaming("f", "none", RenameFlags::EXCHANGE), Errno::ENOENT)
+    bench.fails(
+        ROOT,
+        &bench.renaming("f", "none", RenameFlags::EXCHANGE),
+        Errno::ENOENT,
+    )
 }
 
 fn noreplace(bench: &Bench) -> Check {
     bench.file("a", 1, 10)?;
     bench.file("b", 1, 20)?;
-    bench.fails(ROOT, &bench.renaming("a", "b", RenameFlags::NOREPLACE), Errno::EEXIST)?;
+    bench.fails(
+        ROOT,
+        &bench.renaming("a", "b", RenameFlags::NOREPLACE),
+        Errno::EEXIST,
+    )?;
     bench.rename("a", "c", RenameFlags::NOREPLACE)?;
-    expect(bench.stat("b")?.size == 20 && bench.stat("c")?.size == 10, "nothing was replaced")
+    expect(
+        bench.stat("b")?.size == 20 && bench.stat("c")?.size == 10,
+        "nothing was replaced",
+    )
 }
 
 fn whiteout(bench: &Bench) -> Check {
@@ -97,26 +148,50 @@ fn whiteout(bench: &Bench) -> Check {
     let op = bench.renaming("a", "b", RenameFlags::WHITEOUT);
     if bench.call(ROOT, &op) == Outcome::Failed(Errno::EINVAL) {
         // FUSE's kernel side passes no whiteouts to anybody: the claim is empty there.
-        return expect(bench.stat("a")?.size == 10, "a refused rename changes nothing");
+        return expect(
+            bench.stat("a")?.size == 10,
+            "a refused rename changes nothing",
+        );
     }
     let left = bench.stat("a")?;
-    expect(left.kind == FileType::CharDevice && left.rdev == 0, "the old name is a whiteout")?;
-    expect(bench.stat("b")?.size == 10, "the new name leads to the file")
+    expect(
+        left.kind == FileType::CharDevice && left.rdev == 0,
+        "the old name is a whiteout",
+    )?;
+    expect(
+        bench.stat("b")?.size == 10,
+        "the new name leads to the file",
+    )
 }
 
 fn rename_into_self(bench: &Bench) -> Check {
     bench.mkdir(ROOT, "d", 0o755)?;
     bench.mkdir(ROOT, "d/e", 0o755)?;
-    bench.fails(ROOT, &bench.renaming("d", "d/e/f", RenameFlags::empty()), Errno::EINVAL)?;
-    bench.fails(ROOT, &bench.renaming("d/e", "d", RenameFlags::empty()), Errno::ENOTEMPTY)?;
-    bench.fails(ROOT, &bench.renaming("d", "d/e", RenameFlags::EXCHANGE), Errno::EINVAL)
+    bench.fails(
+        ROOT,
+        &bench.renaming("d", "d/e/f", RenameFlags::empty()),
+        Errno::EINVAL,
+    )?;
+    bench.fails(
+        ROOT,
+        &bench.renaming("d/e", "d", RenameFlags::empty()),
+        Errno::ENOTEMPTY,
+    )?;
+    bench.fails(
+        ROOT,
+        &bench.renaming("d", "d/e", RenameFlags::EXCHANGE),
+        Errno::EINVAL,
+    )
 }
 
 fn rename_same_file(bench: &Bench) -> Check {
     bench.file("a", 1, 10)?;
     bench.link("a", "b")?;
     bench.rename("a", "b", RenameFlags::empty())?;
-    expect(bench.stat("a")?.nlink == 2 && bench.stat("b")?.nlink == 2, "both names stay")
+    expect(
+        bench.stat("a")?.nlink == 2 && bench.stat("b")?.nlink == 2,
+        "both names stay",
+    )
 }
 
 fn rename_over_directory(bench: &Bench) -> Check {
@@ -125,7 +200,11 @@ fn rename_over_directory(bench: &Bench) -> Check {
     }
     bench.file("f", 0, 0)?;
     let plain = RenameFlags::empty();
-    bench.fails(ROOT, &bench.renaming("from", "full", plain), Errno::ENOTEMPTY)?;
+    bench.fails(
+        ROOT,
+        &bench.renaming("from", "full", plain),
+        Errno::ENOTEMPTY,
+    )?;
     bench.fails(ROOT, &bench.renaming("f", "empty", plain), Errno::EISDIR)?;
     bench.fails(ROOT, &bench.renaming("from", "f", plain), Errno::ENOTDIR)?;
     bench.rename("from", "empty", plain)?;
@@ -137,27 +216,56 @@ fn tmpfile(bench: &Bench) -> Check {
     bench.write(ROOT, 0, 0, 3, 100)?;
     expect(bench.fstat(0)?.nlink == 0, "it has no name at first")?;
     expect(bench.names(".")?.is_empty(), "nothing is listed")?;
-    bench.ok(ROOT, &Op::LinkOpen { slot: 0, to: bench.at("named") })?;
+    bench.ok(
+        ROOT,
+        &Op::LinkOpen {
+            slot: 0,
+            to: bench.at("named"),
+        },
+    )?;
     let named = bench.stat("named")?;
-    expect(named.nlink == 1 && named.size == 100, "the name leads to it")?;
+    expect(
+        named.nlink == 1 && named.size == 100,
+        "the name leads to it",
+    )?;
     expect(named.ino == bench.fstat(0)?.ino, "it is the same file")
 }
 
 fn tmpfile_exclusive(bench: &Bench) -> Check {
     let flags = OpenFlags::TMPFILE | OpenFlags::READ_WRITE | OpenFlags::EXCLUSIVE;
     bench.open(ROOT, 0, ".", flags)?;
-    bench.fails(ROOT, &Op::LinkOpen { slot: 0, to: bench.at("named") }, Errno::ENOENT)
+    bench.fails(
+        ROOT,
+        &Op::LinkOpen {
+            slot: 0,
+            to: bench.at("named"),
+        },
+        Errno::ENOENT,
+    )
 }
 
 fn symlink(bench: &Bench, target: &str, path: &str) -> Check {
     let target = Bytes::from(target.as_bytes());
-    bench.ok(ROOT, &Op::Symlink { target, path: bench.at(path) }).map(drop)
+    bench
+        .ok(
+            ROOT,
+            &Op::Symlink {
+                target,
+                path: bench.at(path),
+            },
+        )
+        .map(drop)
 }
 
 fn exclusive(bench: &Bench) -> Check {
     symlink(bench, "nowhere", "l")?;
     let flags = OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
-    let op = Op::Open { path: bench.at("l"), flags, perm: 0o644, slot: 0 };
+    let op = Op::Open {
+        path: bench.at("l"),
+        flags,
+        perm: 0o644,
+        slot: 0,
+    };
     bench.fails(ROOT, &op, Errno::EEXIST)?;
     bench.missing("nowhere")
 }
@@ -165,8 +273,14 @@ fn exclusive(bench: &Bench) -> Check {
 fn create_through_link(bench: &Bench) -> Check {
     symlink(bench, "target", "l")?;
     bench.open(ROOT, 0, "l", OpenFlags::CREATE)?;
-    expect(bench.stat("target")?.kind == FileType::Regular, "the target was made")?;
-    expect(bench.stat("l")?.kind == FileType::Symlink, "the link is still one")
+    expect(
+        bench.stat("target")?.kind == FileType::Regular,
+        "the target was made",
+    )?;
+    expect(
+        bench.stat("l")?.kind == FileType::Symlink,
+        "the link is still one",
+    )
 }
 
 fn loops(bench: &Bench) -> Check {
@@ -182,18 +296,55 @@ fn forty_links(bench: &Bench) -> Check {
     for nth in 1..=41 {
         symlink(bench, &format!("l{}", nth - 1), &format!("l{nth}"))?;
     }
-    bench.ok(ROOT, &Op::Stat { object: Object::Path(bench.at("l40")) })?;
-    bench.fails(ROOT, &Op::Stat { object: Object::Path(bench.at("l41")) }, Errno::ELOOP)
+    bench.ok(
+        ROOT,
+        &Op::Stat {
+            object: Object::Path(bench.at("l40")),
+        },
+    )?;
+    bench.fails(
+        ROOT,
+        &Op::Stat {
+            object: Object::Path(bench.at("l41")),
+        },
+        Errno::ELOOP,
+    )
 }
 
 fn trailing_slashes(bench: &Bench) -> Check {
-    bench.ok(ROOT, &Op::Mkdir { path: bench.at("d/"), perm: 0o755 })?;
+    bench.ok(
+        ROOT,
+        &Op::Mkdir {
+            path: bench.at("d/"),
+            perm: 0o755,
+        },
+    )?;
     bench.file("f", 0, 0)?;
-    bench.fails(ROOT, &Op::Stat { object: Object::Link(bench.at("f/")) }, Errno::ENOTDIR)?;
-    bench.fails(ROOT, &Op::Unlink { path: bench.at("f/") }, Errno::ENOTDIR)?;
-    bench.fails(ROOT, &Op::Unlink { path: bench.at("d/") }, Errno::EISDIR)?;
+    bench.fails(
+        ROOT,
+        &Op::Stat {
+            object: Object::Link(bench.at("f/")),
+        },
+        Errno::ENOTDIR,
+    )?;
+    bench.fails(
+        ROOT,
+        &Op::Unlink {
+            path: bench.at("f/"),
+        },
+        Errno::ENOTDIR,
+    )?;
+    bench.fails(
+        ROOT,
+        &Op::Unlink {
+            path: bench.at("d/"),
+        },
+        Errno::EISDIR,
+    )?;
     symlink(bench, "d", "l")?;
-    let op = Op::Stat { object: Object::Link(bench.at("l/")) };
+    let op = Op::Stat {
+        object: Object::Link(bench.at("l/")),
+    };
     match bench.ok(ROOT, &op)? {
         Outcome::Attributes(view) => {
             expect(view.kind == FileType::Directory, "slashes follow a link")
@@ -210,10 +361,24 @@ fn special_files(bench: &Bench) -> Check {
         ("char", FileType::CharDevice, device),
         ("block", FileType::BlockDevice, device),
     ] {
-        bench.ok(ROOT, &Op::Mknod { path: bench.at(name), kind, perm: 0o640, rdev })?;
+        bench.ok(
+            ROOT,
+            &Op::Mknod {
+                path: bench.at(name),
+                kind,
+                perm: 0o640,
+                rdev,
+            },
+        )?;
         let view = bench.stat(name)?;
-        expect((view.kind, view.rdev) == (kind, rdev), "kind and number are kept")?;
-        let listed = bench.names(".")?.get(&Bytes::from(name.as_bytes())).copied();
+        expect(
+            (view.kind, view.rdev) == (kind, rdev),
+            "kind and number are kept",
+        )?;
+        let listed = bench
+            .names(".")?
+            .get(&Bytes::from(name.as_bytes()))
+            .copied();
         expect(listed == Some(kind.dirent_type()), "listings tell the kind")?;
     }
     Ok(())

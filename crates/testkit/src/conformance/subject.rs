@@ -31,13 +31,17 @@ impl LibrarySubject {
     #[must_use]
     pub fn new(fs: &FileSystem, cast: &[Caller]) -> Self {
         let alone = |who| Mutex::new(LibraryTarget::over(fs.clone(), std::slice::from_ref(who)));
-        Self { callers: cast.iter().map(alone).collect() }
+        Self {
+            callers: cast.iter().map(alone).collect(),
+        }
     }
 }
 
 impl Subject for LibrarySubject {
     fn call(&self, caller: usize, op: &Op) -> Outcome {
-        let mut target = self.callers[caller].lock().unwrap_or_else(PoisonError::into_inner);
+        let mut target = self.callers[caller]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         target.run(0, op, &[]).outcome
     }
 }

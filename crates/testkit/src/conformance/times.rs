@@ -33,13 +33,30 @@ fn explicit(bench: &Bench) -> Check {
     for secs in [0, -1_000_000, 1_234_567_890, 1 << 32] {
         let (atime, mtime) = (When::At(secs, 123_456_789), When::At(secs + 5, 1));
         let object = Object::Path(bench.at("f"));
-        bench.ok(ROOT, &Op::Utimens { object, atime, mtime })?;
+        bench.ok(
+            ROOT,
+            &Op::Utimens {
+                object,
+                atime,
+                mtime,
+            },
+        )?;
         let times = bench.stat("f")?.times;
-        expect(times.atime == Time::new(secs, 123_456_789), "the time of access is as set")?;
-        expect(times.mtime == Time::new(secs + 5, 1), "the time of modification is as set")?;
+        expect(
+            times.atime == Time::new(secs, 123_456_789),
+            "the time of access is as set",
+        )?;
+        expect(
+            times.mtime == Time::new(secs + 5, 1),
+            "the time of modification is as set",
+        )?;
     }
     let object = Object::Path(bench.at("f"));
-    let op = Op::Utimens { object, atime: When::Omit, mtime: When::At(9, 9) };
+    let op = Op::Utimens {
+        object,
+        atime: When::Omit,
+        mtime: When::At(9, 9),
+    };
     let (before, after) = around(bench, "f", || bench.ok(ROOT, &op).map(drop))?;
     expect(after.atime == before.atime, "an omitted time stays")?;
     expect(after.ctime > before.ctime, "setting times is a change")
@@ -48,7 +65,10 @@ fn explicit(bench: &Bench) -> Check {
 fn write(bench: &Bench) -> Check {
     bench.file("f", 0, 0)?;
     let (before, after) = around(bench, "f", || bench.write(ROOT, 5, 0, 1, 10))?;
-    expect(after.mtime > before.mtime && after.ctime > before.ctime, "both moved")?;
+    expect(
+        after.mtime > before.mtime && after.ctime > before.ctime,
+        "both moved",
+    )?;
     expect(after.atime == before.atime, "a write is no access")
 }
 
@@ -56,14 +76,20 @@ fn mode(bench: &Bench) -> Check {
     bench.file("f", 0, 0)?;
     let (before, after) = around(bench, "f", || bench.chmod("f", 0o600))?;
     expect(after.ctime > before.ctime, "the inode changed")?;
-    expect(after.mtime == before.mtime && after.atime == before.atime, "its content did not")
+    expect(
+        after.mtime == before.mtime && after.atime == before.atime,
+        "its content did not",
+    )
 }
 
 fn names(bench: &Bench) -> Check {
     bench.mkdir(ROOT, "d", 0o755)?;
     bench.mkdir(ROOT, "e", 0o755)?;
     let moved = |(before, after): (Times, Times)| {
-        expect(after.mtime > before.mtime && after.ctime > before.ctime, "the directory changed")
+        expect(
+            after.mtime > before.mtime && after.ctime > before.ctime,
+            "the directory changed",
+        )
     };
     moved(around(bench, "d", || bench.file("d/f", 0, 0))?)?;
     moved(around(bench, "d", || bench.link("d/f", "d/g"))?)?;
@@ -77,7 +103,10 @@ fn names(bench: &Bench) -> Check {
 fn link(bench: &Bench) -> Check {
     bench.file("f", 0, 0)?;
     let (before, after) = around(bench, "f", || bench.link("f", "g"))?;
-    expect(after.ctime > before.ctime, "the count of links is part of the inode")?;
+    expect(
+        after.ctime > before.ctime,
+        "the count of links is part of the inode",
+    )?;
     expect(after.mtime == before.mtime, "and no part of its content")?;
     let (before, after) = around(bench, "f", || bench.unlink("g"))?;
     expect(after.ctime > before.ctime, "so it is when a link goes")
@@ -88,7 +117,14 @@ fn read(bench: &Bench) -> Check {
     // Long before the last change: then relatime counts an access, too.
     let object = Object::Path(bench.at("f"));
     let (atime, mtime) = (When::At(1_000_000_000, 0), When::Omit);
-    bench.ok(ROOT, &Op::Utimens { object, atime, mtime })?;
+    bench.ok(
+        ROOT,
+        &Op::Utimens {
+            object,
+            atime,
+            mtime,
+        },
+    )?;
     bench.open(ROOT, 0, "f", OpenFlags::NOATIME)?;
     let (before, after) = around(bench, "f", || bench.read(ROOT, 0, 0, 10).map(drop))?;
     expect(after.atime == before.atime, "O_NOATIME leaves no trace")?;

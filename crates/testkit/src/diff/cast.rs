@@ -17,13 +17,28 @@ pub fn cast() -> Vec<Caller> {
     vec![
         root(),
         Caller::user(1000, 1000).with_groups(&[1000, 2000]),
-        Caller::user(1001, 1001).with_groups(&[2000, 3000]).with_umask(0o002),
-        Caller::user(1002, 1000).with_groups(&[3000]).with_umask(0o077),
+        Caller::user(1001, 1001)
+            .with_groups(&[2000, 3000])
+            .with_umask(0o002),
+        Caller::user(1002, 1000)
+            .with_groups(&[3000])
+            .with_umask(0o077),
         // Root that has put on another user's file system id, as an NFS server does: the
         // kernel takes the file capabilities away and leaves the others.
-        Caller { uid: 1000, caps: Caps::all() - file_caps, ..root() },
-        Caller { caps: Caps::CHOWN | Caps::FOWNER, ..Caller::user(1001, 1000) }.with_umask(0),
-        Caller { caps: Caps::DAC_READ_SEARCH | Caps::FSETID, ..Caller::user(1003, 3000) },
+        Caller {
+            uid: 1000,
+            caps: Caps::all() - file_caps,
+            ..root()
+        },
+        Caller {
+            caps: Caps::CHOWN | Caps::FOWNER,
+            ..Caller::user(1001, 1000)
+        }
+        .with_umask(0),
+        Caller {
+            caps: Caps::DAC_READ_SEARCH | Caps::FSETID,
+            ..Caller::user(1003, 3000)
+        },
     ]
 }
 

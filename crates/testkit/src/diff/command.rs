@@ -7,16 +7,20 @@ use crate::diff::remote::Remote;
 use crate::diff::run::{Plan, Script, Sides, Summary, generated, on_own_thread};
 use crate::diff::shrink::shrink;
 use holdfast_types::Result;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// What stands on the library's side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Against {
     /// The kernel again.
     Host,
     /// The library, over its memory store.
     Library,
+    /// A fresh directory inside this one: of any file system, a mount of ours say. It is left
+    /// behind.
+    Directory(PathBuf),
 }
 
 /// The arguments of the command.
@@ -63,8 +67,14 @@ impl Arguments {
     pub fn parse(mut words: impl Iterator<Item = String>) -> std::result::Result<Self, String> {
         let mut arguments = Self::default();
         while let Some(word) = words.next() {
-            let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
-            let number = || value.parse::<u64>().map_err(|_| format!("{word}: not a number: {value}"));
+            let value = words
+                .next()
+                .ok_or_else(|| format!("{word} needs a value"))?;
+            let number = || {
+                value
+                    .parse::<u64>()
+                    .map_err(|_| format!("{word}: not a number: {value}"))
+            };
             match word.as_str() {
                 "--seed" => arguments.seed = number()?,
                 "--seeds" => arguments.seeds = number()?,
@@ -83,7 +93,12 @@ impl Arguments {
     /// The plan for one seed.
     #[must_use]
     pub fn plan(&self, seed: u64) -> Plan {
-        let rules = [AtimeRule::Strict, AtimeRule::Relative, AtimeRule::Strict, AtimeRule::Never];
+        let rules = [
+            AtimeRule::Strict,
+            AtimeRule::Relative,
+            AtimeRule::Strict,
+            AtimeRule::Never,
+        ];
         let atime = self.atime.unwrap_or(rules[(seed % 4) as usize]);
         let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Plan {
@@ -111,7 +126,12 @@ fn against(value: &str) -> std::result::Result<Against, String> {
     match value {
         "host" => Ok(Against::Host),
         "library" => Ok(Against::Library),
-        _ => Err(format!("--against is library or host, not {value}")),
+        _ => match value.strip_prefix("dir:") {
+            Some(path) => Ok(Against::Directory(path.into())),
+            None => Err(format!(
+                "--against is library, host or dir:PATH, not {value}"
+            )),
+        },
     }
 }
 
@@ -119,15 +139,24 @@ fn against(value: &str) -> std::result::Result<Against, String> {
 ///
 /// # Errors
 /// Those of making a target.
-pub fn sides(plan: &Plan, against: Against) -> Result<Sides> {
+pub fn sides(plan: &Plan, against: &Against) -> Result<Sides> {
     let library: Box<dyn crate::diff::target::Target> = match against {
         Against::Host => {
             let (cast, atime) = (plan.cast.clone(), plan.atime);
             Box::new(Remote::spawn(move || HostTarget::enter(&cast, atime))?)
         }
+        Against::Directory(path) => {
+            let (cast, path) = (plan.cast.clone(), path.clone());
+            Box::new(Remote::spawn(move || {
+                HostTarget::enter_new_directory(&path, &cast)
+            })?)
+        }
         Against::Library => Box::new(LibraryTarget::memory(&plan.cast, plan.atime)),
     };
-    Ok(Sides { kernel: Box::new(HostTarget::enter(&plan.cast, plan.atime)?), library })
+    Ok(Sides {
+        kernel: Box::new(HostTarget::enter(&plan.cast, plan.atime)?),
+        library,
+    })
 }
 
 /// Runs one seed. A failure comes back shrunk, in words.
@@ -136,7 +165,7 @@ pub fn sides(plan: &Plan, against: Against) -> Result<Sides> {
 /// The report of the first difference: its seed, both sides, the operations, a minimal sequence.
 pub fn run_seed(arguments: &Arguments, seed: u64) -> std::result::Result<Summary, String> {
     let plan = arguments.plan(seed);
-    let make = || sides(&plan, arguments.against);
+    let make = || sides(&plan, &arguments.against);
     let result = on_own_thread(|| match make() {
         Ok(sides) => generated(sides, &plan).map_err(Ok),
         Err(error) => Err(Err(error)),
@@ -149,7 +178,10 @@ pub fn run_seed(arguments: &Arguments, seed: u64) -> std::result::Result<Summary
             let report = format!("seed {seed} ({:?} atime): {failure}", plan.atime);
             let small = shrink(*failure, &plan, &make, arguments.patience);
             let script: Script = small.script.clone();
-            Err(format!("{report}\nminimal sequence ({} operations):\n{small}", script.len()))
+            Err(format!(
+                "{report}\nminimal sequence ({} operations):\n{small}",
+                script.len()
+            ))
         }
     }
 }
@@ -199,5 +231,9 @@ pub fn main(words: impl Iterator<Item = String>) -> ExitCode {
             }
         }
     }
-    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    if failed {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    }
 }

@@ -24,7 +24,12 @@ pub struct Difference {
 
 impl Difference {
     fn new(aspect: &'static str, object: &str, kernel: String, library: String) -> Box<Self> {
-        Box::new(Self { aspect, object: object.to_owned(), kernel, library })
+        Box::new(Self {
+            aspect,
+            object: object.to_owned(),
+            kernel,
+            library,
+        })
     }
 }
 
@@ -79,7 +84,13 @@ impl Comparer {
 
     /// Notes the time at which a step begins, and what it is.
     pub(super) fn begin_step(&mut self, op: &Op) {
-        let by_path = matches!(op, Op::Truncate { object: Object::Path(_) | Object::Link(_), .. });
+        let by_path = matches!(
+            op,
+            Op::Truncate {
+                object: Object::Path(_) | Object::Link(_),
+                ..
+            }
+        );
         self.truncates_by_path = by_path;
         self.step_began = tick();
     }
@@ -111,7 +122,12 @@ impl Comparer {
         if same {
             return Ok(());
         }
-        Err(Difference::new("outcome", "answer", kernel.brief(), library.brief()))
+        Err(Difference::new(
+            "outcome",
+            "answer",
+            kernel.brief(),
+            library.brief(),
+        ))
     }
 
     /// Compares one object's look after a step, and which of its times the step touched.
@@ -147,8 +163,15 @@ impl Comparer {
                 None => existence(&object, &Ok(view.clone()), &Err(Errno::ENOENT))?,
             }
         }
-        for (path, view) in library.iter().filter(|(path, _)| !kernel.contains_key(path)) {
-            existence(&format!("tree {path:?}"), &Err(Errno::ENOENT), &Ok(view.clone()))?;
+        for (path, view) in library
+            .iter()
+            .filter(|(path, _)| !kernel.contains_key(path))
+        {
+            existence(
+                &format!("tree {path:?}"),
+                &Err(Errno::ENOENT),
+                &Ok(view.clone()),
+            )?;
         }
         Ok(())
     }
@@ -165,7 +188,10 @@ impl Comparer {
         }
         same!(kind nlink uid gid rdev);
         if kernel.perm != library.perm {
-            let (kernel, library) = (format!("{:04o}", kernel.perm), format!("{:04o}", library.perm));
+            let (kernel, library) = (
+                format!("{:04o}", kernel.perm),
+                format!("{:04o}", library.perm),
+            );
             return Err(Difference::new("perm", object, kernel, library));
         }
         if kernel.kind != FileType::Directory {
@@ -212,18 +238,26 @@ impl Comparer {
         Ok(())
     }
 
-    fn touches(&self, object: &str, kernel: (&Times, &Times), library: (&Times, &Times)) -> Verdict {
+    fn touches(
+        &self,
+        object: &str,
+        kernel: (&Times, &Times),
+        library: (&Times, &Times),
+    ) -> Verdict {
         let befores = fields(kernel.0, library.0);
         let afters = fields(kernel.1, library.1);
-        let relative_split = self.atime == AtimeRule::Relative
-            && is_due(kernel.0) != is_due(library.0);
+        let relative_split =
+            self.atime == AtimeRule::Relative && is_due(kernel.0) != is_due(library.0);
         for ((name, kernel, library), (_, kernel_after, library_after)) in
             befores.into_iter().zip(afters)
         {
             if name == "atime" && relative_split {
                 continue;
             }
-            let touched = (self.touch(kernel, kernel_after), self.touch(library, library_after));
+            let touched = (
+                self.touch(kernel, kernel_after),
+                self.touch(library, library_after),
+            );
             if let (Some(kernel), Some(library)) = touched
                 && kernel != library
             {
@@ -271,5 +305,10 @@ fn existence(object: &str, kernel: &Result<View>, library: &Result<View>) -> Ver
     if kernel.is_err() && kernel.as_ref().err() == library.as_ref().err() {
         return Ok(());
     }
-    Err(Difference::new("existence", object, word(kernel), word(library)))
+    Err(Difference::new(
+        "existence",
+        object,
+        word(kernel),
+        word(library),
+    ))
 }

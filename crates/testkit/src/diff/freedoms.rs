@@ -90,9 +90,7 @@ impl Freedom {
                 "tmpfs calls preallocated pages a hole, and data once they are preallocated \
                  twice; lseek(2) leaves it open (fsx holds the answers against the bytes)"
             }
-            Self::LastPage => {
-                "tmpfs overflows there and does not find the data that read(2) finds"
-            }
+            Self::LastPage => "tmpfs overflows there and does not find the data that read(2) finds",
             Self::CopiedHoles => {
                 "tmpfs copies a hole as pages of zeros, this file system as a hole: the bytes are \
                  the same, the space is not"
@@ -111,7 +109,10 @@ impl Freedom {
 /// Must this operation not be run at all, given what the kernel's side has at the paths it
 /// names (after following links)? The operations excused here are run on neither side.
 pub(crate) fn skips(op: &Op, who: &Caller, found: &[Option<View>]) -> Option<Freedom> {
-    let is_fifo = found.iter().flatten().any(|view| view.kind == FileType::Fifo);
+    let is_fifo = found
+        .iter()
+        .flatten()
+        .any(|view| view.kind == FileType::Fifo);
     match op {
         Op::Open { flags, .. } if is_fifo && !flags.contains(OpenFlags::PATH) => {
             Some(Freedom::FifoOpen)
@@ -126,7 +127,10 @@ pub(crate) fn skips(op: &Op, who: &Caller, found: &[Option<View>]) -> Option<Fre
             risky.then_some(Freedom::ProtectedCreation)
         }
         Op::Link { .. } | Op::LinkOpen { .. } if protected("hardlinks") => {
-            let risky = found.iter().flatten().any(|view| !is_safe_source(who, view));
+            let risky = found
+                .iter()
+                .flatten()
+                .any(|view| !is_safe_source(who, view));
             risky.then_some(Freedom::ProtectedHardlinks)
         }
         _ => None,
@@ -159,7 +163,11 @@ fn protected(what: &str) -> bool {
         setting.is_ok_and(|value| value.first() != Some(&b'0'))
     };
     let [hardlinks, regular] = *SETTINGS.get_or_init(|| [read("hardlinks"), read("regular")]);
-    if what == "regular" { regular } else { hardlinks }
+    if what == "regular" {
+        regular
+    } else {
+        hardlinks
+    }
 }
 
 /// Reads what must be read before the run's thread leaves the host's root behind.

@@ -25,13 +25,25 @@ impl Generator {
     #[must_use]
     pub fn new(seed: u64, callers: usize) -> Self {
         let opened = vec![[None; SLOTS]; callers];
-        Self { rng: Rng::new(seed), known: Known::default(), caller: 0, opened }
+        Self {
+            rng: Rng::new(seed),
+            known: Known::default(),
+            caller: 0,
+            opened,
+        }
     }
 
     /// The next operation, and who runs it.
     pub fn next_op(&mut self) -> (usize, Op) {
         if let Some((path, is_dir)) = self.known.surplus(&mut self.rng) {
-            return (0, if is_dir { Op::Rmdir { path } } else { Op::Unlink { path } });
+            return (
+                0,
+                if is_dir {
+                    Op::Rmdir { path }
+                } else {
+                    Op::Unlink { path }
+                },
+            );
         }
         // A caller goes on for a while: its operations then meet its own open files.
         if self.rng.one_in(6) {
@@ -111,14 +123,22 @@ impl Generator {
         } else {
             paths::present(rng, &self.known, kind)
         };
-        Op::Open { path, flags, perm: values::perm(rng), slot }
+        Op::Open {
+            path,
+            flags,
+            perm: values::perm(rng),
+            slot,
+        }
     }
 
     fn naming(&mut self) -> Op {
         let slot = self.slot();
         let (rng, known) = (&mut self.rng, &self.known);
         match rng.below(24) {
-            0..4 => Op::Mkdir { path: paths::fresh(rng, known), perm: values::dir_perm(rng) },
+            0..4 => Op::Mkdir {
+                path: paths::fresh(rng, known),
+                perm: values::dir_perm(rng),
+            },
             4..6 => {
                 let kind = *rng.pick(&[
                     FileType::Regular,
@@ -128,23 +148,52 @@ impl Generator {
                     FileType::BlockDevice,
                 ]);
                 let path = paths::fresh(rng, known);
-                let rdev = if kind.is_device() { values::rdev(rng) } else { 0 };
-                Op::Mknod { path, kind, perm: values::perm(rng), rdev }
+                let rdev = if kind.is_device() {
+                    values::rdev(rng)
+                } else {
+                    0
+                };
+                Op::Mknod {
+                    path,
+                    kind,
+                    perm: values::perm(rng),
+                    rdev,
+                }
             }
-            6..8 => Op::Symlink { target: paths::target(rng, known), path: paths::fresh(rng, known) },
-            8 => Op::Readlink { path: paths::present(rng, known, Some(FileType::Symlink)) },
+            6..8 => Op::Symlink {
+                target: paths::target(rng, known),
+                path: paths::fresh(rng, known),
+            },
+            8 => Op::Readlink {
+                path: paths::present(rng, known, Some(FileType::Symlink)),
+            },
             9..12 => {
                 let kind = (!rng.one_in(3)).then_some(FileType::Regular);
                 let from = paths::present(rng, known, kind);
-                Op::Link { from, to: paths::fresh(rng, known), follow: rng.one_in(3) }
+                Op::Link {
+                    from,
+                    to: paths::fresh(rng, known),
+                    follow: rng.one_in(3),
+                }
             }
-            12 => Op::LinkOpen { slot, to: paths::fresh(rng, known) },
-            13..16 => Op::Unlink { path: paths::present(rng, known, None) },
-            16..18 => Op::Rmdir { path: paths::present(rng, known, Some(FileType::Directory)) },
+            12 => Op::LinkOpen {
+                slot,
+                to: paths::fresh(rng, known),
+            },
+            13..16 => Op::Unlink {
+                path: paths::present(rng, known, None),
+            },
+            16..18 => Op::Rmdir {
+                path: paths::present(rng, known, Some(FileType::Directory)),
+            },
             _ => {
                 let from = paths::present(rng, known, None);
                 let to = paths::destination(rng, known, &from);
-                Op::Rename { from, to, flags: values::rename_flags(rng) }
+                Op::Rename {
+                    from,
+                    to,
+                    flags: values::rename_flags(rng),
+                }
             }
         }
     }
@@ -154,25 +203,43 @@ impl Generator {
         let rng = &mut self.rng;
         match rng.below(12) {
             0..2 => Op::Stat { object },
-            2..5 => Op::Chmod { object: without_link(object), perm: values::perm(rng) },
+            2..5 => Op::Chmod {
+                object: without_link(object),
+                perm: values::perm(rng),
+            },
             5..7 => {
                 let (uid, gid) = (values::id(rng), values::id(rng));
                 // With neither, chown(2) still clears set-id bits: no front end can say so.
-                let gid = if uid.is_none() { gid.or(Some(1000)) } else { gid };
+                let gid = if uid.is_none() {
+                    gid.or(Some(1000))
+                } else {
+                    gid
+                };
                 Op::Chown { object, uid, gid }
             }
-            7..9 => Op::Truncate { object: without_link(object), len: values::size(rng) },
-            9..11 => Op::Utimens { object, atime: values::when(rng), mtime: values::when(rng) },
+            7..9 => Op::Truncate {
+                object: without_link(object),
+                len: values::size(rng),
+            },
+            9..11 => Op::Utimens {
+                object,
+                atime: values::when(rng),
+                mtime: values::when(rng),
+            },
             _ => {
                 let path = paths::present(rng, &self.known, None);
                 let want = Access::from_bits_truncate(rng.below(8) as u8);
-                Op::Access { path, want, follow: !rng.one_in(4) }
+                Op::Access {
+                    path,
+                    want,
+                    follow: !rng.one_in(4),
+                }
             }
         }
     }
 
-    fn data(&mut self) -> Op {
-        let choice = self.rng.below(24);
+    /// The slots for the choice of [`Self::data`]: its file, and another that is written to.
+    fn data_slots(&mut self, choice: u64) -> (usize, usize) {
         let is_file = |flags: OpenFlags| {
             flags.is_tmpfile() || !flags.intersects(OpenFlags::DIRECTORY | OpenFlags::PATH)
         };
@@ -181,30 +248,80 @@ impl Generator {
             22 => self.slot_with(|flags| !is_file(flags)),
             _ => self.slot_with(|flags| is_file(flags) && flags.writable()),
         };
-        let other = self.slot_with(|flags| is_file(flags) && flags.writable());
+        (
+            slot,
+            self.slot_with(|flags| is_file(flags) && flags.writable()),
+        )
+    }
+
+    fn data(&mut self) -> Op {
+        let choice = self.rng.below(24);
+        let (slot, other) = self.data_slots(choice);
         let rng = &mut self.rng;
         match choice {
-            0..6 => Op::Pread { slot, offset: values::offset(rng), lens: values::lens(rng) },
+            0..6 => Op::Pread {
+                slot,
+                offset: values::offset(rng),
+                lens: values::lens(rng),
+            },
             6..12 => {
                 let (offset, lens) = (values::offset(rng), values::lens(rng));
-                Op::Pwrite { slot, offset, lens, fill: rng.bits() }
+                Op::Pwrite {
+                    slot,
+                    offset,
+                    lens,
+                    fill: rng.bits(),
+                }
             }
-            12..14 => Op::Append { slot, len: values::len(rng), fill: rng.bits() },
+            12..14 => Op::Append {
+                slot,
+                len: values::len(rng),
+                fill: rng.bits(),
+            },
             14..16 => {
-                let whence = if rng.one_in(2) { Whence::Data } else { Whence::Hole };
-                Op::Seek { slot, offset: values::offset(rng), whence }
+                let whence = if rng.one_in(2) {
+                    Whence::Data
+                } else {
+                    Whence::Hole
+                };
+                Op::Seek {
+                    slot,
+                    offset: values::offset(rng),
+                    whence,
+                }
             }
             16..19 => {
                 let (mode, offset) = (values::fallocate(rng), values::offset(rng));
-                Op::Fallocate { slot, mode, offset, len: values::len(rng) as i64 }
+                Op::Fallocate {
+                    slot,
+                    mode,
+                    offset,
+                    len: values::len(rng) as i64,
+                }
             }
             19..21 => {
                 let (from_off, to_off) = (values::offset(rng).max(0), values::offset(rng).max(0));
-                Op::CopyRange { from: slot, from_off, to: other, to_off, len: values::len(rng) }
+                Op::CopyRange {
+                    from: slot,
+                    from_off,
+                    to: other,
+                    to_off,
+                    len: values::len(rng),
+                }
             }
-            21 => Op::Fsync { slot, data_only: rng.one_in(2) },
-            22 => Op::List { slot, chunk: 320 + rng.index(1000), resume: rng.index(8) },
-            _ => Op::Truncate { object: Object::File(slot), len: values::size(rng) },
+            21 => Op::Fsync {
+                slot,
+                data_only: rng.one_in(2),
+            },
+            22 => Op::List {
+                slot,
+                chunk: 320 + rng.index(1000),
+                resume: rng.index(8),
+            },
+            _ => Op::Truncate {
+                object: Object::File(slot),
+                len: values::size(rng),
+            },
         }
     }
 
@@ -223,7 +340,12 @@ impl Generator {
                     1 => XattrSet::Replace,
                     _ => XattrSet::Any,
                 };
-                Op::SetXattr { object, name, value, how }
+                Op::SetXattr {
+                    object,
+                    name,
+                    value,
+                    how,
+                }
             }
         }
     }
@@ -232,11 +354,21 @@ impl Generator {
         let slot = self.slot_with(|_| true);
         let (family, want, start, len) = values::lock(&mut self.rng);
         match self.rng.below(6) {
-            0 if want != crate::diff::op::LockWant::Unlock => {
-                Op::GetLock { slot, family, want, start, len }
-            }
+            0 if want != crate::diff::op::LockWant::Unlock => Op::GetLock {
+                slot,
+                family,
+                want,
+                start,
+                len,
+            },
             1..3 => Op::Flock { slot, want },
-            _ => Op::SetLock { slot, family, want, start, len },
+            _ => Op::SetLock {
+                slot,
+                family,
+                want,
+                start,
+                len,
+            },
         }
     }
 
@@ -244,17 +376,26 @@ impl Generator {
         let slot = self.slot_with(|_| true);
         let rng = &mut self.rng;
         match rng.below(6) {
-            0 => Op::StatFs { path: paths::present(rng, &self.known, None) },
+            0 => Op::StatFs {
+                path: paths::present(rng, &self.known, None),
+            },
             1 => Op::SyncFs { slot },
             2..4 => {
-                let append = OpenFlags::APPEND;
-                let flags = if rng.one_in(2) { append } else { append - append };
+                let flags = if rng.one_in(2) {
+                    OpenFlags::APPEND
+                } else {
+                    OpenFlags::empty()
+                };
                 Op::SetFlags { slot, flags }
             }
             _ => {
                 let (chunk, resume) = (320 + rng.index(1000), rng.index(8));
                 let slot = self.slot_with(|flags| flags.contains(OpenFlags::DIRECTORY));
-                Op::List { slot, chunk, resume }
+                Op::List {
+                    slot,
+                    chunk,
+                    resume,
+                }
             }
         }
     }

@@ -20,7 +20,9 @@ use holdfast_types::{Caller, Errno, Result};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use worker::Worker;
 
@@ -50,9 +52,7 @@ impl HostCallers {
     /// # Errors
     /// Those of opening the directory, and of taking on credentials (root is needed).
     pub fn inside(dir: &Path, cast: &[Caller]) -> Result<Self> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let dir = rustix::fs::openat(CWD, dir, flags, Mode::empty()).map_err(errno)?;
-        Self::start(dir, cast)
+        Self::start(open_directory(dir)?, cast)
     }
 
     /// Starts the callers inside a fresh tmpfs.
@@ -66,12 +66,16 @@ impl HostCallers {
     fn start(root: OwnedFd, cast: &[Caller]) -> Result<Self> {
         let root = Arc::new(root);
         let start = |who| Worker::start(who, &root).map(Mutex::new);
-        Ok(Self { workers: cast.iter().map(start).collect::<Result<_>>()? })
+        Ok(Self {
+            workers: cast.iter().map(start).collect::<Result<_>>()?,
+        })
     }
 
     /// Runs an operation as one of the callers; several callers can be at work at once.
     pub fn call(&self, caller: usize, op: &Op) -> Outcome {
-        let worker = self.workers[caller].lock().unwrap_or_else(PoisonError::into_inner);
+        let worker = self.workers[caller]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         worker.step(op, &[]).outcome
     }
 }
@@ -93,7 +97,9 @@ impl HostTarget {
         if !rustix::process::geteuid().is_root() {
             return Some("needs root: a tmpfs of its own, and other users' credentials".into());
         }
-        mount(AtimeRule::Strict).err().map(|error| format!("cannot mount a tmpfs: {error}"))
+        mount(AtimeRule::Strict)
+            .err()
+            .map(|error| format!("cannot mount a tmpfs: {error}"))
     }
 
     /// Makes a tmpfs and enters it: the calling thread's root becomes the mount.
@@ -101,14 +107,38 @@ impl HostTarget {
     /// # Errors
     /// Those of mounting, of unsharing, and of taking on credentials.
     pub fn enter(cast: &[Caller], atime: AtimeRule) -> Result<Self> {
-        let mount = Arc::new(mount(atime)?);
-        let workers =
-            cast.iter().map(|who| Worker::start(who, &mount)).collect::<Result<Vec<_>>>()?;
+        Self::enter_root(mount(atime)?, cast)
+    }
+
+    /// Makes a directory inside `parent`, and enters it.
+    ///
+    /// # Errors
+    /// Those of making it, of unsharing, and of taking on credentials.
+    pub fn enter_new_directory(parent: &Path, cast: &[Caller]) -> Result<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let dir = parent.join(format!("differential-{}-{number}", std::process::id()));
+        std::fs::create_dir(&dir)?;
+        std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o755))?;
+        Self::enter_root(open_directory(&dir)?, cast)
+    }
+
+    fn enter_root(root: OwnedFd, cast: &[Caller]) -> Result<Self> {
+        let mount = Arc::new(root);
+        let workers = cast
+            .iter()
+            .map(|who| Worker::start(who, &mount))
+            .collect::<Result<Vec<_>>>()?;
         sys::unshare_fs()?;
         enter_root(&mount)?;
         rustix::process::umask(Mode::empty());
         Ok(Self { workers })
     }
+}
+
+fn open_directory(dir: &Path) -> Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::openat(CWD, dir, flags, Mode::empty()).map_err(errno)
 }
 
 fn mount(atime: AtimeRule) -> Result<OwnedFd> {

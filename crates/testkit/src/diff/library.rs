@@ -26,13 +26,20 @@ struct Process {
 impl Process {
     /// The open file in a slot, even one that is a handle to the name only.
     fn handle(&self, slot: usize) -> Result<&OpenFile> {
-        self.files.get(slot).and_then(Option::as_ref).ok_or(Errno::EBADF)
+        self.files
+            .get(slot)
+            .and_then(Option::as_ref)
+            .ok_or(Errno::EBADF)
     }
 
     /// The open file in a slot, for calls that refuse handles to the name only.
     fn file(&self, slot: usize) -> Result<&OpenFile> {
         let file = self.handle(slot)?;
-        if file.flags().contains(OpenFlags::PATH) { Err(Errno::EBADF) } else { Ok(file) }
+        if file.flags().contains(OpenFlags::PATH) {
+            Err(Errno::EBADF)
+        } else {
+            Ok(file)
+        }
     }
 }
 
@@ -54,7 +61,10 @@ impl LibraryTarget {
     /// A fresh file system in memory.
     #[must_use]
     pub fn memory(cast: &[Caller], atime: AtimeRule) -> Self {
-        Self::over(FileSystem::memory(MemoryLimits::default(), options(atime)), cast)
+        Self::over(
+            FileSystem::memory(MemoryLimits::default(), options(atime)),
+            cast,
+        )
     }
 
     /// Any file system, taken as it is.
@@ -66,7 +76,12 @@ impl LibraryTarget {
             owner: next_owner(),
         });
         let superuser = Caller::root().with_umask(0);
-        Self { root: fs.root(), processes: processes.collect(), superuser, fs }
+        Self {
+            root: fs.root(),
+            processes: processes.collect(),
+            superuser,
+            fs,
+        }
     }
 
     /// Closes a slot as close(2) does: the process's record locks on the file go, too.
@@ -74,14 +89,19 @@ impl LibraryTarget {
         let process = &mut self.processes[caller];
         let file = process.files[slot].take().ok_or(Errno::EBADF)?;
         if !file.flags().contains(OpenFlags::PATH) {
-            self.fs.release_locks(file.node(), process.owner, LockSpace::Posix);
+            self.fs
+                .release_locks(file.node(), process.owner, LockSpace::Posix);
         }
         Ok(())
     }
 
     fn look_open(&self, caller: usize, slots: &[usize]) -> Vec<Result<View>> {
         let process = &self.processes[caller];
-        let look = |&slot| Ok(inspect::view(&self.fs.getattr(process.handle(slot)?.node())));
+        let look = |&slot| {
+            Ok(inspect::view(
+                &self.fs.getattr(process.handle(slot)?.node()),
+            ))
+        };
         slots.iter().map(look).collect()
     }
 }
@@ -101,14 +121,22 @@ pub fn options(atime: AtimeRule) -> Options {
         AtimeRule::Relative => AtimePolicy::Relatime,
         AtimeRule::Never => AtimePolicy::None,
     };
-    Options { atime, nodev: true, ..Options::default() }
+    Options {
+        atime,
+        nodev: true,
+        ..Options::default()
+    }
 }
 
 impl Target for LibraryTarget {
     fn run(&mut self, caller: usize, op: &Op, slots: &[usize]) -> Step {
         let before = self.look_open(caller, slots);
         let outcome = self.call(caller, op);
-        Step { before, outcome, after: self.look_open(caller, slots) }
+        Step {
+            before,
+            outcome,
+            after: self.look_open(caller, slots),
+        }
     }
 
     fn look(&mut self, path: &Bytes, follow: bool, detail: Detail) -> Result<View> {

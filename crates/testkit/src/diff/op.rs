@@ -75,45 +75,177 @@ pub enum Object {
 }
 
 /// One call, as one caller makes it. A slot is a place for one open file of the caller.
-#[expect(missing_docs, reason = "each variant is the system call of its name, field by field")]
+#[expect(
+    missing_docs,
+    reason = "each variant is the system call of its name, field by field"
+)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
-    Open { path: Bytes, flags: OpenFlags, perm: u16, slot: usize },
-    Close { slot: usize },
-    SetFlags { slot: usize, flags: OpenFlags },
-    Mkdir { path: Bytes, perm: u16 },
-    Mknod { path: Bytes, kind: FileType, perm: u16, rdev: u64 },
-    Symlink { target: Bytes, path: Bytes },
-    Readlink { path: Bytes },
-    Link { from: Bytes, to: Bytes, follow: bool },
-    LinkOpen { slot: usize, to: Bytes },
-    Unlink { path: Bytes },
-    Rmdir { path: Bytes },
-    Rename { from: Bytes, to: Bytes, flags: RenameFlags },
-    Stat { object: Object },
-    Chmod { object: Object, perm: u16 },
-    Chown { object: Object, uid: Option<u32>, gid: Option<u32> },
-    Truncate { object: Object, len: i64 },
-    Utimens { object: Object, atime: When, mtime: When },
-    Pread { slot: usize, offset: i64, lens: Vec<usize> },
-    Pwrite { slot: usize, offset: i64, lens: Vec<usize>, fill: u64 },
-    Append { slot: usize, len: usize, fill: u64 },
-    Seek { slot: usize, offset: i64, whence: Whence },
-    Fallocate { slot: usize, mode: Fallocate, offset: i64, len: i64 },
-    CopyRange { from: usize, from_off: i64, to: usize, to_off: i64, len: usize },
-    Fsync { slot: usize, data_only: bool },
-    List { slot: usize, chunk: usize, resume: usize },
-    ListFrom { slot: usize, after: u64, most: usize },
-    GetXattr { object: Object, name: Bytes },
-    SetXattr { object: Object, name: Bytes, value: Bytes, how: XattrSet },
-    ListXattr { object: Object },
-    RemoveXattr { object: Object, name: Bytes },
-    Access { path: Bytes, want: Access, follow: bool },
-    SetLock { slot: usize, family: LockFamily, want: LockWant, start: i64, len: i64 },
-    GetLock { slot: usize, family: LockFamily, want: LockWant, start: i64, len: i64 },
-    Flock { slot: usize, want: LockWant },
-    StatFs { path: Bytes },
-    SyncFs { slot: usize },
+    Open {
+        path: Bytes,
+        flags: OpenFlags,
+        perm: u16,
+        slot: usize,
+    },
+    Close {
+        slot: usize,
+    },
+    SetFlags {
+        slot: usize,
+        flags: OpenFlags,
+    },
+    Mkdir {
+        path: Bytes,
+        perm: u16,
+    },
+    Mknod {
+        path: Bytes,
+        kind: FileType,
+        perm: u16,
+        rdev: u64,
+    },
+    Symlink {
+        target: Bytes,
+        path: Bytes,
+    },
+    Readlink {
+        path: Bytes,
+    },
+    Link {
+        from: Bytes,
+        to: Bytes,
+        follow: bool,
+    },
+    LinkOpen {
+        slot: usize,
+        to: Bytes,
+    },
+    Unlink {
+        path: Bytes,
+    },
+    Rmdir {
+        path: Bytes,
+    },
+    Rename {
+        from: Bytes,
+        to: Bytes,
+        flags: RenameFlags,
+    },
+    Stat {
+        object: Object,
+    },
+    Chmod {
+        object: Object,
+        perm: u16,
+    },
+    Chown {
+        object: Object,
+        uid: Option<u32>,
+        gid: Option<u32>,
+    },
+    Truncate {
+        object: Object,
+        len: i64,
+    },
+    Utimens {
+        object: Object,
+        atime: When,
+        mtime: When,
+    },
+    Pread {
+        slot: usize,
+        offset: i64,
+        lens: Vec<usize>,
+    },
+    Pwrite {
+        slot: usize,
+        offset: i64,
+        lens: Vec<usize>,
+        fill: u64,
+    },
+    Append {
+        slot: usize,
+        len: usize,
+        fill: u64,
+    },
+    Seek {
+        slot: usize,
+        offset: i64,
+        whence: Whence,
+    },
+    Fallocate {
+        slot: usize,
+        mode: Fallocate,
+        offset: i64,
+        len: i64,
+    },
+    CopyRange {
+        from: usize,
+        from_off: i64,
+        to: usize,
+        to_off: i64,
+        len: usize,
+    },
+    Fsync {
+        slot: usize,
+        data_only: bool,
+    },
+    List {
+        slot: usize,
+        chunk: usize,
+        resume: usize,
+    },
+    ListFrom {
+        slot: usize,
+        after: u64,
+        most: usize,
+    },
+    GetXattr {
+        object: Object,
+        name: Bytes,
+    },
+    SetXattr {
+        object: Object,
+        name: Bytes,
+        value: Bytes,
+        how: XattrSet,
+    },
+    ListXattr {
+        object: Object,
+    },
+    RemoveXattr {
+        object: Object,
+        name: Bytes,
+    },
+    Access {
+        path: Bytes,
+        want: Access,
+        follow: bool,
+    },
+    SetLock {
+        slot: usize,
+        family: LockFamily,
+        want: LockWant,
+        start: i64,
+        len: i64,
+    },
+    GetLock {
+        slot: usize,
+        family: LockFamily,
+        want: LockWant,
+        start: i64,
+        len: i64,
+    },
+    Flock {
+        slot: usize,
+        want: LockWant,
+    },
+    StatFs {
+        path: Bytes,
+    },
+    SyncFs {
+        slot: usize,
+    },
 }
 
 impl Op {

@@ -41,13 +41,20 @@ impl Remote {
             let _ = end.send(());
         });
         ready.recv().map_err(|_| holdfast_types::Errno::EIO)??;
-        Ok(Self { jobs: Some(jobs), ended })
+        Ok(Self {
+            jobs: Some(jobs),
+            ended,
+        })
     }
 
     fn ask<R: Send + 'static>(&self, job: impl FnOnce(&mut dyn Target) -> R + Send + 'static) -> R {
         let (answer, answered) = channel();
         let job: Job = Box::new(move |target| drop(answer.send(job(target))));
-        self.jobs.as_ref().expect("present until dropped").send(job).expect("the thread lives");
+        self.jobs
+            .as_ref()
+            .expect("present until dropped")
+            .send(job)
+            .expect("the thread lives");
         answered.recv().expect("the thread answers")
     }
 }

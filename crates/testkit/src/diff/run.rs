@@ -80,11 +80,25 @@ pub struct Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Difference { aspect, object, kernel, library } = &self.difference;
-        writeln!(f, "difference in {aspect} of {object} at step {}", self.script.len())?;
+        let Difference {
+            aspect,
+            object,
+            kernel,
+            library,
+        } = &self.difference;
+        writeln!(
+            f,
+            "difference in {aspect} of {object} at step {}",
+            self.script.len()
+        )?;
         writeln!(f, "  kernel:  {kernel}\n  library: {library}")?;
         if let Some((kernel, library)) = &self.outcomes {
-            writeln!(f, "  outcomes: kernel {}, library {}", kernel.brief(), library.brief())?;
+            writeln!(
+                f,
+                "  outcomes: kernel {}, library {}",
+                kernel.brief(),
+                library.brief()
+            )?;
         }
         let first = self.script.len().saturating_sub(20);
         for (number, (caller, op)) in self.script.iter().enumerate().skip(first) {
@@ -204,7 +218,12 @@ impl<'a> Run<'a> {
 
     fn failure(&mut self, difference: Difference, script: Script) -> Failure {
         let summary = std::mem::take(&mut self.summary);
-        Failure { difference, script, outcomes: self.outcomes.take(), summary }
+        Failure {
+            difference,
+            script,
+            outcomes: self.outcomes.take(),
+            summary,
+        }
     }
 
     /// Runs one operation on both sides. Answers whether it succeeded.
@@ -212,10 +231,14 @@ impl<'a> Run<'a> {
         self.comparer.begin_step(op);
         let places = self.places(caller, op);
         let befores = self.look_at(&places, true);
-        let kernel_side = befores.iter().map(|(kernel, _)| kernel.as_ref().ok().cloned());
+        let kernel_side = befores
+            .iter()
+            .map(|(kernel, _)| kernel.as_ref().ok().cloned());
         let mut found: Vec<Option<View>> = kernel_side.collect();
         if let Op::LinkOpen { slot, .. } = op {
-            let look = Op::Stat { object: Object::File(*slot) };
+            let look = Op::Stat {
+                object: Object::File(*slot),
+            };
             if let Outcome::Attributes(view) = self.sides.kernel.run(caller, &look, &[]).outcome {
                 found.push(Some(view));
             }
@@ -247,15 +270,27 @@ impl<'a> Run<'a> {
         // Looking into an object takes a while: only at what may have changed.
         let afters = self.look_at(&places, !succeeded);
         for ((place, before), after) in places.into_iter().zip(befores).zip(afters) {
-            let object = format!("{:?}{}", place.path, if place.follow { " (followed)" } else { "" });
+            let object = format!(
+                "{:?}{}",
+                place.path,
+                if place.follow { " (followed)" } else { "" }
+            );
             let (kernel, library) = ((Some(before.0), after.0), (Some(before.1), after.1));
-            self.comparer.pair(&Pair { object, kernel, library })?;
+            self.comparer.pair(&Pair {
+                object,
+                kernel,
+                library,
+            })?;
         }
         let kernel = kernel.before.into_iter().zip(kernel.after);
         let library = library.before.into_iter().zip(library.after);
         for ((slot, kernel), library) in slots.into_iter().zip(kernel).zip(library) {
             let (kernel, library) = ((Some(kernel.0), kernel.1), (Some(library.0), library.1));
-            self.comparer.pair(&Pair { object: format!("slot {slot}"), kernel, library })?;
+            self.comparer.pair(&Pair {
+                object: format!("slot {slot}"),
+                kernel,
+                library,
+            })?;
         }
         Ok(succeeded)
     }
@@ -284,7 +319,12 @@ impl<'a> Run<'a> {
 
     fn look_at(&mut self, places: &[Place], shallow: bool) -> Vec<(Result<View>, Result<View>)> {
         let mut looks = Vec::with_capacity(places.len());
-        for Place { path, follow, detail } in places {
+        for Place {
+            path,
+            follow,
+            detail,
+        } in places
+        {
             let detail = if shallow { Detail::ATTRIBUTES } else { *detail };
             looks.push((
                 self.sides.kernel.look(path, *follow, detail),
@@ -307,19 +347,35 @@ impl<'a> Run<'a> {
             let path = path.clone();
             let follow = !freedoms::spares_last_link(op);
             if follow {
-                places.push(Place { path: path.clone(), follow, detail: inside });
+                places.push(Place {
+                    path: path.clone(),
+                    follow,
+                    detail: inside,
+                });
             }
             if op.changes_names()
                 && let Some(parent) = parent(&path)
             {
-                places.push(Place { path: parent, follow: true, detail: inside });
+                places.push(Place {
+                    path: parent,
+                    follow: true,
+                    detail: inside,
+                });
             }
-            places.push(Place { path, follow: false, detail: inside });
+            places.push(Place {
+                path,
+                follow: false,
+                detail: inside,
+            });
         }
         if op.changes_bytes() || matches!(op.object(), Some(Object::File(_))) {
             for slot in op.slots() {
                 if let Some(path) = self.opened[caller].get(slot).and_then(Option::as_ref) {
-                    places.push(Place { path: path.clone(), follow: true, detail: inside });
+                    places.push(Place {
+                        path: path.clone(),
+                        follow: true,
+                        detail: inside,
+                    });
                 }
             }
         }
@@ -339,7 +395,11 @@ impl<'a> Run<'a> {
     fn count(&mut self, op: &Op, succeeded: bool) {
         self.summary.succeeded += usize::from(succeeded);
         let counts = self.summary.kinds.entry(op.name()).or_default();
-        if succeeded { counts.0 += 1 } else { counts.1 += 1 }
+        if succeeded {
+            counts.0 += 1
+        } else {
+            counts.1 += 1
+        }
     }
 
     fn compare_trees(&mut self) -> Verdict<crate::diff::view::Snapshot> {

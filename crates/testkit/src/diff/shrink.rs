@@ -1,12 +1,16 @@
 //! The shrinker: replays a failing sequence with operations dropped, until none can be.
 
 use crate::diff::compare::Difference;
+use crate::diff::op::Op;
 use crate::diff::run::{Failure, Plan, Script, Sides, on_own_thread, replayed};
 use holdfast_types::Result;
 use std::time::{Duration, Instant};
 
 /// Makes fresh sides for one replay.
 pub type Make<'a> = dyn Fn() -> Result<Sides> + Sync + 'a;
+
+/// Runs a sequence; answers a failure of the kind that is sought.
+type Replay<'a> = dyn Fn(&[(usize, Op)]) -> Option<Box<Failure>> + 'a;
 
 /// A shorter sequence that shows a difference of the same aspect, and that difference; the
 /// failure itself if no replay shows it again. Stops when nothing can be dropped or after
@@ -16,7 +20,7 @@ pub fn shrink(failure: Failure, plan: &Plan, make: &Make<'_>, patience: Duration
     let deadline = Instant::now() + patience;
     let original = failure.difference.clone();
     let is_time = original.aspect.ends_with("time");
-    let replay = |script: &[(usize, crate::diff::op::Op)]| {
+    let replay = |script: &[(usize, Op)]| {
         let pause = is_time && script.len() < 200;
         let result = on_own_thread(|| {
             let sides = make().ok()?;
@@ -41,9 +45,8 @@ pub fn shrink(failure: Failure, plan: &Plan, make: &Make<'_>, patience: Duration
 /// Is it the same kind of difference? Outcomes must be the same too, unless they hold data.
 fn same(found: &Difference, original: &Difference) -> bool {
     let failed = |side: &str| side.starts_with("Failed");
-    let outcome = |found: &str, original: &str| {
-        found == original || (!failed(found) && !failed(original))
-    };
+    let outcome =
+        |found: &str, original: &str| found == original || (!failed(found) && !failed(original));
     found.aspect == original.aspect
         && (original.aspect != "outcome"
             || (outcome(&found.kernel, &original.kernel)
@@ -56,7 +59,7 @@ fn drop_chunks(
     failure: Failure,
     chunk: usize,
     deadline: Instant,
-    replay: &dyn Fn(&[(usize, crate::diff::op::Op)]) -> Option<Box<Failure>>,
+    replay: &Replay<'_>,
 ) -> Box<Failure> {
     let mut best = Box::new(failure);
     // The last operation shows the difference: it stays.

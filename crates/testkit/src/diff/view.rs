@@ -70,7 +70,10 @@ pub(crate) const BLOCK: usize = 4096;
 impl Blocks {
     /// Adds the bytes of block number `index` (fewer than [`BLOCK`] at the end of a file).
     pub(crate) fn add(&mut self, index: u64, bytes: &[u8]) {
-        let used = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        let used = bytes
+            .iter()
+            .rposition(|&byte| byte != 0)
+            .map_or(0, |last| last + 1);
         if used > 0 {
             self.0.insert(index, bytes[..used].to_vec());
         }
@@ -79,11 +82,17 @@ impl Blocks {
     /// Where the two first differ: the offset of the byte.
     #[must_use]
     pub fn first_difference(&self, other: &Self) -> Option<u64> {
-        let indices = self.0.keys().chain(other.0.keys()).collect::<std::collections::BTreeSet<_>>();
+        let indices = self
+            .0
+            .keys()
+            .chain(other.0.keys())
+            .collect::<std::collections::BTreeSet<_>>();
         for &index in indices {
             let empty = Vec::new();
-            let (mine, theirs) =
-                (self.0.get(&index).unwrap_or(&empty), other.0.get(&index).unwrap_or(&empty));
+            let (mine, theirs) = (
+                self.0.get(&index).unwrap_or(&empty),
+                other.0.get(&index).unwrap_or(&empty),
+            );
             if mine != theirs {
                 let same = mine.iter().zip(theirs).take_while(|(a, b)| a == b).count();
                 return Some(index * BLOCK as u64 + same as u64);
@@ -98,7 +107,13 @@ impl Blocks {
     pub(crate) fn sample(&self, offset: u64) -> Vec<u8> {
         let (index, start) = (offset / BLOCK as u64, (offset % BLOCK as u64) as usize);
         let block = self.0.get(&index).map_or(&[][..], Vec::as_slice);
-        block.get(start..).unwrap_or_default().iter().take(8).copied().collect()
+        block
+            .get(start..)
+            .unwrap_or_default()
+            .iter()
+            .take(8)
+            .copied()
+            .collect()
     }
 }
 
@@ -121,9 +136,17 @@ pub struct Detail {
 
 impl Detail {
     /// Attributes only.
-    pub const ATTRIBUTES: Self = Self { content: false, target: false, xattrs: false };
+    pub const ATTRIBUTES: Self = Self {
+        content: false,
+        target: false,
+        xattrs: false,
+    };
     /// Everything.
-    pub const ALL: Self = Self { content: true, target: true, xattrs: true };
+    pub const ALL: Self = Self {
+        content: true,
+        target: true,
+        xattrs: true,
+    };
 }
 
 /// A whole tree: every path and what is there.

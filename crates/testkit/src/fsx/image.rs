@@ -92,12 +92,22 @@ mod tests {
         let mut image = Image::default();
         image.write(0, &[1; 10_000]);
         let before = image.bytes.clone();
-        image.fallocate(Fallocate::INSERT_RANGE, 4096, 8192).unwrap();
+        image
+            .fallocate(Fallocate::INSERT_RANGE, 4096, 8192)
+            .unwrap();
         assert_eq!(image.len(), 18_192);
         assert_eq!(image.read(4096, 8192), [0; 8192]);
-        image.fallocate(Fallocate::COLLAPSE_RANGE, 4096, 8192).unwrap();
+        image
+            .fallocate(Fallocate::COLLAPSE_RANGE, 4096, 8192)
+            .unwrap();
         assert_eq!(image.bytes, before);
-        assert_eq!(image.fallocate(Fallocate::COLLAPSE_RANGE, 8192, 4096), Err(Errno::EINVAL));
-        assert_eq!(image.fallocate(Fallocate::INSERT_RANGE, 12_288, 4096), Err(Errno::EINVAL));
+        assert_eq!(
+            image.fallocate(Fallocate::COLLAPSE_RANGE, 8192, 4096),
+            Err(Errno::EINVAL)
+        );
+        assert_eq!(
+            image.fallocate(Fallocate::INSERT_RANGE, 12_288, 4096),
+            Err(Errno::EINVAL)
+        );
     }
 }

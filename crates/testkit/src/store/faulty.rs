@@ -27,12 +27,18 @@ pub struct Faults {
 impl Faults {
     /// Plans a fault, counted from now.
     pub fn plan(&self, fault: Fault) {
-        self.planned.lock().unwrap_or_else(PoisonError::into_inner).push(fault);
+        self.planned
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(fault);
     }
 
     /// Forgets all faults.
     pub fn heal(&self) {
-        self.planned.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.planned
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
     }
 }
 
@@ -40,7 +46,10 @@ impl Hook for Faults {
     fn before(&self, call: Call) -> Result<()> {
         let mut planned = self.planned.lock().unwrap_or_else(PoisonError::into_inner);
         let mut answer = Ok(());
-        for fault in planned.iter_mut().filter(|fault| fault.call.is_none_or(|it| it == call)) {
+        for fault in planned
+            .iter_mut()
+            .filter(|fault| fault.call.is_none_or(|it| it == call))
+        {
             match (&mut fault.after, &mut fault.times) {
                 (0, Some(0)) => continue,
                 (0, Some(times)) => *times -= 1,
@@ -64,11 +73,21 @@ mod tests {
     fn a_fault_strikes_after_its_count_and_as_often_as_planned() {
         let faults = Faults::default();
         let call = Some(Call::Apply);
-        faults.plan(Fault { call, after: 2, times: Some(1), error: Errno::EIO });
+        faults.plan(Fault {
+            call,
+            after: 2,
+            times: Some(1),
+            error: Errno::EIO,
+        });
         let answers: Vec<_> = (0..4).map(|_| faults.before(Call::Apply)).collect();
         assert_eq!(answers, [Ok(()), Ok(()), Err(Errno::EIO), Ok(())]);
         assert_eq!(faults.before(Call::Commit), Ok(()));
-        faults.plan(Fault { call: None, after: 0, times: None, error: Errno::ENOSPC });
+        faults.plan(Fault {
+            call: None,
+            after: 0,
+            times: None,
+            error: Errno::ENOSPC,
+        });
         assert_eq!(faults.before(Call::Commit), Err(Errno::ENOSPC));
         faults.heal();
         assert_eq!(faults.before(Call::Commit), Ok(()));

@@ -51,7 +51,9 @@ impl ModelStore {
     /// A copy of what is held now, as a store of its own.
     #[must_use]
     pub fn copied(&self) -> Self {
-        Self { held: Mutex::new(self.held().clone()) }
+        Self {
+            held: Mutex::new(self.held().clone()),
+        }
     }
 
     /// What contradicts itself: entries without inodes, wrong link counts, wrong parents. An
@@ -109,9 +111,20 @@ impl Held {
                 }
                 held.record = inode.clone();
             }
-            Change::Enter { dir, name, cookie, ino, kind } => {
+            Change::Enter {
+                dir,
+                name,
+                cookie,
+                ino,
+                kind,
+            } => {
                 let name: Box<[u8]> = name.into();
-                let entry = EntryRecord { name: name.clone(), cookie, ino, kind };
+                let entry = EntryRecord {
+                    name: name.clone(),
+                    cookie,
+                    ino,
+                    kind,
+                };
                 let fresh = self.names.insert((dir, name), cookie).is_none();
                 let placed = self.entries.insert((dir, cookie), entry).is_none();
                 if !fresh || !placed {
@@ -127,7 +140,12 @@ impl Held {
             }
             Change::Write { ino, offset, data } => self.pages(ino)?.write(offset, data),
             Change::Truncate { ino, size } => self.pages(ino)?.truncate(size),
-            Change::Zero { ino, offset, len, keep } => self.pages(ino)?.zero(offset, len, keep),
+            Change::Zero {
+                ino,
+                offset,
+                len,
+                keep,
+            } => self.pages(ino)?.zero(offset, len, keep),
             Change::Allocate { ino, offset, len } => self.pages(ino)?.allocate(offset, len),
             Change::Collapse { ino, offset, len } => self.pages(ino)?.collapse(offset, len),
             Change::Insert { ino, offset, len } => self.pages(ino)?.insert(offset, len),
@@ -166,12 +184,20 @@ impl Held {
 
 impl Store for ModelStore {
     fn guarantees(&self) -> Guarantees {
-        Guarantees { pinned: false, exclusive: true, durable: false, blocks: false }
+        Guarantees {
+            pinned: false,
+            exclusive: true,
+            durable: false,
+            blocks: false,
+        }
     }
 
     fn load_inodes(&self, inos: &[Ino], found: &mut Vec<InodeRecord>) -> Result<()> {
         let held = self.held();
-        found.extend(inos.iter().filter_map(|ino| Some(held.inodes.get(ino)?.record.clone())));
+        found.extend(
+            inos.iter()
+                .filter_map(|ino| Some(held.inodes.get(ino)?.record.clone())),
+        );
         Ok(())
     }
 
@@ -182,7 +208,10 @@ impl Store for ModelStore {
     fn load_xattrs(&self, ino: Ino) -> Result<Vec<(Box<[u8]>, Box<[u8]>)>> {
         let mut held = self.held();
         let xattrs = &held.inode(ino)?.xattrs;
-        Ok(xattrs.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
+        Ok(xattrs
+            .iter()
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect())
     }
 
     fn lookup(&self, dir: Ino, name: &[u8]) -> Result<Option<EntryRecord>> {
@@ -199,7 +228,9 @@ impl Store for ModelStore {
         run: &mut Vec<(EntryRecord, InodeRecord)>,
     ) -> Result<()> {
         let held = self.held();
-        let Some(first) = after.checked_add(1) else { return Ok(()) };
+        let Some(first) = after.checked_add(1) else {
+            return Ok(());
+        };
         for entry in held.entries.range((dir, first)..=(dir, u64::MAX)).take(max) {
             let inode = held.inodes.get(&entry.1.ino).ok_or(Errno::EUCLEAN)?;
             run.push((entry.1.clone(), inode.record.clone()));

@@ -54,7 +54,10 @@ impl PageMap {
     pub(super) fn next_data(&self, offset: u64) -> Option<(u64, u64)> {
         let mut pages = self.0.range(offset / PAGE..).map(|(&page, _)| page);
         let first = pages.next()?;
-        let last = pages.zip(first + 1..).take_while(|(page, next)| page == next).last();
+        let last = pages
+            .zip(first + 1..)
+            .take_while(|(page, next)| page == next)
+            .last();
         let end = (last.map_or(first, |(page, _)| page) + 1) * PAGE;
         let start = (first * PAGE).max(offset);
         Some((start, end - start))
@@ -100,12 +103,19 @@ impl PageMap {
     pub(super) fn collapse(&mut self, offset: u64, len: u64) {
         let mut above = self.0.split_off(&(offset / PAGE));
         let kept = above.split_off(&((offset + len) / PAGE));
-        self.0.extend(kept.into_iter().map(|(page, bytes)| (page - len / PAGE, bytes)));
+        self.0.extend(
+            kept.into_iter()
+                .map(|(page, bytes)| (page - len / PAGE, bytes)),
+        );
     }
 
     pub(super) fn insert(&mut self, offset: u64, len: u64) {
         let above = self.0.split_off(&(offset / PAGE));
-        self.0.extend(above.into_iter().map(|(page, bytes)| (page + len / PAGE, bytes)));
+        self.0.extend(
+            above
+                .into_iter()
+                .map(|(page, bytes)| (page + len / PAGE, bytes)),
+        );
     }
 }
 

@@ -22,8 +22,11 @@ impl Latency {
     /// These latencies for calls that load, and for calls that write.
     #[must_use]
     pub fn new(read: Duration, write: Duration) -> Self {
-        let latency =
-            Self { read: AtomicU64::new(0), write: AtomicU64::new(0), waits: AtomicU64::new(0) };
+        let latency = Self {
+            read: AtomicU64::new(0),
+            write: AtomicU64::new(0),
+            waits: AtomicU64::new(0),
+        };
         latency.set(read, write);
         latency
     }

@@ -24,7 +24,9 @@ pub(super) struct Known {
 impl Known {
     pub(super) fn learn(&mut self, tree: &Snapshot) {
         let named = tree.iter().filter(|(path, _)| path.0 != b".");
-        self.entries = named.map(|(path, view)| (path.0[2..].to_vec(), view.kind)).collect();
+        self.entries = named
+            .map(|(path, view)| (path.0[2..].to_vec(), view.kind))
+            .collect();
     }
 
     /// Notes what a successful operation did to the names.
@@ -90,8 +92,15 @@ impl Known {
 
     /// Is something believed to be a directory with something below it?
     fn height(&self, path: &[u8]) -> usize {
-        let below = self.entries.iter().filter(|(known, _)| known.starts_with(path));
-        below.map(|(known, _)| depth(known)).max().unwrap_or(0).saturating_sub(depth(path))
+        let below = self
+            .entries
+            .iter()
+            .filter(|(known, _)| known.starts_with(path));
+        below
+            .map(|(known, _)| depth(known))
+            .max()
+            .unwrap_or(0)
+            .saturating_sub(depth(path))
     }
 }
 
@@ -115,7 +124,9 @@ fn name(rng: &mut Rng) -> Vec<u8> {
 pub(super) fn fresh(rng: &mut Rng, known: &Known) -> Bytes {
     let dir = match rng.below(4) {
         0 => None,
-        _ => known.existing(rng, Some(FileType::Directory)).filter(|dir| depth(dir) < DEPTH),
+        _ => known
+            .existing(rng, Some(FileType::Directory))
+            .filter(|dir| depth(dir) < DEPTH),
     };
     let name = name(rng);
     let path = dir.map_or_else(|| name.clone(), |dir| [&dir[..], b"/", &name].concat());
@@ -137,8 +148,11 @@ pub(super) fn present(rng: &mut Rng, known: &Known, kind: Option<FileType>) -> B
 pub(super) fn destination(rng: &mut Rng, known: &Known, from: &Bytes) -> Bytes {
     let height = known.height(&from.0);
     for _ in 0..4 {
-        let to =
-            if rng.one_in(2) { fresh(rng, known) } else { present(rng, known, None) };
+        let to = if rng.one_in(2) {
+            fresh(rng, known)
+        } else {
+            present(rng, known, None)
+        };
         if depth(&to.0) + height <= DEPTH + 2 {
             return to;
         }
@@ -181,7 +195,11 @@ fn decorated(rng: &mut Rng, path: Vec<u8>) -> Bytes {
 /// The target of a symbolic link: existing things, itself, nothing, too much.
 pub(super) fn target(rng: &mut Rng, known: &Known) -> Bytes {
     let existing = known.existing(rng, None).unwrap_or_default();
-    let last = existing.rsplit(|&byte| byte == b'/').next().unwrap_or_default().to_vec();
+    let last = existing
+        .rsplit(|&byte| byte == b'/')
+        .next()
+        .unwrap_or_default()
+        .to_vec();
     Bytes(match rng.below(24) {
         0..8 => [b"/", &existing[..]].concat(),
         8..14 => last,
@@ -193,6 +211,12 @@ pub(super) fn target(rng: &mut Rng, known: &Known) -> Bytes {
         20 => name(rng),
         21 => vec![b't'; *rng.pick(&[1, 127, 128, 129, 255, 256, 1000])],
         22 => b"/".repeat(*rng.pick(&[1, 4094, 4095, 4096])),
-        _ => if rng.one_in(3) { Vec::new() } else { b"/a/b/c".to_vec() },
+        _ => {
+            if rng.one_in(3) {
+                Vec::new()
+            } else {
+                b"/a/b/c".to_vec()
+            }
+        }
     })
 }

@@ -52,7 +52,11 @@ pub(super) fn perm(rng: &mut Rng) -> u16 {
 
 /// Permission bits for a directory: mostly ones that let the cast in.
 pub(super) fn dir_perm(rng: &mut Rng) -> u16 {
-    if rng.one_in(3) { perm(rng) } else { *rng.pick(&[0o777, 0o755, 0o775, 0o1777, 0o2777]) }
+    if rng.one_in(3) {
+        perm(rng)
+    } else {
+        *rng.pick(&[0o777, 0o755, 0o775, 0o1777, 0o2777])
+    }
 }
 
 /// A user or group id of the cast, or none.
@@ -71,10 +75,16 @@ pub(super) fn when(rng: &mut Rng) -> When {
     match rng.below(10) {
         0 => When::Omit,
         1 => When::Now,
-        2 => When::At(-(rng.below(1 << 31) as i64), rng.below(1_000_000_000) as u32),
+        2 => When::At(
+            -(rng.below(1 << 31) as i64),
+            rng.below(1_000_000_000) as u32,
+        ),
         3 => When::At((1 << 32) + rng.below(1 << 31) as i64, 999_999_999),
         4 if rng.one_in(8) => When::At(5, 1_000_000_000),
-        _ => When::At(1_000_000_000 + rng.below(1 << 20) as i64, rng.below(1_000_000_000) as u32),
+        _ => When::At(
+            1_000_000_000 + rng.below(1 << 20) as i64,
+            rng.below(1_000_000_000) as u32,
+        ),
     }
 }
 
@@ -152,10 +162,16 @@ pub(super) fn xattr_name(rng: &mut Rng) -> Bytes {
         14..17 => b"security.holdfast".to_vec(),
         17..22 => ACCESS_ACL.to_vec(),
         22..27 => DEFAULT_ACL.to_vec(),
-        27 => [b"user.".as_slice(), &vec![b'l'; *rng.pick(&[249, 250, 251])]].concat(),
+        27 => [
+            b"user.".as_slice(),
+            &vec![b'l'; *rng.pick(&[249, 250, 251])],
+        ]
+        .concat(),
         28 => b"user.".to_vec(),
         29 => b"nowhere.x".to_vec(),
-        30 => rng.pick(&[&b"system.other"[..], b"plain", b"", b"system.", b"trusted."]).to_vec(),
+        30 => rng
+            .pick(&[&b"system.other"[..], b"plain", b"", b"system.", b"trusted."])
+            .to_vec(),
         _ => b"user.\xff\n".to_vec(),
     })
 }
@@ -225,7 +241,11 @@ fn acl(rng: &mut Rng) -> Vec<u8> {
 
 /// A lock: whose, what for, where.
 pub(super) fn lock(rng: &mut Rng) -> (LockFamily, LockWant, i64, i64) {
-    let family = if rng.one_in(2) { LockFamily::Posix } else { LockFamily::Ofd };
+    let family = if rng.one_in(2) {
+        LockFamily::Posix
+    } else {
+        LockFamily::Ofd
+    };
     let want = *rng.pick(&[LockWant::Read, LockWant::Write, LockWant::Unlock]);
     let start = match rng.below(40) {
         0 => i64::MAX - rng.below(10) as i64,

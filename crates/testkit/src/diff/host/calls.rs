@@ -22,7 +22,11 @@ pub(super) fn run(process: &mut Process, op: &Op) -> Outcome {
         Op::Seek { .. } | Op::Fallocate { .. } | Op::CopyRange { .. } | Op::Fsync { .. } => {
             data(process, op)
         }
-        Op::List { slot, chunk, resume } => list(process, *slot, *chunk, *resume),
+        Op::List {
+            slot,
+            chunk,
+            resume,
+        } => list(process, *slot, *chunk, *resume),
         Op::ListFrom { slot, after, most } => list_from(process, *slot, *after, *most),
         Op::Stat { .. }
         | Op::Chmod { .. }
@@ -50,7 +54,12 @@ fn mode(perm: u16) -> Mode {
 
 fn files(process: &mut Process, op: &Op) -> Outcome {
     match op {
-        Op::Open { path, flags, perm, slot } => {
+        Op::Open {
+            path,
+            flags,
+            perm,
+            slot,
+        } => {
             process.files[*slot] = None;
             // Never wait for a fifo's other end; never leak into a child.
             let flags = *flags | OpenFlags::NONBLOCK;
@@ -75,9 +84,20 @@ fn files(process: &mut Process, op: &Op) -> Outcome {
 fn names(process: &Process, op: &Op) -> Outcome {
     match op {
         Op::Mkdir { path, perm } => done(rustix::fs::mkdirat(CWD, &path.0[..], mode(*perm))),
-        Op::Mknod { path, kind, perm, rdev } => {
+        Op::Mknod {
+            path,
+            kind,
+            perm,
+            rdev,
+        } => {
             let kind = FileType::from_raw_mode(mode_bits(*kind, 0));
-            done(rustix::fs::mknodat(CWD, &path.0[..], kind, mode(*perm), *rdev))
+            done(rustix::fs::mknodat(
+                CWD,
+                &path.0[..],
+                kind,
+                mode(*perm),
+                *rdev,
+            ))
         }
         Op::Symlink { target, path } => {
             done(rustix::fs::symlinkat(&target.0[..], CWD, &path.0[..]))
@@ -87,7 +107,11 @@ fn names(process: &Process, op: &Op) -> Outcome {
             Outcome::data(target.map(std::ffi::CString::into_bytes).map_err(errno))
         }
         Op::Link { from, to, follow } => {
-            let flags = if *follow { AtFlags::SYMLINK_FOLLOW } else { AtFlags::empty() };
+            let flags = if *follow {
+                AtFlags::SYMLINK_FOLLOW
+            } else {
+                AtFlags::empty()
+            };
             done(rustix::fs::linkat(CWD, &from.0[..], CWD, &to.0[..], flags))
         }
         Op::LinkOpen { slot, to } => Outcome::done(process.file(*slot).and_then(|file| {
@@ -99,7 +123,13 @@ fn names(process: &Process, op: &Op) -> Outcome {
         Op::Rmdir { path } => done(rustix::fs::unlinkat(CWD, &path.0[..], AtFlags::REMOVEDIR)),
         Op::Rename { from, to, flags } => {
             let flags = rustix::fs::RenameFlags::from_bits_retain(flags.bits());
-            done(rustix::fs::renameat_with(CWD, &from.0[..], CWD, &to.0[..], flags))
+            done(rustix::fs::renameat_with(
+                CWD,
+                &from.0[..],
+                CWD,
+                &to.0[..],
+                flags,
+            ))
         }
         _ => unreachable!("sorted by run"),
     }
@@ -162,8 +192,10 @@ fn attributes_of(process: &Process, op: &Op, object: &Object, handle: Handle<'_>
         }
         (Op::Truncate { len, .. }, Handle::Open(file)) => Outcome::done(sys::ftruncate(file, *len)),
         (Op::Utimens { atime, mtime, .. }, handle) => {
-            let times =
-                Timestamps { last_access: timespec(*atime), last_modification: timespec(*mtime) };
+            let times = Timestamps {
+                last_access: timespec(*atime),
+                last_modification: timespec(*mtime),
+            };
             done(match handle {
                 Handle::Named(path, flags) => rustix::fs::utimensat(CWD, path, &times, flags),
                 Handle::Open(file) => rustix::fs::futimens(file, &times),
@@ -175,9 +207,18 @@ fn attributes_of(process: &Process, op: &Op, object: &Object, handle: Handle<'_>
 
 fn timespec(when: When) -> Timespec {
     match when {
-        When::Omit => Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT },
-        When::Now => Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW },
-        When::At(secs, nanos) => Timespec { tv_sec: secs, tv_nsec: nanos.into() },
+        When::Omit => Timespec {
+            tv_sec: 0,
+            tv_nsec: rustix::fs::UTIME_OMIT,
+        },
+        When::Now => Timespec {
+            tv_sec: 0,
+            tv_nsec: rustix::fs::UTIME_NOW,
+        },
+        When::At(secs, nanos) => Timespec {
+            tv_sec: secs,
+            tv_nsec: nanos.into(),
+        },
     }
 }
 
@@ -189,26 +230,31 @@ fn transfer(process: &Process, op: &Op) -> Outcome {
             let got = if let [buffer] = &mut buffers[..] {
                 rustix::io::pread(file, &mut buffer[..], offset)
             } else {
-                let mut slices: Vec<_> =
-                    buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer)).collect();
+                let mut slices: Vec<_> = buffers
+                    .iter_mut()
+                    .map(|buffer| IoSliceMut::new(buffer))
+                    .collect();
                 rustix::io::preadv(file, &mut slices, offset)
             };
             let mut bytes = buffers.concat();
             bytes.truncate(got.map_err(errno)?);
             Ok(bytes)
         })),
-        Op::Pwrite { slot, offset, lens, fill } => {
-            Outcome::number(process.file(*slot).and_then(|file| {
-                let offset = offset.cast_unsigned();
-                let bytes = pattern(*fill, lens.iter().sum());
-                let wrote = if lens.len() == 1 {
-                    rustix::io::pwrite(file, &bytes, offset)
-                } else {
-                    rustix::io::pwritev(file, &slices(&bytes, lens), offset)
-                };
-                wrote.map(|count| count as u64).map_err(errno)
-            }))
-        }
+        Op::Pwrite {
+            slot,
+            offset,
+            lens,
+            fill,
+        } => Outcome::number(process.file(*slot).and_then(|file| {
+            let offset = offset.cast_unsigned();
+            let bytes = pattern(*fill, lens.iter().sum());
+            let wrote = if lens.len() == 1 {
+                rustix::io::pwrite(file, &bytes, offset)
+            } else {
+                rustix::io::pwritev(file, &slices(&bytes, lens), offset)
+            };
+            wrote.map(|count| count as u64).map_err(errno)
+        })),
         Op::Append { slot, len, fill } => Outcome::number(process.file(*slot).and_then(|file| {
             let bytes = pattern(*fill, *len);
             let (bytes, flags) = ([IoSlice::new(&bytes)], rustix::io::ReadWriteFlags::APPEND);
@@ -232,7 +278,11 @@ pub(in crate::diff) fn slices<'a>(bytes: &'a [u8], lens: &[usize]) -> Vec<IoSlic
 
 fn data(process: &Process, op: &Op) -> Outcome {
     match op {
-        Op::Seek { slot, offset, whence } => Outcome::number(process.file(*slot).and_then(|file| {
+        Op::Seek {
+            slot,
+            offset,
+            whence,
+        } => Outcome::number(process.file(*slot).and_then(|file| {
             let offset = offset.cast_unsigned();
             let from = match whence {
                 Whence::Data => SeekFrom::Data(offset),
@@ -240,26 +290,38 @@ fn data(process: &Process, op: &Op) -> Outcome {
             };
             rustix::fs::seek(file, from).map_err(errno)
         })),
-        Op::Fallocate { slot, mode, offset, len } => {
-            Outcome::done(process.file(*slot).and_then(|file| {
-                let mode = FallocateFlags::from_bits_retain(mode.bits().cast_unsigned());
-                let (offset, len) = (offset.cast_unsigned(), len.cast_unsigned());
-                rustix::fs::fallocate(file, mode, offset, len).map_err(errno)
-            }))
-        }
-        Op::CopyRange { from, from_off, to, to_off, len } => {
+        Op::Fallocate {
+            slot,
+            mode,
+            offset,
+            len,
+        } => Outcome::done(process.file(*slot).and_then(|file| {
+            let mode = FallocateFlags::from_bits_retain(mode.bits().cast_unsigned());
+            let (offset, len) = (offset.cast_unsigned(), len.cast_unsigned());
+            rustix::fs::fallocate(file, mode, offset, len).map_err(errno)
+        })),
+        Op::CopyRange {
+            from,
+            from_off,
+            to,
+            to_off,
+            len,
+        } => {
             let copied = process.file(*from).and_then(|from| {
                 let to = process.file(*to)?;
                 let (mut from_off, mut to_off) = (from_off.cast_unsigned(), to_off.cast_unsigned());
                 let offsets = (Some(&mut from_off), Some(&mut to_off));
-                let copied =
-                    rustix::fs::copy_file_range(from, offsets.0, to, offsets.1, *len);
+                let copied = rustix::fs::copy_file_range(from, offsets.0, to, offsets.1, *len);
                 copied.map(|count| count as u64).map_err(errno)
             });
             Outcome::number(copied)
         }
         Op::Fsync { slot, data_only } => Outcome::done(process.file(*slot).and_then(|file| {
-            let synced = if *data_only { rustix::fs::fdatasync(file) } else { rustix::fs::fsync(file) };
+            let synced = if *data_only {
+                rustix::fs::fdatasync(file)
+            } else {
+                rustix::fs::fsync(file)
+            };
             synced.map_err(errno)
         })),
         _ => unreachable!("sorted by run"),
@@ -289,8 +351,10 @@ fn list(process: &Process, slot: usize, chunk: usize, resume: usize) -> Outcome 
             }
         }
         let count = all.len();
-        let names: BTreeMap<Bytes, u8> =
-            all.into_iter().map(|(name, kind, _)| (name, kind)).collect();
+        let names: BTreeMap<Bytes, u8> = all
+            .into_iter()
+            .map(|(name, kind, _)| (name, kind))
+            .collect();
         if names.len() != count {
             return Ok(Outcome::Broken("a name was listed twice".into()));
         }
@@ -336,7 +400,12 @@ fn xattrs(process: &Process, op: &Op) -> Result<Outcome> {
         (Op::ListXattr { .. }, Handle::Named(path, flags)) => {
             inspect::list_xattrs(&path.into(), flags.is_empty()).map(Outcome::XattrNames)
         }
-        (Op::SetXattr { name, value, how, .. }, handle) => {
+        (
+            Op::SetXattr {
+                name, value, how, ..
+            },
+            handle,
+        ) => {
             let how = match how {
                 XattrSet::Any => XattrFlags::empty(),
                 XattrSet::Create => XattrFlags::CREATE,
@@ -367,12 +436,24 @@ fn xattrs(process: &Process, op: &Op) -> Result<Outcome> {
 
 fn locks(process: &Process, op: &Op) -> Outcome {
     match op {
-        Op::SetLock { slot, family, want, start, len } => Outcome::done(
+        Op::SetLock {
+            slot,
+            family,
+            want,
+            start,
+            len,
+        } => Outcome::done(
             process
                 .file(*slot)
                 .and_then(|file| sys::set_lock(file.as_fd(), *family, *want, *start, *len)),
         ),
-        Op::GetLock { slot, family, want, start, len } => process
+        Op::GetLock {
+            slot,
+            family,
+            want,
+            start,
+            len,
+        } => process
             .file(*slot)
             .and_then(|file| sys::get_lock(file.as_fd(), *family, *want, *start, *len))
             .map_or_else(Outcome::Failed, Outcome::Lock),
@@ -396,7 +477,9 @@ fn whole(process: &Process, op: &Op) -> Outcome {
             Outcome::number(seen.map(|stat| stat.f_namelen.cast_unsigned()))
         }
         Op::SyncFs { slot } => Outcome::done(
-            process.file(*slot).and_then(|file| rustix::fs::syncfs(file).map_err(errno)),
+            process
+                .file(*slot)
+                .and_then(|file| rustix::fs::syncfs(file).map_err(errno)),
         ),
         _ => unreachable!("sorted by run"),
     }

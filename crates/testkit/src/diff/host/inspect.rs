@@ -4,9 +4,7 @@ use super::errno;
 use crate::diff::op::Bytes;
 use crate::diff::view::{BLOCK, Blocks, Content, Detail, Times, View};
 use holdfast_types::{Errno, FileType, Result, Time};
-use rustix::fs::{
-    AtFlags, CWD, Mode, OFlags, RawDir, SeekFrom, Statx, StatxFlags, StatxTimestamp,
-};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir, SeekFrom, Statx, StatxFlags, StatxTimestamp};
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,7 +17,11 @@ pub(in crate::diff) const LAST_PAGE: u64 = i64::MAX as u64 / 4096 * 4096;
 
 /// Looks at what `path` names; the calling thread's root and directory are the mount's.
 pub(super) fn look(path: &Bytes, follow: bool, detail: Detail) -> Result<View> {
-    let flags = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+    let flags = if follow {
+        AtFlags::empty()
+    } else {
+        AtFlags::SYMLINK_NOFOLLOW
+    };
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
     let stat = rustix::fs::statx(CWD, &path.0[..], flags, wanted).map_err(errno)?;
     let mut view = view(&stat)?;
@@ -163,7 +165,9 @@ pub(super) fn list_xattrs(path: &Bytes, follow: bool) -> Result<Vec<Bytes>> {
 
 /// The names in a NUL-terminated list, sorted.
 pub(super) fn split_names(list: &[u8]) -> Vec<Bytes> {
-    let names = list.split(|&byte| byte == 0).filter(|name| !name.is_empty());
+    let names = list
+        .split(|&byte| byte == 0)
+        .filter(|name| !name.is_empty());
     let mut names: Vec<Bytes> = names.map(Bytes::from).collect();
     names.sort();
     names

@@ -13,7 +13,11 @@ fn last_error() -> Errno {
 }
 
 fn checked(result: libc::c_int) -> Result<()> {
-    if result < 0 { Err(last_error()) } else { Ok(()) }
+    if result < 0 {
+        Err(last_error())
+    } else {
+        Ok(())
+    }
 }
 
 /// Gives the calling thread its own root, working directory and umask.
@@ -116,5 +120,10 @@ pub(super) fn get_lock(
         libc::F_RDLCK => LockWant::Read,
         _ => LockWant::Write,
     };
-    Ok(Some(SeenLock { kind, start: lock.l_start, len: lock.l_len, of_process: lock.l_pid != -1 }))
+    Ok(Some(SeenLock {
+        kind,
+        start: lock.l_start,
+        len: lock.l_len,
+        of_process: lock.l_pid != -1,
+    }))
 }

@@ -50,13 +50,19 @@ impl Worker {
             }
         });
         started.recv().map_err(|_| Errno::EIO)??;
-        Ok(Self { requests: Some(requests), answers, thread: Some(thread) })
+        Ok(Self {
+            requests: Some(requests),
+            answers,
+            thread: Some(thread),
+        })
     }
 
     /// Has the thread run `op`.
     pub(super) fn step(&self, op: &Op, slots: &[usize]) -> Step {
         let requests = self.requests.as_ref().expect("present until dropped");
-        requests.send((op.clone(), slots.to_vec())).expect("the caller's thread lives");
+        requests
+            .send((op.clone(), slots.to_vec()))
+            .expect("the caller's thread lives");
         self.answers.recv().expect("the caller's thread answers")
     }
 }
@@ -81,17 +87,27 @@ pub(super) struct Process {
 
 impl Process {
     pub(super) fn file(&self, slot: usize) -> Result<&OwnedFd> {
-        self.files.get(slot).and_then(Option::as_ref).ok_or(Errno::EBADF)
+        self.files
+            .get(slot)
+            .and_then(Option::as_ref)
+            .ok_or(Errno::EBADF)
     }
 
     fn step(&mut self, op: &Op, slots: &[usize]) -> Step {
         let before = self.look(slots);
         let outcome = calls::run(self, op);
-        Step { before, outcome, after: self.look(slots) }
+        Step {
+            before,
+            outcome,
+            after: self.look(slots),
+        }
     }
 
     fn look(&self, slots: &[usize]) -> Vec<Result<View>> {
-        slots.iter().map(|&slot| inspect::look_open(self.file(slot)?)).collect()
+        slots
+            .iter()
+            .map(|&slot| inspect::look_open(self.file(slot)?))
+            .collect()
     }
 }
 
@@ -106,7 +122,11 @@ fn enter(who: &Caller, mount: &OwnedFd) -> Result<Process> {
     let descriptors = descriptors.map_err(errno)?;
     rustix::process::chroot(".").map_err(errno)?;
     rustix::process::umask(Mode::from_raw_mode(who.umask.into()));
-    let groups: Vec<_> = who.groups.iter().map(|&gid| rustix::fs::Gid::from_raw(gid)).collect();
+    let groups: Vec<_> = who
+        .groups
+        .iter()
+        .map(|&gid| rustix::fs::Gid::from_raw(gid))
+        .collect();
     rustix::thread::set_thread_groups(&groups).map_err(errno)?;
     sys::set_fs_ids(who.uid, who.gid)?;
     let mut sets = rustix::thread::capabilities(None).map_err(errno)?;
@@ -117,5 +137,8 @@ fn enter(who: &Caller, mount: &OwnedFd) -> Result<Process> {
         sets.permitted & CapabilitySet::from_bits_retain(who.caps.bits())
     };
     rustix::thread::set_capabilities(None, sets).map_err(errno)?;
-    Ok(Process { files: Default::default(), descriptors })
+    Ok(Process {
+        files: Default::default(),
+        descriptors,
+    })
 }

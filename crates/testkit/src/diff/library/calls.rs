@@ -14,11 +14,19 @@ impl LibraryTarget {
     /// Runs one operation.
     pub(super) fn call(&mut self, caller: usize, op: &Op) -> Outcome {
         match op {
-            Op::Open { path, flags, perm, slot } => {
+            Op::Open {
+                path,
+                flags,
+                perm,
+                slot,
+            } => {
                 let _ = self.close(caller, *slot);
                 let process = &mut self.processes[caller];
                 let flags = *flags | OpenFlags::NONBLOCK;
-                match self.fs.open_at(&process.who, &self.root, &path.0, flags, *perm) {
+                match self
+                    .fs
+                    .open_at(&process.who, &self.root, &path.0, flags, *perm)
+                {
                     Ok(file) => process.files[*slot] = Some(file),
                     Err(error) => return Outcome::Failed(error),
                 }
@@ -36,17 +44,17 @@ impl LibraryTarget {
             | Op::Chown { .. }
             | Op::Truncate { .. }
             | Op::Utimens { .. }
-            | Op::Access { .. } => {
-                self.attributes(caller, op).unwrap_or_else(Outcome::Failed)
-            }
+            | Op::Access { .. } => self.attributes(caller, op).unwrap_or_else(Outcome::Failed),
             Op::GetXattr { .. }
             | Op::SetXattr { .. }
             | Op::ListXattr { .. }
             | Op::RemoveXattr { .. } => self.xattrs(caller, op).unwrap_or_else(Outcome::Failed),
             Op::StatFs { path } => Outcome::number(self.name_max(caller, &path.0)),
-            Op::SyncFs { slot } => {
-                Outcome::done(self.processes[caller].file(*slot).and_then(|_| self.fs.sync()))
-            }
+            Op::SyncFs { slot } => Outcome::done(
+                self.processes[caller]
+                    .file(*slot)
+                    .and_then(|_| self.fs.sync()),
+            ),
             Op::Mkdir { .. }
             | Op::Mknod { .. }
             | Op::Symlink { .. }
@@ -65,9 +73,12 @@ impl LibraryTarget {
         let (fs, who, root) = (&self.fs, &process.who, &self.root);
         match op {
             Op::Mkdir { path, perm } => done(fs.mkdir_at(who, root, &path.0, *perm)),
-            Op::Mknod { path, kind, perm, rdev } => {
-                done(fs.mknod_at(who, root, &path.0, *kind, *perm, *rdev))
-            }
+            Op::Mknod {
+                path,
+                kind,
+                perm,
+                rdev,
+            } => done(fs.mknod_at(who, root, &path.0, *kind, *perm, *rdev)),
             Op::Symlink { target, path } => done(fs.symlink_at(who, root, &path.0, &target.0)),
             Op::Readlink { path } => {
                 let link = fs.resolve(who, root, &path.0, false);
@@ -123,11 +134,21 @@ impl LibraryTarget {
                     _ => None,
                 };
                 let node = self.node(process, object, false)?;
-                let set = SetAttr { size: Some(size), ..SetAttr::default() };
+                let set = SetAttr {
+                    size: Some(size),
+                    ..SetAttr::default()
+                };
                 return Ok(done(fs.setattr(who, &node, &set, through)));
             }
-            Op::Chmod { perm, .. } => SetAttr { perm: Some(*perm), ..SetAttr::default() },
-            Op::Chown { uid, gid, .. } => SetAttr { uid: *uid, gid: *gid, ..SetAttr::default() },
+            Op::Chmod { perm, .. } => SetAttr {
+                perm: Some(*perm),
+                ..SetAttr::default()
+            },
+            Op::Chown { uid, gid, .. } => SetAttr {
+                uid: *uid,
+                gid: *gid,
+                ..SetAttr::default()
+            },
             Op::Utimens { atime, mtime, .. } => {
                 let object = op.object().expect("utimens has one");
                 if let Object::File(slot) = object {
@@ -140,7 +161,11 @@ impl LibraryTarget {
                 if !is_valid(*atime) || !is_valid(*mtime) {
                     return Err(Errno::EINVAL);
                 }
-                SetAttr { atime: set_time(*atime), mtime: set_time(*mtime), ..SetAttr::default() }
+                SetAttr {
+                    atime: set_time(*atime),
+                    mtime: set_time(*mtime),
+                    ..SetAttr::default()
+                }
             }
             _ => unreachable!("sorted by call"),
         };
@@ -157,19 +182,20 @@ impl LibraryTarget {
         if let Object::File(slot) = object {
             process.handle(*slot)?;
         }
-        if let Op::GetXattr { name, .. }
-        | Op::SetXattr { name, .. }
-        | Op::RemoveXattr { name, .. } = op
+        if let Op::GetXattr { name, .. } | Op::SetXattr { name, .. } | Op::RemoveXattr { name, .. } =
+            op
             && (name.0.is_empty() || name.0.len() > 255)
         {
             return Err(Errno::ERANGE);
         }
         let node = self.node(process, object, false);
         match op {
-            Op::GetXattr { name, .. } => {
-                Ok(Outcome::data(fs.getxattr(who, &node?, &name.0).map(Vec::from)))
-            }
-            Op::SetXattr { name, value, how, .. } => {
+            Op::GetXattr { name, .. } => Ok(Outcome::data(
+                fs.getxattr(who, &node?, &name.0).map(Vec::from),
+            )),
+            Op::SetXattr {
+                name, value, how, ..
+            } => {
                 if value.0.len() > 65_536 {
                     return Err(Errno::E2BIG);
                 }
@@ -185,13 +211,18 @@ impl LibraryTarget {
     }
 
     fn name_max(&self, caller: usize, path: &[u8]) -> Result<u64> {
-        self.fs.resolve(&self.processes[caller].who, &self.root, path, true)?;
+        self.fs
+            .resolve(&self.processes[caller].who, &self.root, path, true)?;
         let stat = self.fs.statfs()?;
         let sane = stat.block_size > 0
             && stat.blocks_free <= stat.blocks
             && stat.blocks_available <= stat.blocks_free
             && stat.files_free <= stat.files;
-        if sane { Ok(stat.name_max.into()) } else { Err(Errno::EUCLEAN) }
+        if sane {
+            Ok(stat.name_max.into())
+        } else {
+            Err(Errno::EUCLEAN)
+        }
     }
 }
 

@@ -18,9 +18,13 @@ impl LibraryTarget {
     pub(super) fn data(&self, caller: usize, op: &Op) -> Outcome {
         let process = &self.processes[caller];
         match op {
-            Op::List { slot, chunk, resume } => {
-                self.list(process, *slot, *chunk, *resume).unwrap_or_else(Outcome::Failed)
-            }
+            Op::List {
+                slot,
+                chunk,
+                resume,
+            } => self
+                .list(process, *slot, *chunk, *resume)
+                .unwrap_or_else(Outcome::Failed),
             Op::ListFrom { slot, after, most } => process
                 .file(*slot)
                 .and_then(|dir| self.run_from(dir, *after, *most))
@@ -28,7 +32,11 @@ impl LibraryTarget {
             Op::SetLock { .. } | Op::GetLock { .. } | Op::Flock { .. } => {
                 self.lock(process, op).unwrap_or_else(Outcome::Failed)
             }
-            Op::Pread { slot, offset: at, lens } => {
+            Op::Pread {
+                slot,
+                offset: at,
+                lens,
+            } => {
                 let at = process.handle(*slot).and_then(|_| offset(*at));
                 Outcome::data(at.and_then(|at| self.read(process, *slot, at, lens)))
             }
@@ -42,8 +50,10 @@ impl LibraryTarget {
         let got = if let [buffer] = &mut buffers[..] {
             self.fs.read(file, at, buffer)?
         } else {
-            let mut slices: Vec<_> =
-                buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer)).collect();
+            let mut slices: Vec<_> = buffers
+                .iter_mut()
+                .map(|buffer| IoSliceMut::new(buffer))
+                .collect();
             // The kernel asks no file system for nothing in several parts.
             if lens.iter().all(|&len| len == 0) && file.flags().readable() {
                 return Ok(Vec::new());
@@ -58,7 +68,12 @@ impl LibraryTarget {
     fn content(&self, process: &Process, op: &Op) -> Result<u64> {
         let (fs, who) = (&self.fs, &process.who);
         match op {
-            Op::Pwrite { slot, offset: at, lens, fill } => {
+            Op::Pwrite {
+                slot,
+                offset: at,
+                lens,
+                fill,
+            } => {
                 process.handle(*slot)?;
                 let at = offset(*at)?;
                 let file = process.file(*slot)?;
@@ -75,7 +90,11 @@ impl LibraryTarget {
                 let bytes = pattern(*fill, *len);
                 fs.append(who, file, &bytes).map(|(_, count)| count as u64)
             }
-            Op::Seek { slot, offset: at, whence } => {
+            Op::Seek {
+                slot,
+                offset: at,
+                whence,
+            } => {
                 let file = process.file(*slot)?;
                 let at = u64::try_from(*at).map_err(|_| Errno::ENXIO);
                 if file.node().kind() == holdfast_types::FileType::Directory {
@@ -83,19 +102,28 @@ impl LibraryTarget {
                 }
                 fs.seek(file, at?, *whence)
             }
-            Op::Fallocate { slot, mode, offset: at, len } => {
+            Op::Fallocate {
+                slot,
+                mode,
+                offset: at,
+                len,
+            } => {
                 let file = process.file(*slot)?;
                 let (at, len) = (offset(*at)?, offset(*len)?);
                 fs.fallocate(who, file, *mode, at, len).map(|()| 0)
             }
-            Op::CopyRange { from, from_off, to, to_off, len } => {
+            Op::CopyRange {
+                from,
+                from_off,
+                to,
+                to_off,
+                len,
+            } => {
                 let (from, to) = (process.file(*from)?, process.file(*to)?);
                 let (from_off, to_off) = (offset(*from_off)?, offset(*to_off)?);
                 fs.copy_file_range(who, from, from_off, to, to_off, *len as u64)
             }
-            Op::Fsync { slot, data_only } => {
-                fs.fsync(process.file(*slot)?, *data_only).map(|()| 0)
-            }
+            Op::Fsync { slot, data_only } => fs.fsync(process.file(*slot)?, *data_only).map(|()| 0),
             _ => unreachable!("sorted by call"),
         }
     }
@@ -110,8 +138,10 @@ impl LibraryTarget {
             }
         }
         let count = all.len();
-        let names: BTreeMap<Bytes, u8> =
-            all.into_iter().map(|(name, kind, _)| (name, kind)).collect();
+        let names: BTreeMap<Bytes, u8> = all
+            .into_iter()
+            .map(|(name, kind, _)| (name, kind))
+            .collect();
         if names.len() != count {
             return Ok(Outcome::Broken("a name was listed twice".into()));
         }
@@ -158,7 +188,13 @@ impl LibraryTarget {
                 let taken = fs.set_lock(file.node(), owner, space, kind(*want), whole, pid, None);
                 Ok(Outcome::done(taken))
             }
-            Op::SetLock { slot, family, want, start, len } => {
+            Op::SetLock {
+                slot,
+                family,
+                want,
+                start,
+                len,
+            } => {
                 let file = process.file(*slot)?;
                 let range = range(*start, *len)?;
                 let flags = file.flags();
@@ -174,7 +210,13 @@ impl LibraryTarget {
                 let taken = fs.set_lock(file.node(), owner, space, kind(*want), range, pid, None);
                 Ok(Outcome::done(taken))
             }
-            Op::GetLock { slot, family, want, start, len } => {
+            Op::GetLock {
+                slot,
+                family,
+                want,
+                start,
+                len,
+            } => {
                 let file = process.file(*slot)?;
                 let kind = kind(*want).ok_or(Errno::EINVAL)?;
                 let range = range(*start, *len)?;
@@ -228,8 +270,18 @@ fn range(start: i64, len: i64) -> Result<LockRange> {
     let (first, last) = match len {
         0 => (start, i64::MAX),
         1.. => (start, start.checked_add(len - 1).ok_or(Errno::EOVERFLOW)?),
-        _ => (start.checked_add(len).ok_or(Errno::EINVAL)?, start.wrapping_sub(1)),
+        _ => (
+            start.checked_add(len).ok_or(Errno::EINVAL)?,
+            start.wrapping_sub(1),
+        ),
     };
-    let end = if last == i64::MAX { u64::MAX } else { offset(last)? };
-    Ok(LockRange { start: offset(first)?, end })
+    let end = if last == i64::MAX {
+        u64::MAX
+    } else {
+        offset(last)?
+    };
+    Ok(LockRange {
+        start: offset(first)?,
+        end,
+    })
 }

@@ -100,7 +100,9 @@ fn xattrs(fs: &FileSystem, who: &Caller, node: &Node) -> Result<BTreeMap<Bytes, 
 
 /// The names in a NUL-terminated list, sorted.
 pub(super) fn split_names(list: &[u8]) -> Vec<Bytes> {
-    let names = list.split(|&byte| byte == 0).filter(|name| !name.is_empty());
+    let names = list
+        .split(|&byte| byte == 0)
+        .filter(|name| !name.is_empty());
     let mut names: Vec<Bytes> = names.map(Bytes::from).collect();
     names.sort();
     names
