@@ -68,6 +68,11 @@ impl Directory {
         self.live
     }
 
+    /// The greatest cookie so far.
+    pub(crate) fn last_cookie(&self) -> u64 {
+        self.last_cookie
+    }
+
     /// Are there none?
     pub(crate) fn is_empty(&self) -> bool {
         self.live == 0

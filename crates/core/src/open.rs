@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use crate::FileSystem;
 use crate::file_system::Core;
@@ -28,6 +28,8 @@ pub struct OpenFile {
     node: Node,
     flags: AtomicI32,
     owner: LockOwner,
+    /// A listing that began here ends with this cookie.
+    pub(crate) listing_end: AtomicU64,
 }
 
 impl OpenFile {
@@ -226,6 +228,7 @@ impl Core {
         let kept = flags.difference(OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE);
         let owner = LockOwner(self.next_owner.fetch_add(1, Ordering::Relaxed));
         OpenFile {
+            listing_end: AtomicU64::new(u64::MAX),
             core: Arc::clone(self),
             node,
             flags: AtomicI32::new(kept.bits()),

@@ -2,7 +2,8 @@
 //!
 //! A listing goes run by run: a run of names is copied under the lock, then handed out without
 //! it. Cookies are positions, so a listing can stop and go on anywhere, and neither loses nor
-//! repeats a name that stays.
+//! repeats a name that stays. It ends with the names that were there when it began (at cookie 0):
+//! else a program that adds names while it lists would never come to an end.
 
 use std::sync::atomic::Ordering;
 
@@ -57,7 +58,7 @@ impl Run {
     }
 
     /// Fills with the names behind `after`; false at the end of the directory.
-    fn fill(&mut self, ino: Ino, body: &DirectoryBody, after: u64) -> bool {
+    fn fill(&mut self, ino: Ino, body: &DirectoryBody, after: u64, end: u64) -> bool {
         self.names.clear();
         self.entries.clear();
         if after < DOT {
@@ -68,7 +69,11 @@ impl Run {
             self.push(b"..", parent, FileType::Directory, DOT_DOT);
         }
         let names = body.names.read();
-        for entry in names.iter_after(after).take(RUN) {
+        for entry in names
+            .iter_after(after)
+            .take(RUN)
+            .take_while(|entry| entry.cookie <= end)
+        {
             self.push(&entry.name, entry.ino, entry.kind, entry.cookie);
         }
         !self.entries.is_empty()
@@ -139,11 +144,19 @@ impl FileSystem {
         let node = dir.node();
         let body = node.0.directory()?;
         core.complete_names(&node.0, body)?;
-        if body.names.read().dead {
-            return Err(Errno::ENOENT);
+        {
+            let names = body.names.read();
+            if names.dead {
+                return Err(Errno::ENOENT);
+            }
+            if after == 0 {
+                dir.listing_end
+                    .store(names.last_cookie(), Ordering::Relaxed);
+            }
         }
+        let end = dir.listing_end.load(Ordering::Relaxed);
         let mut run = Run::default();
-        'runs: while run.fill(node.ino(), body, after) {
+        'runs: while run.fill(node.ino(), body, after, end) {
             for entry in run.iter() {
                 if !sink(entry)? {
                     break 'runs;

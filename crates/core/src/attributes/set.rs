@@ -7,7 +7,8 @@ use crate::open::OpenFile;
 use crate::permission::{in_group_or_capable, owns, set_id_bits_lost};
 use crate::store::Change;
 use crate::types::{
-    Access, Attr, Caller, Caps, Errno, FileType, Result, S_ISGID, S_ISUID, SetAttr, SetTime,
+    Access, Attr, Caller, Caps, Errno, FileType, OpenFlags, Result, S_ISGID, S_ISUID, SetAttr,
+    SetTime,
 };
 use crate::watch::EventMask;
 use crate::xattr::{ACL_ACCESS, CAPABILITY};
@@ -22,7 +23,7 @@ impl FileSystem {
     ///
     /// # Errors
     /// `EPERM` unless owner (mode, owner, explicit times); `EACCES` without permission to write;
-    /// `EISDIR` or `EINVAL` for the size of what is not a regular file; `EFBIG`; `EROFS`;
+    /// `EBADF` through a handle to the name only; `EISDIR` or `EINVAL` for the size of what is not a regular file; `EFBIG`; `EROFS`;
     /// `ENOSPC`.
     pub fn setattr(
         &self,
@@ -32,6 +33,9 @@ impl FileSystem {
         through: Option<&OpenFile>,
     ) -> Result<Attr> {
         let core = &self.core;
+        if through.is_some_and(|file| file.flags().contains(OpenFlags::PATH)) {
+            return Err(Errno::EBADF);
+        }
         if let Some(size) = set.size {
             core.check_resize(who, node, size, through)?;
         }

@@ -21,7 +21,11 @@ impl FileSystem {
         let body = self.core.search(who, dir)?;
         match name {
             b"." => Ok(dir.clone()),
-            b".." => self.core.node(Ino(body.parent.load(Ordering::Relaxed))),
+            // The parent of a removed directory may be gone as well.
+            b".." => match self.core.node(Ino(body.parent.load(Ordering::Relaxed))) {
+                Err(Errno::ESTALE) => Err(Errno::ENOENT),
+                found => found,
+            },
             _ => {
                 check_component(name)?;
                 self.core.child(body, name)

@@ -5,6 +5,7 @@
 //! locked after the one that holds it. Two directories are locked only by a rename, under
 //! `rename_lock`. Times and counts are in `meta`, a leaf.
 
+mod carry;
 mod create;
 mod link;
 mod lookup;

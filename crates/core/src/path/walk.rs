@@ -2,7 +2,7 @@ use crate::FileSystem;
 use crate::file_system::Core;
 use crate::inode::Body;
 use crate::node::Node;
-use crate::types::{Caller, Errno, PATH_MAX, Result, SYMLOOP_MAX, check_component};
+use crate::types::{Caller, Errno, PATH_MAX, Result, SYMLOOP_MAX, check_component, is_special};
 
 /// Where a path leads: a directory and the last name, which need not exist.
 #[derive(Clone, Debug)]
@@ -151,6 +151,9 @@ impl Resolved {
     pub(super) fn refuse_slash(&self, core: &Core, who: &Caller) -> Result<()> {
         if !self.trailing_slash {
             return Ok(());
+        }
+        if is_special(&self.name) {
+            return Err(Errno::EEXIST);
         }
         let body = core.search(who, &self.dir)?;
         check_component(&self.name)?;

@@ -1,0 +1,249 @@
+//! What a rename changes, once it is allowed and both directories are locked.
+
+use std::sync::atomic::Ordering;
+
+use super::rename::{End, Locked};
+use super::{Birth, names_changed};
+use crate::acl::to_xattr;
+use crate::file_system::Core;
+use crate::node::Node;
+use crate::store::Change;
+use crate::types::{Caller, FileType, Result, Time};
+use crate::watch::EventMask;
+use crate::xattr::ACL_ACCESS;
+
+impl Core {
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "both ends, what is at each, and whose rename"
+    )]
+    pub(super) fn replace(
+        &self,
+        who: &Caller,
+        from: End<'_>,
+        to: End<'_>,
+        locked: &mut Locked<'_>,
+        source: &Node,
+        target: Option<&Node>,
+        whiteout: bool,
+        now: Time,
+    ) -> Result<()> {
+        let is_dir = source.kind().is_dir();
+        if let Some(target) = target
+            && target.kind().is_dir()
+        {
+            self.bury_directory(target)?;
+        }
+        let (ino, kind) = (source.ino(), source.kind());
+        let whiteout = match whiteout {
+            true => {
+                let birth = Birth::of(FileType::CharDevice, 0);
+                Some(self.conceive(who, from.dir, birth)?)
+            }
+            false => None,
+        };
+        let to_cookie = if target.is_some() {
+            locked.to().replace(to.name, ino, kind);
+            locked.to().get(to.name).map_or(0, |entry| entry.cookie)
+        } else if from.dir == to.dir && whiteout.is_none() {
+            locked.from.rename(from.name, to.name)
+        } else {
+            locked.to().insert(to.name, ino, kind)?
+        };
+        let mut from_cookie = 0;
+        let whiteout = match whiteout {
+            Some(inode) => {
+                locked.from.replace(from.name, inode.ino, inode.kind);
+                from_cookie = locked.from.get(from.name).map_or(0, |entry| entry.cookie);
+                inode.meta.write().home = (from.dir.ino(), from_cookie);
+                if target.is_none() {
+                    self.names.add(1);
+                }
+                Some(self.publish(inode))
+            }
+            None => {
+                if let Some(gone) = locked.from.remove(from.name) {
+                    from_cookie = gone.cookie;
+                }
+                if target.is_some() {
+                    self.names.add(-1);
+                }
+                None
+            }
+        };
+        let gained = i32::from(is_dir);
+        let lost = target.map_or(0, |target| i32::from(target.kind().is_dir()));
+        self.moved(source, to.dir, to_cookie, now);
+        self.tally(from.dir, to.dir, locked, -gained, gained - lost, now);
+        let left = target.map(|target| self.lose_name(target, now));
+        if !self.pinned {
+            self.record_move(
+                from,
+                to,
+                (from_cookie, to_cookie),
+                source,
+                target,
+                whiteout.as_ref(),
+            )?;
+        }
+        self.tell_moved(from, to, source, is_dir);
+        if let (Some(target), Some(left)) = (target, left) {
+            self.tell_lost(target, left);
+        }
+        Ok(())
+    }
+
+    pub(super) fn exchange(
+        &self,
+        from: End<'_>,
+        to: End<'_>,
+        locked: &mut Locked<'_>,
+        source: &Node,
+        target: &Node,
+        now: Time,
+    ) -> Result<()> {
+        locked.to().replace(to.name, source.ino(), source.kind());
+        locked.from.replace(from.name, target.ino(), target.kind());
+        let to_cookie = locked.to().get(to.name).map_or(0, |entry| entry.cookie);
+        let from_cookie = locked.from.get(from.name).map_or(0, |entry| entry.cookie);
+        self.moved(source, to.dir, to_cookie, now);
+        self.moved(target, from.dir, from_cookie, now);
+        let shift = i32::from(source.kind().is_dir()) - i32::from(target.kind().is_dir());
+        self.tally(from.dir, to.dir, locked, -shift, shift, now);
+        if !self.pinned {
+            let mut batch = vec![
+                leave(from, from_cookie),
+                leave(to, to_cookie),
+                enter(from, target, from_cookie),
+                enter(to, source, to_cookie),
+            ];
+            push_attributes(&mut batch, &[from.dir, to.dir, source, target]);
+            self.apply(&batch)?;
+        }
+        self.tell_moved(from, to, source, source.kind().is_dir());
+        self.tell_moved(to, from, target, target.kind().is_dir());
+        Ok(())
+    }
+
+    /// An inode got another name, perhaps in another directory.
+    fn moved(&self, node: &Node, dir: &Node, cookie: u64, now: Time) {
+        if let Ok(body) = node.0.directory() {
+            body.parent.store(dir.ino().0, Ordering::Relaxed);
+        }
+        let mut meta = node.0.meta.write();
+        meta.ctime = now;
+        meta.home = (dir.ino(), cookie);
+    }
+
+    /// Brings counts and times of both directories up to date.
+    fn tally(
+        &self,
+        from: &Node,
+        to: &Node,
+        locked: &mut Locked<'_>,
+        from_subdirs: i32,
+        to_subdirs: i32,
+        now: Time,
+    ) {
+        if from == to {
+            let names = locked.from.len();
+            names_changed(
+                &mut from.0.meta.write(),
+                names,
+                from_subdirs + to_subdirs,
+                now,
+            );
+        } else {
+            names_changed(
+                &mut from.0.meta.write(),
+                locked.from.len(),
+                from_subdirs,
+                now,
+            );
+            names_changed(&mut to.0.meta.write(), locked.to().len(), to_subdirs, now);
+        }
+    }
+
+    fn record_move(
+        &self,
+        from: End<'_>,
+        to: End<'_>,
+        (from_cookie, to_cookie): (u64, u64),
+        source: &Node,
+        target: Option<&Node>,
+        whiteout: Option<&Node>,
+    ) -> Result<()> {
+        // Without a target the new entry may take the old one's cookie (see `Directory::rename`).
+        let old = if from_cookie == 0 {
+            to_cookie
+        } else {
+            from_cookie
+        };
+        let mut batch = vec![leave(from, old)];
+        if target.is_some() {
+            batch.push(leave(to, to_cookie));
+        }
+        batch.push(enter(to, source, to_cookie));
+        let acl = whiteout.and_then(|node| node.0.meta().acl().map(to_xattr));
+        if let Some(node) = whiteout {
+            let inode = node.0.record(&node.0.meta());
+            batch.push(Change::Create {
+                inode,
+                target: None,
+            });
+            if let Some(value) = &acl {
+                let (ino, value) = (node.ino(), Some(&**value));
+                let name = ACL_ACCESS;
+                batch.push(Change::Xattr { ino, name, value });
+            }
+            batch.push(enter(from, node, old));
+        }
+        push_attributes(&mut batch, &[from.dir, to.dir, source]);
+        if let Some(target) = target {
+            push_attributes(&mut batch, &[target]);
+        }
+        self.apply(&batch)
+    }
+
+    fn tell_moved(&self, from: End<'_>, to: End<'_>, node: &Node, is_dir: bool) {
+        if self.watches.count() == 0 {
+            return;
+        }
+        let cookie = self.watches.next_cookie();
+        self.name_happened(
+            from.dir.ino(),
+            EventMask::MOVED_FROM,
+            from.name,
+            is_dir,
+            cookie,
+        );
+        self.name_happened(to.dir.ino(), EventMask::MOVED_TO, to.name, is_dir, cookie);
+        self.watches
+            .notify(node.ino(), EventMask::MOVE_SELF, None, 0);
+    }
+}
+
+fn enter<'a>(end: End<'a>, node: &Node, cookie: u64) -> Change<'a> {
+    let (dir, name) = (end.dir.ino(), end.name);
+    Change::Enter {
+        dir,
+        name,
+        cookie,
+        ino: node.ino(),
+        kind: node.kind(),
+    }
+}
+
+fn leave(end: End<'_>, cookie: u64) -> Change<'_> {
+    Change::Leave {
+        dir: end.dir.ino(),
+        name: end.name,
+        cookie,
+    }
+}
+
+fn push_attributes(batch: &mut Vec<Change<'_>>, nodes: &[&Node]) {
+    batch.extend(nodes.iter().map(|node| Change::Attributes {
+        inode: node.0.record(&node.0.meta()),
+    }));
+}
