@@ -118,7 +118,10 @@ fn atime_rule(value: &str) -> std::result::Result<AtimeRule, String> {
         "strict" => Ok(AtimeRule::Strict),
         "relative" => Ok(AtimeRule::Relative),
         "never" => Ok(AtimeRule::Never),
-        _ => Err(format!("--atime is strict, relative or never, not {value}")),
+        "ignored" => Ok(AtimeRule::Ignored),
+        _ => Err(format!(
+            "--atime is strict, relative, never or ignored, not {value}"
+        )),
     }
 }
 

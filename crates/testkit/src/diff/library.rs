@@ -117,7 +117,7 @@ fn next_owner() -> LockOwner {
 #[must_use]
 pub fn options(atime: AtimeRule) -> Options {
     let atime = match atime {
-        AtimeRule::Strict => AtimePolicy::Strict,
+        AtimeRule::Strict | AtimeRule::Ignored => AtimePolicy::Strict,
         AtimeRule::Relative => AtimePolicy::Relatime,
         AtimeRule::Never => AtimePolicy::None,
     };
