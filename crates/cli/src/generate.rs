@@ -13,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Prints completions for a shell
+/// Print completions for a shell
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompletionsArguments {
     /// The shell
@@ -21,7 +21,7 @@ pub(crate) struct CompletionsArguments {
     shell: Shell,
 }
 
-/// Prints the manual page, or writes those of all commands
+/// Print the manual page, or write those of all commands
 #[derive(Debug, clap::Args)]
 pub(crate) struct ManArguments {
     /// Write the pages of all commands, and of the helpers for mount(8), into this directory

@@ -22,7 +22,7 @@ pub(crate) enum Helper {
     Umount,
 }
 
-/// Mounts a file system on behalf of mount(8): `mount -t holdfast mem: DIR`, or a line of fstab
+/// Mount a file system on behalf of mount(8): `mount -t holdfast mem: DIR`, or a line of fstab
 #[derive(Debug, Parser)]
 #[command(name = "mount.holdfast", version)]
 pub(crate) struct MountArguments {
@@ -63,7 +63,7 @@ pub(crate) struct MountArguments {
     kind: Option<String>,
 }
 
-/// Unmounts a file system on behalf of umount(8)
+/// Unmount a file system on behalf of umount(8)
 #[derive(Debug, Parser)]
 #[command(name = "umount.holdfast", version)]
 pub(crate) struct UmountArguments {

@@ -39,7 +39,7 @@ enum Command {
     Bench(holdfast_bench::BenchArgs),
     Completions(generate::CompletionsArguments),
     Man(generate::ManArguments),
-    /// Waits for the end of a daemon (auto_unmount)
+    /// Wait for the end of a daemon, for auto_unmount
     #[command(hide = true)]
     WatchMount(mount::watcher::Arguments),
 }

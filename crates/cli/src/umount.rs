@@ -15,16 +15,21 @@ use std::{
     path::{Path, PathBuf},
     sync::mpsc,
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-/// How long a daemon may take to answer before it is taken for one that hangs.
+/// How long a daemon may take to answer before it is unmounted without being waited for.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a mount of ours whose daemon gives no answer may turn out to be dead: a killed
+/// daemon takes a moment to let go of its descriptors.
+const DYING_TIMEOUT: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// How long a daemon may take to end once nothing is mounted any more.
 const END_TIMEOUT_SECONDS: i64 = 30;
 
-/// Unmounts a file system, and clears the mount point of a daemon that was killed
+/// Unmount a file system, or clear the mount point of a daemon that was killed
 ///
 /// Waits until the daemon has ended. A mount that is in use stays, and whoever uses it is named.
 #[derive(Debug, clap::Args)]
@@ -77,12 +82,12 @@ fn one(dir: &Path, flags: UmountFlags) -> Result<()> {
         }));
     };
     let root = mounted.mount_point.clone();
+    let ours = mounted.fs_type == "fuse.holdfast";
     let state = if mounted.is_fuse() {
-        State::of(&root)
+        State::of(&root, ours)
     } else {
         State::Foreign
     };
-    let ours = mounted.fs_type == "fuse.holdfast";
     match state {
         State::Stale => return clear_stale(&root).map_err(failed),
         State::Foreign if !ours => {
@@ -90,11 +95,6 @@ fn one(dir: &Path, flags: UmountFlags) -> Result<()> {
                 dir: dir.to_owned(),
                 fs_type: mounted.fs_type,
             }));
-        }
-        State::Hangs if !flags.force && !flags.lazy => {
-            return Err(Failure::new("the daemon does not answer")
-                .at(dir)
-                .hint("abort what it is doing: --force --lazy"));
         }
         _ => {}
     }
@@ -117,27 +117,38 @@ enum State {
     Served(u32),
     /// A daemon that was killed.
     Stale,
-    /// A daemon that does not answer in time.
-    Hangs,
+    /// A daemon that does not answer in time: it may be busy, or hang.
+    Silent,
     /// Something else.
     Foreign,
 }
 
 impl State {
-    fn of(root: &Path) -> Self {
+    fn of(root: &Path, ours: bool) -> Self {
         let (sender, receiver) = mpsc::channel();
         let root = root.to_owned();
         // Left behind if the daemon hangs; it goes with this process.
         thread::spawn(move || {
-            let state = match info::daemon_of(&root) {
-                Some(pid) => Self::Served(pid),
-                None if is_stale(&root) => Self::Stale,
-                None => Self::Foreign,
-            };
+            let begun = Instant::now();
+            let mut state = Self::ask(&root);
+            while ours && state == Self::Foreign && begun.elapsed() < DYING_TIMEOUT {
+                thread::sleep(PAUSE);
+                state = Self::ask(&root);
+            }
             // Nobody listens after the timeout.
             let _ = sender.send(state);
         });
-        receiver.recv_timeout(ANSWER_TIMEOUT).unwrap_or(Self::Hangs)
+        receiver
+            .recv_timeout(ANSWER_TIMEOUT)
+            .unwrap_or(Self::Silent)
+    }
+
+    fn ask(root: &Path) -> Self {
+        match info::daemon_of(root) {
+            Some(pid) => Self::Served(pid),
+            None if is_stale(root) => Self::Stale,
+            None => Self::Foreign,
+        }
     }
 }
 

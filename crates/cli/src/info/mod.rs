@@ -22,7 +22,7 @@ use table::Table;
 /// The largest value that an extended attribute can have.
 const VALUE_MAX: usize = 1 << 16;
 
-/// Tells what a mounted file system is and holds
+/// Tell what a mounted file system is and holds
 ///
 /// Transport and why that one, the protocol agreed on with the kernel, options and limits, counts
 /// of inodes, names, pages and bytes, memory of the daemon, and requests so far by their kind.

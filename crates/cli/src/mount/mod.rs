@@ -48,8 +48,8 @@ Options for -o:
                       for fstab; without effect here
 
 By other names: linked as /sbin/mount.holdfast and /sbin/mount.fuse.holdfast, this program serves
-`mount -t holdfast mem: DIR` and fstab; as /sbin/umount.holdfast and /sbin/umount.fuse.holdfast it
-serves `umount DIR`:
+`mount -t holdfast mem: DIR`, fstab, and `mount -o remount,ro DIR`; as umount.holdfast and
+umount.fuse.holdfast it unmounts for umount(8):
   ln -s \"$(command -v holdfast)\" /sbin/mount.holdfast
 
 HOLDFAST_LOG chooses what is logged, by the directives of tracing's EnvFilter (default: warn).
@@ -57,7 +57,7 @@ HOLDFAST_LOG chooses what is logged, by the directives of tracing's EnvFilter (d
 SIGINT and SIGTERM unmount. If the mount is in use, it stays, and whoever uses it is named; a second
 signal detaches it, to end with its last user, and a third ends the process at once.";
 
-/// Mounts a file system, and returns when it is live
+/// Mount a file system; returns when it is live
 ///
 /// DIR is made if only its last component is missing; then it is removed when the mount ends.
 #[derive(Debug, clap::Args)]

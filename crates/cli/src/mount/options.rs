@@ -164,8 +164,9 @@ impl Plan {
             }
             "transport" => self.transport = transport(needed()?).map_err(wrong)?,
             "auto_unmount" if value.is_none() => self.auto_unmount = true,
-            // mount(8) tells who mounts.
-            "user" => {}
+            // mount(8) tells who mounts, and hands back at a remount what the kernel wrote into
+            // its table.
+            "user" | "user_id" | "group_id" | "rootmode" => {}
             _ => return self.pass_on(item, name),
         }
         Ok(true)
@@ -207,6 +208,7 @@ fn is_mount_helpers(item: &str) -> bool {
         || item.starts_with("X-")
         || ["comment", "user", "users", "nouser", "owner", "group"].contains(&name)
         || ["auto", "noauto", "nofail", "_netdev", "defaults", "remount"].contains(&name)
+        || ["user_id", "group_id", "rootmode"].contains(&name)
 }
 
 fn unknown(item: &str) -> Failure {

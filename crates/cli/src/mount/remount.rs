@@ -10,7 +10,7 @@ use crate::{
 };
 use holdfast_fuse::mount::{Mounted, mounted_at};
 use rustix::mount::MountFlags;
-use std::{io, path::Path};
+use std::{fs, io, path::Path};
 
 /// Switches that the kernel can turn: the words that set and clear each.
 const SWITCHES: [(&str, &str, MountFlags); 4] = [
@@ -35,7 +35,8 @@ pub(super) fn run(dir: &Path, plan: &Plan) -> Result<()> {
         return Err(Failure::new("nothing is mounted there").at(dir));
     };
     let report: Report = serde_json::from_str(&info::read(&mounted.mount_point)?)?;
-    let flags = flags(dir, &plan.given, &mounted, &report)?;
+    let table = format!("{},{}", mounted.options, kernel_options(&mounted)?);
+    let flags = flags(dir, &plan.given, &table, &report.options)?;
     rustix::mount::mount_remount(&mounted.mount_point, flags, c"").map_err(|code| {
         let failure = Failure::new(format!("remounting failed: {}", io::Error::from(code))).at(dir);
         match code {
@@ -46,8 +47,22 @@ pub(super) fn run(dir: &Path, plan: &Plan) -> Result<()> {
     })
 }
 
-/// The flags after the change.
-fn flags(dir: &Path, given: &[String], mounted: &Mounted, report: &Report) -> Result<MountFlags> {
+/// The options of the file system, as opposed to those of the mount: the last column of the table.
+fn kernel_options(mounted: &Mounted) -> io::Result<String> {
+    let table = fs::read_to_string("/proc/self/mountinfo")?;
+    let device = format!("0:{}", mounted.device_minor);
+    let line = table
+        .lines()
+        .find(|line| line.split(' ').nth(2) == Some(&device));
+    Ok(line
+        .and_then(|line| line.rsplit(' ').next())
+        .unwrap_or_default()
+        .to_owned())
+}
+
+/// The flags after the change. `table` is what the kernel tells of the mount, `daemon` what its
+/// daemon does.
+fn flags(dir: &Path, given: &[String], table: &str, daemon: &str) -> Result<MountFlags> {
     let has = |options: &str, word: &str| options.split(',').any(|option| option == word);
     let mut flags = MountFlags::empty();
     for (word, flag) in SWITCHES
@@ -55,14 +70,14 @@ fn flags(dir: &Path, given: &[String], mounted: &Mounted, report: &Report) -> Re
         .into_iter()
         .chain(KEPT)
     {
-        flags.set(flag, has(&mounted.options, word));
+        flags.set(flag, has(table, word));
     }
     for item in given {
         let switch = SWITCHES
             .iter()
             .find(|(set, clear, _)| item == set || item == clear);
         match switch {
-            Some((set, clear, _)) if item == clear && has(&report.options, set) => {
+            Some((set, clear, _)) if item == clear && has(daemon, set) => {
                 let text =
                     format!("the daemon was started with {set}, which only a new mount undoes");
                 return Err(Failure::new(text)
@@ -71,7 +86,7 @@ fn flags(dir: &Path, given: &[String], mounted: &Mounted, report: &Report) -> Re
             }
             Some((set, _, flag)) => flags.set(*flag, item == set),
             // mount(8) repeats what is in force already.
-            None if has(&report.options, item) => {}
+            None if has(daemon, item) || has(table, item) => {}
             None => {
                 let text = format!("option {item} cannot be changed while mounted");
                 return Err(Failure::new(text)
@@ -88,19 +103,8 @@ mod tests {
     use super::*;
 
     fn change(given: &str, table: &str, daemon: &str) -> Result<MountFlags> {
-        let mounted = Mounted {
-            mount_point: "/mnt".into(),
-            fs_type: "fuse.holdfast".into(),
-            source: "mem:".into(),
-            options: table.into(),
-            device_minor: 1,
-        };
-        let report = Report {
-            options: daemon.into(),
-            ..Report::default()
-        };
         let given: Vec<String> = given.split(',').map(str::to_owned).collect();
-        flags(Path::new("/mnt"), &given, &mounted, &report)
+        flags(Path::new("/mnt"), &given, table, daemon)
     }
 
     #[test]
@@ -123,6 +127,12 @@ mod tests {
         assert!(refusal("size=1g", "rw").contains("option size=1g cannot be changed"));
         assert!(refusal("noatime", "rw,relatime").contains("mount anew"));
         assert!(refusal("rw", "ro").contains("started with ro"));
+        // mount(8) hands back the kernel's table.
+        let table = "rw,noatime,rw,default_permissions,allow_other";
+        assert_eq!(
+            change("noatime,allow_other,default_permissions,ro", table, "rw"),
+            Ok(MountFlags::NOATIME | MountFlags::RDONLY)
+        );
         assert_eq!(
             change("ro,size=1g", "rw", "rw,size=1g"),
             Ok(MountFlags::RDONLY)

@@ -50,6 +50,7 @@ pub(super) fn serve(
     let watched = watched.map_err(start)?;
     let watch = signals.watch(session.clone()).map_err(start)?;
     let transport = transport_name(session.info().transport);
+    tracing::info!(dir = ?point.path, transport, "live");
     let told = live(transport);
     if told.is_ok() {
         session.wait();

@@ -87,12 +87,12 @@ fn unmount_or_tell(session: &Session) {
         match session.unmount(UmountFlags::default()) {
             Ok(()) => return,
             Err(UmountError::Busy { .. }) if begun.elapsed() < PATIENCE => thread::sleep(PAUSE),
-            Err(error) => {
-                umount_failure(&error)
+            Err(error @ UmountError::Busy { .. }) => {
+                return umount_failure(&error)
                     .hint("end them and signal again, or signal again to detach the mount")
                     .print();
-                return;
             }
+            Err(error) => return umount_failure(&error).print(),
         }
     }
 }

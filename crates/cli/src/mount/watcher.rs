@@ -11,7 +11,13 @@ use std::{
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{ChildStdin, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
 };
+
+/// How long a killed daemon may take to let go of its descriptors.
+const PATIENCE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// The daemon's end.
 pub(super) struct Watched {
@@ -61,10 +67,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if io::stdin().read(&mut byte)? != 0 {
         return Ok(());
     }
-    let mounted = mounted_at(&arguments.dir)?;
-    let ours = mounted.is_some_and(|mounted| mounted.device_minor == arguments.device_minor);
-    if ours && is_stale(&arguments.dir) {
-        clear_stale(&arguments.dir).map_err(|error| super::refusal::umount_failure(&error))?;
+    // Its pipe ends before its other descriptors do; the mount is dead only after them.
+    let begun = Instant::now();
+    while is_ours(arguments)? && begun.elapsed() < PATIENCE {
+        if is_stale(&arguments.dir) {
+            return clear_stale(&arguments.dir)
+                .map_err(|error| super::refusal::umount_failure(&error));
+        }
+        thread::sleep(PAUSE);
     }
     Ok(())
+}
+
+/// Is what is mounted there the mount of the daemon that this process watched?
+fn is_ours(arguments: &Arguments) -> Result<bool> {
+    let mounted = mounted_at(&arguments.dir)?;
+    Ok(mounted.is_some_and(|mounted| mounted.device_minor == arguments.device_minor))
 }

@@ -1,0 +1,229 @@
+//! A folder of the test's own, the built command, and mounts that do not outlive the test.
+
+use std::{
+    ffi::OsStr,
+    fs, io,
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// The command under test.
+pub(crate) const HOLDFAST: &str = env!("CARGO_BIN_EXE_holdfast");
+
+/// What a run gave.
+pub(crate) struct Run {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) error: String,
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).expect("text"),
+            error: String::from_utf8(output.stderr).expect("text"),
+        }
+    }
+}
+
+impl Run {
+    /// Asserts success; gives the output.
+    #[track_caller]
+    pub(crate) fn ok(self) -> String {
+        assert_eq!(self.code, Some(0), "{}{}", self.out, self.error);
+        assert_eq!(self.error, "");
+        self.out
+    }
+
+    /// Asserts the exit code; gives the errors.
+    #[track_caller]
+    pub(crate) fn fails(self, code: i32) -> String {
+        assert_eq!(self.code, Some(code), "{}{}", self.out, self.error);
+        self.error
+    }
+}
+
+/// Runs the command.
+pub(crate) fn holdfast<I: AsRef<OsStr>>(arguments: impl IntoIterator<Item = I>) -> Run {
+    named("holdfast", arguments)
+}
+
+/// Runs the command under another name.
+pub(crate) fn named<I: AsRef<OsStr>>(name: &str, arguments: impl IntoIterator<Item = I>) -> Run {
+    let output = Command::new(HOLDFAST)
+        .arg0(name)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the command runs");
+    output.into()
+}
+
+/// A folder whose mounts go with it.
+pub(crate) struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().expect("a folder"),
+        }
+    }
+
+    /// A place where mounting works; says why there is none.
+    pub(crate) fn with_mounts() -> Option<Self> {
+        let reason = if !rustix::process::geteuid().is_root() {
+            "not root"
+        } else if !Path::new("/dev/fuse").exists() {
+            "no /dev/fuse"
+        } else {
+            return Some(Self::new());
+        };
+        eprintln!("skipped: {reason}");
+        None
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        fs::canonicalize(self.folder.path())
+            .expect("a folder")
+            .join(name)
+    }
+
+    /// `mnt`, as an argument.
+    pub(crate) fn mnt(&self) -> String {
+        self.path("mnt")
+            .into_os_string()
+            .into_string()
+            .expect("a plain path")
+    }
+
+    /// Mounts at `mnt` with more arguments.
+    #[track_caller]
+    pub(crate) fn mount(&self, more: &[&str]) -> String {
+        let mnt = self.mnt();
+        let out = holdfast([&["mount", "mem:", &mnt], more].concat()).ok();
+        assert!(self.is_mounted(), "returned before the mount is live");
+        out
+    }
+
+    /// Unmounts `mnt`.
+    #[track_caller]
+    pub(crate) fn umount(&self) {
+        holdfast(["umount", &self.mnt()]).ok();
+        assert!(!self.is_mounted());
+    }
+
+    /// Is something mounted at `mnt`, dead or alive?
+    pub(crate) fn is_mounted(&self) -> bool {
+        let mnt = self.mnt();
+        let table = fs::read_to_string("/proc/self/mounts").expect("the mount table");
+        table
+            .lines()
+            .any(|line| line.split(' ').nth(1) == Some(&mnt))
+    }
+
+    /// The report of the daemon of `mnt`.
+    #[track_caller]
+    pub(crate) fn info(&self) -> serde_json::Value {
+        let out = holdfast(["info", "--json", &self.mnt()]).ok();
+        assert_eq!(out.lines().count(), 1);
+        serde_json::from_str(&out).expect("JSON")
+    }
+
+    /// The process id of the daemon of `mnt`.
+    #[track_caller]
+    pub(crate) fn daemon(&self) -> i32 {
+        let pid = self.info()["pid"].as_i64().expect("a number");
+        i32::try_from(pid).expect("a process id")
+    }
+
+    /// Starts the command in the foreground, with its errors in the file `errors`, and waits
+    /// until `mnt` is live.
+    pub(crate) fn foreground(&self, more: &[&str]) -> Foreground {
+        let errors = fs::File::create(self.path("errors")).expect("a file");
+        let child = Command::new(HOLDFAST)
+            .args(["mount", "mem:", &self.mnt(), "--foreground"])
+            .args(more)
+            .stdin(Stdio::null())
+            .stderr(errors)
+            .spawn()
+            .expect("the command starts");
+        let foreground = Foreground { child };
+        wait_until("the mount is live", || self.errors().contains("live"));
+        foreground
+    }
+
+    /// What the command in the foreground has said.
+    pub(crate) fn errors(&self) -> String {
+        fs::read_to_string(self.path("errors")).expect("a file")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.is_mounted() {
+            // The test has failed already; this only cleans up behind it.
+            let _ = Command::new("umount").args(["-l", &self.mnt()]).status();
+        }
+    }
+}
+
+/// A command in the foreground, ended with the test.
+pub(crate) struct Foreground {
+    pub(crate) child: Child,
+}
+
+impl Foreground {
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).expect("it runs");
+    }
+
+    /// Waits for its end; gives the exit code.
+    #[track_caller]
+    pub(crate) fn end(mut self) -> Option<i32> {
+        let mut status = None;
+        wait_until("the command ends", || {
+            status = self.child.try_wait().expect("a child");
+            status.is_some()
+        });
+        status.and_then(|status| status.code())
+    }
+}
+
+impl Drop for Foreground {
+    fn drop(&mut self) {
+        // Fails if it has ended, as it should.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits for something that takes a moment.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(
+            begun.elapsed() < Duration::from_secs(20),
+            "after 20 s still not: {what}"
+        );
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Has this process ended? One that is a zombie of a dead test has, too.
+pub(crate) fn is_gone(pid: i32) -> bool {
+    match fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Ok(stat) => stat
+            .rsplit(')')
+            .next()
+            .is_some_and(|rest| rest.trim_start().starts_with('Z')),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}

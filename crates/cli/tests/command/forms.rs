@@ -1,0 +1,99 @@
+//! What is made from the definitions of the command line: help, completions, manual pages.
+
+use crate::fixture::{Place, holdfast, named};
+use std::fs;
+
+const COMMANDS: [&str; 6] = ["mount", "umount", "info", "bench", "completions", "man"];
+
+#[test]
+fn help_lists_every_command_and_hides_what_is_for_daemons() {
+    let help = holdfast(["--help"]).ok();
+    for command in COMMANDS {
+        assert!(
+            help.contains(&format!("  {command} ")),
+            "{command} in {help}"
+        );
+        let own = holdfast([command, "--help"]).ok();
+        assert!(own.contains(&format!("holdfast {command}")), "{own}");
+    }
+    assert!(!help.contains("watch-mount"), "{help}");
+    let mount = holdfast(["mount", "--help"]).ok();
+    for part in [
+        "size=AMOUNT",
+        "--foreground",
+        "--transport",
+        "HOLDFAST_LOG",
+        "auto_unmount",
+    ] {
+        assert!(mount.contains(part), "{part} in {mount}");
+    }
+    assert!(
+        !mount.contains("--daemon") && !mount.contains("--made"),
+        "{mount}"
+    );
+}
+
+#[test]
+fn output_that_is_no_terminal_has_no_colours() {
+    for run in [
+        holdfast(["mount", "--help"]),
+        holdfast(["mount"]),
+        holdfast(["info", "/proc"]),
+    ] {
+        assert!(!run.out.contains('\x1b') && !run.error.contains('\x1b'));
+    }
+}
+
+#[test]
+fn wrong_calls_are_told_apart_from_failures() {
+    holdfast(["mount"]).fails(2);
+    holdfast(["frobnicate"]).fails(2);
+    holdfast(["mount", "mem:", "/nowhere", "--transport", "pigeon"]).fails(2);
+    holdfast(["info", "/nowhere"]).fails(1);
+}
+
+#[test]
+fn completions_of_every_shell_know_every_command() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = holdfast(["completions", shell]).ok();
+        for command in COMMANDS {
+            assert!(script.contains(command), "{command} for {shell}");
+        }
+        assert!(script.contains("transport"), "{shell}");
+    }
+}
+
+#[test]
+fn the_manual_has_a_page_for_every_command_and_helper() {
+    let page = holdfast(["man"]).ok();
+    assert!(page.contains(".TH holdfast 1"), "{page}");
+    let place = Place::new();
+    let out = place.path("man");
+    holdfast(["man".as_ref(), "--out".as_ref(), out.as_os_str()]).ok();
+    for command in COMMANDS {
+        assert!(page.contains(command), "{command}");
+        let own = fs::read_to_string(out.join(format!("holdfast-{command}.1"))).unwrap();
+        assert!(own.contains(".SH SYNOPSIS"), "{own}");
+    }
+    let mount = fs::read_to_string(out.join("holdfast-mount.1")).unwrap();
+    assert!(mount.contains("nr_inodes=NUMBER"), "{mount}");
+    for helper in ["mount.holdfast.8", "umount.holdfast.8"] {
+        let own = fs::read_to_string(out.join(helper)).unwrap();
+        assert!(own.contains(" 8 "), "{own}");
+    }
+}
+
+#[test]
+fn the_helpers_of_mount_are_this_program_by_name() {
+    assert!(
+        named("/sbin/mount.holdfast", ["--help"])
+            .ok()
+            .contains("on behalf of mount(8)")
+    );
+    assert!(
+        named("umount.fuse.holdfast", ["--help"])
+            .ok()
+            .contains("on behalf of umount(8)")
+    );
+    named("mount.fuse.holdfast", ["mem:"]).fails(1);
+}

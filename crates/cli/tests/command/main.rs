@@ -1,0 +1,10 @@
+//! The `holdfast` command as its users run it: by arguments, exit codes and output, with real
+//! mounts where the machine has them.
+
+mod fixture;
+
+mod by_name;
+mod daemon;
+mod forms;
+mod mounts;
+mod refusals;

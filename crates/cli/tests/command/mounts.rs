@@ -1,0 +1,201 @@
+//! Mounting, asking, unmounting: what a user does all day.
+
+use crate::fixture::{Place, holdfast, is_gone};
+use std::{fs, path::Path};
+
+#[test]
+fn a_mount_is_live_when_the_command_returns_and_gone_after_umount() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    place.mount(&[]);
+    let file = place.path("mnt/file");
+    fs::write(&file, "content").unwrap();
+    assert_eq!(fs::read_to_string(&file).unwrap(), "content");
+    let info = place.info();
+    assert_eq!(info["inodes"], 2);
+    assert_eq!(info["names"], 1);
+    assert_eq!(info["pages"], 1);
+    assert!(info["bytes"].as_u64().unwrap() >= "content".len() as u64);
+    assert_eq!(info["source"], "mem:");
+    assert_eq!(info["mount_point"], place.mnt());
+    assert!(info["requests"]["WRITE"].as_u64().unwrap() >= 1, "{info}");
+    let daemon = place.daemon();
+    place.umount();
+    assert!(
+        is_gone(daemon),
+        "umount returned before the daemon had ended"
+    );
+    assert!(
+        !place.path("mnt").exists(),
+        "the folder was made for the mount"
+    );
+}
+
+#[test]
+fn a_folder_that_was_there_stays() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    fs::create_dir(place.path("mnt")).unwrap();
+    place.mount(&[]);
+    place.umount();
+    assert!(place.path("mnt").is_dir());
+}
+
+#[test]
+fn both_transports_serve_and_say_which_they_are() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    place.mount(&["--transport", "dev"]);
+    assert_eq!(place.info()["transport"], "dev_fuse");
+    assert_ne!(place.info()["transport_reason"], "");
+    fs::write(place.path("mnt/file"), "x").unwrap();
+    place.umount();
+    let enabled = fs::read_to_string("/sys/module/fuse/parameters/enable_uring");
+    let mnt = place.mnt();
+    if enabled.is_ok_and(|value| value.trim() == "Y") {
+        place.mount(&["-o", "transport=uring"]);
+        assert_eq!(place.info()["transport"], "io_uring");
+        fs::write(place.path("mnt/file"), "x").unwrap();
+        place.umount();
+    } else {
+        eprintln!("skipped in part: enable_uring of the fuse module is not Y");
+        let error = holdfast(["mount", "mem:", &mnt, "--transport", "uring"]).fails(1);
+        assert!(error.contains("io_uring is not to be had"), "{error}");
+        assert!(!place.is_mounted() && !Path::new(&mnt).exists());
+        place.mount(&["--transport", "auto"]);
+        assert_eq!(place.info()["transport"], "dev_fuse");
+        place.umount();
+    }
+}
+
+#[test]
+fn info_is_readable_by_people_and_from_anywhere_below() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    place.mount(&["-o", "size=1g,nr_inodes=1k,noatime"]);
+    fs::create_dir(place.path("mnt/sub")).unwrap();
+    let below = place.path("mnt/sub");
+    let text = holdfast(["info", below.to_str().unwrap()]).ok();
+    for part in [
+        "source       mem:",
+        "2 of 1,024",
+        " of 1.0 GiB",
+        "rw,noatime,size=1g",
+        "MKDIR",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    place.umount();
+}
+
+#[test]
+fn options_hold() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    place.mount(&[
+        "-o",
+        "size=64k,nr_inodes=3",
+        "-o",
+        "mode=1777,uid=7,fsname=cache,noexec",
+    ]);
+    let meta = fs::metadata(place.path("mnt")).unwrap();
+    assert_eq!(std::os::unix::fs::MetadataExt::mode(&meta) & 0o7777, 0o1777);
+    assert_eq!(std::os::unix::fs::MetadataExt::uid(&meta), 7);
+    let table = fs::read_to_string("/proc/self/mounts").unwrap();
+    let line = table
+        .lines()
+        .find(|line| line.contains(&place.mnt()))
+        .unwrap();
+    assert!(
+        line.starts_with("cache ") && line.contains(" fuse.holdfast "),
+        "{line}"
+    );
+    assert!(line.contains("noexec"), "{line}");
+    let full = fs::write(place.path("mnt/large"), vec![1; 1 << 20]).unwrap_err();
+    assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
+    fs::write(place.path("mnt/second"), "").unwrap();
+    let many = fs::write(place.path("mnt/third"), "").unwrap_err();
+    assert_eq!(many.kind(), std::io::ErrorKind::StorageFull);
+    place.umount();
+}
+
+#[test]
+fn a_second_mount_and_a_full_folder_are_refused_with_the_way_out() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    place.mount(&[]);
+    let mnt = place.mnt();
+    let error = holdfast(["mount", "mem:", &mnt]).fails(1);
+    assert!(error.contains("mounted there already"), "{error}");
+    assert!(
+        error.contains(&format!("hint: unmount it first: holdfast umount {mnt}")),
+        "{error}"
+    );
+    place.umount();
+    fs::create_dir(&mnt).unwrap();
+    fs::write(place.path("mnt/file"), "hidden").unwrap();
+    let error = holdfast(["mount", "mem:", &mnt]).fails(1);
+    assert!(
+        error.contains("is not empty") && error.contains("-o nonempty"),
+        "{error}"
+    );
+    place.mount(&["-o", "nonempty"]);
+    assert!(!place.path("mnt/file").exists());
+    place.umount();
+    assert_eq!(
+        fs::read_to_string(place.path("mnt/file")).unwrap(),
+        "hidden"
+    );
+}
+
+#[test]
+fn a_busy_mount_stays_and_its_holder_is_named() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    place.mount(&[]);
+    let mnt = place.mnt();
+    let file = place.path("mnt/held");
+    let held = fs::File::create(&file).unwrap();
+    let error = holdfast(["umount", &mnt]).fails(1);
+    let own = format!("(pid {})", std::process::id());
+    assert!(
+        error.contains(&own) && error.contains(file.to_str().unwrap()),
+        "{error}"
+    );
+    assert!(error.contains("--lazy"), "{error}");
+    assert!(place.is_mounted());
+    let daemon = place.daemon();
+    holdfast(["umount", "--lazy", &mnt]).ok();
+    assert!(!place.is_mounted());
+    std::io::Write::write_all(&mut &held, b"still served").unwrap();
+    assert!(!is_gone(daemon));
+    drop(held);
+    crate::fixture::wait_until("the daemon ends with its last user", || is_gone(daemon));
+}
+
+#[test]
+fn a_remount_turns_what_the_kernel_keeps_and_explains_the_rest() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    place.mount(&["-o", "size=1g"]);
+    let mnt = place.mnt();
+    holdfast(["mount", "mem:", &mnt, "-o", "remount,ro,size=1g"]).ok();
+    let refused = fs::write(place.path("mnt/file"), "").unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::ReadOnlyFilesystem);
+    holdfast(["mount", "mem:", &mnt, "-o", "remount,rw"]).ok();
+    fs::write(place.path("mnt/file"), "").unwrap();
+    let error = holdfast(["mount", "mem:", &mnt, "-o", "remount,size=2g"]).fails(1);
+    assert!(
+        error.contains("option size=2g cannot be changed while mounted"),
+        "{error}"
+    );
+    place.umount();
+}
