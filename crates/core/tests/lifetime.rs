@@ -127,6 +127,49 @@ fn an_unnamed_file_gets_a_name_or_goes() {
 }
 
 #[test]
+fn an_inode_has_only_so_many_names() {
+    let options = Options {
+        link_max: 3,
+        ..Options::default()
+    };
+    let fs = FileSystem::memory(MemoryLimits::default(), options);
+    let (who, root) = (Caller::root(), fs.root());
+    let node = fs
+        .mknod(&who, &root, b"1", FileType::Regular, 0o600, 0)
+        .unwrap();
+    fs.link(&who, &node, &root, b"2").unwrap();
+    fs.link(&who, &node, &root, b"3").unwrap();
+    assert_eq!(fs.link(&who, &node, &root, b"4"), Err(Errno::EMLINK));
+    fs.mkdir(&who, &root, b"d", 0o755).unwrap();
+    assert_eq!(fs.mkdir(&who, &root, b"e", 0o755), Err(Errno::EMLINK));
+    assert_eq!((fs.getattr(&node).nlink, fs.getattr(&root).nlink), (3, 3));
+    fs.rmdir(&who, &root, b"d").unwrap();
+    fs.unlink(&who, &root, b"1").unwrap();
+    fs.link(&who, &node, &root, b"4").unwrap();
+}
+
+#[test]
+fn privileges_go_where_they_are_lent() {
+    let fs = limited(10, 10);
+    let (who, root) = (Caller::root(), fs.root());
+    let mode = |perm: u16| {
+        let name = format!("{perm:o}").into_bytes();
+        let node = fs
+            .mknod(&who, &root, &name, FileType::Regular, perm, 0)
+            .unwrap();
+        fs.drop_privileges(&node).unwrap();
+        fs.getattr(&node).perm
+    };
+    assert_eq!(mode(0o6755), 0o755);
+    assert_eq!(
+        mode(0o6745),
+        0o2745,
+        "set-group-id without execution is no privilege"
+    );
+    assert_eq!(mode(0o1644), 0o1644);
+}
+
+#[test]
 fn a_removed_directory_takes_no_more_names() {
     let fs = limited(10, 10);
     let (who, root) = (Caller::root(), fs.root());

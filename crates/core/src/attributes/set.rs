@@ -58,15 +58,16 @@ impl FileSystem {
         Ok(self.getattr(node))
     }
 
-    /// Clears what lends privileges to a file's content: set-id bits and file capabilities. A
-    /// front end whose kernel decides when (FUSE's `KILL_SUIDGID`) says so with this call.
+    /// Clears what lends privileges to a file's content: set-user-id, set-group-id where the
+    /// group may execute (elsewhere it has another meaning), and file capabilities. A front end
+    /// whose kernel decides when (FUSE's `KILL_SUIDGID`) says so with this call.
     ///
     /// # Errors
     /// `EROFS`; what the store answers.
     pub fn drop_privileges(&self, node: &Node) -> Result<()> {
         self.core.writable()?;
         self.core
-            .drop_privileges(&Caller::user(u32::MAX, u32::MAX), node)
+            .clear_privileges(node, |meta| meta.perm & S_ISUID | group_lends(meta))
     }
 }
 
@@ -187,7 +188,15 @@ impl Core {
 
     /// Clears set-id bits and file capabilities if `who` may not keep them.
     pub(crate) fn drop_privileges(&self, who: &Caller, node: &Node) -> Result<()> {
-        if who.has(Caps::FSETID) || node.kind() != FileType::Regular {
+        if who.has(Caps::FSETID) {
+            return Ok(());
+        }
+        self.clear_privileges(node, |meta| set_id_bits_lost(who, meta))
+    }
+
+    /// Clears a regular file's capabilities and these of its mode bits.
+    fn clear_privileges(&self, node: &Node, bits: impl Fn(&Meta) -> u16) -> Result<()> {
+        if node.kind() != FileType::Regular {
             return Ok(());
         }
         let carries = |meta: &Meta| {
@@ -197,13 +206,13 @@ impl Core {
         };
         {
             let meta = node.0.meta();
-            if set_id_bits_lost(who, &meta) == 0 && !carries(&meta) {
+            if bits(&meta) == 0 && !carries(&meta) {
                 return Ok(());
             }
         }
         let record = {
             let mut meta = node.0.meta.write();
-            meta.perm &= !set_id_bits_lost(who, &meta);
+            meta.perm &= !bits(&meta);
             if carries(&meta) {
                 meta.rare().xattrs.remove(CAPABILITY);
             }
@@ -219,6 +228,15 @@ impl Core {
                 value: None,
             },
         ])
+    }
+}
+
+/// Set-group-id, where it lends the group's rights.
+fn group_lends(meta: &Meta) -> u16 {
+    if meta.perm & 0o010 != 0 {
+        meta.perm & S_ISGID
+    } else {
+        0
     }
 }
 
