@@ -37,10 +37,32 @@ pub(super) fn caller_without_fsetid(cx: &Context<'_>) -> Caller {
     }
 }
 
+/// Has this process `CAP_SYS_ADMIN`? One that cannot be looked at has not.
+pub(super) fn is_admin(pid: u32) -> bool {
+    let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
+    effective(&status).contains(Caps::SYS_ADMIN)
+}
+
+/// The effective capabilities in a process's `status` file; none if it is not understood.
+fn effective(status: &str) -> Caps {
+    let caps = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let bits = caps.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+    bits.map_or(Caps::empty(), Caps::from_bits_truncate)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::wire::Extensions;
+
+    #[test]
+    fn capabilities_are_read_from_a_status_file() {
+        let status = "Name:\tcat\nCapPrm:\t0000000000000000\nCapEff:\t000001ffffffffff\n";
+        assert!(effective(status).contains(Caps::SYS_ADMIN));
+        assert!(effective("CapEff:\t0000000000000000\n").is_empty());
+        assert!(effective("CapEff:\tlots\n").is_empty() && effective("").is_empty());
+        assert!(!is_admin(u32::MAX));
+    }
 
     #[test]
     fn a_caller_who_may_not_keep_set_id_bits_may_do_everything_else() {
