@@ -5,10 +5,15 @@ use std::{
     fmt, fs,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
+    sync::mpsc::{Sender, channel},
+    thread,
+    time::{Duration, Instant},
 };
 
 /// Holders that are told, at most.
 const TOLD_MAX: usize = 8;
+/// How long they are looked for.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A process that uses something below a mount point.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,12 +62,31 @@ impl fmt::Display for Holders {
 }
 
 /// Finds the processes that use something below `dir` (one reason each). Links in `/proc` are
-/// read, never followed, so a dead mount does not hang this.
+/// read, never followed, so a dead mount does not hang this; but looking at a process that
+/// itself hangs can, so what has not been found in two seconds is not told.
 #[must_use]
 pub fn holders(dir: &Path) -> Holders {
-    let mut found = BTreeMap::new();
+    let (found, all_found) = channel();
+    let below = dir.to_owned();
+    // The thread may stay behind, waiting for a process that hangs.
+    let search = thread::Builder::new()
+        .name("holders".into())
+        .spawn(move || search(&below, &found));
+    let deadline = Instant::now() + PATIENCE;
+    let mut holders = BTreeMap::new();
+    while search.is_ok()
+        && let Ok(holder) =
+            all_found.recv_timeout(deadline.saturating_duration_since(Instant::now()))
+    {
+        let holder: Holder = holder;
+        holders.insert(holder.pid, holder);
+    }
+    Holders(holders.into_values().collect())
+}
+
+fn search(dir: &Path, found: &Sender<Holder>) {
     let Ok(processes) = fs::read_dir("/proc") else {
-        return Holders::default();
+        return;
     };
     for process in processes.flatten() {
         let name = process.file_name();
@@ -71,18 +95,20 @@ pub fn holders(dir: &Path) -> Holders {
         };
         if let Some((how, path)) = reason(&process.path(), dir) {
             let command = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
-            found.insert(
-                pid,
-                Holder {
+            let command = command.trim_end().into();
+            if found
+                .send(Holder {
                     pid,
-                    command: command.trim_end().into(),
+                    command,
                     how,
                     path,
-                },
-            );
+                })
+                .is_err()
+            {
+                return;
+            }
         }
     }
-    Holders(found.into_values().collect())
 }
 
 /// Why this process holds the mount.
