@@ -95,22 +95,18 @@ fn a_daemon_that_hangs_can_be_unmounted_by_force() {
     // Over io_uring the kernel waits for the rings' owner, even by force.
     place.mount(&["--transport", "dev"]);
     let daemon = place.daemon();
-    // Held by another process: closing a file asks the daemon, and this process closes what it
-    // has open in each child that it starts.
-    let held = fs::File::create(place.path("mnt/held")).unwrap();
-    let mut holder = Command::new("sleep")
-        .arg("1000")
-        .stdin(held)
-        .spawn()
-        .unwrap();
+    // Held by another process: closing the file waits for the daemon, and programs that this one
+    // starts meanwhile would have to close their copy first.
+    let file = fs::File::create(place.path("mnt/held")).unwrap();
+    let mut holder = Command::new("sleep").arg("60").stdin(file).spawn().unwrap();
     kill(daemon, Signal::STOP);
     let run = holdfast(["umount", "--force", "--lazy", &place.mnt()]);
     let mounted = place.is_mounted();
     kill(daemon, Signal::CONT);
-    run.ok();
-    assert!(!mounted);
     holder.kill().unwrap();
     holder.wait().unwrap();
+    run.ok();
+    assert!(!mounted);
     wait_until("the daemon ends", || is_gone(daemon));
 }
 
