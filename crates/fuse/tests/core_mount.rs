@@ -37,7 +37,7 @@ fn on_each_transport(test: impl Fn(&FileSystem, &Session, &Path)) {
         let info = Arc::new(|| r#"{"source":"mem:"}"#.to_owned());
         let session = serve::mount(&fs, dir.path(), &config, Some(info)).unwrap();
         test(&fs, &session, dir.path());
-        session.unmount(Default::default()).unwrap();
+        support::unmount(&session);
         let totals = session.info().totals;
         assert_eq!(
             (totals.panics, totals.malformed, totals.unknown),
@@ -102,7 +102,7 @@ fn unlinked_files_live_until_they_are_closed() {
 #[test]
 fn a_file_without_a_name_gets_one() {
     on_each_transport(|_, _, dir| {
-        let flags = OFlags::TMPFILE | OFlags::RDWR;
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let file = File::from(rustix::fs::open(dir, flags, Mode::from_raw_mode(0o640)).unwrap());
         (&file).write_all(b"unnamed").unwrap();
         let source = format!("/proc/self/fd/{}", file.as_raw_fd());

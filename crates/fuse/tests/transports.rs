@@ -6,6 +6,7 @@ mod toy;
 use holdfast_fuse::{Session, Transport, TransportChoice, mount::UmountError, wire::Opcode};
 use holdfast_types::Ino;
 use rustix::fs::{FlockOperation, OFlags, fcntl_lock, flock};
+use rustix::thread::{CpuSet, sched_setaffinity};
 use std::{
     fs::{self, File},
     io::{ErrorKind, Write},
@@ -205,17 +206,21 @@ fn more_waiters_than_the_rings_hold_do_not_keep_the_unlock_out() {
         fs::write(&path, b"").unwrap();
         let holder = File::open(&path).unwrap();
         flock(&holder, FlockOperation::LockExclusive).unwrap();
-        let waiters: Vec<_> = (0..40)
+        let waiters: Vec<_> = (0..120)
             .map(|_| {
                 let path = path.clone();
                 thread::spawn(move || {
+                    // All from one processor, so that its queue has to bear them.
+                    let mut set = CpuSet::new();
+                    set.set(0);
+                    sched_setaffinity(None, &set).unwrap();
                     let file = File::open(path).unwrap();
                     flock(&file, FlockOperation::LockExclusive).unwrap();
                     flock(&file, FlockOperation::Unlock).unwrap();
                 })
             })
             .collect();
-        thread::sleep(Duration::from_millis(200));
+        thread::sleep(Duration::from_millis(300));
         fs::metadata(dir.join("other")).unwrap_err();
         flock(&holder, FlockOperation::Unlock).unwrap();
         waiters

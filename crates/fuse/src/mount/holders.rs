@@ -1,19 +1,24 @@
 //! Who keeps a mount busy.
 
 use std::{
-    collections::BTreeMap,
     fmt, fs,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
-    sync::mpsc::{Sender, channel},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+        mpsc::channel,
+    },
     thread,
     time::{Duration, Instant},
 };
 
 /// Holders that are told, at most.
 const TOLD_MAX: usize = 8;
-/// How long they are looked for.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Threads that look.
+const SCANNERS: usize = 4;
+/// How long they look at most.
+const SCAN_TIME: Duration = Duration::from_secs(2);
 
 /// A process that uses something below a mount point.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,54 +66,58 @@ impl fmt::Display for Holders {
     }
 }
 
-/// Finds the processes that use something below `dir` (one reason each). Links in `/proc` are
-/// read, never followed, so a dead mount does not hang this; but looking at a process that
-/// itself hangs can, so what has not been found in two seconds is not told.
+/// Finds the processes that use something below `dir` (one reason each).
+///
+/// Links in `/proc` are read, never followed, so a dead mount does not hang this; a process that
+/// cannot be looked at (one that is stuck in execve(2), say) holds up one of several threads,
+/// which is left behind when the time is over.
 #[must_use]
 pub fn holders(dir: &Path) -> Holders {
-    let (found, all_found) = channel();
-    let below = dir.to_owned();
-    // The thread may stay behind, waiting for a process that hangs.
-    let search = thread::Builder::new()
-        .name("holders".into())
-        .spawn(move || search(&below, &found));
-    let deadline = Instant::now() + PATIENCE;
-    let mut holders = BTreeMap::new();
-    while search.is_ok()
-        && let Ok(holder) =
-            all_found.recv_timeout(deadline.saturating_duration_since(Instant::now()))
-    {
-        let holder: Holder = holder;
-        holders.insert(holder.pid, holder);
+    let Ok(processes) = fs::read_dir("/proc") else {
+        return Holders::default();
+    };
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
+    let pids: Arc<[u32]> = processes.flatten().filter_map(number).collect();
+    let next = Arc::new(AtomicUsize::new(0));
+    let (sender, found) = channel();
+    for _ in 0..SCANNERS {
+        let (pids, next, sender) = (pids.clone(), next.clone(), sender.clone());
+        let dir = dir.to_owned();
+        let scan = move || {
+            while let Some(&pid) = pids.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if let Some(holder) = look_at(pid, &dir) {
+                    // Nobody listens any more when the time is over.
+                    let _ = sender.send(holder);
+                }
+            }
+        };
+        // With fewer threads it takes longer; with none, nobody is found.
+        let _ = thread::Builder::new()
+            .name("holdfast-scan".into())
+            .spawn(scan);
     }
-    Holders(holders.into_values().collect())
+    drop(sender);
+    let deadline = Instant::now() + SCAN_TIME;
+    let mut holders = Vec::new();
+    while let Some(left) = deadline.checked_duration_since(Instant::now())
+        && let Ok(holder) = found.recv_timeout(left)
+    {
+        holders.push(holder);
+    }
+    holders.sort_by_key(|holder: &Holder| holder.pid);
+    Holders(holders)
 }
 
-fn search(dir: &Path, found: &Sender<Holder>) {
-    let Ok(processes) = fs::read_dir("/proc") else {
-        return;
-    };
-    for process in processes.flatten() {
-        let name = process.file_name();
-        let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
-            continue;
-        };
-        if let Some((how, path)) = reason(&process.path(), dir) {
-            let command = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
-            let command = command.trim_end().into();
-            if found
-                .send(Holder {
-                    pid,
-                    command,
-                    how,
-                    path,
-                })
-                .is_err()
-            {
-                return;
-            }
-        }
-    }
+fn look_at(pid: u32, dir: &Path) -> Option<Holder> {
+    let process = Path::new("/proc").join(pid.to_string());
+    let (how, path) = reason(&process, dir)?;
+    let command = fs::read_to_string(process.join("comm")).unwrap_or_default();
+    Some(Holder {
+        pid,
+        command: command.trim_end().into(),
+        how,
+        path,
+    })
 }
 
 /// Why this process holds the mount.

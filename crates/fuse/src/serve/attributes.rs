@@ -80,7 +80,9 @@ impl CoreOperations {
         let mut names = self.fs.listxattr(&who, &node)?;
         // No kernel looks at a list of names, and no request tells of capabilities: where it
         // matters, which is seldom, the process is asked for.
-        let trusted = names.split(|&byte| byte == 0).any(|name| name.starts_with(b"trusted."));
+        let trusted = names
+            .split(|&byte| byte == 0)
+            .any(|name| name.starts_with(b"trusted."));
         if trusted && !is_admin(cx.pid) {
             who.caps.remove(Caps::SYS_ADMIN);
             names = self.fs.listxattr(&who, &node)?;

@@ -39,7 +39,9 @@ pub(super) fn caller_without_fsetid(cx: &Context<'_>) -> Caller {
 
 /// Has this process `CAP_SYS_ADMIN`? One that cannot be looked at has not.
 pub(super) fn is_admin(pid: u32) -> bool {
-    let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
+    let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else {
+        return false;
+    };
     effective(&status).contains(Caps::SYS_ADMIN)
 }
 

@@ -17,7 +17,7 @@ mod notifier;
 mod queues;
 pub(crate) mod service;
 mod start;
-mod workers;
+pub(crate) mod workers;
 
 pub use config::{Config, ListingChoice, TransportChoice};
 pub(crate) use counters::Counters;
@@ -29,7 +29,7 @@ pub use notifier::Notifier;
 use crate::{
     mount::{MountError, UmountError, UmountFlags, umount},
     operations::Operations,
-    transport::uring,
+    transport::uring::{self, Nudger},
 };
 use parking_lot::Mutex;
 use service::Service;
@@ -45,6 +45,7 @@ use std::{
 pub struct Session {
     service: Arc<Service>,
     notifier: Notifier,
+    nudger: Nudger,
     mount_point: PathBuf,
     transport: Transport,
     why: String,
@@ -106,6 +107,7 @@ impl Session {
                 operations: operations.clone(),
                 config,
                 notifier: notifier.clone(),
+                nudger: Nudger::new(),
                 plan,
             }
             .run(mount_point)
@@ -186,6 +188,7 @@ impl Session {
             let _ = thread.join();
         }
         self.service.close();
+        self.nudger.close();
         self.notifier.close();
         let _ = running.notifier.join();
         self.service.handler.operations.destroy();

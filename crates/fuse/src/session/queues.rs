@@ -3,7 +3,7 @@
 use super::service::Service;
 use crate::{
     mount::MountError,
-    transport::uring::{Mailbox, Queue, QueueReport, queue_count},
+    transport::uring::{Mailbox, Nudger, Queue, QueueReport, queue_count},
 };
 use std::{
     io,
@@ -25,7 +25,7 @@ pub(super) struct Queues {
 
 impl Queues {
     /// Builds a ring per processor; all or none.
-    pub(super) fn build(device: &Arc<OwnedFd>, depth: usize) -> io::Result<Self> {
+    pub(super) fn build(device: &Arc<OwnedFd>, depth: usize, nudger: &Nudger) -> io::Result<Self> {
         let (report, reports) = channel();
         let count = queue_count()?;
         let mut queues = Self {
@@ -42,6 +42,7 @@ impl Queues {
                 depth,
                 device: device.clone(),
                 mailbox: mailbox.clone(),
+                nudger: nudger.clone(),
                 report: report.clone(),
                 go: word,
             };

@@ -8,9 +8,10 @@ use crate::{
     interrupt::Interrupts,
     mount::{self, Attached, MountError, UmountFlags, umount},
     operations::Operations,
-    transport::{device, frame::Frame, sys::clone_device},
+    transport::{device, frame::Frame, sys::clone_device, uring::Nudger},
     wire::{
         Dialect, InitFlags,
+        device::pack,
         reply::{Validities, Validity},
     },
 };
@@ -52,6 +53,7 @@ pub(super) struct Start<'a> {
     pub(super) operations: Arc<dyn Operations>,
     pub(super) config: &'a Config,
     pub(super) notifier: Notifier,
+    pub(super) nudger: Nudger,
     /// Whether to offer io_uring, or why not.
     pub(super) plan: Result<(), String>,
 }
@@ -74,6 +76,10 @@ impl Start<'_> {
             return Err(MountError::Init { errno });
         }
         let service = Arc::new(self.service(&negotiated));
+        if let Ok(Some(mounted)) = mount::mounted_at(&fresh.dir) {
+            let device = pack(libc::makedev(0, mounted.device_minor));
+            self.nudger.aim(device, fresh.dir.clone());
+        }
         handshake.finish(&negotiated)?;
         let mut transport = Vec::new();
         let mut readers = self.readers();
@@ -88,6 +94,7 @@ impl Start<'_> {
         Ok(Session {
             service,
             notifier: self.notifier,
+            nudger: self.nudger,
             mount_point: std::mem::take(&mut fresh.dir),
             transport: if uring {
                 Transport::Uring
@@ -118,7 +125,7 @@ impl Start<'_> {
             self.plan = Err("the kernel does not offer it for this mount".into());
         }
         if self.plan.is_ok() {
-            match Queues::build(device, self.config.ring_depth) {
+            match Queues::build(device, self.config.ring_depth, &self.nudger) {
                 Ok(queues) => return Ok(Some(queues)),
                 Err(error) => self.plan = Err(format!("no ring could be made: {error}")),
             }
@@ -171,10 +178,10 @@ impl Start<'_> {
         transport: &mut Vec<JoinHandle<()>>,
     ) -> io::Result<JoinHandle<()>> {
         for index in 0..readers {
-            let own = if index == 0 {
-                device.clone()
-            } else {
-                Arc::new(clone_device(device)?)
+            // Without a clone (no permission for the device, say) all read from one queue.
+            let own = match index {
+                0 => device.clone(),
+                _ => clone_device(device).map_or_else(|_| device.clone(), Arc::new),
             };
             let frame = Frame::new(service.payload_max)?;
             let service = service.clone();

@@ -1,7 +1,7 @@
 //! What tests need to mount something.
 
-use holdfast_fuse::{Config, TransportChoice};
-use std::path::Path;
+use holdfast_fuse::{Config, Session, TransportChoice, mount::UmountError};
+use std::{path::Path, thread, time::Duration};
 
 /// A configuration for the transport, or none, with a word why, if it cannot be had.
 pub(crate) fn config(transport: TransportChoice) -> Option<Config> {
@@ -24,4 +24,16 @@ pub(crate) fn config(transport: TransportChoice) -> Option<Config> {
         transport,
         ..Config::default()
     })
+}
+
+/// Unmounts. Other tests of this process start children, which hold its files for the moment
+/// between fork and exec: a mount that is busy gets a little time.
+pub(crate) fn unmount(session: &Session) {
+    for _ in 0..100 {
+        match session.unmount(Default::default()) {
+            Err(UmountError::Busy { .. }) => thread::sleep(Duration::from_millis(20)),
+            result => return result.unwrap(),
+        }
+    }
+    panic!("the mount stays busy");
 }

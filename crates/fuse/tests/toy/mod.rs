@@ -432,7 +432,7 @@ pub(crate) fn on_each_transport(test: impl Fn(&Arc<Toy>, &Session, &Path)) {
         let dir = tempfile::tempdir().unwrap();
         let session = Session::mount(toy.clone(), dir.path(), &config).unwrap();
         test(&toy, &session, dir.path());
-        session.unmount(Default::default()).unwrap();
+        crate::support::unmount(&session);
         assert!(session.is_over());
     }
 }

@@ -7,17 +7,20 @@
 //!
 //! # Invariants
 //! While the connection lives, every queue has a frame armed: requests that wait (for locks,
-//! say) hold theirs, so another is registered when few are left. Otherwise an unlock could not
-//! come in behind the waiters.
+//! say) hold theirs, so another is registered when few are left, and the kernel is nudged to look
+//! at what has queued up before ([`Nudger`]). Otherwise an unlock could not come in behind the
+//! waiters.
 //!
 //! # Locking
 //! A mailbox's lock is held for a push or a swap only.
 
 mod mailbox;
+mod nudge;
 mod queue;
 mod sys;
 
 pub(crate) use mailbox::Mailbox;
+pub(crate) use nudge::Nudger;
 pub(crate) use queue::{Queue, QueueReport};
 
 use std::{fs, io};

@@ -2,12 +2,13 @@
 
 use super::{
     mailbox::{Done, Mailbox},
+    nudge::Nudger,
     sys::{Event, Ring},
 };
 use crate::{
     session::{
         Counters,
-        handler::{Outcome, Place},
+        handler::{Crew, Outcome, Place},
         service::Service,
     },
     transport::{frame::Frame, mark_serving},
@@ -26,7 +27,7 @@ use std::{
 /// Frames of one queue, at most: each belongs to a request that waits somewhere.
 const SLOTS_MAX: usize = 4096;
 /// When fewer frames than this are armed, another is registered.
-const ARMED_MIN: usize = 2;
+const ARMED_MIN: usize = 3;
 /// Frames given back for no reason before the queue gives up.
 const LOST_MAX: usize = 64;
 
@@ -45,6 +46,7 @@ pub(crate) struct Queue {
     pub(crate) depth: usize,
     pub(crate) device: Arc<OwnedFd>,
     pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) nudger: Nudger,
     pub(crate) report: Sender<QueueReport>,
     /// Brings the service once INIT is answered; hangs up if there will be none.
     pub(crate) go: Receiver<Arc<Service>>,
@@ -71,8 +73,12 @@ impl Queue {
         };
         let counters = service.registry.enlist();
         let mut server = Server {
+            qid: self.qid,
             ring,
             mailbox: self.mailbox,
+            nudger: self.nudger,
+            first_slots: 0,
+            nudge: false,
             service,
             counters,
             lost: 0,
@@ -101,8 +107,14 @@ fn pin(qid: u16) {
 }
 
 struct Server {
+    qid: u16,
     ring: Ring,
     mailbox: Arc<Mailbox>,
+    nudger: Nudger,
+    /// Frames registered at the start.
+    first_slots: usize,
+    /// Is the kernel to be nudged once the new frames are registered?
+    nudge: bool,
     service: Arc<Service>,
     counters: Arc<Counters>,
     lost: usize,
@@ -115,6 +127,7 @@ impl Server {
         for _ in 0..depth {
             self.ring.register(Frame::new(self.service.payload_max)?)?;
         }
+        self.first_slots = depth;
         self.ring.watch_wake()?;
         self.ring.submit()?;
         // A refusal completes at once; what is taken completes with its first request, which
@@ -131,6 +144,9 @@ impl Server {
     fn serve(&mut self) -> io::Result<()> {
         while !self.is_over() {
             self.ring.submit()?;
+            if std::mem::take(&mut self.nudge) {
+                self.nudger.nudge(self.qid);
+            }
             self.ring.wait()?;
             while let Some(event) = self.ring.next() {
                 self.take(event)?;
@@ -177,7 +193,10 @@ impl Server {
                         result,
                     });
                 });
-                self.keep_armed()
+                self.keep_armed()?;
+                // What waits for others of its kind must not keep them out.
+                self.nudge |= crew == Crew::Locks && self.ring.slots() > self.first_slots;
+                Ok(())
             }
         }
     }
@@ -187,9 +206,9 @@ impl Server {
         self.ring.commit(slot, frame, commit_id)
     }
 
-    /// Registers another frame when nearly all are with workers.
+    /// Registers other frames when nearly all are with workers.
     fn keep_armed(&mut self) -> io::Result<()> {
-        if self.ring.armed() < ARMED_MIN && self.ring.slots() < SLOTS_MAX && !self.ending {
+        while self.ring.armed() < ARMED_MIN && self.ring.slots() < SLOTS_MAX && !self.ending {
             self.ring.register(Frame::new(self.service.payload_max)?)?;
         }
         Ok(())
