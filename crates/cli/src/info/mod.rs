@@ -89,7 +89,7 @@ pub(crate) fn read(root: &Path) -> Result<String> {
             Code::NODATA | Code::NOTSUP | Code::NOSYS | Code::NOENT => {
                 Failure::new("is a FUSE file system, but not one of holdfast").at(root)
             }
-            Code::NOTCONN | Code::CONNABORTED => stale(root),
+            Code::NOTCONN | Code::CONNABORTED | Code::CANCELED => stale(root),
             code => {
                 let failure = Failure::new(format!("cannot be asked: {}", io::Error::from(code)));
                 failure.at(root)

@@ -65,7 +65,12 @@ fn not_made(dir: &Path, error: &io::Error) -> Failure {
 }
 
 fn unusable(dir: &Path, error: &io::Error) -> Failure {
-    if error.raw_os_error() == Some(libc::ENOTCONN) {
+    // The last two for a moment, while the daemon lets go of its descriptors.
+    let gone = [libc::ENOTCONN, libc::ECONNABORTED, libc::ECANCELED];
+    if error
+        .raw_os_error()
+        .is_some_and(|code| gone.contains(&code))
+    {
         return stale(dir);
     }
     Failure::new(format!("cannot be used as mount point: {error}")).at(dir)
