@@ -2,12 +2,30 @@
 
 use super::{
     CoreOperations, INFO_XATTR,
-    caller::{caller, caller_without_fsetid, is_admin},
+    caller::{caller, caller_without_fsetid, is_admin, keeps_set_gid, keeps_set_ids},
 };
 use crate::{Context, wire::SetAttrRequest};
-use holdfast_core::types::{Attr, Caps, Errno, Ino, Result, XattrSet};
+use holdfast_core::types::{Attr, Caps, Errno, Ino, Result, S_ISGID, S_ISUID, SetAttr, XattrSet};
+use holdfast_core::{Node, OpenFile};
 
 impl CoreOperations {
+    /// Clears what the kernel asks to be cleared, and set-group-id without execution where Linux
+    /// does: if the caller is not of that group. No request tells of groups, so the process is
+    /// asked for, which is seldom.
+    pub(super) fn drop_privileges(&self, cx: &Context<'_>, node: &Node) -> Result<()> {
+        self.fs.drop_privileges(node)?;
+        let attr = self.fs.getattr(node);
+        if attr.perm & S_ISGID == 0 || keeps_set_gid(cx.pid, attr.gid) {
+            return Ok(());
+        }
+        let set = SetAttr {
+            perm: Some(attr.perm & !S_ISGID),
+            ..SetAttr::default()
+        };
+        self.fs.setattr(&caller(cx), node, &set, None)?;
+        Ok(())
+    }
+
     pub(super) fn change_attributes(
         &self,
         cx: &Context<'_>,
@@ -25,9 +43,20 @@ impl CoreOperations {
         // The kernel names an open file for other changes too; only a size goes through it.
         let file = file.filter(|file| request.set.size.is_some() && file.flags().writable());
         if request.kill_suidgid {
-            self.fs.drop_privileges(&node)?;
+            self.drop_privileges(cx, &node)?;
         }
         self.fs.setattr(&who, &node, &request.set, file)
+    }
+
+    /// Clears set-id bits before a change of content for which the kernel sends no word of them
+    /// (fallocate, copy_file_range), unless the process may keep them. Files with such bits are
+    /// few, so it is seldom asked for.
+    pub(super) fn content_changes(&self, cx: &Context<'_>, file: &OpenFile) -> Result<()> {
+        let lends = self.fs.getattr(file.node()).perm & (S_ISUID | S_ISGID) != 0;
+        if lends && file.flags().writable() && !keeps_set_ids(cx.pid) {
+            self.drop_privileges(cx, file.node())?;
+        }
+        Ok(())
     }
 
     pub(super) fn set_xattr(

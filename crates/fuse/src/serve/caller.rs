@@ -45,6 +45,33 @@ pub(super) fn is_admin(pid: u32) -> bool {
     effective(&status).contains(Caps::SYS_ADMIN)
 }
 
+/// May this process change a file's content and leave its set-id bits?
+pub(super) fn keeps_set_ids(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
+    status.is_ok_and(|status| effective(&status).contains(Caps::FSETID))
+}
+
+/// May this process keep the set-group-id bit of a file of group `gid`? One that cannot be looked
+/// at may not.
+pub(super) fn keeps_set_gid(pid: u32, gid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
+    status.is_ok_and(|status| {
+        effective(&status).contains(Caps::FSETID) || groups(&status).any(|group| group == gid)
+    })
+}
+
+/// The file system group and the supplementary groups in a process's `status` file.
+fn groups(status: &str) -> impl Iterator<Item = u32> {
+    let words = |label| {
+        let line = status.lines().find_map(|line| line.strip_prefix(label));
+        line.unwrap_or_default().split_ascii_whitespace()
+    };
+    words("Gid:")
+        .skip(3)
+        .chain(words("Groups:"))
+        .filter_map(|word| word.parse().ok())
+}
+
 /// The effective capabilities in a process's `status` file; none if it is not understood.
 fn effective(status: &str) -> Caps {
     let caps = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
@@ -64,6 +91,13 @@ mod tests {
         assert!(effective("CapEff:\t0000000000000000\n").is_empty());
         assert!(effective("CapEff:\tlots\n").is_empty() && effective("").is_empty());
         assert!(!is_admin(u32::MAX));
+    }
+
+    #[test]
+    fn groups_are_read_from_a_status_file() {
+        let status = "Uid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\nGroups:\t9 10 \n";
+        assert_eq!(groups(status).collect::<Vec<_>>(), [8, 9, 10]);
+        assert_eq!(groups("Gid:\t5\n").count(), 0);
     }
 
     #[test]

@@ -37,7 +37,7 @@ impl CoreOperations {
         }
         let node = self.fs.node(ino)?;
         if request.kill_suidgid {
-            self.fs.drop_privileges(&node)?;
+            self.drop_privileges(cx, &node)?;
         }
         let file = self
             .fs
@@ -84,13 +84,22 @@ impl CoreOperations {
         let dir = self.fs.node(parent)?;
         let perm = (request.mode & 0o7777) as u16;
         let flags = self.open_flags(request.flags);
-        let file = self
-            .fs
-            .create(&caller(cx), &dir, request.name, perm, flags)?;
-        if request.kill_suidgid {
-            self.fs.drop_privileges(file.node())?;
+        let who = caller(cx);
+        if !request.kill_suidgid {
+            return self.created(self.fs.create(&who, &dir, request.name, perm, flags)?);
         }
-        self.created(file)
+        // Set-id bits go with the truncation of a file that exists, not from one made just now.
+        match self
+            .fs
+            .create(&who, &dir, request.name, perm, flags | OpenFlags::EXCLUSIVE)
+        {
+            Err(Errno::EEXIST) if !flags.contains(OpenFlags::EXCLUSIVE) => {
+                let file = self.fs.create(&who, &dir, request.name, perm, flags)?;
+                self.drop_privileges(cx, file.node())?;
+                self.created(file)
+            }
+            made => self.created(made?),
+        }
     }
 
     pub(super) fn create_unnamed(
@@ -148,7 +157,7 @@ impl CoreOperations {
     ) -> Result<usize> {
         self.with_file(ino, request.fh, |file| {
             if request.kill_suidgid {
-                self.fs.drop_privileges(file.node())?;
+                self.drop_privileges(cx, file.node())?;
             }
             let appends = request.flags & libc::O_APPEND != 0;
             if !appends || request.from_cache || self.is_writeback() {
@@ -203,6 +212,7 @@ impl CoreOperations {
     ) -> Result<()> {
         let mode = Fallocate::from_bits(mode.cast_signed()).ok_or(Errno::EOPNOTSUPP)?;
         self.with_file(ino, fh, |file| {
+            self.content_changes(cx, file)?;
             self.fs.fallocate(&caller(cx), file, mode, offset, length)
         })
     }
@@ -223,6 +233,7 @@ impl CoreOperations {
         let who = caller(cx);
         self.with_file(ino, copy.fh_in, |from| {
             self.with_file(copy.ino_out, copy.fh_out, |to| {
+                self.content_changes(cx, to)?;
                 let (start, target) = (copy.offset_in, copy.offset_out);
                 self.fs
                     .copy_file_range(&who, from, start, to, target, copy.len)

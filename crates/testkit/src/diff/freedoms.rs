@@ -36,11 +36,13 @@ pub enum Freedom {
     LastPage,
     /// Blocks and holes of a file that copy_file_range(2) wrote to.
     CopiedHoles,
+    /// SEEK_DATA and SEEK_HOLE in a directory on a mount.
+    DirectoryHoles,
 }
 
 impl Freedom {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::DirectorySize,
         Self::BlocksOfOthers,
         Self::NumbersAndOrder,
@@ -54,6 +56,7 @@ impl Freedom {
         Self::LastPage,
         Self::Preallocated,
         Self::SameLength,
+        Self::DirectoryHoles,
     ];
 
     /// Why it is allowed.
@@ -94,6 +97,9 @@ impl Freedom {
             Self::CopiedHoles => {
                 "tmpfs copies a hole as pages of zeros, this file system as a hole: the bytes are \
                  the same, the space is not"
+            }
+            Self::DirectoryHoles => {
+                "a FUSE directory's seek is the kernel's own and never asks the daemon"
             }
             Self::ProtectedCreation => {
                 "the same kind of policy (fs.protected_regular, fs.protected_fifos), which the \
