@@ -8,7 +8,7 @@ use holdfast_cache::{Account, CacheStats};
 use holdfast_sync::{ShardedCounter, ShardedMap};
 use parking_lot::{Mutex, RwLock};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use crate::inode::{Body, Inode, Meta};
@@ -49,7 +49,7 @@ pub(crate) struct Core {
     pub(crate) observer: RwLock<Option<Arc<dyn Observer>>>,
     pub(crate) observed: AtomicBool,
     /// Deals the identities of open files.
-    pub(crate) next_owner: AtomicU64,
+    pub(crate) owners: Numbers,
     pub(crate) cache: CacheStats,
     pub(crate) inodes: ShardedCounter,
     pub(crate) names: ShardedCounter,
@@ -78,7 +78,7 @@ impl FileSystem {
             lock_graph: LockGraph::new(),
             observer: RwLock::new(None),
             observed: AtomicBool::new(false),
-            next_owner: AtomicU64::new(1),
+            owners: Numbers::after(Ino(0)),
             cache: CacheStats::new(),
             inodes: ShardedCounter::new(),
             names: ShardedCounter::new(),

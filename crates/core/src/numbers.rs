@@ -1,4 +1,4 @@
-//! Inode numbers: 64 bits, ascending, never dealt twice.
+//! Numbers that are never dealt twice: of inodes, and of open files.
 //!
 //! Numbers are dealt to threads in runs, so that creators neither share a line nor mix their
 //! numbers: files that one thread makes in a row are neighbours by number.
@@ -13,7 +13,7 @@ use crate::types::Ino;
 /// How many numbers a thread takes at once.
 const RUN: u64 = 64;
 
-/// Deals inode numbers.
+/// Deals numbers of 64 bits.
 pub(crate) struct Numbers {
     next: AtomicU64,
     runs: PerCore<Mutex<Range<u64>>>,

@@ -226,7 +226,7 @@ impl Core {
     fn open_file(self: &Arc<Self>, node: Node, flags: OpenFlags) -> OpenFile {
         self.open_files.add(1);
         let kept = flags.difference(OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE);
-        let owner = LockOwner(self.next_owner.fetch_add(1, Ordering::Relaxed));
+        let owner = LockOwner(self.owners.deal().0);
         OpenFile {
             listing_end: AtomicU64::new(u64::MAX),
             core: Arc::clone(self),
