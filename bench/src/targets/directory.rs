@@ -1,7 +1,8 @@
 //! `dir:PATH`: any directory of the host, through system calls.
 
+use super::folder::Folder;
 use super::{Session, Tree};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use holdfast_types::Errno;
 use rustix::fs::{AtFlags, Mode, OFlags, RawDir, mkdirat, openat, statat, unlinkat};
 use rustix::io;
@@ -10,25 +11,13 @@ use std::fs::File;
 use std::hint::black_box;
 use std::mem::MaybeUninit;
 use std::path::Path;
-use tempfile::TempDir;
 
 /// Bytes asked for by one getdents64(2), as the C library does.
 const LISTING_BYTES: usize = 32 << 10;
 
-/// An empty folder of a name that was not there, removed with its content when dropped.
-///
-/// # Errors
-/// If it cannot be made.
-pub(crate) fn fresh_folder(parent: &Path) -> Result<TempDir> {
-    let made = tempfile::Builder::new()
-        .prefix("holdfast-bench-")
-        .tempdir_in(parent);
-    made.with_context(|| format!("cannot use {}", parent.display()))
-}
-
 /// A fresh folder below the directory, removed with its content when dropped.
 pub(crate) struct DirectoryTree {
-    folder: TempDir,
+    folder: Folder,
     /// What paths are relative to: walks begin at the tree, as deep as in any other target.
     root: File,
 }
@@ -39,7 +28,7 @@ impl DirectoryTree {
     /// # Errors
     /// If it cannot be made.
     pub(crate) fn new(parent: &Path) -> Result<Self> {
-        let folder = fresh_folder(parent)?;
+        let folder = Folder::fresh_in(parent)?;
         let root = File::open(folder.path())?;
         Ok(Self { folder, root })
     }
@@ -60,10 +49,7 @@ impl Tree for DirectoryTree {
 
     fn close(self) -> Result<()> {
         drop(self.root);
-        let path = self.folder.path().to_owned();
-        self.folder
-            .close()
-            .with_context(|| format!("cannot remove {}", path.display()))
+        self.folder.close()
     }
 }
 

@@ -8,9 +8,11 @@
 //! none leaves it out at no cost.
 
 mod directory;
+mod folder;
 mod memory;
 
-pub(crate) use directory::{DirectoryTree, fresh_folder};
+pub(crate) use directory::DirectoryTree;
+pub(crate) use folder::Folder;
 pub(crate) use memory::MemoryTree;
 
 use anyhow::{Error, Result, bail};

@@ -11,7 +11,7 @@ use crate::fuse::serve::{Kind, MountHow};
 use crate::process::Process;
 use crate::record::Record;
 use crate::report::{Report, ReportArgs};
-use crate::targets::{fresh_folder, labels};
+use crate::targets::{Folder, labels};
 use anyhow::{Context, Error, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use std::fmt;
@@ -224,7 +224,7 @@ fn measure(args: &FuseArgs, ops: &[Op], program: &Program, report: &mut Report) 
                     run.mounted.take().map_or(Ok(()), Mounted::stop)?;
                 }
                 Target::Directory(path) => {
-                    let folder = fresh_folder(path)?;
+                    let folder = Folder::fresh_in(path)?;
                     run.below(folder.path(), report)?;
                     folder.close()?;
                 }
