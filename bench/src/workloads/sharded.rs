@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_target_that_is_not_there_is_named_in_the_error() {
-        let args = args(&["--target", "dir:/nonexistent", "--files", "1"]);
+        let args = args(&["--target", "dir:/nonexistent/below", "--files", "1"]);
         let error = measure(&args, &PHASES, &mut Report::silent()).expect_err("refused");
         assert!(error.to_string().contains("/nonexistent"), "{error}");
     }
