@@ -1,6 +1,8 @@
 //! How long inodes, content and space live.
 
-use holdfast_core::types::{Caller, Errno, FileType, Ino, OpenFlags, RenameFlags};
+use holdfast_core::types::{
+    Caller, Errno, FileType, Ino, OpenFlags, RenameFlags, SetAttr, XattrSet,
+};
 use holdfast_core::{FileSystem, MemoryLimits, Options};
 
 const PAGE: u64 = 4096;
@@ -167,6 +169,43 @@ fn privileges_go_where_they_are_lent() {
         "set-group-id without execution is no privilege"
     );
     assert_eq!(mode(0o1644), 0o1644);
+}
+
+#[test]
+fn file_capabilities_go_with_the_content_they_were_given_to() {
+    let fs = limited(10, 10);
+    let (who, root) = (Caller::root(), fs.root());
+    let file = fs
+        .create(&who, &root, b"f", 0o6755, OpenFlags::READ_WRITE)
+        .unwrap();
+    let node = file.node();
+    let name = b"security.capability";
+    let give = || {
+        fs.setxattr(&who, node, name, b"any", XattrSet::Any)
+            .unwrap()
+    };
+    give();
+    assert_eq!(fs.read(&file, 0, &mut [0; 9]), Ok(0));
+    assert!(fs.getxattr(&who, node, name).is_ok());
+    fs.write(&who, &file, 0, b"new").unwrap();
+    assert_eq!(fs.getxattr(&who, node, name), Err(Errno::ENODATA));
+    assert_eq!(
+        fs.getattr(node).perm,
+        0o6755,
+        "the superuser keeps set-id bits"
+    );
+    give();
+    fs.setattr(
+        &who,
+        node,
+        &SetAttr {
+            size: Some(0),
+            ..SetAttr::default()
+        },
+        None,
+    )
+    .unwrap();
+    assert_eq!(fs.getxattr(&who, node, name), Err(Errno::ENODATA));
 }
 
 #[test]

@@ -186,12 +186,17 @@ impl Core {
         (set.uid.is_some() || set.gid.is_some()) && !node.kind().is_dir()
     }
 
-    /// Clears set-id bits and file capabilities if `who` may not keep them.
+    /// The content changes: clears set-id bits, if `who` may not keep them, and file
+    /// capabilities, which nobody keeps.
     pub(crate) fn drop_privileges(&self, who: &Caller, node: &Node) -> Result<()> {
-        if who.has(Caps::FSETID) {
-            return Ok(());
-        }
-        self.clear_privileges(node, |meta| set_id_bits_lost(who, meta))
+        let keeps = who.has(Caps::FSETID);
+        self.clear_privileges(node, |meta| {
+            if keeps {
+                0
+            } else {
+                set_id_bits_lost(who, meta)
+            }
+        })
     }
 
     /// Clears a regular file's capabilities and these of its mode bits.
