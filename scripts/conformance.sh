@@ -25,6 +25,7 @@ done
 need_mount
 cd "$ROOT"
 mount_holdfast "$WORK/mnt" --transport "$transport" -o allow_other,nodev
+check_transport "$WORK/mnt" "$transport"
 chmod 777 "$WORK/mnt"
 
 say "conformance suite on $WORK/mnt"
