@@ -2,6 +2,7 @@
 //!
 //! [`ShardedMap`] finds a value by number, [`PerCore`] and [`ShardedCounter`] keep state that is
 //! written per thread and summed only when somebody asks, [`Padded`] keeps neighbours apart.
+//! [`epoch`] keeps memory from being freed under its readers, [`Published`] is a pointer they follow.
 //! Nothing here knows a word of file systems.
 //!
 //! *Invariants.* Two operations on different keys, or two additions by threads with slots of
@@ -11,12 +12,15 @@
 //! held, except by closures that the caller passes in, and those must not call back into the map.
 
 mod counter;
+pub mod epoch;
 mod padded;
 mod per_core;
+mod published;
 mod sharded_map;
 mod thread_slot;
 
 pub use counter::ShardedCounter;
 pub use padded::Padded;
 pub use per_core::PerCore;
+pub use published::Published;
 pub use sharded_map::{Cursor, ShardedMap};

@@ -1,0 +1,199 @@
+//! Pinning, and the calling thread's part of reclamation.
+#![expect(unsafe_code, reason = "the thread's own record")]
+
+use super::bag::Deferred;
+use super::domain::DOMAIN;
+use super::record::{QUIET, Record};
+use std::cell::Cell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem;
+use std::sync::atomic::Ordering;
+
+/// Values in a bag before it is sealed: an attempt to advance reads a line of every thread.
+const BAG: usize = 256;
+
+thread_local! {
+    // Without a destructor and with a constant start: reading it is one load.
+    static RECORD: Cell<Option<&'static Record>> = const { Cell::new(None) };
+    static OWNER: Owner = const { Owner };
+}
+
+/// Gives the thread's record back when the thread ends.
+struct Owner;
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        if let Some(record) = RECORD.take() {
+            leave(record);
+        }
+    }
+}
+
+/// Seals what the thread still holds, and leaves the record to the next thread.
+fn leave(record: &'static Record) {
+    seal(record);
+    record.give_back();
+    // What is due now would otherwise wait for the next thread that retires much.
+    DOMAIN.collect(record, DOMAIN.try_advance());
+}
+
+#[inline]
+fn record() -> &'static Record {
+    match RECORD.get() {
+        Some(record) => record,
+        None => enter(),
+    }
+}
+
+#[cold]
+fn enter() -> &'static Record {
+    let record = DOMAIN.take_record();
+    // After the owner's destructor nothing ends this thread's use: the last guard does.
+    let borrowed = OWNER.try_with(|_| ()).is_err();
+    // SAFETY: taken by this thread just now, and not in use yet.
+    unsafe { record.with_local(|local| local.borrowed = borrowed) };
+    RECORD.set(Some(record));
+    record
+}
+
+/// Keeps what the thread meets from being freed, until it is dropped.
+///
+/// It belongs to the thread that made it.
+pub struct Guard {
+    record: &'static Record,
+    own_thread: PhantomData<*mut ()>,
+}
+
+impl Guard {
+    #[inline]
+    pub(super) fn pin() -> Self {
+        let record = record();
+        // SAFETY: this thread's record; the closure calls nothing.
+        let outermost = unsafe {
+            record.with_local(|local| {
+                local.depth += 1;
+                local.depth == 1
+            })
+        };
+        if outermost {
+            // The exchange orders the announcement before every load that follows: pairs with the
+            // fence in `Domain::try_advance`.
+            let _ = record.epoch.swap(DOMAIN.epoch(), Ordering::SeqCst);
+            if cfg!(not(target_arch = "x86_64")) {
+                std::sync::atomic::fence(Ordering::SeqCst);
+            }
+        }
+        Self {
+            record,
+            own_thread: PhantomData,
+        }
+    }
+
+    /// Lets go for a moment, so that the epoch can advance: for long walks, between two objects.
+    /// Without effect while another guard of the thread lives.
+    pub fn repin(&mut self) {
+        // Exclusive use of the guard: nothing found under it can be alive.
+        // SAFETY: this thread's record; the closure calls nothing.
+        let alone = unsafe { self.record.with_local(|local| local.depth == 1) };
+        if alone {
+            self.record.epoch.store(QUIET, Ordering::Release);
+            let _ = self.record.epoch.swap(DOMAIN.epoch(), Ordering::SeqCst);
+            if cfg!(not(target_arch = "x86_64")) {
+                std::sync::atomic::fence(Ordering::SeqCst);
+            }
+        }
+    }
+}
+
+impl Drop for Guard {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: this thread's record (a guard is not `Send`); the closure calls nothing.
+        let (outermost, borrowed) = unsafe {
+            self.record.with_local(|local| {
+                local.depth -= 1;
+                (local.depth == 0, local.borrowed)
+            })
+        };
+        if outermost {
+            // Release: the reads under the guard come before.
+            self.record.epoch.store(QUIET, Ordering::Release);
+            if borrowed {
+                end_borrow(self.record);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard").finish_non_exhaustive()
+    }
+}
+
+#[cold]
+fn end_borrow(record: &'static Record) {
+    RECORD.set(None);
+    leave(record);
+}
+
+pub(super) fn is_pinned() -> bool {
+    let Some(record) = RECORD.get() else {
+        return false;
+    };
+    // SAFETY: this thread's record; the closure calls nothing.
+    unsafe { record.with_local(|local| local.depth > 0) }
+}
+
+/// Retires a value.
+#[inline]
+pub(super) fn defer(value: Deferred) {
+    let record = record();
+    let retired = record.retired.load(Ordering::Relaxed) + 1;
+    record.retired.store(retired, Ordering::Relaxed);
+    // SAFETY: this thread's record; pushing calls nothing but the allocator.
+    let full = unsafe {
+        record.with_local(|local| {
+            local.bag.push(value);
+            local.bag.len() >= BAG
+        })
+    };
+    if full {
+        reclaim(record);
+    }
+    // SAFETY: as above.
+    if unsafe { record.with_local(|local| local.borrowed && local.depth == 0) } {
+        end_borrow(record);
+    }
+}
+
+/// Hands over the thread's bag and drops what is due.
+pub(super) fn flush() {
+    if let Some(record) = RECORD.get() {
+        reclaim(record);
+    }
+}
+
+fn seal(record: &'static Record) {
+    // SAFETY: this thread's record; the closure calls nothing.
+    let bag = unsafe { record.with_local(|local| mem::take(&mut local.bag)) };
+    if !bag.is_empty() {
+        let sealed = DOMAIN.seal(bag);
+        record.sealed.lock().push_back(sealed);
+    }
+}
+
+#[cold]
+fn reclaim(record: &'static Record) {
+    seal(record);
+    // SAFETY: this thread's record; the closure calls nothing.
+    let busy = unsafe { record.with_local(|local| mem::replace(&mut local.collecting, true)) };
+    if busy {
+        return;
+    }
+    let epoch = DOMAIN.try_advance();
+    DOMAIN.collect(record, epoch);
+    // SAFETY: as above.
+    unsafe { record.with_local(|local| local.collecting = false) };
+}

@@ -1,0 +1,81 @@
+//! Memory reclamation by epochs: what a reader may still look at is not freed under it.
+//!
+//! A thread *pins* itself while it follows pointers that others may replace, and *retires* what it
+//! took out of a structure. The global epoch advances when every pinned thread has seen it; what
+//! was retired in epoch `e` is dropped from epoch `e + 2` on, when no pin that could have met
+//! it is left (K. Fraser, *Practical lock-freedom*, 2004; the scheme of crossbeam-epoch).
+//!
+//! One domain serves the process. A pin is an exchange on the thread's own line, because an
+//! asymmetric barrier (`membarrier`) costs more as soon as two cores retire at once.
+//!
+//! *Invariants.* A record belongs to one thread at a time; its `local` part is touched by that
+//! thread only. A bag is sealed with an epoch read after everything in it was unlinked.
+//!
+//! *Locking.* A record's queue of sealed bags has a lock, taken once in a few hundred retirements;
+//! destructors run with no lock held.
+
+mod bag;
+mod domain;
+mod guard;
+mod record;
+#[cfg(test)]
+mod tests;
+
+pub use guard::Guard;
+
+use bag::Deferred;
+use domain::DOMAIN;
+
+/// Pins the calling thread: what it finds in shared structures stays until the guard is dropped.
+///
+/// Pins nest. Never hold one while waiting for anything: it keeps all garbage alive.
+#[inline]
+#[must_use]
+pub fn pin() -> Guard {
+    Guard::pin()
+}
+
+/// Drops `value` when no thread can hold a reference from before any more. The caller has made it
+/// unreachable for threads that pin themselves from now on.
+///
+/// The destructor runs on any thread; it must not take a lock that somebody holds while pinning,
+/// retiring or waiting for [`synchronize`].
+#[inline]
+pub fn retire<T: Send + 'static>(value: Box<T>) {
+    guard::defer(Deferred::free(value));
+}
+
+/// Hands over what this thread has retired, so that others can drop it, and drops what is due.
+pub fn flush() {
+    guard::flush();
+}
+
+/// Waits until all pins of this moment have ended, and drops what was retired before: by this
+/// thread, by threads that ended, and by others as far as they have handed it over (they do so
+/// every few hundred retirements, or by [`flush`]).
+///
+/// # Panics
+/// Under a guard of the calling thread: it would wait for itself.
+pub fn synchronize() {
+    assert!(!guard::is_pinned(), "synchronize() under a guard");
+    guard::flush();
+    DOMAIN.wait_for_grace();
+}
+
+/// Values retired and not dropped yet. A sum over threads: exact only while nobody retires.
+#[must_use]
+pub fn pending() -> u64 {
+    DOMAIN.pending()
+}
+
+/// As [`retire`], for what is not a box: `drop` is called once with `value`, on any thread.
+///
+/// # Safety
+/// `value` is unreachable for threads that pin themselves from now on, and `drop(value)` is sound
+/// once, on any thread, at any later time.
+#[inline]
+#[expect(unsafe_code, reason = "the crate's own objects that are no boxes")]
+pub(crate) unsafe fn retire_with(value: *mut (), drop: unsafe fn(*mut ())) {
+    // SAFETY: the caller's promise is the one asked for.
+    guard::defer(unsafe { Deferred::with(value, drop) });
+}

@@ -1,0 +1,103 @@
+use super::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+struct Counts(Arc<AtomicUsize>);
+
+impl Drop for Counts {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn what_is_retired_is_dropped_after_the_pins_of_its_time() {
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let (pinned, go) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicBool::new(false)),
+    );
+    let reader = thread::spawn({
+        let (pinned, go) = (Arc::clone(&pinned), Arc::clone(&go));
+        move || {
+            let guard = pin();
+            pinned.store(true, Ordering::Release);
+            while !go.load(Ordering::Acquire) {
+                thread::yield_now();
+            }
+            drop(guard);
+        }
+    });
+    while !pinned.load(Ordering::Acquire) {
+        thread::yield_now();
+    }
+    retire(Box::new(Counts(Arc::clone(&dropped))));
+    for _ in 0..100 {
+        flush();
+    }
+    assert_eq!(dropped.load(Ordering::Relaxed), 0, "a pin was still there");
+    go.store(true, Ordering::Release);
+    reader.join().unwrap();
+    synchronize();
+    assert_eq!(dropped.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_thread_that_ends_leaves_no_garbage_behind() {
+    let dropped = Arc::new(AtomicUsize::new(0));
+    thread::spawn({
+        let dropped = Arc::clone(&dropped);
+        move || (0..1000).for_each(|_| retire(Box::new(Counts(Arc::clone(&dropped)))))
+    })
+    .join()
+    .unwrap();
+    synchronize();
+    assert_eq!(dropped.load(Ordering::Relaxed), 1000);
+}
+
+#[test]
+fn destructors_may_retire() {
+    struct Chain(u32, Arc<AtomicUsize>);
+    impl Drop for Chain {
+        fn drop(&mut self) {
+            self.1.fetch_add(1, Ordering::Relaxed);
+            if self.0 > 0 {
+                retire(Box::new(Chain(self.0 - 1, Arc::clone(&self.1))));
+            }
+        }
+    }
+    let dropped = Arc::new(AtomicUsize::new(0));
+    retire(Box::new(Chain(10, Arc::clone(&dropped))));
+    for _ in 0..12 {
+        synchronize();
+    }
+    assert_eq!(dropped.load(Ordering::Relaxed), 11);
+}
+
+#[test]
+fn pins_nest() {
+    let outer = pin();
+    let inner = pin();
+    drop(outer);
+    assert!(guard::is_pinned());
+    drop(inner);
+    assert!(!guard::is_pinned());
+}
+
+#[test]
+fn garbage_does_not_pile_up_while_threads_work() {
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..100_000 {
+                    let _guard = pin();
+                    retire(Box::new(0_u64));
+                }
+            });
+        }
+    });
+    synchronize();
+    // Other tests of the process may hold some.
+    assert!(pending() < 100_000, "{}", pending());
+}
