@@ -30,7 +30,7 @@ impl Core {
         if self.watches.count() == 0 {
             return;
         }
-        let mask = if inode.kind.is_dir() {
+        let mask = if inode.kind().is_dir() {
             mask | EventMask::ISDIR
         } else {
             mask

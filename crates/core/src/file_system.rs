@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-use crate::inode::{Body, Inode, Meta};
+use crate::inode::{Content, Inode, Meta};
 use crate::locks::LockGraph;
 use crate::memory::{MemoryLimits, MemoryStore};
 use crate::node::Node;
@@ -247,8 +247,8 @@ impl Core {
         );
         meta.nlink = 2;
         meta.size = inode::directory_size(0);
-        let body = Inode::empty_body(FileType::Directory, Ino::ROOT, None);
-        let root = Inode::new(Ino::ROOT, FileType::Directory, 0, meta, body);
+        let content = Content::of(FileType::Directory, Ino::ROOT, 0, None);
+        let root = Inode::new(Ino::ROOT, FileType::Directory, &meta, None, content, true);
         if !self.pinned {
             let record = root.record(&root.meta());
             self.apply(&[Change::Create {
@@ -326,7 +326,7 @@ impl Core {
         self.watches
             .notify(inode.ino, EventMask::DELETE_SELF, None, 0);
         self.watches.gone(inode.ino);
-        if let Body::Regular(body) = &inode.body {
+        if let Ok(body) = inode.regular() {
             body.pages.write().clear(self.account());
         }
         self.inodes.add(-1);

@@ -6,12 +6,12 @@
 use holdfast_cache::{Account, Pages};
 use parking_lot::RwLock;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::acl::Acl;
 use crate::directory::{Directory, Entry};
 use crate::file_system::Core;
-use crate::inode::{Body, DirectoryBody, Inode, Meta, RegularBody, directory_size};
+use crate::inode::{Content, DirectoryBody, Inode, Meta, Rare, RegularBody, directory_size};
 use crate::node::Node;
 use crate::store::{EntryRecord, InodeRecord};
 use crate::types::{Errno, FileType, Ino, Result};
@@ -53,32 +53,30 @@ impl Core {
         meta.mtime = record.mtime;
         meta.btime = record.btime;
         meta.home = (record.parent, 0);
+        let mut rare = None::<Box<Rare>>;
         for (name, value) in self.store.load_xattrs(record.ino)? {
-            let rare = meta.rare();
+            let rare = rare.get_or_insert_default();
             match &*name {
                 ACL_ACCESS => rare.acl = Acl::parse(&value)?,
                 ACL_DEFAULT => rare.default_acl = Acl::parse(&value)?,
                 _ => {
-                    rare.xattrs.insert(name, value);
+                    rare.xattrs.insert(name, value.into());
                 }
             }
         }
         if record.nlink == 0 {
-            meta.rare().orphan_of = Some(self.me.clone());
+            rare.get_or_insert_default().orphan_of = Some(self.me.clone());
         }
-        let body = match record.kind {
-            FileType::Directory => Body::Directory(Box::new(DirectoryBody {
+        let content = match record.kind {
+            FileType::Directory => Content::Directory(DirectoryBody {
                 parent: AtomicU64::new(record.parent.0),
                 names: RwLock::new(Directory::default()),
-            })),
-            FileType::Regular => Body::Regular(RegularBody {
-                pages: RwLock::new(Pages::new()),
-                complete: AtomicBool::new(false),
             }),
-            FileType::Symlink => Body::Symlink(self.store.load_target(record.ino)?),
-            _ => Body::Special,
+            FileType::Symlink => Content::Target(self.store.load_target(record.ino)?),
+            kind => Content::of(kind, record.parent, record.rdev, None),
         };
-        Ok(Inode::new(record.ino, record.kind, record.rdev, meta, body))
+        let (ino, kind) = (record.ino, record.kind);
+        Ok(Inode::new(ino, kind, &meta, rare, content, false))
     }
 
     /// Makes sure that all names of a directory are in memory.
@@ -119,7 +117,7 @@ impl Core {
         }
         loaded.complete = true;
         self.names.add(i64::from(loaded.len()));
-        inode.meta.write().size = directory_size(loaded.len());
+        inode.write().size = directory_size(loaded.len());
         *names = loaded;
         Ok(())
     }
@@ -144,7 +142,6 @@ impl Core {
             });
             return Err(error);
         }
-        inode.meta.write().pages = loaded.pages();
         *pages = loaded;
         body.complete.store(true, Ordering::Release);
         Ok(())

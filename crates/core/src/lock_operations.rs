@@ -2,9 +2,7 @@
 
 use crate::FileSystem;
 use crate::file_system::Core;
-use crate::locks::{
-    Cancel, HeldLock, InodeLocks, LockKind, LockOwner, LockRange, LockRequest, LockSpace,
-};
+use crate::locks::{Cancel, HeldLock, LockKind, LockOwner, LockRange, LockRequest, LockSpace};
 use crate::node::Node;
 use crate::types::Result;
 
@@ -21,7 +19,7 @@ impl FileSystem {
         kind: LockKind,
         range: LockRange,
     ) -> Result<Option<HeldLock>> {
-        match node.0.locks.get() {
+        match node.0.locks() {
             Some(locks) => locks.conflict(owner, space, kind, range),
             None => Ok(None),
         }
@@ -52,8 +50,9 @@ impl FileSystem {
             range,
             pid,
         };
-        let locks = node.0.locks.get_or_init(|| Box::new(InodeLocks::new()));
-        locks.set(&self.core.lock_graph, &request, wait)
+        node.0
+            .locks_or_new()
+            .set(&self.core.lock_graph, &request, wait)
     }
 
     /// Releases all locks of an owner in one family, as close(2) does with POSIX locks.
@@ -64,7 +63,7 @@ impl FileSystem {
 
 impl Core {
     pub(crate) fn release_locks(&self, node: &Node, owner: LockOwner, space: LockSpace) {
-        if let Some(locks) = node.0.locks.get() {
+        if let Some(locks) = node.0.locks() {
             locks.release(&self.lock_graph, owner, space);
         }
     }

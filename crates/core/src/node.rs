@@ -1,5 +1,6 @@
 //! A counted use of an inode.
 
+use holdfast_sync::epoch;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,7 +30,7 @@ impl Node {
     /// What it is.
     #[must_use]
     pub fn kind(&self) -> FileType {
-        self.0.kind
+        self.0.kind()
     }
 
     /// Turns this use into a number: it lasts until [`crate::FileSystem::forget`] gives it back.
@@ -60,13 +61,13 @@ impl Drop for Node {
 impl Inode {
     /// The last use ended. An inode with names stays in memory; an orphan goes.
     pub(crate) fn unused(self: &Arc<Self>) {
-        let owner = {
-            let meta = self.meta();
-            if meta.nlink > 0 {
-                return;
-            }
-            meta.rare.as_ref().and_then(|rare| rare.orphan_of.clone())
-        };
+        if self.nlink() > 0 {
+            return;
+        }
+        let owner = self
+            .view(&epoch::pin())
+            .rare
+            .and_then(|rare| rare.orphan_of.clone());
         if let Some(core) = owner.and_then(|owner| owner.upgrade()) {
             core.evict(self);
         }
@@ -85,7 +86,7 @@ impl fmt::Debug for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Node")
             .field("ino", &self.0.ino)
-            .field("kind", &self.0.kind)
+            .field("kind", &self.0.kind())
             .finish()
     }
 }

@@ -179,7 +179,7 @@ impl FileSystem {
         }
         let inode = core.conceive(who, dir, Birth::of(FileType::Regular, perm))?;
         {
-            let mut meta = inode.meta.write();
+            let mut meta = inode.write();
             meta.nlink = 0;
             meta.linkable = !flags.contains(OpenFlags::EXCLUSIVE);
             meta.home = (dir.ino(), 0);

@@ -1,5 +1,7 @@
 //! Who may do what: the checks that operations share, in the order in which Linux makes them.
 
+use holdfast_sync::epoch;
+
 use crate::acl;
 use crate::directory::Directory;
 use crate::file_system::Core;
@@ -15,7 +17,7 @@ impl Core {
     pub(crate) fn may(&self, who: &Caller, inode: &Inode, want: Access) -> Result<()> {
         if want.contains(Access::WRITE)
             && matches!(
-                inode.kind,
+                inode.kind(),
                 FileType::Regular | FileType::Directory | FileType::Symlink
             )
         {
@@ -24,14 +26,16 @@ impl Core {
         if who.checked {
             return Ok(());
         }
-        let meta = inode.meta();
+        let guard = epoch::pin();
+        let view = inode.view(&guard);
+        let meta = &view.meta;
         if acl::permission(
             who,
             meta.uid,
             meta.gid,
             meta.perm,
-            meta.acl(),
-            inode.kind,
+            view.acl(),
+            inode.kind(),
             want,
         ) {
             Ok(())

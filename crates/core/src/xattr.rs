@@ -4,9 +4,11 @@
 //! directories only; `trusted.` is for `CAP_SYS_ADMIN`; `security.` is read by everyone;
 //! `system.` holds the two ACLs and nothing else.
 
+use holdfast_sync::epoch;
+
 use crate::acl::{self, Acl};
 use crate::file_system::Core;
-use crate::inode::{Meta, Rare};
+use crate::inode::{Rare, View};
 use crate::node::Node;
 use crate::permission::{in_group_or_capable, owns};
 use crate::store::Change;
@@ -35,12 +37,14 @@ impl FileSystem {
     pub fn getxattr(&self, who: &Caller, node: &Node, name: &[u8]) -> Result<Box<[u8]>> {
         check_name(name)?;
         self.core.may_xattr(who, node, name, Access::READ)?;
-        let meta = node.0.meta();
-        if let Some(acl) = acl_of(node, &meta, name)? {
+        let guard = epoch::pin();
+        let view = node.0.view(&guard);
+        if let Some(acl) = acl_of(node, &view, name)? {
             return acl.map(acl::to_xattr).ok_or(Errno::ENODATA);
         }
-        let rare = meta.rare.as_ref().ok_or(Errno::ENODATA)?;
-        rare.xattrs.get(name).cloned().ok_or(Errno::ENODATA)
+        let rare = view.rare.ok_or(Errno::ENODATA)?;
+        let value = rare.xattrs.get(name).ok_or(Errno::ENODATA)?;
+        Ok(Box::from(&**value))
     }
 
     /// Sets an extended attribute.
@@ -81,13 +85,13 @@ impl FileSystem {
     /// # Errors
     /// None at present; callers should expect what a store answers.
     pub fn listxattr(&self, who: &Caller, node: &Node) -> Result<Vec<u8>> {
-        let meta = node.0.meta();
+        let guard = epoch::pin();
         let mut names = Vec::new();
         let mut push = |name: &[u8]| {
             names.extend_from_slice(name);
             names.push(0);
         };
-        let Some(rare) = &meta.rare else {
+        let Some(rare) = node.0.view(&guard).rare else {
             return Ok(names);
         };
         if rare.acl.is_some() {
@@ -123,9 +127,11 @@ impl FileSystem {
         } else {
             core.may_xattr(who, node, name, Access::WRITE)?;
             let record = {
-                let mut meta = node.0.meta.write();
-                let rare = meta.rare.as_mut().ok_or(Errno::ENODATA)?;
-                rare.xattrs.remove(name).ok_or(Errno::ENODATA)?;
+                let mut meta = node.0.write();
+                if !meta.with_rare(|rare| holds(rare, name)) {
+                    return Err(Errno::ENODATA);
+                }
+                meta.rare().xattrs.remove(name);
                 meta.ctime = clock::now();
                 node.0.record(&meta)
             };
@@ -159,14 +165,18 @@ fn split_name(name: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
+fn holds(rare: Option<&Rare>, name: &[u8]) -> bool {
+    rare.is_some_and(|rare| rare.xattrs.contains_key(name))
+}
+
 /// The ACL that this attribute is; the outer `None`: it is no ACL.
-fn acl_of<'m>(node: &Node, meta: &'m Meta, name: &[u8]) -> Result<Option<Option<&'m Acl>>> {
+fn acl_of<'g>(node: &Node, view: &View<'g>, name: &[u8]) -> Result<Option<Option<&'g Acl>>> {
     match name {
         _ if node.kind() == FileType::Symlink && (name == ACL_ACCESS || name == ACL_DEFAULT) => {
             Err(Errno::EOPNOTSUPP)
         }
-        ACL_ACCESS => Ok(Some(meta.acl())),
-        ACL_DEFAULT => Ok(Some(meta.default_acl())),
+        ACL_ACCESS => Ok(Some(view.acl())),
+        ACL_DEFAULT => Ok(Some(view.default_acl())),
         _ => Ok(None),
     }
 }
@@ -222,23 +232,24 @@ impl Core {
 
     fn put_xattr(&self, node: &Node, name: &[u8], value: &[u8], how: XattrSet) -> Result<()> {
         let record = {
-            let mut meta = node.0.meta.write();
-            let held = meta
-                .rare
-                .as_ref()
-                .is_some_and(|rare| rare.xattrs.contains_key(name));
+            let mut meta = node.0.write();
+            let held = meta.with_rare(|rare| holds(rare, name));
             match how {
                 XattrSet::Create if held => return Err(Errno::EEXIST),
                 XattrSet::Replace if !held => return Err(Errno::ENODATA),
                 _ => {}
             }
-            let rare: &mut Rare = meta.rare();
-            let others = rare.xattrs.iter().filter(|(other, _)| ***other != *name);
-            let total: usize = others.map(|(name, value)| name.len() + value.len()).sum();
+            let total = meta.with_rare(|rare| {
+                let all = rare.into_iter().flat_map(|rare| &rare.xattrs);
+                let others = all.filter(|(other, _)| ***other != *name);
+                others
+                    .map(|(name, value)| name.len() + value.len())
+                    .sum::<usize>()
+            });
             if total + name.len() + value.len() > TOTAL_MAX {
                 return Err(Errno::ENOSPC);
             }
-            rare.xattrs.insert(name.into(), value.into());
+            meta.rare().xattrs.insert(name.into(), value.into());
             meta.ctime = clock::now();
             node.0.record(&meta)
         };
@@ -288,7 +299,7 @@ impl Core {
     /// Sets (or removes) an ACL; an access ACL brings the mode along.
     fn keep_acl(&self, who: &Caller, node: &Node, name: &[u8], acl: Option<Acl>) -> Result<()> {
         let (record, value) = {
-            let mut meta = node.0.meta.write();
+            let mut meta = node.0.write();
             let mut acl = acl;
             if name == ACL_ACCESS {
                 if let Some(held) = &acl {
@@ -300,19 +311,21 @@ impl Core {
                 if !in_group_or_capable(who, meta.gid) {
                     meta.perm &= !S_ISGID;
                 }
-                if acl.is_some() || meta.rare.is_some() {
+                if acl.is_some() || meta.with_rare(|rare| rare.is_some()) {
                     meta.rare().acl = acl;
                 }
-            } else if acl.is_some() || meta.rare.is_some() {
+            } else if acl.is_some() || meta.with_rare(|rare| rare.is_some()) {
                 meta.rare().default_acl = acl;
             }
             meta.ctime = clock::now();
-            let kept = if name == ACL_ACCESS {
-                meta.acl()
-            } else {
-                meta.default_acl()
-            };
-            let value = kept.map(acl::to_xattr);
+            let value = meta.with_rare(|rare| {
+                let kept = match rare {
+                    Some(rare) if name == ACL_ACCESS => rare.acl.as_ref(),
+                    Some(rare) => rare.default_acl.as_ref(),
+                    None => None,
+                };
+                kept.map(acl::to_xattr)
+            });
             (node.0.record(&meta), value)
         };
         self.apply(&[

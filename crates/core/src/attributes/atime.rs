@@ -30,7 +30,7 @@ impl Core {
     pub(crate) fn accessed(&self, inode: &Inode) {
         let policy = self.policy.atime();
         if policy == AtimePolicy::None
-            || inode.kind.is_dir() && self.policy.nodiratime()
+            || inode.kind().is_dir() && self.policy.nodiratime()
             || self.writable().is_err()
         {
             return;
@@ -41,7 +41,7 @@ impl Core {
             return;
         }
         let record = {
-            let mut meta = inode.meta.write();
+            let mut meta = inode.write();
             if !is_due(&meta, policy, now) {
                 return;
             }

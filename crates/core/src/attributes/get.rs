@@ -1,6 +1,5 @@
 use crate::FileSystem;
 use crate::file_system::Core;
-use crate::inode::Body;
 use crate::node::Node;
 use crate::types::{Access, Attr, Caller, Errno, FileType, Result};
 
@@ -28,10 +27,8 @@ impl FileSystem {
     /// # Errors
     /// `EINVAL` for anything else.
     pub fn readlink(&self, node: &Node) -> Result<Box<[u8]>> {
-        let Body::Symlink(target) = &node.0.body else {
-            return Err(Errno::EINVAL);
-        };
+        let target = node.0.target().ok_or(Errno::EINVAL)?;
         self.core.accessed(&node.0);
-        Ok(target.clone())
+        Ok(target.into())
     }
 }

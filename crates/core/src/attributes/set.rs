@@ -1,7 +1,9 @@
 //! setattr: chmod, chown, truncate and utimensat in one call, as front ends get them.
 
+use holdfast_sync::epoch;
+
 use crate::file_system::Core;
-use crate::inode::Meta;
+use crate::inode::{Meta, MetaWrite, Rare};
 use crate::node::Node;
 use crate::open::OpenFile;
 use crate::permission::{in_group_or_capable, owns, set_id_bits_lost};
@@ -133,7 +135,7 @@ impl Core {
     fn change_meta(&self, who: &Caller, node: &Node, set: &SetAttr) -> Result<()> {
         let now = clock::now();
         let (record, acl) = {
-            let mut meta = node.0.meta.write();
+            let mut meta = node.0.write();
             change_owner(who, node, set, &mut meta);
             let mut acl = None;
             if let Some(perm) = set.perm {
@@ -204,21 +206,19 @@ impl Core {
         if node.kind() != FileType::Regular {
             return Ok(());
         }
-        let carries = |meta: &Meta| {
-            meta.rare
-                .as_ref()
-                .is_some_and(|rare| rare.xattrs.contains_key(CAPABILITY))
-        };
+        let carries =
+            |rare: Option<&Rare>| rare.is_some_and(|rare| rare.xattrs.contains_key(CAPABILITY));
         {
-            let meta = node.0.meta();
-            if bits(&meta) == 0 && !carries(&meta) {
+            let guard = epoch::pin();
+            let view = node.0.view(&guard);
+            if bits(&view.meta) == 0 && !carries(view.rare) {
                 return Ok(());
             }
         }
         let record = {
-            let mut meta = node.0.meta.write();
+            let mut meta = node.0.write();
             meta.perm &= !bits(&meta);
-            if carries(&meta) {
+            if meta.with_rare(carries) {
                 meta.rare().xattrs.remove(CAPABILITY);
             }
             meta.ctime = clock::now();
@@ -245,15 +245,15 @@ fn group_lends(meta: &Meta) -> u16 {
     }
 }
 
-fn change_owner(who: &Caller, node: &Node, set: &SetAttr, meta: &mut Meta) {
+fn change_owner(who: &Caller, node: &Node, set: &SetAttr, meta: &mut MetaWrite<'_>) {
     if set.uid.is_none() && set.gid.is_none() {
         return;
     }
     let had_suid = meta.perm & S_ISUID != 0;
     if !node.kind().is_dir() {
         meta.perm &= !set_id_bits_lost(who, meta);
-        if let Some(rare) = &mut meta.rare {
-            rare.xattrs.remove(CAPABILITY);
+        if meta.with_rare(|rare| rare.is_some_and(|rare| rare.xattrs.contains_key(CAPABILITY))) {
+            meta.rare().xattrs.remove(CAPABILITY);
         }
     }
     meta.uid = set.uid.unwrap_or(meta.uid);
@@ -265,7 +265,12 @@ fn change_owner(who: &Caller, node: &Node, set: &SetAttr, meta: &mut Meta) {
 }
 
 /// Sets the mode, and the ACL's part of it; returns the ACL if it changed.
-fn change_mode(who: &Caller, kind: FileType, perm: u16, meta: &mut Meta) -> Option<Box<[u8]>> {
+fn change_mode(
+    who: &Caller,
+    kind: FileType,
+    perm: u16,
+    meta: &mut MetaWrite<'_>,
+) -> Option<Box<[u8]>> {
     let mut perm = perm & 0o7777;
     if kind == FileType::Symlink {
         // Linux keeps the mode of a symbolic link as it was made.
@@ -275,7 +280,10 @@ fn change_mode(who: &Caller, kind: FileType, perm: u16, meta: &mut Meta) -> Opti
         perm &= !S_ISGID;
     }
     meta.perm = perm;
-    let acl = meta.rare.as_mut()?.acl.as_mut()?;
+    if !meta.with_rare(|rare| rare.is_some_and(|rare| rare.acl.is_some())) {
+        return None;
+    }
+    let acl = meta.rare().acl.as_mut()?;
     crate::acl::chmod(acl, perm);
     Some(crate::acl::to_xattr(acl))
 }

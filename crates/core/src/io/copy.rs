@@ -147,9 +147,8 @@ impl Core {
     ) -> Result<()> {
         let end = offset + len;
         let record = {
-            let mut meta = target.meta.write();
+            let mut meta = target.write();
             meta.size = meta.size.max(end);
-            meta.pages = pages.pages();
             meta.modified(clock::now());
             target.record(&meta)
         };

@@ -59,9 +59,8 @@ impl FileSystem {
             core.drop_privileges(who, node)?;
             core.carry_out(request, &mut pages)?;
             let record = {
-                let mut meta = inode.meta.write();
+                let mut meta = inode.write();
                 meta.size = new_size;
-                meta.pages = pages.pages();
                 meta.modified(clock::now());
                 inode.record(&meta)
             };

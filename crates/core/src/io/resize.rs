@@ -23,7 +23,7 @@ impl Core {
             let mut pages = body.pages.write();
             self.drop_privileges(who, node)?;
             let record = {
-                let mut meta = inode.meta.write();
+                let mut meta = inode.write();
                 // To the same size it frees what was allocated behind the end, and like tmpfs
                 // moves the times of a file that holds any space.
                 if stamp || size != meta.size || pages.pages() > 0 {
@@ -33,7 +33,6 @@ impl Core {
                     pages.truncate(size, self.account());
                 }
                 meta.size = size;
-                meta.pages = pages.pages();
                 inode.record(&meta)
             };
             if !self.pinned {

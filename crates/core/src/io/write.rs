@@ -89,9 +89,8 @@ impl FileSystem {
                 }
             }
             let record = {
-                let mut meta = inode.meta.write();
+                let mut meta = inode.write();
                 meta.size = meta.size.max(start + done as u64);
-                meta.pages = pages.pages();
                 meta.modified(clock::now());
                 inode.record(&meta)
             };

@@ -1,5 +1,6 @@
 //! What a rename changes, once it is allowed and both directories are locked.
 
+use holdfast_sync::epoch;
 use std::sync::atomic::Ordering;
 
 use super::rename::{End, Locked};
@@ -53,9 +54,9 @@ impl Core {
         let mut from_cookie = 0;
         let whiteout = match whiteout {
             Some(inode) => {
-                locked.from.replace(from.name, inode.ino, inode.kind);
+                locked.from.replace(from.name, inode.ino, inode.kind());
                 from_cookie = locked.from.get(from.name).map_or(0, |entry| entry.cookie);
-                inode.meta.write().home = (from.dir.ino(), from_cookie);
+                inode.write().home = (from.dir.ino(), from_cookie);
                 if target.is_none() {
                     self.names.add(1);
                 }
@@ -130,7 +131,7 @@ impl Core {
         if let Ok(body) = node.0.directory() {
             body.parent.store(dir.ino().0, Ordering::Relaxed);
         }
-        let mut meta = node.0.meta.write();
+        let mut meta = node.0.write();
         meta.ctime = now;
         meta.home = (dir.ino(), cookie);
     }
@@ -147,20 +148,10 @@ impl Core {
     ) {
         if from == to {
             let names = locked.from.len();
-            names_changed(
-                &mut from.0.meta.write(),
-                names,
-                from_subdirs + to_subdirs,
-                now,
-            );
+            names_changed(&mut from.0.write(), names, from_subdirs + to_subdirs, now);
         } else {
-            names_changed(
-                &mut from.0.meta.write(),
-                locked.from.len(),
-                from_subdirs,
-                now,
-            );
-            names_changed(&mut to.0.meta.write(), locked.to().len(), to_subdirs, now);
+            names_changed(&mut from.0.write(), locked.from.len(), from_subdirs, now);
+            names_changed(&mut to.0.write(), locked.to().len(), to_subdirs, now);
         }
     }
 
@@ -184,7 +175,7 @@ impl Core {
             batch.push(leave(to, to_cookie));
         }
         batch.push(enter(to, source, to_cookie));
-        let acl = whiteout.and_then(|node| node.0.meta().acl().map(to_xattr));
+        let acl = whiteout.and_then(|node| node.0.view(&epoch::pin()).acl().map(to_xattr));
         if let Some(node) = whiteout {
             let inode = node.0.record(&node.0.meta());
             batch.push(Change::Create {

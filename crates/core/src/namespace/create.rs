@@ -1,12 +1,13 @@
 //! Making inodes: files, directories, symbolic links, devices, unnamed files.
 
+use holdfast_sync::epoch;
 use std::sync::Arc;
 
 use super::names_changed;
 use crate::acl::{self, Acl};
 use crate::directory::Directory;
 use crate::file_system::Core;
-use crate::inode::{Inode, Meta, directory_size};
+use crate::inode::{Content, Inode, Meta, Rare, directory_size};
 use crate::node::Node;
 use crate::permission::in_group_or_capable;
 use crate::store::{Change, Space};
@@ -168,7 +169,7 @@ impl Core {
             return Err(Errno::EMLINK);
         }
         let inode = self.conceive(who, dir, birth)?;
-        let cookie = match names.insert(name, inode.ino, inode.kind) {
+        let cookie = match names.insert(name, inode.ino, inode.kind()) {
             Ok(cookie) => cookie,
             Err(error) => {
                 self.store.release(Space {
@@ -178,10 +179,10 @@ impl Core {
                 return Err(error);
             }
         };
-        inode.meta.write().home = (dir.ino(), cookie);
+        inode.write().home = (dir.ino(), cookie);
         let now = clock::now();
         let node = self.publish(inode);
-        names_changed(&mut dir.0.meta.write(), names.len(), i32::from(is_dir), now);
+        names_changed(&mut dir.0.write(), names.len(), i32::from(is_dir), now);
         self.names.add(1);
         if !self.pinned {
             self.record_birth(dir, &node, birth.target, Some((name, cookie)))?;
@@ -208,8 +209,9 @@ impl Core {
             target,
         } = birth;
         let (dir_perm, dir_gid, default_acl) = {
-            let meta = dir.0.meta();
-            (meta.perm, meta.gid, meta.default_acl().cloned())
+            let guard = epoch::pin();
+            let view = dir.0.view(&guard);
+            (view.meta.perm, view.meta.gid, view.default_acl().cloned())
         };
         let inherits = dir_perm & S_ISGID != 0;
         let gid = if inherits { dir_gid } else { who.gid };
@@ -239,13 +241,16 @@ impl Core {
             meta.size = target.len() as u64;
         }
         let default_acl = default_acl.filter(|_| kind.is_dir());
-        if access.is_some() || default_acl.is_some() {
-            let rare = meta.rare();
-            rare.acl = access;
-            rare.default_acl = default_acl;
-        }
-        let body = Inode::empty_body(kind, dir.ino(), target);
-        Ok(Inode::new(self.numbers.deal(), kind, rdev, meta, body))
+        let rare = (access.is_some() || default_acl.is_some()).then(|| {
+            Box::new(Rare {
+                acl: access,
+                default_acl,
+                ..Rare::default()
+            })
+        });
+        let content = Content::of(kind, dir.ino(), rdev, target);
+        let ino = self.numbers.deal();
+        Ok(Inode::new(ino, kind, &meta, rare, content, true))
     }
 
     /// Tells the store of a new inode, and of its name if it has one.
@@ -257,11 +262,12 @@ impl Core {
         name: Option<(&[u8], u64)>,
     ) -> Result<()> {
         let (record, acls) = {
-            let meta = node.0.meta();
+            let guard = epoch::pin();
+            let view = node.0.view(&guard);
             let value = |acl: Option<&Acl>| acl.map(acl::to_xattr);
             (
-                node.0.record(&meta),
-                [value(meta.acl()), value(meta.default_acl())],
+                node.0.record(&view.meta),
+                [value(view.acl()), value(view.default_acl())],
             )
         };
         let (ino, kind): (Ino, FileType) = (record.ino, record.kind);

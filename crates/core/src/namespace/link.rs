@@ -28,7 +28,7 @@ impl FileSystem {
             }
             let now = clock::now();
             {
-                let mut meta = node.0.meta.write();
+                let mut meta = node.0.write();
                 if meta.nlink == 0 && !meta.linkable {
                     return Err(Errno::ENOENT);
                 }
@@ -40,11 +40,11 @@ impl FileSystem {
                 meta.linkable = false;
                 meta.ctime = now;
                 meta.home = (dir.ino(), cookie);
-                if let Some(rare) = &mut meta.rare {
-                    rare.orphan_of = None;
+                if meta.with_rare(|rare| rare.is_some_and(|rare| rare.orphan_of.is_some())) {
+                    meta.rare().orphan_of = None;
                 }
             }
-            names_changed(&mut dir.0.meta.write(), names.len(), 0, now);
+            names_changed(&mut dir.0.write(), names.len(), 0, now);
             core.names.add(1);
             if !core.pinned {
                 let (ino, kind) = (node.ino(), node.kind());

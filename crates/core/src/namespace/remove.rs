@@ -4,7 +4,6 @@ use super::lookup::dangling;
 use super::names_changed;
 use crate::directory::Directory;
 use crate::file_system::Core;
-use crate::inode::Meta;
 use crate::node::Node;
 use crate::store::Change;
 use crate::types::{Caller, Errno, Result, Time, check_component, is_special};
@@ -54,12 +53,7 @@ impl Core {
             let cookie = names.remove(name).map_or(0, |entry| entry.cookie);
             self.names.add(-1);
             let now = clock::now();
-            names_changed(
-                &mut dir.0.meta.write(),
-                names.len(),
-                -i32::from(as_dir),
-                now,
-            );
+            names_changed(&mut dir.0.write(), names.len(), -i32::from(as_dir), now);
             let left = self.lose_name(&victim, now);
             if !self.pinned {
                 self.apply(&[
@@ -100,8 +94,7 @@ impl Core {
     /// Takes one name from an inode's count (a directory: both of an empty one's); tells how
     /// many are left. An inode without any becomes an orphan.
     pub(super) fn lose_name(&self, victim: &Node, now: Time) -> u32 {
-        let mut meta = victim.0.meta.write();
-        let meta: &mut Meta = &mut meta;
+        let mut meta = victim.0.write();
         meta.nlink = if victim.kind().is_dir() {
             0
         } else {

@@ -1,6 +1,5 @@
 use crate::FileSystem;
 use crate::file_system::Core;
-use crate::inode::Body;
 use crate::node::Node;
 use crate::types::{Caller, Errno, PATH_MAX, Result, SYMLOOP_MAX, check_component, is_special};
 
@@ -74,7 +73,7 @@ impl Walk {
                 });
             }
             let node = fs.lookup(who, &self.dir, name)?;
-            if let Body::Symlink(target) = &node.0.body {
+            if let Some(target) = node.0.target() {
                 core.accessed(&node.0);
                 let path = [target, behind].concat();
                 self.follow(fs, path)?;
@@ -88,9 +87,7 @@ impl Walk {
 
     /// Goes on along the target of the symbolic link that a parent walk ended in.
     pub(super) fn through(&mut self, fs: &FileSystem, link: &Node, at: Resolved) -> Result<()> {
-        let Body::Symlink(target) = &link.0.body else {
-            return Err(Errno::EINVAL);
-        };
+        let target = link.0.target().ok_or(Errno::EINVAL)?;
         fs.core.accessed(&link.0);
         let mut path = target.to_vec();
         if at.trailing_slash {
@@ -125,7 +122,7 @@ impl FileSystem {
         loop {
             let at = walk.parent(self, who)?;
             let node = self.lookup(who, &at.dir, &at.name)?;
-            if matches!(node.0.body, Body::Symlink(_)) && (follow || at.trailing_slash) {
+            if node.0.target().is_some() && (follow || at.trailing_slash) {
                 walk.through(self, &node, at)?;
                 continue;
             }

@@ -1,0 +1,76 @@
+//! What not every inode has: the names of a directory, a target, extended attributes, file locks.
+
+use holdfast_sync::Published;
+use once_cell::race::OnceBox;
+use parking_lot::RwLock;
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Weak};
+
+use crate::acl::Acl;
+use crate::directory::Directory;
+use crate::file_system::Core;
+use crate::locks::InodeLocks;
+use crate::types::{FileType, Ino};
+
+/// Made with the inode where its type needs it, else when something is first put in it.
+#[derive(Default)]
+pub(crate) struct Extension {
+    /// Content of inodes that are no regular files.
+    pub(super) content: Content,
+    /// Extended attributes and ACLs: replaced as a whole, read without a lock.
+    pub(super) rare: Published<Rare>,
+    /// File locks, made with the first.
+    pub(super) locks: OnceBox<InodeLocks>,
+}
+
+/// The content of an inode that is no regular file.
+#[derive(Default)]
+pub(crate) enum Content {
+    /// Nothing, or elsewhere: a regular file, a fifo, a socket.
+    #[default]
+    None,
+    /// Names.
+    Directory(DirectoryBody),
+    /// The target of a symbolic link.
+    Target(Box<[u8]>),
+    /// A device number.
+    Device(u64),
+}
+
+/// A directory's content.
+pub(crate) struct DirectoryBody {
+    /// The directory that holds it. Changes only under the rename lock.
+    pub(crate) parent: AtomicU64,
+    /// Its names.
+    pub(crate) names: RwLock<Directory>,
+}
+
+/// What few inodes have.
+#[derive(Clone, Default)]
+pub(crate) struct Rare {
+    /// Extended attributes by full name, ACLs excepted. Values are shared between one state of
+    /// the inode and the next.
+    pub(crate) xattrs: BTreeMap<Box<[u8]>, Arc<[u8]>>,
+    /// ACL, when it says more than the mode.
+    pub(crate) acl: Option<Acl>,
+    /// A directory's ACL for what is created in it.
+    pub(crate) default_acl: Option<Acl>,
+    /// Set on an orphan: whom its last user tells.
+    pub(crate) orphan_of: Option<Weak<Core>>,
+}
+
+impl Content {
+    /// The content of a new inode of this type.
+    pub(crate) fn of(kind: FileType, parent: Ino, rdev: u64, target: Option<&[u8]>) -> Self {
+        match kind {
+            FileType::Directory => Self::Directory(DirectoryBody {
+                parent: AtomicU64::new(parent.0),
+                names: RwLock::new(Directory::empty()),
+            }),
+            FileType::Symlink => Self::Target(target.unwrap_or_default().into()),
+            _ if rdev != 0 => Self::Device(rdev),
+            _ => Self::None,
+        }
+    }
+}

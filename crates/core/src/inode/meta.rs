@@ -1,0 +1,256 @@
+//! The attributes of an inode, read without a lock.
+//!
+//! They are words that are written under a lock of one byte and read under a sequence number: a
+//! reader writes nothing, and tries again if a change came between (P. E. McKenney's survey calls
+//! it a sequence lock). All words are atomics, so that a torn read is discarded, never undefined.
+//!
+//! *Invariants.* `seq` is odd exactly while the words are being stored. The type of an inode
+//! never changes.
+
+use parking_lot::{Mutex, MutexGuard};
+use std::hint::spin_loop;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, fence};
+
+use crate::types::{FileType, Ino, Time};
+
+/// Attempts to read between two changes, before a reader waits for the writer's lock.
+const SPINS: u32 = 64;
+
+const LINKABLE: u32 = 1 << 16;
+const KIND_SHIFT: u32 = 24;
+
+/// The attributes of an inode that change, as one moment saw them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Meta {
+    /// Permission, set-id and sticky bits.
+    pub(crate) perm: u16,
+    /// May an orphan still get a name (`O_TMPFILE` without `O_EXCL`)?
+    pub(crate) linkable: bool,
+    /// Number of names.
+    pub(crate) nlink: u32,
+    /// Owner.
+    pub(crate) uid: u32,
+    /// Group.
+    pub(crate) gid: u32,
+    /// Bytes; changed only with the page lock held, so that a holder of either sees it stand.
+    pub(crate) size: u64,
+    /// Last access.
+    pub(crate) atime: Time,
+    /// Last change of content.
+    pub(crate) mtime: Time,
+    /// Last change of the inode.
+    pub(crate) ctime: Time,
+    /// Birth.
+    pub(crate) btime: Time,
+    /// Directory and cookie of the name it got last: where watchers of the directory look.
+    pub(crate) home: (Ino, u64),
+}
+
+impl Meta {
+    /// Attributes of a new inode.
+    pub(crate) fn new(perm: u16, uid: u32, gid: u32, now: Time) -> Self {
+        Self {
+            perm,
+            linkable: false,
+            nlink: 1,
+            uid,
+            gid,
+            size: 0,
+            atime: now,
+            mtime: now,
+            ctime: now,
+            btime: now,
+            home: (Ino(0), 0),
+        }
+    }
+
+    /// The content changed now, and so did the inode.
+    pub(crate) fn modified(&mut self, now: Time) {
+        self.mtime = now;
+        self.ctime = now;
+    }
+}
+
+/// Where an inode keeps its [`Meta`].
+pub(super) struct MetaCell {
+    seq: AtomicU32,
+    lock: Mutex<()>,
+    /// Marks that the inode's other parts keep here, where there is room.
+    pub(super) marks: AtomicU8,
+    /// Permission bits, LINKABLE, type.
+    mode: AtomicU32,
+    uid: AtomicU32,
+    gid: AtomicU32,
+    nlink: AtomicU32,
+    size: AtomicU64,
+    mtime: AtomicI64,
+    ctime: AtomicI64,
+    atime: AtomicI64,
+    btime: AtomicI64,
+    home: AtomicU64,
+    home_cookie: AtomicU64,
+}
+
+const _: () = assert!(size_of::<MetaCell>() == 80, "an inode grew");
+
+impl MetaCell {
+    pub(super) fn new(kind: FileType, meta: &Meta) -> Self {
+        let kind = (kind as u32) << KIND_SHIFT;
+        let cell = Self {
+            seq: AtomicU32::new(0),
+            lock: Mutex::new(()),
+            marks: AtomicU8::new(0),
+            mode: AtomicU32::new(kind),
+            uid: AtomicU32::new(0),
+            gid: AtomicU32::new(0),
+            nlink: AtomicU32::new(0),
+            size: AtomicU64::new(0),
+            mtime: AtomicI64::new(0),
+            ctime: AtomicI64::new(0),
+            atime: AtomicI64::new(0),
+            btime: AtomicI64::new(0),
+            home: AtomicU64::new(0),
+            home_cookie: AtomicU64::new(0),
+        };
+        cell.store(meta);
+        cell
+    }
+
+    /// The type as it was given.
+    #[inline]
+    pub(super) fn kind_bits(&self) -> u8 {
+        (self.mode.load(Relaxed) >> KIND_SHIFT) as u8
+    }
+
+    /// The size alone.
+    #[inline]
+    pub(super) fn size(&self) -> u64 {
+        self.size.load(Acquire)
+    }
+
+    /// The number of names alone.
+    #[inline]
+    pub(super) fn nlink(&self) -> u32 {
+        self.nlink.load(Acquire)
+    }
+
+    /// All of them, as one moment saw them; and what `look` saw in that moment.
+    #[inline]
+    pub(super) fn read<R>(&self, look: impl Fn() -> R) -> (Meta, R) {
+        for _ in 0..SPINS {
+            let before = self.seq.load(Acquire);
+            if before & 1 == 0 {
+                let seen = (self.load(), look());
+                // The loads above come before the second look at the number.
+                fence(Acquire);
+                if self.seq.load(Relaxed) == before {
+                    return seen;
+                }
+            }
+            spin_loop();
+        }
+        // The writer sleeps half-way, or there is one after the other: take turns.
+        let _lock = self.lock.lock();
+        (self.load(), look())
+    }
+
+    /// Keeps others from changing them.
+    pub(super) fn lock(&self) -> MutexGuard<'_, ()> {
+        self.lock.lock()
+    }
+
+    /// Stores new ones, and does `more` in the same moment. The caller holds the lock.
+    pub(super) fn publish(&self, meta: &Meta, more: impl FnOnce()) {
+        let seq = self.seq.load(Relaxed);
+        self.seq.store(seq.wrapping_add(1), Relaxed);
+        // The odd number comes before the words.
+        fence(Release);
+        self.store(meta);
+        more();
+        self.seq.store(seq.wrapping_add(2), Release);
+    }
+
+    #[inline]
+    pub(super) fn load(&self) -> Meta {
+        let mode = self.mode.load(Relaxed);
+        Meta {
+            perm: (mode & 0o7777) as u16,
+            linkable: mode & LINKABLE != 0,
+            nlink: self.nlink.load(Relaxed),
+            uid: self.uid.load(Relaxed),
+            gid: self.gid.load(Relaxed),
+            size: self.size.load(Relaxed),
+            atime: Time(self.atime.load(Relaxed)),
+            mtime: Time(self.mtime.load(Relaxed)),
+            ctime: Time(self.ctime.load(Relaxed)),
+            btime: Time(self.btime.load(Relaxed)),
+            home: (Ino(self.home.load(Relaxed)), self.home_cookie.load(Relaxed)),
+        }
+    }
+
+    fn store(&self, meta: &Meta) {
+        let kind = self.mode.load(Relaxed) & (0xff << KIND_SHIFT);
+        let linkable = if meta.linkable { LINKABLE } else { 0 };
+        self.mode
+            .store(kind | linkable | u32::from(meta.perm & 0o7777), Relaxed);
+        self.nlink.store(meta.nlink, Release);
+        self.uid.store(meta.uid, Relaxed);
+        self.gid.store(meta.gid, Relaxed);
+        // Release: who sees a greater size sees the bytes that were written before.
+        self.size.store(meta.size, Release);
+        self.atime.store(meta.atime.0, Relaxed);
+        self.mtime.store(meta.mtime.0, Relaxed);
+        self.ctime.store(meta.ctime.0, Relaxed);
+        self.btime.store(meta.btime.0, Relaxed);
+        self.home.store(meta.home.0.0, Relaxed);
+        self.home_cookie.store(meta.home.1, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
+
+    fn all(value: u32) -> Meta {
+        let time = Time(i64::from(value));
+        let mut meta = Meta::new((value & 0o7777) as u16, value, value, time);
+        meta.nlink = value;
+        meta.size = u64::from(value);
+        meta.home = (Ino(u64::from(value)), u64::from(value));
+        meta
+    }
+
+    #[test]
+    fn a_reader_never_sees_half_a_change() {
+        let cell = MetaCell::new(FileType::Regular, &all(0));
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !done.load(Relaxed) {
+                        let (meta, size) = cell.read(|| cell.size());
+                        assert_eq!(meta, all(meta.uid));
+                        assert_eq!(size, meta.size);
+                    }
+                });
+            }
+            for round in 1..50_000 {
+                let _lock = cell.lock();
+                cell.publish(&all(round), || {});
+            }
+            done.store(true, Relaxed);
+        });
+    }
+
+    #[test]
+    fn the_type_outlives_changes() {
+        let cell = MetaCell::new(FileType::Socket, &all(1));
+        let _lock = cell.lock();
+        cell.publish(&all(0o7777), || {});
+        assert_eq!(cell.kind_bits(), FileType::Socket as u8);
+        assert_eq!(cell.load().perm, 0o7777);
+    }
+}

@@ -1,0 +1,308 @@
+//! The inode: what the core holds of one file object.
+//!
+//! *Invariants.* Number, type and device number never change. `refs` counts every use:
+//! [`crate::Node`]s, open files, and what a front end's kernel holds; it is raised from 0 only
+//! under the inode table's shard lock. An inode whose `nlink` is 0 is an *orphan*: it leaves the
+//! table with its last use.
+//!
+//! *Locking.* See `docs/locking.md`: the names of a directory, or the pages of a file, come
+//! before any attributes; their lock is a leaf, and no thread holds two of them. Attributes,
+//! extended attributes and ACLs are read without it.
+
+mod extension;
+mod meta;
+
+pub(crate) use extension::{Content, DirectoryBody, Rare};
+pub(crate) use meta::Meta;
+
+use holdfast_cache::Pages;
+use holdfast_sync::epoch::Guard;
+use once_cell::race::OnceBox;
+use parking_lot::{MutexGuard, RwLock};
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::acl::Acl;
+use crate::locks::InodeLocks;
+use crate::store::InodeRecord;
+use crate::types::{Attr, Errno, FileType, Ino, Result};
+use extension::Extension;
+use meta::MetaCell;
+
+/// What every empty directory's size is, and each name's share: tmpfs's figures.
+const DIR_SIZE: u64 = 40;
+const ENTRY_SIZE: u64 = 20;
+
+/// A file object.
+pub(crate) struct Inode {
+    /// Uses: nodes, open files, a kernel's lookups.
+    pub(crate) refs: AtomicU64,
+    /// Number.
+    pub(crate) ino: Ino,
+    meta: MetaCell,
+    /// A regular file's content; empty for others.
+    regular: RegularBody,
+    extension: OnceBox<Extension>,
+}
+
+/// A regular file's content.
+pub(crate) struct RegularBody {
+    /// Its bytes.
+    pub(crate) pages: RwLock<Pages>,
+    /// Are they here (else the store has to be asked first)? Set under the page lock.
+    pub(crate) complete: AtomicBool,
+}
+
+impl Inode {
+    /// An inode that nobody uses yet. `complete`: nothing of a file's content is elsewhere.
+    pub(crate) fn new(
+        ino: Ino,
+        kind: FileType,
+        meta: &Meta,
+        rare: Option<Box<Rare>>,
+        content: Content,
+        complete: bool,
+    ) -> Self {
+        let extension = OnceBox::new();
+        if rare.is_some() || !matches!(content, Content::None) {
+            let made = Extension {
+                content,
+                rare: rare.map_or_else(Default::default, holdfast_sync::Published::new),
+                locks: OnceBox::new(),
+            };
+            // The cell is new: there is nothing yet.
+            let _ = extension.set(Box::new(made));
+        }
+        Self {
+            refs: AtomicU64::new(0),
+            ino,
+            meta: MetaCell::new(kind, meta),
+            regular: RegularBody {
+                pages: RwLock::new(Pages::new()),
+                complete: AtomicBool::new(complete),
+            },
+            extension,
+        }
+    }
+
+    /// What it is.
+    #[inline]
+    pub(crate) fn kind(&self) -> FileType {
+        let mode = u32::from(self.meta.kind_bits()) << 12;
+        FileType::from_mode(mode).unwrap_or(FileType::Regular)
+    }
+
+    /// The names, or `ENOTDIR`.
+    #[inline]
+    pub(crate) fn directory(&self) -> Result<&DirectoryBody> {
+        match self.extension.get().map(|extension| &extension.content) {
+            Some(Content::Directory(body)) => Ok(body),
+            _ => Err(Errno::ENOTDIR),
+        }
+    }
+
+    /// The target, if it is a symbolic link.
+    pub(crate) fn target(&self) -> Option<&[u8]> {
+        match &self.extension.get()?.content {
+            Content::Target(target) => Some(target),
+            _ => None,
+        }
+    }
+
+    /// The device number; 0 for what is no device.
+    pub(crate) fn rdev(&self) -> u64 {
+        match self.extension.get().map(|extension| &extension.content) {
+            Some(Content::Device(rdev)) => *rdev,
+            _ => 0,
+        }
+    }
+
+    /// The bytes; `EISDIR` for a directory, `EINVAL` for others.
+    pub(crate) fn regular(&self) -> Result<&RegularBody> {
+        match self.kind() {
+            FileType::Regular => Ok(&self.regular),
+            FileType::Directory => Err(Errno::EISDIR),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// The attributes of the moment; writes nothing.
+    #[inline]
+    pub(crate) fn meta(&self) -> Meta {
+        self.meta.read(|| ()).0
+    }
+
+    /// Attributes, and what few inodes have, of one moment.
+    #[inline]
+    pub(crate) fn view<'g>(&'g self, guard: &'g Guard) -> View<'g> {
+        let (meta, rare) = self.meta.read(|| self.rare(guard));
+        View { meta, rare }
+    }
+
+    fn rare<'g>(&'g self, guard: &'g Guard) -> Option<&'g Rare> {
+        self.extension.get()?.rare.load(guard)
+    }
+
+    /// The size alone: what was written before it grew can be read.
+    #[inline]
+    pub(crate) fn size(&self) -> u64 {
+        self.meta.size()
+    }
+
+    /// The number of names alone.
+    pub(crate) fn nlink(&self) -> u32 {
+        self.meta.nlink()
+    }
+
+    /// Locks the attributes for a change, which readers see when the result is dropped.
+    pub(crate) fn write(&self) -> MetaWrite<'_> {
+        let lock = self.meta.lock();
+        MetaWrite {
+            inode: self,
+            meta: self.meta.load(),
+            rare: None,
+            _lock: lock,
+        }
+    }
+
+    /// The file locks, if there ever was one.
+    pub(crate) fn locks(&self) -> Option<&InodeLocks> {
+        self.extension.get()?.locks.get()
+    }
+
+    /// The file locks, made if need be.
+    pub(crate) fn locks_or_new(&self) -> &InodeLocks {
+        let extension = self.extension_or_new();
+        extension.locks.get_or_init(|| Box::new(InodeLocks::new()))
+    }
+
+    fn extension_or_new(&self) -> &Extension {
+        self.extension.get_or_init(Box::default)
+    }
+
+    /// All attributes, as `meta` has them.
+    pub(crate) fn attr(&self, meta: &Meta) -> Attr {
+        Attr {
+            ino: self.ino,
+            kind: self.kind(),
+            perm: meta.perm,
+            nlink: meta.nlink,
+            uid: meta.uid,
+            gid: meta.gid,
+            rdev: self.rdev(),
+            size: meta.size,
+            blocks: self.regular.pages.read().pages() * 8,
+            atime: meta.atime,
+            mtime: meta.mtime,
+            ctime: meta.ctime,
+            btime: meta.btime,
+        }
+    }
+
+    /// The inode as a store keeps it.
+    pub(crate) fn record(&self, meta: &Meta) -> InodeRecord {
+        let parent = match self.directory() {
+            Ok(body) => Ino(body.parent.load(Ordering::Relaxed)),
+            Err(_) => meta.home.0,
+        };
+        InodeRecord {
+            ino: self.ino,
+            kind: self.kind(),
+            perm: meta.perm,
+            nlink: meta.nlink,
+            uid: meta.uid,
+            gid: meta.gid,
+            rdev: self.rdev(),
+            size: meta.size,
+            atime: meta.atime,
+            mtime: meta.mtime,
+            ctime: meta.ctime,
+            btime: meta.btime,
+            parent,
+        }
+    }
+}
+
+impl Drop for Inode {
+    fn drop(&mut self) {
+        // An orphan's pages were settled when it was evicted. Whatever else ends, ends with its
+        // file system, and the accounts with it.
+        self.regular.pages.get_mut().abandon();
+    }
+}
+
+/// Attributes and what few inodes have, of one moment.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'g> {
+    pub(crate) meta: Meta,
+    pub(crate) rare: Option<&'g Rare>,
+}
+
+impl<'g> View<'g> {
+    pub(crate) fn acl(&self) -> Option<&'g Acl> {
+        self.rare?.acl.as_ref()
+    }
+
+    pub(crate) fn default_acl(&self) -> Option<&'g Acl> {
+        self.rare?.default_acl.as_ref()
+    }
+}
+
+/// A change of attributes under way. It ends, for all readers at once, when this is dropped.
+pub(crate) struct MetaWrite<'i> {
+    inode: &'i Inode,
+    meta: Meta,
+    /// The new state of what few inodes have, if that changes.
+    rare: Option<Box<Rare>>,
+    _lock: MutexGuard<'i, ()>,
+}
+
+impl MetaWrite<'_> {
+    /// What few inodes have, as it is now: `look` sees it.
+    pub(crate) fn with_rare<R>(&self, look: impl FnOnce(Option<&Rare>) -> R) -> R {
+        match &self.rare {
+            Some(changed) => look(Some(changed)),
+            None => look(self.inode.rare(&holdfast_sync::epoch::pin())),
+        }
+    }
+
+    /// What few inodes have, to be changed.
+    pub(crate) fn rare(&mut self) -> &mut Rare {
+        if self.rare.is_none() {
+            self.rare = Some(Box::new(
+                self.with_rare(|rare| rare.cloned().unwrap_or_default()),
+            ));
+        }
+        self.rare.get_or_insert_default()
+    }
+}
+
+impl Deref for MetaWrite<'_> {
+    type Target = Meta;
+
+    fn deref(&self) -> &Meta {
+        &self.meta
+    }
+}
+
+impl DerefMut for MetaWrite<'_> {
+    fn deref_mut(&mut self) -> &mut Meta {
+        &mut self.meta
+    }
+}
+
+impl Drop for MetaWrite<'_> {
+    fn drop(&mut self) {
+        let rare = self.rare.take();
+        self.inode.meta.publish(&self.meta, || {
+            if rare.is_some() {
+                self.inode.extension_or_new().rare.replace(rare);
+            }
+        });
+    }
+}
+
+/// The size that a directory of this many names shows.
+pub(crate) fn directory_size(names: u32) -> u64 {
+    DIR_SIZE + ENTRY_SIZE * u64::from(names)
+}
