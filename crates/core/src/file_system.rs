@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use crate::inode::{Content, Inode, Meta};
+use crate::lane::Lanes;
 use crate::locks::LockGraph;
 use crate::memory::{MemoryLimits, MemoryStore};
 use crate::node::Node;
@@ -24,10 +25,14 @@ use crate::types::{Errno, FileType, Ino, NAME_MAX, Result, StatFs};
 use crate::watch::{EventMask, WatchRegistry};
 use crate::{clock, inode};
 
+/// Beyond this number a store is taken for damaged: nobody deals so many.
+const INO_MAX: u64 = 1 << 62;
+
 /// A file system: a cheap handle, to be cloned at will.
 #[derive(Clone)]
 pub struct FileSystem {
     pub(crate) core: Arc<Core>,
+    pub(crate) lanes: Arc<Lanes>,
 }
 
 /// What the handles of one file system share.
@@ -66,6 +71,9 @@ impl FileSystem {
     pub fn new(store: Arc<dyn Store>, options: Options) -> Result<Self> {
         let guarantees = store.guarantees();
         let last = store.last_ino()?;
+        if last.0 >= INO_MAX {
+            return Err(Errno::EUCLEAN);
+        }
         let core = Arc::new_cyclic(|me| Core {
             pinned: guarantees.pinned,
             policy: Policy::of(&options),
@@ -86,7 +94,8 @@ impl FileSystem {
             me: me.clone(),
             store,
         });
-        let fs = Self { core };
+        let lanes = Arc::new(Lanes::new(&core));
+        let fs = Self { core, lanes };
         match fs.core.node(Ino::ROOT) {
             Ok(root) if root.kind() == FileType::Directory => {}
             Ok(_) => return Err(Errno::EUCLEAN),

@@ -21,6 +21,7 @@ mod events;
 mod file_system;
 mod inode;
 mod io;
+mod lane;
 mod load;
 mod lock_operations;
 mod locks;

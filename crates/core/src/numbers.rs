@@ -3,20 +3,21 @@
 //! Numbers are dealt to threads in runs, so that creators neither share a line nor mix their
 //! numbers: files that one thread makes in a row are neighbours by number.
 
-use holdfast_sync::PerCore;
-use parking_lot::Mutex;
-use std::ops::Range;
+use holdfast_sync::{Padded, PerCore};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::types::Ino;
 
-/// How many numbers a thread takes at once.
+/// How many numbers a thread takes at once. Runs begin at multiples of it: indexes keep a run
+/// of numbers on lines that no other run is on.
 const RUN: u64 = 64;
 
 /// Deals numbers of 64 bits.
 pub(crate) struct Numbers {
-    next: AtomicU64,
-    runs: PerCore<Mutex<Range<u64>>>,
+    /// The first number of the next run.
+    next: Padded<AtomicU64>,
+    /// The next number of each core's run; a multiple of [`RUN`] when the run is used up.
+    runs: PerCore<AtomicU64>,
 }
 
 impl Numbers {
@@ -24,21 +25,29 @@ impl Numbers {
     pub(crate) fn after(last: Ino) -> Self {
         let first = last.0.max(Ino::ROOT.0).saturating_add(1);
         Self {
-            next: AtomicU64::new(first),
-            runs: PerCore::new(|| Mutex::new(0..0)),
+            next: Padded(AtomicU64::new(first.next_multiple_of(RUN))),
+            runs: PerCore::default(),
         }
     }
 
     /// A number that was never dealt before.
     pub(crate) fn deal(&self) -> Ino {
-        let mut run = self.runs.mine().lock();
-        if run.is_empty() {
-            let start = self.next.fetch_add(RUN, Relaxed);
-            *run = start..start + RUN;
+        let run = self.runs.mine();
+        // Relaxed: only that a number is dealt once matters.
+        let mut number = run.load(Relaxed);
+        loop {
+            let (dealt, expected) = if number.is_multiple_of(RUN) {
+                (self.next.fetch_add(RUN, Relaxed), number)
+            } else {
+                (number, number)
+            };
+            match run.compare_exchange_weak(expected, dealt + 1, Relaxed, Relaxed) {
+                Ok(_) => return Ino(dealt),
+                // A fresh run, and threads that share the slot were faster: its first will do.
+                Err(_) if dealt != number => return Ino(dealt),
+                Err(now) => number = now,
+            }
         }
-        let number = run.start;
-        run.start += 1;
-        Ino(number)
     }
 }
 

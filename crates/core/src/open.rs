@@ -4,11 +4,11 @@
 //! becomes of the names. Dropping an [`OpenFile`] closes it.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use crate::FileSystem;
 use crate::file_system::Core;
+use crate::lane::Lane;
 use crate::locks::{LockOwner, LockSpace};
 use crate::namespace::Birth;
 use crate::node::Node;
@@ -24,7 +24,7 @@ const CHANGEABLE: OpenFlags = OpenFlags::APPEND
 
 /// An open file description: what open(2) makes, with its own access mode and identity.
 pub struct OpenFile {
-    core: Arc<Core>,
+    core: Lane,
     node: Node,
     flags: AtomicI32,
     owner: LockOwner,
@@ -98,7 +98,7 @@ impl FileSystem {
             return Err(Errno::ENOTDIR);
         }
         if flags.contains(OpenFlags::PATH) {
-            return Ok(core.open_file(node.clone(), flags));
+            return Ok(self.open_file(node.clone(), flags));
         }
         let truncate = flags.contains(OpenFlags::TRUNCATE) && node.kind() == FileType::Regular;
         core.may_open(who, node, flags)?;
@@ -107,7 +107,7 @@ impl FileSystem {
             core.resize(who, node, 0, true)?;
             core.tell_inode(who, node.ino(), true);
         }
-        Ok(core.opened(node.clone(), flags))
+        Ok(self.opened(node.clone(), flags))
     }
 
     /// Opens the regular file of this name, made if it is not there. A symbolic link is not
@@ -140,7 +140,7 @@ impl FileSystem {
                     let node = core.make_in(who, dir, &mut names, name, birth)?;
                     drop(names);
                     core.tell_entry(who, dir.ino(), name);
-                    return Ok(core.opened(node, flags));
+                    return Ok(self.opened(node, flags));
                 }
                 drop(names);
                 core.child(body, name)?
@@ -189,7 +189,7 @@ impl FileSystem {
         if !core.pinned {
             core.record_birth(dir, &node, None, None)?;
         }
-        Ok(core.opened(node, flags))
+        Ok(self.opened(node, flags))
     }
 }
 
@@ -217,19 +217,21 @@ impl Core {
             _ => Err(Errno::ENXIO),
         }
     }
+}
 
-    fn opened(self: &Arc<Self>, node: Node, flags: OpenFlags) -> OpenFile {
-        self.happened(&node.0, EventMask::OPEN);
+impl FileSystem {
+    fn opened(&self, node: Node, flags: OpenFlags) -> OpenFile {
+        self.core.happened(&node.0, EventMask::OPEN);
         self.open_file(node, flags)
     }
 
-    fn open_file(self: &Arc<Self>, node: Node, flags: OpenFlags) -> OpenFile {
-        self.open_files.add(1);
+    fn open_file(&self, node: Node, flags: OpenFlags) -> OpenFile {
+        self.core.open_files.add(1);
         let kept = flags.difference(OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE);
-        let owner = LockOwner(self.owners.deal().0);
+        let owner = LockOwner(self.core.owners.deal().0);
         OpenFile {
             listing_end: AtomicU64::new(u64::MAX),
-            core: Arc::clone(self),
+            core: self.lanes.mine(),
             node,
             flags: AtomicI32::new(kept.bits()),
             owner,
