@@ -35,7 +35,7 @@ impl Core {
         } else {
             mask
         };
-        self.watches.notify(inode.ino, mask, None, 0);
+        self.watches.notify(inode.ino(), mask, None, 0);
         let (dir, cookie) = inode.meta().home;
         if !self.watches.is_watched(dir) {
             return;
@@ -46,9 +46,9 @@ impl Core {
         let Ok(body) = dir.directory() else { return };
         let names = body.names.read();
         if let Some(entry) = names.by_cookie(cookie)
-            && entry.ino == inode.ino
+            && entry.ino == inode.ino()
         {
-            self.watches.notify(dir.ino, mask, Some(&entry.name), 0);
+            self.watches.notify(dir.ino(), mask, Some(&entry.name), 0);
         }
     }
 

@@ -324,7 +324,7 @@ impl Core {
 
     /// Removes an orphan without uses, with all it holds.
     pub(crate) fn evict(&self, inode: &Arc<Inode>) {
-        let gone = self.table.remove_if(inode.ino.0, |held| {
+        let gone = self.table.remove_if(inode.ino().0, |held| {
             Arc::ptr_eq(held, inode)
                 && held.refs.load(Ordering::Acquire) == 0
                 && held.meta().nlink == 0
@@ -333,8 +333,8 @@ impl Core {
             return;
         }
         self.watches
-            .notify(inode.ino, EventMask::DELETE_SELF, None, 0);
-        self.watches.gone(inode.ino);
+            .notify(inode.ino(), EventMask::DELETE_SELF, None, 0);
+        self.watches.gone(inode.ino());
         if let Ok(body) = inode.regular() {
             body.pages.write().clear(self.account());
         }
@@ -344,7 +344,7 @@ impl Core {
             inodes: 1,
         });
         // An orphan that could not be freed is found again by the store: nothing to answer here.
-        let _ = self.apply(&[Change::Free { ino: inode.ino }]);
+        let _ = self.apply(&[Change::Free { ino: inode.ino() }]);
     }
 }
 

@@ -94,7 +94,7 @@ impl Core {
         loop {
             run.clear();
             self.store
-                .read_entries(inode.ino, after, NAMES_MAX, &mut run)?;
+                .read_entries(inode.ino(), after, NAMES_MAX, &mut run)?;
             let Some((last, _)) = run.last() else { break };
             after = last.cookie;
             for (entry, _) in run.drain(..) {
@@ -134,7 +134,7 @@ impl Core {
         }
         let size = inode.meta().size;
         let mut loaded = Pages::new();
-        let filled = self.fill(inode.ino, size, &mut loaded);
+        let filled = self.fill(inode.ino(), size, &mut loaded);
         if let Err(error) = filled {
             loaded.clear(Account {
                 space: &Loaded,

@@ -19,7 +19,7 @@ impl FileSystem {
         kind: LockKind,
         range: LockRange,
     ) -> Result<Option<HeldLock>> {
-        match node.0.locks() {
+        match node.inode().locks() {
             Some(locks) => locks.conflict(owner, space, kind, range),
             None => Ok(None),
         }
@@ -50,7 +50,7 @@ impl FileSystem {
             range,
             pid,
         };
-        node.0
+        node.inode()
             .locks_or_new()
             .set(&self.core.lock_graph, &request, wait)
     }
@@ -63,7 +63,7 @@ impl FileSystem {
 
 impl Core {
     pub(crate) fn release_locks(&self, node: &Node, owner: LockOwner, space: LockSpace) {
-        if let Some(locks) = node.0.locks() {
+        if let Some(locks) = node.inode().locks() {
             locks.release(&self.lock_graph, owner, space);
         }
     }

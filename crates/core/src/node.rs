@@ -11,7 +11,7 @@ use crate::types::{FileType, Ino};
 /// A use of an inode: while one exists the inode stays, whatever happens to its names.
 ///
 /// It is only a reference: operations are methods of [`crate::FileSystem`].
-pub struct Node(pub(crate) Arc<Inode>);
+pub struct Node(Arc<Inode>);
 
 impl Node {
     /// Counts one more use. The caller holds a use already, or the lock of the inode table's
@@ -21,10 +21,16 @@ impl Node {
         Self(Arc::clone(inode))
     }
 
+    /// The inode itself.
+    #[inline]
+    pub(crate) fn inode(&self) -> &Inode {
+        &self.0
+    }
+
     /// The inode's number.
     #[must_use]
     pub fn ino(&self) -> Ino {
-        self.0.ino
+        self.0.ino()
     }
 
     /// What it is.
@@ -36,7 +42,7 @@ impl Node {
     /// Turns this use into a number: it lasts until [`crate::FileSystem::forget`] gives it back.
     #[must_use]
     pub fn into_raw(self) -> Ino {
-        let ino = self.0.ino;
+        let ino = self.0.ino();
         // One more use outlives the drop of `self`.
         self.0.refs.fetch_add(1, Ordering::Relaxed);
         ino
@@ -85,7 +91,7 @@ impl Eq for Node {}
 impl fmt::Debug for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Node")
-            .field("ino", &self.0.ino)
+            .field("ino", &self.0.ino())
             .field("kind", &self.0.kind())
             .finish()
     }

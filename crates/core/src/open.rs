@@ -71,7 +71,7 @@ impl Drop for OpenFile {
             } else {
                 EventMask::CLOSE_NOWRITE
             };
-            core.happened(&self.node.0, mask);
+            core.happened(self.node.inode(), mask);
         }
     }
 }
@@ -172,8 +172,8 @@ impl FileSystem {
         if !flags.writable() {
             return Err(Errno::EINVAL);
         }
-        let body = dir.0.directory()?;
-        core.may(who, &dir.0, Access::WRITE | Access::EXEC)?;
+        let body = dir.inode().directory()?;
+        core.may(who, dir.inode(), Access::WRITE | Access::EXEC)?;
         if body.names.read().dead {
             return Err(Errno::ENOENT);
         }
@@ -208,8 +208,8 @@ impl Core {
             }
             _ => {}
         }
-        self.may(who, &node.0, want)?;
-        if flags.contains(OpenFlags::NOATIME) && !owns(who, &node.0.meta()) {
+        self.may(who, node.inode(), want)?;
+        if flags.contains(OpenFlags::NOATIME) && !owns(who, &node.inode().meta()) {
             return Err(Errno::EPERM);
         }
         match node.kind() {
@@ -221,7 +221,7 @@ impl Core {
 
 impl FileSystem {
     fn opened(&self, node: Node, flags: OpenFlags) -> OpenFile {
-        self.core.happened(&node.0, EventMask::OPEN);
+        self.core.happened(node.inode(), EventMask::OPEN);
         self.open_file(node, flags)
     }
 

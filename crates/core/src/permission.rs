@@ -69,7 +69,7 @@ impl Core {
         as_dir: bool,
     ) -> Result<()> {
         self.may(who, dir, Access::WRITE | Access::EXEC)?;
-        if self.is_sticky(who, dir, &victim.0) {
+        if self.is_sticky(who, dir, victim.inode()) {
             return Err(Errno::EPERM);
         }
         match (as_dir, victim.kind().is_dir()) {

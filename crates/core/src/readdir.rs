@@ -142,8 +142,8 @@ impl FileSystem {
         }
         let core = &self.core;
         let node = dir.node();
-        let body = node.0.directory()?;
-        core.complete_names(&node.0, body)?;
+        let body = node.inode().directory()?;
+        core.complete_names(node.inode(), body)?;
         {
             let names = body.names.read();
             if names.dead {
@@ -165,9 +165,9 @@ impl FileSystem {
             }
         }
         if !dir.flags().contains(OpenFlags::NOATIME) {
-            core.accessed(&node.0);
+            core.accessed(node.inode());
         }
-        core.happened(&node.0, EventMask::ACCESS);
+        core.happened(node.inode(), EventMask::ACCESS);
         Ok(())
     }
 }

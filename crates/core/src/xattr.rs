@@ -38,7 +38,7 @@ impl FileSystem {
         check_name(name)?;
         self.core.may_xattr(who, node, name, Access::READ)?;
         let guard = epoch::pin();
-        let view = node.0.view(&guard);
+        let view = node.inode().view(&guard);
         if let Some(acl) = acl_of(node, &view, name)? {
             return acl.map(acl::to_xattr).ok_or(Errno::ENODATA);
         }
@@ -73,7 +73,7 @@ impl FileSystem {
             core.may_xattr(who, node, name, Access::WRITE)?;
             core.put_xattr(node, name, value, how)?;
         }
-        core.happened(&node.0, EventMask::ATTRIB);
+        core.happened(node.inode(), EventMask::ATTRIB);
         core.tell_inode(who, node.ino(), false);
         Ok(())
     }
@@ -91,7 +91,7 @@ impl FileSystem {
             names.extend_from_slice(name);
             names.push(0);
         };
-        let Some(rare) = node.0.view(&guard).rare else {
+        let Some(rare) = node.inode().view(&guard).rare else {
             return Ok(names);
         };
         if rare.acl.is_some() {
@@ -127,13 +127,13 @@ impl FileSystem {
         } else {
             core.may_xattr(who, node, name, Access::WRITE)?;
             let record = {
-                let mut meta = node.0.write();
+                let mut meta = node.inode().write();
                 if !meta.with_rare(|rare| holds(rare, name)) {
                     return Err(Errno::ENODATA);
                 }
                 meta.rare().xattrs.remove(name);
                 meta.ctime = clock::now();
-                node.0.record(&meta)
+                node.inode().record(&meta)
             };
             core.apply(&[
                 Change::Xattr {
@@ -144,7 +144,7 @@ impl FileSystem {
                 Change::Attributes { inode: record },
             ])?;
         }
-        core.happened(&node.0, EventMask::ATTRIB);
+        core.happened(node.inode(), EventMask::ATTRIB);
         core.tell_inode(who, node.ino(), false);
         Ok(())
     }
@@ -212,15 +212,15 @@ impl Core {
                     return Err(missing);
                 }
                 let foreign_sticky = {
-                    let meta = node.0.meta();
+                    let meta = node.inode().meta();
                     node.kind().is_dir() && meta.perm & S_ISVTX != 0 && !owns(who, &meta)
                 };
                 if foreign_sticky && want == Access::WRITE {
                     return Err(Errno::EPERM);
                 }
-                self.may(who, &node.0, want)?;
+                self.may(who, node.inode(), want)?;
             }
-            _ => self.may(who, &node.0, want)?,
+            _ => self.may(who, node.inode(), want)?,
         }
         match space {
             b"security" | b"trusted" | b"user" if rest.is_empty() => Err(Errno::EINVAL),
@@ -232,7 +232,7 @@ impl Core {
 
     fn put_xattr(&self, node: &Node, name: &[u8], value: &[u8], how: XattrSet) -> Result<()> {
         let record = {
-            let mut meta = node.0.write();
+            let mut meta = node.inode().write();
             let held = meta.with_rare(|rare| holds(rare, name));
             match how {
                 XattrSet::Create if held => return Err(Errno::EEXIST),
@@ -251,7 +251,7 @@ impl Core {
             }
             meta.rare().xattrs.insert(name.into(), value.into());
             meta.ctime = clock::now();
-            node.0.record(&meta)
+            node.inode().record(&meta)
         };
         self.apply(&[
             Change::Xattr {
@@ -270,7 +270,7 @@ impl Core {
         if name == ACL_DEFAULT && !node.kind().is_dir() {
             return Err(Errno::EACCES);
         }
-        if !owns(who, &node.0.meta()) {
+        if !owns(who, &node.inode().meta()) {
             return Err(Errno::EPERM);
         }
         Ok(())
@@ -299,7 +299,7 @@ impl Core {
     /// Sets (or removes) an ACL; an access ACL brings the mode along.
     fn keep_acl(&self, who: &Caller, node: &Node, name: &[u8], acl: Option<Acl>) -> Result<()> {
         let (record, value) = {
-            let mut meta = node.0.write();
+            let mut meta = node.inode().write();
             let mut acl = acl;
             if name == ACL_ACCESS {
                 if let Some(held) = &acl {
@@ -326,7 +326,7 @@ impl Core {
                 };
                 kept.map(acl::to_xattr)
             });
-            (node.0.record(&meta), value)
+            (node.inode().record(&meta), value)
         };
         self.apply(&[
             Change::Xattr {

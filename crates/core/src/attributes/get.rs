@@ -7,7 +7,7 @@ impl FileSystem {
     /// All attributes, as one moment saw them.
     #[must_use]
     pub fn getattr(&self, node: &Node) -> Attr {
-        node.0.attr(&node.0.meta())
+        node.inode().attr(&node.inode().meta())
     }
 
     /// May `who` read, write, execute (or search)? Nothing asked for: does it exist?
@@ -19,7 +19,7 @@ impl FileSystem {
         if want.contains(Access::EXEC) && node.kind() == FileType::Regular && core.policy.noexec() {
             return Err(Errno::EACCES);
         }
-        core.may(who, &node.0, want)
+        core.may(who, node.inode(), want)
     }
 
     /// The target of a symbolic link.
@@ -27,8 +27,8 @@ impl FileSystem {
     /// # Errors
     /// `EINVAL` for anything else.
     pub fn readlink(&self, node: &Node) -> Result<Box<[u8]>> {
-        let target = node.0.target().ok_or(Errno::EINVAL)?;
-        self.core.accessed(&node.0);
+        let target = node.inode().target().ok_or(Errno::EINVAL)?;
+        self.core.accessed(node.inode());
         Ok(target.into())
     }
 }

@@ -84,7 +84,7 @@ impl Core {
         if size > i64::MAX as u64 {
             return Err(Errno::EINVAL);
         }
-        let regular = node.0.regular();
+        let regular = node.inode().regular();
         if through.is_some() && regular.is_err() {
             return Err(Errno::EINVAL);
         }
@@ -92,7 +92,7 @@ impl Core {
         match through {
             Some(file) if file.flags().writable() => Ok(()),
             Some(_) => Err(Errno::EINVAL),
-            None => self.may(who, &node.0, Access::WRITE),
+            None => self.may(who, node.inode(), Access::WRITE),
         }
     }
 
@@ -102,7 +102,7 @@ impl Core {
             return Ok(());
         }
         let (mine, uid, gid) = {
-            let meta = node.0.meta();
+            let meta = node.inode().meta();
             (owns(who, &meta), meta.uid, meta.gid)
         };
         if let Some(new) = set.uid
@@ -122,7 +122,7 @@ impl Core {
         }
         match (set.atime, set.mtime) {
             (Some(SetTime::Now), Some(SetTime::Now)) if !mine => {
-                self.may(who, &node.0, Access::WRITE)
+                self.may(who, node.inode(), Access::WRITE)
             }
             // A truncation through a kernel brings "now" for the modification alone.
             (None, Some(SetTime::Now)) if set.size.is_some() => Ok(()),
@@ -135,7 +135,7 @@ impl Core {
     fn change_meta(&self, who: &Caller, node: &Node, set: &SetAttr) -> Result<()> {
         let now = clock::now();
         let (record, acl) = {
-            let mut meta = node.0.write();
+            let mut meta = node.inode().write();
             change_owner(who, node, set, &mut meta);
             let mut acl = None;
             if let Some(perm) = set.perm {
@@ -152,7 +152,7 @@ impl Core {
                 meta.mtime = at(time);
             }
             meta.ctime = set.ctime.map_or(now, at);
-            (node.0.record(&meta), acl)
+            (node.inode().record(&meta), acl)
         };
         if !self.pinned {
             let ino = node.ino();
@@ -180,7 +180,7 @@ impl Core {
             (false, None, Some(_)) => EventMask::MODIFY,
             _ => EventMask::ATTRIB,
         };
-        self.happened(&node.0, mask);
+        self.happened(node.inode(), mask);
         Ok(())
     }
 
@@ -210,19 +210,19 @@ impl Core {
             |rare: Option<&Rare>| rare.is_some_and(|rare| rare.xattrs.contains_key(CAPABILITY));
         {
             let guard = epoch::pin();
-            let view = node.0.view(&guard);
+            let view = node.inode().view(&guard);
             if bits(&view.meta) == 0 && !carries(view.rare) {
                 return Ok(());
             }
         }
         let record = {
-            let mut meta = node.0.write();
+            let mut meta = node.inode().write();
             meta.perm &= !bits(&meta);
             if meta.with_rare(carries) {
                 meta.rare().xattrs.remove(CAPABILITY);
             }
             meta.ctime = clock::now();
-            node.0.record(&meta)
+            node.inode().record(&meta)
         };
         let ino = node.ino();
         self.apply(&[

@@ -38,7 +38,7 @@ pub(crate) struct Inode {
     /// Uses: nodes, open files, a kernel's lookups.
     pub(crate) refs: AtomicU64,
     /// Number.
-    pub(crate) ino: Ino,
+    ino: Ino,
     meta: MetaCell,
     /// A regular file's content; empty for others.
     regular: RegularBody,
@@ -83,6 +83,12 @@ impl Inode {
             },
             extension,
         }
+    }
+
+    /// Its number.
+    #[inline]
+    pub(crate) fn ino(&self) -> Ino {
+        self.ino
     }
 
     /// What it is.

@@ -54,7 +54,7 @@ impl FileSystem {
         if to_offset >= SIZE_MAX {
             return Err(Errno::EFBIG);
         }
-        let (from_inode, to_inode) = (&from.node().0, &to.node().0);
+        let (from_inode, to_inode) = (from.node().inode(), to.node().inode());
         core.complete_pages(from_inode, source)?;
         core.complete_pages(to_inode, target)?;
         let copied = if from.node() == to.node() {
@@ -73,7 +73,7 @@ impl FileSystem {
             }
             core.happened(from_inode, EventMask::ACCESS);
             core.happened(to_inode, EventMask::MODIFY);
-            core.tell_inode(who, to_inode.ino, true);
+            core.tell_inode(who, to_inode.ino(), true);
         }
         Ok(copied)
     }
@@ -90,7 +90,7 @@ impl Core {
         len: u64,
     ) -> Result<u64> {
         let mut pages = body.pages.write();
-        let size = to.node().0.meta().size;
+        let size = to.node().inode().meta().size;
         let len = len
             .min(size.saturating_sub(from_offset))
             .min(SIZE_MAX - to_offset);
@@ -102,7 +102,7 @@ impl Core {
         }
         self.drop_privileges(who, to.node())?;
         let copied = pages.copy_within(to_offset, from_offset, len, self.account())?;
-        self.copied(&to.node().0, &pages, to_offset, copied)?;
+        self.copied(to.node().inode(), &pages, to_offset, copied)?;
         Ok(copied)
     }
 
@@ -113,10 +113,10 @@ impl Core {
         (to, target_body, to_offset): (&OpenFile, &RegularBody, u64),
         len: u64,
     ) -> Result<u64> {
-        let target = &to.node().0;
+        let target = to.node().inode();
         // By number, so that two copies in opposite directions cannot wait for each other.
         let (source_pages, mut target_pages);
-        if source.ino < target.ino {
+        if source.ino() < target.ino() {
             source_pages = source_body.pages.read();
             target_pages = target_body.pages.write();
         } else {
@@ -155,7 +155,7 @@ impl Core {
         if self.pinned {
             return Ok(());
         }
-        let ino = target.ino;
+        let ino = target.ino();
         let mut batch = vec![
             Change::Attributes { inode: record },
             Change::Zero {

@@ -50,7 +50,7 @@ impl FileSystem {
         let body = writable(file)?;
         core.writable()?;
         let node = file.node();
-        let inode = &node.0;
+        let inode = node.inode();
         core.complete_pages(inode, body)?;
         {
             let mut pages = body.pages.write();
@@ -66,13 +66,13 @@ impl FileSystem {
             };
             if !core.pinned {
                 core.apply(&[
-                    change(request, inode.ino),
+                    change(request, inode.ino()),
                     Change::Attributes { inode: record },
                 ])?;
             }
         }
         core.happened(inode, EventMask::MODIFY);
-        core.tell_inode(who, inode.ino, true);
+        core.tell_inode(who, inode.ino(), true);
         Ok(())
     }
 }

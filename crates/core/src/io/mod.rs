@@ -31,7 +31,7 @@ fn readable(file: &OpenFile) -> Result<&RegularBody> {
     if !file.flags().readable() {
         return Err(Errno::EBADF);
     }
-    file.node().0.regular()
+    file.node().inode().regular()
 }
 
 /// The content behind a file opened for writing.
@@ -39,5 +39,5 @@ fn writable(file: &OpenFile) -> Result<&RegularBody> {
     if !file.flags().writable() {
         return Err(Errno::EBADF);
     }
-    file.node().0.regular()
+    file.node().inode().regular()
 }

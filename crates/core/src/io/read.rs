@@ -34,7 +34,7 @@ impl FileSystem {
             .fold(0_usize, |sum, buf| sum.saturating_add(buf.len()));
         check_range(offset, asked)?;
         let body = readable(file)?;
-        let inode = &file.node().0;
+        let inode = file.node().inode();
         core.complete_pages(inode, body)?;
         let mut done = 0;
         {

@@ -9,7 +9,7 @@ impl Core {
     /// Gives a regular file another size; what is new reads as zeros. `stamp`: its times change
     /// even if the size does not, as open(2) and ftruncate(2) demand, and truncate(2) does not.
     pub(crate) fn resize(&self, who: &Caller, node: &Node, size: u64, stamp: bool) -> Result<()> {
-        let inode = &node.0;
+        let inode = node.inode();
         let body = inode.regular()?;
         if size == 0 && !self.pinned {
             // What is to be thrown away need not be loaded first.
@@ -36,7 +36,7 @@ impl Core {
                 inode.record(&meta)
             };
             if !self.pinned {
-                let ino = inode.ino;
+                let ino = inode.ino();
                 self.apply(&[
                     Change::Truncate { ino, size },
                     Change::Attributes { inode: record },

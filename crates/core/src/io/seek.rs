@@ -12,7 +12,7 @@ impl FileSystem {
         if file.flags().contains(OpenFlags::PATH) {
             return Err(Errno::EBADF);
         }
-        let inode = &file.node().0;
+        let inode = file.node().inode();
         let body = inode.regular().map_err(|_| Errno::EINVAL)?;
         self.core.complete_pages(inode, body)?;
         let pages = body.pages.read();

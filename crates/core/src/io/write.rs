@@ -61,7 +61,7 @@ impl FileSystem {
         check_range(0, given)?;
         core.writable()?;
         let node = file.node();
-        let inode = &node.0;
+        let inode = node.inode();
         core.complete_pages(inode, body)?;
         let (start, done) = {
             let mut pages = body.pages.write();
@@ -102,7 +102,7 @@ impl FileSystem {
                     let data = &buf[..buf.len().min(left)];
                     if !data.is_empty() {
                         batch.push(Change::Write {
-                            ino: inode.ino,
+                            ino: inode.ino(),
                             offset: at,
                             data,
                         });
@@ -115,7 +115,7 @@ impl FileSystem {
             (start, done)
         };
         core.happened(inode, EventMask::MODIFY);
-        core.tell_inode(who, inode.ino, true);
+        core.tell_inode(who, inode.ino(), true);
         if file.flags().intersects(OpenFlags::SYNC | OpenFlags::DSYNC) {
             core.store.commit(None)?;
         }

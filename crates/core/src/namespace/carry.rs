@@ -54,7 +54,7 @@ impl Core {
         let mut from_cookie = 0;
         let whiteout = match whiteout {
             Some(inode) => {
-                locked.from.replace(from.name, inode.ino, inode.kind());
+                locked.from.replace(from.name, inode.ino(), inode.kind());
                 from_cookie = locked.from.get(from.name).map_or(0, |entry| entry.cookie);
                 inode.write().home = (from.dir.ino(), from_cookie);
                 if target.is_none() {
@@ -128,10 +128,10 @@ impl Core {
 
     /// An inode got another name, perhaps in another directory.
     fn moved(&self, node: &Node, dir: &Node, cookie: u64, now: Time) {
-        if let Ok(body) = node.0.directory() {
+        if let Ok(body) = node.inode().directory() {
             body.parent.store(dir.ino().0, Ordering::Relaxed);
         }
-        let mut meta = node.0.write();
+        let mut meta = node.inode().write();
         meta.ctime = now;
         meta.home = (dir.ino(), cookie);
     }
@@ -148,10 +148,20 @@ impl Core {
     ) {
         if from == to {
             let names = locked.from.len();
-            names_changed(&mut from.0.write(), names, from_subdirs + to_subdirs, now);
+            names_changed(
+                &mut from.inode().write(),
+                names,
+                from_subdirs + to_subdirs,
+                now,
+            );
         } else {
-            names_changed(&mut from.0.write(), locked.from.len(), from_subdirs, now);
-            names_changed(&mut to.0.write(), locked.to().len(), to_subdirs, now);
+            names_changed(
+                &mut from.inode().write(),
+                locked.from.len(),
+                from_subdirs,
+                now,
+            );
+            names_changed(&mut to.inode().write(), locked.to().len(), to_subdirs, now);
         }
     }
 
@@ -175,9 +185,9 @@ impl Core {
             batch.push(leave(to, to_cookie));
         }
         batch.push(enter(to, source, to_cookie));
-        let acl = whiteout.and_then(|node| node.0.view(&epoch::pin()).acl().map(to_xattr));
+        let acl = whiteout.and_then(|node| node.inode().view(&epoch::pin()).acl().map(to_xattr));
         if let Some(node) = whiteout {
-            let inode = node.0.record(&node.0.meta());
+            let inode = node.inode().record(&node.inode().meta());
             batch.push(Change::Create {
                 inode,
                 target: None,
@@ -235,6 +245,6 @@ fn leave(end: End<'_>, cookie: u64) -> Change<'_> {
 
 fn push_attributes(batch: &mut Vec<Change<'_>>, nodes: &[&Node]) {
     batch.extend(nodes.iter().map(|node| Change::Attributes {
-        inode: node.0.record(&node.0.meta()),
+        inode: node.inode().record(&node.inode().meta()),
     }));
 }

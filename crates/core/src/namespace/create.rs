@@ -156,7 +156,7 @@ impl Core {
         birth: Birth<'_>,
     ) -> Result<Node> {
         debug_assert!(name.len() <= NAME_MAX);
-        self.may_create(who, &dir.0, names)?;
+        self.may_create(who, dir.inode(), names)?;
         // A whiteout (0:0) is no device that anybody could open.
         if birth.kind.is_device()
             && !(birth.kind == FileType::CharDevice && birth.rdev == 0)
@@ -165,11 +165,11 @@ impl Core {
             return Err(Errno::EPERM);
         }
         let is_dir = birth.kind.is_dir();
-        if is_dir && dir.0.meta().nlink >= self.policy.link_max() {
+        if is_dir && dir.inode().meta().nlink >= self.policy.link_max() {
             return Err(Errno::EMLINK);
         }
         let inode = self.conceive(who, dir, birth)?;
-        let cookie = match names.insert(name, inode.ino, inode.kind()) {
+        let cookie = match names.insert(name, inode.ino(), inode.kind()) {
             Ok(cookie) => cookie,
             Err(error) => {
                 self.store.release(Space {
@@ -182,7 +182,12 @@ impl Core {
         inode.write().home = (dir.ino(), cookie);
         let now = clock::now();
         let node = self.publish(inode);
-        names_changed(&mut dir.0.write(), names.len(), i32::from(is_dir), now);
+        names_changed(
+            &mut dir.inode().write(),
+            names.len(),
+            i32::from(is_dir),
+            now,
+        );
         self.names.add(1);
         if !self.pinned {
             self.record_birth(dir, &node, birth.target, Some((name, cookie)))?;
@@ -210,7 +215,7 @@ impl Core {
         } = birth;
         let (dir_perm, dir_gid, default_acl) = {
             let guard = epoch::pin();
-            let view = dir.0.view(&guard);
+            let view = dir.inode().view(&guard);
             (view.meta.perm, view.meta.gid, view.default_acl().cloned())
         };
         let inherits = dir_perm & S_ISGID != 0;
@@ -263,10 +268,10 @@ impl Core {
     ) -> Result<()> {
         let (record, acls) = {
             let guard = epoch::pin();
-            let view = node.0.view(&guard);
+            let view = node.inode().view(&guard);
             let value = |acl: Option<&Acl>| acl.map(acl::to_xattr);
             (
-                node.0.record(&view.meta),
+                node.inode().record(&view.meta),
                 [value(view.acl()), value(view.default_acl())],
             )
         };
@@ -293,7 +298,7 @@ impl Core {
                 kind,
             });
             batch.push(Change::Attributes {
-                inode: dir.0.record(&dir.0.meta()),
+                inode: dir.inode().record(&dir.inode().meta()),
             });
         }
         self.apply(&batch)

@@ -22,13 +22,13 @@ impl FileSystem {
             if names.get(name).is_some() {
                 return Err(Errno::EEXIST);
             }
-            core.may_create(who, &dir.0, &names)?;
+            core.may_create(who, dir.inode(), &names)?;
             if node.kind().is_dir() {
                 return Err(Errno::EPERM);
             }
             let now = clock::now();
             {
-                let mut meta = node.0.write();
+                let mut meta = node.inode().write();
                 if meta.nlink == 0 && !meta.linkable {
                     return Err(Errno::ENOENT);
                 }
@@ -44,12 +44,12 @@ impl FileSystem {
                     meta.rare().orphan_of = None;
                 }
             }
-            names_changed(&mut dir.0.write(), names.len(), 0, now);
+            names_changed(&mut dir.inode().write(), names.len(), 0, now);
             core.names.add(1);
             if !core.pinned {
                 let (ino, kind) = (node.ino(), node.kind());
-                let inode = node.0.record(&node.0.meta());
-                let (parent, cookie) = (dir.ino(), node.0.meta().home.1);
+                let inode = node.inode().record(&node.inode().meta());
+                let (parent, cookie) = (dir.ino(), node.inode().meta().home.1);
                 core.apply(&[
                     Change::Attributes { inode },
                     Change::Enter {
@@ -60,7 +60,7 @@ impl FileSystem {
                         kind,
                     },
                     Change::Attributes {
-                        inode: dir.0.record(&dir.0.meta()),
+                        inode: dir.inode().record(&dir.inode().meta()),
                     },
                 ])?;
             }

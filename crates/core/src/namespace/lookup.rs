@@ -40,9 +40,9 @@ impl Core {
     /// # Errors
     /// `ENOTDIR`, `EACCES`, what the store answers.
     pub(crate) fn search<'n>(&self, who: &Caller, dir: &'n Node) -> Result<&'n DirectoryBody> {
-        let body = dir.0.directory()?;
-        self.may(who, &dir.0, Access::EXEC)?;
-        self.complete_names(&dir.0, body)?;
+        let body = dir.inode().directory()?;
+        self.may(who, dir.inode(), Access::EXEC)?;
+        self.complete_names(dir.inode(), body)?;
         Ok(body)
     }
 

@@ -46,14 +46,19 @@ impl Core {
             let mut names = body.names.write();
             let ino = names.get(name).ok_or(Errno::ENOENT)?.ino;
             let victim = self.node(ino).map_err(dangling)?;
-            self.may_delete(who, &dir.0, &names, &victim, as_dir)?;
+            self.may_delete(who, dir.inode(), &names, &victim, as_dir)?;
             if as_dir {
                 self.bury_directory(&victim)?;
             }
             let cookie = names.remove(name).map_or(0, |entry| entry.cookie);
             self.names.add(-1);
             let now = clock::now();
-            names_changed(&mut dir.0.write(), names.len(), -i32::from(as_dir), now);
+            names_changed(
+                &mut dir.inode().write(),
+                names.len(),
+                -i32::from(as_dir),
+                now,
+            );
             let left = self.lose_name(&victim, now);
             if !self.pinned {
                 self.apply(&[
@@ -63,10 +68,10 @@ impl Core {
                         cookie,
                     },
                     Change::Attributes {
-                        inode: dir.0.record(&dir.0.meta()),
+                        inode: dir.inode().record(&dir.inode().meta()),
                     },
                     Change::Attributes {
-                        inode: victim.0.record(&victim.0.meta()),
+                        inode: victim.inode().record(&victim.inode().meta()),
                     },
                 ])?;
             }
@@ -81,8 +86,8 @@ impl Core {
 
     /// Marks a directory as removed, if it is empty. Its parent's names are locked.
     pub(super) fn bury_directory(&self, victim: &Node) -> Result<()> {
-        let body = victim.0.directory()?;
-        self.complete_names(&victim.0, body)?;
+        let body = victim.inode().directory()?;
+        self.complete_names(victim.inode(), body)?;
         let mut names: parking_lot::RwLockWriteGuard<'_, Directory> = body.names.write();
         if !names.is_empty() {
             return Err(Errno::ENOTEMPTY);
@@ -94,7 +99,7 @@ impl Core {
     /// Takes one name from an inode's count (a directory: both of an empty one's); tells how
     /// many are left. An inode without any becomes an orphan.
     pub(super) fn lose_name(&self, victim: &Node, now: Time) -> u32 {
-        let mut meta = victim.0.write();
+        let mut meta = victim.inode().write();
         meta.nlink = if victim.kind().is_dir() {
             0
         } else {

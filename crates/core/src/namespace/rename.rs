@@ -179,7 +179,7 @@ impl Core {
     }
 
     fn lock_ends<'n>(&self, from: &'n Node, to: &'n Node) -> Result<Locked<'n>> {
-        let (from_body, to_body) = (from.0.directory()?, to.0.directory()?);
+        let (from_body, to_body) = (from.inode().directory()?, to.inode().directory()?);
         if from == to {
             return Ok(Locked {
                 from: from_body.names.write(),
@@ -213,7 +213,7 @@ impl Core {
             if at.ino() == above {
                 return Ok(true);
             }
-            let parent = Ino(at.0.directory()?.parent.load(Ordering::Relaxed));
+            let parent = Ino(at.inode().directory()?.parent.load(Ordering::Relaxed));
             if parent == at.ino() {
                 return Ok(false);
             }
@@ -266,12 +266,12 @@ impl Core {
     ) -> Result<()> {
         let is_dir = source.kind().is_dir();
         let target_is_dir = target.is_some_and(|target| target.kind().is_dir());
-        self.may_delete(who, &from_dir.0, &locked.from, source, is_dir)?;
+        self.may_delete(who, from_dir.inode(), &locked.from, source, is_dir)?;
         match target {
-            None => self.may_create(who, &to_dir.0, locked.to())?,
+            None => self.may_create(who, to_dir.inode(), locked.to())?,
             Some(target) => {
                 let as_dir = if exchange { target_is_dir } else { is_dir };
-                self.may_delete(who, &to_dir.0, locked.to(), target, as_dir)?;
+                self.may_delete(who, to_dir.inode(), locked.to(), target, as_dir)?;
             }
         }
         if from_dir == to_dir {
@@ -279,12 +279,12 @@ impl Core {
         }
         // A directory that moves gets another `..`: that is a change of it.
         if is_dir {
-            self.may(who, &source.0, Access::WRITE)?;
+            self.may(who, source.inode(), Access::WRITE)?;
         }
         if let (true, Some(target)) = (exchange && target_is_dir, target) {
-            self.may(who, &target.0, Access::WRITE)?;
+            self.may(who, target.inode(), Access::WRITE)?;
         }
-        let full = |dir: &Node| dir.0.meta().nlink >= self.policy.link_max();
+        let full = |dir: &Node| dir.inode().meta().nlink >= self.policy.link_max();
         if is_dir && !target_is_dir && full(to_dir)
             || exchange && target_is_dir && !is_dir && full(from_dir)
         {

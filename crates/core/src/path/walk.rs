@@ -73,12 +73,12 @@ impl Walk {
                 });
             }
             let node = fs.lookup(who, &self.dir, name)?;
-            if let Some(target) = node.0.target() {
-                core.accessed(&node.0);
+            if let Some(target) = node.inode().target() {
+                core.accessed(node.inode());
                 let path = [target, behind].concat();
                 self.follow(fs, path)?;
             } else {
-                node.0.directory()?;
+                node.inode().directory()?;
                 self.rest = behind.to_vec();
                 self.dir = node;
             }
@@ -87,8 +87,8 @@ impl Walk {
 
     /// Goes on along the target of the symbolic link that a parent walk ended in.
     pub(super) fn through(&mut self, fs: &FileSystem, link: &Node, at: Resolved) -> Result<()> {
-        let target = link.0.target().ok_or(Errno::EINVAL)?;
-        fs.core.accessed(&link.0);
+        let target = link.inode().target().ok_or(Errno::EINVAL)?;
+        fs.core.accessed(link.inode());
         let mut path = target.to_vec();
         if at.trailing_slash {
             path.push(b'/');
@@ -122,12 +122,12 @@ impl FileSystem {
         loop {
             let at = walk.parent(self, who)?;
             let node = self.lookup(who, &at.dir, &at.name)?;
-            if node.0.target().is_some() && (follow || at.trailing_slash) {
+            if node.inode().target().is_some() && (follow || at.trailing_slash) {
                 walk.through(self, &node, at)?;
                 continue;
             }
             if at.trailing_slash {
-                node.0.directory()?;
+                node.inode().directory()?;
             }
             return Ok(node);
         }
