@@ -1,11 +1,12 @@
 //! Threads that do the same thing at the same time, each pinned to a processor.
 //!
 //! *Invariants.* All threads of a crew start a command together, when the last one has come to
-//! the start line. A crew does one command at a time; a thread that panics ends the command, and
-//! the crew, with an error.
+//! the start line, and at the moment that was set for it, if there is one. A crew does one
+//! command at a time; a thread that panics ends the command, and the crew, with an error.
 
 use crate::process;
 use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -25,16 +26,50 @@ struct Lane<C> {
     laps: Receiver<Result<Lap>>,
 }
 
-/// What one thread, or (the longest time, the sum of items) a crew, did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Lap {
-    pub(crate) time: Duration,
+/// What a worker did in one command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Work {
+    /// What the phase is about.
     pub(crate) items: u64,
+    /// What was done beside that, to disturb it.
+    pub(crate) aside: u64,
 }
 
-/// Releases all when the last one has come.
+/// What one thread did, or several together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Lap {
+    /// From the start to the end of the slowest.
+    pub(crate) time: Duration,
+    /// Processor time of them all.
+    pub(crate) cpu: Duration,
+    /// Of them all.
+    pub(crate) work: Work,
+}
+
+impl Lap {
+    /// Both, which ran at the same time.
+    pub(crate) fn beside(self, other: Self) -> Self {
+        Self {
+            time: self.time.max(other.time),
+            cpu: self.cpu + other.cpu,
+            work: Work {
+                items: self.work.items + other.work.items,
+                aside: self.work.aside + other.work.aside,
+            },
+        }
+    }
+}
+
+impl From<u64> for Work {
+    fn from(items: u64) -> Self {
+        Self { items, aside: 0 }
+    }
+}
+
+/// Releases all when the last one has come, but not before the moment on the monotonic clock.
 struct StartLine {
     missing: AtomicUsize,
+    moment: Duration,
 }
 
 impl StartLine {
@@ -49,27 +84,32 @@ impl StartLine {
                 std::thread::yield_now();
             }
         }
+        while process::monotonic() < self.moment {
+            std::hint::spin_loop();
+        }
     }
 }
 
 impl<C: Copy + Send> Crew<C> {
-    /// One thread for each worker, on one processor after the other; a worker answers a command
-    /// with the number of items done.
+    /// One thread for each worker, on one processor after the other, from the `first` one on; a
+    /// worker answers a command with what it did.
     ///
     /// # Errors
     /// If a thread cannot be started or pinned.
     pub(crate) fn hire<'scope, W>(
         scope: &'scope Scope<'scope, '_>,
+        first: usize,
         workers: impl IntoIterator<Item = W>,
     ) -> Result<Self>
     where
-        W: FnMut(C) -> Result<u64> + Send + 'scope,
+        W: FnMut(C) -> Result<Work> + Send + 'scope,
         C: 'scope,
     {
         let processors = process::processors()?;
         ensure!(!processors.is_empty(), "no processor to run on");
         let mut lanes = Vec::new();
-        for (worker, &processor) in workers.into_iter().zip(processors.iter().cycle()) {
+        let places = processors.iter().cycle().skip(first % processors.len());
+        for (worker, &processor) in workers.into_iter().zip(places) {
             let (orders, inbox) = channel();
             let (outbox, laps) = channel();
             std::thread::Builder::new()
@@ -89,8 +129,17 @@ impl<C: Copy + Send> Crew<C> {
     /// # Errors
     /// The first error of a thread, in their order.
     pub(crate) fn perform(&self, command: C) -> Result<Lap> {
+        self.perform_at(command, Duration::ZERO)
+    }
+
+    /// Lets all threads do this from a moment on the monotonic clock on, and waits for them.
+    ///
+    /// # Errors
+    /// The first error of a thread, in their order.
+    pub(crate) fn perform_at(&self, command: C, moment: Duration) -> Result<Lap> {
         let line = Arc::new(StartLine {
             missing: AtomicUsize::new(self.lanes.len()),
+            moment,
         });
         for lane in &self.lanes {
             lane.orders
@@ -100,13 +149,8 @@ impl<C: Copy + Send> Crew<C> {
         }
         // All have come to rest before any of them reports a failure.
         let laps: Vec<Result<Lap>> = self.lanes.iter().map(Lane::lap).collect();
-        laps.into_iter().try_fold(Lap::default(), |all, lap| {
-            let lap = lap?;
-            Ok(Lap {
-                time: all.time.max(lap.time),
-                items: all.items + lap.items,
-            })
-        })
+        laps.into_iter()
+            .try_fold(Lap::default(), |all, lap| Ok(all.beside(lap?)))
     }
 }
 
@@ -116,7 +160,7 @@ impl<C> Lane<C> {
     }
 }
 
-fn serve<C, W: FnMut(C) -> Result<u64>>(
+fn serve<C, W: FnMut(C) -> Result<Work>>(
     processor: usize,
     mut worker: W,
     inbox: &Receiver<(C, Arc<StartLine>)>,
@@ -128,10 +172,12 @@ fn serve<C, W: FnMut(C) -> Result<u64>>(
         && let Ok((command, line)) = inbox.recv()
     {
         line.wait();
+        let cpu_before = process::thread_cpu();
         let begun = Instant::now();
         let done = worker(command);
         let time = begun.elapsed();
-        lap = done.map(|items| Lap { time, items });
+        let cpu = process::thread_cpu().saturating_sub(cpu_before);
+        lap = done.map(|work| Lap { time, cpu, work });
     }
 }
 
@@ -146,13 +192,30 @@ mod tests {
             let workers = [1_u64, 30].map(|pause| {
                 move |items: u64| {
                     std::thread::sleep(Duration::from_millis(pause));
-                    Ok(items + pause)
+                    let aside = 2;
+                    let items = items + pause;
+                    Ok(Work { items, aside })
                 }
             });
-            let crew = Crew::hire(scope, workers).expect("hired");
+            let crew = Crew::hire(scope, 0, workers).expect("hired");
             let lap = crew.perform(100).expect("done");
-            assert_eq!(lap.items, 231);
+            assert_eq!((lap.work.items, lap.work.aside), (231, 4));
             assert!(lap.time >= Duration::from_millis(30), "{lap:?}");
+            assert!(lap.cpu < lap.time, "they slept: {lap:?}");
+        });
+    }
+
+    #[test]
+    fn nobody_starts_before_the_moment_and_what_the_wait_takes_is_not_counted() {
+        std::thread::scope(|scope| {
+            let nanos = || u64::try_from(process::monotonic().as_nanos());
+            let worker = move |()| Ok(Work::from(nanos()?));
+            let crew = Crew::hire(scope, 7, [worker]).expect("hired, wherever that is");
+            let moment = process::monotonic() + Duration::from_millis(20);
+            let lap = crew.perform_at((), moment).expect("done");
+            let begun = Duration::from_nanos(lap.work.items);
+            assert!(begun >= moment, "{begun:?} {moment:?}");
+            assert!(lap.time < Duration::from_millis(20), "{lap:?}");
         });
     }
 
@@ -160,22 +223,22 @@ mod tests {
     fn a_failure_or_a_panic_of_one_thread_is_an_error_and_hangs_nobody() {
         std::thread::scope(|scope| {
             let worker = |command: u64| match command {
-                0 => Ok(1),
+                0 => Ok(Work::from(1)),
                 _ => bail!("refused"),
             };
-            let crew = Crew::hire(scope, [worker, worker]).expect("hired");
+            let crew = Crew::hire(scope, 0, [worker, worker]).expect("hired");
             assert_eq!(crew.perform(1).expect_err("refused").to_string(), "refused");
-            assert_eq!(crew.perform(0).expect("it goes on").items, 2);
+            assert_eq!(crew.perform(0).expect("it goes on").work.items, 2);
         });
         let panicked = std::panic::catch_unwind(|| {
             std::thread::scope(|scope| {
                 let workers = [0, 1].map(|me| {
                     move |victim: u64| {
                         assert!(me != victim, "planted");
-                        Ok(0)
+                        Ok(Work::default())
                     }
                 });
-                let crew = Crew::hire(scope, workers).expect("hired");
+                let crew = Crew::hire(scope, 0, workers).expect("hired");
                 assert_eq!(
                     crew.perform(1).expect_err("one is gone").to_string(),
                     "a thread panicked"

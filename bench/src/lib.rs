@@ -4,14 +4,18 @@
 //! *record* of each phase of each round. A speed is told as a median over rounds with its spread,
 //! and as a ratio to another target of the same run.
 
+mod about;
 mod crew;
 mod fuse;
 mod process;
+mod program;
 mod record;
 mod report;
+mod summary;
 mod sys;
 mod table;
 mod targets;
+mod team;
 mod workloads;
 
 use anyhow::Result;
@@ -30,14 +34,17 @@ enum Workload {
     Fuse(workloads::fuse::FuseArgs),
     #[command(hide = true)]
     Serve(fuse::serve::ServeArgs),
+    /// Do a part of a workload, as standard input says
+    #[command(hide = true)]
+    Work,
 }
 
 /// Runs what the arguments name, and prints a table. A signal to end stops it between two calls,
 /// and what it has made is removed.
 ///
-/// Mounts are served by further processes of the running program, called with the arguments
-/// before the workload's name and then `serve`: so a program that parses these arguments must be
-/// ready to be called that way.
+/// Parts of the work are done by further processes of the running program, called with the
+/// arguments before the workload's name and then `serve` or `work`: so a program that parses these
+/// arguments must be ready to be called that way.
 ///
 /// # Errors
 /// The first call that failed, or what could not be set up.
@@ -51,5 +58,6 @@ pub fn run(args: BenchArgs) -> Result<()> {
         Workload::Sharded(args) => workloads::sharded::run(args),
         Workload::Fuse(args) => workloads::fuse::run(args),
         Workload::Serve(args) => fuse::serve::run(args),
+        Workload::Work => team::worker::run(),
     }
 }

@@ -5,6 +5,7 @@ use anyhow::{Context, Result};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 use std::fs;
+use std::time::Duration;
 
 /// A process whose use of the machine is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +30,7 @@ impl Process {
     /// If the process is gone.
     pub(crate) fn cpu_seconds(self) -> Result<f64> {
         let Self::Other(_) = self else {
-            let time = clock_gettime(ClockId::ProcessCPUTime);
-            return Ok(time.tv_sec as f64 + time.tv_nsec as f64 / 1e9);
+            return Ok(told(ClockId::ProcessCPUTime).as_secs_f64());
         };
         // Ticks in `stat` are too coarse for a phase of milliseconds; the scheduler's own count
         // is in nanoseconds, but of one thread each.
@@ -57,6 +57,21 @@ impl Process {
         let kilobytes = line.and_then(first_number);
         Ok(kilobytes.with_context(|| format!("{path} tells no Rss"))? * 1024)
     }
+}
+
+/// A clock that all processes share and that is never set.
+pub(crate) fn monotonic() -> Duration {
+    told(ClockId::Monotonic)
+}
+
+/// Processor time of the calling thread.
+pub(crate) fn thread_cpu() -> Duration {
+    told(ClockId::ThreadCPUTime)
+}
+
+fn told(clock: ClockId) -> Duration {
+    // Neither clock ever shows a time before its start.
+    Duration::try_from(clock_gettime(clock)).unwrap_or_default()
 }
 
 fn first_number(text: &str) -> Option<u64> {

@@ -1,18 +1,23 @@
 //! One measured phase, as it is written to a file of records.
 
-use serde::Serialize;
+use crate::about::About;
+use crate::team::{Done, Shape};
+use serde::{Deserialize, Serialize};
 
 /// What one phase of one round did.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Record {
     /// The workload's name.
-    pub(crate) workload: &'static str,
+    pub(crate) workload: String,
     /// What it ran on, as the command line names it.
     pub(crate) target: String,
     /// What was done.
     pub(crate) phase: String,
     /// Threads that did it.
     pub(crate) threads: usize,
+    /// Told where each of these threads was a process of its own, on a tree of its own: how many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) processes: Option<usize>,
     /// Counted from 1.
     pub(crate) round: usize,
     /// Files (or operations) of all threads together.
@@ -21,47 +26,98 @@ pub(crate) struct Record {
     pub(crate) bytes: u64,
     /// From the common start to the last thread's end.
     pub(crate) seconds: f64,
-    /// Processor time of the processes that belong to the run.
+    /// Processor time of the threads and processes that belong to the run.
     pub(crate) cpu_seconds: f64,
-    /// Resident memory at the end of the phase: of the server if there is one, else of this
-    /// process.
+    /// Resident memory at the end of the phase: of the server if there is one, else of the
+    /// processes that did it.
     pub(crate) rss_bytes: u64,
-    /// Growth of resident memory by one file, where the files live in this process.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Growth of resident memory by one file, where the files live in these processes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rss_bytes_per_file: Option<f64>,
+    /// The same by one empty directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rss_bytes_per_directory: Option<f64>,
+    /// Operations of the thread that disturbed the others, which are not among the items.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) writes: Option<u64>,
     /// The way requests came, for a mount that the run made itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) transport: Option<String>,
     /// Requests that its server had, forgets left out; one of before may be among them, and one
     /// of the end may be missing, for closing a file waits for no answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) requests: Option<u64>,
 }
 
+/// A record with what is the same for all of its run: one line of a file.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Line<R, A> {
+    #[serde(flatten)]
+    pub(crate) record: R,
+    /// The run.
+    pub(crate) run: A,
+}
+
+/// A line as it is written.
+pub(crate) type LineOut<'r> = Line<&'r Record, &'r About>;
+
+/// A line as it is read.
+#[cfg(test)]
+pub(crate) type LineIn = Line<Record, About>;
+
 impl Record {
+    /// A phase that a team has done.
+    pub(crate) fn of(
+        workload: &str,
+        target: &str,
+        phase: &impl ToString,
+        shape: Shape,
+        round: usize,
+        done: &Done,
+    ) -> Self {
+        Self {
+            workload: workload.to_owned(),
+            target: target.to_owned(),
+            phase: phase.to_string(),
+            threads: shape.threads(),
+            processes: shape.processes(),
+            round,
+            items: done.lap.work.items,
+            seconds: done.lap.time.as_secs_f64(),
+            cpu_seconds: done.lap.cpu.as_secs_f64(),
+            rss_bytes: done.rss_bytes,
+            ..Self::default()
+        }
+    }
+
     /// Items a second.
     pub(crate) fn rate(&self) -> f64 {
         self.items as f64 / self.seconds
+    }
+
+    /// How it was divided.
+    pub(crate) fn shape(&self) -> Shape {
+        match self.processes {
+            None => Shape::Threads(self.threads),
+            Some(count) => Shape::Processes(count),
+        }
     }
 }
 
 #[cfg(test)]
 impl Record {
-    pub(crate) fn of(target: &str, phase: &str, items: u64, seconds: f64) -> Self {
+    pub(crate) fn sample(target: &str, phase: &str, items: u64, seconds: f64) -> Self {
         Self {
-            workload: "sharded",
+            workload: "sharded".to_owned(),
             target: target.to_owned(),
             phase: phase.to_owned(),
             threads: 1,
             round: 1,
             items,
-            bytes: 0,
             seconds,
             cpu_seconds: seconds,
             rss_bytes: 4096,
-            rss_bytes_per_file: None,
-            transport: None,
-            requests: None,
+            ..Self::default()
         }
     }
 }
@@ -71,9 +127,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_has_the_promised_fields_and_no_empty_ones() {
-        let record = Record::of("mem:", "stat", 10, 0.5);
-        let json = serde_json::to_value(&record).expect("plain values");
+    fn a_line_has_the_promised_fields_and_no_empty_ones() {
+        let record = Record::sample("mem:", "stat", 10, 0.5);
+        let run = About::default();
+        let line = LineOut {
+            record: &record,
+            run: &run,
+        };
+        let json = serde_json::to_value(&line).expect("plain values");
         let mut fields: Vec<_> = json.as_object().expect("object").keys().collect();
         fields.sort();
         let mut promised = [
@@ -87,9 +148,29 @@ mod tests {
             "seconds",
             "cpu_seconds",
             "rss_bytes",
+            "run",
         ];
         promised.sort_unstable();
         assert_eq!(fields, promised);
         assert!((record.rate() - 20.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let record = Record {
+            processes: Some(2),
+            threads: 2,
+            writes: Some(7),
+            ..Record::sample("dir:/x", "append-beside", 9, 0.5)
+        };
+        let run = About::now("one file".to_owned(), 3);
+        let line = LineOut {
+            record: &record,
+            run: &run,
+        };
+        let text = serde_json::to_string(&line).expect("plain values");
+        let back: LineIn = serde_json::from_str(&text).expect("the same");
+        assert_eq!((&back.record, &back.run), (&record, &run));
+        assert_eq!(back.record.shape(), Shape::Processes(2));
     }
 }

@@ -1,6 +1,8 @@
 //! Where records go: a file of JSON lines as they come, the table at the end, a progress bar.
 
-use crate::{record::Record, table};
+use crate::about::About;
+use crate::record::{LineOut, Record};
+use crate::table;
 use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
@@ -18,6 +20,7 @@ pub(crate) struct ReportArgs {
 
 /// Collects the records of a run.
 pub(crate) struct Report {
+    about: About,
     records: Vec<Record>,
     lines: Option<Box<dyn Write>>,
     /// Standard output carries the records, so the table must go elsewhere.
@@ -26,11 +29,11 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// A report that expects this many records.
+    /// A report of this run, which expects so many records.
     ///
     /// # Errors
     /// If the file cannot be made.
-    pub(crate) fn new(args: &ReportArgs, expected: usize) -> Result<Self> {
+    pub(crate) fn new(args: &ReportArgs, about: About, expected: usize) -> Result<Self> {
         let lines_on_stdout = args.json.as_deref() == Some(Path::new("-"));
         let lines: Option<Box<dyn Write>> = match &args.json {
             None => None,
@@ -52,6 +55,7 @@ impl Report {
             ProgressBar::hidden()
         };
         Ok(Self {
+            about,
             records: Vec::new(),
             lines,
             lines_on_stdout,
@@ -70,7 +74,10 @@ impl Report {
     /// If it cannot be written.
     pub(crate) fn add(&mut self, record: Record) -> Result<()> {
         if let Some(lines) = &mut self.lines {
-            let mut line = serde_json::to_vec(&record)?;
+            let mut line = serde_json::to_vec(&LineOut {
+                record: &record,
+                run: &self.about,
+            })?;
             line.push(b'\n');
             let written = lines.write_all(&line).and_then(|()| lines.flush());
             written.context("cannot write the records")?;
@@ -107,7 +114,7 @@ impl Report {
 #[cfg(test)]
 impl Report {
     pub(crate) fn silent() -> Self {
-        Self::new(&ReportArgs::default(), 0).expect("no file, no error")
+        Self::new(&ReportArgs::default(), About::default(), 0).expect("no file, no error")
     }
 
     pub(crate) fn records(&self) -> &[Record] {
@@ -126,12 +133,12 @@ mod tests {
         let args = ReportArgs {
             json: Some(path.clone()),
         };
-        let mut report = Report::new(&args, 2).expect("writable");
+        let mut report = Report::new(&args, About::default(), 2).expect("writable");
         report
-            .add(Record::of("mem:", "stat", 5, 0.25))
+            .add(Record::sample("mem:", "stat", 5, 0.25))
             .expect("written");
         report
-            .add(Record::of("mem:", "open", 6, 0.25))
+            .add(Record::sample("mem:", "open", 6, 0.25))
             .expect("written");
         let text = std::fs::read_to_string(&path).expect("written");
         let lines: Vec<serde_json::Value> = text
@@ -150,7 +157,9 @@ mod tests {
         let args = ReportArgs {
             json: Some("/nonexistent/out.json".into()),
         };
-        let error = Report::new(&args, 0).err().expect("refused");
+        let error = Report::new(&args, About::default(), 0)
+            .err()
+            .expect("refused");
         assert!(
             error.to_string().contains("/nonexistent/out.json"),
             "{error}"

@@ -1,11 +1,8 @@
-//! Calls into the C library that have no safe wrapper: signal actions, and the allocator's trim.
+//! Calls into the C library that have no safe wrapper: signal actions.
 //!
 //! *Invariants.* The handler only stores to an atomic, which is safe in a signal handler. An
 //! action that was replaced is put back by the [`Handlers`] that replaced it.
-#![expect(
-    unsafe_code,
-    reason = "signal actions and malloc_trim have no safe wrapper"
-)]
+#![expect(unsafe_code, reason = "signal actions have no safe wrapper")]
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -81,16 +78,6 @@ fn replace(signal: libc::c_int, action: &libc::sigaction) -> io::Result<libc::si
     }
     // SAFETY: the call succeeded, so it filled the structure.
     Ok(unsafe { before.assume_init() })
-}
-
-/// Gives memory that the allocator keeps for later back to the system, so that resident memory
-/// counts what is in use. Other allocators than the C library's are not touched.
-pub(crate) fn trim_heap() {
-    #[cfg(target_env = "gnu")]
-    {
-        // SAFETY: malloc_trim only returns pages that hold no allocation.
-        let _ = unsafe { libc::malloc_trim(0) };
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::fs;
 use std::io::Read;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -64,28 +64,131 @@ fn entries(folder: &Path) -> usize {
     fs::read_dir(folder).expect("listed").count()
 }
 
+/// What a record is about.
+fn subject(record: &Value) -> (u64, u64, Option<u64>, &str, &str) {
+    (
+        record["round"].as_u64().expect("number"),
+        record["threads"].as_u64().expect("number"),
+        record["processes"].as_u64(),
+        record["target"].as_str().expect("text"),
+        record["phase"].as_str().expect("text"),
+    )
+}
+
 #[test]
-fn records_tell_the_memory_that_a_file_takes() {
+fn records_tell_the_memory_that_files_and_directories_take() {
     let records = records(&[
-        "sharded", "--target", "mem:", "--files", "50000", "--rounds", "2",
+        "sharded",
+        "--target",
+        "mem:",
+        "--files",
+        "50000",
+        "--per-dir",
+        "1000",
+        "--rounds",
+        "2",
     ]);
-    assert_eq!(records.len(), 10);
-    let growth = number(&records[0], "rss_bytes_per_file");
-    assert!((24.0..2000.0).contains(&growth), "{growth}");
-    let resident = number(&records[0], "rss_bytes");
-    assert!(resident > growth * 50_000.0, "{resident}");
+    assert_eq!(records.len(), 14);
+    for (phase, field) in [
+        ("create", "rss_bytes_per_file"),
+        ("mkdir", "rss_bytes_per_directory"),
+    ] {
+        let tell = records.iter().filter(|record| record[field].is_number());
+        let tell: Vec<_> = tell.collect();
+        assert_eq!(tell.len(), 2, "{field}");
+        for record in tell {
+            assert_eq!(record["phase"], phase);
+            let growth = number(record, field);
+            assert!((24.0..2000.0).contains(&growth), "{record}");
+            let resident = number(record, "rss_bytes");
+            assert!(resident > growth * 50_000.0, "{record}");
+        }
+    }
     for record in &records {
         assert_eq!(record["workload"], "sharded");
         assert_eq!(number(record, "items"), 50_000.0);
-        assert!(number(record, "cpu_seconds") <= number(record, "seconds") * 3.0 + 0.1);
+        assert!(number(record, "cpu_seconds") > 0.0);
+        assert!(number(record, "cpu_seconds") <= number(record, "seconds") * 1.1 + 0.1);
+        let layout = "50000 files per thread, directories of 1000";
+        assert_eq!(record["run"]["layout"], layout);
     }
 }
 
 #[test]
-fn a_signal_ends_the_run_and_nothing_is_left() {
+fn rounds_are_interleaved_and_every_phase_meets_every_file() {
     let folder = tempfile::tempdir().expect("temporary directory");
-    let target = format!("dir:{}", folder.path().display());
-    let mut child = Command::new(PROGRAM)
+    let dir = format!("dir:{}", folder.path().display());
+    let records = records(&[
+        "sharded",
+        "--target",
+        "mem:",
+        "--target",
+        &dir,
+        "--threads",
+        "1,2",
+        "--processes",
+        "--files",
+        "200",
+        "--per-dir",
+        "30",
+        "--rounds",
+        "2",
+    ]);
+    let mut expected = Vec::new();
+    let phases = ["create", "stat", "open", "walk", "unlink", "mkdir", "rmdir"];
+    for round in [1, 2] {
+        for (threads, processes) in [(1, None), (2, None), (2, Some(2))] {
+            for target in ["mem:", &dir] {
+                let runs = phases.map(|phase| (round, threads, processes, target, phase));
+                expected.extend(runs);
+            }
+        }
+    }
+    let order: Vec<_> = records.iter().map(subject).collect();
+    assert_eq!(order, expected);
+    for record in &records {
+        assert_eq!(number(record, "items"), 200.0 * number(record, "threads"));
+        assert!(number(record, "seconds") > 0.0, "{record}");
+    }
+    assert_eq!(entries(folder.path()), 0);
+}
+
+#[test]
+fn unasked_phases_are_neither_reported_nor_leave_files() {
+    let folder = tempfile::tempdir().expect("temporary directory");
+    let dir = format!("dir:{}", folder.path().display());
+    let records = records(&[
+        "sharded",
+        "--target",
+        &dir,
+        "--files",
+        "20",
+        "--rounds",
+        "1",
+        "--phases",
+        "walk,rmdir",
+    ]);
+    let order: Vec<_> = records.iter().map(subject).collect();
+    let expected = ["walk", "rmdir"].map(|phase| (1, 1, None, dir.as_str(), phase));
+    assert_eq!(order, expected);
+    assert_eq!(number(&records[0], "items"), 20.0);
+    assert_eq!(entries(folder.path()), 0);
+}
+
+#[test]
+fn a_target_that_cannot_be_used_is_named_in_the_error() {
+    let output = run(&["sharded", "--target", "dir:/nonexistent/below"]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    assert!(errors.contains("cannot use /nonexistent/below"), "{errors}");
+    let output = run(&["sharded", "--target", "mem:", "--files", "0"]);
+    assert!(!output.status.success(), "no files are no measure");
+}
+
+/// A run that makes files in this folder for longer than any test waits.
+fn endless_run(folder: &Path) -> Child {
+    let target = format!("dir:{}", folder.display());
+    let child = Command::new(PROGRAM)
         .args([
             "sharded", "--files", "200000", "--rounds", "1000", "--target", &target,
         ])
@@ -93,13 +196,19 @@ fn a_signal_ends_the_run_and_nothing_is_left() {
         .spawn()
         .expect("started");
     let files = || {
-        let tree = fs::read_dir(folder.path()).ok()?.next()?.ok()?;
-        Some(entries(&tree.path().join("t0")))
+        let tree = fs::read_dir(folder).ok()?.next()?.ok()?;
+        let folder = fs::read_dir(tree.path().join("t0")).ok()?;
+        Some(folder.count())
     };
-    let has_tree = || entries(folder.path()) == 1;
-    assert!(comes_true(has_tree), "no tree was made");
-    sleep(Duration::from_millis(50));
-    assert!(files().is_some_and(|files| files > 0), "no files were made");
+    let has_files = || files().is_some_and(|files| files > 100);
+    assert!(comes_true(has_files), "no files were made");
+    child
+}
+
+#[test]
+fn a_signal_ends_the_run_and_nothing_is_left() {
+    let folder = tempfile::tempdir().expect("temporary directory");
+    let mut child = endless_run(folder.path());
     kill_process(Pid::from_child(&child), Signal::INT).expect("signal");
     let mut errors = String::new();
     child
@@ -111,6 +220,16 @@ fn a_signal_ends_the_run_and_nothing_is_left() {
     assert!(!child.wait().expect("ended").success());
     assert!(errors.contains("interrupted"), "{errors}");
     assert_eq!(entries(folder.path()), 0);
+}
+
+#[test]
+fn workers_of_a_killed_run_end_and_leave_nothing() {
+    let folder = tempfile::tempdir().expect("temporary directory");
+    let mut child = endless_run(folder.path());
+    child.kill().expect("killed");
+    child.wait().expect("ended");
+    let empty = || entries(folder.path()) == 0;
+    assert!(comes_true(empty), "the worker left its tree");
 }
 
 #[test]

@@ -2,38 +2,13 @@
 
 use super::serve::{Kind, MountHow, Word};
 use crate::process::Process;
+use crate::program::Program;
 use anyhow::{Context, Result, bail};
-use std::env;
-use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use tempfile::TempDir;
-
-/// How this program is called to serve: itself, with these arguments.
-#[derive(Clone, Debug)]
-pub(crate) struct Program {
-    path: OsString,
-    arguments: Vec<OsString>,
-}
-
-impl Program {
-    /// This very program; `word` is the subcommand that runs now, which `serve` stands beside.
-    ///
-    /// # Errors
-    /// If the program does not know its own file.
-    pub(crate) fn own(word: &str) -> Result<Self> {
-        let path = env::current_exe()
-            .context("where is this program?")?
-            .into_os_string();
-        let arguments = env::args_os()
-            .skip(1)
-            .take_while(|argument| argument != word)
-            .collect();
-        Ok(Self { path, arguments })
-    }
-}
 
 /// A mount, and the process that serves it. Dropping it unmounts and waits for the process.
 pub(crate) struct Mounted {
@@ -54,9 +29,9 @@ impl Mounted {
         let folder = tempfile::Builder::new()
             .prefix("holdfast-bench-")
             .tempdir()?;
-        let mut child = Command::new(&program.path)
-            .args(&program.arguments)
-            .args(["serve", &kind.to_string()])
+        let mut child = program
+            .again("serve")
+            .arg(kind.to_string())
             .arg(folder.path())
             .args(how.arguments())
             .stdin(Stdio::piped())

@@ -37,8 +37,6 @@ impl DirectoryTree {
 impl Tree for DirectoryTree {
     type Session<'t> = DirectorySession<'t>;
 
-    const IN_PROCESS: bool = false;
-
     fn session(&self) -> DirectorySession<'_> {
         let listing = vec![MaybeUninit::uninit(); LISTING_BYTES].into_boxed_slice();
         DirectorySession {
@@ -114,5 +112,9 @@ impl Session for DirectorySession<'_> {
 
     fn unlink(&mut self, path: &CStr) -> Result<(), Errno> {
         told(unlinkat(self.root, below(path), AtFlags::empty()))
+    }
+
+    fn remove_dir(&mut self, path: &CStr) -> Result<(), Errno> {
+        told(unlinkat(self.root, below(path), AtFlags::REMOVEDIR))
     }
 }

@@ -23,8 +23,6 @@ impl MemoryTree {
 impl Tree for MemoryTree {
     type Session<'t> = MemorySession<'t>;
 
-    const IN_PROCESS: bool = true;
-
     fn session(&self) -> MemorySession<'_> {
         MemorySession {
             fs: &self.fs,
@@ -94,5 +92,9 @@ impl Session for MemorySession<'_> {
 
     fn unlink(&mut self, path: &CStr) -> Result<(), Errno> {
         self.fs.unlink_at(&self.who, &self.root, path.to_bytes())
+    }
+
+    fn remove_dir(&mut self, path: &CStr) -> Result<(), Errno> {
+        self.fs.rmdir_at(&self.who, &self.root, path.to_bytes())
     }
 }

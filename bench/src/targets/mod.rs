@@ -17,13 +17,15 @@ pub(crate) use memory::MemoryTree;
 
 use anyhow::{Error, Result, bail};
 use holdfast_types::Errno;
+use serde::{Deserialize, Serialize};
 use std::ffi::CStr;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 /// What the command line names.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
 pub(crate) enum Target {
     /// `mem:`: a memory file system in this process.
     Memory,
@@ -37,9 +39,6 @@ pub(crate) trait Tree: Sync {
     type Session<'t>: Session + Send
     where
         Self: 't;
-
-    /// Does it live in this process's memory?
-    const IN_PROCESS: bool;
 
     /// A way into it for one more thread.
     fn session(&self) -> Self::Session<'_>;
@@ -71,6 +70,19 @@ pub(crate) trait Session {
 
     /// Removes a file's name.
     fn unlink(&mut self, path: &CStr) -> Result<(), Errno>;
+
+    /// Removes an empty directory.
+    fn remove_dir(&mut self, path: &CStr) -> Result<(), Errno>;
+}
+
+impl Target {
+    /// Do its files live in the memory of the process that uses them?
+    pub(crate) fn in_process(&self) -> bool {
+        match self {
+            Self::Memory => true,
+            Self::Directory(_) => false,
+        }
+    }
 }
 
 impl FromStr for Target {
@@ -91,6 +103,20 @@ impl fmt::Display for Target {
             Self::Memory => f.write_str("mem:"),
             Self::Directory(path) => write!(f, "dir:{}", path.display()),
         }
+    }
+}
+
+impl TryFrom<String> for Target {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self> {
+        text.parse()
+    }
+}
+
+impl From<Target> for String {
+    fn from(target: Target) -> Self {
+        target.to_string()
     }
 }
 
@@ -149,6 +175,10 @@ mod tests {
         assert_eq!(session.open(c"/d/file"), Err(Errno::ENOENT));
         assert_eq!(session.unlink(c"/d/file"), Err(Errno::ENOENT));
         assert_eq!(session.walk(c"/d/other"), Err(Errno::ENOTDIR));
+        assert_eq!(session.remove_dir(c"/d"), Err(Errno::ENOTEMPTY));
+        session.make_dir(c"/empty").expect("made");
+        session.remove_dir(c"/empty").expect("empty");
+        assert_eq!(session.remove_dir(c"/empty"), Err(Errno::ENOENT));
         drop(session);
         tree.close().expect("removed");
     }

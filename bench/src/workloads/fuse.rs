@@ -4,11 +4,13 @@
 //! request. Each round mounts each target anew: a transport can be lucky or not from start to
 //! start.
 
-use crate::crew::{Crew, Lap};
+use crate::about::About;
+use crate::crew::{Crew, Work};
 use crate::fuse::calls::{Client, OPS, Op, Step};
-use crate::fuse::mounted::{Mounted, Program};
+use crate::fuse::mounted::Mounted;
 use crate::fuse::serve::{Kind, MountHow};
 use crate::process::Process;
+use crate::program::Program;
 use crate::record::Record;
 use crate::report::{Report, ReportArgs};
 use crate::targets::{Folder, labels};
@@ -100,8 +102,8 @@ impl Run<'_> {
             std::thread::scope(|scope| {
                 let workers = clients
                     .into_iter()
-                    .map(|mut client| move |step| client.step(step));
-                let crew = Crew::hire(scope, workers)?;
+                    .map(|mut client| move |step| client.step(step).map(Work::from));
+                let crew = Crew::hire(scope, 0, workers)?;
                 for &op in self.ops {
                     report.doing(format!(
                         "{}: {op}, round {}, threads {threads}",
@@ -118,9 +120,9 @@ impl Run<'_> {
     /// Batches until they have taken long enough; only they are counted.
     fn measure(&mut self, crew: &Crew<Step>, op: Op, threads: usize) -> Result<Record> {
         let wanted = Duration::from_secs_f64(self.args.seconds);
-        let mut all = Lap::default();
+        let (mut time, mut items) = (Duration::ZERO, 0);
         let (mut cpu_seconds, mut requests) = (0.0, self.mounted.as_ref().map(|_| 0));
-        while all.time < wanted {
+        while time < wanted {
             if op.prepares() {
                 crew.perform(Step::Prepare(op)).context("preparing")?;
             }
@@ -130,30 +132,30 @@ impl Run<'_> {
             if op.leaves() {
                 crew.perform(Step::Clear(op)).context("clearing up")?;
             }
-            all.time += lap.time;
-            all.items += lap.items;
+            time += lap.time;
+            items += lap.work.items;
             cpu_seconds += after.0 - before.0;
             requests = requests.map(|sum: u64| sum + (after.1 - before.1));
         }
-        ensure!(all.items > 0, "no calls");
+        ensure!(items > 0, "no calls");
         let server = self.mounted.as_ref().map_or(Process::Own, Mounted::process);
         Ok(Record {
-            workload: NAME,
+            workload: NAME.to_owned(),
             target: self.label.to_owned(),
             phase: op.to_string(),
             threads,
             round: self.round,
-            items: all.items,
-            bytes: all.items * op.bytes(),
-            seconds: all.time.as_secs_f64(),
+            items,
+            bytes: items * op.bytes(),
+            seconds: time.as_secs_f64(),
             cpu_seconds,
             rss_bytes: server.rss_bytes()?,
-            rss_bytes_per_file: None,
             transport: self
                 .mounted
                 .as_ref()
                 .map(|mounted| mounted.transport().to_owned()),
             requests,
+            ..Record::default()
         })
     }
 
@@ -178,7 +180,8 @@ pub(crate) fn run(args: &FuseArgs) -> Result<()> {
         args.ops.clone()
     };
     let runs = args.rounds * args.threads.len() * args.targets.len();
-    let mut report = Report::new(&args.report, runs * ops.len())?;
+    let about = About::now(format!("{} s per operation", args.seconds), args.rounds);
+    let mut report = Report::new(&args.report, about, runs * ops.len())?;
     measure(args, &ops, &Program::own(NAME)?, &mut report)?;
     let mut ways = report.transports();
     ways.sort_unstable();

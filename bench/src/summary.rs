@@ -1,0 +1,236 @@
+//! Records as medians over rounds, with their spread, and the ratios between them.
+
+use crate::record::Record;
+use crate::team::Shape;
+
+/// One target in one phase, in one shape.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Row<'r> {
+    pub(crate) shape: Shape,
+    pub(crate) phase: &'r str,
+    pub(crate) target: &'r str,
+    /// Items a second, the median over rounds.
+    pub(crate) median: f64,
+    /// Fastest less slowest, as a part of the median.
+    pub(crate) spread: f64,
+    /// The median over that of the last target in the same shape.
+    pub(crate) ratio: f64,
+    /// The median over that of as many independent processes, where both ran.
+    pub(crate) scaling: Option<f64>,
+}
+
+/// By shape, then phase, then target, each in the order of its first record.
+pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
+    let shapes = distinct(records.iter().map(Record::shape));
+    let phases = distinct(records.iter().map(|record| record.phase.as_str()));
+    let targets = distinct(records.iter().map(|record| record.target.as_str()));
+    let mut rows = Vec::new();
+    for &shape in &shapes {
+        for &phase in &phases {
+            let reference = targets
+                .last()
+                .and_then(|last| median(&mut rates(records, shape, phase, last)));
+            for &target in &targets {
+                let mut measured = rates(records, shape, phase, target);
+                let Some(middle) = median(&mut measured) else {
+                    continue;
+                };
+                rows.push(Row {
+                    shape,
+                    phase,
+                    target,
+                    median: middle,
+                    spread: (measured[measured.len() - 1] - measured[0]) / middle,
+                    ratio: reference.map_or(f64::NAN, |reference| middle / reference),
+                    scaling: scaling(records, shape, phase, target, middle),
+                });
+            }
+        }
+    }
+    rows
+}
+
+/// What threads reach of independent processes.
+fn scaling(
+    records: &[Record],
+    shape: Shape,
+    phase: &str,
+    target: &str,
+    middle: f64,
+) -> Option<f64> {
+    let Shape::Threads(count) = shape else {
+        return None;
+    };
+    let alone = &mut rates(records, Shape::Processes(count), phase, target);
+    median(alone).map(|alone| middle / alone)
+}
+
+fn rates(records: &[Record], shape: Shape, phase: &str, target: &str) -> Vec<f64> {
+    let mine = |record: &&Record| {
+        (
+            record.shape(),
+            record.phase.as_str(),
+            record.target.as_str(),
+        ) == (shape, phase, target)
+    };
+    records.iter().filter(mine).map(Record::rate).collect()
+}
+
+/// What one file, or one empty directory, takes at most.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Footprint<'r> {
+    pub(crate) target: &'r str,
+    /// `file` or `empty directory`.
+    pub(crate) thing: &'static str,
+    /// Growth of resident memory by one, the largest of all runs: what is promised is an upper
+    /// bound.
+    pub(crate) bytes: f64,
+}
+
+/// By target, of those that tell it.
+pub(crate) fn footprints(records: &[Record]) -> Vec<Footprint<'_>> {
+    type Told = fn(&Record) -> Option<f64>;
+    let things: [(&'static str, Told); 2] = [
+        ("file", |record| record.rss_bytes_per_file),
+        ("empty directory", |record| record.rss_bytes_per_directory),
+    ];
+    let mut footprints = Vec::new();
+    for target in distinct(records.iter().map(|record| record.target.as_str())) {
+        for (thing, told) in things {
+            let mine = records.iter().filter(|record| record.target == target);
+            if let Some(bytes) = mine.filter_map(told).reduce(f64::max) {
+                footprints.push(Footprint {
+                    target,
+                    thing,
+                    bytes,
+                });
+            }
+        }
+    }
+    footprints
+}
+
+/// Each value once, in the order of its first place.
+pub(crate) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut seen = Vec::new();
+    for value in values {
+        if !seen.contains(&value) {
+            seen.push(value);
+        }
+    }
+    seen
+}
+
+/// Sorts the values; the middle one, or the mean of the two in the middle.
+fn median(values: &mut [f64]) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let half = values.len() / 2;
+    match values.len() {
+        0 => None,
+        odd if odd % 2 == 1 => Some(values[half]),
+        _ => Some(f64::midpoint(values[half - 1], values[half])),
+    }
+}
+
+/// Three digits and a unit.
+pub(crate) fn rate(value: f64) -> String {
+    let (scaled, unit) = match value {
+        value if value >= 1e6 => (value / 1e6, " M"),
+        value if value >= 1e3 => (value / 1e3, " k"),
+        value => (value, ""),
+    };
+    let digits = match scaled {
+        scaled if scaled >= 100.0 => 0,
+        scaled if scaled >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{scaled:.digits$}{unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-9
+    }
+
+    #[test]
+    fn a_row_has_the_median_the_spread_and_the_ratio_to_the_last_target() {
+        let records = [
+            Record::sample("mem:", "stat", 100, 1.0),
+            Record::sample("dir:/x", "stat", 10, 1.0),
+            Record::sample("mem:", "stat", 300, 1.0),
+            Record::sample("dir:/x", "stat", 30, 1.0),
+            Record::sample("mem:", "stat", 400, 2.0),
+            Record::sample("dir:/x", "stat", 40, 1.0),
+        ];
+        let rows = rows(&records);
+        assert_eq!((rows[0].target, rows[1].target), ("mem:", "dir:/x"));
+        assert!(
+            close(rows[0].median, 200.0) && close(rows[1].median, 30.0),
+            "{rows:?}"
+        );
+        assert!(
+            close(rows[0].spread, 1.0) && close(rows[1].spread, 1.0),
+            "{rows:?}"
+        );
+        assert!(
+            close(rows[0].ratio, 200.0 / 30.0) && close(rows[1].ratio, 1.0),
+            "{rows:?}"
+        );
+        assert!(rows.iter().all(|row| row.scaling.is_none()), "{rows:?}");
+    }
+
+    #[test]
+    fn threads_are_judged_by_as_many_processes_of_the_same_target() {
+        let record = |target, threads, processes, items| Record {
+            threads,
+            processes,
+            ..Record::sample(target, "stat", items, 1.0)
+        };
+        let records = [
+            record("mem:", 1, None, 60),
+            record("mem:", 2, None, 90),
+            record("dir:/x", 2, None, 20),
+            record("mem:", 2, Some(2), 100),
+            record("dir:/x", 2, Some(2), 10),
+        ];
+        let rows = rows(&records);
+        let scaling: Vec<_> = rows.iter().map(|row| row.scaling).collect();
+        assert_eq!(scaling, [None, Some(0.9), Some(2.0), None, None]);
+        assert!(close(rows[3].ratio, 10.0), "processes beside processes");
+    }
+
+    #[test]
+    fn an_even_number_of_rounds_has_its_median_between_two() {
+        assert!(close(median(&mut [4.0, 1.0, 3.0, 2.0]).expect("some"), 2.5));
+        assert_eq!(median(&mut []), None);
+    }
+
+    #[test]
+    fn rates_have_three_digits() {
+        let shown: Vec<_> = [7.0, 812_345.0, 1_234_567.0, 47_500.0, 999.4]
+            .map(rate)
+            .into();
+        assert_eq!(shown, ["7.00", "812 k", "1.23 M", "47.5 k", "999"]);
+    }
+
+    #[test]
+    fn a_footprint_is_the_largest_of_the_rounds_by_target_and_thing() {
+        let mut records = [10.0, 270.4, 250.0].map(|bytes| Record {
+            rss_bytes_per_file: Some(bytes),
+            ..Record::sample("mem:", "create", 1, 1.0)
+        });
+        records[0].target = "dir:/x".to_owned();
+        records[0].rss_bytes_per_file = None;
+        records[2].rss_bytes_per_directory = Some(300.0);
+        let footprints = footprints(&records);
+        let told: Vec<_> = footprints
+            .iter()
+            .map(|one| (one.target, one.thing, one.bytes))
+            .collect();
+        let expected = [("mem:", "file", 270.4), ("mem:", "empty directory", 300.0)];
+        assert_eq!(told, expected);
+    }
+}

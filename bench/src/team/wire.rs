@@ -1,0 +1,61 @@
+//! What goes through the pipes between the measuring process and its workers, one JSON object a
+//! line: an assignment, which is answered when all is in place, then orders and their answers.
+
+use super::Task;
+use crate::crew::Lap;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// The first line.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Assignment {
+    pub(super) task: Task,
+    pub(super) seats: Seats,
+}
+
+/// Where a worker's threads sit.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub(crate) struct Seats {
+    /// How many.
+    pub(crate) threads: usize,
+    /// The first one's place among the processors.
+    pub(crate) first: usize,
+}
+
+/// Each further line.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Order<C> {
+    pub(super) command: C,
+    /// When to begin, on the clock that all processes share.
+    pub(super) moment: Duration,
+}
+
+/// What is said to each line.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) enum Answer {
+    /// In place, or done.
+    Done(Done),
+    /// Why not.
+    Failed(String),
+}
+
+/// What an order brought about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) struct Done {
+    pub(crate) lap: Lap,
+    /// Resident memory before it, of all workers.
+    pub(crate) rss_before: u64,
+    /// Resident memory after it.
+    pub(crate) rss_bytes: u64,
+}
+
+impl Done {
+    /// Both, which ran at the same time in processes of their own.
+    pub(super) fn beside(self, other: Self) -> Self {
+        Self {
+            lap: self.lap.beside(other.lap),
+            rss_before: self.rss_before + other.rss_before,
+            rss_bytes: self.rss_bytes + other.rss_bytes,
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The worker's side: a process that takes one task, and orders until its standard input ends.
+
+use super::Task;
+use super::wire::{Answer, Assignment, Done, Order};
+use crate::crew::Crew;
+use crate::process::Process;
+use anyhow::{Context, Result};
+use rustix::process::{Signal, set_parent_process_death_signal};
+use serde::de::DeserializeOwned;
+use std::io::{self, Lines, StdinLock, Write};
+
+/// Whom the orders come from.
+pub(crate) struct Boss {
+    lines: Lines<StdinLock<'static>>,
+    /// It was told that all is in place.
+    ready: bool,
+}
+
+/// Takes a task and does it.
+///
+/// # Errors
+/// Lines that make no sense; what could not be removed at the end. What could not be set up, and
+/// orders that failed, are answers and no errors.
+pub(crate) fn run() -> Result<()> {
+    // Whoever kills the measuring process in the midst of a phase wants the phase to end too.
+    set_parent_process_death_signal(Some(Signal::TERM)).context("prctl")?;
+    let mut boss = Boss {
+        lines: io::stdin().lines(),
+        ready: false,
+    };
+    let line = boss.lines.next().context("no task")??;
+    let Assignment { task, seats } = serde_json::from_str(&line).context("what task?")?;
+    let outcome = match &task {
+        Task::Sharded(task) => task.staff(seats, &mut boss),
+    };
+    match outcome {
+        Err(error) if !boss.ready => say(&Answer::Failed(format!("{error:#}"))),
+        outcome => outcome,
+    }
+}
+
+impl Boss {
+    /// Says that all is in place, and lets the crew do what is ordered, until there are no more
+    /// orders.
+    ///
+    /// # Errors
+    /// Orders that make no sense.
+    pub(crate) fn serve<C>(&mut self, crew: &Crew<C>) -> Result<()>
+    where
+        C: Copy + Send + DeserializeOwned,
+    {
+        self.ready = true;
+        let mut rss_before = Process::Own.rss_bytes()?;
+        say(&Answer::Done(Done {
+            rss_before,
+            rss_bytes: rss_before,
+            ..Done::default()
+        }))?;
+        for line in self.lines.by_ref() {
+            let line = line?;
+            let Order { command, moment } =
+                serde_json::from_str(&line).with_context(|| format!("what order? {line}"))?;
+            match crew.perform_at(command, moment) {
+                Err(error) => say(&Answer::Failed(format!("{error:#}")))?,
+                Ok(lap) => {
+                    let rss_bytes = Process::Own.rss_bytes()?;
+                    say(&Answer::Done(Done {
+                        lap,
+                        rss_before,
+                        rss_bytes,
+                    }))?;
+                    rss_before = rss_bytes;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn say(answer: &Answer) -> Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}", serde_json::to_string(answer)?)?;
+    Ok(out.flush()?)
+}

@@ -1,0 +1,192 @@
+//! `sharded`: each thread has directories of many empty files, and makes, asks for, opens, lists
+//! and removes them; then it makes and removes as many empty directories.
+//!
+//! Rounds are interleaved: each thread count runs on one target after the other before the next
+//! round, so that whatever drifts in the machine drifts for all.
+
+mod paths;
+mod phase;
+mod shard;
+mod task;
+
+pub(crate) use task::Task;
+
+use crate::about::About;
+use crate::program::Program;
+use crate::record::Record;
+use crate::report::{Report, ReportArgs};
+use crate::targets::{Target, labels};
+use crate::team::{self, Done, Shape, Team};
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use phase::{Grows, PLANS, Phase};
+
+/// As the command line calls it.
+pub(crate) const NAME: &str = "sharded";
+
+/// Small empty files, directories of each thread's own: create, stat, open, walk, unlink
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ShardedArgs {
+    /// What to run on: `mem:`, or `dir:PATH` for a directory of the host. The last one is what
+    /// ratios compare with
+    #[arg(long = "target", value_name = "TARGET", required = true)]
+    targets: Vec<Target>,
+    /// Thread counts
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1")]
+    threads: Vec<usize>,
+    /// Let as many independent processes of one thread do the same, to judge the threads by
+    #[arg(long)]
+    processes: bool,
+    /// Files of each thread; empty directories too
+    #[arg(long, value_name = "F", default_value_t = 100_000)]
+    files: usize,
+    /// Files in one directory; without it, each thread has one directory
+    #[arg(long, value_name = "D")]
+    per_dir: Option<usize>,
+    /// How often to run it all
+    #[arg(long, value_name = "R", default_value_t = 3)]
+    rounds: usize,
+    /// Phases to report; what they need is made in any case
+    #[arg(long, value_name = "PHASE,…", value_delimiter = ',')]
+    phases: Vec<Phase>,
+    #[command(flatten)]
+    report: ReportArgs,
+}
+
+impl ShardedArgs {
+    /// The phases asked for.
+    fn phases(&self) -> Vec<Phase> {
+        if self.phases.is_empty() {
+            Phase::all()
+        } else {
+            self.phases.clone()
+        }
+    }
+
+    fn layout(&self) -> String {
+        let each = match self.per_dir {
+            None => "one directory per thread".to_owned(),
+            Some(count) => format!("directories of {count}"),
+        };
+        format!("{} files per thread, {each}", self.files)
+    }
+
+    fn check(&self) -> Result<()> {
+        ensure!(
+            self.files > 0 && self.rounds > 0,
+            "at least one file and one round are needed"
+        );
+        ensure!(!self.threads.contains(&0), "at least one thread is needed");
+        ensure!(
+            self.per_dir != Some(0),
+            "a directory has room for one file at least"
+        );
+        Ok(())
+    }
+}
+
+/// One run of all phases on one target.
+struct Run<'r> {
+    label: &'r str,
+    task: &'r Task,
+    shape: Shape,
+    round: usize,
+    phases: &'r [Phase],
+}
+
+impl Run<'_> {
+    /// The phases that were asked for, and those they need.
+    fn measure(&self, program: &Program, report: &mut Report) -> Result<()> {
+        let task = team::Task::Sharded(self.task.clone());
+        for plan in PLANS {
+            let Some(last) = plan.iter().rposition(|phase| self.phases.contains(phase)) else {
+                continue;
+            };
+            let mut team =
+                Team::start(program, &task, self.shape).context(self.label.to_owned())?;
+            for (place, &phase) in plan[..=last].iter().enumerate() {
+                let reported = self.phases.contains(&phase);
+                if !reported && place > 0 {
+                    continue;
+                }
+                report.doing(format!(
+                    "{}: {phase}, round {}, {}",
+                    self.label, self.round, self.shape
+                ));
+                let done = team.perform(phase).context(self.label.to_owned())?;
+                let record = self.record(phase, &done)?;
+                if reported {
+                    report.add(record)?;
+                }
+            }
+            team.dismiss()?;
+        }
+        Ok(())
+    }
+
+    fn record(&self, phase: Phase, done: &Done) -> Result<Record> {
+        let met = done.lap.work.items;
+        let expected = self.task.files * self.shape.threads();
+        ensure!(
+            met == expected as u64,
+            "{}: {phase} met {met} files instead of {expected}",
+            self.label
+        );
+        let grown = done.rss_bytes.saturating_sub(done.rss_before) as f64 / met as f64;
+        let by = |what| {
+            let tells = self.task.target.in_process() && phase.grows() == Some(what);
+            tells.then_some(grown)
+        };
+        Ok(Record {
+            rss_bytes_per_file: by(Grows::Files),
+            rss_bytes_per_directory: by(Grows::Directories),
+            ..Record::of(NAME, self.label, &phase, self.shape, self.round, done)
+        })
+    }
+}
+
+/// Runs the workload and reports.
+///
+/// # Errors
+/// The first call that failed; a target that cannot be used; arguments that make no sense.
+pub(crate) fn run(args: &ShardedArgs) -> Result<()> {
+    measure(args, &Program::own(NAME)?)?.finish(&format!(
+        "{NAME}: {}, rounds: {}; files per second",
+        args.layout(),
+        args.rounds
+    ))
+}
+
+/// Runs the workload.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn measure(args: &ShardedArgs, program: &Program) -> Result<Report> {
+    args.check()?;
+    let phases = args.phases();
+    let shapes = Shape::all(&args.threads, args.processes);
+    let labels = labels(&args.targets);
+    let expected = args.rounds * shapes.len() * labels.len() * phases.len();
+    let about = About::now(args.layout(), args.rounds);
+    let mut report = Report::new(&args.report, about, expected)?;
+    for round in 1..=args.rounds {
+        for &shape in &shapes {
+            for (target, label) in args.targets.iter().zip(&labels) {
+                let task = Task {
+                    target: target.clone(),
+                    files: args.files,
+                    per_dir: args.per_dir,
+                };
+                let run = Run {
+                    label,
+                    task: &task,
+                    shape,
+                    round,
+                    phases: &phases,
+                };
+                run.measure(program, &mut report)?;
+            }
+        }
+    }
+    Ok(report)
+}

@@ -1,0 +1,46 @@
+//! What a worker of this workload is given, and the threads that it puts to it.
+
+use super::phase::Phase;
+use super::shard::Shard;
+use crate::crew::{Crew, Work};
+use crate::targets::{DirectoryTree, MemoryTree, Target, Tree};
+use crate::team::{Seats, worker::Boss};
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+
+/// One run's tree and files.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Task {
+    pub(super) target: Target,
+    /// Files of each thread.
+    pub(super) files: usize,
+    /// Of which so many are in one directory; all, if nothing is said.
+    pub(super) per_dir: Option<usize>,
+}
+
+impl Task {
+    /// Makes a fresh tree, lets a crew take phases from the boss, removes the tree.
+    ///
+    /// # Errors
+    /// If the tree cannot be made or removed; orders that make no sense.
+    pub(crate) fn staff(&self, seats: Seats, boss: &mut Boss) -> Result<()> {
+        match &self.target {
+            Target::Memory => self.on(MemoryTree::new(), seats, boss),
+            Target::Directory(path) => self.on(DirectoryTree::new(path)?, seats, boss),
+        }
+    }
+
+    fn on<T: Tree>(&self, tree: T, seats: Seats, boss: &mut Boss) -> Result<()> {
+        let shards = (0..seats.threads).map(|index| Shard::new(index, self.files, self.per_dir));
+        let shards: Vec<Shard> = shards.collect::<Result<_>>()?;
+        let outcome = std::thread::scope(|scope| {
+            let workers = shards.iter().map(|shard| {
+                let mut session = tree.session();
+                move |phase: Phase| shard.run(phase, &mut session).map(Work::from)
+            });
+            boss.serve(&Crew::hire(scope, seats.first, workers)?)
+        });
+        let closed = tree.close();
+        outcome.and(closed)
+    }
+}
