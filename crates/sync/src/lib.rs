@@ -11,6 +11,7 @@
 //! *Locking.* The shard locks of [`ShardedMap`] are leaves: nothing else is locked while one is
 //! held, except by closures that the caller passes in, and those must not call back into the map.
 
+pub mod catalog;
 mod counter;
 pub mod epoch;
 mod padded;
@@ -19,6 +20,7 @@ mod published;
 mod sharded_map;
 mod thread_slot;
 
+pub use catalog::{Catalog, CatalogWriter};
 pub use counter::ShardedCounter;
 pub use padded::Padded;
 pub use per_core::PerCore;

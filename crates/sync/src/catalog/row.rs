@@ -1,0 +1,353 @@
+//! The names in the order of their numbers: the small form is nothing else, the big one has a
+//! table beside it.
+//!
+//! A row is a word of state and slots. Names are appended; a name that goes leaves its order
+//! behind as a gap, so that a listing finds its place by binary search. When gaps or unused slots
+//! outnumber the names, the names move to a new row.
+//!
+//! *Invariants.* Slots `0..tail` are never null. Their orders ascend, and every item that ever
+//! stands in a slot has a greater order than all that stood in the slots before it: a reader with
+//! an old `tail` still finds what is there throughout. At most one gap is at the end; it holds the
+//! greatest order ever. If slot 0 is a gap, it holds instead the position of the first item: the
+//! gaps in front need not be walked.
+//!
+//! *Locking.* Changed under the catalog's lock only; read under a guard.
+#![expect(unsafe_code, reason = "a header with slots behind it")]
+
+use super::item::Item;
+use super::iter::Items;
+use super::slot::{Slot, Word};
+use crate::epoch;
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::mem::size_of;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The largest class of a row that is searched without a table: 31 slots.
+pub(super) const CLASS_SMALL: u32 = 3;
+
+const CLASS_BITS: u32 = 6;
+const COUNT_BITS: u32 = 29;
+const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
+/// Most names, so that a row for some more can be numbered.
+pub(super) const NAMES_MAX: usize = 1 << (COUNT_BITS - 1);
+/// Gaps that are never closed for their number alone.
+const GAPS_FREE: usize = 4;
+
+/// What precedes the slots: class 6 bits, tail 29 bits, gaps 29 bits, in one word.
+#[repr(C)]
+pub(super) struct RowHead {
+    state: AtomicU64,
+}
+
+#[derive(Clone, Copy)]
+struct State {
+    class: u32,
+    /// Slots in use, gaps included.
+    tail: usize,
+    /// Gaps among them.
+    gaps: usize,
+}
+
+impl State {
+    fn pack(self) -> u64 {
+        debug_assert!(self.tail as u64 <= COUNT_MASK && self.gaps <= self.tail);
+        u64::from(self.class)
+            | (self.tail as u64) << CLASS_BITS
+            | (self.gaps as u64) << (CLASS_BITS + COUNT_BITS)
+    }
+
+    fn unpack(state: u64) -> Self {
+        Self {
+            class: (state & ((1 << CLASS_BITS) - 1)) as u32,
+            tail: (state >> CLASS_BITS & COUNT_MASK) as usize,
+            gaps: (state >> (CLASS_BITS + COUNT_BITS)) as usize,
+        }
+    }
+}
+
+/// Slots of a row of this class. With the header it makes 4, 8, 16, 32 words, then two steps for
+/// each doubling: a row of 1000 names wastes little.
+fn capacity(class: u32) -> usize {
+    let words = match class {
+        0..=CLASS_SMALL => 4 << class,
+        _ if class.is_multiple_of(2) => 48 << ((class - 4) / 2),
+        _ => 64 << ((class - 5) / 2),
+    };
+    words - 1
+}
+
+/// The class of a row for so many names and a few more.
+pub(super) fn class_for(names: usize) -> u32 {
+    let wanted = names + names / 4 + 1;
+    debug_assert!(names <= NAMES_MAX);
+    (0..1 << CLASS_BITS)
+        .find(|&class| capacity(class) >= wanted)
+        .expect("names are limited")
+}
+
+fn layout(class: u32) -> Layout {
+    let size = size_of::<RowHead>() + capacity(class) * size_of::<Slot>();
+    Layout::from_size_align(size, align_of::<RowHead>()).expect("names are limited")
+}
+
+/// Makes an empty row.
+pub(super) fn allocate(class: u32) -> NonNull<RowHead> {
+    let layout = layout(class);
+    // SAFETY: the layout is not of size 0: it has a header.
+    let memory = unsafe { alloc_zeroed(layout) };
+    let Some(head) = NonNull::new(memory.cast::<RowHead>()) else {
+        handle_alloc_error(layout)
+    };
+    let state = State {
+        class,
+        tail: 0,
+        gaps: 0,
+    };
+    let fresh = RowHead {
+        state: AtomicU64::new(state.pack()),
+    };
+    // SAFETY: allocated above with room and alignment for a header.
+    unsafe { head.write(fresh) };
+    head
+}
+
+/// Gives a row's memory back, not its items'.
+///
+/// # Safety
+/// `head` comes from [`allocate`], nobody uses it any more, and this is called once for it.
+pub(super) unsafe fn free(head: NonNull<RowHead>) {
+    // SAFETY: not freed yet, says the caller.
+    let state = unsafe { head.as_ref() }.state.load(Ordering::Relaxed);
+    // SAFETY: allocated with this layout: the class never changes.
+    unsafe { dealloc(head.as_ptr().cast(), layout(State::unpack(state).class)) };
+}
+
+unsafe fn free_retired(head: *mut ()) {
+    if let Some(head) = NonNull::new(head.cast::<RowHead>()) {
+        // SAFETY: retired once; the grace period is over.
+        unsafe { free(head) };
+    }
+}
+
+/// Frees a row after a grace period, not its items.
+///
+/// # Safety
+/// No reader can find it from now on, and it is retired once.
+pub(super) unsafe fn retire(head: NonNull<RowHead>) {
+    // SAFETY: says the caller; memory can be freed on any thread.
+    unsafe { epoch::retire_with(head.as_ptr().cast(), free_retired) };
+}
+
+/// A row to look at, or to change by whoever holds the lock.
+#[derive(Clone, Copy)]
+pub(super) struct Row<'g> {
+    head: &'g RowHead,
+    slots: &'g [Slot],
+}
+
+impl<'g> Row<'g> {
+    /// The row at this address.
+    ///
+    /// # Safety
+    /// `head` comes from [`allocate`]; neither it nor an item found in it is freed during `'g`.
+    #[inline]
+    pub(super) unsafe fn from_raw(head: NonNull<RowHead>) -> Self {
+        // SAFETY: live, says the caller.
+        let shared: &'g RowHead = unsafe { head.as_ref() };
+        let class = State::unpack(shared.state.load(Ordering::Relaxed)).class;
+        // SAFETY: the slots follow the header within the allocation.
+        let first = unsafe { head.add(1) }.cast::<Slot>();
+        // SAFETY: as many slots were allocated, as zeros: nothing.
+        let slots = unsafe { std::slice::from_raw_parts(first.as_ptr(), capacity(class)) };
+        Self {
+            head: shared,
+            slots,
+        }
+    }
+
+    fn state(self) -> State {
+        // Acquire pairs with the release in `set_state`: slots below the tail are filled.
+        State::unpack(self.head.state.load(Ordering::Acquire))
+    }
+
+    fn set_state(self, state: State) {
+        // Release: see `state`.
+        self.head.state.store(state.pack(), Ordering::Release);
+    }
+
+    /// The slots that readers look at.
+    #[inline]
+    pub(super) fn slots(self) -> &'g [Slot] {
+        &self.slots[..self.state().tail]
+    }
+
+    /// Number of names.
+    pub(super) fn len(self) -> usize {
+        let state = self.state();
+        state.tail - state.gaps
+    }
+
+    /// The name with this key, found by looking at all.
+    #[inline]
+    pub(super) fn find(self, key: &[u8]) -> Option<Item<'g>> {
+        let tag = short_tag(key);
+        self.slots()
+            .iter()
+            .map(Slot::load)
+            .filter(|word| word.has_tag(tag))
+            .filter_map(Word::as_item)
+            .find(|item| item.key() == key)
+    }
+
+    /// The greatest order of a name that is or was here.
+    pub(super) fn last_order(self) -> u64 {
+        self.slots().last().map_or(0, |slot| order(slot.load()))
+    }
+
+    /// The names of orders greater than `after`.
+    pub(super) fn after(self, after: u64) -> Items<'g> {
+        let slots = self.slots();
+        Items::new(slots, position_after(slots, after), after)
+    }
+
+    /// The name of exactly this order.
+    pub(super) fn at(self, wanted: u64) -> Option<Item<'g>> {
+        let first = self.after(wanted.checked_sub(1)?).next()?;
+        (first.order() == wanted).then_some(first)
+    }
+
+    /// All items, in order.
+    pub(super) fn items(self) -> impl Iterator<Item = Item<'g>> {
+        self.slots().iter().filter_map(|slot| slot.load().as_item())
+    }
+
+    /// Adds a name at the end, unless the row is full. Its order is greater than any before.
+    pub(super) fn push(self, item: Item<'g>) -> bool {
+        let mut state = self.state();
+        let gap_at_end = self
+            .slots()
+            .last()
+            .is_some_and(|slot| slot.load().as_number().is_some());
+        let position = state.tail - usize::from(gap_at_end);
+        let Some(slot) = self.slots.get(position) else {
+            return false;
+        };
+        item.set_position(position as u32);
+        slot.store(Word::item(item, short_tag(item.key())));
+        if gap_at_end {
+            state.gaps -= 1;
+        } else {
+            state.tail += 1;
+        }
+        self.set_state(state);
+        true
+    }
+
+    /// Is there room for a name at the end?
+    pub(super) fn has_room(self) -> bool {
+        let state = self.state();
+        state.tail < self.slots.len() || self.slots[state.tail - 1].load().as_number().is_some()
+    }
+
+    /// Puts an item in the place of one with the same order.
+    pub(super) fn substitute(self, old: Item<'g>, new: Item<'g>) {
+        debug_assert_eq!(old.order(), new.order());
+        let position = old.position();
+        new.set_position(position as u32);
+        self.slots[position].store(Word::item(new, short_tag(new.key())));
+    }
+
+    /// Takes out a name that is not the only one.
+    pub(super) fn remove(self, item: Item<'g>) {
+        let mut state = self.state();
+        debug_assert!(state.tail - state.gaps > 1);
+        let position = item.position();
+        let last_order = self.last_order();
+        state.gaps += 1;
+        let behind = &self.slots[position + 1..state.tail];
+        if behind.iter().all(|slot| slot.load().as_number().is_some()) {
+            self.slots[position].store(Word::number(last_order));
+            let mut end = position;
+            // Another name is in front: this ends, and before slot 0.
+            while self.slots[end - 1].load().as_number().is_some() {
+                end -= 1;
+                self.slots[end].store(Word::number(last_order));
+            }
+            state.gaps -= state.tail - (end + 1);
+            state.tail = end + 1;
+        } else {
+            let is_first = position == position_after(self.slots(), 0);
+            if position > 0 {
+                self.slots[position].store(Word::number(item.order()));
+            }
+            if is_first {
+                // Slot 0 goes from its item to the position at once: never an order between.
+                let gaps = behind
+                    .iter()
+                    .take_while(|slot| slot.load().as_number().is_some());
+                let first = position + 1 + gaps.count();
+                self.slots[0].store(Word::number(first as u64));
+            }
+        }
+        self.set_state(state);
+    }
+
+    /// Has it become much too large for its names?
+    pub(super) fn is_wasteful(self) -> bool {
+        let state = self.state();
+        let names = state.tail - state.gaps;
+        state.gaps > names + GAPS_FREE || self.slots.len() > 4 * names + GAPS_FREE
+    }
+
+    /// Fills this empty row with the names of another, and with the greatest order there ever was.
+    pub(super) fn copy_from(self, other: Row<'g>) {
+        for item in other.items() {
+            let fits = self.push(item);
+            debug_assert!(fits);
+        }
+        let last_order = other.last_order();
+        if self.last_order() < last_order {
+            let mut state = self.state();
+            self.slots[state.tail].store(Word::number(last_order));
+            state.tail += 1;
+            state.gaps += 1;
+            self.set_state(state);
+        }
+    }
+}
+
+/// The position of the first slot whose order is greater than `after`.
+fn position_after(slots: &[Slot], after: u64) -> usize {
+    // Only gaps are in front of it, for ever.
+    let first = slots
+        .first()
+        .and_then(|slot| slot.load().as_number())
+        .map_or(0, |first| (first as usize).min(slots.len()));
+    first + slots[first..].partition_point(|slot| order(slot.load()) <= after)
+}
+
+/// The order of what stands, or stood, in a slot.
+#[inline]
+fn order(word: Word<'_>) -> u64 {
+    match (word.as_number(), word.as_item()) {
+        (Some(order), _) => order,
+        (None, Some(item)) => item.order(),
+        (None, None) => u64::MAX,
+    }
+}
+
+/// A tag that tells most names of a small directory apart, without hashing: names in a row tend
+/// to differ at their ends.
+#[inline]
+fn short_tag(key: &[u8]) -> u16 {
+    match *key {
+        [first, .., before, last] => {
+            let mixed = before.wrapping_mul(31) ^ first.rotate_left(4) ^ key.len() as u8;
+            u16::from_le_bytes([last, mixed])
+        }
+        [first, last] => u16::from_le_bytes([last, first]),
+        [only] => u16::from(only),
+        [] => 0,
+    }
+}

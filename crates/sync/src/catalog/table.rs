@@ -1,0 +1,425 @@
+//! The big form: a row, and a table that finds its items by key.
+//!
+//! The table is an extendible hash: the top bits of a hash choose an entry, the entry leads to a
+//! segment, and several entries lead to the same one until it is split. Growing thus never moves
+//! more than one segment's items. Small tables are one segment that doubles.
+//!
+//! *Invariants.* All hashes that begin with the same `depth` bits as one of a segment's have that
+//! segment's entry, where `depth` is the segment's own. An item is in the row and in the table, or
+//! about to be or just taken out (under the lock).
+//!
+//! *Locking.* Changed under the catalog's lock only; read under a guard. What is replaced is
+//! retired: a reader may follow an old entry to an old segment, which holds what was there then.
+#![expect(unsafe_code, reason = "a header with entries behind it")]
+
+use super::hash::NameHasher;
+use super::item::Item;
+use super::row::{Row, RowHead};
+use super::segment::{self, BUCKET_SLOTS, Bucket, Segment};
+use super::slot::Slot;
+use crate::epoch;
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::mem::size_of;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+/// The largest segment, unless hashes collide beyond measure: 16 buckets, 1 KiB.
+const SIZE_LOG_MAX: u32 = 4;
+/// Names per segment of a table that is built at once; a segment has up to 128 slots.
+const NAMES_PER_SEGMENT: usize = 80;
+/// Entries may outnumber what the names need by this power of two, before segments that are
+/// full grow instead of being split. Hashes that are random do not get there.
+const DEPTH_SLACK: u32 = 5;
+
+const ADDRESS: usize = (1 << 48) - 1;
+const DEPTH_SHIFT: u32 = 48;
+const SIZE_SHIFT: u32 = 56;
+
+/// What precedes the entries.
+#[repr(C)]
+pub(super) struct TableHead {
+    row: AtomicPtr<RowHead>,
+    hasher: NameHasher,
+    /// There are 2^depth entries.
+    depth: u32,
+    /// Buckets of all segments; for whoever holds the lock.
+    buckets: AtomicUsize,
+}
+
+/// A pointer to a segment, with its depth and the logarithm of its size in the top bits.
+#[repr(transparent)]
+struct Entry(AtomicPtr<Bucket>);
+
+#[derive(Clone, Copy)]
+struct Lead {
+    first: NonNull<Bucket>,
+    depth: u32,
+    size_log: u32,
+}
+
+impl Lead {
+    fn pack(self) -> *mut Bucket {
+        let first = self.first.as_ptr();
+        assert!(
+            first.addr() & !ADDRESS == 0,
+            "an address of more than 48 bits"
+        );
+        let top = (self.depth as usize) << DEPTH_SHIFT | (self.size_log as usize) << SIZE_SHIFT;
+        first.map_addr(|address| address | top)
+    }
+}
+
+impl Entry {
+    #[inline]
+    fn load(&self) -> Lead {
+        // Acquire pairs with the release in `store`: the segment was filled before.
+        let raw = self.0.load(Ordering::Acquire);
+        let first = raw.map_addr(|address| address & ADDRESS);
+        Lead {
+            first: NonNull::new(first).expect("an entry always leads to a segment"),
+            depth: (raw.addr() >> DEPTH_SHIFT & 0xff) as u32,
+            size_log: (raw.addr() >> SIZE_SHIFT) as u32,
+        }
+    }
+
+    fn store(&self, lead: Lead) {
+        // Release: see `load`.
+        self.0.store(lead.pack(), Ordering::Release);
+    }
+}
+
+fn layout(depth: u32) -> Layout {
+    let entries = Layout::array::<Entry>(1 << depth).expect("names are limited");
+    let head = Layout::new::<TableHead>();
+    let (whole, offset) = head.extend(entries).expect("names are limited");
+    debug_assert_eq!(offset, size_of::<TableHead>());
+    whole
+}
+
+/// A table to look at, or to change by whoever holds the lock.
+#[derive(Clone, Copy)]
+pub(super) struct Table<'g> {
+    head: &'g TableHead,
+    entries: &'g [Entry],
+}
+
+/// Makes a table of 2^`depth` entries, the one of each index as `entry` says.
+fn allocate(
+    row: NonNull<RowHead>,
+    depth: u32,
+    buckets: usize,
+    mut entry: impl FnMut(usize) -> Lead,
+) -> NonNull<TableHead> {
+    let layout = layout(depth);
+    // SAFETY: the layout is not of size 0: it has a header.
+    let memory = unsafe { alloc(layout) };
+    let Some(head) = NonNull::new(memory.cast::<TableHead>()) else {
+        handle_alloc_error(layout)
+    };
+    let fresh = TableHead {
+        row: AtomicPtr::new(row.as_ptr()),
+        hasher: NameHasher::new(),
+        depth,
+        buckets: AtomicUsize::new(buckets),
+    };
+    // SAFETY: allocated above with room and alignment for a header.
+    unsafe { head.write(fresh) };
+    // SAFETY: the entries follow the header within the allocation.
+    let first = unsafe { head.add(1) }.cast::<Entry>();
+    for index in 0..1 << depth {
+        // SAFETY: below the number of entries allocated.
+        let place = unsafe { first.add(index) };
+        // SAFETY: allocated, aligned, and not shared yet.
+        unsafe { place.write(Entry(AtomicPtr::new(entry(index).pack()))) };
+    }
+    head
+}
+
+/// Makes a table for all names of a row, and one more.
+///
+/// # Safety
+/// The row and its items are live, and the caller holds the catalog's lock.
+pub(super) unsafe fn build(row_head: NonNull<RowHead>) -> NonNull<TableHead> {
+    // SAFETY: live, says the caller.
+    let row = unsafe { Row::from_raw(row_head) };
+    let names = row.len() + 1;
+    let (depth, size_log) = if names <= NAMES_PER_SEGMENT {
+        (
+            0,
+            names.div_ceil(BUCKET_SLOTS / 2).next_power_of_two().ilog2(),
+        )
+    } else {
+        let segments = names.div_ceil(NAMES_PER_SEGMENT).next_power_of_two();
+        (segments.ilog2(), SIZE_LOG_MAX)
+    };
+    let size_log = size_log.min(SIZE_LOG_MAX);
+    let mut head = allocate(row_head, depth, 1 << (depth + size_log), |_| Lead {
+        first: segment::allocate(size_log),
+        depth,
+        size_log,
+    });
+    for item in row.items() {
+        // SAFETY: made above, and not shared yet.
+        let mut table: Table<'_> = unsafe { Table::from_raw(head) };
+        let hash = table.hash(item.key());
+        while !table.make_room(hash) {
+            let doubled = table.doubled();
+            // SAFETY: nobody else knows it; the segments are the new one's.
+            unsafe { free(head) };
+            head = doubled;
+            // SAFETY: as above.
+            table = unsafe { Table::from_raw(head) };
+        }
+        table.put(hash, item);
+    }
+    head
+}
+
+/// Gives the memory of a table back, but neither that of its segments nor of its row.
+///
+/// # Safety
+/// `head` comes from this module, nobody uses it any more, and this is called once for it.
+unsafe fn free(head: NonNull<TableHead>) {
+    // SAFETY: not freed yet, says the caller.
+    let depth = unsafe { head.as_ref() }.depth;
+    // SAFETY: allocated with this layout; the header has nothing to drop.
+    unsafe { dealloc(head.as_ptr().cast(), layout(depth)) };
+}
+
+/// Gives the memory of a table and of its segments back, not of its row.
+///
+/// # Safety
+/// As for [`free`], and nobody uses the segments any more.
+pub(super) unsafe fn free_whole(head: NonNull<TableHead>) {
+    // SAFETY: not freed yet, says the caller.
+    let table: Table<'_> = unsafe { Table::from_raw(head) };
+    for lead in table.segments() {
+        // SAFETY: each comes once, and nobody uses it.
+        unsafe { segment::free(lead.first, lead.size_log) };
+    }
+    // SAFETY: says the caller.
+    unsafe { free(head) };
+}
+
+unsafe fn free_retired(head: *mut ()) {
+    if let Some(head) = NonNull::new(head.cast::<TableHead>()) {
+        // SAFETY: retired once; the grace period is over.
+        unsafe { free(head) };
+    }
+}
+
+unsafe fn free_whole_retired(head: *mut ()) {
+    if let Some(head) = NonNull::new(head.cast::<TableHead>()) {
+        // SAFETY: retired once; the grace period is over.
+        unsafe { free_whole(head) };
+    }
+}
+
+unsafe fn free_segment_retired(packed: *mut ()) {
+    let lead = Entry(AtomicPtr::new(packed.cast::<Bucket>())).load();
+    // SAFETY: retired once; the grace period is over.
+    unsafe { segment::free(lead.first, lead.size_log) };
+}
+
+/// Frees a table after a grace period; its segments and its row live on.
+///
+/// # Safety
+/// No reader can find it from now on, and it is retired once.
+pub(super) unsafe fn retire(head: NonNull<TableHead>) {
+    // SAFETY: says the caller; memory can be freed on any thread.
+    unsafe { epoch::retire_with(head.as_ptr().cast(), free_retired) };
+}
+
+/// Frees a table and its segments after a grace period; its row lives on.
+///
+/// # Safety
+/// As for [`retire`], of the segments as well.
+pub(super) unsafe fn retire_whole(head: NonNull<TableHead>) {
+    // SAFETY: says the caller; memory can be freed on any thread.
+    unsafe { epoch::retire_with(head.as_ptr().cast(), free_whole_retired) };
+}
+
+impl<'g> Table<'g> {
+    /// The table at this address.
+    ///
+    /// # Safety
+    /// `head` comes from this module; neither it nor anything found in it is freed during `'g`.
+    #[inline]
+    pub(super) unsafe fn from_raw(head: NonNull<TableHead>) -> Self {
+        // SAFETY: live, says the caller.
+        let shared: &'g TableHead = unsafe { head.as_ref() };
+        // SAFETY: the entries follow the header within the allocation.
+        let first = unsafe { head.add(1) }.cast::<Entry>();
+        // SAFETY: as many entries were allocated and written.
+        let entries = unsafe { std::slice::from_raw_parts(first.as_ptr(), 1 << shared.depth) };
+        Self {
+            head: shared,
+            entries,
+        }
+    }
+
+    /// The row of the same names.
+    pub(super) fn row(self) -> Row<'g> {
+        // SAFETY: a row in use is live as long as the table is looked at (it is retired later
+        // than a guard from before ends).
+        unsafe { Row::from_raw(self.row_head()) }
+    }
+
+    pub(super) fn row_head(self) -> NonNull<RowHead> {
+        // Acquire pairs with the release in `set_row`.
+        let row = self.head.row.load(Ordering::Acquire);
+        NonNull::new(row).expect("a table always has a row")
+    }
+
+    /// Publishes another row.
+    pub(super) fn set_row(self, row: NonNull<RowHead>) {
+        // Release: the row was filled before.
+        self.head.row.store(row.as_ptr(), Ordering::Release);
+    }
+
+    /// The hash of a key.
+    #[inline]
+    pub(super) fn hash(self, key: &[u8]) -> u64 {
+        self.head.hasher.hash(key)
+    }
+
+    #[inline]
+    fn index(self, hash: u64) -> usize {
+        // In two steps, because the depth may be 0.
+        (hash >> 1 >> (u64::BITS - 1 - self.head.depth)) as usize
+    }
+
+    #[inline]
+    fn segment(self, hash: u64) -> (Lead, Segment<'g>) {
+        let lead = self.entries[self.index(hash)].load();
+        // SAFETY: in the table, hence retired later than a guard from before ends.
+        (lead, unsafe {
+            Segment::from_raw(lead.first, lead.size_log)
+        })
+    }
+
+    /// The slot and the item of a key.
+    #[inline]
+    pub(super) fn find(self, hash: u64, key: &[u8]) -> Option<(&'g Slot, Item<'g>)> {
+        self.segment(hash).1.find(hash, key)
+    }
+
+    /// Adds an item whose key is not there, after [`make_room`](Self::make_room) for its hash.
+    pub(super) fn put(self, hash: u64, item: Item<'g>) {
+        self.segment(hash).1.put(hash, item);
+    }
+
+    /// Provides room for a name of this hash; false if that takes a [`doubled`](Self::doubled)
+    /// table first.
+    pub(super) fn make_room(self, hash: u64) -> bool {
+        loop {
+            let (lead, segment) = self.segment(hash);
+            if segment.has_room_near(hash) {
+                return true;
+            }
+            let names = self.row().len();
+            let depth_max = (names / NAMES_PER_SEGMENT + 1).ilog2() + DEPTH_SLACK;
+            if lead.size_log < SIZE_LOG_MAX {
+                self.regrow(hash, lead, segment);
+            } else if lead.depth < depth_max {
+                if lead.depth == self.head.depth {
+                    return false;
+                }
+                self.split(hash, lead, segment);
+            } else if segment.has_room() {
+                return true;
+            } else {
+                self.regrow(hash, lead, segment);
+            }
+        }
+    }
+
+    /// The same with twice the entries, for the same segments and the same row.
+    pub(super) fn doubled(self) -> NonNull<TableHead> {
+        allocate(
+            self.row_head(),
+            self.head.depth + 1,
+            self.buckets(),
+            |index| self.entries[index / 2].load(),
+        )
+    }
+
+    /// Buckets of all segments.
+    fn buckets(self) -> usize {
+        self.head.buckets.load(Ordering::Relaxed)
+    }
+
+    /// Has the table become much too large for so many names?
+    pub(super) fn is_wasteful(self, names: usize) -> bool {
+        self.buckets() * BUCKET_SLOTS > 6 * names
+    }
+
+    /// Replaces a segment by one of twice the size.
+    fn regrow(self, hash: u64, lead: Lead, segment: Segment<'g>) {
+        let grown = Lead {
+            first: segment::allocate(lead.size_log + 1),
+            size_log: lead.size_log + 1,
+            ..lead
+        };
+        // SAFETY: made above; its items are the old one's.
+        let new: Segment<'_> = unsafe { Segment::from_raw(grown.first, grown.size_log) };
+        for item in segment.items() {
+            new.put(self.hash(item.key()), item);
+        }
+        self.entries_of(hash, lead.depth)
+            .iter()
+            .for_each(|entry| entry.store(grown));
+        self.settle(lead, 1 << lead.size_log);
+    }
+
+    /// Replaces a segment by two, for one more bit of the hash.
+    fn split(self, hash: u64, lead: Lead, segment: Segment<'g>) {
+        let [low, high] = [(); 2].map(|()| Lead {
+            first: segment::allocate(lead.size_log),
+            depth: lead.depth + 1,
+            size_log: lead.size_log,
+        });
+        // SAFETY: made above; its items are the old one's.
+        let low_half: Segment<'_> = unsafe { Segment::from_raw(low.first, low.size_log) };
+        // SAFETY: as above.
+        let high_half: Segment<'_> = unsafe { Segment::from_raw(high.first, high.size_log) };
+        for item in segment.items() {
+            let hash = self.hash(item.key());
+            let is_high = hash << lead.depth >> (u64::BITS - 1) == 1;
+            let half = if is_high { high_half } else { low_half };
+            half.put(hash, item);
+        }
+        let entries = self.entries_of(hash, lead.depth);
+        let (lows, highs) = entries.split_at(entries.len() / 2);
+        lows.iter().for_each(|entry| entry.store(low));
+        highs.iter().for_each(|entry| entry.store(high));
+        self.settle(lead, 1 << lead.size_log);
+    }
+
+    /// The entries of the segment of this depth to which the hash belongs.
+    fn entries_of(self, hash: u64, depth: u32) -> &'g [Entry] {
+        let count = 1_usize << (self.head.depth - depth);
+        let first = self.index(hash) & !(count - 1);
+        &self.entries[first..first + count]
+    }
+
+    /// Counts buckets that came, and retires a segment that no entry leads to any more.
+    fn settle(self, old: Lead, more: usize) {
+        self.head
+            .buckets
+            .store(self.buckets() + more, Ordering::Relaxed);
+        // SAFETY: no entry leads there any more, and the catalog's lock is held: it is retired
+        // once. Memory can be freed on any thread.
+        unsafe { epoch::retire_with(old.pack().cast(), free_segment_retired) };
+    }
+
+    fn segments(self) -> impl Iterator<Item = Lead> {
+        let depth = self.head.depth;
+        let mut index = 0;
+        std::iter::from_fn(move || {
+            let lead = self.entries.get(index)?.load();
+            index += 1 << (depth - lead.depth);
+            Some(lead)
+        })
+    }
+}
