@@ -3,6 +3,7 @@
 //! [`ShardedMap`] finds a value by number, [`PerCore`] and [`ShardedCounter`] keep state that is
 //! written per thread and summed only when somebody asks, [`Padded`] keeps neighbours apart.
 //! [`epoch`] keeps memory from being freed under its readers, [`Published`] is a pointer they follow.
+//! [`Index`] finds counted objects by number.
 //! Nothing here knows a word of file systems.
 //!
 //! *Invariants.* Two operations on different keys, or two additions by threads with slots of
@@ -14,14 +15,17 @@
 pub mod catalog;
 mod counter;
 pub mod epoch;
+mod index;
 mod padded;
 mod per_core;
+mod primitive;
 mod published;
 mod sharded_map;
 mod thread_slot;
 
 pub use catalog::{Catalog, CatalogWriter};
 pub use counter::ShardedCounter;
+pub use index::{Doomed, Held, Index, Ref};
 pub use padded::Padded;
 pub use per_core::PerCore;
 pub use published::Published;

@@ -1,0 +1,92 @@
+//! The end of an object, in one pair of hands.
+#![expect(unsafe_code, reason = "a pointer that owns the end of an object")]
+
+use super::held::{Held, change};
+use super::wait;
+use crate::primitive::{AtomicU64, Ordering};
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem;
+use std::ops::Deref;
+use std::ptr::NonNull;
+
+/// A dying object: no use is left, none can be had, and who looks it up waits.
+///
+/// There is one at a time. It goes to [`Index::bury`](super::Index::bury); dropping it instead
+/// brings the object back to life, without uses and, if it was doomed, still doomed.
+#[must_use = "dropping it brings the object back to life"]
+pub struct Doomed<T: Send + Sync + 'static> {
+    held: NonNull<Held<T>>,
+    owns: PhantomData<Held<T>>,
+}
+
+// SAFETY: it gives `&T` to its thread (`T: Sync`), and that thread may drop `T` (`T: Send`).
+unsafe impl<T: Send + Sync + 'static> Send for Doomed<T> {}
+// SAFETY: as above; `&Doomed` gives `&T` only.
+unsafe impl<T: Send + Sync + 'static> Sync for Doomed<T> {}
+
+impl<T: Send + Sync + 'static> Doomed<T> {
+    /// # Safety
+    /// The caller made `held` dying, and makes no second one of that step.
+    pub(super) unsafe fn from_end(held: NonNull<Held<T>>) -> Self {
+        Self {
+            held,
+            owns: PhantomData,
+        }
+    }
+
+    pub(super) fn held(&self) -> NonNull<Held<T>> {
+        self.held
+    }
+
+    /// The pointer, without the way back to life.
+    pub(super) fn into_inner(self) -> NonNull<Held<T>> {
+        let held = self.held;
+        mem::forget(self);
+        held
+    }
+
+    fn word(&self) -> &AtomicU64 {
+        // SAFETY: what is dying is freed by its one `Doomed` only. A reference to the word alone:
+        // once it is live again others may end and free it.
+        unsafe { Held::word_of(self.held) }
+    }
+}
+
+impl<T: Send + Sync + 'static> Drop for Doomed<T> {
+    fn drop(&mut self) {
+        // Before the step: after it the object is not ours.
+        let key = self.key();
+        // Release: what was done to it comes before its next use. Acquire: before it is freed.
+        let (before, _) = change(self.word(), Ordering::AcqRel, |word| {
+            if word.is_detached() {
+                word
+            } else {
+                word.revived()
+            }
+        });
+        if before.is_awaited() {
+            wait::wake(key);
+        }
+        if before.is_detached() {
+            // SAFETY: its index is gone, so it is in none; it is dying, so nobody uses it, and
+            // nobody else has its end.
+            unsafe { Held::free(self.held) };
+        }
+    }
+}
+
+impl<T: Send + Sync + 'static> Deref for Doomed<T> {
+    type Target = Held<T>;
+
+    fn deref(&self) -> &Held<T> {
+        // SAFETY: as in `word`.
+        unsafe { self.held.as_ref() }
+    }
+}
+
+impl<T: fmt::Debug + Send + Sync + 'static> fmt::Debug for Doomed<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Doomed").field(&**self).finish()
+    }
+}

@@ -1,0 +1,220 @@
+//! Objects by number, found without a lock and counted in their own word.
+//!
+//! An [`Index`] maps keys to objects ([`Held`]) by a 64-way tree. Looking one up writes nothing;
+//! a use ([`Ref`]) is one compare-exchange in the object. Objects are built before they become
+//! visible, and leave in two steps: first the one who ends an object gets it to himself
+//! ([`Doomed`], in which state lookups wait), then it is buried, and freed after a grace period.
+//!
+//! *Invariants.*
+//! - An object with a use is not dying, and one that is dying gets none. There is at most one
+//!   [`Doomed`] for an object, hence one burial.
+//! - An object is freed once: after its burial and a grace period; or, if its index is dropped
+//!   first, at once, by its last [`Ref`] or by its [`Doomed`].
+//! - The length is the number of objects in the tree, as a sum of counters that each core keeps for
+//!   itself.
+//! - Operations on different keys write no line in common, if the keys are in different aligned
+//!   groups of eight and their leaves exist.
+//!
+//! *Locking.* Waiting for a dying object takes one lock of a small table, see [`wait`]; nothing else
+//! takes any. Nobody may wait for an object while he holds a [`Guard`]: he would keep all garbage
+//! alive as long.
+#![expect(unsafe_code, reason = "the tree holds objects as plain pointers")]
+
+mod doomed;
+mod held;
+mod node;
+mod radix;
+mod reference;
+mod scan;
+mod wait;
+mod walk;
+mod word;
+
+pub use doomed::Doomed;
+pub use held::Held;
+pub use reference::Ref;
+
+use crate::counter::ShardedCounter;
+use crate::epoch::{self, Guard};
+use crate::primitive::Ordering;
+use held::change;
+use radix::Radix;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use word::{BURIED, Word};
+
+/// Objects by number. The keys go from 0 to `u64::MAX - 1`; dense ranges are cheapest.
+pub struct Index<T: Send + Sync + 'static> {
+    tree: Radix,
+    population: ShardedCounter,
+    owns: PhantomData<Held<T>>,
+}
+
+// SAFETY: the index gives `&T` to every thread (`T: Sync`) and drops `T` on any (`T: Send`).
+unsafe impl<T: Send + Sync + 'static> Send for Index<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync + 'static> Sync for Index<T> {}
+
+impl<T: Send + Sync + 'static> Index<T> {
+    /// An index without objects.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            tree: Radix::new(),
+            population: ShardedCounter::new(),
+            owns: PhantomData,
+        }
+    }
+
+    /// The object at `key`, if there is one: it exists as long as the guard, and may be dying.
+    #[inline]
+    pub fn peek<'g>(&'g self, key: u64, guard: &'g Guard) -> Option<&'g Held<T>> {
+        let held = self.tree.get(key, guard).cast::<Held<T>>();
+        // SAFETY: only objects of this type are inserted; one met under the guard is freed after
+        // it, or by the end of the index, which `&'g self` excludes.
+        unsafe { held.as_ref() }
+    }
+
+    /// A use of the object at `key`. Waits while that is dying, and then looks again.
+    ///
+    /// To be called without a [`Guard`].
+    pub fn get(&self, key: u64) -> Option<Ref<T>> {
+        loop {
+            let guard = epoch::pin();
+            let held = self.peek(key, &guard)?;
+            if let Some(held) = held.try_ref() {
+                return Some(held);
+            }
+            drop(guard);
+            self.wait(key);
+        }
+    }
+
+    /// Sleeps while the object at `key` is dying.
+    #[cold]
+    fn wait(&self, key: u64) {
+        let ticket = wait::ticket(key);
+        let marked = self
+            .peek(key, &epoch::pin())
+            .is_some_and(Held::mark_awaited);
+        if marked {
+            wait::sleep(key, ticket);
+        }
+    }
+
+    /// Puts `value` in at `key`, complete and with one use. Waits while an object there is dying.
+    ///
+    /// To be called without a [`Guard`].
+    ///
+    /// # Errors
+    /// The value, when the key is taken by a live object (or is `u64::MAX`).
+    pub fn publish(&self, key: u64, value: T) -> Result<Ref<T>, T> {
+        if key == u64::MAX {
+            return Err(value);
+        }
+        let held = Held::with_one_use(key, value);
+        loop {
+            let guard = epoch::pin();
+            let Err(other) = self.tree.insert(key, held.as_ptr().cast(), &guard) else {
+                self.population.add(1);
+                // SAFETY: it was made with one use, which is this reference's.
+                return Ok(unsafe { Ref::from_use(held) });
+            };
+            // SAFETY: an object in the tree, met under the guard.
+            let live = unsafe { &*other.cast::<Held<T>>() }.is_live();
+            drop(guard);
+            if live {
+                // SAFETY: made above, and nobody has seen it.
+                return Err(unsafe { Held::unwrap(held) });
+            }
+            self.wait(key);
+        }
+    }
+
+    /// Ends the object if it is live and has no use of any kind.
+    pub fn begin_evict(&self, held: &Held<T>) -> Option<Doomed<T>> {
+        held.evict()
+    }
+
+    /// Takes a dying object out, wakes those who wait for it, and frees it after a grace period.
+    ///
+    /// # Panics
+    /// If the object is of another index: it lives again then.
+    pub fn bury(&self, doomed: Doomed<T>) {
+        let key = doomed.key();
+        let guard = epoch::pin();
+        let held = doomed.held();
+        if !self.tree.remove(key, held.as_ptr().cast(), &guard) {
+            drop(guard);
+            panic!("object {key} is buried in an index that does not hold it");
+        }
+        let held = doomed.into_inner();
+        self.population.add(-1);
+        // SAFETY: out of the index, and freed below at the earliest.
+        let word = unsafe { Held::word_of(held) };
+        // Release: who finds the mark finds the slot empty. Acquire: it is freed after all that
+        // was done to it.
+        let before = Word(word.fetch_or(BURIED, Ordering::AcqRel));
+        if before.is_awaited() {
+            wait::wake(key);
+        }
+        // SAFETY: unreachable for those who pin themselves from now on; it is dying for ever, so
+        // that nobody gets a use; and this was its only `Doomed`.
+        unsafe { epoch::retire_with(held.as_ptr().cast(), free::<T>) };
+    }
+
+    /// How many objects there are. A sum over cores: exact only while none comes or goes.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        u64::try_from(self.population.sum()).unwrap_or(0)
+    }
+
+    /// Is there no object? As exact as [`Index::len`].
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// # Safety
+/// As for [`Held::free`].
+unsafe fn free<T: Send + Sync + 'static>(held: *mut ()) {
+    if let Some(held) = NonNull::new(held.cast::<Held<T>>()) {
+        // SAFETY: the caller's promise.
+        unsafe { Held::free(held) };
+    }
+}
+
+impl<T: Send + Sync + 'static> Drop for Index<T> {
+    fn drop(&mut self) {
+        self.tree.drain(|held| {
+            let Some(held) = NonNull::new(held.cast::<Held<T>>()) else {
+                return;
+            };
+            // SAFETY: it was in the tree until now, hence not freed.
+            let word = unsafe { Held::word_of(held) };
+            // After this step it belongs to its users, if it has any.
+            let (before, after) = change(word, Ordering::AcqRel, Word::detached);
+            if after.is_dying() && !before.is_dying() {
+                // SAFETY: no use is left and no guard, since those borrow the index; and it became
+                // dying just now, so nobody else has its end.
+                unsafe { Held::free(held) };
+            }
+        });
+    }
+}
+
+impl<T: Send + Sync + 'static> Default for Index<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Send + Sync + 'static> fmt::Debug for Index<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Index")
+            .field("len", &self.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,223 @@
+//! The tree from keys to objects: 64-way, without locks.
+//!
+//! Keys of up to 6 bits have a root of their own, keys of up to 12 bits another, and so on: small
+//! keys stay shallow whatever huge ones there are, and no root ever has to grow.
+//!
+//! A slot goes from null to a pointer and back, by compare-exchange. A node leaves the tree in two
+//! steps, which any thread can finish for another: first all its slots are *frozen*, each with what
+//! it holds; then the slot that leads to the node gets null, or a new node with the same content
+//! if there still was any.
+//!
+//! *Invariants.*
+//! - A slot that is not frozen belongs to a node in the tree, so that an exchange that succeeds there
+//!   counts. A frozen one never changes.
+//! - Whatever was there when a node was frozen is in the node that replaced it: a reader in a
+//!   replaced node sees the tree as it was at some moment since it pinned itself.
+//! - Objects are aligned to 64 bytes, as nodes are.
+#![expect(unsafe_code, reason = "nodes are shared by the rules of epochs")]
+
+use super::node::{self, LEVELS, Link, Node};
+use crate::epoch::{self, Guard};
+use crate::primitive::Ordering;
+use std::ptr;
+
+/// The tree. It knows objects as pointers only, and owns none.
+pub(super) struct Radix {
+    // By level of the root. Written when a root is made or goes.
+    roots: [Link; LEVELS],
+}
+
+/// One step of a walk: a node, and the slot that led to it.
+#[derive(Clone, Copy)]
+pub(super) struct Step<'g> {
+    pub(super) link: &'g Link,
+    pub(super) node: &'g Node,
+}
+
+/// Makes a reference to the node that `link` leads to.
+///
+/// # Safety
+/// `link` is null or was read from the slot of an inner node, or of the roots, under the guard.
+#[inline]
+pub(super) unsafe fn node_at(link: *mut (), _guard: &Guard) -> Option<&Node> {
+    // SAFETY: nodes come from boxes and are retired when they leave the tree, so one that was met
+    // under the guard stays as long as it.
+    unsafe { node::target(link).cast::<Node>().as_ref() }
+}
+
+unsafe fn free_node(node: *mut ()) {
+    // SAFETY: `Radix` retires nodes only, each once, and made each from a box.
+    drop(unsafe { Box::from_raw(node.cast::<Node>()) });
+}
+
+impl Radix {
+    pub(super) fn new() -> Self {
+        Self {
+            roots: std::array::from_fn(|_| Link::new(ptr::null_mut())),
+        }
+    }
+
+    pub(super) fn roots(&self) -> &[Link; LEVELS] {
+        &self.roots
+    }
+
+    /// The leaf slot for `key`, if there is one.
+    #[inline]
+    fn find<'g>(&'g self, key: u64, guard: &'g Guard) -> Option<&'g Link> {
+        let mut level = node::root_level(key);
+        let mut link = &self.roots[level];
+        loop {
+            // Acquire: nodes are built before they are published.
+            let next = link.load(Ordering::Acquire);
+            // SAFETY: read just now from the roots or an inner node.
+            let node = unsafe { node_at(next, guard) }?;
+            link = node.slot(key, level);
+            if level == 0 {
+                return Some(link);
+            }
+            level -= 1;
+        }
+    }
+
+    /// The object at `key`, or null.
+    #[inline]
+    pub(super) fn get(&self, key: u64, guard: &Guard) -> *mut () {
+        self.find(key, guard).map_or(ptr::null_mut(), |slot| {
+            // Acquire: objects are built before they are published.
+            node::target(slot.load(Ordering::Acquire))
+        })
+    }
+
+    /// Puts `object` at `key`, making the nodes that are missing.
+    ///
+    /// # Errors
+    /// The object that is there already.
+    pub(super) fn insert(&self, key: u64, object: *mut (), guard: &Guard) -> Result<(), *mut ()> {
+        loop {
+            let Some(leaf) = self.leaf_for_insert(key, guard) else {
+                continue;
+            };
+            // Release: the object is built before it is seen. Acquire: so is the one in its place.
+            match leaf.node.slot(key, 0).compare_exchange(
+                ptr::null_mut(),
+                object,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            ) {
+                Ok(_) => return Ok(()),
+                Err(now) if node::is_frozen(now) => Self::replace(leaf),
+                Err(now) => return Err(now),
+            }
+        }
+    }
+
+    /// The leaf for `key`, made if it is missing; `None` if a node in the way was replaced.
+    fn leaf_for_insert<'g>(&'g self, key: u64, guard: &'g Guard) -> Option<Step<'g>> {
+        let mut level = node::root_level(key);
+        let mut link = &self.roots[level];
+        let mut above: Option<Step<'g>> = None;
+        loop {
+            let mut next = link.load(Ordering::Acquire);
+            if next.is_null() {
+                next = Self::grow(link);
+            }
+            if node::is_frozen(next) {
+                // Roots are never frozen, so there is a node above.
+                Self::replace(above?);
+                return None;
+            }
+            // SAFETY: read just now from the roots or an inner node.
+            let node = unsafe { node_at(next, guard) }?;
+            if level == 0 {
+                return Some(Step { link, node });
+            }
+            above = Some(Step { link, node });
+            link = node.slot(key, level);
+            level -= 1;
+        }
+    }
+
+    /// Puts an empty node into an empty slot; returns what the slot holds then.
+    #[cold]
+    fn grow(link: &Link) -> *mut () {
+        let node = Box::into_raw(Node::empty());
+        match link.compare_exchange(
+            ptr::null_mut(),
+            node.cast(),
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        ) {
+            Ok(_) => node.cast(),
+            Err(now) => {
+                // SAFETY: made above and never published.
+                drop(unsafe { Box::from_raw(node) });
+                now
+            }
+        }
+    }
+
+    /// Takes `object` out; `false` if it is not at `key`.
+    pub(super) fn remove(&self, key: u64, object: *mut (), guard: &Guard) -> bool {
+        loop {
+            let mut level = node::root_level(key);
+            let mut link = &self.roots[level];
+            let mut above: Option<Step<'_>> = None;
+            let leaf = loop {
+                let next = link.load(Ordering::Acquire);
+                if let (true, Some(above)) = (node::is_frozen(next), above) {
+                    Self::replace(above);
+                    break None;
+                }
+                // SAFETY: read just now from the roots or an inner node.
+                let Some(node) = (unsafe { node_at(next, guard) }) else {
+                    return false;
+                };
+                let step = Step { link, node };
+                if level == 0 {
+                    break Some(step);
+                }
+                above = Some(step);
+                link = node.slot(key, level);
+                level -= 1;
+            };
+            let Some(leaf) = leaf else { continue };
+            // Release: whoever finds the slot empty sees what came before.
+            match leaf.node.slot(key, 0).compare_exchange(
+                object,
+                ptr::null_mut(),
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            ) {
+                Ok(_) => return true,
+                Err(now) if node::is_frozen(now) => Self::replace(leaf),
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// Takes a node out of the tree, or puts an equal one in its place if it holds anything: all
+    /// its slots are frozen then, and the caller looks again from the root.
+    #[cold]
+    pub(super) fn replace(step: Step<'_>) {
+        let content = step.node.freeze();
+        let old = ptr::from_ref(step.node).cast_mut().cast::<()>();
+        let new = if content.iter().all(|link| link.is_null()) {
+            ptr::null_mut()
+        } else {
+            Box::into_raw(Node::with(|slot| content[slot])).cast::<()>()
+        };
+        // Release: the new node is built. It fails if somebody has finished this already, or if the
+        // slot is frozen itself; then the next look from the root meets that first.
+        match step
+            .link
+            .compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed)
+        {
+            // SAFETY: out of the tree by this very exchange; it came from a box; nodes drop nothing
+            // they point to.
+            Ok(old) => unsafe { epoch::retire_with(old, free_node) },
+            Err(_) if new.is_null() => {}
+            // SAFETY: made above and never published.
+            Err(_) => drop(unsafe { Box::from_raw(new.cast::<Node>()) }),
+        }
+    }
+}

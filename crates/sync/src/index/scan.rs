@@ -1,0 +1,126 @@
+//! Walks over all objects, for whoever can stand that they change meanwhile.
+//!
+//! *Invariant.* The cursor is a key: an object that is there from the first call to the last is
+//! visited exactly once, however long the walk takes.
+#![expect(unsafe_code, reason = "the tree holds objects as plain pointers")]
+
+use super::node::{self, SLOTS};
+use super::walk::Next;
+use super::{Held, Index};
+use crate::epoch::{self, Guard};
+use crate::primitive::Ordering;
+use std::ptr;
+
+/// Leaves that a long walk looks at under one guard.
+const PINNED_MAX: usize = 64;
+
+impl<T: Send + Sync + 'static> Index<T> {
+    /// Visits objects with `from <= key < to`, in the order of keys, the dying ones too. `to` of
+    /// `u64::MAX` is the end of all keys.
+    ///
+    /// One call visits at most 64 objects, so that the caller can let go of the guard in between.
+    /// Returns the key to go on from; `None` at the end. When `visit` returns `false` the call
+    /// ends there, and returns the key behind.
+    pub fn scan(
+        &self,
+        from: u64,
+        to: u64,
+        guard: &Guard,
+        visit: &mut dyn FnMut(&Held<T>) -> bool,
+    ) -> Option<u64> {
+        if from >= to {
+            return None;
+        }
+        let next = match self.tree.next_leaf(from, guard) {
+            Next::End => return None,
+            Next::From(next) => next,
+            Next::Leaf(base, _) if base >= to => return None,
+            Next::Leaf(base, leaf) => {
+                let first = from.saturating_sub(base) as usize;
+                let end = (to - base).min(SLOTS as u64) as usize;
+                let mut batch = [ptr::null::<Held<T>>(); SLOTS];
+                let mut found = 0;
+                for slot in &leaf.slots()[first..end] {
+                    // Acquire: objects are built before they are published.
+                    let held = node::target(slot.load(Ordering::Acquire)).cast::<Held<T>>();
+                    if !held.is_null() {
+                        batch[found] = held;
+                        found += 1;
+                        prefetch(held);
+                    }
+                }
+                for held in &batch[..found] {
+                    // SAFETY: met under the guard, as in `peek`.
+                    let held = unsafe { &**held };
+                    if !visit(held) {
+                        return Some(held.key() + 1).filter(|next| *next < to);
+                    }
+                }
+                base.checked_add(SLOTS as u64)?
+            }
+        };
+        Some(next).filter(|next| *next < to)
+    }
+
+    /// Splits all keys into at most `parts` ranges (`from`, `to`) for [`Index::scan`], so that about
+    /// as many of the objects there now fall into each. The last one is open-ended.
+    #[must_use]
+    pub fn ranges(&self, parts: usize) -> Vec<(u64, u64)> {
+        let share = self.len().div_ceil(parts.max(1) as u64).max(1);
+        let mut ranges = Vec::with_capacity(parts.max(1));
+        let (mut begin, mut filled) = (0, 0);
+        self.each_leaf(|base, leaf, _| {
+            if filled >= share && ranges.len() + 1 < parts {
+                ranges.push((begin, base));
+                (begin, filled) = (base, 0);
+            }
+            let objects = leaf.slots().iter().map(|slot| slot.load(Ordering::Relaxed));
+            filled += objects
+                .filter(|held| !node::target(*held).is_null())
+                .count() as u64;
+        });
+        ranges.push((begin, u64::MAX));
+        ranges
+    }
+
+    /// Frees the nodes that hold nothing any more; to be called after many objects have gone.
+    pub fn trim(&self) {
+        self.each_leaf(|base, leaf, guard| {
+            if leaf.is_empty() {
+                self.tree.prune(base, guard);
+            }
+        });
+    }
+
+    /// Calls `leaf` with every leaf and the key of its first slot.
+    fn each_leaf(&self, mut leaf: impl FnMut(u64, &node::Node, &Guard)) {
+        let mut from = Some(0);
+        while from.is_some() {
+            let guard = epoch::pin();
+            for _ in 0..PINNED_MAX {
+                let Some(key) = from else { break };
+                from = match self.tree.next_leaf(key, &guard) {
+                    Next::End => None,
+                    Next::From(next) => Some(next),
+                    Next::Leaf(base, node) => {
+                        leaf(base, node, &guard);
+                        base.checked_add(SLOTS as u64)
+                    }
+                };
+            }
+        }
+    }
+}
+
+/// Has the object's first line fetched: the visits that come would each wait for theirs.
+#[inline]
+fn prefetch<T>(held: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(held.cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = held;
+}

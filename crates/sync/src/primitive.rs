@@ -1,0 +1,17 @@
+//! The atomics and locks under whatever is checked by a model.
+//!
+//! `tests/index_model.rs` compiles the modules that use this one a second time, with another
+//! module of this name that holds loom's: the same source runs under every interleaving.
+
+pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+pub(crate) use std::sync::{Condvar, Mutex};
+
+/// Declares an array that the whole process shares. Models start each execution with a new one.
+macro_rules! process_wide {
+    ($(#[$meta:meta])* static $name:ident: [$type:ty; $length:expr] = $each:expr;) => {
+        $(#[$meta])*
+        static $name: [$crate::padded::Padded<$type>; $length] =
+            [const { $crate::padded::Padded($each) }; $length];
+    };
+}
+pub(crate) use process_wide;

@@ -1,0 +1,254 @@
+//! Uses, ends and burials, step by step.
+
+use super::{Fixture, Tracked};
+use holdfast_sync::{Doomed, Held, Index, Ref, epoch};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+#[test]
+fn a_header_takes_24_bytes() {
+    assert_eq!(size_of::<Held<[u64; 13]>>(), 128);
+    assert_eq!(align_of::<Held<u8>>(), 64);
+    assert_eq!(size_of::<Option<Ref<u8>>>(), 8);
+}
+
+#[test]
+fn what_is_published_is_found_and_counted() {
+    let keys = [0, 1, 63, 64, 4095, 4096, 1 << 60, u64::MAX - 1];
+    let fixture = Fixture::with(keys);
+    let guard = epoch::pin();
+    for key in keys {
+        let held = fixture.index.peek(key, &guard).expect("published");
+        held.check(key);
+        assert_eq!((held.key(), held.uses(), held.is_live()), (key, 0, true));
+        assert!(fixture.index.peek(key ^ 2, &guard).is_none(), "{key}");
+    }
+    assert_eq!(fixture.index.len(), keys.len() as u64);
+    assert!(fixture.index.get(2).is_none());
+}
+
+#[test]
+fn a_taken_key_gives_the_value_back() {
+    let fixture = Fixture::with([7]);
+    assert!(fixture.publish(7).is_none());
+    assert!(fixture.publish(u64::MAX).is_none());
+    assert_eq!(fixture.index.len(), 1);
+    fixture.settle(1);
+}
+
+#[test]
+fn the_last_use_of_a_doomed_object_returns_it_and_its_burial_frees_it() {
+    let fixture = Fixture::new();
+    let first = fixture.publish(5).unwrap();
+    let second = first.clone();
+    assert!(Ref::ptr_eq(&first, &second) && first.uses() == 2);
+    assert!(first.doom().is_none() && second.is_doomed());
+    assert!(first.release().is_none());
+    let doomed = second.release().expect("the last use");
+    assert!(!doomed.is_live() && doomed.try_ref().is_none());
+    doomed.check(5);
+    fixture.index.bury(doomed);
+    assert_eq!(fixture.index.len(), 0);
+    fixture.settle(0);
+    assert!(fixture.publish(5).is_some(), "the key is free again");
+}
+
+#[test]
+fn a_spared_object_stays_when_its_last_use_goes() {
+    let fixture = Fixture::new();
+    let held = fixture.publish(5).unwrap();
+    assert!(held.doom().is_none());
+    held.spare();
+    assert!(held.release().is_none());
+    assert_eq!(fixture.index.get(5).unwrap().uses(), 1);
+}
+
+#[test]
+fn an_unused_object_is_ended_by_the_very_call_that_dooms_it() {
+    let fixture = Fixture::with([5]);
+    let guard = epoch::pin();
+    let held = fixture.index.peek(5, &guard).unwrap();
+    drop(held.doom().expect("no use is left"));
+    assert!(held.is_live() && held.is_doomed(), "put back, still doomed");
+    let held = held.try_ref().unwrap();
+    assert!(held.release().is_some());
+}
+
+#[test]
+fn raw_uses_keep_an_object_and_are_given_back_by_number() {
+    let fixture = Fixture::new();
+    let held = fixture.publish(5).unwrap();
+    assert!(held.doom().is_none());
+    for _ in 0..3 {
+        assert_eq!(held.clone().into_raw(), 5);
+    }
+    assert_eq!((held.uses(), held.into_raw()), (4, 5));
+    let guard = epoch::pin();
+    let held = fixture.index.peek(5, &guard).unwrap();
+    assert_eq!(held.uses(), 4);
+    assert!(fixture.index.begin_evict(held).is_none(), "raw uses count");
+    assert!(held.forget(0).is_none() && held.forget(3).is_none());
+    let doomed = held.forget(u64::MAX).expect("the last one");
+    fixture.index.bury(doomed);
+    assert!(held.forget(1).is_none() && held.doom().is_none());
+    assert!(held.try_ref().is_none() && fixture.index.begin_evict(held).is_none());
+    held.check(5);
+}
+
+#[test]
+fn forgetting_too_much_takes_no_reference_away() {
+    let fixture = Fixture::new();
+    let held = fixture.publish(5).unwrap();
+    held.clone().into_raw();
+    assert!(held.doom().is_none());
+    assert!(held.forget(u64::MAX).is_none() && held.forget(1).is_none());
+    assert_eq!(held.uses(), 1);
+    assert!(held.release().is_some());
+}
+
+#[test]
+fn only_a_live_object_without_uses_is_evicted_and_only_once() {
+    let fixture = Fixture::with([5]);
+    let guard = epoch::pin();
+    let held = fixture.index.peek(5, &guard).unwrap();
+    let used = held.try_ref().unwrap();
+    assert!(fixture.index.begin_evict(held).is_none(), "in use");
+    drop(used);
+    let doomed = fixture.index.begin_evict(held).unwrap();
+    assert!(fixture.index.begin_evict(held).is_none(), "dying already");
+    assert!(!doomed.is_doomed(), "evicted, not doomed");
+    fixture.index.bury(doomed);
+    assert!(fixture.index.begin_evict(held).is_none(), "buried");
+}
+
+#[test]
+fn a_dropped_end_brings_the_object_back_to_life() {
+    let fixture = Fixture::new();
+    let held = fixture.publish(5).unwrap();
+    assert!(held.doom().is_none());
+    drop(held);
+    let held = fixture.index.get(5).expect("live again");
+    assert!(held.is_doomed() && held.uses() == 1);
+    fixture.index.bury(held.release().unwrap());
+    fixture.settle(0);
+}
+
+#[test]
+fn references_outlive_their_index_and_the_last_frees() {
+    let left: Arc<AtomicU64> = Arc::default();
+    let index = Index::new();
+    let value = |key| Tracked::new(key, &left);
+    let now = || left.load(Ordering::Relaxed);
+    let plain = index.publish(1, value(1)).unwrap();
+    let doomed = index.publish(2, value(2)).unwrap();
+    let raw = index.publish(3, value(3)).unwrap();
+    let ended = index.publish(4, value(4)).unwrap();
+    drop(index.publish(5, value(5)).unwrap());
+    index.publish(6, value(6)).unwrap().into_raw();
+    raw.clone().into_raw();
+    assert!(doomed.doom().is_none() && ended.doom().is_none());
+    let ended = ended.release().unwrap();
+    drop(index);
+    assert_eq!(now(), 4, "those in use");
+    plain.check(1);
+    let copy = plain.clone();
+    assert!(plain.release().is_none() && now() == 4);
+    drop(copy);
+    assert_eq!(now(), 3);
+    let end = doomed.release().expect("still told of its end");
+    end.check(2);
+    drop(end);
+    assert_eq!(now(), 2);
+    raw.into_raw();
+    assert_eq!(now(), 1, "nobody could give a raw use back");
+    ended.check(4);
+    drop(ended);
+    assert_eq!(now(), 0);
+}
+
+#[test]
+fn a_burial_in_another_index_panics_and_revives() {
+    let (here, there) = (Fixture::with([5]), Fixture::with([5]));
+    let guard = epoch::pin();
+    let held = here.index.peek(5, &guard).unwrap();
+    let doomed = here.index.begin_evict(held).unwrap();
+    let outcome = thread::scope(|scope| scope.spawn(|| there.index.bury(doomed)).join());
+    assert!(outcome.is_err());
+    assert!(held.is_live() && there.index.get(5).is_some());
+    assert_eq!((here.index.len(), there.index.len()), (1, 1));
+}
+
+/// Runs `resolve` on a dying object at key 5 while another thread runs `wait`.
+fn while_dying<R: Send>(
+    wait: impl FnOnce(&Fixture) -> R + Send,
+    resolve: impl FnOnce(&Fixture, Doomed<Tracked>),
+) -> R {
+    let fixture = Fixture::new();
+    let held = fixture.publish(5).unwrap();
+    assert!(held.doom().is_none());
+    let doomed = held.release().unwrap();
+    let (done, answer) = mpsc::channel();
+    thread::scope(|scope| {
+        scope.spawn(|| done.send(wait(&fixture)).unwrap());
+        let early = answer.recv_timeout(Duration::from_millis(30));
+        assert!(early.is_err(), "did not wait");
+        resolve(&fixture, doomed);
+        answer.recv_timeout(Duration::from_secs(60)).expect("woken")
+    })
+}
+
+#[test]
+fn a_lookup_waits_for_a_burial_and_finds_nothing() {
+    let found = while_dying(
+        |fixture| fixture.index.get(5).is_some(),
+        |fixture, doomed| fixture.index.bury(doomed),
+    );
+    assert!(!found);
+}
+
+#[test]
+fn a_lookup_waits_for_a_revival_and_finds_the_object() {
+    let found = while_dying(
+        |fixture| fixture.index.get(5).map(|held| held.check(5)).is_some(),
+        |_, doomed| drop(doomed),
+    );
+    assert!(found);
+}
+
+#[test]
+fn a_publisher_waits_for_a_burial_and_takes_the_key() {
+    let published = while_dying(
+        |fixture| fixture.publish(5).is_some() && fixture.index.len() == 1,
+        |fixture, doomed| fixture.index.bury(doomed),
+    );
+    assert!(published);
+}
+
+#[test]
+fn a_publisher_waits_for_a_revival_and_is_refused() {
+    let published = while_dying(
+        |fixture| fixture.publish(5).is_some(),
+        |_, doomed| drop(doomed),
+    );
+    assert!(!published);
+}
+
+#[test]
+fn what_was_met_under_a_guard_stays_as_long() {
+    let fixture = Fixture::with([5]);
+    let guard = epoch::pin();
+    let held = fixture.index.peek(5, &guard).unwrap();
+    assert!(fixture.evict(5));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..10 {
+                epoch::flush();
+            }
+        });
+    });
+    held.check(5);
+    drop(guard);
+    fixture.settle(0);
+}
