@@ -1,8 +1,10 @@
 //! Telling watchers what happened.
 
+use holdfast_sync::epoch;
+
 use crate::FileSystem;
 use crate::file_system::Core;
-use crate::inode::Inode;
+use crate::inode::{Inode, Numbered as _};
 use crate::node::Node;
 use crate::types::{Errno, Ino, Result};
 use crate::watch::{EventMask, Watch};
@@ -19,6 +21,7 @@ impl FileSystem {
         if !mask.intersects(EventMask::ALL_EVENTS) {
             return Err(Errno::EINVAL);
         }
+        self.core.alive()?;
         Ok(self.core.watches.add(node.ino(), mask))
     }
 }
@@ -40,7 +43,8 @@ impl Core {
         if !self.watches.is_watched(dir) {
             return;
         }
-        let Some(dir) = self.table.get(dir.0) else {
+        let guard = epoch::pin();
+        let Some(dir) = self.index.peek(dir.0, &guard) else {
             return;
         };
         let Ok(body) = dir.directory() else { return };

@@ -5,13 +5,14 @@
 //! order stands in `docs/locking.md`.
 
 use holdfast_cache::{Account, CacheStats};
-use holdfast_sync::{ShardedCounter, ShardedMap};
+use holdfast_sync::{Index, ShardedCounter, epoch};
+use once_cell::race::OnceBox;
 use parking_lot::{Mutex, RwLock};
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
 
-use crate::inode::{Content, Inode, Meta};
+use crate::inode::{Content, Meta, Numbered as _, Object};
 use crate::lane::Lanes;
 use crate::locks::LockGraph;
 use crate::memory::{MemoryLimits, MemoryStore};
@@ -20,9 +21,10 @@ use crate::numbers::Numbers;
 use crate::observer::Observer;
 use crate::options::{Options, Stats};
 use crate::policy::Policy;
+use crate::registry::Enrolment;
 use crate::store::{Change, Space, Store};
 use crate::types::{Errno, FileType, Ino, NAME_MAX, Result, StatFs};
-use crate::watch::{EventMask, WatchRegistry};
+use crate::watch::WatchRegistry;
 use crate::{clock, inode};
 
 /// Beyond this number a store is taken for damaged: nobody deals so many.
@@ -45,7 +47,10 @@ pub(crate) struct Core {
     pub(crate) policy: Policy,
     /// A failed write of a change: no more changes.
     pub(crate) failed: AtomicBool,
-    pub(crate) table: ShardedMap<Arc<Inode>>,
+    /// All inodes in memory.
+    pub(crate) index: Index<Object>,
+    /// The root, in use as long as this is.
+    pub(crate) root: OnceBox<Node>,
     pub(crate) numbers: Numbers,
     /// Held by a rename between directories: the shape of the tree stands still.
     pub(crate) rename_lock: Mutex<()>,
@@ -56,11 +61,10 @@ pub(crate) struct Core {
     /// Deals the identities of open files.
     pub(crate) owners: Numbers,
     pub(crate) cache: CacheStats,
-    pub(crate) inodes: ShardedCounter,
     pub(crate) names: ShardedCounter,
     pub(crate) open_files: ShardedCounter,
-    /// For orphans, which must find their way back here.
-    pub(crate) me: Weak<Core>,
+    /// How orphans find their way back here. The last to go: inodes carry its number.
+    pub(crate) enrolment: Enrolment,
 }
 
 impl FileSystem {
@@ -74,12 +78,13 @@ impl FileSystem {
         if last.0 >= INO_MAX {
             return Err(Errno::EUCLEAN);
         }
-        let core = Arc::new_cyclic(|me| Core {
+        let core = Arc::new(Core {
             pinned: guarantees.pinned,
             policy: Policy::of(&options),
             options: RwLock::new(options),
             failed: AtomicBool::new(false),
-            table: ShardedMap::new(),
+            index: Index::new(),
+            root: OnceBox::new(),
             numbers: Numbers::after(last),
             rename_lock: Mutex::new(()),
             watches: WatchRegistry::new(),
@@ -88,20 +93,22 @@ impl FileSystem {
             observed: AtomicBool::new(false),
             owners: Numbers::after(Ino(0)),
             cache: CacheStats::new(),
-            inodes: ShardedCounter::new(),
             names: ShardedCounter::new(),
             open_files: ShardedCounter::new(),
-            me: me.clone(),
             store,
+            enrolment: Enrolment::new()?,
         });
+        core.enrolment.announce(Arc::downgrade(&core));
         let lanes = Arc::new(Lanes::new(&core));
         let fs = Self { core, lanes };
-        match fs.core.node(Ino::ROOT) {
-            Ok(root) if root.kind() == FileType::Directory => {}
+        let root = match fs.core.node(Ino::ROOT) {
+            Ok(root) if root.kind() == FileType::Directory => root,
             Ok(_) => return Err(Errno::EUCLEAN),
             Err(Errno::ESTALE) => fs.core.make_root(&options)?,
             Err(error) => return Err(error),
-        }
+        };
+        // There is none yet.
+        let _ = fs.core.root.set(Box::new(root));
         Ok(fs)
     }
 
@@ -136,10 +143,14 @@ impl FileSystem {
     /// The root directory.
     ///
     /// # Panics
-    /// Never: the root is in the table from the start and has no name to lose.
+    /// Never: the root is in use from the start.
     #[must_use]
     pub fn root(&self) -> Node {
-        self.core.node(Ino::ROOT).expect("the root is always there")
+        self.core
+            .root
+            .get()
+            .cloned()
+            .expect("the root is always there")
     }
 
     /// The inode of this number.
@@ -154,16 +165,13 @@ impl FileSystem {
     ///
     /// More than were taken are ignored: a front end's kernel is not believed.
     pub fn forget(&self, ino: Ino, count: u64) {
-        let Some(inode) = self.core.table.get(ino.0) else {
-            return;
+        let doomed = {
+            let guard = epoch::pin();
+            let inode = self.core.index.peek(ino.0, &guard);
+            inode.and_then(|inode| inode.forget(count))
         };
-        let before = inode
-            .refs
-            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |refs| {
-                Some(refs.saturating_sub(count))
-            });
-        if before.is_ok_and(|before| before > 0 && before <= count) {
-            inode.unused();
+        if let Some(doomed) = doomed {
+            self.core.end(doomed);
         }
     }
 
@@ -173,7 +181,7 @@ impl FileSystem {
         let core = &self.core;
         let count = |counter: &ShardedCounter| u64::try_from(counter.sum()).unwrap_or(0);
         Stats {
-            inodes: count(&core.inodes),
+            inodes: core.index.len(),
             names: count(&core.names),
             pages: core.cache.pages(),
             bytes: core.cache.bytes(),
@@ -188,6 +196,7 @@ impl FileSystem {
     /// # Errors
     /// What the store answers.
     pub fn statfs(&self) -> Result<StatFs> {
+        self.core.alive()?;
         let space = self.core.store.space()?;
         let pages = space
             .pages
@@ -214,6 +223,8 @@ impl FileSystem {
     /// # Errors
     /// `EIO` when it could not.
     pub fn sync(&self) -> Result<()> {
+        self.core.alive()?;
+        self.core.write_times()?;
         self.core.store.commit(None)
     }
 
@@ -243,7 +254,7 @@ fn memory_pages() -> u64 {
 }
 
 impl Core {
-    fn make_root(&self, options: &Options) -> Result<()> {
+    fn make_root(&self, options: &Options) -> Result<Node> {
         self.store.reserve(Space {
             pages: 0,
             inodes: 1,
@@ -257,23 +268,24 @@ impl Core {
         meta.nlink = 2;
         meta.size = inode::directory_size(0);
         let content = Content::of(FileType::Directory, Ino::ROOT, 0, None);
-        let root = Inode::new(Ino::ROOT, FileType::Directory, &meta, None, content, true);
+        let fs = self.enrolment.number();
+        let root = Object::new(fs, FileType::Directory, &meta, None, content, true);
+        let root = self.publish(Ino::ROOT, root)?;
         if !self.pinned {
-            let record = root.record(&root.meta());
+            let record = root.inode().record(&root.inode().meta());
             self.apply(&[Change::Create {
                 inode: record,
                 target: None,
             }])?;
         }
-        self.table.insert(Ino::ROOT.0, Arc::new(root));
-        self.inodes.add(1);
-        Ok(())
+        Ok(root)
     }
 
     /// The inode of this number, loaded if need be.
     pub(crate) fn node(&self, ino: Ino) -> Result<Node> {
-        if let Some(node) = self.table.get_with(ino.0, Node::acquire) {
-            return Ok(node);
+        self.alive()?;
+        if let Some(inode) = self.index.get(ino.0) {
+            return Ok(Node::new(inode));
         }
         if self.pinned {
             Err(Errno::ESTALE)
@@ -282,11 +294,24 @@ impl Core {
         }
     }
 
+    /// Was it not revoked?
+    ///
+    /// # Errors
+    /// `EIO` if it was.
+    #[inline]
+    pub(crate) fn alive(&self) -> Result<()> {
+        if self.policy.revoked() {
+            return Err(Errno::EIO);
+        }
+        Ok(())
+    }
+
     /// May anything be changed?
     ///
     /// # Errors
-    /// `EROFS` when mounted read-only, or after the store failed.
+    /// `EROFS` when mounted read-only, or after the store failed; `EIO` when revoked.
     pub(crate) fn writable(&self) -> Result<()> {
+        self.alive()?;
         if self.policy.read_only() || self.failed.load(Ordering::Relaxed) {
             return Err(Errno::EROFS);
         }
@@ -320,31 +345,6 @@ impl Core {
             space: self,
             stats: &self.cache,
         }
-    }
-
-    /// Removes an orphan without uses, with all it holds.
-    pub(crate) fn evict(&self, inode: &Arc<Inode>) {
-        let gone = self.table.remove_if(inode.ino().0, |held| {
-            Arc::ptr_eq(held, inode)
-                && held.refs.load(Ordering::Acquire) == 0
-                && held.meta().nlink == 0
-        });
-        if gone.is_none() {
-            return;
-        }
-        self.watches
-            .notify(inode.ino(), EventMask::DELETE_SELF, None, 0);
-        self.watches.gone(inode.ino());
-        if let Ok(body) = inode.regular() {
-            body.pages.write().clear(self.account());
-        }
-        self.inodes.add(-1);
-        self.store.release(Space {
-            pages: 0,
-            inodes: 1,
-        });
-        // An orphan that could not be freed is found again by the store: nothing to answer here.
-        let _ = self.apply(&[Change::Free { ino: inode.ino() }]);
     }
 }
 

@@ -5,13 +5,14 @@
 
 use holdfast_cache::{Account, Pages};
 use parking_lot::RwLock;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::acl::Acl;
 use crate::directory::{Directory, Entry};
 use crate::file_system::Core;
-use crate::inode::{Content, DirectoryBody, Inode, Meta, Rare, RegularBody, directory_size};
+use crate::inode::{
+    Content, DirectoryBody, Inode, Meta, Numbered as _, Object, Rare, RegularBody, directory_size,
+};
 use crate::node::Node;
 use crate::store::{EntryRecord, InodeRecord};
 use crate::types::{Errno, FileType, Ino, Result};
@@ -32,20 +33,20 @@ impl Core {
             .into_iter()
             .find(|record| record.ino == ino)
             .ok_or(Errno::ESTALE)?;
-        let inode = Arc::new(self.build(&record)?);
-        // Somebody else may have been faster: theirs counts. The use is taken by number, under
-        // the shard's lock, as always.
-        let mine = Arc::clone(&inode);
-        let kept = self.table.get_or_insert_with(ino.0, || mine);
-        if Arc::ptr_eq(&kept, &inode) {
-            self.inodes.add(1);
+        let inode = match self.index.publish(ino.0, self.build(&record)?) {
+            Ok(inode) => inode,
+            // Somebody else was faster: theirs counts.
+            Err(_) => self.index.get(ino.0).ok_or(Errno::ESTALE)?,
+        };
+        let node = Node::new(inode);
+        if record.nlink == 0 {
+            // Not its end: `node` is a use.
+            drop(node.inode().doom());
         }
-        self.table
-            .get_with(ino.0, Node::acquire)
-            .ok_or(Errno::ESTALE)
+        Ok(node)
     }
 
-    fn build(&self, record: &InodeRecord) -> Result<Inode> {
+    fn build(&self, record: &InodeRecord) -> Result<Object> {
         let mut meta = Meta::new(record.perm, record.uid, record.gid, record.ctime);
         meta.nlink = record.nlink;
         meta.size = record.size;
@@ -64,9 +65,6 @@ impl Core {
                 }
             }
         }
-        if record.nlink == 0 {
-            rare.get_or_insert_default().orphan_of = Some(self.me.clone());
-        }
         let content = match record.kind {
             FileType::Directory => Content::Directory(DirectoryBody {
                 parent: AtomicU64::new(record.parent.0),
@@ -75,8 +73,8 @@ impl Core {
             FileType::Symlink => Content::Target(self.store.load_target(record.ino)?),
             kind => Content::of(kind, record.parent, record.rdev, None),
         };
-        let (ino, kind) = (record.ino, record.kind);
-        Ok(Inode::new(ino, kind, &meta, rare, content, false))
+        let (fs, kind) = (self.enrolment.number(), record.kind);
+        Ok(Object::new(fs, kind, &meta, rare, content, false))
     }
 
     /// Makes sure that all names of a directory are in memory.
@@ -178,7 +176,7 @@ impl Core {
 }
 
 /// Space for what the store holds already: it was taken when it was written.
-struct Loaded;
+pub(crate) struct Loaded;
 
 impl holdfast_cache::Space for Loaded {
     fn reserve(&self, _pages: u64) -> Result<()> {

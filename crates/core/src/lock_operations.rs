@@ -19,6 +19,7 @@ impl FileSystem {
         kind: LockKind,
         range: LockRange,
     ) -> Result<Option<HeldLock>> {
+        self.core.alive()?;
         match node.inode().locks() {
             Some(locks) => locks.conflict(owner, space, kind, range),
             None => Ok(None),
@@ -50,6 +51,7 @@ impl FileSystem {
             range,
             pid,
         };
+        self.core.alive()?;
         node.inode()
             .locks_or_new()
             .set(&self.core.lock_graph, &request, wait)

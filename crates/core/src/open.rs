@@ -94,6 +94,7 @@ impl FileSystem {
     /// `EPERM` for NOATIME by a stranger.
     pub fn open(&self, who: &Caller, node: &Node, flags: OpenFlags) -> Result<OpenFile> {
         let core = &self.core;
+        core.alive()?;
         if flags.contains(OpenFlags::DIRECTORY) && !node.kind().is_dir() {
             return Err(Errno::ENOTDIR);
         }
@@ -177,15 +178,16 @@ impl FileSystem {
         if body.names.read().dead {
             return Err(Errno::ENOENT);
         }
-        let inode = core.conceive(who, dir, Birth::of(FileType::Regular, perm))?;
+        let (ino, inode) = core.conceive(who, dir, Birth::of(FileType::Regular, perm))?;
         {
             let mut meta = inode.write();
             meta.nlink = 0;
             meta.linkable = !flags.contains(OpenFlags::EXCLUSIVE);
             meta.home = (dir.ino(), 0);
-            meta.rare().orphan_of = Some(core.me.clone());
         }
-        let node = core.publish(inode);
+        let node = core.publish(ino, inode)?;
+        // Not its end: `node` is a use.
+        drop(node.inode().doom());
         if !core.pinned {
             core.record_birth(dir, &node, None, None)?;
         }

@@ -15,6 +15,7 @@ impl Core {
     /// # Errors
     /// `EACCES`; `EROFS` for writing what a read-only file system holds.
     pub(crate) fn may(&self, who: &Caller, inode: &Inode, want: Access) -> Result<()> {
+        self.alive()?;
         if want.contains(Access::WRITE)
             && matches!(
                 inode.kind(),

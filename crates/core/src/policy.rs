@@ -1,6 +1,7 @@
 //! The options that every operation asks for, in words that are only read.
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32};
 
 use crate::options::{AtimePolicy, Options};
 
@@ -17,6 +18,7 @@ const ATIME_NONE: u32 = 1 << 7;
 pub(crate) struct Policy {
     bits: AtomicU32,
     link_max: AtomicU32,
+    revoked: AtomicBool,
 }
 
 impl Policy {
@@ -24,6 +26,7 @@ impl Policy {
         let policy = Self {
             bits: AtomicU32::new(0),
             link_max: AtomicU32::new(0),
+            revoked: AtomicBool::new(false),
         };
         policy.set(options);
         policy
@@ -77,6 +80,17 @@ impl Policy {
             ATIME_STRICT => AtimePolicy::Strict,
             _ => AtimePolicy::None,
         }
+    }
+
+    /// From now on every operation fails.
+    pub(crate) fn revoke(&self) {
+        // Ordered before the walk that follows: see `Core::publish`.
+        self.revoked.swap(true, SeqCst);
+    }
+
+    #[inline]
+    pub(crate) fn revoked(&self) -> bool {
+        self.revoked.load(Acquire)
     }
 
     pub(crate) fn link_max(&self) -> u32 {

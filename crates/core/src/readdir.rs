@@ -141,6 +141,7 @@ impl FileSystem {
             return Err(Errno::EBADF);
         }
         let core = &self.core;
+        core.alive()?;
         let node = dir.node();
         let body = node.inode().directory()?;
         core.complete_names(node.inode(), body)?;

@@ -8,7 +8,7 @@ use holdfast_sync::epoch;
 
 use crate::acl::{self, Acl};
 use crate::file_system::Core;
-use crate::inode::{Rare, View};
+use crate::inode::{Numbered as _, Rare, View};
 use crate::node::Node;
 use crate::permission::{in_group_or_capable, owns};
 use crate::store::Change;
@@ -35,6 +35,7 @@ impl FileSystem {
     /// `ENODATA` if there is none; `EACCES` for `user.` without permission to read;
     /// `EOPNOTSUPP` for an unknown namespace; `ERANGE` for a name of no or over 255 bytes.
     pub fn getxattr(&self, who: &Caller, node: &Node, name: &[u8]) -> Result<Box<[u8]>> {
+        self.core.alive()?;
         check_name(name)?;
         self.core.may_xattr(who, node, name, Access::READ)?;
         let guard = epoch::pin();
@@ -83,8 +84,9 @@ impl FileSystem {
     /// in front looks at a list of names).
     ///
     /// # Errors
-    /// None at present; callers should expect what a store answers.
+    /// `EIO` when the file system was revoked.
     pub fn listxattr(&self, who: &Caller, node: &Node) -> Result<Vec<u8>> {
+        self.core.alive()?;
         let guard = epoch::pin();
         let mut names = Vec::new();
         let mut push = |name: &[u8]| {

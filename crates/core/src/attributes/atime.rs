@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::file_system::Core;
-use crate::inode::{Inode, Meta};
+use crate::inode::{Inode, Meta, Numbered as _};
 use crate::options::AtimePolicy;
 use crate::store::Change;
 use crate::types::Time;
@@ -48,7 +48,12 @@ impl Core {
             meta.atime = now;
             inode.record(&meta)
         };
-        if !self.pinned && !self.policy.lazytime() {
+        if self.pinned {
+            return;
+        }
+        if self.policy.lazytime() {
+            inode.mark_lazy_time();
+        } else {
             // Reading goes on when its time cannot be kept: `apply` has stopped the writers.
             let _ = self.apply(&[Change::Attributes { inode: record }]);
         }

@@ -1,5 +1,6 @@
 use crate::FileSystem;
 use crate::file_system::Core;
+use crate::inode::Numbered as _;
 use crate::node::Node;
 use crate::types::{Access, Attr, Caller, Errno, FileType, Result};
 
@@ -8,6 +9,15 @@ impl FileSystem {
     #[must_use]
     pub fn getattr(&self, node: &Node) -> Attr {
         node.inode().attr(&node.inode().meta())
+    }
+
+    /// As [`FileSystem::getattr`], as a system call answers it.
+    ///
+    /// # Errors
+    /// `EIO` when the file system was revoked.
+    pub fn attributes(&self, node: &Node) -> Result<Attr> {
+        self.core.alive()?;
+        Ok(self.getattr(node))
     }
 
     /// May `who` read, write, execute (or search)? Nothing asked for: does it exist?
@@ -27,6 +37,7 @@ impl FileSystem {
     /// # Errors
     /// `EINVAL` for anything else.
     pub fn readlink(&self, node: &Node) -> Result<Box<[u8]>> {
+        self.core.alive()?;
         let target = node.inode().target().ok_or(Errno::EINVAL)?;
         self.core.accessed(node.inode());
         Ok(target.into())

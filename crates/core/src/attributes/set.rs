@@ -3,7 +3,7 @@
 use holdfast_sync::epoch;
 
 use crate::file_system::Core;
-use crate::inode::{Meta, MetaWrite, Rare};
+use crate::inode::{Meta, MetaWrite, Numbered as _, Rare};
 use crate::node::Node;
 use crate::open::OpenFile;
 use crate::permission::{in_group_or_capable, owns, set_id_bits_lost};

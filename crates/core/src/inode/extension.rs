@@ -4,12 +4,11 @@ use holdfast_sync::Published;
 use once_cell::race::OnceBox;
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Weak};
 
 use crate::acl::Acl;
 use crate::directory::Directory;
-use crate::file_system::Core;
 use crate::locks::InodeLocks;
 use crate::types::{FileType, Ino};
 
@@ -56,8 +55,6 @@ pub(crate) struct Rare {
     pub(crate) acl: Option<Acl>,
     /// A directory's ACL for what is created in it.
     pub(crate) default_acl: Option<Acl>,
-    /// Set on an orphan: whom its last user tells.
-    pub(crate) orphan_of: Option<Weak<Core>>,
 }
 
 impl Content {

@@ -78,6 +78,7 @@ pub(super) struct MetaCell {
     lock: Mutex<()>,
     /// Marks that the inode's other parts keep here, where there is room.
     pub(super) marks: AtomicU8,
+    file_system: u16,
     /// Permission bits, LINKABLE, type.
     mode: AtomicU32,
     uid: AtomicU32,
@@ -95,12 +96,13 @@ pub(super) struct MetaCell {
 const _: () = assert!(size_of::<MetaCell>() == 80, "an inode grew");
 
 impl MetaCell {
-    pub(super) fn new(kind: FileType, meta: &Meta) -> Self {
+    pub(super) fn new(file_system: u16, kind: FileType, meta: &Meta) -> Self {
         let kind = (kind as u32) << KIND_SHIFT;
         let cell = Self {
             seq: AtomicU32::new(0),
             lock: Mutex::new(()),
             marks: AtomicU8::new(0),
+            file_system,
             mode: AtomicU32::new(kind),
             uid: AtomicU32::new(0),
             gid: AtomicU32::new(0),
@@ -115,6 +117,11 @@ impl MetaCell {
         };
         cell.store(meta);
         cell
+    }
+
+    /// The file system as it was given.
+    pub(super) fn file_system(&self) -> u16 {
+        self.file_system
     }
 
     /// The type as it was given.
@@ -225,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_reader_never_sees_half_a_change() {
-        let cell = MetaCell::new(FileType::Regular, &all(0));
+        let cell = MetaCell::new(1, FileType::Regular, &all(0));
         let done = AtomicBool::new(false);
         thread::scope(|scope| {
             for _ in 0..2 {
@@ -247,7 +254,7 @@ mod tests {
 
     #[test]
     fn the_type_outlives_changes() {
-        let cell = MetaCell::new(FileType::Socket, &all(1));
+        let cell = MetaCell::new(1, FileType::Socket, &all(1));
         let _lock = cell.lock();
         cell.publish(&all(0o7777), || {});
         assert_eq!(cell.kind_bits(), FileType::Socket as u8);

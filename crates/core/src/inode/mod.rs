@@ -1,9 +1,9 @@
 //! The inode: what the core holds of one file object.
 //!
-//! *Invariants.* Number, type and device number never change. `refs` counts every use:
-//! [`crate::Node`]s, open files, and what a front end's kernel holds; it is raised from 0 only
-//! under the inode table's shard lock. An inode whose `nlink` is 0 is an *orphan*: it leaves the
-//! table with its last use.
+//! *Invariants.* Number, type and device number never change. Its uses ([`crate::Node`]s, open
+//! files, what a front end's kernel holds) are counted by the index. An inode whose `nlink` is 0 is
+//! an *orphan*: it is *doomed* in the index, and leaves it with its last use. That mark and `nlink`
+//! change together, under the lock of the attributes.
 //!
 //! *Locking.* See `docs/locking.md`: the names of a directory, or the pages of a file, come
 //! before any attributes; their lock is a leaf, and no thread holds two of them. Attributes,
@@ -16,11 +16,12 @@ pub(crate) use extension::{Content, DirectoryBody, Rare};
 pub(crate) use meta::Meta;
 
 use holdfast_cache::Pages;
+use holdfast_sync::Held;
 use holdfast_sync::epoch::Guard;
 use once_cell::race::OnceBox;
 use parking_lot::{MutexGuard, RwLock};
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::acl::Acl;
 use crate::locks::InodeLocks;
@@ -33,12 +34,14 @@ use meta::MetaCell;
 const DIR_SIZE: u64 = 40;
 const ENTRY_SIZE: u64 = 20;
 
+/// A mark: an access time has not reached the store.
+const LAZY_TIME: u8 = 1;
+
+/// A file object in the index, which knows its number and its uses.
+pub(crate) type Inode = Held<Object>;
+
 /// A file object.
-pub(crate) struct Inode {
-    /// Uses: nodes, open files, a kernel's lookups.
-    pub(crate) refs: AtomicU64,
-    /// Number.
-    ino: Ino,
+pub(crate) struct Object {
     meta: MetaCell,
     /// A regular file's content; empty for others.
     regular: RegularBody,
@@ -53,10 +56,10 @@ pub(crate) struct RegularBody {
     pub(crate) complete: AtomicBool,
 }
 
-impl Inode {
-    /// An inode that nobody uses yet. `complete`: nothing of a file's content is elsewhere.
+impl Object {
+    /// One that is in no index yet. `complete`: nothing of a file's content is elsewhere.
     pub(crate) fn new(
-        ino: Ino,
+        file_system: u16,
         kind: FileType,
         meta: &Meta,
         rare: Option<Box<Rare>>,
@@ -74,9 +77,7 @@ impl Inode {
             let _ = extension.set(Box::new(made));
         }
         Self {
-            refs: AtomicU64::new(0),
-            ino,
-            meta: MetaCell::new(kind, meta),
+            meta: MetaCell::new(file_system, kind, meta),
             regular: RegularBody {
                 pages: RwLock::new(Pages::new()),
                 complete: AtomicBool::new(complete),
@@ -85,10 +86,9 @@ impl Inode {
         }
     }
 
-    /// Its number.
-    #[inline]
-    pub(crate) fn ino(&self) -> Ino {
-        self.ino
+    /// The number of its file system.
+    pub(crate) fn file_system(&self) -> u16 {
+        self.meta.file_system()
     }
 
     /// What it is.
@@ -149,6 +149,16 @@ impl Inode {
         self.extension.get()?.rare.load(guard)
     }
 
+    /// An access time is newer here than in the store.
+    pub(crate) fn mark_lazy_time(&self) {
+        self.meta.marks.fetch_or(LAZY_TIME, Ordering::AcqRel);
+    }
+
+    /// Was it? From now on not, the caller sees to it.
+    pub(crate) fn take_lazy_time(&self) -> bool {
+        self.meta.marks.fetch_and(!LAZY_TIME, Ordering::AcqRel) & LAZY_TIME != 0
+    }
+
     /// The size alone: what was written before it grew can be read.
     #[inline]
     pub(crate) fn size(&self) -> u64 {
@@ -164,7 +174,7 @@ impl Inode {
     pub(crate) fn write(&self) -> MetaWrite<'_> {
         let lock = self.meta.lock();
         MetaWrite {
-            inode: self,
+            object: self,
             meta: self.meta.load(),
             rare: None,
             _lock: lock,
@@ -185,11 +195,27 @@ impl Inode {
     fn extension_or_new(&self) -> &Extension {
         self.extension.get_or_init(Box::default)
     }
+}
 
+/// What depends on an inode's number.
+pub(crate) trait Numbered {
+    /// Its number.
+    fn ino(&self) -> Ino;
     /// All attributes, as `meta` has them.
-    pub(crate) fn attr(&self, meta: &Meta) -> Attr {
+    fn attr(&self, meta: &Meta) -> Attr;
+    /// The inode as a store keeps it.
+    fn record(&self, meta: &Meta) -> InodeRecord;
+}
+
+impl Numbered for Inode {
+    #[inline]
+    fn ino(&self) -> Ino {
+        Ino(self.key())
+    }
+
+    fn attr(&self, meta: &Meta) -> Attr {
         Attr {
-            ino: self.ino,
+            ino: self.ino(),
             kind: self.kind(),
             perm: meta.perm,
             nlink: meta.nlink,
@@ -205,14 +231,13 @@ impl Inode {
         }
     }
 
-    /// The inode as a store keeps it.
-    pub(crate) fn record(&self, meta: &Meta) -> InodeRecord {
+    fn record(&self, meta: &Meta) -> InodeRecord {
         let parent = match self.directory() {
             Ok(body) => Ino(body.parent.load(Ordering::Relaxed)),
             Err(_) => meta.home.0,
         };
         InodeRecord {
-            ino: self.ino,
+            ino: self.ino(),
             kind: self.kind(),
             perm: meta.perm,
             nlink: meta.nlink,
@@ -229,7 +254,7 @@ impl Inode {
     }
 }
 
-impl Drop for Inode {
+impl Drop for Object {
     fn drop(&mut self) {
         // An orphan's pages were settled when it was evicted. Whatever else ends, ends with its
         // file system, and the accounts with it.
@@ -256,7 +281,7 @@ impl<'g> View<'g> {
 
 /// A change of attributes under way. It ends, for all readers at once, when this is dropped.
 pub(crate) struct MetaWrite<'i> {
-    inode: &'i Inode,
+    object: &'i Object,
     meta: Meta,
     /// The new state of what few inodes have, if that changes.
     rare: Option<Box<Rare>>,
@@ -268,7 +293,7 @@ impl MetaWrite<'_> {
     pub(crate) fn with_rare<R>(&self, look: impl FnOnce(Option<&Rare>) -> R) -> R {
         match &self.rare {
             Some(changed) => look(Some(changed)),
-            None => look(self.inode.rare(&holdfast_sync::epoch::pin())),
+            None => look(self.object.rare(&holdfast_sync::epoch::pin())),
         }
     }
 
@@ -300,9 +325,9 @@ impl DerefMut for MetaWrite<'_> {
 impl Drop for MetaWrite<'_> {
     fn drop(&mut self) {
         let rare = self.rare.take();
-        self.inode.meta.publish(&self.meta, || {
+        self.object.meta.publish(&self.meta, || {
             if rare.is_some() {
-                self.inode.extension_or_new().rare.replace(rare);
+                self.object.extension_or_new().rare.replace(rare);
             }
         });
     }

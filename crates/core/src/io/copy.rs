@@ -2,7 +2,7 @@
 
 use super::{SIZE_MAX, readable, writable};
 use crate::file_system::Core;
-use crate::inode::{Inode, RegularBody};
+use crate::inode::{Inode, Numbered as _, RegularBody};
 use crate::open::OpenFile;
 use crate::store::Change;
 use crate::types::{Caller, Errno, FileType, OpenFlags, Result};

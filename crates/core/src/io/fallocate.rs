@@ -4,6 +4,7 @@ use holdfast_cache::{PAGE_SIZE, Pages};
 
 use super::{SIZE_MAX, writable};
 use crate::file_system::Core;
+use crate::inode::Numbered as _;
 use crate::open::OpenFile;
 use crate::store::Change;
 use crate::types::{Caller, Errno, Fallocate, FileType, Ino, Result};

@@ -26,6 +26,7 @@ impl FileSystem {
         bufs: &mut [IoSliceMut<'_>],
     ) -> Result<usize> {
         let core = &self.core;
+        core.alive()?;
         if !file.flags().readable() {
             return Err(Errno::EBADF);
         }

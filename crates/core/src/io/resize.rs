@@ -1,5 +1,6 @@
 use crate::clock;
 use crate::file_system::Core;
+use crate::inode::Numbered as _;
 use crate::node::Node;
 use crate::store::Change;
 use crate::types::{Caller, Result};

@@ -12,6 +12,7 @@ impl FileSystem {
         if file.flags().contains(OpenFlags::PATH) {
             return Err(Errno::EBADF);
         }
+        self.core.alive()?;
         let inode = file.node().inode();
         let body = inode.regular().map_err(|_| Errno::EINVAL)?;
         self.core.complete_pages(inode, body)?;

@@ -1,6 +1,7 @@
 use std::io::IoSlice;
 
 use super::{SIZE_MAX, check_range, writable};
+use crate::inode::Numbered as _;
 use crate::open::OpenFile;
 use crate::store::Change;
 use crate::types::{Caller, Errno, OpenFlags, Result};
@@ -130,6 +131,7 @@ impl FileSystem {
         if file.flags().contains(OpenFlags::PATH) {
             return Err(Errno::EBADF);
         }
+        self.core.alive()?;
         // Stores take changes in one order: whatever this file needs lies before this point.
         self.core.store.commit(None)
     }

@@ -23,7 +23,6 @@ impl InodeLocks {
 
     /// Nothing held and nobody waiting. Only a caller that keeps others from reaching the inode
     /// may conclude that it stays so.
-    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.queue.lock().is_empty()
     }

@@ -68,7 +68,6 @@ pub(super) struct LockQueue {
 }
 
 impl LockQueue {
-    #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.table.is_empty() && self.waiters.is_empty()
     }

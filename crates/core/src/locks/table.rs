@@ -32,7 +32,6 @@ pub(super) struct LockTable {
 }
 
 impl LockTable {
-    #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -7,6 +7,7 @@ use super::rename::{End, Locked};
 use super::{Birth, names_changed};
 use crate::acl::to_xattr;
 use crate::file_system::Core;
+use crate::inode::Numbered as _;
 use crate::node::Node;
 use crate::store::Change;
 use crate::types::{Caller, FileType, Result, Time};
@@ -54,13 +55,14 @@ impl Core {
         let mut from_cookie = 0;
         let whiteout = match whiteout {
             Some(inode) => {
-                locked.from.replace(from.name, inode.ino(), inode.kind());
+                let (ino, inode) = inode;
+                locked.from.replace(from.name, ino, inode.kind());
                 from_cookie = locked.from.get(from.name).map_or(0, |entry| entry.cookie);
                 inode.write().home = (from.dir.ino(), from_cookie);
                 if target.is_none() {
                     self.names.add(1);
                 }
-                Some(self.publish(inode))
+                Some(self.publish(ino, inode)?)
             }
             None => {
                 if let Some(gone) = locked.from.remove(from.name) {

@@ -1,13 +1,13 @@
 //! Making inodes: files, directories, symbolic links, devices, unnamed files.
 
 use holdfast_sync::epoch;
-use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 use super::names_changed;
 use crate::acl::{self, Acl};
 use crate::directory::Directory;
 use crate::file_system::Core;
-use crate::inode::{Content, Inode, Meta, Rare, directory_size};
+use crate::inode::{Content, Meta, Numbered as _, Object, Rare, directory_size};
 use crate::node::Node;
 use crate::permission::in_group_or_capable;
 use crate::store::{Change, Space};
@@ -169,7 +169,8 @@ impl Core {
             return Err(Errno::EMLINK);
         }
         let inode = self.conceive(who, dir, birth)?;
-        let cookie = match names.insert(name, inode.ino(), inode.kind()) {
+        let (ino, inode) = inode;
+        let cookie = match names.insert(name, ino, inode.kind()) {
             Ok(cookie) => cookie,
             Err(error) => {
                 self.store.release(Space {
@@ -181,7 +182,7 @@ impl Core {
         };
         inode.write().home = (dir.ino(), cookie);
         let now = clock::now();
-        let node = self.publish(inode);
+        let node = self.publish(ino, inode)?;
         names_changed(
             &mut dir.inode().write(),
             names.len(),
@@ -197,16 +198,31 @@ impl Core {
     }
 
     /// Puts a finished inode where others find it by number.
-    pub(crate) fn publish(&self, inode: Inode) -> Node {
-        let inode = Arc::new(inode);
-        let node = Node::acquire(&inode);
-        self.table.insert(node.ino().0, inode);
-        self.inodes.add(1);
-        node
+    ///
+    /// # Errors
+    /// `EUCLEAN` if its number is in use: then somebody dealt it twice.
+    pub(crate) fn publish(&self, ino: Ino, inode: Object) -> Result<Node> {
+        let inode = self.index.publish(ino.0, inode);
+        let node = inode.map(Node::new).map_err(|_| Errno::EUCLEAN)?;
+        // The publication comes before this look: either the walk of `FileSystem::revoke` meets
+        // the inode, or its mark is seen here.
+        if cfg!(not(target_arch = "x86_64")) {
+            fence(Ordering::SeqCst);
+        }
+        if self.policy.revoked() {
+            // Not its end: `node` is a use.
+            drop(node.inode().doom());
+        }
+        Ok(node)
     }
 
     /// Builds a new inode: number, owner, group, mode and ACLs as `dir` and `who` decide.
-    pub(crate) fn conceive(&self, who: &Caller, dir: &Node, birth: Birth<'_>) -> Result<Inode> {
+    pub(crate) fn conceive(
+        &self,
+        who: &Caller,
+        dir: &Node,
+        birth: Birth<'_>,
+    ) -> Result<(Ino, Object)> {
         let Birth {
             kind,
             mut perm,
@@ -255,7 +271,8 @@ impl Core {
         });
         let content = Content::of(kind, dir.ino(), rdev, target);
         let ino = self.numbers.deal();
-        Ok(Inode::new(ino, kind, &meta, rare, content, true))
+        let fs = self.enrolment.number();
+        Ok((ino, Object::new(fs, kind, &meta, rare, content, true)))
     }
 
     /// Tells the store of a new inode, and of its name if it has one.

@@ -1,6 +1,7 @@
 //! Giving an inode one more name.
 
 use super::names_changed;
+use crate::inode::Numbered as _;
 use crate::node::Node;
 use crate::store::Change;
 use crate::types::{Caller, Errno, Result, check_new_name};
@@ -40,9 +41,7 @@ impl FileSystem {
                 meta.linkable = false;
                 meta.ctime = now;
                 meta.home = (dir.ino(), cookie);
-                if meta.with_rare(|rare| rare.is_some_and(|rare| rare.orphan_of.is_some())) {
-                    meta.rare().orphan_of = None;
-                }
+                node.inode().spare();
             }
             names_changed(&mut dir.inode().write(), names.len(), 0, now);
             core.names.add(1);

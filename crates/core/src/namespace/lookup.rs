@@ -40,6 +40,7 @@ impl Core {
     /// # Errors
     /// `ENOTDIR`, `EACCES`, what the store answers.
     pub(crate) fn search<'n>(&self, who: &Caller, dir: &'n Node) -> Result<&'n DirectoryBody> {
+        self.alive()?;
         let body = dir.inode().directory()?;
         self.may(who, dir.inode(), Access::EXEC)?;
         self.complete_names(dir.inode(), body)?;

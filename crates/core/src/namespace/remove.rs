@@ -4,6 +4,7 @@ use super::lookup::dangling;
 use super::names_changed;
 use crate::directory::Directory;
 use crate::file_system::Core;
+use crate::inode::Numbered as _;
 use crate::node::Node;
 use crate::store::Change;
 use crate::types::{Caller, Errno, Result, Time, check_component, is_special};
@@ -81,6 +82,7 @@ impl Core {
         };
         self.tell_entry(who, dir.ino(), name);
         self.tell_inode(who, victim.ino(), false);
+        self.put(victim);
         Ok(())
     }
 
@@ -107,7 +109,8 @@ impl Core {
         };
         meta.ctime = now;
         if meta.nlink == 0 {
-            meta.rare().orphan_of = Some(self.me.clone());
+            // The caller has a use of it, so it does not end here.
+            drop(victim.inode().doom());
         }
         meta.nlink
     }

@@ -1,0 +1,153 @@
+//! Letting inodes go: orphans with their last use, others when their memory is wanted.
+
+use holdfast_sync::{Doomed, Ref};
+
+use crate::FileSystem;
+use crate::file_system::Core;
+use crate::inode::{Numbered as _, Object};
+use crate::load::Loaded;
+use crate::locks::InodeLocks;
+use crate::node::Node;
+use crate::store::{Change, Space};
+use crate::types::{Ino, Result};
+use crate::watch::EventMask;
+use holdfast_cache::Account;
+
+/// Inodes that an evicting walk takes at once.
+const BATCH: usize = 64;
+
+/// What [`FileSystem::drop_caches`] let go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dropped {
+    /// Inodes.
+    pub inodes: u64,
+    /// Names, in the directories among them.
+    pub names: u64,
+}
+
+impl FileSystem {
+    /// Lets go of every inode that nobody uses and that the store can bring back, with its names
+    /// and its content. Over a store that pins everything, such as memory, there is none.
+    ///
+    /// # Errors
+    /// `EIO` when what has not reached the store cannot be written; the inodes stay then.
+    pub fn drop_caches(&self) -> Result<Dropped> {
+        if self.core.pinned {
+            return Ok(Dropped::default());
+        }
+        self.core.write_times()?;
+        let dropped = self.core.evict_unused((0, u64::MAX));
+        self.core.index.trim();
+        holdfast_sync::epoch::flush();
+        Ok(dropped)
+    }
+}
+
+impl Core {
+    /// Gives a use back; the last use of a doomed inode ends it.
+    #[inline]
+    pub(crate) fn put(&self, node: Node) {
+        if let Some(doomed) = node.into_inner().and_then(Ref::release) {
+            self.end(doomed);
+        }
+    }
+
+    /// Ends an inode that nobody uses: an orphan with all it holds, any other for as long as
+    /// nobody asks for it.
+    pub(crate) fn end(&self, doomed: Doomed<Object>) {
+        if doomed.nlink() == 0 {
+            self.end_orphan(&doomed);
+        } else {
+            self.unload(&doomed);
+        }
+        // Last: whoever asks for the number meanwhile waits, and then finds what is true.
+        self.index.bury(doomed);
+    }
+
+    fn end_orphan(&self, orphan: &Doomed<Object>) {
+        let ino = orphan.ino();
+        self.watches.notify(ino, EventMask::DELETE_SELF, None, 0);
+        self.watches.gone(ino);
+        if let Ok(body) = orphan.regular() {
+            body.pages.write().clear(self.account());
+        }
+        self.store.release(Space {
+            pages: 0,
+            inodes: 1,
+        });
+        // An orphan that could not be freed is found again by the store: nothing to answer here.
+        let _ = self.apply(&[Change::Free { ino }]);
+    }
+
+    /// Counts what goes with an inode that has names: the store holds it, or (a revoked file system
+    /// in memory) nobody can reach it any more.
+    fn unload(&self, inode: &Doomed<Object>) {
+        if let Ok(body) = inode.directory() {
+            self.names.add(-i64::from(body.names.read().len()));
+        }
+        if let Ok(body) = inode.regular() {
+            let mut pages = body.pages.write();
+            if self.pinned {
+                pages.clear(self.account());
+            } else {
+                // The bytes keep their space in the store.
+                pages.clear(Account {
+                    space: &Loaded,
+                    stats: &self.cache,
+                });
+            }
+        }
+        if self.pinned {
+            self.store.release(Space {
+                pages: 0,
+                inodes: 1,
+            });
+        }
+    }
+
+    /// Ends all inodes in this range that nobody uses, except the root.
+    pub(super) fn evict_unused(&self, range: (u64, u64)) -> Dropped {
+        let mut dropped = Dropped::default();
+        let mut batch = Vec::with_capacity(BATCH);
+        let mut next = Some(range.0);
+        while let Some(from) = next {
+            {
+                // The unsafe iterator: a use would keep what is to go.
+                let guard = holdfast_sync::epoch::pin();
+                next = self.index.scan(from, range.1, &guard, &mut |inode| {
+                    if inode.ino() != Ino::ROOT && inode.locks().is_none_or(InodeLocks::is_empty) {
+                        batch.extend(self.index.begin_evict(inode));
+                    }
+                    true
+                });
+            }
+            for doomed in batch.drain(..) {
+                dropped.inodes += 1;
+                if let Ok(body) = doomed.directory() {
+                    dropped.names += u64::from(body.names.read().len());
+                }
+                self.end(doomed);
+            }
+        }
+        dropped
+    }
+
+    /// Hands over the access times that `lazytime` kept back.
+    ///
+    /// # Errors
+    /// What the store answers.
+    pub(crate) fn write_times(&self) -> Result<()> {
+        if self.pinned {
+            return Ok(());
+        }
+        let mut walk = super::InodeWalk::new();
+        self.walk_inodes(&mut walk, &mut |node| {
+            let inode = node.inode();
+            if inode.take_lazy_time() {
+                let record = inode.record(&inode.meta());
+                self.apply(&[Change::Attributes { inode: record }])?;
+            }
+            Ok(super::Visit::Continue)
+        })
+    }
+}

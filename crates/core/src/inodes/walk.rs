@@ -1,0 +1,144 @@
+//! The iterators.
+
+use holdfast_sync::{Ref, epoch};
+
+use crate::FileSystem;
+use crate::file_system::Core;
+use crate::inode::{Inode, Object};
+use crate::node::Node;
+use crate::types::Result;
+
+/// Inodes that are taken into use at once.
+const BATCH: usize = 64;
+
+/// What a visitor wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visit {
+    /// The next inode.
+    Continue,
+    /// No more inodes now: the walk can go on later behind this one.
+    Stop,
+}
+
+/// A walk over the inodes in memory, or what is left of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InodeWalk {
+    /// The number to go on from.
+    next: Option<u64>,
+    /// The number behind the last.
+    end: u64,
+    used_only: bool,
+}
+
+impl InodeWalk {
+    /// Over all of them.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::range(0, u64::MAX)
+    }
+
+    fn range(from: u64, end: u64) -> Self {
+        Self {
+            next: Some(from),
+            end,
+            used_only: false,
+        }
+    }
+
+    /// Leaves out inodes that nobody uses.
+    #[must_use]
+    pub fn used_only(mut self) -> Self {
+        self.used_only = true;
+        self
+    }
+
+    /// Has it come to its end?
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.next.is_none()
+    }
+}
+
+impl Default for InodeWalk {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl FileSystem {
+    /// Walks divided among `parts` threads: together they meet what one walk would.
+    #[must_use]
+    pub fn inode_walks(&self, parts: usize) -> Vec<InodeWalk> {
+        let ranges = self.core.index.ranges(parts);
+        ranges
+            .into_iter()
+            .map(|(from, end)| InodeWalk::range(from, end))
+            .collect()
+    }
+
+    /// Shows every live inode in memory to `visit`, from where `walk` stands, in the order of
+    /// numbers, until the visitor wants no more, fails, or the walk is done. It can go on from
+    /// there in any case: an inode that was shown is not shown again.
+    ///
+    /// Nothing is locked while the visitor runs. Inodes that are there from the first call to the
+    /// last are visited exactly once; inodes that come or go meanwhile once or not at all.
+    ///
+    /// # Errors
+    /// The visitor's.
+    pub fn walk_inodes(
+        &self,
+        walk: &mut InodeWalk,
+        mut visit: impl FnMut(&Node) -> Result<Visit>,
+    ) -> Result<()> {
+        self.core.walk_inodes(walk, &mut visit)
+    }
+}
+
+impl Core {
+    pub(crate) fn walk_inodes(
+        &self,
+        walk: &mut InodeWalk,
+        visit: &mut dyn FnMut(&Node) -> Result<Visit>,
+    ) -> Result<()> {
+        let mut batch: Vec<Ref<Object>> = Vec::with_capacity(BATCH);
+        while let Some(from) = walk.next {
+            let next = {
+                let guard = epoch::pin();
+                self.index.scan(from, walk.end, &guard, &mut |inode| {
+                    if !walk.used_only || inode.uses() > 0 {
+                        batch.extend(inode.try_ref());
+                    }
+                    batch.len() < BATCH
+                })
+            };
+            let mut inodes = batch.drain(..);
+            while let Some(inode) = inodes.next() {
+                let node = Node::new(inode);
+                let key = node.ino().0;
+                let verdict = visit(&node);
+                self.put(node);
+                if verdict != Ok(Visit::Continue) {
+                    walk.next = key.checked_add(1).filter(|next| *next < walk.end);
+                    // The rest of the batch was taken into use, and is given back in turn.
+                    inodes.for_each(|inode| self.put(Node::new(inode)));
+                    return verdict.map(drop);
+                }
+            }
+            walk.next = next;
+        }
+        Ok(())
+    }
+
+    /// Shows every inode in memory to `look`, in whatever state, without taking it into use. The
+    /// visitor must not block: it runs under a guard.
+    pub(super) fn scan_inodes(&self, (from, end): (u64, u64), look: &mut dyn FnMut(&Inode)) {
+        let mut next = Some(from);
+        while let Some(from) = next {
+            let guard = epoch::pin();
+            next = self.index.scan(from, end, &guard, &mut |inode| {
+                look(inode);
+                true
+            });
+        }
+    }
+}
