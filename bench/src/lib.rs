@@ -31,6 +31,7 @@ pub struct BenchArgs {
 #[derive(Subcommand, Clone, Debug)]
 enum Workload {
     Sharded(workloads::sharded::ShardedArgs),
+    CachedRead(workloads::cached_read::CachedReadArgs),
     Fuse(workloads::fuse::FuseArgs),
     #[command(hide = true)]
     Serve(fuse::serve::ServeArgs),
@@ -56,6 +57,7 @@ pub fn run(args: BenchArgs) -> Result<()> {
     let _handlers = sys::Handlers::install()?;
     match &args.workload {
         Workload::Sharded(args) => workloads::sharded::run(args),
+        Workload::CachedRead(args) => workloads::cached_read::run(args),
         Workload::Fuse(args) => workloads::fuse::run(args),
         Workload::Serve(args) => fuse::serve::run(args),
         Workload::Work => team::worker::run(),

@@ -110,6 +110,36 @@ pub(crate) fn footprints(records: &[Record]) -> Vec<Footprint<'_>> {
     footprints
 }
 
+/// What readers keep of their speed beside a writer of the same file.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Kept<'r> {
+    pub(crate) target: &'r str,
+    pub(crate) shape: Shape,
+    /// What the writer does.
+    pub(crate) disturbance: &'r str,
+    /// The median beside it over that of the same with a writer of another file.
+    pub(crate) part: f64,
+}
+
+/// By shape, then disturbance, then target, of those that were measured both ways.
+pub(crate) fn kept(records: &[Record]) -> Vec<Kept<'_>> {
+    let rows = rows(records);
+    let pairs = rows.iter().filter_map(|beside| {
+        let disturbance = beside.phase.strip_suffix("-beside")?;
+        let apart = rows.iter().find(|apart| {
+            apart.phase.strip_suffix("-apart") == Some(disturbance)
+                && (apart.shape, apart.target) == (beside.shape, beside.target)
+        })?;
+        Some(Kept {
+            target: beside.target,
+            shape: beside.shape,
+            disturbance,
+            part: beside.median / apart.median,
+        })
+    });
+    pairs.collect()
+}
+
 /// Each value once, in the order of its first place.
 pub(crate) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut seen = Vec::new();
@@ -232,5 +262,19 @@ mod tests {
             .collect();
         let expected = [("mem:", "file", 270.4), ("mem:", "empty directory", 300.0)];
         assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn what_readers_keep_is_their_speed_beside_over_that_apart() {
+        let records = [
+            Record::sample("mem:", "read2-1", 50, 1.0),
+            Record::sample("mem:", "append-apart", 100, 1.0),
+            Record::sample("mem:", "append-beside", 80, 1.0),
+            Record::sample("dir:/x", "append-beside", 80, 1.0),
+        ];
+        let kept = kept(&records);
+        assert_eq!(kept.len(), 1, "only what has both: {kept:?}");
+        assert_eq!((kept[0].target, kept[0].disturbance), ("mem:", "append"));
+        assert!(close(kept[0].part, 0.8), "{kept:?}");
     }
 }

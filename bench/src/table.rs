@@ -43,6 +43,16 @@ pub(crate) fn render(records: &[Record]) -> String {
     if judged {
         text.push_str("2p: two independent processes of one thread each\n");
     }
+    for kept in summary::kept(records) {
+        let _ = writeln!(
+            text,
+            "{}, {}: readers keep {:.1}% of their speed beside {}",
+            kept.target,
+            kept.shape,
+            kept.part * 100.0,
+            kept.disturbance
+        );
+    }
     for footprint in summary::footprints(records) {
         let _ = writeln!(
             text,

@@ -1,15 +1,16 @@
 //! `dir:PATH`: any directory of the host, through system calls.
 
 use super::folder::Folder;
-use super::{Session, Tree};
+use super::{Io, OpenHow, Session, Tree};
 use anyhow::Result;
 use holdfast_types::Errno;
-use rustix::fs::{AtFlags, Mode, OFlags, RawDir, mkdirat, openat, statat, unlinkat};
-use rustix::io;
+use rustix::fs::{AtFlags, Mode, OFlags, RawDir, ftruncate, mkdirat, openat, statat, unlinkat};
+use rustix::io::{self, pread, pwrite, write};
 use std::ffi::CStr;
 use std::fs::File;
 use std::hint::black_box;
 use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 /// Bytes asked for by one getdents64(2), as the C library does.
@@ -116,5 +117,43 @@ impl Session for DirectorySession<'_> {
 
     fn remove_dir(&mut self, path: &CStr) -> Result<(), Errno> {
         told(unlinkat(self.root, below(path), AtFlags::REMOVEDIR))
+    }
+}
+
+impl Io for DirectorySession<'_> {
+    type File = OwnedFd;
+
+    fn open_file(&mut self, path: &CStr, how: OpenHow) -> Result<OwnedFd, Errno> {
+        let flags = match how {
+            OpenHow::Make => OFlags::CREATE | OFlags::RDWR,
+            OpenHow::Write => OFlags::RDWR,
+            OpenHow::Append => OFlags::WRONLY | OFlags::APPEND,
+            OpenHow::Read => OFlags::RDONLY,
+        };
+        told(openat(
+            self.root,
+            below(path),
+            flags | OFlags::CLOEXEC,
+            Mode::from_raw_mode(0o644),
+        ))
+    }
+
+    #[inline]
+    fn read_at(&mut self, file: &OwnedFd, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
+        told(pread(file, buffer, offset))
+    }
+
+    #[inline]
+    fn write_at(&mut self, file: &OwnedFd, offset: u64, data: &[u8]) -> Result<usize, Errno> {
+        told(pwrite(file, data, offset))
+    }
+
+    #[inline]
+    fn append(&mut self, file: &OwnedFd, data: &[u8]) -> Result<usize, Errno> {
+        told(write(file, data))
+    }
+
+    fn set_size(&mut self, file: &OwnedFd, size: u64) -> Result<(), Errno> {
+        told(ftruncate(file, size))
     }
 }

@@ -1,9 +1,9 @@
 //! `mem:`: the core with its memory store, in this process.
 
-use super::{Session, Tree};
+use super::{Io, OpenHow, Session, Tree};
 use anyhow::Result;
-use holdfast_core::{FileSystem, MemoryLimits, Node, Options};
-use holdfast_types::{Caller, Errno, OpenFlags};
+use holdfast_core::{FileSystem, MemoryLimits, Node, OpenFile, Options};
+use holdfast_types::{Caller, Errno, OpenFlags, SetAttr};
 use std::ffi::CStr;
 use std::hint::black_box;
 
@@ -96,5 +96,47 @@ impl Session for MemorySession<'_> {
 
     fn remove_dir(&mut self, path: &CStr) -> Result<(), Errno> {
         self.fs.rmdir_at(&self.who, &self.root, path.to_bytes())
+    }
+}
+
+impl Io for MemorySession<'_> {
+    type File = OpenFile;
+
+    fn open_file(&mut self, path: &CStr, how: OpenHow) -> Result<OpenFile, Errno> {
+        let flags = match how {
+            OpenHow::Make => OpenFlags::CREATE | OpenFlags::READ_WRITE,
+            OpenHow::Write => OpenFlags::READ_WRITE,
+            OpenHow::Append => OpenFlags::WRITE_ONLY | OpenFlags::APPEND,
+            OpenHow::Read => OpenFlags::empty(),
+        };
+        self.fs
+            .open_at(&self.who, &self.root, path.to_bytes(), flags, 0o644)
+    }
+
+    #[inline]
+    fn read_at(&mut self, file: &OpenFile, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
+        self.fs.read(file, offset, buffer)
+    }
+
+    #[inline]
+    fn write_at(&mut self, file: &OpenFile, offset: u64, data: &[u8]) -> Result<usize, Errno> {
+        self.fs.write(&self.who, file, offset, data)
+    }
+
+    #[inline]
+    fn append(&mut self, file: &OpenFile, data: &[u8]) -> Result<usize, Errno> {
+        self.fs
+            .append(&self.who, file, data)
+            .map(|(_, written)| written)
+    }
+
+    fn set_size(&mut self, file: &OpenFile, size: u64) -> Result<(), Errno> {
+        let set = SetAttr {
+            size: Some(size),
+            ..SetAttr::default()
+        };
+        self.fs
+            .setattr(&self.who, file.node(), &set, Some(file))
+            .map(drop)
     }
 }

@@ -36,7 +36,7 @@ pub(crate) enum Target {
 /// A tree of files, empty when it is made.
 pub(crate) trait Tree: Sync {
     /// One thread's way into it.
-    type Session<'t>: Session + Send
+    type Session<'t>: Session + Io + Send
     where
         Self: 't;
 
@@ -73,6 +73,45 @@ pub(crate) trait Session {
 
     /// Removes an empty directory.
     fn remove_dir(&mut self, path: &CStr) -> Result<(), Errno>;
+}
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OpenHow {
+    /// To be written, and made if it is not there.
+    Make,
+    /// To be written.
+    Write,
+    /// To be written at its end.
+    Append,
+    /// To be read.
+    Read,
+}
+
+/// Calls on open files.
+pub(crate) trait Io {
+    /// An open file, closed when it is dropped.
+    type File: Send;
+
+    /// Opens a file.
+    fn open_file(&mut self, path: &CStr, how: OpenHow) -> Result<Self::File, Errno>;
+
+    /// Reads; gives the number of bytes that there were.
+    fn read_at(
+        &mut self,
+        file: &Self::File,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<usize, Errno>;
+
+    /// Writes; gives the number of bytes written.
+    fn write_at(&mut self, file: &Self::File, offset: u64, data: &[u8]) -> Result<usize, Errno>;
+
+    /// Writes at the end of a file that was opened for it.
+    fn append(&mut self, file: &Self::File, data: &[u8]) -> Result<usize, Errno>;
+
+    /// Makes it so long (ftruncate(2)).
+    fn set_size(&mut self, file: &Self::File, size: u64) -> Result<(), Errno>;
 }
 
 impl Target {
@@ -183,10 +222,32 @@ mod tests {
         tree.close().expect("removed");
     }
 
+    /// Every call on open files, with what must fail among them.
+    fn exercise_io<T: Tree>(tree: &T) {
+        let mut session = tree.session();
+        let gone = session.open_file(c"/f", OpenHow::Read).map(drop);
+        assert_eq!(gone, Err(Errno::ENOENT));
+        let file = session.open_file(c"/f", OpenHow::Make).expect("made");
+        assert_eq!(session.write_at(&file, 3, b"four"), Ok(4));
+        let end = session.open_file(c"/f", OpenHow::Append).expect("there");
+        assert_eq!(session.append(&end, b"teen"), Ok(4));
+        let again = session.open_file(c"/f", OpenHow::Read).expect("there");
+        assert_eq!(session.write_at(&again, 0, b"x"), Err(Errno::EBADF));
+        let mut buffer = [b'x'; 20];
+        assert_eq!(session.read_at(&again, 2, &mut buffer), Ok(9));
+        assert_eq!(&buffer[..10], b"\0fourteenx");
+        session.set_size(&file, 5).expect("cut");
+        assert_eq!(session.append(&end, b"!"), Ok(1));
+        assert_eq!(session.read_at(&again, 0, &mut buffer), Ok(6));
+        assert_eq!(&buffer[..6], b"\0\0\0fo!");
+    }
+
     #[test]
     fn all_targets_answer_alike() {
+        exercise_io(&MemoryTree::new());
         exercise(MemoryTree::new());
         let folder = tempfile::tempdir().expect("temporary directory");
+        exercise_io(&DirectoryTree::new(folder.path()).expect("made"));
         exercise(DirectoryTree::new(folder.path()).expect("made"));
         let left = std::fs::read_dir(folder.path()).expect("listed").count();
         assert_eq!(left, 0, "the tree is removed with what was left in it");

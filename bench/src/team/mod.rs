@@ -16,7 +16,7 @@ pub(crate) use wire::{Done, Seats};
 use crate::process;
 use crate::program::Program;
 use crate::sys;
-use crate::workloads::sharded;
+use crate::workloads::{cached_read, sharded};
 use anyhow::{Context, Result, anyhow, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -47,6 +47,8 @@ const GLANCE: Timespec = Timespec {
 pub(crate) enum Task {
     /// Many small files.
     Sharded(sharded::Task),
+    /// Reads of one file.
+    CachedRead(cached_read::Task),
 }
 
 /// How a task is divided.

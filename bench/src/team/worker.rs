@@ -32,6 +32,7 @@ pub(crate) fn run() -> Result<()> {
     let Assignment { task, seats } = serde_json::from_str(&line).context("what task?")?;
     let outcome = match &task {
         Task::Sharded(task) => task.staff(seats, &mut boss),
+        Task::CachedRead(task) => task.staff(seats, &mut boss),
     };
     match outcome {
         Err(error) if !boss.ready => say(&Answer::Failed(format!("{error:#}"))),

@@ -1,0 +1,275 @@
+//! `cached-read`: threads read the same cached file again and again, the same range or each one of
+//! its own; alone, and while one more thread appends to the file or overwrites other pages of it.
+//!
+//! Beside a writer, the readers' rate is told next to their rate while that writer is as busy with
+//! another file: so the machine's memory and processors are shared alike, and the difference
+//! is what the file system makes of it.
+
+mod layout;
+mod phase;
+mod reader;
+mod task;
+mod writer;
+
+pub(crate) use task::Task;
+
+use crate::about::About;
+use crate::program::Program;
+use crate::record::Record;
+use crate::report::{Report, ReportArgs};
+use crate::targets::{Target, labels};
+use crate::team::{self, Done, Shape, Team};
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use phase::{DISTURBED_BYTES, Kind, Phase, Step};
+use std::str::FromStr;
+use task::Amount;
+
+/// As the command line calls it.
+pub(crate) const NAME: &str = "cached-read";
+
+/// Reads of one cached file by many threads, alone and beside a writer
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CachedReadArgs {
+    /// What to run on: `mem:`, or `dir:PATH` for a directory of the host. The last one is what
+    /// ratios compare with
+    #[arg(long = "target", value_name = "TARGET", required = true)]
+    targets: Vec<Target>,
+    /// Thread counts; beside a writer, those of the readers
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1")]
+    threads: Vec<usize>,
+    /// Let as many independent processes of one thread do the same, to judge the threads by
+    #[arg(long)]
+    processes: bool,
+    /// Bytes of one read; `K` and `M` are understood
+    #[arg(long, value_name = "BYTES,…", value_delimiter = ',', default_values = ["1", "4096", "1M"])]
+    sizes: Vec<Size>,
+    /// How long each phase is
+    #[arg(long, value_name = "S", default_value_t = 0.5)]
+    seconds: f64,
+    /// Reads of each thread in each phase, instead of a time
+    #[arg(long, value_name = "N", conflicts_with = "seconds")]
+    reads: Option<u64>,
+    /// How often to run it all
+    #[arg(long, value_name = "R", default_value_t = 3)]
+    rounds: usize,
+    /// Kinds of phases to run
+    #[arg(long, value_name = "KIND,…", value_delimiter = ',')]
+    phases: Vec<Kind>,
+    #[command(flatten)]
+    report: ReportArgs,
+}
+
+/// A number of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Size(usize);
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (digits, shift) = match text.strip_suffix(['K', 'k']) {
+            Some(digits) => (digits, 10),
+            None => match text.strip_suffix(['M', 'm']) {
+                Some(digits) => (digits, 20),
+                None => (text, 0),
+            },
+        };
+        let number: Option<usize> = digits.parse().ok();
+        // A file of this size for each of many threads must still have a length.
+        let bytes = number.filter(|&number| number > 0 && number <= (1 << 30) >> shift);
+        let bytes = bytes.ok_or_else(|| "not a size from 1 to 1024M".to_owned())?;
+        Ok(Self(bytes << shift))
+    }
+}
+
+impl CachedReadArgs {
+    /// The phases asked for, in the order they run.
+    fn phases(&self) -> Vec<Phase> {
+        let sizes: Vec<usize> = self.sizes.iter().map(|size| size.0).collect();
+        let asked = |kind: &Kind| self.phases.is_empty() || self.phases.contains(kind);
+        let kinds = Kind::ALL.into_iter().filter(asked);
+        kinds.flat_map(|kind| kind.phases(&sizes)).collect()
+    }
+
+    fn amount(&self) -> Amount {
+        self.reads
+            .map_or(Amount::Seconds(self.seconds), Amount::Reads)
+    }
+
+    fn layout(&self) -> String {
+        match self.amount() {
+            Amount::Seconds(seconds) => format!("one file, {seconds} s per phase"),
+            Amount::Reads(reads) => format!("one file, {reads} reads per thread and phase"),
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        ensure!(self.rounds > 0, "at least one round is needed");
+        ensure!(!self.threads.contains(&0), "at least one thread is needed");
+        ensure!(self.reads != Some(0), "at least one read is needed");
+        ensure!(
+            self.seconds > 0.0 && self.seconds < 1e6,
+            "no time to measure in"
+        );
+        Ok(())
+    }
+}
+
+/// One run of all phases on one target.
+struct Run<'r> {
+    label: &'r str,
+    target: &'r Target,
+    amount: Amount,
+    shape: Shape,
+    round: usize,
+    phases: &'r [Phase],
+}
+
+impl Run<'_> {
+    fn measure(&self, program: &Program, report: &mut Report) -> Result<()> {
+        let (disturbed, alone): (Vec<_>, Vec<_>) =
+            self.phases.iter().partition(|phase| phase.disturbed());
+        self.with_team(false, &alone, program, report)?;
+        match self.shape {
+            Shape::Threads(_) => self.with_team(true, &disturbed, program, report),
+            // A writer shares its readers' process.
+            Shape::Processes(_) => Ok(()),
+        }
+    }
+
+    fn with_team(
+        &self,
+        writer: bool,
+        phases: &[Phase],
+        program: &Program,
+        report: &mut Report,
+    ) -> Result<()> {
+        let Some(largest) = phases.iter().map(|phase| phase.bytes()).max() else {
+            return Ok(());
+        };
+        let task = team::Task::CachedRead(Task {
+            target: self.target.clone(),
+            amount: self.amount,
+            largest,
+            writer,
+        });
+        let mut team = Team::start(program, &task, self.shape).context(self.label.to_owned())?;
+        for &phase in phases {
+            report.doing(format!(
+                "{}: {phase}, round {}, {}",
+                self.label, self.round, self.shape
+            ));
+            let mut perform = |step| team.perform(step).context(self.label.to_owned());
+            perform(Step::Prepare(phase))?;
+            let done = perform(Step::Run(phase))?;
+            report.add(self.record(phase, &done))?;
+        }
+        team.dismiss()
+    }
+
+    fn record(&self, phase: Phase, done: &Done) -> Record {
+        let record = Record::of(NAME, self.label, &phase, self.shape, self.round, done);
+        Record {
+            bytes: record.items * phase.bytes() as u64,
+            writes: phase.disturbed().then_some(done.lap.work.aside),
+            ..record
+        }
+    }
+}
+
+/// Runs the workload and reports.
+///
+/// # Errors
+/// The first call that failed; a target that cannot be used; arguments that make no sense.
+pub(crate) fn run(args: &CachedReadArgs) -> Result<()> {
+    measure(args, &Program::own(NAME)?)?.finish(&format!(
+        "{NAME}: {}, rounds: {}; reads per second (beside a writer: of {DISTURBED_BYTES} bytes)",
+        args.layout(),
+        args.rounds
+    ))
+}
+
+/// Runs the workload.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn measure(args: &CachedReadArgs, program: &Program) -> Result<Report> {
+    args.check()?;
+    let phases = args.phases();
+    let shapes = Shape::all(&args.threads, args.processes);
+    let labels = labels(&args.targets);
+    let undisturbed = phases.iter().filter(|phase| !phase.disturbed()).count();
+    let each = shapes.iter().map(|shape| match shape {
+        Shape::Threads(_) => phases.len(),
+        Shape::Processes(_) => undisturbed,
+    });
+    let expected = args.rounds * labels.len() * each.sum::<usize>();
+    let about = About::now(args.layout(), args.rounds);
+    let mut report = Report::new(&args.report, about, expected)?;
+    for round in 1..=args.rounds {
+        for &shape in &shapes {
+            for (target, label) in args.targets.iter().zip(&labels) {
+                let run = Run {
+                    label,
+                    target,
+                    amount: args.amount(),
+                    shape,
+                    round,
+                    phases: &phases,
+                };
+                run.measure(program, &mut report)?;
+            }
+        }
+    }
+    Ok(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: CachedReadArgs,
+    }
+
+    fn phases(line: &[&str]) -> Vec<String> {
+        let given = ["bench", "--target", "mem:"];
+        let args = Line::parse_from(given.iter().chain(line)).args;
+        args.phases().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn phases_are_named_after_what_is_read_and_what_disturbs() {
+        let all = [
+            "read2-1",
+            "read2-4096",
+            "read2-1048576",
+            "pread3-1",
+            "pread3-4096",
+            "pread3-1048576",
+            "append-apart",
+            "append-beside",
+            "overwrite-apart",
+            "overwrite-beside",
+        ];
+        assert_eq!(phases(&[]), all);
+        let some = ["--phases", "overwrite,read2", "--sizes", "64k"];
+        let expected = ["read2-65536", "overwrite-apart", "overwrite-beside"];
+        assert_eq!(phases(&some), expected);
+    }
+
+    #[test]
+    fn sizes_are_read_with_their_unit_and_others_are_refused() {
+        let read = |text: &str| text.parse::<Size>().map(|size| size.0);
+        assert_eq!(read("1"), Ok(1));
+        assert_eq!(read("4K"), Ok(4096));
+        assert_eq!(read("1024m"), Ok(1 << 30));
+        for text in ["0", "", "M", "1025M", "-1", "4096B"] {
+            assert!(read(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! What a worker of this workload is given, and the threads that it puts to it.
+
+use super::layout::{self, APART, Layout, SHARED};
+use super::phase::Step;
+use super::reader::{Buffer, Reader};
+use super::writer::{Handles, Writer};
+use crate::crew::{Crew, Work};
+use crate::targets::{DirectoryTree, Io, MemoryTree, OpenHow, Target, Tree};
+use crate::team::{Seats, worker::Boss};
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+use std::ffi::CStr;
+use std::sync::atomic::AtomicUsize;
+
+/// Bytes of one write while a file is made.
+const PIECE: usize = 64 << 10;
+
+/// One run's tree and file.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Task {
+    pub(super) target: Target,
+    /// How long each thread reads.
+    pub(super) amount: Amount,
+    /// The largest read, in bytes.
+    pub(super) largest: usize,
+    /// Is there one more thread, to write?
+    pub(super) writer: bool,
+}
+
+/// How long a phase is.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+pub(super) enum Amount {
+    Seconds(f64),
+    /// Of each thread.
+    Reads(u64),
+}
+
+/// A thread of the crew.
+type Worker<'w> = Box<dyn FnMut(Step) -> Result<Work> + Send + 'w>;
+
+impl Task {
+    /// Makes a fresh tree and its file, lets a crew take phases from the boss, removes the tree.
+    ///
+    /// # Errors
+    /// If the tree cannot be made or removed; orders that make no sense.
+    pub(crate) fn staff(&self, seats: Seats, boss: &mut Boss) -> Result<()> {
+        match &self.target {
+            Target::Memory => self.on(MemoryTree::new(), seats, boss),
+            Target::Directory(path) => self.on(DirectoryTree::new(path)?, seats, boss),
+        }
+    }
+
+    fn on<T: Tree>(&self, tree: T, seats: Seats, boss: &mut Boss) -> Result<()> {
+        let outcome = self.within(&tree, seats, boss);
+        let closed = tree.close();
+        outcome.and(closed)
+    }
+
+    fn within<T: Tree>(&self, tree: &T, seats: Seats, boss: &mut Boss) -> Result<()> {
+        let layout = Layout::new(seats.threads, self.largest);
+        let mut maker = tree.session();
+        make(&mut maker, SHARED, layout).context("cannot make the file")?;
+        let reading = AtomicUsize::new(0);
+        let mut workers: Vec<Worker<'_>> = Vec::new();
+        for index in 0..seats.threads {
+            let mut session = tree.session();
+            let file = session.open_file(SHARED, OpenHow::Read).context("open")?;
+            let mut reader = Reader {
+                index,
+                session,
+                file,
+                amount: self.amount,
+                buffer: Buffer::default(),
+                reading: &reading,
+            };
+            workers.push(Box::new(move |step| reader.step(step)));
+        }
+        if self.writer {
+            make(&mut maker, APART, layout).context("cannot make the other file")?;
+            let mut writer = Writer {
+                beside: handles(&mut maker, SHARED)?,
+                apart: handles(&mut maker, APART)?,
+                session: tree.session(),
+                layout,
+                readers: seats.threads,
+                reading: &reading,
+            };
+            workers.push(Box::new(move |step| writer.step(step)));
+        }
+        std::thread::scope(|scope| boss.serve(&Crew::hire(scope, seats.first, workers)?))
+    }
+}
+
+/// Makes a file of known bytes.
+fn make<S: Io>(session: &mut S, path: &CStr, layout: Layout) -> Result<()> {
+    let file = session.open_file(path, OpenHow::Make)?;
+    let mut piece = vec![0; PIECE];
+    let mut offset = 0;
+    while offset < layout.len() {
+        let left = usize::try_from(layout.len() - offset)?;
+        let piece = &mut piece[..PIECE.min(left)];
+        layout::fill(offset, piece);
+        let put = session.write_at(&file, offset, piece)?;
+        ensure!(put == piece.len(), "a short write");
+        offset += put as u64;
+    }
+    Ok(())
+}
+
+fn handles<S: Io>(session: &mut S, path: &CStr) -> Result<Handles<S::File>> {
+    Ok(Handles {
+        write: session.open_file(path, OpenHow::Write).context("open")?,
+        append: session.open_file(path, OpenHow::Append).context("open")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::phase::{Phase, Place};
+    use super::*;
+
+    /// What a crew of one reader and the writer would do, one after the other.
+    fn exercise<T: Tree>(tree: &T) {
+        let layout = Layout::new(1, 4096);
+        let mut session = tree.session();
+        for path in [SHARED, APART] {
+            make(&mut session, path, layout).expect("made");
+        }
+        let reading = AtomicUsize::new(0);
+        let mut writer = Writer {
+            beside: handles(&mut session, SHARED).expect("opened"),
+            apart: handles(&mut session, APART).expect("opened"),
+            session: tree.session(),
+            layout,
+            readers: 1,
+            reading: &reading,
+        };
+        let mut reader = Reader {
+            index: 0,
+            file: session.open_file(SHARED, OpenHow::Read).expect("opened"),
+            session: tree.session(),
+            amount: Amount::Reads(100),
+            buffer: Buffer::default(),
+            reading: &reading,
+        };
+        for phase in [
+            Phase::Append(Place::Beside),
+            Phase::Overwrite(Place::Beside),
+        ] {
+            let none = Work::default();
+            assert_eq!(writer.step(Step::Prepare(phase)).expect("prepared"), none);
+            assert_eq!(reader.step(Step::Prepare(phase)).expect("checked"), none);
+            std::thread::scope(|scope| {
+                let beside = scope.spawn(|| writer.step(Step::Run(phase)).expect("written"));
+                while !beside.is_finished() {
+                    // The writer ends only because the reader does.
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                    if reading.load(std::sync::atomic::Ordering::Relaxed) == 1 {
+                        let read = reader.step(Step::Run(phase)).expect("read");
+                        assert_eq!(read, Work::from(100));
+                    }
+                }
+                let written = beside.join().expect("no panic");
+                assert!(written.items == 0 && written.aside > 0, "{written:?}");
+            });
+        }
+        let phase = Phase::Read2(4096);
+        reader.step(Step::Prepare(phase)).expect("not overwritten");
+        let file = session.open_file(SHARED, OpenHow::Write).expect("opened");
+        session.write_at(&file, 17, b"!").expect("written");
+        let error = reader.step(Step::Prepare(phase)).expect_err("noticed");
+        assert!(error.to_string().contains("wrong bytes"), "{error}");
+        session.set_size(&file, 4095).expect("cut");
+        let error = reader.step(Step::Run(phase)).expect_err("noticed");
+        assert!(error.to_string().contains("short read"), "{error}");
+    }
+
+    #[test]
+    fn readers_notice_wrong_bytes_and_short_reads_and_writers_stop_with_them() {
+        exercise(&MemoryTree::new());
+        let folder = tempfile::tempdir().expect("temporary directory");
+        exercise(&DirectoryTree::new(folder.path()).expect("made"));
+    }
+}
