@@ -48,12 +48,11 @@ impl Core {
             return;
         };
         let Ok(body) = dir.directory() else { return };
-        let names = body.names.read();
-        if let Some(entry) = names.by_cookie(cookie)
-            && entry.ino == inode.ino()
-        {
-            self.watches.notify(dir.ino(), mask, Some(&entry.name), 0);
-        }
+        body.names.with_cookie(cookie, |name, entry| {
+            if entry.ino == inode.ino() {
+                self.watches.notify(dir.ino(), mask, Some(name), 0);
+            }
+        });
     }
 
     /// Something happened to a name of a directory.

@@ -4,17 +4,16 @@
 //! operation that needs them. Nothing of this runs over a store that pins everything.
 
 use holdfast_cache::{Account, Pages};
-use parking_lot::RwLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::acl::Acl;
-use crate::directory::{Directory, Entry};
+use crate::directory::{Directory, Loaded as Names};
 use crate::file_system::Core;
 use crate::inode::{
     Content, DirectoryBody, Inode, Meta, Numbered as _, Object, Rare, RegularBody, directory_size,
 };
 use crate::node::Node;
-use crate::store::{EntryRecord, InodeRecord};
+use crate::store::InodeRecord;
 use crate::types::{Errno, FileType, Ino, Result};
 use crate::xattr::{ACL_ACCESS, ACL_DEFAULT};
 
@@ -68,7 +67,7 @@ impl Core {
         let content = match record.kind {
             FileType::Directory => Content::Directory(DirectoryBody {
                 parent: AtomicU64::new(record.parent.0),
-                names: RwLock::new(Directory::default()),
+                names: Directory::empty(false),
             }),
             FileType::Symlink => Content::Target(self.store.load_target(record.ino)?),
             kind => Content::of(kind, record.parent, record.rdev, None),
@@ -79,14 +78,14 @@ impl Core {
 
     /// Makes sure that all names of a directory are in memory.
     pub(crate) fn complete_names(&self, inode: &Inode, body: &DirectoryBody) -> Result<()> {
-        if self.pinned || body.names.read().complete {
+        if body.names.is_complete() {
             return Ok(());
         }
         let mut names = body.names.write();
-        if names.complete {
+        if body.names.is_complete() {
             return Ok(());
         }
-        let mut loaded = Directory::default();
+        let loaded = Names::new();
         let mut run = Vec::new();
         let mut after = 0;
         loop {
@@ -96,27 +95,12 @@ impl Core {
             let Some((last, _)) = run.last() else { break };
             after = last.cookie;
             for (entry, _) in run.drain(..) {
-                let EntryRecord {
-                    name,
-                    cookie,
-                    ino,
-                    kind,
-                } = entry;
-                if name.is_empty() || loaded.get(&name).is_some() {
-                    return Err(Errno::EUCLEAN);
-                }
-                loaded.insert_at(Entry {
-                    name,
-                    cookie,
-                    ino,
-                    kind,
-                })?;
+                loaded.add(&entry.name, entry.cookie, entry.ino, entry.kind)?;
             }
         }
-        loaded.complete = true;
         self.names.add(i64::from(loaded.len()));
         inode.write().size = directory_size(loaded.len());
-        *names = loaded;
+        names.complete(loaded);
         Ok(())
     }
 

@@ -175,7 +175,7 @@ impl FileSystem {
         }
         let body = dir.inode().directory()?;
         core.may(who, dir.inode(), Access::WRITE | Access::EXEC)?;
-        if body.names.read().dead {
+        if body.names.is_dead() {
             return Err(Errno::ENOENT);
         }
         let (ino, inode) = core.conceive(who, dir, Birth::of(FileType::Regular, perm))?;

@@ -3,7 +3,7 @@
 use holdfast_sync::epoch;
 
 use crate::acl;
-use crate::directory::Directory;
+use crate::directory::Names;
 use crate::file_system::Core;
 use crate::inode::{Inode, Meta};
 use crate::node::Node;
@@ -49,9 +49,9 @@ impl Core {
     ///
     /// # Errors
     /// `ENOENT` for a removed directory, `EACCES`, `EROFS`.
-    pub(crate) fn may_create(&self, who: &Caller, dir: &Inode, names: &Directory) -> Result<()> {
+    pub(crate) fn may_create(&self, who: &Caller, dir: &Inode, names: &Names<'_>) -> Result<()> {
         self.writable()?;
-        if names.dead {
+        if names.is_dead() {
             return Err(Errno::ENOENT);
         }
         self.may(who, dir, Access::WRITE | Access::EXEC)
@@ -65,7 +65,7 @@ impl Core {
         &self,
         who: &Caller,
         dir: &Inode,
-        names: &Directory,
+        names: &Names<'_>,
         victim: &Node,
         as_dir: bool,
     ) -> Result<()> {
@@ -81,7 +81,7 @@ impl Core {
         if victim.ino() == Ino::ROOT {
             return Err(Errno::EBUSY);
         }
-        if names.dead {
+        if names.is_dead() {
             return Err(Errno::ENOENT);
         }
         Ok(())

@@ -5,6 +5,7 @@
 //! repeats a name that stays. It ends with the names that were there when it began (at cookie 0):
 //! else a program that adds names while it lists would never come to an end.
 
+use holdfast_sync::epoch;
 use std::sync::atomic::Ordering;
 
 use crate::FileSystem;
@@ -68,13 +69,10 @@ impl Run {
             let parent = Ino(body.parent.load(Ordering::Relaxed));
             self.push(b"..", parent, FileType::Directory, DOT_DOT);
         }
-        let names = body.names.read();
-        for entry in names
-            .iter_after(after)
-            .take(RUN)
-            .take_while(|entry| entry.cookie <= end)
-        {
-            self.push(&entry.name, entry.ino, entry.kind, entry.cookie);
+        let guard = epoch::pin();
+        let names = body.names.after(after, &guard).take(RUN);
+        for (name, entry) in names.take_while(|(_, entry)| entry.cookie <= end) {
+            self.push(name, entry.ino, entry.kind, entry.cookie);
         }
         !self.entries.is_empty()
     }
@@ -145,15 +143,12 @@ impl FileSystem {
         let node = dir.node();
         let body = node.inode().directory()?;
         core.complete_names(node.inode(), body)?;
-        {
-            let names = body.names.read();
-            if names.dead {
-                return Err(Errno::ENOENT);
-            }
-            if after == 0 {
-                dir.listing_end
-                    .store(names.last_cookie(), Ordering::Relaxed);
-            }
+        if body.names.is_dead() {
+            return Err(Errno::ENOENT);
+        }
+        if after == 0 {
+            let end = body.names.last_cookie();
+            dir.listing_end.store(end, Ordering::Relaxed);
         }
         let end = dir.listing_end.load(Ordering::Relaxed);
         let mut run = Run::default();

@@ -2,7 +2,6 @@
 
 use holdfast_sync::Published;
 use once_cell::race::OnceBox;
-use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -42,7 +41,7 @@ pub(crate) struct DirectoryBody {
     /// The directory that holds it. Changes only under the rename lock.
     pub(crate) parent: AtomicU64,
     /// Its names.
-    pub(crate) names: RwLock<Directory>,
+    pub(crate) names: Directory,
 }
 
 /// What few inodes have.
@@ -63,7 +62,7 @@ impl Content {
         match kind {
             FileType::Directory => Self::Directory(DirectoryBody {
                 parent: AtomicU64::new(parent.0),
-                names: RwLock::new(Directory::empty()),
+                names: Directory::empty(true),
             }),
             FileType::Symlink => Self::Target(target.unwrap_or_default().into()),
             _ if rdev != 0 => Self::Device(rdev),

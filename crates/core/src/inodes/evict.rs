@@ -83,7 +83,7 @@ impl Core {
     /// in memory) nobody can reach it any more.
     fn unload(&self, inode: &Doomed<Object>) {
         if let Ok(body) = inode.directory() {
-            self.names.add(-i64::from(body.names.read().len()));
+            self.names.add(-i64::from(body.names.write().len()));
         }
         if let Ok(body) = inode.regular() {
             let mut pages = body.pages.write();
@@ -124,7 +124,7 @@ impl Core {
             for doomed in batch.drain(..) {
                 dropped.inodes += 1;
                 if let Ok(body) = doomed.directory() {
-                    dropped.names += u64::from(body.names.read().len());
+                    dropped.names += u64::from(body.names.write().len());
                 }
                 self.end(doomed);
             }

@@ -44,7 +44,13 @@ impl Core {
             }
             false => None,
         };
-        let to_cookie = if target.is_some() {
+        let mut from_cookie = 0;
+        let to_cookie = if target.is_some() && from.dir == to.dir && whiteout.is_none() {
+            let cookies = locked.from.rename_over(from.name, to.name);
+            let (moved, replaced) = cookies.unwrap_or_default();
+            from_cookie = moved;
+            replaced
+        } else if target.is_some() {
             locked.to().replace(to.name, ino, kind);
             locked.to().get(to.name).map_or(0, |entry| entry.cookie)
         } else if from.dir == to.dir && whiteout.is_none() {
@@ -52,7 +58,6 @@ impl Core {
         } else {
             locked.to().insert(to.name, ino, kind)?
         };
-        let mut from_cookie = 0;
         let whiteout = match whiteout {
             Some(inode) => {
                 let (ino, inode) = inode;
@@ -105,8 +110,12 @@ impl Core {
         target: &Node,
         now: Time,
     ) -> Result<()> {
-        locked.to().replace(to.name, source.ino(), source.kind());
-        locked.from.replace(from.name, target.ino(), target.kind());
+        if from.dir == to.dir {
+            locked.from.exchange(from.name, to.name);
+        } else {
+            locked.to().replace(to.name, source.ino(), source.kind());
+            locked.from.replace(from.name, target.ino(), target.kind());
+        }
         let to_cookie = locked.to().get(to.name).map_or(0, |entry| entry.cookie);
         let from_cookie = locked.from.get(from.name).map_or(0, |entry| entry.cookie);
         self.moved(source, to.dir, to_cookie, now);

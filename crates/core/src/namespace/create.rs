@@ -5,7 +5,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use super::names_changed;
 use crate::acl::{self, Acl};
-use crate::directory::Directory;
+use crate::directory::Names;
 use crate::file_system::Core;
 use crate::inode::{Content, Meta, Numbered as _, Object, Rare, directory_size};
 use crate::node::Node;
@@ -151,7 +151,7 @@ impl Core {
         &self,
         who: &Caller,
         dir: &Node,
-        names: &mut Directory,
+        names: &mut Names<'_>,
         name: &[u8],
         birth: Birth<'_>,
     ) -> Result<Node> {

@@ -52,10 +52,19 @@ impl Core {
     /// # Errors
     /// `ENOENT`, what the store answers.
     pub(crate) fn child(&self, body: &DirectoryBody, name: &[u8]) -> Result<Node> {
-        let names = body.names.read();
-        // The use is taken under the lock: a name's inode has not lost its last name.
-        let entry = names.get(name).ok_or(Errno::ENOENT)?;
-        self.node(entry.ino).map_err(dangling)
+        let mut entry = body.names.find(name).ok_or(Errno::ENOENT)?;
+        loop {
+            let found = self.node(entry.ino);
+            if found != Err(Errno::ESTALE) {
+                return found;
+            }
+            // The name went, or leads elsewhere, since it was found; else it leads nowhere.
+            let again = body.names.find(name).ok_or(Errno::ENOENT)?;
+            if again == entry {
+                return found.map_err(dangling);
+            }
+            entry = again;
+        }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::lookup::dangling;
 use super::names_changed;
-use crate::directory::Directory;
 use crate::file_system::Core;
 use crate::inode::Numbered as _;
 use crate::node::Node;
@@ -90,11 +89,11 @@ impl Core {
     pub(super) fn bury_directory(&self, victim: &Node) -> Result<()> {
         let body = victim.inode().directory()?;
         self.complete_names(victim.inode(), body)?;
-        let mut names: parking_lot::RwLockWriteGuard<'_, Directory> = body.names.write();
+        let mut names = body.names.write();
         if !names.is_empty() {
             return Err(Errno::ENOTEMPTY);
         }
-        names.dead = true;
+        names.bury();
         Ok(())
     }
 

@@ -4,11 +4,10 @@
 //! stands still: then an ancestor's names are locked before a descendant's, others by number. A
 //! directory that is replaced is locked last.
 
-use parking_lot::RwLockWriteGuard;
 use std::sync::atomic::Ordering;
 
 use super::lookup::dangling;
-use crate::directory::Directory;
+use crate::directory::Names;
 use crate::file_system::Core;
 use crate::node::Node;
 use crate::types::{Access, Caller, Errno, Ino, RenameFlags, Result, check_component, is_special};
@@ -25,13 +24,13 @@ pub(crate) struct End<'a> {
 
 /// The locked names of both ends; `to` is absent when it is the same directory.
 pub(super) struct Locked<'a> {
-    pub(super) from: RwLockWriteGuard<'a, Directory>,
-    to: Option<RwLockWriteGuard<'a, Directory>>,
+    pub(super) from: Names<'a>,
+    to: Option<Names<'a>>,
 }
 
-impl Locked<'_> {
-    pub(super) fn to(&mut self) -> &mut Directory {
-        self.to.as_deref_mut().unwrap_or(&mut self.from)
+impl<'a> Locked<'a> {
+    pub(super) fn to(&mut self) -> &mut Names<'a> {
+        self.to.as_mut().unwrap_or(&mut self.from)
     }
 }
 

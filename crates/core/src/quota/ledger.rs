@@ -97,8 +97,11 @@ impl Ledger {
 
     pub(super) fn release(&self, owner: Owner, amounts: Amounts, guard: &Guard) {
         for kind in KINDS {
-            self.find_or_add(kind, owner.id(kind), guard)
-                .release(amounts, &self.rules);
+            if let Some(record) = self.find(kind, owner.id(kind), guard) {
+                record.release(amounts, &self.rules);
+            } else {
+                debug_assert!(false, "released what was never charged");
+            }
         }
     }
 

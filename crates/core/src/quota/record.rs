@@ -10,7 +10,7 @@ use super::balance::Balance;
 use super::credits::Credits;
 use super::ledger::Rules;
 use super::terms::{
-    Amounts, Check, INODES, KINDS, PAGES, QuotaKind, QuotaLimits, QuotaRecord, QuotaUsage,
+    Amounts, Check, INODES, PAGES, QuotaKind, QuotaLimits, QuotaRecord, QuotaUsage,
 };
 use crate::types::Result;
 use holdfast_sync::{Padded, Published};

@@ -1,0 +1,1 @@
+//! Quotas as their callers see them.
