@@ -18,6 +18,7 @@ mod frame;
 mod pages;
 mod pieces;
 mod pool;
+pub mod published;
 mod ranges;
 mod root;
 

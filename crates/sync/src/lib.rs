@@ -15,6 +15,7 @@
 pub mod catalog;
 mod counter;
 pub mod epoch;
+pub mod frame;
 mod index;
 mod padded;
 mod per_core;

@@ -1,0 +1,188 @@
+//! The cached content of one regular file, read without locks.
+//!
+//! *Invariants.* Bytes that a reader can meet never change: a frame is immutable up to its filled
+//! bytes (see [`holdfast_sync::frame`]), and what is written over is written into a new frame. No
+//! page is both framed and unwritten. Every read sees the bytes *and the size* of one moment, if
+//! the owner keeps this rule: **the size changes after the pages, under the same [`PagesLock`]**.
+//!
+//! *Locking.* Writers take [`Pages::lock`]; readers none, unless they are [`Contended`].
+
+use crate::account::Held;
+use crate::ranges::RangeSet;
+use crate::{MAX_SIZE, PAGE_SIZE};
+use holdfast_sync::epoch;
+use holdfast_sync::frame::{Frames, FramesLock};
+use std::fmt;
+
+mod change;
+mod copy;
+mod fallocate;
+mod pieces;
+mod read;
+mod seek;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use pieces::{Piece, Pieces};
+pub use read::Contended;
+
+/// The cached content of one regular file.
+///
+/// A page is a hole (reads zero, costs nothing), unwritten (allocated: reads zero, counts as
+/// space, but seeks take it for a hole) or framed (has bytes in memory). The size of the file is
+/// not kept here; it must be an atomic of the owner, who must see to this:
+///
+/// - The size changes **after** the pages and under the same [`PagesLock`], in either direction.
+///   Then no read sees a byte behind the size, or the bytes of one state with the size of another.
+/// - When a file shrinks *or is set to the size it has*, call [`PagesLock::truncate`], which
+///   zeroes the rest of the last page: bytes behind the end are zero at all times, so that a
+///   file can grow by merely changing its size.
+/// - Call [`PagesLock::clear`] before dropping, with the account that was always used, or
+///   [`abandon`](Self::abandon) if that account is going away as well. A `Pages` that is dropped
+///   while it holds anything panics, because space would be lost silently; it does not carry a
+///   reference to its account, since that would make every empty file larger.
+///
+/// An empty one is 16 bytes and has no heap; a file that fits one page has one allocation of 64 to
+/// 4096 bytes.
+pub struct Pages {
+    frames: Frames<RangeSet>,
+}
+
+const _: () = assert!(size_of::<Pages>() == 16, "an empty file's pages grew");
+
+/// The one writer of a file's pages, until it is dropped.
+///
+/// Readers see a change whole or not at all. One that takes more than a single store keeps them
+/// from seeing anything until this is dropped, the size included; they then wait for the lock.
+pub struct PagesLock<'a> {
+    frames: FramesLock<'a, RangeSet>,
+}
+
+/// One more than the number of the last page that a file can have.
+const PAGE_END: u64 = (MAX_SIZE >> PAGE_SHIFT) + 1;
+const PAGE_SHIFT: u32 = PAGE_SIZE.trailing_zeros();
+
+/// Pages of a group, whose states are asked for at once: as many as a word has bits.
+const GROUP_PAGES: u64 = 64;
+/// Bytes that a group spans.
+const GROUP_SIZE: u64 = GROUP_PAGES << PAGE_SHIFT;
+
+/// What an entry of an ordered map of two words costs: nodes are half to wholly full, and have
+/// headers and edges besides.
+const ENTRY_BYTES: u64 = 32;
+
+impl Pages {
+    /// No content: every page is a hole.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            frames: Frames::new(),
+        }
+    }
+
+    /// Becomes the one writer; waits until there is no other.
+    #[inline]
+    pub fn lock(&self) -> PagesLock<'_> {
+        PagesLock {
+            frames: self.frames.lock(),
+        }
+    }
+
+    /// Are all pages holes?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// Pages of space held, framed or unwritten; `st_blocks` is eight times that. Takes no lock:
+    /// with writers about, it may be a moment old.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        let totals = self.frames.totals(&epoch::pin());
+        totals.frames + totals.note
+    }
+
+    /// Drops everything without an account, for an owner whose account ends with it.
+    pub fn abandon(&mut self) {
+        self.frames.clear_mut();
+    }
+}
+
+impl PagesLock<'_> {
+    /// Are all pages holes?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// Pages of space held, framed or unwritten; `st_blocks` is eight times that.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        self.held().pages
+    }
+
+    /// Pages that have a frame in memory.
+    #[must_use]
+    pub fn frames(&self) -> u64 {
+        self.held().frames
+    }
+
+    /// Bytes of memory held, tables included, the 16 bytes of the value itself not.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.held().bytes
+    }
+
+    /// What is held, in constant time.
+    fn held(&self) -> Held {
+        let totals = self.frames.totals();
+        let unwritten = self.frames.side().map_or(0, |unwritten| {
+            size_of::<RangeSet>() as u64 + unwritten.ranges() * ENTRY_BYTES
+        });
+        Held {
+            pages: totals.frames + totals.note,
+            frames: totals.frames,
+            bytes: totals.bytes + unwritten,
+        }
+    }
+
+    /// Hides every change from readers until this is dropped, so that they see all of them
+    /// or none; with them what the owner changes and reads call `size` for. For writes of several
+    /// pieces; most changes of more than one page do it by themselves.
+    pub fn begin(&mut self) {
+        self.frames.begin();
+    }
+}
+
+impl Default for Pages {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        assert!(
+            self.is_empty() || std::thread::panicking(),
+            "pages dropped without giving back {} pages of space",
+            self.pages(),
+        );
+    }
+}
+
+impl fmt::Debug for Pages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pages")
+            .field("pages", &self.pages())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for PagesLock<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PagesLock")
+            .field("held", &self.held())
+            .finish()
+    }
+}

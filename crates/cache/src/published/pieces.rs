@@ -1,0 +1,64 @@
+use super::{PAGE_SHIFT, PagesLock};
+use crate::ranges::RangeSet;
+use crate::{MAX_SIZE, PAGE_SIZE};
+use holdfast_sync::frame::FramesLock;
+use std::fmt;
+use std::iter::FusedIterator;
+
+pub use crate::pieces::Piece;
+
+/// The pieces of a range of a file, in order and without gaps: data within one page each, and
+/// zeros, be they of holes, of unwritten pages or behind what a page was filled with.
+pub struct Pieces<'a> {
+    frames: &'a FramesLock<'a, RangeSet>,
+    at: u64,
+    end: u64,
+}
+
+impl PagesLock<'_> {
+    /// The content from `offset` up to `end`, piece by piece, without copying.
+    #[must_use]
+    pub fn pieces(&self, offset: u64, end: u64) -> Pieces<'_> {
+        Pieces {
+            frames: &self.frames,
+            at: offset,
+            end: end.min(MAX_SIZE),
+        }
+    }
+}
+
+impl<'a> Iterator for Pieces<'a> {
+    type Item = Piece<'a>;
+
+    fn next(&mut self) -> Option<Piece<'a>> {
+        if self.at >= self.end {
+            return None;
+        }
+        let page = self.at >> PAGE_SHIFT;
+        let from = (self.at % PAGE_SIZE as u64) as usize;
+        let frame = self.frames.get(page);
+        let data = frame.and_then(|frame| frame.bytes().get(from..));
+        if let Some(data) = data.filter(|data| !data.is_empty()) {
+            let len = (self.end - self.at).min(data.len() as u64);
+            self.at += len;
+            return Some(Piece::Data(&data[..len as usize]));
+        }
+        let zero_from = page + u64::from(frame.is_some());
+        let until = self
+            .frames
+            .next_frame(zero_from)
+            .map_or(self.end, |page| self.end.min(page << PAGE_SHIFT));
+        Some(Piece::Zero(until - std::mem::replace(&mut self.at, until)))
+    }
+}
+
+impl FusedIterator for Pieces<'_> {}
+
+impl fmt::Debug for Pieces<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pieces")
+            .field("at", &self.at)
+            .field("end", &self.end)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,346 @@
+use super::*;
+use crate::{Account, CacheStats, SpacePool};
+use holdfast_types::Errno;
+
+const PAGE: u64 = PAGE_SIZE as u64;
+
+/// An account of its own for each test; when it ends, everything must have been given back.
+struct Bank {
+    pool: SpacePool,
+    stats: CacheStats,
+}
+
+impl Bank {
+    fn new() -> Self {
+        Self::with_pages(None)
+    }
+
+    fn with_pages(limit: impl Into<Option<u64>>) -> Self {
+        Self {
+            pool: SpacePool::new(limit.into()),
+            stats: CacheStats::new(),
+        }
+    }
+
+    fn account(&self) -> Account<'_> {
+        Account {
+            space: &self.pool,
+            stats: &self.stats,
+        }
+    }
+
+    fn close(&self, mut pages: PagesLock<'_>) {
+        assert_eq!(self.pool.used(), pages.pages());
+        assert_eq!(
+            (self.stats.pages(), self.stats.bytes()),
+            (pages.frames(), pages.bytes())
+        );
+        pages.clear(self.account());
+        assert_eq!(
+            (self.pool.used(), self.stats.pages(), self.stats.bytes()),
+            (0, 0, 0)
+        );
+    }
+}
+
+fn content(pages: &PagesLock<'_>, offset: u64, len: usize) -> Vec<u8> {
+    let mut buf = vec![0xEE; len];
+    assert_eq!(pages.read(offset, &mut buf, MAX_SIZE), len);
+    buf
+}
+
+#[test]
+fn an_empty_file_has_no_heap_and_a_small_one_a_single_small_frame() {
+    assert_eq!(size_of::<Pages>(), 16);
+    let bank = Bank::new();
+    let file = Pages::new();
+    let mut pages = file.lock();
+    assert_eq!(pages.bytes(), 0);
+    for (len, bytes) in [(1, 64), (64, 64), (65, 128), (1000, 1024), (4096, 4096)] {
+        assert_eq!(pages.write(0, &vec![b'x'; len], bank.account()), Ok(len));
+        assert_eq!((pages.bytes(), pages.pages()), (bytes, 1));
+    }
+    pages.truncate(100, bank.account());
+    assert_eq!(pages.bytes(), 128);
+    assert_eq!(content(&pages, 98, 4), *b"xx\0\0");
+    bank.close(pages);
+}
+
+#[test]
+fn a_file_cut_back_to_its_first_page_costs_a_frame_again() {
+    let bank = Bank::new();
+    let file = Pages::new();
+    let mut pages = file.lock();
+    pages.write(0, &vec![7; 1 << 20], bank.account()).unwrap();
+    assert_eq!(pages.pages(), 256);
+    pages.truncate(10, bank.account());
+    assert_eq!((pages.bytes(), pages.pages()), (64, 1));
+    pages.write(100 * PAGE, b"far", bank.account()).unwrap();
+    assert_eq!(content(&pages, 8, 4), [7, 7, 0, 0]);
+    pages.punch(50 * PAGE, 1 << 20, bank.account());
+    assert_eq!(pages.bytes(), PAGE);
+    bank.close(pages);
+}
+
+#[test]
+fn the_last_byte_a_file_can_have_is_writable() {
+    let bank = Bank::new();
+    let file = Pages::new();
+    let mut pages = file.lock();
+    assert_eq!(pages.write(MAX_SIZE - 1, b"ab", bank.account()), Ok(1));
+    assert_eq!(
+        pages.write(MAX_SIZE, b"b", bank.account()),
+        Err(Errno::EFBIG)
+    );
+    assert_eq!(
+        pages.write(u64::MAX, b"b", bank.account()),
+        Err(Errno::EFBIG)
+    );
+    assert_eq!(pages.write(u64::MAX, b"", bank.account()), Ok(0));
+    let mut buf = [0xEE; 4];
+    assert_eq!(pages.read(MAX_SIZE - 2, &mut buf, MAX_SIZE), 2);
+    assert_eq!(buf, [0, b'a', 0xEE, 0xEE]);
+    assert_eq!(pages.read(MAX_SIZE, &mut buf, MAX_SIZE), 0);
+    assert_eq!(pages.seek_data(0, MAX_SIZE), Some(MAX_SIZE / PAGE * PAGE));
+    assert_eq!(pages.seek_hole(MAX_SIZE - 1, MAX_SIZE), Some(MAX_SIZE));
+    assert_eq!(pages.seek_data(MAX_SIZE, MAX_SIZE), None);
+    pages.truncate(MAX_SIZE, bank.account());
+    assert_eq!(pages.pages(), 1);
+    pages.truncate(MAX_SIZE - 1, bank.account());
+    assert_eq!(content(&pages, MAX_SIZE - 1, 1), [0]);
+    pages.punch(0, u64::MAX, bank.account());
+    assert!(pages.is_empty());
+    bank.close(pages);
+}
+
+#[test]
+fn a_page_far_out_costs_little_more_than_itself() {
+    let bank = Bank::new();
+    let file = Pages::new();
+    let mut pages = file.lock();
+    for shift in 13..63 {
+        pages.write(1 << shift, b"x", bank.account()).unwrap();
+    }
+    assert_eq!(pages.pages(), 50);
+    assert!(pages.bytes() < 50 * (PAGE + 640), "{}", pages.bytes());
+    assert_eq!(
+        pages.seek_data((1 << 40) + 1, MAX_SIZE),
+        Some((1 << 40) + 1)
+    );
+    assert_eq!(pages.seek_data((1 << 40) + PAGE, MAX_SIZE), Some(1 << 41));
+    assert_eq!(pages.seek_hole(1 << 40, MAX_SIZE), Some((1 << 40) + PAGE));
+    pages.truncate(1 << 20, bank.account());
+    assert_eq!(pages.pages(), 7);
+    bank.close(pages);
+}
+
+#[test]
+fn allocating_any_length_costs_no_memory_to_speak_of() {
+    let bank = Bank::new();
+    let file = Pages::new();
+    let mut pages = file.lock();
+    pages.write(1 << 30, b"data", bank.account()).unwrap();
+    pages.allocate(0, MAX_SIZE, bank.account()).unwrap();
+    assert_eq!(pages.pages(), 1 << 51);
+    assert!(pages.bytes() < 3 * PAGE);
+    assert_eq!(pages.seek_data(0, MAX_SIZE), Some(1 << 30));
+    assert_eq!(pages.seek_hole(0, MAX_SIZE), Some(0));
+    pages.zero(1, MAX_SIZE - 1, bank.account()).unwrap();
+    assert_eq!((pages.pages(), pages.frames()), (1 << 51, 0));
+    pages.write(1 << 40, &[1; 8192], bank.account()).unwrap();
+    assert_eq!((pages.pages(), pages.frames()), (1 << 51, 2));
+    pages.collapse(0, 1 << 40, bank.account()).unwrap();
+    assert_eq!(content(&pages, 0, 1), [1]);
+    pages.insert(0, 1 << 40, bank.account()).unwrap();
+    assert_eq!((pages.pages(), pages.frames()), ((1 << 51) - (1 << 28), 2));
+    pages.truncate(0, bank.account());
+    assert!(pages.is_empty());
+    bank.close(pages);
+}
+
+#[test]
+fn allocation_without_room_changes_nothing() {
+    let bank = Bank::with_pages(10);
+    let file = Pages::new();
+    let mut pages = file.lock();
+    pages.write(3 * PAGE, b"x", bank.account()).unwrap();
+    let bytes = pages.bytes();
+    assert_eq!(
+        pages.allocate(0, 12 * PAGE, bank.account()),
+        Err(Errno::ENOSPC)
+    );
+    assert_eq!(
+        pages.zero(PAGE, 11 * PAGE, bank.account()),
+        Err(Errno::ENOSPC)
+    );
+    assert_eq!(
+        (pages.pages(), pages.bytes(), bank.pool.used()),
+        (1, bytes, 1)
+    );
+    assert_eq!(content(&pages, 3 * PAGE, 1), *b"x");
+    pages.allocate(0, 10 * PAGE, bank.account()).unwrap();
+    assert_eq!(bank.pool.used(), 10);
+    bank.close(pages);
+}
+
+#[test]
+fn a_write_without_room_for_all_is_short_and_then_fails() {
+    let bank = Bank::with_pages(70);
+    let file = Pages::new();
+    let mut pages = file.lock();
+    pages.allocate(66 * PAGE, PAGE, bank.account()).unwrap();
+    let data = vec![9; 100 * PAGE as usize];
+    // 69 pages are free, and one more on the way is allocated already.
+    assert_eq!(
+        pages.write(5, &data, bank.account()),
+        Ok(70 * PAGE as usize - 5)
+    );
+    assert_eq!(
+        pages.write(70 * PAGE, &data, bank.account()),
+        Err(Errno::ENOSPC)
+    );
+    assert_eq!(pages.write(70 * PAGE - 1, &data, bank.account()), Ok(1));
+    assert_eq!(content(&pages, 0, 6), [0, 0, 0, 0, 0, 9]);
+    assert_eq!((pages.pages(), pages.frames()), (70, 70));
+    let other_file = Pages::new();
+    let mut other = other_file.lock();
+    assert_eq!(other.write(0, b"x", bank.account()), Err(Errno::ENOSPC));
+    assert_eq!(other.write(PAGE, b"x", bank.account()), Err(Errno::ENOSPC));
+    assert!(other.is_empty());
+    bank.close(pages);
+}
+
+#[test]
+fn unaligned_shifts_are_refused() {
+    let bank = Bank::new();
+    let file = Pages::new();
+    let mut pages = file.lock();
+    for (offset, len) in [(1, PAGE), (PAGE, 1), (0, PAGE + 512)] {
+        assert_eq!(
+            pages.collapse(offset, len, bank.account()),
+            Err(Errno::EINVAL)
+        );
+        assert_eq!(
+            pages.insert(offset, len, bank.account()),
+            Err(Errno::EINVAL)
+        );
+    }
+    assert_eq!(
+        pages.insert(1 << 62, 1 << 62, bank.account()),
+        Err(Errno::EFBIG)
+    );
+    assert_eq!(
+        pages.collapse(u64::MAX - 4095, PAGE, bank.account()),
+        Err(Errno::EFBIG)
+    );
+}
+
+#[test]
+fn shifting_there_and_back_restores_every_page() {
+    let bank = Bank::new();
+    let file = Pages::new();
+    let mut pages = file.lock();
+    for page in (0..400_u64).filter(|page| page % 3 != 0) {
+        pages
+            .write(page * PAGE, &page.to_le_bytes(), bank.account())
+            .unwrap();
+    }
+    let before = content(&pages, 0, 400 * PAGE as usize);
+    for (at, len) in [(0, 1), (5, 64), (64, 63), (100, 128), (399, 1000), (63, 1)] {
+        pages.insert(at * PAGE, len * PAGE, bank.account()).unwrap();
+        assert_eq!(pages.seek_hole(at * PAGE, MAX_SIZE), Some(at * PAGE));
+        pages
+            .collapse(at * PAGE, len * PAGE, bank.account())
+            .unwrap();
+        assert_eq!(pages.frames(), 266);
+        assert!(
+            content(&pages, 0, 400 * PAGE as usize) == before,
+            "at {at} by {len}"
+        );
+    }
+    bank.close(pages);
+}
+
+#[test]
+fn a_copied_hole_stays_a_hole_whatever_its_place() {
+    let bank = Bank::new();
+    let files = [Pages::new(), Pages::new()];
+    let (mut from, mut to) = (files[0].lock(), files[1].lock());
+    from.write(0, b"head", bank.account()).unwrap();
+    from.write(200 * PAGE, b"tail", bank.account()).unwrap();
+    to.write(0, &vec![1; 220 * PAGE as usize], bank.account())
+        .unwrap();
+    let copied = to.copy_range(1, &from, 0, 200 * PAGE + 4, bank.account());
+    assert_eq!(copied, Ok(200 * PAGE + 4));
+    assert_eq!(content(&to, 0, 6), *b"\x01head\0");
+    // Behind what it was filled with the first page of the source is zeros, like the hole.
+    assert_eq!(to.seek_hole(0, MAX_SIZE), Some(PAGE));
+    assert_eq!(to.seek_data(PAGE, MAX_SIZE), Some(200 * PAGE));
+    assert_eq!(content(&to, 200 * PAGE, 6), *b"\0tail\x01");
+    let copied = to.copy_within(300 * PAGE, 0, 210 * PAGE, bank.account());
+    assert_eq!(copied, Ok(210 * PAGE));
+    assert_eq!(to.seek_hole(300 * PAGE, MAX_SIZE), Some(301 * PAGE));
+    assert_eq!(content(&to, 500 * PAGE, 6), *b"\0tail\x01");
+    from.clear(bank.account());
+    bank.close(to);
+}
+
+#[test]
+fn pieces_are_data_within_a_page_and_all_zeros_up_to_the_next_frame() {
+    let bank = Bank::new();
+    let file = Pages::new();
+    let mut pages = file.lock();
+    pages
+        .write(300 * PAGE + 10, &[5; 5000], bank.account())
+        .unwrap();
+    let pieces: Vec<_> = pages.pieces(299 * PAGE, 303 * PAGE).collect();
+    let is_data = |piece: &Piece<'_>| matches!(piece, Piece::Data(_));
+    let kinds: Vec<_> = pieces.iter().map(is_data).collect();
+    let lens: Vec<_> = pieces.iter().map(Piece::len).collect();
+    assert_eq!(kinds, [false, true, true, false]);
+    assert_eq!(lens, [PAGE, PAGE, 914, 3 * PAGE - PAGE - 914]);
+    assert_eq!(pages.pieces(5, 5).count(), 0);
+    assert_eq!(
+        pages
+            .pieces(0, u64::MAX)
+            .map(|piece| piece.len())
+            .sum::<u64>(),
+        MAX_SIZE
+    );
+    bank.close(pages);
+}
+
+#[test]
+#[should_panic(expected = "without giving back 1 pages")]
+fn dropping_content_that_is_still_accounted_panics() {
+    let bank = Bank::new();
+    let file = Pages::new();
+    let mut pages = file.lock();
+    pages.write(0, b"x", bank.account()).unwrap();
+}
+
+#[test]
+fn abandoned_content_may_be_dropped() {
+    let bank = Bank::new();
+    let mut file = Pages::new();
+    file.lock().write(0, b"x", bank.account()).unwrap();
+    file.abandon();
+    assert!(file.is_empty());
+}
+
+#[test]
+fn a_copy_into_the_page_where_its_source_ends_does_not_copy_its_own_frame() {
+    let bank = Bank::new();
+    let file = Pages::new();
+    let mut pages = file.lock();
+    pages.write(0, &[7; PAGE_SIZE], bank.account()).unwrap();
+    // The source ends with a hole, the copy begins in the same page: its first bytes give the
+    // page a frame, whose zeros would then be what the end of the copy is made of.
+    let (to, len) = (3 * PAGE + 3500, 3 * PAGE + 1000);
+    assert_eq!(pages.copy_within(to, 0, len, bank.account()), Ok(len));
+    assert_eq!(content(&pages, to + PAGE - 2, 4), [7, 7, 0, 0]);
+    assert_eq!(pages.seek_hole(3 * PAGE, MAX_SIZE), Some(5 * PAGE));
+    assert_eq!(pages.seek_data(5 * PAGE, MAX_SIZE), None);
+    assert_eq!(pages.pages(), 3);
+    bank.close(pages);
+}

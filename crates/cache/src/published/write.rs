@@ -1,0 +1,150 @@
+//! Writing.
+
+use super::change::Change;
+use super::{GROUP_PAGES, GROUP_SIZE, PAGE_SHIFT, PagesLock};
+use crate::account::Account;
+use crate::chunk::{bits, mask};
+use crate::{MAX_SIZE, PAGE_SIZE};
+use holdfast_sync::frame::Frame;
+use holdfast_types::{Errno, Result};
+
+impl PagesLock<'_> {
+    /// Writes `data` at `offset` and returns the bytes written: fewer than given when space ran
+    /// out on the way, or at [`MAX_SIZE`]. The owner raises the file's size accordingly, after
+    /// this and before dropping the lock.
+    ///
+    /// Readers see it together with everything else done under this lock; if it is the only
+    /// change, [`write_alone`](Self::write_alone) lets them go on meanwhile.
+    ///
+    /// # Errors
+    /// If nothing could be written: `EFBIG` at `MAX_SIZE`, or what the space said (`ENOSPC`).
+    pub fn write(&mut self, offset: u64, data: &[u8], account: Account<'_>) -> Result<usize> {
+        if !data.is_empty() {
+            self.begin();
+        }
+        self.write_shown(offset, data, account)
+    }
+
+    /// [`write`](Self::write) into a file of `size` bytes, as the only change under this lock, but
+    /// for the size and for further writes at or behind `size` (appending several pieces).
+    /// Where it can be shown with one store, within a page or behind the end, readers are not
+    /// disturbed.
+    ///
+    /// # Errors
+    /// Those of `write`.
+    pub fn write_alone(
+        &mut self,
+        offset: u64,
+        data: &[u8],
+        size: u64,
+        account: Account<'_>,
+    ) -> Result<usize> {
+        let last = offset.saturating_add(data.len().saturating_sub(1) as u64);
+        let in_one_page = offset >> PAGE_SHIFT == last >> PAGE_SHIFT;
+        // Behind the end nothing is seen before the size says so. Before it, one page is one
+        // store; but what is partly behind the end would be seen in part.
+        let at_once = offset >= size || (last < size && in_one_page);
+        if !at_once && !data.is_empty() {
+            self.begin();
+        }
+        self.write_shown(offset, data, account)
+    }
+
+    fn write_shown(&mut self, offset: u64, data: &[u8], account: Account<'_>) -> Result<usize> {
+        if data.is_empty() {
+            return Ok(0);
+        }
+        if offset >= MAX_SIZE {
+            return Err(Errno::EFBIG);
+        }
+        let data = &data[..(data.len() as u64).min(MAX_SIZE - offset) as usize];
+        let mut change = Change::new(self, account);
+        let mut done = 0;
+        while done < data.len() {
+            let at = offset + done as u64;
+            let now = (GROUP_SIZE - at % GROUP_SIZE).min((data.len() - done) as u64) as usize;
+            match change.write_in_group(at, &data[done..done + now]) {
+                Ok(written) => {
+                    done += written;
+                    if written < now {
+                        break;
+                    }
+                }
+                Err(errno) if done == 0 => return Err(errno),
+                Err(_) => break,
+            }
+        }
+        Ok(done)
+    }
+
+    /// Writes within one page.
+    fn write_in_page(&mut self, page: u64, at: usize, data: &[u8]) {
+        if self.frames.extend(page, at, data) {
+            return;
+        }
+        let end = at + data.len();
+        let is_small = page == 0 && self.frames.is_small();
+        let frame = match self.frames.get(page) {
+            Some(stored) => {
+                let old = stored.bytes();
+                let mut frame = Frame::with_capacity(stored.capacity().max(end));
+                frame.push(&old[..at.min(old.len())]);
+                frame.pad(at);
+                frame.push(data);
+                if end < old.len() {
+                    frame.push(&old[end..]);
+                }
+                frame
+            }
+            None => {
+                let mut frame = Frame::with_capacity(if is_small { end } else { PAGE_SIZE });
+                frame.pad(at);
+                frame.push(data);
+                frame
+            }
+        };
+        self.frames.put(page, frame);
+    }
+}
+
+impl Change<'_, '_> {
+    /// Writes `data`, which must not leave the group of `offset`; short if there is no space.
+    fn write_in_group(&mut self, offset: u64, data: &[u8]) -> Result<usize> {
+        let end = offset + data.len() as u64;
+        let group = offset / GROUP_SIZE;
+        let start = group * GROUP_SIZE;
+        let pages = (offset - start) >> PAGE_SHIFT..(end - start).div_ceil(PAGE_SIZE as u64);
+        debug_assert!(pages.end <= GROUP_PAGES);
+        let unwritten = self.pages.unwritten_mask(group);
+        let missing = mask(pages) & !self.pages.frames.mask(group) & !unwritten;
+        let (promised, refused) = self.reserve_up_to(u64::from(missing.count_ones()));
+        let mut data = data;
+        if let Some(errno) = refused {
+            let stop = bits(missing).nth(promised as usize).map_or(end, |bit| {
+                (start + (u64::from(bit) << PAGE_SHIFT)).max(offset)
+            });
+            if stop == offset {
+                return Err(errno);
+            }
+            data = &data[..(stop - offset) as usize];
+        }
+        self.write_pages(offset, data);
+        if unwritten != 0 {
+            let end = (offset + data.len() as u64).div_ceil(PAGE_SIZE as u64);
+            self.pages.remove_unwritten(offset >> PAGE_SHIFT..end);
+        }
+        Ok(data.len())
+    }
+
+    /// Writes page by page; there is room for all of them.
+    fn write_pages(&mut self, offset: u64, data: &[u8]) {
+        let (mut offset, mut data) = (offset, data);
+        while !data.is_empty() {
+            let at = (offset % PAGE_SIZE as u64) as usize;
+            let (now, later) = data.split_at(data.len().min(PAGE_SIZE - at));
+            self.pages.write_in_page(offset >> PAGE_SHIFT, at, now);
+            offset += now.len() as u64;
+            data = later;
+        }
+    }
+}

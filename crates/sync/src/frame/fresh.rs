@@ -1,0 +1,101 @@
+use super::FRAME_SIZE;
+use super::block::Block;
+use std::fmt;
+
+/// A frame that only its maker knows yet: filled from its start, then put into a map.
+pub struct Frame {
+    block: Block,
+}
+
+// SAFETY: the only way to its memory.
+#[expect(unsafe_code, reason = "memory of its own")]
+unsafe impl Send for Frame {}
+
+impl Frame {
+    /// An empty one with room for `len` bytes: 64, or the next power of two, up to [`FRAME_SIZE`].
+    ///
+    /// # Panics
+    /// If `len` is larger than that.
+    #[must_use]
+    pub fn with_capacity(len: usize) -> Self {
+        Self {
+            block: Block::allocate(len),
+        }
+    }
+
+    /// Bytes there is room for.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.block.capacity()
+    }
+
+    /// Bytes filled.
+    #[must_use]
+    pub fn filled(&self) -> usize {
+        self.block.filled
+    }
+
+    /// Adds `data` behind what is there.
+    ///
+    /// # Panics
+    /// If there is no room for it.
+    pub fn push(&mut self, data: &[u8]) {
+        self.fill(0, data);
+    }
+
+    /// Adds zeros up to byte `at`, if less is filled.
+    ///
+    /// # Panics
+    /// If there is no room for them.
+    pub fn pad(&mut self, at: usize) {
+        self.fill(at.saturating_sub(self.block.filled), &[]);
+    }
+
+    #[expect(unsafe_code, reason = "memory of its own")]
+    fn fill(&mut self, gap: usize, data: &[u8]) {
+        // SAFETY: not freed while `self` lives, and not known to anybody else.
+        unsafe { self.block.fill(gap, data) };
+    }
+
+    /// The bytes filled.
+    #[must_use]
+    #[expect(unsafe_code, reason = "memory of its own")]
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: not freed while `self` lives.
+        unsafe { self.block.bytes() }
+    }
+
+    /// One with room for [`FRAME_SIZE`] bytes: this one, or a copy.
+    pub(super) fn into_full(self) -> Self {
+        if self.capacity() == FRAME_SIZE {
+            return self;
+        }
+        let mut full = Self::with_capacity(FRAME_SIZE);
+        full.push(self.bytes());
+        full
+    }
+
+    /// The memory, which from now on is the caller's to free.
+    pub(super) fn into_block(self) -> Block {
+        let block = self.block;
+        std::mem::forget(self);
+        block
+    }
+}
+
+impl Drop for Frame {
+    #[expect(unsafe_code, reason = "memory of its own")]
+    fn drop(&mut self) {
+        // SAFETY: never published, or `into_block` had forgotten it; `self` ends here.
+        unsafe { self.block.free() };
+    }
+}
+
+impl fmt::Debug for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Frame")
+            .field("filled", &self.filled())
+            .field("capacity", &self.capacity())
+            .finish()
+    }
+}

@@ -1,0 +1,45 @@
+//! Memory in frames, found by number: one writer at a time, readers without locks.
+//!
+//! [`Frames`] is a sparse array of frames of [`FRAME_SIZE`] bytes. A reader takes a [`Snapshot`]
+//! under a guard of the epochs, looks frames up, and asks at the end whether the snapshot still
+//! holds; it writes no shared memory. A writer takes the lock, and what it does becomes visible
+//! with single stores of pointers.
+//!
+//! *Invariants.*
+//! - Bytes of a frame that a reader can know of never change. A slot holds the frame's address
+//!   *and* the number of its bytes that are filled, in one word; a writer may fill more and store
+//!   the word with a larger number, but for any other change it makes another frame. So no byte is
+//!   ever read and written at the same time: there is nothing to be torn and nothing to be undefined.
+//! - Bytes behind the filled ones count as zeros; the memory there is uninitialised.
+//! - A frame or node is in one slot; taken out, it is retired through the epochs.
+//! - Only the root may hold a frame smaller than [`FRAME_SIZE`], that of number 0, which then is
+//!   the only one. Every inner node has two children at least.
+//! - The version is even while every state that readers can see is one that a writer meant to show.
+//!   It is odd while a writer makes a change that takes more than one store to show, until the lock
+//!   is given up; and it changes with every change.
+//!
+//! *Locking.* The lock is a leaf as far as this module goes: nothing else is locked under it here.
+
+mod block;
+mod fresh;
+mod lock;
+mod map;
+mod node;
+mod query;
+mod shape;
+mod side;
+mod slot;
+#[cfg(test)]
+mod tests;
+mod word;
+
+pub use fresh::Frame;
+pub use lock::FramesLock;
+pub use map::{Frames, Snapshot, Totals};
+pub use slot::Stored;
+
+/// Bytes of a frame, except for that of a map which holds but one.
+pub const FRAME_SIZE: usize = 4096;
+
+/// One more than the largest number that a frame can have.
+pub const FRAME_END: u64 = 1 << 52;

@@ -1,0 +1,176 @@
+//! A node of the tree: 64 slots, for frames or for nodes.
+#![expect(unsafe_code, reason = "a part that only the writer touches")]
+
+use super::slot::{Owned, Slot, Writing};
+use std::cell::UnsafeCell;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Slots of a node: as many as a word has bits.
+pub(super) const FAN: u64 = 64;
+pub(super) const FAN_SHIFT: u32 = FAN.trailing_zeros();
+
+/// 64 slots, each for `1 << shift` numbers, from `base` on.
+///
+/// *Invariants.* With `shift` 0 its slots hold frames, else nodes. Bit `i` of `used` is set if and
+/// only if `slots[i]` holds something. `frames` and `nodes` count what is in this node and below,
+/// itself included. All are written by the writer only. `side` and `note` mean something in the root only.
+#[repr(C, align(16))]
+pub(super) struct Node<X> {
+    pub(super) base: u64,
+    pub(super) shift: u32,
+    pub(super) slots: [Slot<X>; FAN as usize],
+    used: AtomicU64,
+    frames: AtomicU64,
+    nodes: AtomicU64,
+    /// A number that goes with the side part, for everybody to read.
+    note: AtomicU64,
+    side: UnsafeCell<Option<Box<X>>>,
+}
+
+// SAFETY: `side` is touched by whoever has the writer's token only (which moves `X` between
+// threads); everything else is atomic or fixed.
+unsafe impl<X: Send> Sync for Node<X> {}
+
+/// The bits of the slots in `slots` (0 to 64).
+pub(super) fn mask(slots: Range<u64>) -> u64 {
+    if slots.is_empty() {
+        return 0;
+    }
+    let len = slots.end - slots.start;
+    (u64::MAX >> (FAN - len)) << slots.start
+}
+
+/// The positions of the bits of a word, lowest first.
+pub(super) fn bits(mut word: u64) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let bit = (word != 0).then(|| word.trailing_zeros())?;
+        word &= word - 1;
+        Some(bit)
+    })
+}
+
+impl<X> Node<X> {
+    fn new(base: u64, shift: u32) -> Box<Self> {
+        Box::new(Self {
+            base,
+            shift,
+            slots: [const { Slot::empty() }; FAN as usize],
+            used: AtomicU64::new(0),
+            frames: AtomicU64::new(0),
+            nodes: AtomicU64::new(1),
+            note: AtomicU64::new(0),
+            side: UnsafeCell::new(None),
+        })
+    }
+
+    /// An empty node for the frames around `number`.
+    pub(super) fn leaf(number: u64) -> Box<Self> {
+        Self::new(number & !(FAN - 1), 0)
+    }
+
+    /// The smallest node that can hold `inner` (not yet in it) and the frame `number`, which
+    /// `inner` cannot.
+    pub(super) fn around(inner: &Self, number: u64) -> Box<Self> {
+        let mut shift = inner.shift;
+        while inner.base >> (shift + FAN_SHIFT) != number >> (shift + FAN_SHIFT) {
+            shift += FAN_SHIFT;
+        }
+        let span = FAN << shift;
+        let outer = Self::new(inner.base & !(span - 1), shift);
+        outer.frames.store(inner.frames(), Relaxed);
+        outer.nodes.store(inner.nodes() + 1, Relaxed);
+        outer.used.store(1 << outer.place(inner.base), Relaxed);
+        outer
+    }
+
+    /// The numbers that have a place in it.
+    pub(super) fn span(&self) -> Range<u64> {
+        self.base..self.base + (FAN << self.shift)
+    }
+
+    /// Has `number` a place in it?
+    #[inline]
+    pub(super) fn spans(&self, number: u64) -> bool {
+        (number ^ self.base) >> self.shift < FAN
+    }
+
+    /// The slot for `number`, which has a place in it.
+    #[inline]
+    pub(super) fn place(&self, number: u64) -> usize {
+        ((number >> self.shift) % FAN) as usize
+    }
+
+    /// The first number of slot `bit`.
+    pub(super) fn first_of(&self, bit: u32) -> u64 {
+        self.base + (u64::from(bit) << self.shift)
+    }
+
+    /// The bits of the slots that share a number with `numbers`.
+    pub(super) fn mask_of(&self, numbers: &Range<u64>) -> u64 {
+        let span = self.span();
+        let (start, end) = (numbers.start.max(span.start), numbers.end.min(span.end));
+        if start >= end {
+            return 0;
+        }
+        let first = (start - self.base) >> self.shift;
+        let last = (end - 1 - self.base) >> self.shift;
+        mask(first..last + 1)
+    }
+
+    pub(super) fn used(&self) -> u64 {
+        self.used.load(Relaxed)
+    }
+
+    pub(super) fn frames(&self) -> u64 {
+        self.frames.load(Relaxed)
+    }
+
+    pub(super) fn nodes(&self) -> u64 {
+        self.nodes.load(Relaxed)
+    }
+
+    pub(super) fn note(&self) -> u64 {
+        self.note.load(Relaxed)
+    }
+
+    pub(super) fn set_note(&self, note: u64) {
+        self.note.store(note, Relaxed);
+    }
+
+    /// Corrects the counts, for the writer.
+    pub(super) fn count(&self, frames: i64, nodes: i64, _writing: &Writing) {
+        self.frames
+            .store(self.frames().wrapping_add_signed(frames), Relaxed);
+        self.nodes
+            .store(self.nodes().wrapping_add_signed(nodes), Relaxed);
+    }
+
+    /// Says whether slot `at` holds something, for a writer who changed that.
+    pub(super) fn mark(&self, at: usize, holds: bool, _writing: &Writing) {
+        let rest = self.used() & !(1 << at);
+        self.used.store(rest | u64::from(holds) << at, Relaxed);
+    }
+
+    /// The side part, for the writer to look at.
+    pub(super) fn side<'w>(&'w self, _writing: &'w Writing) -> Option<&'w X> {
+        // SAFETY: one writer, whose token is borrowed: nothing changes the side part meanwhile.
+        unsafe { (*self.side.get()).as_deref() }
+    }
+
+    /// The side part, for the writer to change.
+    pub(super) fn side_mut<'w>(&'w self, _writing: &'w mut Writing) -> &'w mut Option<Box<X>> {
+        // SAFETY: one writer, whose token is borrowed exclusively for as long as this lives.
+        unsafe { &mut *self.side.get() }
+    }
+}
+
+impl<X: Send + 'static> Node<X> {
+    /// Puts `content` into slot `at`, and says whether there was nothing before.
+    pub(super) fn put(&self, at: usize, content: Owned<X>, writing: &Writing) -> bool {
+        let was_empty = self.slots[at].is_empty();
+        self.slots[at].replace(Some(content), writing);
+        self.mark(at, true, writing);
+        was_empty
+    }
+}

@@ -1,0 +1,159 @@
+//! What is where, for the one writer to ask.
+
+use super::FRAME_END;
+use super::lock::FramesLock;
+use super::node::{FAN, FAN_SHIFT, Node, bits, mask};
+use super::slot::{Entry, Slot};
+use std::ops::Range;
+
+impl<X: Send + 'static> FramesLock<'_, X> {
+    /// The first frame at or behind `number`.
+    #[must_use]
+    pub fn next_frame(&self, number: u64) -> Option<u64> {
+        match self.map.root.load(&self.writing)? {
+            Entry::Frame(_) => (number == 0).then_some(0),
+            Entry::Node(root) => self.next_in(root, number),
+        }
+    }
+
+    fn next_in(&self, node: &Node<X>, number: u64) -> Option<u64> {
+        let candidates = node.used() & node.mask_of(&(number..u64::MAX));
+        if node.shift == 0 {
+            return bits(candidates).next().map(|bit| node.first_of(bit));
+        }
+        // The first may hold lower numbers only; the second does not.
+        bits(candidates)
+            .take(2)
+            .find_map(|bit| self.next_in(self.child(node, bit)?, number))
+    }
+
+    /// The last frame before `number`.
+    pub(super) fn last_frame(&self, number: u64) -> Option<u64> {
+        match self.map.root.load(&self.writing)? {
+            Entry::Frame(_) => (number > 0).then_some(0),
+            Entry::Node(root) => self.last_in(root, number),
+        }
+    }
+
+    fn last_in(&self, node: &Node<X>, number: u64) -> Option<u64> {
+        let mut candidates = node.used() & node.mask_of(&(0..number));
+        while candidates != 0 {
+            let bit = candidates.ilog2();
+            candidates &= !(1 << bit);
+            if node.shift == 0 {
+                return Some(node.first_of(bit));
+            }
+            if let Some(found) = self
+                .child(node, bit)
+                .and_then(|child| self.last_in(child, number))
+            {
+                return Some(found);
+            }
+        }
+        None
+    }
+
+    fn child<'g>(&'g self, node: &'g Node<X>, bit: u32) -> Option<&'g Node<X>> {
+        match node.slots[bit as usize].load(&self.writing)? {
+            Entry::Node(child) => Some(child),
+            Entry::Frame(_) => None,
+        }
+    }
+
+    /// The first number at or behind `number` that has no frame.
+    #[must_use]
+    pub fn next_gap(&self, number: u64) -> u64 {
+        let mut at = number;
+        loop {
+            let group = at & !(FAN - 1);
+            let there = self.mask(at >> FAN_SHIFT);
+            match bits(!there & mask(at - group..FAN)).next() {
+                Some(bit) => return group + u64::from(bit),
+                None => at = group + FAN,
+            }
+        }
+    }
+
+    /// A bit for each of the 64 numbers from `group * 64` on that has a frame.
+    #[must_use]
+    pub fn mask(&self, group: u64) -> u64 {
+        let number = group << FAN_SHIFT;
+        if number >= FRAME_END {
+            return 0;
+        }
+        let mut slot: &Slot<X> = &self.map.root;
+        loop {
+            match slot.load(&self.writing) {
+                None => return 0,
+                Some(Entry::Frame(_)) => return u64::from(number == 0),
+                Some(Entry::Node(node)) if !node.spans(number) => return 0,
+                Some(Entry::Node(node)) if node.shift == 0 => return node.used(),
+                Some(Entry::Node(node)) => slot = &node.slots[node.place(number)],
+            }
+        }
+    }
+
+    /// How many of `numbers` have a frame.
+    #[must_use]
+    pub fn count(&self, numbers: &Range<u64>) -> u64 {
+        match self.map.root.load(&self.writing) {
+            None => 0,
+            Some(Entry::Frame(_)) => u64::from(numbers.contains(&0)),
+            Some(Entry::Node(root)) => self.count_in(root, numbers),
+        }
+    }
+
+    fn count_in(&self, node: &Node<X>, numbers: &Range<u64>) -> u64 {
+        let span = node.span();
+        if numbers.start <= span.start && span.end <= numbers.end {
+            return node.frames();
+        }
+        let touched = node.used() & node.mask_of(numbers);
+        if node.shift == 0 {
+            return u64::from(touched.count_ones());
+        }
+        bits(touched)
+            .filter_map(|bit| self.child(node, bit))
+            .map(|child| self.count_in(child, numbers))
+            .sum()
+    }
+}
+
+#[cfg(test)]
+impl<X: Send + 'static> FramesLock<'_, X> {
+    /// Compares the books of every node with what is there, and checks the shape.
+    pub(super) fn check_shape(&self) {
+        if let Some(Entry::Node(root)) = self.map.root.load(&self.writing) {
+            let is_side_only = root.used() == 0 && root.shift == 0;
+            assert!(is_side_only || root.used() != 0);
+            if !is_side_only {
+                self.check_node(root);
+            }
+        }
+    }
+
+    fn check_node(&self, node: &Node<X>) -> (u64, u64) {
+        assert_eq!(node.base % (FAN << node.shift), 0);
+        let (mut frames, mut nodes) = (0, 1);
+        for (bit, slot) in node.slots.iter().enumerate() {
+            assert_eq!(node.used() >> bit & 1 == 1, !slot.is_empty());
+            match slot.load(&self.writing) {
+                None => {}
+                Some(Entry::Frame(frame)) => {
+                    assert_eq!((node.shift, frame.capacity()), (0, super::FRAME_SIZE));
+                    frames += 1;
+                }
+                Some(Entry::Node(child)) => {
+                    assert!(child.shift < node.shift);
+                    assert_eq!(node.place(child.base), bit);
+                    let below = self.check_node(child);
+                    frames += below.0;
+                    nodes += below.1;
+                }
+            }
+        }
+        assert_eq!((node.frames(), node.nodes()), (frames, nodes));
+        assert!(node.used().count_ones() > u32::from(node.shift > 0));
+        (frames, nodes)
+    }
+}

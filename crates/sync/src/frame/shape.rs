@@ -1,0 +1,170 @@
+//! Changes of many frames at a time, and of the tree's shape.
+
+use super::FRAME_END;
+use super::lock::FramesLock;
+use super::node::{Node, bits};
+use super::slot::{Entry, Owned, Slot};
+use crate::epoch::{self, Guard};
+use std::ops::Range;
+
+/// What left the tree.
+#[derive(Default)]
+struct Gone {
+    frames: i64,
+    nodes: i64,
+}
+
+impl<X: Send + 'static> FramesLock<'_, X> {
+    /// Drops the frames of `numbers`. Costs what is there, not what it spans.
+    pub fn remove(&mut self, numbers: Range<u64>) {
+        if self.is_empty() || numbers.is_empty() {
+            return;
+        }
+        self.begin();
+        let guard = epoch::pin();
+        let side = self.take_side();
+        self.remove_in(&self.map.root, &numbers, Some(side.note()), &guard);
+        self.restore_side(side);
+    }
+
+    /// Removes under one slot, and leaves neither an empty node nor one with a single child. What
+    /// takes the place of the root gets the root's note.
+    fn remove_in(
+        &self,
+        slot: &Slot<X>,
+        numbers: &Range<u64>,
+        note: Option<u64>,
+        guard: &Guard,
+    ) -> Gone {
+        let node = match slot.load(guard) {
+            None => return Gone::default(),
+            Some(Entry::Frame(_)) => {
+                if numbers.contains(&0) {
+                    slot.replace(None, &self.writing);
+                }
+                return Gone::default();
+            }
+            Some(Entry::Node(node)) => node,
+        };
+        let mut gone = Gone::default();
+        let span = node.span();
+        if numbers.start <= span.start && span.end <= numbers.end {
+            gone.frames = node.frames().cast_signed();
+            gone.nodes = node.nodes().cast_signed();
+            slot.replace(Self::placeholder(note), &self.writing);
+            return gone;
+        }
+        for bit in bits(node.used() & node.mask_of(numbers)) {
+            let place = &node.slots[bit as usize];
+            if node.shift == 0 {
+                place.replace(None, &self.writing);
+                gone.frames += 1;
+            } else {
+                let below = self.remove_in(place, numbers, None, guard);
+                gone.frames += below.frames;
+                gone.nodes += below.nodes;
+            }
+            node.mark(bit as usize, !place.is_empty(), &self.writing);
+        }
+        node.count(-gone.frames, -gone.nodes, &self.writing);
+        if node.used() == 0 {
+            slot.replace(Self::placeholder(note), &self.writing);
+            gone.nodes += 1;
+        } else if node.shift > 0 && node.used().is_power_of_two() {
+            let only = node.used().trailing_zeros() as usize;
+            if let (Some(note), Some(Entry::Node(child))) = (note, node.slots[only].load(guard)) {
+                child.set_note(note);
+            }
+            slot.disclose(only, &self.writing);
+            gone.nodes += 1;
+        }
+        gone
+    }
+
+    /// What remains at the root when its last frame goes: a node, if there is a side part.
+    fn placeholder(note: Option<u64>) -> Option<Owned<X>> {
+        let note = note.filter(|&note| note > 0)?;
+        let leaf = Node::leaf(0);
+        leaf.set_note(note);
+        Some(Owned::node(leaf))
+    }
+
+    /// Moves every frame from `from` on by `by` numbers. None may leave the range of numbers, or
+    /// land on a frame that stays: the caller has removed those.
+    pub fn shift(&mut self, from: u64, by: i64) {
+        if by == 0 || self.next_frame(from).is_none() {
+            return;
+        }
+        self.begin();
+        let guard = epoch::pin();
+        let mut cursor = if by < 0 { from } else { FRAME_END };
+        // In the direction of the move, the place that a frame comes to is free by then.
+        loop {
+            let next = if by < 0 {
+                self.next_frame(cursor)
+            } else {
+                self.last_frame(cursor).filter(|&last| last >= from)
+            };
+            let Some(first) = next else { return };
+            let leaf = self.leaf(first, &guard);
+            let moving = leaf.used() & leaf.mask_of(&(from..FRAME_END));
+            let span = leaf.span();
+            if by < 0 {
+                bits(moving).for_each(|bit| self.shift_one(leaf, bit, by, &guard));
+                cursor = span.end;
+            } else {
+                // Highest first: the bits of the word turned round.
+                bits(moving.reverse_bits())
+                    .for_each(|bit| self.shift_one(leaf, 63 - bit, by, &guard));
+                cursor = span.start;
+            }
+            if leaf.used() == 0 {
+                self.remove(span);
+            }
+        }
+    }
+
+    fn shift_one(&mut self, leaf: &Node<X>, bit: u32, by: i64, guard: &Guard) {
+        let number = leaf.first_of(bit);
+        let Some(frame) = leaf.slots[bit as usize].take(&self.writing) else {
+            return;
+        };
+        leaf.mark(bit as usize, false, &self.writing);
+        let target = number.wrapping_add_signed(by);
+        assert!(target < FRAME_END, "a frame shifted out of range");
+        if leaf.spans(target) {
+            leaf.put(leaf.place(target), frame, &self.writing);
+            return;
+        }
+        self.count_path(number, 0, -1, 0, guard);
+        let into = self.leaf(target, guard);
+        into.put(into.place(target), frame, &self.writing);
+        self.count_path(target, 0, 1, 0, guard);
+    }
+
+    /// Takes the smallest form: no tree for frame 0 alone, nothing for nothing, unless there is a
+    /// side part.
+    pub fn normalise(&mut self) {
+        let guard = epoch::pin();
+        let Some(Entry::Node(root)) = self.map.root.load(&guard) else {
+            return;
+        };
+        if self.side().is_some() || root.shift > 0 || root.base > 0 || root.used() > 1 {
+            return;
+        }
+        self.begin();
+        if root.used() == 0 {
+            self.map.root.replace(None, &self.writing);
+        } else {
+            self.map.root.disclose(0, &self.writing);
+        }
+    }
+
+    /// Drops everything, the side part included.
+    pub fn clear(&mut self) {
+        if !self.is_empty() {
+            self.begin();
+            self.map.root.replace(None, &self.writing);
+        }
+    }
+}
