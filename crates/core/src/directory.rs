@@ -9,8 +9,8 @@
 //!
 //! *Locking.* [`Directory::write`]: see `docs/locking.md`.
 
-use holdfast_sync::epoch::{self, Guard};
 use holdfast_sync::catalog::{Catalog, CatalogWriter, InsertError, Item};
+use holdfast_sync::epoch::{self, Guard};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::types::{Errno, FileType, Ino, Result};

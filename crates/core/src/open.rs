@@ -133,7 +133,14 @@ impl FileSystem {
             }
             checked => checked?,
         }
-        let existing = match core.child(body, name) {
+        let exclusive = flags.contains(OpenFlags::EXCLUSIVE);
+        let known = if exclusive {
+            // Seldom there, and looked for under the lock in any case.
+            Err(Errno::ENOENT)
+        } else {
+            core.child(body, name)
+        };
+        let existing = match known {
             Err(Errno::ENOENT) => {
                 let mut names = body.names.write();
                 if names.get(name).is_none() {
@@ -148,7 +155,7 @@ impl FileSystem {
             }
             found => found?,
         };
-        if flags.contains(OpenFlags::EXCLUSIVE) {
+        if exclusive {
             return Err(Errno::EEXIST);
         }
         if existing.kind().is_dir() {

@@ -2,7 +2,6 @@
 
 use holdfast_sync::epoch;
 
-use crate::acl;
 use crate::directory::Names;
 use crate::file_system::Core;
 use crate::inode::{Inode, Meta};
@@ -24,21 +23,7 @@ impl Core {
         {
             self.writable()?;
         }
-        if who.checked {
-            return Ok(());
-        }
-        let guard = epoch::pin();
-        let view = inode.view(&guard);
-        let meta = &view.meta;
-        if acl::permission(
-            who,
-            meta.uid,
-            meta.gid,
-            meta.perm,
-            view.acl(),
-            inode.kind(),
-            want,
-        ) {
+        if inode.permits(who, want, &epoch::pin()) {
             Ok(())
         } else {
             Err(Errno::EACCES)

@@ -145,10 +145,26 @@ impl MetaCell {
     /// All of them, as one moment saw them; and what `look` saw in that moment.
     #[inline]
     pub(super) fn read<R>(&self, look: impl Fn() -> R) -> (Meta, R) {
+        self.consistent(|| (self.load(), look()))
+    }
+
+    /// Permission bits, owner and group alone; and what `look` saw in that moment.
+    #[inline]
+    pub(super) fn read_owner<R>(&self, look: impl Fn() -> R) -> ((u16, u32, u32), R) {
+        self.consistent(|| {
+            let perm = (self.mode.load(Relaxed) & 0o7777) as u16;
+            let owner = (perm, self.uid.load(Relaxed), self.gid.load(Relaxed));
+            (owner, look())
+        })
+    }
+
+    /// What `look` sees in one moment.
+    #[inline]
+    fn consistent<R>(&self, look: impl Fn() -> R) -> R {
         for _ in 0..SPINS {
             let before = self.seq.load(Acquire);
             if before & 1 == 0 {
-                let seen = (self.load(), look());
+                let seen = look();
                 // The loads above come before the second look at the number.
                 fence(Acquire);
                 if self.seq.load(Relaxed) == before {
@@ -159,7 +175,7 @@ impl MetaCell {
         }
         // The writer sleeps half-way, or there is one after the other: take turns.
         let _lock = self.lock.lock();
-        (self.load(), look())
+        look()
     }
 
     /// Keeps others from changing them.

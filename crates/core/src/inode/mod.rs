@@ -23,10 +23,10 @@ use parking_lot::{MutexGuard, RwLock};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::acl::Acl;
+use crate::acl::{self, Acl};
 use crate::locks::InodeLocks;
 use crate::store::InodeRecord;
-use crate::types::{Attr, Errno, FileType, Ino, Result};
+use crate::types::{Access, Attr, Caller, Errno, FileType, Ino, Result};
 use extension::Extension;
 use meta::MetaCell;
 
@@ -143,6 +143,17 @@ impl Object {
     pub(crate) fn view<'g>(&'g self, guard: &'g Guard) -> View<'g> {
         let (meta, rare) = self.meta.read(|| self.rare(guard));
         View { meta, rare }
+    }
+
+    /// May `who` do this, as far as permissions decide?
+    #[inline]
+    pub(crate) fn permits(&self, who: &Caller, want: Access, guard: &Guard) -> bool {
+        if who.checked {
+            return true;
+        }
+        let ((perm, uid, gid), rare) = self.meta.read_owner(|| self.rare(guard));
+        let acl = rare.and_then(|rare| rare.acl.as_ref());
+        acl::permission(who, uid, gid, perm, acl, self.kind(), want)
     }
 
     fn rare<'g>(&'g self, guard: &'g Guard) -> Option<&'g Rare> {

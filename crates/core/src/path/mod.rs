@@ -4,6 +4,7 @@
 //! system's root; nothing leads out of it. Symbolic links on the way are followed, at most
 //! [`SYMLOOP_MAX`](crate::types::SYMLOOP_MAX) in one walk.
 
+mod glide;
 mod open;
 mod operations;
 mod walk;

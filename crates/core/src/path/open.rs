@@ -54,6 +54,15 @@ impl FileSystem {
         perm: u16,
     ) -> Result<OpenFile> {
         let exclusive = flags.contains(OpenFlags::EXCLUSIVE);
+        if let Some(at) = self.parent_quickly(who, base, path)
+            && !at.trailing_slash
+        {
+            match self.create(who, &at.dir, &at.name, perm, flags) {
+                // A symbolic link: to be followed, perhaps.
+                Err(Errno::ELOOP) if !exclusive => {}
+                made => return made,
+            }
+        }
         let mut walk = Walk::new(self, base, path)?;
         loop {
             let at = walk.parent(self, who)?;

@@ -11,7 +11,7 @@ impl FileSystem {
     /// # Errors
     /// Its errors, and those of [`FileSystem::resolve_parent`].
     pub fn mkdir_at(&self, who: &Caller, base: &Node, path: &[u8], perm: u16) -> Result<Node> {
-        let at = self.resolve_parent(who, base, path)?;
+        let at = self.parent_of(who, base, path)?;
         self.mkdir(who, &at.dir, &at.name, perm)
     }
 
@@ -28,7 +28,7 @@ impl FileSystem {
         perm: u16,
         rdev: u64,
     ) -> Result<Node> {
-        let at = self.resolve_parent(who, base, path)?;
+        let at = self.parent_of(who, base, path)?;
         at.refuse_slash(&self.core, who)?;
         self.mknod(who, &at.dir, &at.name, kind, perm, rdev)
     }
@@ -45,7 +45,7 @@ impl FileSystem {
         target: &[u8],
     ) -> Result<Node> {
         check_target(target)?;
-        let at = self.resolve_parent(who, base, path)?;
+        let at = self.parent_of(who, base, path)?;
         at.refuse_slash(&self.core, who)?;
         self.symlink(who, &at.dir, &at.name, target)
     }
@@ -55,7 +55,7 @@ impl FileSystem {
     /// # Errors
     /// Its errors, and those of [`FileSystem::resolve_parent`].
     pub fn link_at(&self, who: &Caller, node: &Node, base: &Node, path: &[u8]) -> Result<()> {
-        let at = self.resolve_parent(who, base, path)?;
+        let at = self.parent_of(who, base, path)?;
         at.refuse_slash(&self.core, who)?;
         self.link(who, node, &at.dir, &at.name)
     }
@@ -65,7 +65,7 @@ impl FileSystem {
     /// # Errors
     /// Its errors, and those of [`FileSystem::resolve_parent`].
     pub fn unlink_at(&self, who: &Caller, base: &Node, path: &[u8]) -> Result<()> {
-        let at = self.resolve_parent(who, base, path)?;
+        let at = self.parent_of(who, base, path)?;
         if at.trailing_slash && !is_special(&at.name) {
             let node = self.lookup(who, &at.dir, &at.name)?;
             return Err(if node.kind().is_dir() {
@@ -82,7 +82,7 @@ impl FileSystem {
     /// # Errors
     /// Its errors, and those of [`FileSystem::resolve_parent`].
     pub fn rmdir_at(&self, who: &Caller, base: &Node, path: &[u8]) -> Result<()> {
-        let at = self.resolve_parent(who, base, path)?;
+        let at = self.parent_of(who, base, path)?;
         self.rmdir(who, &at.dir, &at.name)
     }
 
@@ -101,8 +101,8 @@ impl FileSystem {
         flags: RenameFlags,
     ) -> Result<()> {
         check_flags(flags)?;
-        let from = self.resolve_parent(who, from_base, from_path)?;
-        let to = self.resolve_parent(who, to_base, to_path)?;
+        let from = self.parent_of(who, from_base, from_path)?;
+        let to = self.parent_of(who, to_base, to_path)?;
         let from = End {
             dir: &from.dir,
             name: &from.name,

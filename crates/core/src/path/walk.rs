@@ -1,3 +1,4 @@
+use super::glide::At;
 use crate::FileSystem;
 use crate::file_system::Core;
 use crate::node::Node;
@@ -111,13 +112,14 @@ impl Walk {
 }
 
 impl FileSystem {
-    /// The inode that a path leads to. `follow`: also through a symbolic link at its end (one
-    /// that slashes follow is followed in any case).
-    ///
-    /// # Errors
-    /// `ENOENT`, `ENOTDIR`, `EACCES`, `ELOOP`; `ENAMETOOLONG` for a path of 4096 bytes or more, or
-    /// a name of over 255; `EINVAL` for a NUL in it.
-    pub fn resolve(&self, who: &Caller, base: &Node, path: &[u8], follow: bool) -> Result<Node> {
+    /// [`FileSystem::resolve`] by all rules, with references.
+    pub(super) fn resolve_slowly(
+        &self,
+        who: &Caller,
+        base: &Node,
+        path: &[u8],
+        follow: bool,
+    ) -> Result<Node> {
         let mut walk = Walk::new(self, base, path)?;
         loop {
             let at = walk.parent(self, who)?;
@@ -142,7 +144,7 @@ impl FileSystem {
     }
 }
 
-impl Resolved {
+impl At<'_> {
     /// What Linux answers when something other than a directory is to be made at a name that
     /// slashes follow.
     pub(super) fn refuse_slash(&self, core: &Core, who: &Caller) -> Result<()> {

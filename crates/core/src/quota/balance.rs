@@ -105,10 +105,7 @@ mod tests {
     fn the_hard_limit_is_the_last_that_fits() {
         let mut balance = balance(NONE, 10);
         assert_eq!(balance.judge(10, Check::Limits, NOON), Ok(()));
-        assert_eq!(
-            balance.judge(11, Check::Limits, NOON),
-            Err(Errno::EDQUOT)
-        );
+        assert_eq!(balance.judge(11, Check::Limits, NOON), Err(Errno::EDQUOT));
         assert_eq!(
             balance.judge(u64::MAX, Check::Limits, NOON),
             Err(Errno::EDQUOT)
@@ -134,7 +131,11 @@ mod tests {
         balance.add(1, || unreachable!("the first deadline stands"));
         balance.subtract(2);
         assert_eq!(balance.deadline(), None);
-        assert_eq!(balance.judge(1, Check::Limits, after), Ok(()), "a new period");
+        assert_eq!(
+            balance.judge(1, Check::Limits, after),
+            Ok(()),
+            "a new period"
+        );
     }
 
     #[test]

@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(fitting(0, 1000), 1000);
         assert_eq!(fitting(1000, 500), 1000);
         assert_eq!(fitting(1000, 499), 499);
-        assert_eq!(fitting(1000, 2001), 2001);
+        assert_eq!(fitting(1000, 2002), 2002);
         assert_eq!(fitting(9, BATCH_MIN), 9);
         assert_eq!(fitting(9, BATCH_MIN - 1), 0);
         assert_eq!(fitting(0, 3 * BATCH_MIN), 0, "no flutter at the edge");

@@ -54,7 +54,10 @@
 //!
 //! *Left to others.* Who may exceed limits ([`Check`]). Inodes that are not in memory: they are not
 //! counted, so this serves stores that pin all they have.
-#![cfg_attr(not(test), expect(dead_code, reason = "the core does not call it yet"))]
+#![cfg_attr(
+    not(test),
+    expect(dead_code, unused_imports, reason = "the core does not call it yet")
+)]
 
 mod attachment;
 mod balance;
@@ -67,9 +70,7 @@ mod tests;
 
 pub(crate) use attachment::Mark;
 pub(crate) use terms::Check;
-pub use terms::{
-    Owner, QuotaGrace, QuotaKind, QuotaLimit, QuotaLimits, QuotaRecord, QuotaUsage,
-};
+pub use terms::{Owner, QuotaGrace, QuotaKind, QuotaLimit, QuotaLimits, QuotaRecord, QuotaUsage};
 
 use crate::clock;
 use crate::types::{Errno, Result, Time};

@@ -92,7 +92,11 @@ impl Record {
                 }
             }
         }
-        for (thing, &amount) in amounts.iter().enumerate().filter(|(_, amount)| **amount > 0) {
+        for (thing, &amount) in amounts
+            .iter()
+            .enumerate()
+            .filter(|(_, amount)| **amount > 0)
+        {
             let balance = &mut body.balances[thing];
             balance.add(amount, || rules.deadline(self.head.kind, thing));
             self.fit(thing, balance);
@@ -199,5 +203,101 @@ impl Record {
 
     fn gather(&self, thing: usize, balance: &mut Balance) {
         balance.subtract(self.head.credits.gather(thing));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ledger::Ledger;
+    use super::*;
+    use crate::types::Time;
+    use std::sync::Barrier;
+    use std::thread;
+
+    const BOTH: Amounts = [1, 1];
+
+    fn work(record: &Record, rules: &Rules) {
+        for _ in 0..10_000 {
+            record.charge(BOTH, Check::Limits, rules).unwrap();
+            record.charge([5, 0], Check::Limits, rules).unwrap();
+            record.release(BOTH, rules);
+            record.release([5, 0], rules);
+        }
+    }
+
+    fn held(record: &Record) -> Amounts {
+        let body = record.body.lock();
+        [PAGES, INODES].map(|thing| body.balances[thing].held)
+    }
+
+    /// Lets two threads borrow in turn; then works on both, and says whether that touched a
+    /// balance, the only thing they could meet at.
+    fn steady_work_meets(record: &Record, rules: &Rules) -> bool {
+        let turn = || record.charge(BOTH, Check::Limits, rules).unwrap();
+        let hand = Barrier::new(2);
+        thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                for _ in 0..10 {
+                    hand.wait();
+                    hand.wait();
+                    turn();
+                }
+                hand.wait();
+                work(record, rules);
+            });
+            for _ in 0..10 {
+                hand.wait();
+                turn();
+                hand.wait();
+            }
+            let before = loop {
+                // The other's last turn is done when what is in use says so.
+                if record.usage().inodes == 20 {
+                    break held(record);
+                }
+            };
+            hand.wait();
+            work(record, rules);
+            other.join().unwrap();
+            before != held(record)
+        })
+    }
+
+    #[test]
+    fn two_threads_that_charge_one_id_far_from_its_limit_do_not_meet() {
+        let ledger = Ledger::new(true, || Time(0));
+        let rules = ledger.rules();
+        let record = Record::new(QuotaKind::User, 1);
+        assert!(!steady_work_meets(&record, rules), "without limits");
+        let record = Record::new(QuotaKind::User, 1);
+        let limits = QuotaLimits::from_bounds([(1 << 20, 1 << 21), (1 << 20, 1 << 20)]);
+        record.set_limits(&limits, rules);
+        assert!(!steady_work_meets(&record, rules), "far from the limits");
+        assert_eq!(record.usage(), QuotaUsage::of([20, 20]));
+    }
+
+    #[test]
+    fn one_thread_alone_needs_no_credits() {
+        let ledger = Ledger::new(true, || Time(0));
+        let record = Record::new(QuotaKind::User, 1);
+        work(&record, ledger.rules());
+        assert!(!record.head.credits.exist());
+        assert_eq!((record.usage(), record.report()), Default::default());
+    }
+
+    #[test]
+    fn near_the_limit_everything_held_is_in_use() {
+        let ledger = Ledger::new(true, || Time(0));
+        let rules = ledger.rules();
+        let record = Record::new(QuotaKind::User, 1);
+        assert!(!steady_work_meets(&record, rules));
+        let limits = QuotaLimits::from_bounds([(u64::MAX, 30), (u64::MAX, 30)]);
+        record.set_limits(&limits, rules);
+        record.charge([4, 4], Check::Limits, rules).unwrap();
+        assert_eq!(held(&record), [24, 24]);
+        record.release([3, 0], rules);
+        assert_eq!(held(&record), [21, 24]);
+        assert!(record.charge([9, 7], Check::Limits, rules).is_err());
+        record.charge([9, 6], Check::Limits, rules).unwrap();
     }
 }

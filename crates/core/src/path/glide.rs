@@ -1,0 +1,233 @@
+//! The walk that takes no lock and writes nothing shared.
+//!
+//! It goes along a path as long as every directory is in memory and no symbolic link is in the
+//! way; names that are not there are found missing in the same way. Whatever else it meets, it
+//! gives up, and the walk of `walk.rs` begins anew with locks and references: that one knows all
+//! rules and all errors (every fast path has a total slow path).
+//!
+//! Each step is a lookup of its own, as in the slow walk: a rename beside it is seen before or
+//! after. Within one directory a rename happens at once for readers (see `directory.rs`).
+
+use holdfast_sync::epoch::{self, Guard};
+use std::borrow::Cow;
+use std::sync::atomic::Ordering;
+
+use super::walk::Walk;
+use crate::FileSystem;
+use crate::file_system::Core;
+use crate::inode::{Inode, Numbered as _};
+use crate::node::Node;
+use crate::types::{
+    Access, Attr, Caller, Errno, FileType, Ino, NAME_MAX, PATH_MAX, Result, is_special,
+};
+
+/// Where a walk without locks came to.
+pub(super) enum Glide<'g> {
+    /// To an inode that was live.
+    Found(&'g Inode),
+    /// To a name that is not there.
+    Missing,
+    /// To something that only the slow walk can judge.
+    Stuck,
+}
+
+/// Where a path leads: a directory and the last name, which need not exist.
+pub(crate) struct At<'p> {
+    /// The directory.
+    pub(crate) dir: Node,
+    /// The last name.
+    pub(crate) name: Cow<'p, [u8]>,
+    /// Did slashes follow?
+    pub(crate) trailing_slash: bool,
+}
+
+/// The first component of a path and what is behind it, slashes included.
+fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    let end = path.iter().position(|&byte| byte == b'/');
+    path.split_at(end.unwrap_or(path.len()))
+}
+
+fn skip_slashes(path: &[u8]) -> &[u8] {
+    let slashes = path.iter().take_while(|&&byte| byte == b'/').count();
+    &path[slashes..]
+}
+
+/// The directory part of a path, its last name, and whether slashes follow.
+fn split_last(path: &[u8]) -> (&[u8], &[u8], bool) {
+    let slashes = path.iter().rev().take_while(|&&byte| byte == b'/').count();
+    let bare = &path[..path.len() - slashes];
+    let start = bare
+        .iter()
+        .rposition(|&byte| byte == b'/')
+        .map_or(0, |at| at + 1);
+    (&bare[..start], &bare[start..], slashes > 0)
+}
+
+impl Core {
+    fn live<'g>(&'g self, ino: Ino, guard: &'g Guard) -> Option<&'g Inode> {
+        self.index
+            .peek(ino.0, guard)
+            .filter(|inode| inode.is_live())
+    }
+
+    /// Walks from `base`. `follow`: a symbolic link at the end is none to stop at.
+    pub(super) fn glide<'g>(
+        &'g self,
+        who: &Caller,
+        base: &'g Inode,
+        path: &[u8],
+        follow: bool,
+        guard: &'g Guard,
+    ) -> Glide<'g> {
+        if path.is_empty() || path.len() >= PATH_MAX || self.alive().is_err() {
+            return Glide::Stuck;
+        }
+        let mut at = base;
+        if path[0] == b'/' {
+            match self.live(Ino::ROOT, guard) {
+                Some(root) => at = root,
+                None => return Glide::Stuck,
+            }
+        }
+        let mut rest = skip_slashes(path);
+        while !rest.is_empty() {
+            let (name, behind) = split(rest);
+            let Ok(body) = at.directory() else {
+                return Glide::Stuck;
+            };
+            if name.len() > NAME_MAX
+                || !body.names.is_complete()
+                || !at.permits(who, Access::EXEC, guard)
+            {
+                return Glide::Stuck;
+            }
+            rest = skip_slashes(behind);
+            let ino = match name {
+                b"." => continue,
+                b".." => Ino(body.parent.load(Ordering::Relaxed)),
+                _ => match body.names.find_in(name, guard) {
+                    Some(entry)
+                        if entry.kind == FileType::Symlink && (follow || !behind.is_empty()) =>
+                    {
+                        return Glide::Stuck;
+                    }
+                    Some(entry) if !entry.kind.is_dir() && !behind.is_empty() => {
+                        return Glide::Stuck;
+                    }
+                    Some(entry) => entry.ino,
+                    None if path.contains(&0) => return Glide::Stuck,
+                    None => return Glide::Missing,
+                },
+            };
+            match self.live(ino, guard) {
+                Some(inode) => at = inode,
+                None => return Glide::Stuck,
+            }
+        }
+        Glide::Found(at)
+    }
+}
+
+impl FileSystem {
+    /// The attributes of what a path leads to, as stat(2) and lstat(2) (`follow` not set).
+    ///
+    /// Where everything on the way is cached this takes no lock and no reference, and writes
+    /// nothing that another thread reads.
+    ///
+    /// # Errors
+    /// As [`FileSystem::resolve`].
+    pub fn stat_at(&self, who: &Caller, base: &Node, path: &[u8], follow: bool) -> Result<Attr> {
+        {
+            let guard = epoch::pin();
+            match self.core.glide(who, base.inode(), path, follow, &guard) {
+                Glide::Found(inode) => return Ok(inode.attr(&inode.meta())),
+                Glide::Missing => return Err(Errno::ENOENT),
+                Glide::Stuck => {}
+            }
+        }
+        let node = self.resolve_slowly(who, base, path, follow)?;
+        Ok(self.getattr(&node))
+    }
+
+    /// The inode that a path leads to. `follow`: also through a symbolic link at its end (one
+    /// that slashes follow is followed in any case).
+    ///
+    /// # Errors
+    /// `ENOENT`, `ENOTDIR`, `EACCES`, `ELOOP`; `ENAMETOOLONG` for a path of 4096 bytes or more, or
+    /// a name of over 255; `EINVAL` for a NUL in it.
+    pub fn resolve(&self, who: &Caller, base: &Node, path: &[u8], follow: bool) -> Result<Node> {
+        {
+            let guard = epoch::pin();
+            match self.core.glide(who, base.inode(), path, follow, &guard) {
+                Glide::Found(inode) => {
+                    if let Some(node) = Node::acquire(inode) {
+                        return Ok(node);
+                    }
+                }
+                Glide::Missing => return Err(Errno::ENOENT),
+                Glide::Stuck => {}
+            }
+        }
+        self.resolve_slowly(who, base, path, follow)
+    }
+
+    /// All of a path but its last name, walked.
+    pub(crate) fn parent_of<'p>(
+        &self,
+        who: &Caller,
+        base: &Node,
+        path: &'p [u8],
+    ) -> Result<At<'p>> {
+        if let Some(at) = self.parent_quickly(who, base, path) {
+            return Ok(at);
+        }
+        let at = Walk::new(self, base, path)?.parent(self, who)?;
+        Ok(At {
+            dir: at.dir,
+            name: Cow::Owned(at.name),
+            trailing_slash: at.trailing_slash,
+        })
+    }
+
+    /// As [`FileSystem::parent_of`], if no symbolic link and no uncached directory is in the way.
+    pub(super) fn parent_quickly<'p>(
+        &self,
+        who: &Caller,
+        base: &Node,
+        path: &'p [u8],
+    ) -> Option<At<'p>> {
+        let (dir, name, trailing_slash) = split_last(path);
+        if name.is_empty() || is_special(name) || path.len() >= PATH_MAX || path.contains(&0) {
+            return None;
+        }
+        let dir = if dir.is_empty() {
+            base.clone()
+        } else {
+            let guard = epoch::pin();
+            match self.core.glide(who, base.inode(), dir, true, &guard) {
+                Glide::Found(inode) => Node::acquire(inode)?,
+                Glide::Missing | Glide::Stuck => return None,
+            }
+        };
+        // The last name's directory must be searchable, whatever becomes of the name.
+        self.core.search(who, &dir).ok()?;
+        Some(At {
+            dir,
+            name: Cow::Borrowed(name),
+            trailing_slash,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_name_is_split_off_with_its_slashes() {
+        assert_eq!(split_last(b"a/b/c"), (&b"a/b/"[..], &b"c"[..], false));
+        assert_eq!(split_last(b"/c//"), (&b"/"[..], &b"c"[..], true));
+        assert_eq!(split_last(b"c"), (&b""[..], &b"c"[..], false));
+        assert_eq!(split_last(b"//"), (&b""[..], &b""[..], true));
+    }
+}

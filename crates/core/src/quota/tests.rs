@@ -1,1 +1,0 @@
-//! Quotas as their callers see them.
