@@ -17,6 +17,8 @@ pub(super) const VALUE_END: u64 = 1 << VALUE_BITS;
 pub(super) const TAG_END: u8 = 16;
 
 const VALUE_BITS: u32 = 60;
+/// Keys up to this length are compared by words in place.
+const WORDWISE_MAX: usize = 40;
 
 /// What precedes the bytes of the key.
 #[repr(C)]
@@ -58,6 +60,28 @@ fn unpack(payload: u64) -> (u64, u8) {
 fn layout(key_len: u8) -> Layout {
     let size = size_of::<Head>() + usize::from(key_len);
     Layout::from_size_align(size, align_of::<Head>()).expect("far below the limit")
+}
+
+/// Are they equal? For lengths as names have, faster than a call.
+#[inline]
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    if one.len() != other.len() {
+        return false;
+    }
+    let (Some(one_end), Some(other_end)) = (one.last_chunk::<8>(), other.last_chunk::<8>()) else {
+        return one.iter().zip(other).all(|(one, other)| one == other);
+    };
+    if one.len() > WORDWISE_MAX {
+        return one == other;
+    }
+    // The last word overlaps the one before: no rest is left.
+    let (one_words, _) = one.as_chunks::<8>();
+    let (other_words, _) = other.as_chunks::<8>();
+    one_words
+        .iter()
+        .zip(other_words)
+        .all(|(one, other)| one == other)
+        && one_end == other_end
 }
 
 /// Makes an item; the key has 1 to 255 bytes.
@@ -136,6 +160,12 @@ impl<'g> Item<'g> {
         unsafe { std::slice::from_raw_parts(bytes.as_ptr(), len) }
     }
 
+    /// Is this its key?
+    #[inline]
+    pub(super) fn has_key(self, key: &[u8]) -> bool {
+        is_same(self.key(), key)
+    }
+
     /// The place in the listing.
     #[inline]
     #[must_use]
@@ -202,5 +232,24 @@ impl fmt::Debug for Item<'_> {
             .field("value", &value)
             .field("tag", &tag)
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_all_lengths_are_told_apart_by_any_byte() {
+        for len in 0..=KEY_MAX {
+            let one: Vec<u8> = (0..len).map(|at| at as u8).collect();
+            assert!(is_same(&one, &one.clone()));
+            assert!(!is_same(&one, &[&one[..], b"x"].concat()));
+            for at in 0..len {
+                let mut other = one.clone();
+                other[at] ^= 1;
+                assert!(!is_same(&one, &other), "byte {at} of {len}");
+            }
+        }
     }
 }

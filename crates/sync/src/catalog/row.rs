@@ -57,6 +57,7 @@ impl State {
             | (self.gaps as u64) << (CLASS_BITS + COUNT_BITS)
     }
 
+    #[inline]
     fn unpack(state: u64) -> Self {
         Self {
             class: (state & ((1 << CLASS_BITS) - 1)) as u32,
@@ -143,7 +144,7 @@ pub(super) unsafe fn retire(head: NonNull<RowHead>) {
 #[derive(Clone, Copy)]
 pub(super) struct Row<'g> {
     head: &'g RowHead,
-    slots: &'g [Slot],
+    first: NonNull<Slot>,
 }
 
 impl<'g> Row<'g> {
@@ -153,19 +154,15 @@ impl<'g> Row<'g> {
     /// `head` comes from [`allocate`]; neither it nor an item found in it is freed during `'g`.
     #[inline]
     pub(super) unsafe fn from_raw(head: NonNull<RowHead>) -> Self {
-        // SAFETY: live, says the caller.
-        let shared: &'g RowHead = unsafe { head.as_ref() };
-        let class = State::unpack(shared.state.load(Ordering::Relaxed)).class;
-        // SAFETY: the slots follow the header within the allocation.
-        let first = unsafe { head.add(1) }.cast::<Slot>();
-        // SAFETY: as many slots were allocated, as zeros: nothing.
-        let slots = unsafe { std::slice::from_raw_parts(first.as_ptr(), capacity(class)) };
         Self {
-            head: shared,
-            slots,
+            // SAFETY: live, says the caller.
+            head: unsafe { head.as_ref() },
+            // SAFETY: the slots follow the header within the allocation.
+            first: unsafe { head.add(1) }.cast(),
         }
     }
 
+    #[inline]
     fn state(self) -> State {
         // Acquire pairs with the release in `set_state`: slots below the tail are filled.
         State::unpack(self.head.state.load(Ordering::Acquire))
@@ -179,7 +176,15 @@ impl<'g> Row<'g> {
     /// The slots that readers look at.
     #[inline]
     pub(super) fn slots(self) -> &'g [Slot] {
-        &self.slots[..self.state().tail]
+        // SAFETY: no more than were allocated, as zeros: nothing; live by `from_raw`.
+        unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.state().tail) }
+    }
+
+    /// All slots, for the writer.
+    fn whole(self) -> &'g [Slot] {
+        let capacity = capacity(self.state().class);
+        // SAFETY: so many were allocated, as zeros: nothing; live by `from_raw`.
+        unsafe { std::slice::from_raw_parts(self.first.as_ptr(), capacity) }
     }
 
     /// Number of names.
@@ -197,7 +202,7 @@ impl<'g> Row<'g> {
             .map(Slot::load)
             .filter(|word| word.has_tag(tag))
             .filter_map(Word::as_item)
-            .find(|item| item.key() == key)
+            .find(|item| item.has_key(key))
     }
 
     /// The greatest order of a name that is or was here.
@@ -230,7 +235,7 @@ impl<'g> Row<'g> {
             .last()
             .is_some_and(|slot| slot.load().as_number().is_some());
         let position = state.tail - usize::from(gap_at_end);
-        let Some(slot) = self.slots.get(position) else {
+        let Some(slot) = self.whole().get(position) else {
             return false;
         };
         item.set_position(position as u32);
@@ -244,18 +249,12 @@ impl<'g> Row<'g> {
         true
     }
 
-    /// Is there room for a name at the end?
-    pub(super) fn has_room(self) -> bool {
-        let state = self.state();
-        state.tail < self.slots.len() || self.slots[state.tail - 1].load().as_number().is_some()
-    }
-
     /// Puts an item in the place of one with the same order.
     pub(super) fn substitute(self, old: Item<'g>, new: Item<'g>) {
         debug_assert_eq!(old.order(), new.order());
         let position = old.position();
         new.set_position(position as u32);
-        self.slots[position].store(Word::item(new, short_tag(new.key())));
+        self.whole()[position].store(Word::item(new, short_tag(new.key())));
     }
 
     /// Takes out a name that is not the only one.
@@ -265,21 +264,22 @@ impl<'g> Row<'g> {
         let position = item.position();
         let last_order = self.last_order();
         state.gaps += 1;
-        let behind = &self.slots[position + 1..state.tail];
+        let slots = self.whole();
+        let behind = &slots[position + 1..state.tail];
         if behind.iter().all(|slot| slot.load().as_number().is_some()) {
-            self.slots[position].store(Word::number(last_order));
+            slots[position].store(Word::number(last_order));
             let mut end = position;
             // Another name is in front: this ends, and before slot 0.
-            while self.slots[end - 1].load().as_number().is_some() {
+            while slots[end - 1].load().as_number().is_some() {
                 end -= 1;
-                self.slots[end].store(Word::number(last_order));
+                slots[end].store(Word::number(last_order));
             }
             state.gaps -= state.tail - (end + 1);
             state.tail = end + 1;
         } else {
             let is_first = position == position_after(self.slots(), 0);
             if position > 0 {
-                self.slots[position].store(Word::number(item.order()));
+                slots[position].store(Word::number(item.order()));
             }
             if is_first {
                 // Slot 0 goes from its item to the position at once: never an order between.
@@ -287,7 +287,7 @@ impl<'g> Row<'g> {
                     .iter()
                     .take_while(|slot| slot.load().as_number().is_some());
                 let first = position + 1 + gaps.count();
-                self.slots[0].store(Word::number(first as u64));
+                slots[0].store(Word::number(first as u64));
             }
         }
         self.set_state(state);
@@ -297,23 +297,28 @@ impl<'g> Row<'g> {
     pub(super) fn is_wasteful(self) -> bool {
         let state = self.state();
         let names = state.tail - state.gaps;
-        state.gaps > names + GAPS_FREE || self.slots.len() > 4 * names + GAPS_FREE
+        state.gaps > names + GAPS_FREE || self.whole().len() > 4 * names + GAPS_FREE
     }
 
     /// Fills this empty row with the names of another, and with the greatest order there ever was.
     pub(super) fn copy_from(self, other: Row<'g>) {
-        for item in other.items() {
-            let fits = self.push(item);
-            debug_assert!(fits);
+        let (from, to) = (other.slots(), self.whole());
+        let mut state = self.state();
+        for (position, word) in from.iter().map(Slot::load).enumerate() {
+            let Some(item) = word.as_item() else { continue };
+            to[state.tail].store(word);
+            // Up to the first gap nothing moves: then the item need not be touched.
+            if position != state.tail {
+                item.set_position(state.tail as u32);
+            }
+            state.tail += 1;
         }
-        let last_order = other.last_order();
-        if self.last_order() < last_order {
-            let mut state = self.state();
-            self.slots[state.tail].store(Word::number(last_order));
+        if let Some(last) = from.last().and_then(|slot| slot.load().as_number()) {
+            to[state.tail].store(Word::number(last));
             state.tail += 1;
             state.gaps += 1;
-            self.set_state(state);
         }
+        self.set_state(state);
     }
 }
 

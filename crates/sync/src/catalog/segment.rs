@@ -75,37 +75,31 @@ impl<'g> Segment<'g> {
         Self { buckets }
     }
 
-    /// The buckets from the key's home on, all of them.
+    /// The bucket so many steps from the key's home.
     #[inline]
-    fn starting_home(self, hash: u64) -> impl Iterator<Item = &'g Bucket> {
-        let mask = self.buckets.len() - 1;
+    fn bucket(self, hash: u64, step: usize) -> &'g Bucket {
         // The bits above the tag's. Those of the segment are taken from the top.
-        let home = (hash >> 16) as usize;
-        (0..self.buckets.len()).map(move |step| &self.buckets[(home + step) & mask])
+        let home = (hash >> u16::BITS) as usize;
+        &self.buckets[(home + step) & (self.buckets.len() - 1)]
     }
 
     /// The slot and the item of a key.
     #[inline]
     pub(super) fn find(self, hash: u64, key: &[u8]) -> Option<(&'g Slot, Item<'g>)> {
-        let tag = tag(hash);
-        for bucket in self.starting_home(hash) {
-            let words = bucket.0.each_ref().map(Slot::load);
-            // Without a branch for each slot: which of them it is cannot be foreseen.
-            let mut matches = 0_u32;
-            for (at, word) in words.iter().enumerate() {
-                matches |= u32::from(word.has_tag(tag)) << at;
-            }
-            while matches != 0 {
-                let at = matches.trailing_zeros() as usize % BUCKET_SLOTS;
-                if let Some(item) = words[at].as_item()
-                    && item.key() == key
-                {
-                    return Some((&bucket.0[at], item));
-                }
-                matches &= matches - 1;
-            }
-            if !words[0].is_marked() {
-                break;
+        let home = self.bucket(hash, 0);
+        match home.find(tag(hash), key) {
+            None if home.is_marked() => self.find_beyond(hash, key),
+            found => found,
+        }
+    }
+
+    #[cold]
+    fn find_beyond(self, hash: u64, key: &[u8]) -> Option<(&'g Slot, Item<'g>)> {
+        for step in 1..self.buckets.len() {
+            let bucket = self.bucket(hash, step);
+            match bucket.find(tag(hash), key) {
+                None if bucket.is_marked() => {}
+                found => return found,
             }
         }
         None
@@ -113,9 +107,7 @@ impl<'g> Segment<'g> {
 
     /// Is there room near the home of this hash?
     pub(super) fn has_room_near(self, hash: u64) -> bool {
-        self.starting_home(hash)
-            .take(REACH)
-            .any(|bucket| bucket.free_slot().is_some())
+        self.room(hash, REACH).is_some()
     }
 
     /// Is there any room?
@@ -125,20 +117,39 @@ impl<'g> Segment<'g> {
             .any(|bucket| bucket.free_slot().is_some())
     }
 
+    /// Adds an item whose key is not there, if there is room near its home.
+    #[must_use]
+    pub(super) fn put_near(self, hash: u64, item: Item<'g>) -> bool {
+        self.put_within(hash, item, REACH)
+    }
+
     /// Adds an item whose key is not there. There is room.
     pub(super) fn put(self, hash: u64, item: Item<'g>) {
-        for bucket in self.starting_home(hash) {
-            if let Some(slot) = bucket.free_slot() {
-                let word = Word::item(item, tag(hash));
-                let marked = slot.load().is_marked();
-                slot.store(if marked { word.marked() } else { word });
-                return;
-            }
+        let fits = self.put_within(hash, item, self.buckets.len());
+        assert!(fits, "a segment without room");
+    }
+
+    #[inline]
+    fn put_within(self, hash: u64, item: Item<'g>, reach: usize) -> bool {
+        let Some((steps, slot)) = self.room(hash, reach) else {
+            return false;
+        };
+        for step in 0..steps {
             // Before the item is put behind it: see the invariants.
-            let first = &bucket.0[0];
+            let first = &self.bucket(hash, step).0[0];
             first.store(first.load().marked());
         }
-        unreachable!("a segment without room");
+        let word = Word::item(item, tag(hash));
+        let marked = slot.load().is_marked();
+        slot.store(if marked { word.marked() } else { word });
+        true
+    }
+
+    /// The first free slot from the key's home on, and how many buckets away it is.
+    #[inline]
+    fn room(self, hash: u64, reach: usize) -> Option<(usize, &'g Slot)> {
+        (0..reach.min(self.buckets.len()))
+            .find_map(|step| Some((step, self.bucket(hash, step).free_slot()?)))
     }
 
     /// All items.
@@ -156,7 +167,41 @@ pub(super) fn clear(slot: &Slot) {
 }
 
 impl Bucket {
+    #[inline]
+    fn find(&self, tag: u16, key: &[u8]) -> Option<(&Slot, Item<'_>)> {
+        let mut matches = self.which(|word| word.has_tag(tag));
+        while matches != 0 {
+            let slot = &self.0[matches.trailing_zeros() as usize % BUCKET_SLOTS];
+            let word = slot.load();
+            if word.has_tag(tag)
+                && let Some(item) = word.as_item()
+                && item.has_key(key)
+            {
+                return Some((slot, item));
+            }
+            matches &= matches - 1;
+        }
+        None
+    }
+
+    #[inline]
     fn free_slot(&self) -> Option<&Slot> {
-        self.0.iter().find(|slot| slot.load().as_item().is_none())
+        let free = self.which(|word| word.is_free());
+        (free != 0).then(|| &self.0[free.trailing_zeros() as usize % BUCKET_SLOTS])
+    }
+
+    #[inline]
+    fn is_marked(&self) -> bool {
+        self.0[0].load().is_marked()
+    }
+
+    /// The slots of which this holds, a bit for each: found without a branch, because which of
+    /// them it will be cannot be foreseen.
+    #[inline]
+    fn which(&self, holds: impl Fn(Word<'_>) -> bool) -> u32 {
+        let bits = self.0.iter().enumerate();
+        bits.fold(0, |bits, (at, slot)| {
+            bits | u32::from(holds(slot.load())) << at
+        })
     }
 }

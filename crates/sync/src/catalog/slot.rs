@@ -87,6 +87,12 @@ impl<'g> Word<'g> {
         (address & NUMBER != 0).then_some((address >> 1) as u64)
     }
 
+    /// Is there neither an item nor a number?
+    #[inline]
+    pub(super) fn is_free(self) -> bool {
+        self.raw.addr() & (ADDRESS | NUMBER) == 0
+    }
+
     /// The item, if there is one.
     #[inline]
     pub(super) fn as_item(self) -> Option<Item<'g>> {

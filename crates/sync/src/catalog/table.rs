@@ -304,6 +304,12 @@ impl<'g> Table<'g> {
         self.segment(hash).1.find(hash, key)
     }
 
+    /// Adds an item whose key is not there, if that takes no growing.
+    #[must_use]
+    pub(super) fn put_near(self, hash: u64, item: Item<'g>) -> bool {
+        self.segment(hash).1.put_near(hash, item)
+    }
+
     /// Adds an item whose key is not there, after [`make_room`](Self::make_room) for its hash.
     pub(super) fn put(self, hash: u64, item: Item<'g>) {
         self.segment(hash).1.put(hash, item);

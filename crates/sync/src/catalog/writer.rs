@@ -210,13 +210,14 @@ impl<'a> CatalogWriter<'a> {
                     return Err(InsertError::Taken);
                 }
                 let item = fresh(key, order, value, tag);
-                let table = self.make_room(table, hash);
-                if table.row().has_room() {
-                    table.put(hash, item);
-                    table.row().push(item);
-                } else {
-                    table.put(hash, item);
-                    self.resize(table.row(), Some(item));
+                if !table.put_near(hash, item) {
+                    self.make_room(table, hash).put(hash, item);
+                }
+                // Not `table.row()`: there may be another table by now.
+                if let Some(row) = self.inside().row()
+                    && !row.push(item)
+                {
+                    self.resize(row, Some(item));
                 }
             }
         }
