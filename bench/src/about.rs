@@ -3,6 +3,7 @@
 
 use rustix::system::{sysinfo, uname};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -49,6 +50,22 @@ impl About {
             layout,
             rounds,
         }
+    }
+}
+
+/// The machine, the build and the day; layout and rounds are told with the figures.
+impl fmt::Display for About {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}: holdfast {}, {}, {} processors ({}), {} GiB",
+            self.date,
+            self.version,
+            self.kernel,
+            self.processors,
+            self.processor,
+            self.memory_bytes >> 30
+        )
     }
 }
 
@@ -115,5 +132,9 @@ mod tests {
         assert!(about.memory_bytes > 1 << 20 && about.processors > 0);
         assert!(!about.processor.is_empty());
         assert_eq!(about.version.contains("debug"), cfg!(debug_assertions));
+        let told = about.to_string();
+        for part in [&about.date, &about.kernel, &about.processor] {
+            assert!(told.contains(part.as_str()), "{told}");
+        }
     }
 }

@@ -8,10 +8,10 @@ use crate::process;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Scope;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Rounds of waiting for the others without giving the processor away.
 const SPINS: u32 = 10_000;
@@ -70,10 +70,15 @@ impl From<u64> for Work {
 struct StartLine {
     missing: AtomicUsize,
     moment: Duration,
+    /// When the last one came, in nanoseconds of that clock.
+    complete: AtomicU64,
 }
 
 impl StartLine {
-    fn wait(&self) {
+    /// Waits; tells when all could begin. Whoever is late from there on has lost that time.
+    fn wait(&self) -> Duration {
+        let now = u64::try_from(process::monotonic().as_nanos()).unwrap_or(u64::MAX);
+        self.complete.fetch_max(now, Ordering::Relaxed);
         self.missing.fetch_sub(1, Ordering::AcqRel);
         let mut spins = 0;
         while self.missing.load(Ordering::Acquire) != 0 {
@@ -87,6 +92,8 @@ impl StartLine {
         while process::monotonic() < self.moment {
             std::hint::spin_loop();
         }
+        let complete = Duration::from_nanos(self.complete.load(Ordering::Relaxed));
+        complete.max(self.moment)
     }
 }
 
@@ -140,6 +147,7 @@ impl<C: Copy + Send> Crew<C> {
         let line = Arc::new(StartLine {
             missing: AtomicUsize::new(self.lanes.len()),
             moment,
+            complete: AtomicU64::new(0),
         });
         for lane in &self.lanes {
             lane.orders
@@ -171,11 +179,10 @@ fn serve<C, W: FnMut(C) -> Result<Work>>(
     while outbox.send(lap).is_ok()
         && let Ok((command, line)) = inbox.recv()
     {
-        line.wait();
+        let begun = line.wait();
         let cpu_before = process::thread_cpu();
-        let begun = Instant::now();
         let done = worker(command);
-        let time = begun.elapsed();
+        let time = process::monotonic().saturating_sub(begun);
         let cpu = process::thread_cpu().saturating_sub(cpu_before);
         lap = done.map(|work| Lap { time, cpu, work });
     }

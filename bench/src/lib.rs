@@ -5,6 +5,7 @@
 //! and as a ratio to another target of the same run.
 
 mod about;
+mod arguments;
 mod crew;
 mod fuse;
 mod process;
@@ -33,6 +34,7 @@ enum Workload {
     Sharded(workloads::sharded::ShardedArgs),
     CachedRead(workloads::cached_read::CachedReadArgs),
     Fuse(workloads::fuse::FuseArgs),
+    Baselines(workloads::baselines::BaselinesArgs),
     #[command(hide = true)]
     Serve(fuse::serve::ServeArgs),
     /// Do a part of a workload, as standard input says
@@ -59,6 +61,7 @@ pub fn run(args: BenchArgs) -> Result<()> {
         Workload::Sharded(args) => workloads::sharded::run(args),
         Workload::CachedRead(args) => workloads::cached_read::run(args),
         Workload::Fuse(args) => workloads::fuse::run(args),
+        Workload::Baselines(args) => workloads::baselines::run(args),
         Workload::Serve(args) => fuse::serve::run(args),
         Workload::Work => team::worker::run(),
     }

@@ -18,8 +18,10 @@ pub(crate) struct ReportArgs {
     pub(crate) json: Option<PathBuf>,
 }
 
-/// Collects the records of a run.
+/// Collects records, in chapters: runs of one workload.
 pub(crate) struct Report {
+    chapters: Vec<Chapter>,
+    /// The run that is going on.
     about: About,
     records: Vec<Record>,
     lines: Option<Box<dyn Write>>,
@@ -28,12 +30,19 @@ pub(crate) struct Report {
     bar: ProgressBar,
 }
 
+/// One run of one workload.
+pub(crate) struct Chapter {
+    heading: String,
+    about: About,
+    records: Vec<Record>,
+}
+
 impl Report {
-    /// A report of this run, which expects so many records.
+    /// An empty report.
     ///
     /// # Errors
     /// If the file cannot be made.
-    pub(crate) fn new(args: &ReportArgs, about: About, expected: usize) -> Result<Self> {
+    pub(crate) fn new(args: &ReportArgs) -> Result<Self> {
         let lines_on_stdout = args.json.as_deref() == Some(Path::new("-"));
         let lines: Option<Box<dyn Write>> = match &args.json {
             None => None,
@@ -49,18 +58,25 @@ impl Report {
             // No ticking thread: it would run beside what is measured.
             let style = ProgressStyle::with_template("{wide_msg} {bar:30} {pos}/{len} {eta}");
             let style = style.context("progress bar")?;
-            let bar = ProgressBar::new(expected as u64).with_style(style);
+            let bar = ProgressBar::new(0).with_style(style);
             bar.with_finish(ProgressFinish::AndClear)
         } else {
             ProgressBar::hidden()
         };
         Ok(Self {
-            about,
+            chapters: Vec::new(),
+            about: About::default(),
             records: Vec::new(),
             lines,
             lines_on_stdout,
             bar,
         })
+    }
+
+    /// A run begins, which will have so many records.
+    pub(crate) fn begin(&mut self, about: About, expected: usize) {
+        self.about = about;
+        self.bar.inc_length(expected as u64);
     }
 
     /// Shows what is being done now.
@@ -87,38 +103,44 @@ impl Report {
         Ok(())
     }
 
-    /// The ways requests came, of the mounts that the run made.
-    pub(crate) fn transports(&self) -> Vec<&str> {
-        self.records
-            .iter()
-            .filter_map(|record| record.transport.as_deref())
-            .collect()
+    /// The records of the run that is going on.
+    pub(crate) fn records(&self) -> &[Record] {
+        &self.records
     }
 
-    /// Prints the table, `heading` above it.
+    /// The run is over, and shall have this above its table.
+    pub(crate) fn end(&mut self, heading: String) {
+        self.chapters.push(Chapter {
+            heading,
+            about: std::mem::take(&mut self.about),
+            records: std::mem::take(&mut self.records),
+        });
+    }
+
+    /// Prints the tables.
     ///
     /// # Errors
-    /// If it cannot be printed.
-    pub(crate) fn finish(self, heading: &str) -> Result<()> {
+    /// If they cannot be printed.
+    pub(crate) fn finish(self) -> Result<()> {
         self.bar.finish_and_clear();
-        let text = format!("{heading}\n{}", table::render(&self.records));
+        let tables = self.chapters.iter().map(|chapter| {
+            let table = table::render(&chapter.records);
+            format!("{}\n{}\n{table}", chapter.heading, chapter.about)
+        });
+        let text = tables.collect::<Vec<_>>().join("\n");
         let printed = if self.lines_on_stdout {
             io::stderr().write_all(text.as_bytes())
         } else {
             io::stdout().write_all(text.as_bytes())
         };
-        printed.context("cannot print the table")
+        printed.context("cannot print the tables")
     }
 }
 
 #[cfg(test)]
 impl Report {
     pub(crate) fn silent() -> Self {
-        Self::new(&ReportArgs::default(), About::default(), 0).expect("no file, no error")
-    }
-
-    pub(crate) fn records(&self) -> &[Record] {
-        &self.records
+        Self::new(&ReportArgs::default()).expect("no file, no error")
     }
 }
 
@@ -133,7 +155,7 @@ mod tests {
         let args = ReportArgs {
             json: Some(path.clone()),
         };
-        let mut report = Report::new(&args, About::default(), 2).expect("writable");
+        let mut report = Report::new(&args).expect("writable");
         report
             .add(Record::sample("mem:", "stat", 5, 0.25))
             .expect("written");
@@ -157,9 +179,7 @@ mod tests {
         let args = ReportArgs {
             json: Some("/nonexistent/out.json".into()),
         };
-        let error = Report::new(&args, About::default(), 0)
-            .err()
-            .expect("refused");
+        let error = Report::new(&args).err().expect("refused");
         assert!(
             error.to_string().contains("/nonexistent/out.json"),
             "{error}"

@@ -88,7 +88,7 @@ fn records_tell_the_memory_that_files_and_directories_take() {
         "--rounds",
         "2",
     ]);
-    assert_eq!(records.len(), 14);
+    assert_eq!(records.len(), 2 * 8);
     for (phase, field) in [
         ("create", "rss_bytes_per_file"),
         ("mkdir", "rss_bytes_per_directory"),
@@ -106,7 +106,13 @@ fn records_tell_the_memory_that_files_and_directories_take() {
     }
     for record in &records {
         assert_eq!(record["workload"], "sharded");
-        assert_eq!(number(record, "items"), 50_000.0);
+        // The iteration meets the directories and the root too.
+        let more = if record["phase"] == "iterate" {
+            52.0
+        } else {
+            0.0
+        };
+        assert_eq!(number(record, "items"), 50_000.0 + more, "{record}");
         assert!(number(record, "cpu_seconds") > 0.0);
         assert!(number(record, "cpu_seconds") <= number(record, "seconds") * 1.1 + 0.1);
         let layout = "50000 files per thread, directories of 1000";
@@ -135,19 +141,28 @@ fn rounds_are_interleaved_and_every_phase_meets_every_file() {
         "2",
     ]);
     let mut expected = Vec::new();
-    let phases = ["create", "stat", "open", "walk", "unlink", "mkdir", "rmdir"];
+    let phases = [
+        "create", "stat", "open", "walk", "iterate", "unlink", "mkdir", "rmdir",
+    ];
     for round in [1, 2] {
         for (threads, processes) in [(1, None), (2, None), (2, Some(2))] {
             for target in ["mem:", &dir] {
-                let runs = phases.map(|phase| (round, threads, processes, target, phase));
-                expected.extend(runs);
+                // A kernel has no call that meets all inodes.
+                let offered = |phase: &&str| target == "mem:" || *phase != "iterate";
+                let runs = phases.into_iter().filter(offered);
+                expected.extend(runs.map(|phase| (round, threads, processes, target, phase)));
             }
         }
     }
     let order: Vec<_> = records.iter().map(subject).collect();
     assert_eq!(order, expected);
     for record in &records {
-        assert_eq!(number(record, "items"), 200.0 * number(record, "threads"));
+        let least = 200.0 * number(record, "threads");
+        if record["phase"] == "iterate" {
+            assert!(number(record, "items") > least, "{record}");
+        } else {
+            assert_eq!(number(record, "items"), least, "{record}");
+        }
         assert!(number(record, "seconds") > 0.0, "{record}");
     }
     assert_eq!(entries(folder.path()), 0);
@@ -260,6 +275,58 @@ fn reads_go_on_for_as_long_as_was_asked() {
         if phase.ends_with("beside") || phase.ends_with("apart") {
             assert!(number(record, "writes") > 0.0, "{record}");
         }
+    }
+}
+
+#[test]
+fn baselines_run_beside_the_engine_in_the_phases_they_are_about() {
+    let records = records(&[
+        "baselines",
+        "--threads",
+        "2",
+        "--files",
+        "300",
+        "--seconds",
+        "0.01",
+        "--rounds",
+        "1",
+    ]);
+    let order: Vec<_> = records.iter().map(subject).collect();
+    for target in ["baseline:list", "mem:"] {
+        for phase in ["create", "iterate", "unlink"] {
+            assert!(order.contains(&(1, 2, None, target, phase)), "{order:?}");
+        }
+    }
+    for design in ["lock", "two-counters", "one-counter"] {
+        let target = format!("baseline:{design}");
+        assert!(
+            records.iter().any(|record| record["target"] == *target),
+            "{target}"
+        );
+    }
+    let reads = |record: &&Value| record["workload"] == "cached-read";
+    assert_eq!(records.iter().filter(reads).count(), 4 * 4);
+    for record in &records {
+        let met = number(record, "items");
+        match record["phase"].as_str().expect("text") {
+            // Each thread meets all files, the two directories, and perhaps the root.
+            "iterate" => assert!((1204.0..=1206.0).contains(&met), "{record}"),
+            "create" | "unlink" => assert_eq!(met, 600.0, "{record}"),
+            _ => assert!(met > 0.0, "{record}"),
+        }
+    }
+}
+
+#[test]
+fn a_baseline_of_another_workload_is_refused() {
+    for line in [
+        ["sharded", "--target", "baseline:lock"],
+        ["cached-read", "--target", "baseline:list"],
+    ] {
+        let output = run(&line);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{line:?}");
+        assert!(errors.contains("is for another workload"), "{errors}");
     }
 }
 

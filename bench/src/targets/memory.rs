@@ -2,7 +2,7 @@
 
 use super::{Io, OpenHow, Session, Tree};
 use anyhow::Result;
-use holdfast_core::{FileSystem, MemoryLimits, Node, OpenFile, Options};
+use holdfast_core::{FileSystem, InodeWalk, MemoryLimits, Node, OpenFile, Options, Visit};
 use holdfast_types::{Caller, Errno, OpenFlags, SetAttr};
 use std::ffi::CStr;
 use std::hint::black_box;
@@ -86,6 +86,16 @@ impl Session for MemorySession<'_> {
             true
         })?;
         Ok(entries)
+    }
+
+    fn iterate(&mut self) -> Result<u64, Errno> {
+        let mut met = 0;
+        self.fs.walk_inodes(&mut InodeWalk::new(), |node| {
+            black_box(node.ino());
+            met += 1;
+            Ok(Visit::Continue)
+        })?;
+        Ok(met)
     }
 
     fn unlink(&mut self, path: &CStr) -> Result<(), Errno> {

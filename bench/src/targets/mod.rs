@@ -7,15 +7,18 @@
 //! Paths are absolute within the tree, and end with the NUL that system calls want; who needs
 //! none leaves it out at no cost.
 
+mod baseline;
 mod directory;
 mod folder;
 mod memory;
 
+pub(crate) use baseline::{Guard, GuardedTree, ListedTree};
 pub(crate) use directory::DirectoryTree;
 pub(crate) use folder::Folder;
 pub(crate) use memory::MemoryTree;
 
 use anyhow::{Error, Result, bail};
+use clap::ValueEnum;
 use holdfast_types::Errno;
 use serde::{Deserialize, Serialize};
 use std::ffi::CStr;
@@ -31,12 +34,20 @@ pub(crate) enum Target {
     Memory,
     /// `dir:PATH`: a directory of the host, through system calls.
     Directory(PathBuf),
+    /// `baseline:list`: as `mem:`, with all inodes on one list under one lock.
+    Listed,
+    /// `baseline:lock` and others: as `mem:`, with reads that write something shared.
+    Guarded(Guard),
 }
 
+/// What baselines are called, followed by the design.
+const BASELINE: &str = "baseline";
+const LIST: &str = "list";
+
 /// A tree of files, empty when it is made.
-pub(crate) trait Tree: Sync {
-    /// One thread's way into it.
-    type Session<'t>: Session + Io + Send
+pub(crate) trait Tree: Sync + 'static {
+    /// One thread's way into it; what can be done there differs.
+    type Session<'t>: Send
     where
         Self: 't;
 
@@ -67,6 +78,11 @@ pub(crate) trait Session {
     /// Lists a directory with the attributes of each entry; gives the number of entries, `.`
     /// and `..` left out.
     fn walk(&mut self, path: &CStr) -> Result<u64, Errno>;
+
+    /// Meets every inode in memory, whoever made it; gives their number.
+    fn iterate(&mut self) -> Result<u64, Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
 
     /// Removes a file's name.
     fn unlink(&mut self, path: &CStr) -> Result<(), Errno>;
@@ -118,7 +134,7 @@ impl Target {
     /// Do its files live in the memory of the process that uses them?
     pub(crate) fn in_process(&self) -> bool {
         match self {
-            Self::Memory => true,
+            Self::Memory | Self::Listed | Self::Guarded(_) => true,
             Self::Directory(_) => false,
         }
     }
@@ -131,6 +147,11 @@ impl FromStr for Target {
         match text.split_once(':') {
             Some(("mem", "")) => Ok(Self::Memory),
             Some(("dir", path)) if !path.is_empty() => Ok(Self::Directory(path.into())),
+            Some((BASELINE, LIST)) => Ok(Self::Listed),
+            Some((BASELINE, design)) => match Guard::from_str(design, false) {
+                Ok(guard) => Ok(Self::Guarded(guard)),
+                Err(_) => bail!("not a baseline: `{text}` ({})", known_baselines()),
+            },
             _ => bail!("not a target: `{text}` (known are `mem:` and `dir:PATH`)"),
         }
     }
@@ -141,8 +162,21 @@ impl fmt::Display for Target {
         match self {
             Self::Memory => f.write_str("mem:"),
             Self::Directory(path) => write!(f, "dir:{}", path.display()),
+            Self::Listed => write!(f, "{BASELINE}:{LIST}"),
+            Self::Guarded(guard) => write!(f, "{BASELINE}:{}", name(*guard)),
         }
     }
+}
+
+fn known_baselines() -> String {
+    let guards = Guard::value_variants().iter().copied().map(name);
+    let all: Vec<String> = std::iter::once(LIST.to_owned()).chain(guards).collect();
+    format!("known are {}", all.join(", "))
+}
+
+fn name(guard: Guard) -> String {
+    let value = guard.to_possible_value();
+    value.map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 impl TryFrom<String> for Target {
@@ -182,7 +216,15 @@ mod tests {
 
     #[test]
     fn targets_are_read_and_shown_alike_and_others_are_refused() {
-        for text in ["mem:", "dir:/tmp/x:y", "dir:relative"] {
+        for text in [
+            "mem:",
+            "dir:/tmp/x:y",
+            "dir:relative",
+            "baseline:list",
+            "baseline:lock",
+            "baseline:two-counters",
+            "baseline:one-counter",
+        ] {
             let target: Target = text.parse().expect("a target");
             assert_eq!(target.to_string(), text);
         }
@@ -190,6 +232,9 @@ mod tests {
             let error = text.parse::<Target>().expect_err("refused");
             assert!(error.to_string().contains("known are `mem:`"), "{error}");
         }
+        let error = "baseline:x".parse::<Target>().expect_err("refused");
+        let known = "known are list, lock, two-counters, one-counter";
+        assert!(error.to_string().contains(known), "{error}");
     }
 
     #[test]
@@ -198,7 +243,10 @@ mod tests {
     }
 
     /// Every call of a session, with what must fail among them.
-    fn exercise<T: Tree>(tree: T) {
+    fn exercise<T: Tree>(tree: T)
+    where
+        for<'t> T::Session<'t>: Session,
+    {
         let mut session = tree.session();
         session.make_dir(c"/d").expect("made");
         assert_eq!(session.walk(c"/d"), Ok(0));
@@ -223,7 +271,10 @@ mod tests {
     }
 
     /// Every call on open files, with what must fail among them.
-    fn exercise_io<T: Tree>(tree: &T) {
+    fn exercise_io<T: Tree>(tree: &T)
+    where
+        for<'t> T::Session<'t>: Io,
+    {
         let mut session = tree.session();
         let gone = session.open_file(c"/f", OpenHow::Read).map(drop);
         assert_eq!(gone, Err(Errno::ENOENT));
@@ -246,6 +297,10 @@ mod tests {
     fn all_targets_answer_alike() {
         exercise_io(&MemoryTree::new());
         exercise(MemoryTree::new());
+        exercise(ListedTree::new());
+        for guard in Guard::value_variants() {
+            exercise_io(&GuardedTree::new(*guard));
+        }
         let folder = tempfile::tempdir().expect("temporary directory");
         exercise_io(&DirectoryTree::new(folder.path()).expect("made"));
         exercise(DirectoryTree::new(folder.path()).expect("made"));

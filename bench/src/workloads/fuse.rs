@@ -180,10 +180,12 @@ pub(crate) fn run(args: &FuseArgs) -> Result<()> {
         args.ops.clone()
     };
     let runs = args.rounds * args.threads.len() * args.targets.len();
+    let mut report = Report::new(&args.report)?;
     let about = About::now(format!("{} s per operation", args.seconds), args.rounds);
-    let mut report = Report::new(&args.report, about, runs * ops.len())?;
+    report.begin(about, runs * ops.len());
     measure(args, &ops, &Program::own(NAME)?, &mut report)?;
-    let mut ways = report.transports();
+    let transports = |record: &Record| record.transport.clone();
+    let mut ways: Vec<String> = report.records().iter().filter_map(transports).collect();
     ways.sort_unstable();
     ways.dedup();
     let over = if ways.is_empty() {
@@ -191,11 +193,11 @@ pub(crate) fn run(args: &FuseArgs) -> Result<()> {
     } else {
         ways.join(" and ")
     };
-    let heading = format!(
+    report.end(format!(
         "{NAME}: requests over {over}, {} s each, rounds: {}; calls per second",
         args.seconds, args.rounds
-    );
-    report.finish(&heading)
+    ));
+    report.finish()
 }
 
 fn measure(args: &FuseArgs, ops: &[Op], program: &Program, report: &mut Report) -> Result<()> {

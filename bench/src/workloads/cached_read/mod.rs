@@ -178,23 +178,21 @@ impl Run<'_> {
     }
 }
 
-/// Runs the workload and reports.
+/// Runs the workload and prints what came of it.
 ///
 /// # Errors
 /// The first call that failed; a target that cannot be used; arguments that make no sense.
 pub(crate) fn run(args: &CachedReadArgs) -> Result<()> {
-    measure(args, &Program::own(NAME)?)?.finish(&format!(
-        "{NAME}: {}, rounds: {}; reads per second (beside a writer: of {DISTURBED_BYTES} bytes)",
-        args.layout(),
-        args.rounds
-    ))
+    let mut report = Report::new(&args.report)?;
+    measure(args, &Program::own(NAME)?, &mut report)?;
+    report.finish()
 }
 
-/// Runs the workload.
+/// Runs the workload as a chapter of this report.
 ///
 /// # Errors
 /// As [`run`].
-pub(crate) fn measure(args: &CachedReadArgs, program: &Program) -> Result<Report> {
+pub(crate) fn measure(args: &CachedReadArgs, program: &Program, report: &mut Report) -> Result<()> {
     args.check()?;
     let phases = args.phases();
     let shapes = Shape::all(&args.threads, args.processes);
@@ -205,8 +203,7 @@ pub(crate) fn measure(args: &CachedReadArgs, program: &Program) -> Result<Report
         Shape::Processes(_) => undisturbed,
     });
     let expected = args.rounds * labels.len() * each.sum::<usize>();
-    let about = About::now(args.layout(), args.rounds);
-    let mut report = Report::new(&args.report, about, expected)?;
+    report.begin(About::now(args.layout(), args.rounds), expected);
     for round in 1..=args.rounds {
         for &shape in &shapes {
             for (target, label) in args.targets.iter().zip(&labels) {
@@ -218,11 +215,16 @@ pub(crate) fn measure(args: &CachedReadArgs, program: &Program) -> Result<Report
                     round,
                     phases: &phases,
                 };
-                run.measure(program, &mut report)?;
+                run.measure(program, report)?;
             }
         }
     }
-    Ok(report)
+    report.end(format!(
+        "{NAME}: {}, rounds: {}; reads per second (beside a writer: of {DISTURBED_BYTES} bytes)",
+        args.layout(),
+        args.rounds
+    ));
+    Ok(())
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@ use super::phase::Step;
 use super::reader::{Buffer, Reader};
 use super::writer::{Handles, Writer};
 use crate::crew::{Crew, Work};
-use crate::targets::{DirectoryTree, Io, MemoryTree, OpenHow, Target, Tree};
+use crate::targets::{DirectoryTree, GuardedTree, Io, MemoryTree, OpenHow, Target, Tree};
 use crate::team::{Seats, worker::Boss};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::ffi::CStr;
 use std::sync::atomic::AtomicUsize;
@@ -47,16 +47,24 @@ impl Task {
         match &self.target {
             Target::Memory => self.on(MemoryTree::new(), seats, boss),
             Target::Directory(path) => self.on(DirectoryTree::new(path)?, seats, boss),
+            Target::Guarded(guard) => self.on(GuardedTree::new(*guard), seats, boss),
+            Target::Listed => bail!("{} is for another workload", self.target),
         }
     }
 
-    fn on<T: Tree>(&self, tree: T, seats: Seats, boss: &mut Boss) -> Result<()> {
+    fn on<T: Tree>(&self, tree: T, seats: Seats, boss: &mut Boss) -> Result<()>
+    where
+        for<'t> T::Session<'t>: Io,
+    {
         let outcome = self.within(&tree, seats, boss);
         let closed = tree.close();
         outcome.and(closed)
     }
 
-    fn within<T: Tree>(&self, tree: &T, seats: Seats, boss: &mut Boss) -> Result<()> {
+    fn within<T: Tree>(&self, tree: &T, seats: Seats, boss: &mut Boss) -> Result<()>
+    where
+        for<'t> T::Session<'t>: Io,
+    {
         let layout = Layout::new(seats.threads, self.largest);
         let mut maker = tree.session();
         make(&mut maker, SHARED, layout).context("cannot make the file")?;
@@ -120,7 +128,10 @@ mod tests {
     use super::*;
 
     /// What a crew of one reader and the writer would do, one after the other.
-    fn exercise<T: Tree>(tree: &T) {
+    fn exercise<T: Tree>(tree: &T)
+    where
+        for<'t> T::Session<'t>: Io,
+    {
         let layout = Layout::new(1, 4096);
         let mut session = tree.session();
         for path in [SHARED, APART] {

@@ -1,5 +1,6 @@
 //! The phases, and which of them build on which.
 
+use crate::targets::Target;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -15,6 +16,8 @@ pub(crate) enum Phase {
     Open,
     /// List its directory with the attributes of each
     Walk,
+    /// Meet every inode in memory, each thread all of them
+    Iterate,
     /// Remove it
     Unlink,
     /// Make the directory, which stays empty
@@ -31,6 +34,7 @@ pub(crate) const PLANS: [&[Phase]; 2] = [
         Phase::Stat,
         Phase::Open,
         Phase::Walk,
+        Phase::Iterate,
         Phase::Unlink,
     ],
     &[Phase::Mkdir, Phase::Rmdir],
@@ -56,7 +60,27 @@ impl Phase {
         match self {
             Self::Create => Some(Grows::Files),
             Self::Mkdir => Some(Grows::Directories),
-            Self::Stat | Self::Open | Self::Walk | Self::Unlink | Self::Rmdir => None,
+            Self::Stat | Self::Open | Self::Walk | Self::Iterate | Self::Unlink | Self::Rmdir => {
+                None
+            }
+        }
+    }
+
+    /// Does the target have such a call?
+    pub(crate) fn offered_by(self, target: &Target) -> bool {
+        match self {
+            Self::Iterate => target.in_process(),
+            _ => true,
+        }
+    }
+
+    /// Did threads of one tree that meet so many have enough of it, with `files` each? An
+    /// iteration meets directories too.
+    pub(crate) fn is_complete(self, met: u64, threads: usize, files: usize) -> bool {
+        let all = (threads * files) as u64;
+        match self {
+            Self::Iterate => met >= threads as u64 * all,
+            _ => met == all,
         }
     }
 }

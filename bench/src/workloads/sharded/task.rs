@@ -3,9 +3,9 @@
 use super::phase::Phase;
 use super::shard::Shard;
 use crate::crew::{Crew, Work};
-use crate::targets::{DirectoryTree, MemoryTree, Target, Tree};
+use crate::targets::{DirectoryTree, ListedTree, MemoryTree, Session, Target, Tree};
 use crate::team::{Seats, worker::Boss};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 
 /// One run's tree and files.
@@ -27,10 +27,15 @@ impl Task {
         match &self.target {
             Target::Memory => self.on(MemoryTree::new(), seats, boss),
             Target::Directory(path) => self.on(DirectoryTree::new(path)?, seats, boss),
+            Target::Listed => self.on(ListedTree::new(), seats, boss),
+            Target::Guarded(_) => bail!("{} is for another workload", self.target),
         }
     }
 
-    fn on<T: Tree>(&self, tree: T, seats: Seats, boss: &mut Boss) -> Result<()> {
+    fn on<T: Tree>(&self, tree: T, seats: Seats, boss: &mut Boss) -> Result<()>
+    where
+        for<'t> T::Session<'t>: Session,
+    {
         let shards = (0..seats.threads).map(|index| Shard::new(index, self.files, self.per_dir));
         let shards: Vec<Shard> = shards.collect::<Result<_>>()?;
         let outcome = std::thread::scope(|scope| {
