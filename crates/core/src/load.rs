@@ -3,14 +3,15 @@
 //! Inodes come by number, a directory's names and a file's bytes as a whole with the first
 //! operation that needs them. Nothing of this runs over a store that pins everything.
 
-use holdfast_cache::{Account, Pages};
-use std::sync::atomic::{AtomicU64, Ordering};
+use holdfast_cache::Account;
+use holdfast_cache::published::{Pages, PagesLock};
+use std::sync::atomic::AtomicU64;
 
 use crate::acl::Acl;
 use crate::directory::{Directory, Loaded as Names};
 use crate::file_system::Core;
 use crate::inode::{
-    Content, DirectoryBody, Inode, Meta, Numbered as _, Object, Rare, RegularBody, directory_size,
+    Content, DirectoryBody, Inode, Meta, Numbered as _, Object, Rare, directory_size,
 };
 use crate::node::Node;
 use crate::store::InodeRecord;
@@ -105,31 +106,33 @@ impl Core {
     }
 
     /// Makes sure that all bytes of a file are in memory.
-    pub(crate) fn complete_pages(&self, inode: &Inode, body: &RegularBody) -> Result<()> {
-        // Acquire pairs with the release below: who sees the flag sees the pages under the lock.
-        if self.pinned || body.complete.load(Ordering::Acquire) {
+    #[inline]
+    pub(crate) fn complete_pages(&self, inode: &Inode, pages: &Pages) -> Result<()> {
+        if self.pinned || inode.is_complete() {
             return Ok(());
         }
-        let mut pages = body.pages.write();
-        if body.complete.load(Ordering::Acquire) {
+        self.load_pages(inode, pages)
+    }
+
+    #[cold]
+    fn load_pages(&self, inode: &Inode, pages: &Pages) -> Result<()> {
+        let mut pages = pages.lock();
+        if inode.is_complete() {
             return Ok(());
         }
-        let size = inode.meta().size;
-        let mut loaded = Pages::new();
-        let filled = self.fill(inode.ino(), size, &mut loaded);
+        let filled = self.fill(inode.ino(), inode.size(), &mut pages);
         if let Err(error) = filled {
-            loaded.clear(Account {
+            pages.clear(Account {
                 space: &Loaded,
                 stats: &self.cache,
             });
             return Err(error);
         }
-        *pages = loaded;
-        body.complete.store(true, Ordering::Release);
+        inode.completed();
         Ok(())
     }
 
-    fn fill(&self, ino: Ino, size: u64, pages: &mut Pages) -> Result<()> {
+    fn fill(&self, ino: Ino, size: u64, pages: &mut PagesLock<'_>) -> Result<()> {
         let mut buf = Vec::new();
         let mut offset = 0;
         while offset < size {

@@ -35,8 +35,11 @@ impl<'c, 'a> Change<'c, 'a> {
 
     /// Promises as many of `pages` as there is room for; with fewer, says why.
     pub(super) fn reserve_up_to(&mut self, pages: u64) -> (u64, Option<Errno>) {
-        if self.reservation.grow(pages).is_ok() {
-            return (pages, None);
+        match self.reservation.grow(pages) {
+            Ok(()) => return (pages, None),
+            // That was the one there is to ask for.
+            Err(errno) if pages == 1 => return (0, Some(errno)),
+            Err(_) => {}
         }
         for had in 0..pages {
             if let Err(errno) = self.reservation.grow(1) {

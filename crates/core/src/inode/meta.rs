@@ -158,6 +158,18 @@ impl MetaCell {
         })
     }
 
+    /// Access, modification and change, of one moment.
+    #[inline]
+    pub(super) fn read_times(&self) -> (Time, Time, Time) {
+        self.consistent(|| {
+            (
+                Time(self.atime.load(Relaxed)),
+                Time(self.mtime.load(Relaxed)),
+                Time(self.ctime.load(Relaxed)),
+            )
+        })
+    }
+
     /// What `look` sees in one moment.
     #[inline]
     fn consistent<R>(&self, look: impl Fn() -> R) -> R {

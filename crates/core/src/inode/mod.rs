@@ -15,18 +15,18 @@ mod meta;
 pub(crate) use extension::{Content, DirectoryBody, Rare};
 pub(crate) use meta::Meta;
 
-use holdfast_cache::Pages;
+use holdfast_cache::published::Pages;
 use holdfast_sync::Held;
 use holdfast_sync::epoch::Guard;
 use once_cell::race::OnceBox;
-use parking_lot::{MutexGuard, RwLock};
+use parking_lot::MutexGuard;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use crate::acl::{self, Acl};
 use crate::locks::InodeLocks;
 use crate::store::InodeRecord;
-use crate::types::{Access, Attr, Caller, Errno, FileType, Ino, Result};
+use crate::types::{Access, Attr, Caller, Errno, FileType, Ino, Result, Time};
 use extension::Extension;
 use meta::MetaCell;
 
@@ -36,6 +36,8 @@ const ENTRY_SIZE: u64 = 20;
 
 /// A mark: an access time has not reached the store.
 const LAZY_TIME: u8 = 1;
+/// A mark: nothing of a file's content is elsewhere.
+const COMPLETE: u8 = 1 << 1;
 
 /// A file object in the index, which knows its number and its uses.
 pub(crate) type Inode = Held<Object>;
@@ -44,17 +46,15 @@ pub(crate) type Inode = Held<Object>;
 pub(crate) struct Object {
     meta: MetaCell,
     /// A regular file's content; empty for others.
-    regular: RegularBody,
+    pages: Pages,
     extension: OnceBox<Extension>,
 }
 
-/// A regular file's content.
-pub(crate) struct RegularBody {
-    /// Its bytes.
-    pub(crate) pages: RwLock<Pages>,
-    /// Are they here (else the store has to be asked first)? Set under the page lock.
-    pub(crate) complete: AtomicBool,
-}
+const _: () = assert!(size_of::<Object>() == 104, "an inode grew");
+const _: () = assert!(
+    size_of::<Inode>() == 128,
+    "an inode takes more than two lines"
+);
 
 impl Object {
     /// One that is in no index yet. `complete`: nothing of a file's content is elsewhere.
@@ -76,14 +76,15 @@ impl Object {
             // The cell is new: there is nothing yet.
             let _ = extension.set(Box::new(made));
         }
-        Self {
+        let object = Self {
             meta: MetaCell::new(file_system, kind, meta),
-            regular: RegularBody {
-                pages: RwLock::new(Pages::new()),
-                complete: AtomicBool::new(complete),
-            },
+            pages: Pages::new(),
             extension,
+        };
+        if complete {
+            object.completed();
         }
+        object
     }
 
     /// The number of its file system.
@@ -124,9 +125,9 @@ impl Object {
     }
 
     /// The bytes; `EISDIR` for a directory, `EINVAL` for others.
-    pub(crate) fn regular(&self) -> Result<&RegularBody> {
+    pub(crate) fn regular(&self) -> Result<&Pages> {
         match self.kind() {
-            FileType::Regular => Ok(&self.regular),
+            FileType::Regular => Ok(&self.pages),
             FileType::Directory => Err(Errno::EISDIR),
             _ => Err(Errno::EINVAL),
         }
@@ -160,6 +161,18 @@ impl Object {
         self.extension.get()?.rare.load(guard)
     }
 
+    /// Are all bytes of the file in memory (else the store has to be asked first)?
+    #[inline]
+    pub(crate) fn is_complete(&self) -> bool {
+        // Acquire pairs with the release in `completed`: who sees the mark sees the pages.
+        self.meta.marks.load(Ordering::Acquire) & COMPLETE != 0
+    }
+
+    /// They are; to be said under the lock of the pages.
+    pub(crate) fn completed(&self) {
+        self.meta.marks.fetch_or(COMPLETE, Ordering::Release);
+    }
+
     /// An access time is newer here than in the store.
     pub(crate) fn mark_lazy_time(&self) {
         self.meta.marks.fetch_or(LAZY_TIME, Ordering::AcqRel);
@@ -174,6 +187,12 @@ impl Object {
     #[inline]
     pub(crate) fn size(&self) -> u64 {
         self.meta.size()
+    }
+
+    /// Access, modification and change.
+    #[inline]
+    pub(crate) fn times(&self) -> (Time, Time, Time) {
+        self.meta.read_times()
     }
 
     /// The number of names alone.
@@ -234,7 +253,7 @@ impl Numbered for Inode {
             gid: meta.gid,
             rdev: self.rdev(),
             size: meta.size,
-            blocks: self.regular.pages.read().pages() * 8,
+            blocks: self.pages.pages() * 8,
             atime: meta.atime,
             mtime: meta.mtime,
             ctime: meta.ctime,
@@ -269,7 +288,7 @@ impl Drop for Object {
     fn drop(&mut self) {
         // An orphan's pages were settled when it was evicted. Whatever else ends, ends with its
         // file system, and the accounts with it.
-        self.regular.pages.get_mut().abandon();
+        self.pages.abandon();
     }
 }
 

@@ -68,8 +68,8 @@ impl Core {
         let ino = orphan.ino();
         self.watches.notify(ino, EventMask::DELETE_SELF, None, 0);
         self.watches.gone(ino);
-        if let Ok(body) = orphan.regular() {
-            body.pages.write().clear(self.account());
+        if let Ok(pages) = orphan.regular() {
+            pages.lock().clear(self.account());
         }
         self.store.release(Space {
             pages: 0,
@@ -85,8 +85,8 @@ impl Core {
         if let Ok(body) = inode.directory() {
             self.names.add(-i64::from(body.names.write().len()));
         }
-        if let Ok(body) = inode.regular() {
-            let mut pages = body.pages.write();
+        if let Ok(pages) = inode.regular() {
+            let mut pages = pages.lock();
             if self.pinned {
                 pages.clear(self.account());
             } else {

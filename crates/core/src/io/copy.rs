@@ -1,8 +1,10 @@
 //! copy_file_range(2).
 
+use holdfast_cache::published::{Pages, PagesLock, Piece};
+
 use super::{SIZE_MAX, readable, writable};
 use crate::file_system::Core;
-use crate::inode::{Inode, Numbered as _, RegularBody};
+use crate::inode::{Inode, Numbered as _};
 use crate::open::OpenFile;
 use crate::store::Change;
 use crate::types::{Caller, Errno, FileType, OpenFlags, Result};
@@ -84,13 +86,13 @@ impl Core {
         &self,
         who: &Caller,
         to: &OpenFile,
-        body: &RegularBody,
+        pages: &Pages,
         from_offset: u64,
         to_offset: u64,
         len: u64,
     ) -> Result<u64> {
-        let mut pages = body.pages.write();
-        let size = to.node().inode().meta().size;
+        let mut pages = pages.lock();
+        let size = to.node().inode().size();
         let len = len
             .min(size.saturating_sub(from_offset))
             .min(SIZE_MAX - to_offset);
@@ -109,21 +111,21 @@ impl Core {
     fn copy_between(
         &self,
         who: &Caller,
-        (source, source_body, from_offset): (&Inode, &RegularBody, u64),
-        (to, target_body, to_offset): (&OpenFile, &RegularBody, u64),
+        (source, source_body, from_offset): (&Inode, &Pages, u64),
+        (to, target_body, to_offset): (&OpenFile, &Pages, u64),
         len: u64,
     ) -> Result<u64> {
         let target = to.node().inode();
         // By number, so that two copies in opposite directions cannot wait for each other.
         let (source_pages, mut target_pages);
         if source.ino() < target.ino() {
-            source_pages = source_body.pages.read();
-            target_pages = target_body.pages.write();
+            source_pages = source_body.lock();
+            target_pages = target_body.lock();
         } else {
-            target_pages = target_body.pages.write();
-            source_pages = source_body.pages.read();
+            target_pages = target_body.lock();
+            source_pages = source_body.lock();
         }
-        let size = source.meta().size;
+        let size = source.size();
         let len = len
             .min(size.saturating_sub(from_offset))
             .min(SIZE_MAX - to_offset);
@@ -138,13 +140,7 @@ impl Core {
     }
 
     /// Bytes arrived in a file whose pages are locked.
-    fn copied(
-        &self,
-        target: &Inode,
-        pages: &holdfast_cache::Pages,
-        offset: u64,
-        len: u64,
-    ) -> Result<()> {
+    fn copied(&self, target: &Inode, pages: &PagesLock<'_>, offset: u64, len: u64) -> Result<()> {
         let end = offset + len;
         let record = {
             let mut meta = target.write();
@@ -167,7 +163,7 @@ impl Core {
         ];
         let mut at = offset;
         for piece in pages.pieces(offset, end) {
-            if let holdfast_cache::Piece::Data(data) = piece {
+            if let Piece::Data(data) = piece {
                 batch.push(Change::Write {
                     ino,
                     offset: at,

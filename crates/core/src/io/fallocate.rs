@@ -1,6 +1,7 @@
 //! fallocate(2): space, holes, and ranges that come and go.
 
-use holdfast_cache::{PAGE_SIZE, Pages};
+use holdfast_cache::PAGE_SIZE;
+use holdfast_cache::published::PagesLock;
 
 use super::{SIZE_MAX, writable};
 use crate::file_system::Core;
@@ -48,14 +49,14 @@ impl FileSystem {
     ) -> Result<()> {
         let core = &self.core;
         let request = parse(file, mode, offset, len)?;
-        let body = writable(file)?;
+        let pages = writable(file)?;
         core.writable()?;
         let node = file.node();
         let inode = node.inode();
-        core.complete_pages(inode, body)?;
+        core.complete_pages(inode, pages)?;
         {
-            let mut pages = body.pages.write();
-            let size = inode.meta().size;
+            let mut pages = pages.lock();
+            let size = inode.size();
             let new_size = new_size(request, size)?;
             core.drop_privileges(who, node)?;
             core.carry_out(request, &mut pages)?;
@@ -166,7 +167,7 @@ fn change(request: Request, ino: Ino) -> Change<'static> {
 }
 
 impl Core {
-    fn carry_out(&self, request: Request, pages: &mut Pages) -> Result<()> {
+    fn carry_out(&self, request: Request, pages: &mut PagesLock<'_>) -> Result<()> {
         let Request {
             what, offset, len, ..
         } = request;

@@ -1,8 +1,9 @@
 //! The content of regular files.
 //!
-//! *Locking.* A file's `pages` lock is held for reading over a read and for writing over a
-//! change, sizes and times included: a read sees a write whole or not at all. Copies between two
-//! files lock them by number.
+//! *Locking.* A file's pages are locked over a change, size and times included; the size changes
+//! after the pages. A read takes no lock and sees a change whole or not at all; only when changes
+//! come in its way again and again it takes the lock. Copies between two files lock them by
+//! number.
 
 mod copy;
 mod fallocate;
@@ -11,7 +12,8 @@ mod resize;
 mod seek;
 mod write;
 
-use crate::inode::RegularBody;
+use holdfast_cache::published::Pages;
+
 use crate::open::OpenFile;
 use crate::types::{Errno, Result};
 
@@ -27,7 +29,7 @@ fn check_range(offset: u64, len: usize) -> Result<()> {
 }
 
 /// The content behind a file opened for reading.
-fn readable(file: &OpenFile) -> Result<&RegularBody> {
+fn readable(file: &OpenFile) -> Result<&Pages> {
     if !file.flags().readable() {
         return Err(Errno::EBADF);
     }
@@ -35,7 +37,7 @@ fn readable(file: &OpenFile) -> Result<&RegularBody> {
 }
 
 /// The content behind a file opened for writing.
-fn writable(file: &OpenFile) -> Result<&RegularBody> {
+fn writable(file: &OpenFile) -> Result<&Pages> {
     if !file.flags().writable() {
         return Err(Errno::EBADF);
     }

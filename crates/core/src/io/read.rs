@@ -1,7 +1,10 @@
+use holdfast_cache::published::{Contended, Pages};
 use std::io::IoSliceMut;
 
-use super::{check_range, readable};
+use super::check_range;
 use crate::FileSystem;
+use crate::file_system::Core;
+use crate::inode::Inode;
 use crate::open::OpenFile;
 use crate::types::{Errno, OpenFlags, Result};
 use crate::watch::EventMask;
@@ -12,7 +15,13 @@ impl FileSystem {
     /// # Errors
     /// `EBADF` if not open for reading, `EISDIR`, `EINVAL` for an offset beyond 2^63 - 1.
     pub fn read(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        self.read_vectored(file, offset, &mut [IoSliceMut::new(buf)])
+        let (inode, pages) = self.core.readable_at(file, offset, buf.len())?;
+        let done = match pages.read_with(offset, buf, || inode.size()) {
+            Ok(done) => done,
+            Err(Contended) => pages.lock().read(offset, buf, inode.size()),
+        };
+        self.core.has_read(file, inode);
+        Ok(done)
     }
 
     /// Reads at `offset` into several buffers in turn, all from one state of the file.
@@ -25,22 +34,14 @@ impl FileSystem {
         offset: u64,
         bufs: &mut [IoSliceMut<'_>],
     ) -> Result<usize> {
-        let core = &self.core;
-        core.alive()?;
-        if !file.flags().readable() {
-            return Err(Errno::EBADF);
-        }
         let asked = bufs
             .iter()
             .fold(0_usize, |sum, buf| sum.saturating_add(buf.len()));
-        check_range(offset, asked)?;
-        let body = readable(file)?;
-        let inode = file.node().inode();
-        core.complete_pages(inode, body)?;
+        let (inode, pages) = self.core.readable_at(file, offset, asked)?;
         let mut done = 0;
         {
-            let pages = body.pages.read();
-            let size = inode.meta().size;
+            let pages = pages.lock();
+            let size = inode.size();
             for buf in bufs {
                 let read = pages.read(offset + done as u64, buf, size);
                 done += read;
@@ -49,10 +50,37 @@ impl FileSystem {
                 }
             }
         }
-        if !file.flags().contains(OpenFlags::NOATIME) {
-            core.accessed(inode);
-        }
-        core.happened(inode, EventMask::ACCESS);
+        self.core.has_read(file, inode);
         Ok(done)
+    }
+}
+
+impl Core {
+    /// What is to be read from, all of it in memory.
+    #[inline]
+    fn readable_at<'f>(
+        &self,
+        file: &'f OpenFile,
+        offset: u64,
+        len: usize,
+    ) -> Result<(&'f Inode, &'f Pages)> {
+        self.alive()?;
+        if !file.flags().readable() {
+            return Err(Errno::EBADF);
+        }
+        check_range(offset, len)?;
+        let inode = file.node().inode();
+        let pages = inode.regular()?;
+        self.complete_pages(inode, pages)?;
+        Ok((inode, pages))
+    }
+
+    /// Whoever must hear of a read hears of it.
+    #[inline]
+    fn has_read(&self, file: &OpenFile, inode: &Inode) {
+        if !file.flags().contains(OpenFlags::NOATIME) {
+            self.accessed(inode);
+        }
+        self.happened(inode, EventMask::ACCESS);
     }
 }

@@ -11,17 +11,13 @@ impl Core {
     /// even if the size does not, as open(2) and ftruncate(2) demand, and truncate(2) does not.
     pub(crate) fn resize(&self, who: &Caller, node: &Node, size: u64, stamp: bool) -> Result<()> {
         let inode = node.inode();
-        let body = inode.regular()?;
-        if size == 0 && !self.pinned {
+        let pages = inode.regular()?;
+        if size > 0 {
             // What is to be thrown away need not be loaded first.
-            let pages = body.pages.write();
-            body.complete
-                .store(true, std::sync::atomic::Ordering::Release);
-            drop(pages);
+            self.complete_pages(inode, pages)?;
         }
-        self.complete_pages(inode, body)?;
         {
-            let mut pages = body.pages.write();
+            let mut pages = pages.lock();
             self.drop_privileges(who, node)?;
             let record = {
                 let mut meta = inode.write();
@@ -36,6 +32,8 @@ impl Core {
                 meta.size = size;
                 inode.record(&meta)
             };
+            // Only now, that the size says so too: there is nothing to be asked for.
+            inode.completed();
             if !self.pinned {
                 let ino = inode.ino();
                 self.apply(&[

@@ -14,10 +14,10 @@ impl FileSystem {
         }
         self.core.alive()?;
         let inode = file.node().inode();
-        let body = inode.regular().map_err(|_| Errno::EINVAL)?;
-        self.core.complete_pages(inode, body)?;
-        let pages = body.pages.read();
-        let size = inode.meta().size;
+        let pages = inode.regular().map_err(|_| Errno::EINVAL)?;
+        self.core.complete_pages(inode, pages)?;
+        let pages = pages.lock();
+        let size = inode.size();
         if offset >= size {
             return Err(Errno::ENXIO);
         }

@@ -57,16 +57,16 @@ impl FileSystem {
         bufs: &[IoSlice<'_>],
     ) -> Result<(u64, usize)> {
         let core = &self.core;
-        let body = writable(file)?;
+        let pages = writable(file)?;
         let given = total(bufs);
         check_range(0, given)?;
         core.writable()?;
         let node = file.node();
         let inode = node.inode();
-        core.complete_pages(inode, body)?;
+        core.complete_pages(inode, pages)?;
         let (start, done) = {
-            let mut pages = body.pages.write();
-            let size = inode.meta().size;
+            let mut pages = pages.lock();
+            let size = inode.size();
             let start = offset.unwrap_or(size);
             if given == 0 {
                 return Ok((start, 0));
@@ -75,15 +75,20 @@ impl FileSystem {
                 return Err(Errno::EFBIG);
             }
             core.drop_privileges(who, node)?;
+            if bufs.len() > 1 && start < size {
+                // Several pieces are one write.
+                pages.begin();
+            }
             let mut done = 0;
             for buf in bufs.iter().filter(|buf| !buf.is_empty()) {
                 let room = usize::try_from(SIZE_MAX - start - done as u64).unwrap_or(usize::MAX);
                 let data = &buf[..buf.len().min(room)];
-                let written = match pages.write(start + done as u64, data, core.account()) {
-                    Ok(written) => written,
-                    Err(error) if done == 0 => return Err(error),
-                    Err(_) => break,
-                };
+                let written =
+                    match pages.write_alone(start + done as u64, data, size, core.account()) {
+                        Ok(written) => written,
+                        Err(error) if done == 0 => return Err(error),
+                        Err(_) => break,
+                    };
                 done += written;
                 if written < buf.len() {
                     break;

@@ -4,9 +4,8 @@
 //! limit that the balance keeps, and putting into one gives up nothing.
 //!
 //! The *batch* says how much is borrowed at a time; at 0 nobody takes or puts: the limit is near.
-//! A thread that read a batch just before it went to 0 may still put something. That is a *stray*:
-//! it stays part of what the balance holds, nobody takes it any more, and the next
-//! [`Credits::gather`] finds it.
+//! Credits that are there by then, and those that a thread puts which read the batch just before,
+//! stay part of what the balance holds, out of reach until the next [`Credits::gather`].
 
 use super::terms::Amounts;
 use holdfast_sync::PerCore;
@@ -89,11 +88,10 @@ impl Credits {
         slots.map(|slot| slot[thing].load(Relaxed)).sum()
     }
 
-    /// Fits the batch to the room that the balance has; true if it has gone to 0, and credits must
-    /// be gathered. The caller holds the balances' lock.
-    pub(super) fn fit(&self, thing: usize, room: u64) -> bool {
+    /// Fits the batch to the room that the balance has. The caller holds the balances' lock.
+    pub(super) fn fit(&self, thing: usize, room: u64) {
         let Some(slots) = self.slots.get() else {
-            return false;
+            return;
         };
         let old = self.batches[thing].load(Relaxed);
         let new = fitting(old, room / (4 * slots.iter().count() as u64));
@@ -101,12 +99,6 @@ impl Credits {
         if new != old {
             self.batches[thing].store(new, Relaxed);
         }
-        new == 0 && old != 0
-    }
-
-    /// Makes the batch 0, come what may.
-    pub(super) fn halt(&self, thing: usize) {
-        self.batches[thing].store(0, Relaxed);
     }
 
     /// Lends the calling core a batch out of this room, if it is short; returns how much.
@@ -161,7 +153,7 @@ mod tests {
         let credits = Credits::default();
         credits.create();
         for thing in [PAGES, INODES] {
-            assert!(!credits.fit(thing, room), "there was no batch before");
+            credits.fit(thing, room);
         }
         credits
     }
@@ -185,7 +177,7 @@ mod tests {
         assert!(lent > 0 && credits.put(PAGES, lent));
         assert!(!credits.put(PAGES, 1), "two batches are enough");
         assert_eq!(credits.reclaim(PAGES), lent);
-        assert!(credits.fit(PAGES, 100), "credits are to be gathered");
+        credits.fit(PAGES, 100);
         assert!(!credits.spend([1, 0]) && !credits.put(PAGES, 1));
         assert_eq!(credits.lend(PAGES, u64::MAX), 0);
         assert_eq!(credits.gather(PAGES), lent);

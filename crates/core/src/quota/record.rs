@@ -99,7 +99,7 @@ impl Record {
         {
             let balance = &mut body.balances[thing];
             balance.add(amount, || rules.deadline(self.head.kind, thing));
-            self.fit(thing, balance);
+            self.head.credits.fit(thing, balance.room());
             let lent = self.head.credits.lend(thing, balance.room());
             balance.add(lent, || unreachable!("lent within the limits"));
         }
@@ -122,10 +122,10 @@ impl Record {
         let balance = &mut body.balances[thing];
         balance.subtract(amount + self.head.credits.reclaim(thing));
         if balance.deadline().is_some() {
-            // A stray must not keep it beyond the limit.
+            // A credit put late must not keep it beyond the limit.
             self.gather(thing, balance);
         }
-        self.fit(thing, balance);
+        self.head.credits.fit(thing, balance.room());
     }
 
     /// Sets limits. They hold for whatever is charged from now on.
@@ -133,11 +133,11 @@ impl Record {
         let mut body = self.body.lock();
         for (thing, bounds) in limits.bounds().into_iter().enumerate() {
             let balance = &mut body.balances[thing];
-            // What was borrowed under the old limits is no part of the new ones.
-            self.head.credits.halt(thing);
+            // What was borrowed under the old limits, much perhaps, must not count as exceeding
+            // the new ones.
             self.gather(thing, balance);
             balance.limit(bounds, || rules.deadline(self.head.kind, thing));
-            self.fit(thing, balance);
+            self.head.credits.fit(thing, balance.room());
         }
     }
 
@@ -161,10 +161,7 @@ impl Record {
             kind: self.head.kind,
             id: self.head.id,
             usage: self.usage_of(&body),
-            limits: QuotaLimits::from_bounds([PAGES, INODES].map(|thing| {
-                let balance: &Balance = &body.balances[thing];
-                balance.bounds()
-            })),
+            limits: QuotaLimits::from_bounds(body.balances.each_ref().map(Balance::bounds)),
             bytes_deadline: body.balances[PAGES].deadline(),
             inodes_deadline: body.balances[INODES].deadline(),
         };
@@ -188,16 +185,9 @@ impl Record {
         }
         if body.turns > TURNS {
             self.head.credits.create();
-            for (thing, balance) in body.balances.iter_mut().enumerate() {
-                self.fit(thing, balance);
+            for (thing, balance) in body.balances.iter().enumerate() {
+                self.head.credits.fit(thing, balance.room());
             }
-        }
-    }
-
-    fn fit(&self, thing: usize, balance: &mut Balance) {
-        if self.head.credits.fit(thing, balance.room()) {
-            // After the batch went to 0: what comes later is a stray.
-            self.gather(thing, balance);
         }
     }
 

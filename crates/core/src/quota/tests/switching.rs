@@ -247,10 +247,9 @@ fn usage_is_the_truth_however_quotas_went_on_and_off() {
                 })
                 .collect();
             scope.spawn(|| tree.switch(&mut numbers, &done));
-            for worker in workers {
-                worker.join().unwrap();
-            }
+            let ended: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
             done.store(true, SeqCst);
+            assert!(ended.iter().all(|end| end.is_ok()), "a worker failed");
         });
         let told: BTreeMap<_, _> = tree
             .quotas
