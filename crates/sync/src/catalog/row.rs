@@ -265,28 +265,28 @@ impl<'g> Row<'g> {
         let last_order = self.last_order();
         state.gaps += 1;
         let slots = self.whole();
-        let behind = &slots[position + 1..state.tail];
-        if behind.iter().all(|slot| slot.load().as_number().is_some()) {
+        let is_gap = |at: usize| slots[at].load().as_number().is_some();
+        let behind = state.tail - position - 1;
+        // More than one gap is never at the end.
+        if behind == 0 || behind == 1 && is_gap(position + 1) {
             slots[position].store(Word::number(last_order));
             let mut end = position;
             // Another name is in front: this ends, and before slot 0.
-            while slots[end - 1].load().as_number().is_some() {
+            while is_gap(end - 1) {
                 end -= 1;
                 slots[end].store(Word::number(last_order));
             }
             state.gaps -= state.tail - (end + 1);
             state.tail = end + 1;
         } else {
-            let is_first = position == position_after(self.slots(), 0);
+            let is_first = position == first_position(slots);
             if position > 0 {
                 slots[position].store(Word::number(item.order()));
             }
             if is_first {
                 // Slot 0 goes from its item to the position at once: never an order between.
-                let gaps = behind
-                    .iter()
-                    .take_while(|slot| slot.load().as_number().is_some());
-                let first = position + 1 + gaps.count();
+                let first = (position + 1..state.tail).find(|&at| !is_gap(at));
+                let first = first.unwrap_or(state.tail);
                 slots[0].store(Word::number(first as u64));
             }
         }
@@ -322,13 +322,17 @@ impl<'g> Row<'g> {
     }
 }
 
-/// The position of the first slot whose order is greater than `after`.
-fn position_after(slots: &[Slot], after: u64) -> usize {
-    // Only gaps are in front of it, for ever.
-    let first = slots
+/// The position before which there are only gaps, for ever.
+fn first_position(slots: &[Slot]) -> usize {
+    slots
         .first()
         .and_then(|slot| slot.load().as_number())
-        .map_or(0, |first| (first as usize).min(slots.len()));
+        .map_or(0, |first| (first as usize).min(slots.len()))
+}
+
+/// The position of the first slot whose order is greater than `after`.
+fn position_after(slots: &[Slot], after: u64) -> usize {
+    let first = first_position(slots);
     first + slots[first..].partition_point(|slot| order(slot.load()) <= after)
 }
 

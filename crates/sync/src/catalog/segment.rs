@@ -12,6 +12,7 @@
 
 use super::item::Item;
 use super::slot::{Slot, Word};
+use crate::epoch;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
@@ -48,6 +49,29 @@ pub(super) fn allocate(size_log: u32) -> NonNull<Bucket> {
 pub(super) unsafe fn free(first: NonNull<Bucket>, size_log: u32) {
     // SAFETY: allocated with this layout.
     unsafe { dealloc(first.as_ptr().cast(), layout(size_log)) };
+}
+
+unsafe fn free_retired(packed: *mut ()) {
+    let size_log = (packed.addr() & (align_of::<Bucket>() - 1)) as u32;
+    let first = packed.map_addr(|address| address & !(align_of::<Bucket>() - 1));
+    if let Some(first) = NonNull::new(first.cast::<Bucket>()) {
+        // SAFETY: retired once, with its size in the low bits; the grace period is over.
+        unsafe { free(first, size_log) };
+    }
+}
+
+/// Frees a segment after a grace period, not its items.
+///
+/// # Safety
+/// It comes from [`allocate`] with this size, no reader can find it from now on, and it is retired
+/// once.
+pub(super) unsafe fn retire(first: NonNull<Bucket>, size_log: u32) {
+    // The size goes into bits that the alignment leaves free; there are far less than 2^64 slots.
+    let packed = first
+        .as_ptr()
+        .map_addr(|address| address | size_log as usize);
+    // SAFETY: says the caller; memory can be freed on any thread.
+    unsafe { epoch::retire_with(packed.cast(), free_retired) };
 }
 
 /// A segment to look at, or to change by whoever holds the lock.

@@ -35,12 +35,12 @@ impl<'g> Word<'g> {
     /// An item, with a tag that tells most others apart.
     ///
     /// # Panics
-    /// If the item's address has more than 47 bits.
+    /// If the item's address has more than 48 bits.
     pub(super) fn item(item: Item<'g>, tag: u16) -> Self {
         let raw = item.as_raw().as_ptr();
         assert!(
             raw.addr() & !ADDRESS == 0,
-            "an address of more than 47 bits"
+            "an address of more than 48 bits"
         );
         Self::new(raw.map_addr(|address| address | usize::from(tag) << TAG_SHIFT))
     }

@@ -208,19 +208,6 @@ unsafe fn free_retired(head: *mut ()) {
     }
 }
 
-unsafe fn free_whole_retired(head: *mut ()) {
-    if let Some(head) = NonNull::new(head.cast::<TableHead>()) {
-        // SAFETY: retired once; the grace period is over.
-        unsafe { free_whole(head) };
-    }
-}
-
-unsafe fn free_segment_retired(packed: *mut ()) {
-    let lead = Entry(AtomicPtr::new(packed.cast::<Bucket>())).load();
-    // SAFETY: retired once; the grace period is over.
-    unsafe { segment::free(lead.first, lead.size_log) };
-}
-
 /// Frees a table after a grace period; its segments and its row live on.
 ///
 /// # Safety
@@ -235,8 +222,14 @@ pub(super) unsafe fn retire(head: NonNull<TableHead>) {
 /// # Safety
 /// As for [`retire`], of the segments as well.
 pub(super) unsafe fn retire_whole(head: NonNull<TableHead>) {
-    // SAFETY: says the caller; memory can be freed on any thread.
-    unsafe { epoch::retire_with(head.as_ptr().cast(), free_whole_retired) };
+    // SAFETY: live until the grace period is over.
+    let table: Table<'_> = unsafe { Table::from_raw(head) };
+    for lead in table.segments() {
+        // SAFETY: each comes once, and readers cannot find it any more, says the caller.
+        unsafe { segment::retire(lead.first, lead.size_log) };
+    }
+    // SAFETY: says the caller.
+    unsafe { retire(head) };
 }
 
 impl<'g> Table<'g> {
@@ -415,8 +408,8 @@ impl<'g> Table<'g> {
             .buckets
             .store(self.buckets() + more, Ordering::Relaxed);
         // SAFETY: no entry leads there any more, and the catalog's lock is held: it is retired
-        // once. Memory can be freed on any thread.
-        unsafe { epoch::retire_with(old.pack().cast(), free_segment_retired) };
+        // once.
+        unsafe { segment::retire(old.first, old.size_log) };
     }
 
     fn segments(self) -> impl Iterator<Item = Lead> {

@@ -2,6 +2,7 @@ use super::*;
 use crate::epoch;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 fn name(number: u64) -> Vec<u8> {
     format!("name-{number}").into_bytes()
@@ -126,11 +127,12 @@ fn apply(writer: &mut CatalogWriter<'_>, model: &mut Model, step: u64, number: u
     match what {
         0..=2 => {
             let done = writer.insert(&key, step, step * 3, 1);
-            if model.contains_key(&key) {
-                assert_eq!(done, Err(InsertError::Taken));
-            } else {
-                assert_eq!(done, Ok(()));
-                model.insert(key, (step, step * 3));
+            match model.entry(key) {
+                Entry::Occupied(_) => assert_eq!(done, Err(InsertError::Taken)),
+                Entry::Vacant(place) => {
+                    assert_eq!(done, Ok(()));
+                    place.insert((step, step * 3));
+                }
             }
         }
         3 | 4 => {

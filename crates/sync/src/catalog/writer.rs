@@ -6,13 +6,12 @@
 #![expect(unsafe_code, reason = "readers may look at all that is changed here")]
 
 use super::Catalog;
-use super::body::{Body, Form, View};
+use super::body::{Form, View};
 use super::item::{self, Item, KEY_MAX, TAG_END, VALUE_END};
 use super::iter::Items;
 use super::row::{self, CLASS_SMALL, NAMES_MAX, Row, RowHead};
 use super::segment;
 use super::table::{self, Table, TableHead};
-use crate::epoch;
 use parking_lot::lock_api::RawMutex as _;
 use std::error::Error;
 use std::fmt;
@@ -346,12 +345,14 @@ impl<'a> CatalogWriter<'a> {
     /// Publishes another form and frees the old one, all names included, after a grace period.
     fn put(&mut self, form: Form) {
         let old = self.catalog.body.load();
+        let row = self.inside().row();
         self.catalog.body.store(form);
-        if let Form::Small(_) | Form::Big(_) = old {
-            let body = Body::new();
-            body.store(old);
-            epoch::retire(Box::new(body));
+        for item in row.into_iter().flat_map(Row::items) {
+            // SAFETY: the body does not lead to it any more, and every item is in the row once.
+            unsafe { item.retire() };
         }
+        // SAFETY: the body leads there no more.
+        unsafe { retire_form(old) };
     }
 
     /// Takes an item out of the row (it is in no table any more) and retires it.
