@@ -3,11 +3,11 @@
 //! The module's header has the protocol. Mark, owner and pages come from the core, which keeps
 //! them; here is what to do with them.
 
+use super::Quotas;
 use super::ledger::Ledger;
 use super::terms::{Amounts, Check, Owner};
-use super::{Quotas, epoch};
 use crate::types::Result;
-use epoch::Guard;
+use holdfast_sync::epoch::Guard;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 /// The bit of an inode that says that it is counted. The byte's other bits belong to others.

@@ -17,8 +17,7 @@ const BATCH_MAX: u64 = 1 << 32;
 /// A smaller batch is not worth it.
 const BATCH_MIN: u64 = 8;
 
-/// Credits of all cores, for each thing that is counted. Until two threads have met, there are
-/// none: most users have one process, and a kilobyte each would be a lot for the rest.
+/// Credits of all cores, for each thing that is counted; none at first.
 #[derive(Debug, Default)]
 pub(super) struct Credits {
     slots: OnceBox<PerCore<[AtomicU64; 2]>>,

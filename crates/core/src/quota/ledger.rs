@@ -8,9 +8,8 @@
 use super::record::Record;
 use super::terms::{Amounts, Check, KINDS, Owner, QuotaGrace, QuotaKind, QuotaRecord};
 use crate::types::{Result, Time};
+use holdfast_sync::Published;
 use holdfast_sync::epoch::Guard;
-use holdfast_sync::{PerCore, Published};
-use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 /// Bits of the table's index.
@@ -23,19 +22,15 @@ pub(super) struct Rules {
     clock: fn() -> Time,
     /// For each kind and each thing, nanoseconds.
     grace: [[AtomicI64; 2]; 2],
-    /// A number for each thread (or few threads).
-    lanes: PerCore<u32>,
 }
 
 impl Rules {
     fn new(enforce: bool, clock: fn() -> Time) -> Self {
-        let lane = Cell::new(0);
         let grace = || QuotaGrace::default().nanos().map(AtomicI64::new);
         Self {
             enforce,
             clock,
             grace: [grace(), grace()],
-            lanes: PerCore::new(|| lane.replace(lane.get() + 1)),
         }
     }
 
@@ -52,10 +47,6 @@ impl Rules {
     pub(super) fn deadline(&self, kind: QuotaKind, thing: usize) -> Time {
         let grace = self.grace[kind as usize][thing].load(Relaxed);
         Time(self.now().0.saturating_add(grace))
-    }
-
-    pub(super) fn lane(&self) -> u32 {
-        *self.lanes.mine()
     }
 }
 
@@ -90,7 +81,7 @@ impl Ledger {
         user.charge(amounts, check, &self.rules)?;
         let charged = group.charge(amounts, check, &self.rules);
         if charged.is_err() {
-            user.release(amounts, &self.rules);
+            user.release(amounts);
         }
         charged
     }
@@ -98,7 +89,7 @@ impl Ledger {
     pub(super) fn release(&self, owner: Owner, amounts: Amounts, guard: &Guard) {
         for kind in KINDS {
             if let Some(record) = self.find(kind, owner.id(kind), guard) {
-                record.release(amounts, &self.rules);
+                record.release(amounts);
             } else {
                 debug_assert!(false, "released what was never charged");
             }
@@ -121,14 +112,14 @@ impl Ledger {
             let record = find(to, kind);
             if let Err(refused) = record.charge(amounts, check, &self.rules) {
                 for record in charged.into_iter().flatten() {
-                    record.release(amounts, &self.rules);
+                    record.release(amounts);
                 }
                 return Err(refused);
             }
             charged[kind as usize] = Some(record);
         }
         for kind in KINDS.into_iter().filter(differs) {
-            find(from, kind).release(amounts, &self.rules);
+            find(from, kind).release(amounts);
         }
         Ok(())
     }

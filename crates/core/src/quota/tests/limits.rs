@@ -8,12 +8,14 @@ use std::time::Duration;
 const ALICE: Owner = Owner { uid: 1, gid: 10 };
 const BOB: Owner = Owner { uid: 2, gid: 10 };
 
-/// Runs this on two threads in turn until both surely have credits.
+/// Charges and releases on two threads until both surely have credits.
 fn by_two_threads(quotas: &Quotas, owner: Owner) {
-    for _ in 0..8 {
+    for _ in 0..4 {
         let turn = || {
-            quotas.charge(owner, 1, 1).unwrap();
-            quotas.release(owner, 1, 1);
+            for _ in 0..500 {
+                quotas.charge(owner, 1, 1).unwrap();
+                quotas.release(owner, 1, 1);
+            }
         };
         turn();
         thread::scope(|scope| scope.spawn(turn).join().unwrap());
