@@ -254,6 +254,26 @@ mod tests {
     }
 
     #[test]
+    fn who_only_releases_comes_to_the_balance_once_a_batch() {
+        let ledger = Ledger::new(true, || Time(0));
+        let record = Record::new(QuotaKind::User, 1);
+        work(&record, ledger.rules());
+        let limits = QuotaLimits::from_bounds([(u64::MAX, 1 << 20), (u64::MAX, 1 << 20)]);
+        record.set_limits(&limits, ledger.rules());
+        record
+            .charge([100_000, 0], Check::Limits, ledger.rules())
+            .unwrap();
+        let mut visits = 0;
+        for _ in 0..100_000 {
+            let before = held(&record);
+            record.release([1, 0]);
+            visits += u32::from(held(&record) != before);
+        }
+        assert!(visits < 1000, "{visits}");
+        assert_eq!(record.usage(), QuotaUsage::default());
+    }
+
+    #[test]
     fn an_id_that_does_little_needs_no_credits() {
         let ledger = Ledger::new(true, || Time(0));
         let record = Record::new(QuotaKind::User, 1);

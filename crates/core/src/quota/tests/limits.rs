@@ -193,13 +193,14 @@ fn a_soft_limit_binds_after_the_grace_period() {
         inodes: soft(1000),
     };
     quotas.set_limits(User, 1, &limits).unwrap();
-    CLOCK.store(1000, SeqCst);
-    quotas.charge(ALICE, 1000, 1000).unwrap();
     let deadlines = |quotas: &Quotas| {
         let report = quotas.report();
         let alice = report.iter().find(|record| record.kind == User).unwrap();
         (alice.bytes_deadline, alice.inodes_deadline)
     };
+    assert_eq!(deadlines(&quotas), (None, None), "what is lent is not used");
+    CLOCK.store(1000, SeqCst);
+    quotas.charge(ALICE, 1000, 1000).unwrap();
     assert_eq!(deadlines(&quotas), (None, None));
     quotas.charge(ALICE, 1, 1).unwrap();
     assert_eq!(deadlines(&quotas), (Some(Time(1100)), Some(Time(1050))));

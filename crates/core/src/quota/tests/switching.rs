@@ -122,6 +122,7 @@ impl Tree {
 
     fn chown(&self, inode: &Inode, numbers: &mut Numbers) {
         let pages = inode.content.lock();
+        pause(numbers);
         let mut owner = inode.owner.lock();
         let new = someone(numbers);
         let moved = self
