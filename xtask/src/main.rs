@@ -1,25 +1,31 @@
 //! Chores of the source tree that cargo has no command for, run as `cargo xtask NAME`.
 //!
-//! `tidy` checks the rules of the house that no compiler lint covers.
+//! `tidy` checks the rules of the house that no compiler lint covers; `conflicts` runs the
+//! conflict audit and keeps its table in the documentation.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
+mod conflicts;
 mod tidy;
 
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
 commands:
-  tidy    check file lengths, edges between crates, links, names; exit code 1 on findings";
+  tidy    check file lengths, edges between crates, links, names; exit code 1 on findings
+  conflicts [--write] [OPTIONS]
+          which operations that commute touch a cache line in common? --write also puts the
+          table into docs/benchmarks.md; --help shows the other options";
 
 fn main() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["tidy"] => tidy::run(&workspace_root()?),
+        ["conflicts", rest @ ..] => conflicts::run(&workspace_root()?, rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(ExitCode::SUCCESS)

@@ -1,0 +1,173 @@
+//! One pair, tried in this process.
+
+use anyhow::{Context, Result, anyhow, bail};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use crate::lines::{self, Conflict};
+use crate::memory::{self, Map};
+use crate::placement::Pair;
+use crate::report::{Block, Code, Line, Place, Report, Touch};
+use crate::stage::Stage;
+use crate::step::{Decoder, LINE_BYTES, Tape};
+use crate::worker::{Order, Worker};
+
+/// Rounds before the recorded ones, in which structures that adapt come to rest.
+const WARM_UP: usize = 24;
+/// Instructions that one operation may take.
+const STEPS: usize = 400_000;
+/// Longer than the coarsest clock's step.
+const CLOCK_STEP: Duration = Duration::from_millis(12);
+
+/// Where the memory of a side's thread is: its stack from the deepest point up to the
+/// thread-locals, which lie above it.
+#[derive(Clone, Copy)]
+struct OwnMemory {
+    start: u64,
+    end: u64,
+}
+
+/// Behind its base a thread has its control block.
+const CONTROL_BLOCK: u64 = 0x1000;
+
+/// Tries a pair so many times, after the warm-up.
+///
+/// # Errors
+/// When an operation fails, or cannot be recorded.
+pub(crate) fn run(pair: &Pair, repetitions: usize) -> Result<Report> {
+    memory::note_origins();
+    let rounds = WARM_UP + repetitions;
+    let stage = Arc::new(Stage::new(pair.placement, rounds).map_err(|error| anyhow!("{error}"))?);
+    let workers = [0, 1].map(|side| Worker::start(Arc::clone(&stage), side, pair.sides[side]));
+    let both = |order| -> Result<()> {
+        for worker in &workers {
+            worker.order(order).map_err(|error| anyhow!(error))?;
+        }
+        Ok(())
+    };
+    both(Order::SetUp(rounds))?;
+    thread::sleep(CLOCK_STEP);
+    both(Order::Settle(rounds))?;
+    let mut trial = Trial::new()?;
+    for round in 0..rounds {
+        both(Order::Prepare(round))?;
+        let recorded = round >= WARM_UP;
+        // Each goes first in turn.
+        for side in [round % 2, 1 - round % 2] {
+            if recorded {
+                trial.lend(&workers[side], side)?;
+            }
+            workers[side]
+                .order(Order::Run)
+                .map_err(|error| anyhow!(error))?;
+            if recorded {
+                trial.tapes[side] = workers[side].take_back();
+            }
+        }
+        if recorded {
+            trial.compare()?;
+        }
+        both(Order::CleanUp)?;
+    }
+    Ok(trial.report)
+}
+
+struct Trial {
+    decoder: Decoder,
+    tapes: [Option<Tape>; 2],
+    report: Report,
+}
+
+impl Trial {
+    fn new() -> Result<Self> {
+        Ok(Self {
+            decoder: Decoder::new().context("/proc/self/mem")?,
+            tapes: [Some(Tape::new(STEPS)), Some(Tape::new(STEPS))],
+            report: Report::default(),
+        })
+    }
+
+    fn lend(&mut self, worker: &Worker, side: usize) -> Result<()> {
+        worker.lend(self.tapes[side].take().context("a tape was lost")?);
+        Ok(())
+    }
+
+    fn compare(&mut self) -> Result<()> {
+        let [Some(a), Some(b)] = &self.tapes else {
+            bail!("a tape was lost");
+        };
+        if !a.whole || !b.whole {
+            bail!("an operation took more than {STEPS} instructions");
+        }
+        let found = lines::compare(&mut self.decoder, [a, b])?;
+        let map = Map::now()?;
+        let own = [a, b].map(own_memory);
+        let told = found
+            .conflicts
+            .iter()
+            .map(|conflict| tell(conflict, &map, own));
+        self.report.repetitions.push(told.collect());
+        self.report.steps += (a.steps().len() + b.steps().len()) as u64;
+        for (sum, count) in self.report.system_calls.iter_mut().zip(found.system_calls) {
+            *sum += count;
+        }
+        self.report.modules = map.modules.into_iter().map(|(path, _)| path).collect();
+        Ok(())
+    }
+}
+
+fn own_memory(tape: &Tape) -> OwnMemory {
+    let deepest = tape.steps().iter().map(crate::step::Step::sp).min();
+    OwnMemory {
+        // Below the stack pointer code may use 128 bytes.
+        start: deepest.unwrap_or(tape.thread_base) - 128,
+        end: tape.thread_base + CONTROL_BLOCK,
+    }
+}
+
+fn tell(conflict: &Conflict, map: &Map, own: [OwnMemory; 2]) -> Line {
+    let (start, end) = (conflict.address, conflict.address + LINE_BYTES);
+    let code = |calls: &[u64]| -> Vec<Code> {
+        let known = calls.iter().map_while(|&address| map.locate(address));
+        known.collect()
+    };
+    let owner = own
+        .iter()
+        .position(|own| own.start < end && start < own.end);
+    let place = if let Some(side) = owner {
+        Place::Thread(side)
+    } else if let Some(code) = map.locate(start) {
+        Place::Module(code)
+    } else {
+        let blocks = memory::blocks(start, end).into_iter();
+        let blocks: Vec<Block> = blocks
+            .map(|block| Block {
+                size: block.size as u64,
+                offset: start.cast_signed() - block.start.cast_signed(),
+                calls: code(&block.calls),
+            })
+            .collect();
+        if blocks.is_empty() {
+            Place::Unknown
+        } else {
+            Place::Heap(blocks)
+        }
+    };
+    let touches = |side: usize| {
+        let sightings = conflict.sides[side].iter();
+        sightings
+            .map(|sighting| Touch {
+                calls: code(&sighting.calls),
+                write: sighting.write,
+                allocating: sighting.allocating,
+                bytes: sighting.bytes,
+            })
+            .collect()
+    };
+    Line {
+        place,
+        same_bytes: conflict.same_bytes,
+        sides: [touches(0), touches(1)],
+    }
+}

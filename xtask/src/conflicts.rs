@@ -1,0 +1,107 @@
+//! `cargo xtask conflicts`: the conflict audit, and its table in the documentation.
+//!
+//! The audit itself is the package `holdfast-audit`, built with all optimisations. This command
+//! passes the options on and, with `--write`, puts what it printed where the page expects it.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+const PAGE: &str = "docs/benchmarks.md";
+const BEGIN: &str = "<!-- bench:conflicts -->";
+const END: &str = "<!-- /bench:conflicts -->";
+
+/// Options that look at less than everything: no table for the page.
+const PARTS: [&str; 5] = ["--pair", "--placement", "--quick", "--list", "--help"];
+
+/// Runs the audit with these options.
+pub(crate) fn run(root: &Path, options: &[&str]) -> Result<ExitCode> {
+    let write = options.contains(&"--write");
+    let options: Vec<&str> = options
+        .iter()
+        .copied()
+        .filter(|&option| option != "--write")
+        .collect();
+    let is_part = |option: &&str| PARTS.iter().any(|part| option.starts_with(part));
+    if write && let Some(part) = options.iter().find(|option| is_part(option)) {
+        bail!("--write is for the whole table, not with {part}");
+    }
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut audit = Command::new(cargo);
+    audit
+        .args(["run", "--release", "--quiet", "--package", "holdfast-audit"])
+        .arg("--")
+        .args(&options)
+        .current_dir(root);
+    if !write {
+        let status = audit.status().context("cannot start cargo")?;
+        return Ok(code(status.code()));
+    }
+    let output = audit
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot start cargo")?;
+    let table = String::from_utf8(output.stdout).context("the table is no text")?;
+    print!("{table}");
+    if table.is_empty() {
+        return Ok(code(output.status.code()));
+    }
+    let page = root.join(PAGE);
+    let text = fs::read_to_string(&page).context(PAGE)?;
+    // A comparison with the constants may follow the table: the page has only the table.
+    let table = table.split(CHECKED).next().unwrap_or_default();
+    fs::write(&page, placed(&text, table)?).context(PAGE)?;
+    println!("{PAGE} is up to date");
+    Ok(code(output.status.code()))
+}
+
+/// Begins what the audit says of its constants.
+const CHECKED: &str = "\nCompared with the constants:\n";
+
+/// The audit's exit code; a death by a signal is a failure.
+fn code(code: Option<i32>) -> ExitCode {
+    let code = code.and_then(|code| u8::try_from(code).ok());
+    ExitCode::from(code.unwrap_or(1))
+}
+
+/// The page with the table between its marks.
+fn placed(page: &str, table: &str) -> Result<String> {
+    let (before, rest) = page
+        .split_once(BEGIN)
+        .with_context(|| format!("{PAGE} has no line `{BEGIN}`"))?;
+    let (_, behind) = rest
+        .split_once(END)
+        .with_context(|| format!("{PAGE} has no line `{END}`"))?;
+    Ok(format!("{before}{BEGIN}\n\n{}\n\n{END}{behind}", table.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_between_the_marks_changes() -> Result<()> {
+        let page = format!("# Figures\n{BEGIN}\nold\n{END}\nmore\n");
+        let new = placed(&page, "| new |\n")?;
+        let wanted = format!("# Figures\n{BEGIN}\n\n| new |\n\n{END}\nmore\n");
+        assert_eq!(new, wanted);
+        assert_eq!(placed(&new, "| new |\n")?, new);
+        assert!(placed("# Figures\n", "| new |\n").is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn the_page_has_its_marks() -> Result<()> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let page = fs::read_to_string(root.join(PAGE))?;
+        placed(&page, "").map(|_| ())
+    }
+
+    #[test]
+    fn a_part_is_not_written_to_the_page() {
+        let error = run(Path::new("."), &["--write", "--pair=read,write"]).unwrap_err();
+        assert!(error.to_string().contains("--pair"), "{error}");
+    }
+}
