@@ -62,7 +62,6 @@ pub(crate) struct Core {
     pub(crate) owners: Numbers,
     pub(crate) cache: CacheStats,
     pub(crate) names: ShardedCounter,
-    pub(crate) open_files: ShardedCounter,
     /// How orphans find their way back here. The last to go: inodes carry its number.
     pub(crate) enrolment: Enrolment,
 }
@@ -94,7 +93,6 @@ impl FileSystem {
             owners: Numbers::after(Ino(0)),
             cache: CacheStats::new(),
             names: ShardedCounter::new(),
-            open_files: ShardedCounter::new(),
             store,
             enrolment: Enrolment::new()?,
         });
@@ -185,7 +183,7 @@ impl FileSystem {
             names: count(&core.names),
             pages: core.cache.pages(),
             bytes: core.cache.bytes(),
-            open_files: count(&core.open_files),
+            open_files: self.lanes.users(),
             watches: core.watches.count() as u64,
             locks: core.lock_graph.held(),
         }

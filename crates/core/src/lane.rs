@@ -21,6 +21,12 @@ impl Lanes {
         Self(PerCore::new(|| Lane(Arc::new(Padded(Arc::clone(core))))))
     }
 
+    /// How many shares are held by others: the open files.
+    pub(crate) fn users(&self) -> u64 {
+        let users = |lane: &Lane| Arc::strong_count(&lane.0) as u64 - 1;
+        self.0.iter().map(users).sum()
+    }
+
     /// The share of the calling thread's core, once more.
     #[inline]
     pub(crate) fn mine(&self) -> Lane {

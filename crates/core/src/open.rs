@@ -27,7 +27,8 @@ pub struct OpenFile {
     core: Lane,
     node: Node,
     flags: AtomicI32,
-    owner: LockOwner,
+    /// Dealt when it is first asked for; 0 until then.
+    owner: AtomicU64,
     /// A listing that began here ends with this cookie.
     pub(crate) listing_end: AtomicU64,
 }
@@ -55,16 +56,28 @@ impl OpenFile {
     /// Its identity as an owner of flock(2) and open-file-description locks.
     #[must_use]
     pub fn owner(&self) -> LockOwner {
-        self.owner
+        let held = self.owner.load(Ordering::Acquire);
+        if held != 0 {
+            return LockOwner(held);
+        }
+        let fresh = self.core.owners.deal().0;
+        let order = (Ordering::AcqRel, Ordering::Acquire);
+        let first = self.owner.compare_exchange(0, fresh, order.0, order.1);
+        LockOwner(first.map_or_else(|first| first, |_| fresh))
     }
 }
 
 impl Drop for OpenFile {
     fn drop(&mut self) {
         let core = &self.core;
-        core.open_files.add(-1);
-        core.release_locks(&self.node, self.owner, LockSpace::Flock);
-        core.release_locks(&self.node, self.owner, LockSpace::Ofd);
+        match *self.owner.get_mut() {
+            // Nobody ever asked who it is: it holds nothing.
+            0 => {}
+            owner => {
+                core.release_locks(&self.node, LockOwner(owner), LockSpace::Flock);
+                core.release_locks(&self.node, LockOwner(owner), LockSpace::Ofd);
+            }
+        }
         if !self.flags().contains(OpenFlags::PATH) {
             let mask = if self.flags().writable() {
                 EventMask::CLOSE_WRITE
@@ -143,14 +156,15 @@ impl FileSystem {
         let existing = match known {
             Err(Errno::ENOENT) => {
                 let mut names = body.names.write();
+                let guard = core.calm();
                 if names.get(name).is_none() {
                     let birth = Birth::of(FileType::Regular, perm);
                     let node = core.make_in(who, dir, &mut names, name, birth)?;
-                    drop(names);
+                    drop((names, guard));
                     core.tell_entry(who, dir.ino(), name);
                     return Ok(self.opened(node, flags));
                 }
-                drop(names);
+                drop((names, guard));
                 core.child(body, name)?
             }
             found => found?,
@@ -185,12 +199,11 @@ impl FileSystem {
         if body.names.is_dead() {
             return Err(Errno::ENOENT);
         }
-        let (ino, inode) = core.conceive(who, dir, Birth::of(FileType::Regular, perm))?;
+        let (ino, inode) = core.conceive(who, dir, 0, Birth::of(FileType::Regular, perm))?;
         {
             let mut meta = inode.write();
             meta.nlink = 0;
             meta.linkable = !flags.contains(OpenFlags::EXCLUSIVE);
-            meta.home = (dir.ino(), 0);
         }
         let node = core.publish(ino, inode)?;
         // Not its end: `node` is a use.
@@ -235,15 +248,13 @@ impl FileSystem {
     }
 
     fn open_file(&self, node: Node, flags: OpenFlags) -> OpenFile {
-        self.core.open_files.add(1);
         let kept = flags.difference(OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE);
-        let owner = LockOwner(self.core.owners.deal().0);
         OpenFile {
             listing_end: AtomicU64::new(u64::MAX),
             core: self.lanes.mine(),
             node,
             flags: AtomicI32::new(kept.bits()),
-            owner,
+            owner: AtomicU64::new(0),
         }
     }
 }

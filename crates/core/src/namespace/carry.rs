@@ -40,7 +40,10 @@ impl Core {
         let whiteout = match whiteout {
             true => {
                 let birth = Birth::of(FileType::CharDevice, 0);
-                Some(self.conceive(who, from.dir, birth)?)
+                let place = locked.from.get(from.name).map_or(0, |entry| entry.cookie);
+                let (ino, inode) = self.conceive(who, from.dir, place, birth)?;
+                // The inode first: who finds the name finds it.
+                Some(self.publish(ino, inode)?)
             }
             false => None,
         };
@@ -56,18 +59,24 @@ impl Core {
         } else if from.dir == to.dir && whiteout.is_none() {
             locked.from.rename(from.name, to.name)
         } else {
-            locked.to().insert(to.name, ino, kind)?
+            match locked.to().insert(to.name, ino, kind) {
+                Ok(cookie) => cookie,
+                Err(error) => {
+                    if let Some(whiteout) = whiteout {
+                        self.unpublish(whiteout);
+                    }
+                    return Err(error);
+                }
+            }
         };
         let whiteout = match whiteout {
-            Some(inode) => {
-                let (ino, inode) = inode;
-                locked.from.replace(from.name, ino, inode.kind());
-                from_cookie = locked.from.get(from.name).map_or(0, |entry| entry.cookie);
-                inode.write().home = (from.dir.ino(), from_cookie);
+            Some(node) => {
+                locked.from.replace(from.name, node.ino(), node.kind());
+                from_cookie = node.inode().meta().home.1;
                 if target.is_none() {
                     self.names.add(1);
                 }
-                Some(self.publish(ino, inode)?)
+                Some(node)
             }
             None => {
                 if let Some(gone) = locked.from.remove(from.name) {

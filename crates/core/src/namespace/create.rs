@@ -1,6 +1,7 @@
 //! Making inodes: files, directories, symbolic links, devices, unnamed files.
 
-use holdfast_sync::epoch;
+use holdfast_sync::Ref;
+use holdfast_sync::epoch::{self, Guard};
 use std::sync::atomic::{Ordering, fence};
 
 use super::names_changed;
@@ -136,12 +137,14 @@ impl Core {
         }
         let body = self.search(who, dir)?;
         check_new_name(name)?;
-        let mut names = body.names.write();
-        if names.get(name).is_some() {
-            return Err(Errno::EEXIST);
-        }
-        let node = self.make_in(who, dir, &mut names, name, birth)?;
-        drop(names);
+        let node = {
+            let mut names = body.names.write();
+            let _guard = self.calm();
+            if names.get(name).is_some() {
+                return Err(Errno::EEXIST);
+            }
+            self.make_in(who, dir, &mut names, name, birth)?
+        };
         self.tell_entry(who, dir.ino(), name);
         Ok(node)
     }
@@ -168,21 +171,17 @@ impl Core {
         if is_dir && dir.inode().meta().nlink >= self.policy.link_max() {
             return Err(Errno::EMLINK);
         }
-        let inode = self.conceive(who, dir, birth)?;
-        let (ino, inode) = inode;
-        let cookie = match names.insert(name, ino, inode.kind()) {
+        let (ino, inode) = self.conceive(who, dir, names.next_cookie(), birth)?;
+        // The inode first: who finds the name finds it.
+        let node = self.publish(ino, inode)?;
+        let cookie = match names.insert(name, ino, birth.kind) {
             Ok(cookie) => cookie,
             Err(error) => {
-                self.store.release(Space {
-                    pages: 0,
-                    inodes: 1,
-                });
+                self.unpublish(node);
                 return Err(error);
             }
         };
-        inode.write().home = (dir.ino(), cookie);
-        let now = clock::now();
-        let node = self.publish(ino, inode)?;
+        let now = node.inode().times().1;
         names_changed(
             &mut dir.inode().write(),
             names.len(),
@@ -195,6 +194,25 @@ impl Core {
         }
         self.name_happened(dir.ino(), EventMask::CREATE, name, is_dir, 0);
         Ok(node)
+    }
+
+    /// A guard for a section that waits for nothing, so that those inside cost nothing: over a
+    /// store that pins everything. Any other may be asked, and must be waited for without one.
+    #[inline]
+    pub(crate) fn calm(&self) -> Option<Guard> {
+        self.pinned.then(epoch::pin)
+    }
+
+    /// Takes back an inode that could not get its name.
+    pub(crate) fn unpublish(&self, node: Node) {
+        drop(node.inode().doom());
+        if let Some(doomed) = node.into_inner().and_then(Ref::release) {
+            self.index.bury(doomed);
+        }
+        self.store.release(Space {
+            pages: 0,
+            inodes: 1,
+        });
     }
 
     /// Puts a finished inode where others find it by number.
@@ -216,11 +234,13 @@ impl Core {
         Ok(node)
     }
 
-    /// Builds a new inode: number, owner, group, mode and ACLs as `dir` and `who` decide.
+    /// Builds a new inode: number, owner, group, mode and ACLs as `dir` and `who` decide. `cookie`:
+    /// the one that its name in `dir` will have.
     pub(crate) fn conceive(
         &self,
         who: &Caller,
         dir: &Node,
+        cookie: u64,
         birth: Birth<'_>,
     ) -> Result<(Ino, Object)> {
         let Birth {
@@ -255,6 +275,7 @@ impl Core {
             inodes: 1,
         })?;
         let mut meta = Meta::new(perm & 0o7777, who.uid, gid, clock::now());
+        meta.home = (dir.ino(), cookie);
         if kind.is_dir() {
             meta.nlink = 2;
             meta.size = directory_size(0);

@@ -20,6 +20,7 @@ impl FileSystem {
         check_new_name(name)?;
         {
             let mut names = body.names.write();
+            let _guard = core.calm();
             if names.get(name).is_some() {
                 return Err(Errno::EEXIST);
             }

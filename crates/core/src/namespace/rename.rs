@@ -92,6 +92,7 @@ impl Core {
         let between = from.dir != to.dir;
         let _shape = between.then(|| self.rename_lock.lock());
         let mut locked = self.lock_ends(from.dir, to.dir)?;
+        let _guard = self.calm();
 
         let entry = locked.from.get(from.name).ok_or(Errno::ENOENT)?;
         let source = self.node(entry.ino).map_err(dangling)?;

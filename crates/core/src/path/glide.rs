@@ -200,17 +200,19 @@ impl FileSystem {
         if name.is_empty() || is_special(name) || path.len() >= PATH_MAX || path.contains(&0) {
             return None;
         }
+        let guard = epoch::pin();
         let dir = if dir.is_empty() {
             base.clone()
         } else {
-            let guard = epoch::pin();
             match self.core.glide(who, base.inode(), dir, true, &guard) {
                 Glide::Found(inode) => Node::acquire(inode)?,
                 Glide::Missing | Glide::Stuck => return None,
             }
         };
         // The last name's directory must be searchable, whatever becomes of the name.
-        self.core.search(who, &dir).ok()?;
+        if !dir.inode().permits(who, Access::EXEC, &guard) {
+            return None;
+        }
         Some(At {
             dir,
             name: Cow::Borrowed(name),

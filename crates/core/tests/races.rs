@@ -1,0 +1,65 @@
+//! Operations that meet: what one thread does while another looks.
+
+use holdfast_core::types::{Caller, Errno, OpenFlags, RenameFlags};
+use holdfast_core::{FileSystem, MemoryLimits, Options};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+fn memory() -> FileSystem {
+    FileSystem::memory(MemoryLimits::default(), Options::default())
+}
+
+#[test]
+fn a_name_that_is_found_has_its_inode() {
+    let fs = memory();
+    let (who, root, done) = (Caller::root(), fs.root(), AtomicBool::new(false));
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    match fs.lookup(&who, &root, b"f") {
+                        Ok(_) | Err(Errno::ENOENT) => {}
+                        other => panic!("{other:?}"),
+                    }
+                    match fs.stat_at(&who, &root, b"/f", true) {
+                        Ok(_) | Err(Errno::ENOENT) => {}
+                        other => panic!("{other:?}"),
+                    }
+                }
+            });
+        }
+        let flags = OpenFlags::WRITE_ONLY | OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
+        for _ in 0..20_000 {
+            drop(fs.create(&who, &root, b"f", 0o644, flags).unwrap());
+            fs.unlink(&who, &root, b"f").unwrap();
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(fs.stats().inodes, 1);
+}
+
+#[test]
+fn a_file_that_is_replaced_again_and_again_is_always_there() {
+    let fs = memory();
+    let (who, root, done) = (Caller::root(), fs.root(), AtomicBool::new(false));
+    let flags = OpenFlags::WRITE_ONLY | OpenFlags::CREATE;
+    drop(fs.create(&who, &root, b"kept", 0o644, flags).unwrap());
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    fs.stat_at(&who, &root, b"kept", true).unwrap();
+                    fs.lookup(&who, &root, b"kept").unwrap();
+                }
+            });
+        }
+        for _ in 0..10_000 {
+            drop(fs.create(&who, &root, b"new", 0o644, flags).unwrap());
+            let none = RenameFlags::empty();
+            fs.rename(&who, &root, b"new", &root, b"kept", none)
+                .unwrap();
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(fs.stats().inodes, 2);
+}
