@@ -1,5 +1,6 @@
 use crate::padded::Padded;
 use crate::thread_slot::thread_slot;
+use std::sync::OnceLock;
 use std::thread::available_parallelism;
 
 /// One `T` for each core, each on lines of its own.
@@ -16,14 +17,21 @@ pub struct PerCore<T> {
 const SLOTS_MIN: usize = 8;
 const SLOTS_MAX: usize = 512;
 
+/// How many slots this machine gets. Asking it reads files: once is enough.
+fn slots() -> usize {
+    static SLOTS: OnceLock<usize> = OnceLock::new();
+    *SLOTS.get_or_init(|| {
+        let cores = available_parallelism().map_or(1, |cores| cores.get());
+        (cores * 2).next_power_of_two().clamp(SLOTS_MIN, SLOTS_MAX)
+    })
+}
+
 impl<T> PerCore<T> {
     /// Makes every slot by calling `init`.
     #[must_use]
     pub fn new(init: impl Fn() -> T) -> Self {
-        let cores = available_parallelism().map_or(1, |cores| cores.get());
-        let slots = (cores * 2).next_power_of_two().clamp(SLOTS_MIN, SLOTS_MAX);
         Self {
-            slots: (0..slots).map(|_| Padded(init())).collect(),
+            slots: (0..slots()).map(|_| Padded(init())).collect(),
         }
     }
 

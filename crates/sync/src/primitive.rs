@@ -6,6 +6,15 @@
 pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 pub(crate) use std::sync::{Condvar, Mutex};
 
+/// Bits of a key that one level of a tree decides. Models have small nodes.
+pub(crate) const NODE_BITS: u32 = 6;
+
+/// Changes from one thread to another after which the uses of an object are spread over the cores.
+pub(crate) const SHARED_AFTER: usize = 4;
+
+/// Empty leaves that each core keeps for a while.
+pub(crate) const SUSPECTS: usize = 8;
+
 /// Declares an array that the whole process shares. Models start each execution with a new one.
 macro_rules! process_wide {
     ($(#[$meta:meta])* static $name:ident: [$type:ty; $length:expr] = $each:expr;) => {

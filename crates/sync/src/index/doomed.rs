@@ -58,7 +58,7 @@ impl<T: Send + Sync + 'static> Drop for Doomed<T> {
         // Before the step: after it the object is not ours.
         let key = self.key();
         // Release: what was done to it comes before its next use. Acquire: before it is freed.
-        let (before, _) = change(self.word(), Ordering::AcqRel, |word| {
+        let (before, _) = change(self.word(), self.state(), Ordering::AcqRel, |word| {
             if word.is_detached() {
                 word
             } else {

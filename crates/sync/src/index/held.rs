@@ -3,6 +3,7 @@
 
 use super::doomed::Doomed;
 use super::reference::Ref;
+use super::shares::{Shares, Sharing};
 use super::word::Word;
 use crate::primitive::{AtomicU64, Ordering};
 use std::fmt;
@@ -22,7 +23,7 @@ use std::ptr::NonNull;
 pub struct Held<T: Send + Sync + 'static> {
     pub(super) word: AtomicU64,
     pub(super) key: u64,
-    shares: usize,
+    sharing: Sharing,
     value: T,
 }
 
@@ -32,7 +33,7 @@ impl<T: Send + Sync + 'static> Held<T> {
         let held = Box::new(Self {
             word: AtomicU64::new(Word::ONE_USE.0),
             key,
-            shares: 0,
+            sharing: Sharing::none(),
             value,
         });
         let held = NonNull::from(Box::leak(held));
@@ -51,6 +52,28 @@ impl<T: Send + Sync + 'static> Held<T> {
         unsafe { held.cast::<AtomicU64>().as_ref() }
     }
 
+    /// Gives a use back where it is counted; `Some` with the word's steps if it was there.
+    ///
+    /// # Safety
+    /// The caller gives up a use of his own. After that the object may be freed.
+    #[inline]
+    pub(super) unsafe fn release(held: NonNull<Self>) -> Option<Word> {
+        // SAFETY: in use, until the step below.
+        let word = unsafe { Self::word_of(held) };
+        let now = Word(word.load(Ordering::Relaxed));
+        if now.is_shared() {
+            // SAFETY: as above; the field is in bounds.
+            let sharing = unsafe { &raw const (*held.as_ptr()).sharing };
+            // SAFETY: the caller's use is the one given up.
+            if unsafe { Sharing::release(sharing) } {
+                return None;
+            }
+        }
+        // Release: what this user did comes before the end of the object; Acquire: what all users
+        // did, if the end is this one's to make.
+        Some(change(word, now, Ordering::AcqRel, Word::released).1)
+    }
+
     /// Frees the object.
     ///
     /// # Safety
@@ -59,6 +82,30 @@ impl<T: Send + Sync + 'static> Held<T> {
         let held = std::ptr::with_exposed_provenance_mut::<Self>(held.as_ptr().addr());
         // SAFETY: it came from a box, and the caller says that this is its end.
         drop(unsafe { Box::from_raw(held) });
+    }
+
+    /// Leaves the object to its users, or frees it if it has none.
+    ///
+    /// # Safety
+    /// It was in an index just now and is in none any more; nobody has met it but by a reference
+    /// or a `Doomed`, or will.
+    pub(super) unsafe fn detach(held: NonNull<Self>) {
+        // SAFETY: whoever might free it does so only once it is marked as detached.
+        let this = unsafe { held.as_ref() };
+        let end = loop {
+            let end = this.unshare();
+            // Somebody who has a reference may make it shared again.
+            let step = |word: Word| (!word.is_shared()).then(|| word.detached());
+            // SAFETY: as above.
+            let word = unsafe { Self::word_of(held) };
+            if let Some((before, after)) = update(word, this.state(), Ordering::AcqRel, step) {
+                // SAFETY: it became dying by this step, which is the only one to do that.
+                let new = (after.is_dying() && !before.is_dying())
+                    .then(|| unsafe { Doomed::from_end(held) });
+                break end.or(new);
+            }
+        };
+        drop(end);
     }
 
     /// The value of an object that nobody else has ever seen.
@@ -79,7 +126,7 @@ impl<T: Send + Sync + 'static> Held<T> {
     }
 
     #[inline]
-    fn state(&self) -> Word {
+    pub(super) fn state(&self) -> Word {
         Word(self.word.load(Ordering::Relaxed))
     }
 
@@ -101,17 +148,55 @@ impl<T: Send + Sync + 'static> Held<T> {
     #[must_use]
     pub fn uses(&self) -> u64 {
         let word = self.state();
-        word.uses() + word.raw_uses()
+        let shares = self.sharing.shares().filter(|_| word.is_shared());
+        let uses = word.uses() + shares.map_or(0, Shares::sum);
+        // A sum of counts that change meanwhile may be anything.
+        u64::try_from(uses).unwrap_or(0) + word.raw_uses()
     }
 
     /// A use, unless it is dying.
     #[inline]
     #[must_use]
     pub fn try_ref(&self) -> Option<Ref<T>> {
-        // Acquire: what was done to the object while it was dying comes before this use.
-        update(&self.word, Ordering::Acquire, Word::acquired).ok()?;
+        let now = self.state();
+        if !(now.is_shared() && self.sharing.acquire()) {
+            // Acquire: what was done to the object while it was dying comes before this use.
+            update(&self.word, now, Ordering::Acquire, Word::acquired)?;
+            if self.sharing.note() {
+                self.share();
+            }
+        }
         // SAFETY: the use just counted is this reference's.
         Some(unsafe { Ref::from_use(NonNull::from(self)) })
+    }
+
+    /// Has its uses counted by each core for itself, if it is not about to end.
+    #[cold]
+    pub(crate) fn share(&self) {
+        if self.state().shared().is_none() {
+            return;
+        }
+        if let Some(shares) = self.sharing.make() {
+            shares.open(|| {
+                update(&self.word, self.state(), Ordering::AcqRel, Word::shared).is_some()
+            });
+        }
+    }
+
+    /// Has its uses counted in the word again. `Some` if that showed that a doomed object has none.
+    #[cold]
+    pub(super) fn unshare(&self) -> Option<Doomed<T>> {
+        let shares = self.sharing.shares()?;
+        // Only under the lock of the shares does the word become shared or cease to be.
+        let steps = shares.close(
+            || self.state().is_shared(),
+            |more| {
+                change(&self.word, self.state(), Ordering::AcqRel, |word| {
+                    word.unshared(more)
+                })
+            },
+        );
+        steps.and_then(|steps| self.ended(steps))
     }
 
     /// Dooms it: the last use to go ends it, and [`Ref::release`] or [`Held::forget`] then returns
@@ -119,30 +204,41 @@ impl<T: Send + Sync + 'static> Held<T> {
     /// doomed).
     pub fn doom(&self) -> Option<Doomed<T>> {
         // Acquire and Release: ending it comes after all that its users have done.
-        let (before, after) = change(&self.word, Ordering::AcqRel, Word::doomed);
-        self.ended(before, after)
+        let steps = change(&self.word, self.state(), Ordering::AcqRel, Word::doomed);
+        if steps.1.is_shared() {
+            return self.unshare();
+        }
+        self.ended(steps)
     }
 
     /// Takes [`Held::doom`] back.
     pub fn spare(&self) {
-        change(&self.word, Ordering::AcqRel, Word::spared);
+        change(&self.word, self.state(), Ordering::AcqRel, Word::spared);
     }
 
     /// Gives back up to `n` raw uses. `Some` if the last use of a doomed object was among them.
-    #[must_use]
+    #[must_use = "a doomed object that nobody ends stays in its index"]
     pub fn forget(&self, n: u64) -> Option<Doomed<T>> {
-        let (before, after) =
-            update(&self.word, Ordering::AcqRel, |word| word.forgotten(n)).ok()?;
-        self.ended(before, after)
+        let step = |word: Word| word.forgotten(n);
+        let steps = update(&self.word, self.state(), Ordering::AcqRel, step)?;
+        self.ended(steps)
     }
 
     /// Ends it, if it is live and has no use at all.
     pub(super) fn evict(&self) -> Option<Doomed<T>> {
-        let (before, after) = update(&self.word, Ordering::AcqRel, Word::evicted).ok()?;
-        self.ended(before, after)
+        if self.state().is_shared() {
+            // Those who use it all the time shall not have their counts closed for nothing.
+            let unused = self.uses() == 0;
+            let ended = unused.then(|| self.unshare())?;
+            if ended.is_some() {
+                return ended;
+            }
+        }
+        let steps = update(&self.word, self.state(), Ordering::AcqRel, Word::evicted)?;
+        self.ended(steps)
     }
 
-    fn ended(&self, before: Word, after: Word) -> Option<Doomed<T>> {
+    fn ended(&self, (before, after): (Word, Word)) -> Option<Doomed<T>> {
         (after.is_dying() && !before.is_dying())
             // SAFETY: it became dying by this very step, so this is the one that owns its end.
             .then(|| unsafe { Doomed::from_end(NonNull::from(self)) })
@@ -150,44 +246,49 @@ impl<T: Send + Sync + 'static> Held<T> {
 
     /// Asks to be woken when it is dying no longer; `false` if that is over already.
     pub(super) fn mark_awaited(&self) -> bool {
-        update(&self.word, Ordering::AcqRel, Word::awaited)
+        let marked = update(&self.word, self.state(), Ordering::AcqRel, Word::awaited).is_some();
+        if !marked {
             // Acquire: if it was buried, the next look sees its slot empty.
-            .map_err(|_| self.word.load(Ordering::Acquire))
-            .is_ok()
+            self.word.load(Ordering::Acquire);
+        }
+        marked
     }
 }
 
-/// Replaces the word by what `step` makes of it; returns both, or the word that `step` refused.
+/// Replaces the word, last seen as `before`, by what `step` makes of it. Returns both; `None` if
+/// `step` refuses.
 ///
-/// It takes the word alone: by the time the new one is seen the rest may be freed.
+/// It takes the word alone: once the new one is there, others may free the rest.
 #[inline]
 pub(super) fn update(
     word: &AtomicU64,
+    mut before: Word,
     order: Ordering,
     step: impl Fn(Word) -> Option<Word>,
-) -> Result<(Word, Word), Word> {
-    let mut before = Word(word.load(Ordering::Relaxed));
+) -> Option<(Word, Word)> {
     loop {
-        let Some(after) = step(before) else {
-            return Err(before);
-        };
+        let after = step(before)?;
         match word.compare_exchange_weak(before.0, after.0, order, Ordering::Relaxed) {
-            Ok(_) => return Ok((before, after)),
+            Ok(_) => return Some((before, after)),
             Err(now) => before = Word(now),
         }
     }
 }
 
-/// As [`update`], for steps that are always possible.
+/// As [`update`], for steps that are never refused.
 #[inline]
 pub(super) fn change(
     word: &AtomicU64,
+    mut before: Word,
     order: Ordering,
     step: impl Fn(Word) -> Word,
 ) -> (Word, Word) {
-    match update(word, order, |before| Some(step(before))) {
-        Ok(both) => both,
-        Err(word) => (word, word),
+    loop {
+        let after = step(before);
+        match word.compare_exchange_weak(before.0, after.0, order, Ordering::Relaxed) {
+            Ok(_) => return (before, after),
+            Err(now) => before = Word(now),
+        }
     }
 }
 

@@ -15,8 +15,11 @@
 //! - Operations on different keys write no line in common, if the keys are in different aligned
 //!   groups of eight and their leaves exist.
 //!
-//! *Locking.* Waiting for a dying object takes one lock of a small table, see [`wait`]; nothing else
-//! takes any. Nobody may wait for an object while he holds a [`Guard`]: he would keep all garbage
+//! - Nor do uses of the same object, once several threads use it in turn: it has [`shares`] then.
+//!
+//! *Locking.* Waiting for a dying object takes one lock of a small table ([`wait`]), and changing how
+//! an object's uses are counted takes one of its own ([`shares`]); both are leaves. Nothing else
+//! takes any, but who empties a leaf ([`suspects`]). Nobody may wait for an object while he holds a [`Guard`]: he would keep all garbage
 //! alive as long.
 #![expect(unsafe_code, reason = "the tree holds objects as plain pointers")]
 
@@ -26,6 +29,8 @@ mod node;
 mod radix;
 mod reference;
 mod scan;
+mod shares;
+mod suspects;
 mod wait;
 mod walk;
 mod word;
@@ -37,17 +42,18 @@ pub use reference::Ref;
 use crate::counter::ShardedCounter;
 use crate::epoch::{self, Guard};
 use crate::primitive::Ordering;
-use held::change;
 use radix::Radix;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
+use suspects::Suspects;
 use word::{BURIED, Word};
 
 /// Objects by number. The keys go from 0 to `u64::MAX - 1`; dense ranges are cheapest.
 pub struct Index<T: Send + Sync + 'static> {
     tree: Radix,
     population: ShardedCounter,
+    suspects: Suspects,
     owns: PhantomData<Held<T>>,
 }
 
@@ -63,6 +69,7 @@ impl<T: Send + Sync + 'static> Index<T> {
         Self {
             tree: Radix::new(),
             population: ShardedCounter::new(),
+            suspects: Suspects::new(),
             owns: PhantomData,
         }
     }
@@ -145,10 +152,10 @@ impl<T: Send + Sync + 'static> Index<T> {
         let key = doomed.key();
         let guard = epoch::pin();
         let held = doomed.held();
-        if !self.tree.remove(key, held.as_ptr().cast(), &guard) {
+        let Some(emptied) = self.tree.remove(key, held.as_ptr().cast(), &guard) else {
             drop(guard);
             panic!("object {key} is buried in an index that does not hold it");
-        }
+        };
         let held = doomed.into_inner();
         self.population.add(-1);
         // SAFETY: out of the index, and freed below at the earliest.
@@ -162,6 +169,9 @@ impl<T: Send + Sync + 'static> Index<T> {
         // SAFETY: unreachable for those who pin themselves from now on; it is dying for ever, so
         // that nobody gets a use; and this was its only `Doomed`.
         unsafe { epoch::retire_with(held.as_ptr().cast(), free::<T>) };
+        if emptied && let Some(leaf) = self.suspects.note(node::leaf_of(key)) {
+            self.tree.prune(leaf, &guard);
+        }
     }
 
     /// How many objects there are. A sum over cores: exact only while none comes or goes.
@@ -189,17 +199,10 @@ unsafe fn free<T: Send + Sync + 'static>(held: *mut ()) {
 impl<T: Send + Sync + 'static> Drop for Index<T> {
     fn drop(&mut self) {
         self.tree.drain(|held| {
-            let Some(held) = NonNull::new(held.cast::<Held<T>>()) else {
-                return;
-            };
-            // SAFETY: it was in the tree until now, hence not freed.
-            let word = unsafe { Held::word_of(held) };
-            // After this step it belongs to its users, if it has any.
-            let (before, after) = change(word, Ordering::AcqRel, Word::detached);
-            if after.is_dying() && !before.is_dying() {
-                // SAFETY: no use is left and no guard, since those borrow the index; and it became
-                // dying just now, so nobody else has its end.
-                unsafe { Held::free(held) };
+            if let Some(held) = NonNull::new(held.cast::<Held<T>>()) {
+                // SAFETY: it was in the tree until now, and no guard is left under which it was
+                // met, since those borrow the index.
+                unsafe { Held::detach(held) };
             }
         });
     }

@@ -4,9 +4,11 @@ use crate::primitive::{AtomicPtr, Ordering};
 use std::ptr;
 
 /// Bits of a key that one level decides.
-pub(super) const BITS: u32 = 6;
+pub(super) const BITS: u32 = crate::primitive::NODE_BITS;
 /// Slots of a node.
 pub(super) const SLOTS: usize = 1 << BITS;
+/// Slots of a line.
+const LINE: usize = 8;
 /// Levels that a key of 64 bits can need; level 0 are the leaves.
 pub(super) const LEVELS: usize = u64::BITS.div_ceil(BITS) as usize;
 
@@ -39,6 +41,12 @@ pub(super) fn shift(level: usize) -> u32 {
 #[inline]
 pub(super) fn position(key: u64, level: usize) -> usize {
     (key >> shift(level)) as usize % SLOTS
+}
+
+/// The key of the first slot in the leaf of `key`.
+#[inline]
+pub(super) fn leaf_of(key: u64) -> u64 {
+    key & !(SLOTS as u64 - 1)
 }
 
 #[inline]
@@ -74,11 +82,12 @@ impl Node {
         &self.slots
     }
 
-    /// Does no slot hold anything? True for ever only if it is frozen.
-    pub(super) fn is_empty(&self) -> bool {
-        self.slots
-            .iter()
-            .all(|slot| target(slot.load(Ordering::Relaxed)).is_null())
+    /// Does no slot hold anything? True for ever only if it is frozen. Looks from the slot for `key`
+    /// on: its neighbours are at hand when it was just emptied.
+    pub(super) fn is_empty(&self, key: u64, level: usize) -> bool {
+        let (before, after) = self.slots.split_at(position(key, level) & !(LINE - 1));
+        let is_null = |slot: &Link| target(slot.load(Ordering::Relaxed)).is_null();
+        after.iter().all(is_null) && before.iter().all(is_null)
     }
 
     /// Closes every slot, whoever else does so too, and returns what they hold for good.
@@ -115,7 +124,10 @@ mod tests {
 
     #[test]
     fn nodes_have_the_size_of_their_slots() {
-        assert_eq!(size_of::<Node>(), SLOTS * size_of::<Link>());
+        assert_eq!(
+            size_of::<Node>(),
+            (SLOTS * size_of::<Link>()).next_multiple_of(64)
+        );
         assert_eq!(align_of::<Node>(), 64);
     }
 }

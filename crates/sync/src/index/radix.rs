@@ -156,8 +156,8 @@ impl Radix {
         }
     }
 
-    /// Takes `object` out; `false` if it is not at `key`.
-    pub(super) fn remove(&self, key: u64, object: *mut (), guard: &Guard) -> bool {
+    /// Takes `object` out, and tells whether its leaf is empty then; `None` if it is not at `key`.
+    pub(super) fn remove(&self, key: u64, object: *mut (), guard: &Guard) -> Option<bool> {
         loop {
             let mut level = node::root_level(key);
             let mut link = &self.roots[level];
@@ -169,9 +169,7 @@ impl Radix {
                     break None;
                 }
                 // SAFETY: read just now from the roots or an inner node.
-                let Some(node) = (unsafe { node_at(next, guard) }) else {
-                    return false;
-                };
+                let node = (unsafe { node_at(next, guard) })?;
                 let step = Step { link, node };
                 if level == 0 {
                     break Some(step);
@@ -188,9 +186,9 @@ impl Radix {
                 Ordering::AcqRel,
                 Ordering::Acquire,
             ) {
-                Ok(_) => return true,
+                Ok(_) => return Some(leaf.node.is_empty(key, 0)),
                 Err(now) if node::is_frozen(now) => Self::replace(leaf),
-                Err(_) => return false,
+                Err(_) => return None,
             }
         }
     }

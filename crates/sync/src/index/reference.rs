@@ -4,7 +4,7 @@
 use super::doomed::Doomed;
 use super::held::{Held, change};
 use super::word::Word;
-use crate::primitive::{AtomicU64, Ordering};
+use crate::primitive::Ordering;
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
@@ -40,21 +40,25 @@ impl<T: Send + Sync + 'static> Ref<T> {
         }
     }
 
-    #[inline]
-    fn word(&self) -> &AtomicU64 {
-        // SAFETY: the object lives, because this use is counted. A reference to the word alone:
-        // it may be the last thing seen of an object that others then free.
-        unsafe { Held::word_of(self.held) }
-    }
-
     /// Turns it into a raw use, and returns the key by which it is given back: find the object,
     /// and call [`Held::forget`].
     #[inline]
     pub fn into_raw(self) -> u64 {
         let key = self.key();
+        let now = self.state();
+        if now.is_drained() {
+            // The word has taken many uses that the shares have counted: it needs them.
+            drop(self.unshare());
+        }
         let this = ManuallyDrop::new(self);
-        // `None`, unless the index is gone: then a doomed object is freed here.
-        drop(this.step(Word::made_raw));
+        // SAFETY: in use, until the step below.
+        let word = unsafe { Held::word_of(this.held) };
+        // One step, so that whoever gives the raw use back is the last, if nobody else is.
+        let (_, after) = change(word, now, Ordering::AcqRel, Word::made_raw);
+        if after.is_dying() {
+            // The index is gone, and nobody could give the raw use back.
+            drop(last(this.held, after));
+        }
         key
     }
 
@@ -64,16 +68,8 @@ impl<T: Send + Sync + 'static> Ref<T> {
     #[must_use = "a doomed object that nobody ends stays in its index"]
     pub fn release(self) -> Option<Doomed<T>> {
         let this = ManuallyDrop::new(self);
-        this.step(Word::released)
-    }
-
-    /// Takes the step that gives this use up; `self` must not be used after it.
-    #[inline]
-    fn step(&self, step: impl Fn(Word) -> Word) -> Option<Doomed<T>> {
-        // Release: what this user did comes before the end of the object; Acquire: what all users
-        // did, if the end is this one's to make.
-        let (_, after) = change(self.word(), Ordering::AcqRel, step);
-        after.is_dying().then(|| last(self.held, after)).flatten()
+        // SAFETY: this use; nothing else gives it back.
+        unsafe { release(this.held) }
     }
 
     /// Are these uses of the same object?
@@ -84,6 +80,16 @@ impl<T: Send + Sync + 'static> Ref<T> {
     }
 }
 
+/// # Safety
+/// As for [`Held::release`].
+#[inline]
+unsafe fn release<T: Send + Sync + 'static>(held: NonNull<Held<T>>) -> Option<Doomed<T>> {
+    // SAFETY: the caller's promise.
+    let after = unsafe { Held::release(held) }?;
+    after.is_dying().then(|| last(held, after)).flatten()
+}
+
+/// The end of an object that a step upon its last use has made dying.
 #[cold]
 fn last<T: Send + Sync + 'static>(held: NonNull<Held<T>>, word: Word) -> Option<Doomed<T>> {
     // SAFETY: a use was counted until the step that made it dying, so it was this step.
@@ -95,19 +101,19 @@ fn last<T: Send + Sync + 'static>(held: NonNull<Held<T>>, word: Word) -> Option<
 impl<T: Send + Sync + 'static> Drop for Ref<T> {
     #[inline]
     fn drop(&mut self) {
-        drop(self.step(Word::released));
+        // SAFETY: this use; nothing else gives it back.
+        drop(unsafe { release(self.held) });
     }
 }
 
 impl<T: Send + Sync + 'static> Clone for Ref<T> {
     #[inline]
     fn clone(&self) -> Self {
-        // Not dying, since it is in use.
-        change(self.word(), Ordering::Relaxed, |word| {
-            word.acquired().unwrap_or(word)
-        });
-        // SAFETY: the use just counted is the clone's.
-        unsafe { Self::from_use(self.held) }
+        // Never refused: what is in use is not dying.
+        match self.try_ref() {
+            Some(held) => held,
+            None => unreachable!("an object in use is dying"),
+        }
     }
 }
 

@@ -42,7 +42,7 @@ impl Radix {
                 return Self::behind(key, level);
             };
             if level == 0 {
-                return Next::Leaf(key & !(SLOTS as u64 - 1), node);
+                return Next::Leaf(node::leaf_of(key), node);
             }
             let first = node::position(key, level);
             let found = node.slots()[first..]
@@ -92,11 +92,12 @@ impl Radix {
             level -= 1;
         }
         // From below; a missing step is one that is gone already.
-        for step in path.into_iter().flatten() {
-            if !step.node.is_empty() {
-                break;
+        for (level, step) in path.into_iter().enumerate() {
+            match step {
+                Some(step) if step.node.is_empty(key, level) => Self::replace(step),
+                Some(_) => break,
+                None => {}
             }
-            Self::replace(step);
         }
     }
 

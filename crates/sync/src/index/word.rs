@@ -7,11 +7,15 @@
 //! detached  shared  dying  doomed   raw uses    uses
 //! ```
 //!
+//! While an object is *shared*, its uses are counted beside the word, by each core for itself (see
+//! [`shares`](super::shares)); the field then holds [`BIAS`] and what the others leave to it.
+//!
 //! *Invariants.*
 //! - Dying: no use of either kind, and none comes. The low bits then say who waits (`AWAITED`), and
 //!   that the object has left its index (`BURIED`), which is for ever.
+//! - Shared: neither dying nor detached, and never unused as far as the word is concerned.
 //! - Counts that reach their maximum stay there: the object is never freed, however many uses
-//!   were leaked.
+//!   were leaked. The same goes for a shared object whose field has used up its bias.
 
 /// A value of the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +31,13 @@ const RAW_USE: u64 = 1 << RAW_SHIFT;
 const DOOMED: u64 = 1 << 60;
 /// Ended, and in the hands of one `Doomed`.
 const DYING: u64 = 1 << 61;
+/// Uses are counted in shares too.
+const SHARED: u64 = 1 << 62;
 /// The index is gone: whoever ends the object frees it.
 const DETACHED: u64 = 1 << 63;
+
+/// Uses that nobody has, while shared: what others count may be below zero seen from here.
+const BIAS: u64 = 1 << (RAW_SHIFT - 1);
 
 /// While dying: somebody sleeps until that is over.
 const AWAITED: u64 = 1;
@@ -59,14 +68,24 @@ impl Word {
         self.is_dying() && self.0 & AWAITED != 0
     }
 
-    /// References.
     #[inline]
-    pub(super) fn uses(self) -> u64 {
+    pub(super) fn is_shared(self) -> bool {
+        self.0 & SHARED != 0
+    }
+
+    #[inline]
+    fn field(self) -> u64 {
+        self.0 & USES_MAX
+    }
+
+    /// References, less those in shares; while shared it may be negative.
+    #[inline]
+    pub(super) fn uses(self) -> i64 {
         if self.is_dying() {
-            0
-        } else {
-            self.0 & USES_MAX
+            return 0;
         }
+        // The field has 28 bits.
+        self.field() as i64 - if self.is_shared() { BIAS as i64 } else { 0 }
     }
 
     /// Uses without a reference, given back by number.
@@ -82,14 +101,14 @@ impl Word {
     /// No use of either kind, and live.
     #[inline]
     fn is_unused(self) -> bool {
-        self.0 & (DYING | USES_MAX | RAW_MAX << RAW_SHIFT) == 0
+        self.0 & (DYING | SHARED | USES_MAX | (RAW_MAX << RAW_SHIFT)) == 0
     }
 
     /// With one more use; `None` if it is dying.
     #[inline]
     pub(super) fn acquired(self) -> Option<Self> {
         (!self.is_dying()).then(|| {
-            let stuck = self.0 & USES_MAX == USES_MAX;
+            let stuck = self.field() == USES_MAX;
             Self(self.0 + if stuck { 0 } else { USE })
         })
     }
@@ -97,9 +116,18 @@ impl Word {
     /// With one use less; dying if that was the last one and somebody waits for it.
     #[inline]
     pub(super) fn released(self) -> Self {
-        debug_assert!(self.uses() > 0, "released more often than acquired");
-        let stuck = self.0 & USES_MAX == USES_MAX;
-        Self(self.0 - if stuck { 0 } else { USE }).ended_if_due()
+        debug_assert!(self.field() > 0, "released more often than acquired");
+        match self.field() {
+            USES_MAX => self,
+            1 if self.is_shared() => self.stuck(),
+            _ => Self(self.0 - USE).ended_if_due(),
+        }
+    }
+
+    /// Never to be freed.
+    #[cold]
+    fn stuck(self) -> Self {
+        Self(self.0 | USES_MAX)
     }
 
     /// A use turned into a raw one. Without an index nobody could give a raw one back: it ends.
@@ -150,6 +178,28 @@ impl Word {
         }
     }
 
+    /// Shared from now on; `None` if it is already, or is about to end.
+    pub(super) fn shared(self) -> Option<Self> {
+        let settled = self.0 & (DOOMED | DYING | SHARED | DETACHED) == 0;
+        (settled && self.field() < BIAS).then_some(Self((self.0 + BIAS) | SHARED))
+    }
+
+    /// No longer shared, the shares having counted `more` uses.
+    pub(super) fn unshared(self, more: i64) -> Self {
+        debug_assert!(self.is_shared(), "{self:?}");
+        let cleared = Self(self.0 & !(SHARED | USES_MAX));
+        match u64::try_from(self.uses().saturating_add(more)) {
+            Ok(uses) if uses < USES_MAX && self.field() != USES_MAX => Self(cleared.0 | uses),
+            _ => cleared.stuck(),
+        }
+        .ended_if_due()
+    }
+
+    /// Has half of the bias been used up?
+    pub(super) fn is_drained(self) -> bool {
+        self.is_shared() && self.field() < BIAS / 2
+    }
+
     /// Back to life after dying, unused.
     #[inline]
     pub(super) fn revived(self) -> Self {
@@ -162,8 +212,9 @@ impl Word {
         (self.is_dying() && self.0 & BURIED == 0).then_some(Self(self.0 | AWAITED))
     }
 
-    /// After the end of its index. Raw uses end with it, and so does an object without others.
+    /// After the end of its index; not while shared. Raw uses end with it, and so does an object without others.
     pub(super) fn detached(self) -> Self {
+        debug_assert!(!self.is_shared(), "{self:?}");
         if self.is_dying() {
             return Self(self.0 | DETACHED);
         }
@@ -224,6 +275,43 @@ mod tests {
         assert!(dying.is_awaited() && dying.revived().is_doomed());
         assert_eq!(dying.revived().uses(), 0);
         assert_eq!(Word(dying.0 | BURIED).awaited(), None);
+    }
+
+    #[test]
+    fn sharing_changes_no_count_and_hides_the_end() {
+        let word = Word((RAW_USE * 3) | 2).shared().unwrap();
+        assert_eq!((word.uses(), word.raw_uses()), (2, 3));
+        assert_eq!(word.shared(), None);
+        let over = word.released().released().released().doomed();
+        assert_eq!(over.uses(), -1);
+        assert!(!over.forgotten(3).unwrap().is_dying() && over.evicted().is_none());
+        assert_eq!(over.unshared(2).uses(), 1);
+        assert!(over.forgotten(3).unwrap().unshared(1).is_dying());
+        assert!(!over.unshared(1).is_dying(), "raw uses are left");
+    }
+
+    #[test]
+    fn shares_out_of_bounds_make_an_object_immortal() {
+        let word = Word::ONE_USE.shared().unwrap();
+        let stuck = Word(USES_MAX);
+        assert_eq!(word.unshared(-2), stuck);
+        assert_eq!(word.unshared(USES_MAX as i64), stuck);
+        assert_eq!(word.unshared(i64::MAX), stuck);
+        assert_eq!(Word(SHARED | 1).released().unshared(0), stuck);
+        assert_eq!(
+            Word(SHARED | USES_MAX).acquired(),
+            Some(Word(SHARED | USES_MAX))
+        );
+        assert_eq!(Word(SHARED | USES_MAX).unshared(-5), stuck);
+        assert!(stuck.shared().is_none() && stuck.evicted().is_none());
+        assert!(Word(SHARED | (BIAS / 2 - 1)).is_drained() && !word.is_drained());
+    }
+
+    #[test]
+    fn what_is_about_to_end_is_not_shared() {
+        assert_eq!(Word::ONE_USE.doomed().shared(), None);
+        assert_eq!(Word::ONE_USE.detached().shared(), None);
+        assert_eq!(Word(0).evicted().unwrap().shared(), None);
     }
 
     #[test]

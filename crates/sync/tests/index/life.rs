@@ -252,3 +252,54 @@ fn what_was_met_under_a_guard_stays_as_long() {
     drop(guard);
     fixture.settle(0);
 }
+
+#[test]
+fn uses_that_threads_take_in_turn_are_counted_and_the_last_one_ends_a_doomed_object() {
+    let fixture = Fixture::with([5]);
+    let mut kept = Vec::new();
+    // Enough changes of user for the counts to be spread over the cores.
+    for round in 1..=40 {
+        let held = thread::scope(|scope| {
+            let taken = scope.spawn(|| {
+                let held = fixture.index.get(5).unwrap();
+                drop(held.clone());
+                held
+            });
+            taken.join().unwrap()
+        });
+        assert_eq!(held.uses(), round, "one kept in each round before");
+        drop(held.clone());
+        kept.push(held);
+    }
+    for _ in 0..3 {
+        kept.pop().unwrap().into_raw();
+    }
+    assert_eq!(kept[0].uses(), 40);
+    let guard = epoch::pin();
+    let held = fixture.index.peek(5, &guard).unwrap();
+    assert!(fixture.index.begin_evict(held).is_none() && held.doom().is_none());
+    for held in kept {
+        thread::scope(|scope| {
+            scope.spawn(move || assert!(held.release().is_none()));
+        });
+    }
+    assert_eq!(held.uses(), 3);
+    let doomed = held.forget(3).expect("the last uses");
+    fixture.index.bury(doomed);
+}
+
+#[test]
+fn an_object_that_was_used_by_many_is_evicted_once_nobody_uses_it() {
+    let fixture = Fixture::with([5]);
+    for _ in 0..40 {
+        thread::scope(|scope| {
+            scope.spawn(|| drop(fixture.index.get(5).unwrap()));
+        });
+        drop(fixture.index.get(5).unwrap());
+    }
+    let held = fixture.index.get(5).unwrap();
+    assert!(!fixture.evict(5), "in use");
+    drop(held);
+    assert!(fixture.evict(5));
+    fixture.settle(0);
+}

@@ -116,7 +116,27 @@ fn trimming_keeps_what_is_there_and_lets_the_rest_be_used_again() {
         assert!(fixture.evict(key));
     }
     fixture.index.trim();
-    assert_eq!(fixture.index.len(), 0);
+    assert_eq!((fixture.index.len(), fixture.index.leaves()), (0, 0));
     fixture.settle(0);
     Index::<u8>::new().trim();
+}
+
+#[test]
+fn leaves_of_keys_that_come_and_go_do_not_pile_up() {
+    let fixture = Fixture::with(1..=5);
+    for key in 6..20_000 {
+        assert!(fixture.publish(key).unwrap().release().is_none());
+        assert!(fixture.evict(key - 5), "a spool that holds five");
+    }
+    assert!(fixture.index.leaves() < 20, "{}", fixture.index.leaves());
+    assert_eq!(fixture.index.len(), 5);
+}
+
+#[test]
+fn one_huge_key_makes_no_more_nodes_than_its_path() {
+    let fixture = Fixture::with([1 << 60, 1]);
+    assert_eq!(fixture.index.leaves(), 2);
+    assert!(fixture.evict(1 << 60));
+    fixture.index.trim();
+    assert_eq!(fixture.index.leaves(), 1);
 }

@@ -1,0 +1,179 @@
+//! Uses that each core counts for itself, and the end of an object that has such.
+
+use super::{CROWD, PAIR, Probe, World, model, spawn};
+use crate::index::Ref;
+
+/// An object whose uses are counted by cores, and a use of it, counted there.
+fn shared(world: &World) -> Ref<Probe> {
+    let first = world.publish(1).unwrap();
+    first.share();
+    let held = first.clone();
+    drop(first);
+    assert_eq!(held.uses(), 1);
+    held
+}
+
+#[test]
+fn a_doom_beside_uses_that_come_and_go_leaves_one_end() {
+    model(PAIR, |world| {
+        let held = shared(world);
+        let other = spawn(world, |world| {
+            world.index.get(1).is_some_and(|held| {
+                held.check(1);
+                assert!(held.is_live(), "I3");
+                world.put(held)
+            })
+        });
+        assert!(held.doom().is_none(), "in use");
+        let ends = [world.put(held), other.join().unwrap()];
+        assert_eq!(ends.into_iter().filter(|end| *end).count(), 1);
+    });
+}
+
+#[test]
+fn a_doom_without_a_use_beside_the_last_put_leaves_one_end() {
+    model(PAIR, |world| {
+        let held = shared(world);
+        let other = spawn(world, |world| {
+            let end = world.with(1, |held| held.doom()).flatten();
+            end.map(|doomed| world.index.bury(doomed)).is_some()
+        });
+        held.check(1);
+        let ends = [world.put(held), other.join().unwrap()];
+        assert_eq!(ends.into_iter().filter(|end| *end).count(), 1);
+    });
+}
+
+#[test]
+fn two_dooms_beside_the_last_put_leave_one_end() {
+    model(CROWD, |world| {
+        let held = shared(world);
+        let doom = |world: &World| {
+            let end = world.with(1, |held| held.doom()).flatten();
+            end.map(|doomed| world.index.bury(doomed)).is_some()
+        };
+        let (first, second) = (spawn(world, doom), spawn(world, doom));
+        let ends = [
+            world.put(held),
+            first.join().unwrap(),
+            second.join().unwrap(),
+        ];
+        assert_eq!(ends.into_iter().filter(|end| *end).count(), 1);
+    });
+}
+
+#[test]
+fn an_eviction_beside_a_use_fails_or_the_use_does() {
+    model(PAIR, |world| {
+        drop(shared(world));
+        let user = spawn(world, |world| {
+            let held = world.with(1, |held| held.try_ref()).flatten();
+            if let Some(held) = held {
+                held.check(1);
+                assert!(held.is_live(), "I3");
+            }
+        });
+        if let Some(doomed) = world.begin_evict(1) {
+            assert_eq!(doomed.uses(), 0);
+            world.index.bury(doomed);
+        }
+        user.join().unwrap();
+    });
+}
+
+#[test]
+fn becoming_shared_beside_the_last_put_and_a_doom_loses_no_use() {
+    model(PAIR, |world| {
+        let held = world.publish(1).unwrap();
+        let second = held.clone();
+        let other = spawn(world, move |world| {
+            second.share();
+            second.check(1);
+            world.put(second)
+        });
+        assert!(held.doom().is_none());
+        let ends = [world.put(held), other.join().unwrap()];
+        assert_eq!(ends.into_iter().filter(|end| *end).count(), 1);
+    });
+}
+
+#[test]
+fn closing_and_sharing_again_beside_a_put_loses_no_use() {
+    model(PAIR, |world| {
+        let held = shared(world);
+        let second = held.clone();
+        let other = spawn(world, move |world| {
+            second.check(1);
+            world.put(second)
+        });
+        assert!(held.doom().is_none());
+        held.spare();
+        held.share();
+        assert!(!other.join().unwrap());
+        assert_eq!(held.uses(), 1);
+        assert!(held.doom().is_none());
+        assert!(world.put(held));
+    });
+}
+
+#[test]
+fn sharing_again_beside_a_use_and_a_doom_keeps_the_use_of_who_shares() {
+    model(PAIR, |world| {
+        let held = shared(world);
+        let other = spawn(world, |world| {
+            let held = world.with(1, |held| held.try_ref()).flatten();
+            held.is_some_and(|held| {
+                assert!(held.doom().is_none(), "in use");
+                world.put(held)
+            })
+        });
+        assert!(held.doom().is_none(), "in use");
+        held.spare();
+        held.share();
+        held.check(1);
+        assert!(held.is_live(), "I3");
+        let ended = world.put(held);
+        assert!([ended, other.join().unwrap()] != [true, true]);
+    });
+}
+
+#[test]
+fn raw_uses_of_a_shared_object_are_given_back_once() {
+    model(PAIR, |world| {
+        let held = shared(world);
+        let keeps = held.clone();
+        let other = spawn(world, |world| {
+            let end = world.with(1, |held| held.doom()).flatten();
+            let end = end.or(world.with(1, |held| held.forget(1)).flatten());
+            end.map(|doomed| world.index.bury(doomed)).is_some()
+        });
+        held.into_raw();
+        keeps.check(1);
+        let mut ends = vec![world.put(keeps), other.join().unwrap()];
+        // Not given back above, if it was not there yet.
+        if let Some(doomed) = world.with(1, |held| held.forget(1)).flatten() {
+            world.index.bury(doomed);
+            ends.push(true);
+        }
+        assert_eq!(ends.into_iter().filter(|end| *end).count(), 1);
+    });
+}
+
+#[test]
+fn the_end_of_the_index_beside_shared_uses_frees_once() {
+    model(PAIR, |world| {
+        let inner = World {
+            index: crate::index::Index::new(),
+            left: std::sync::Arc::clone(&world.left),
+        };
+        let held = shared(&inner);
+        let user = loom::thread::spawn(move || {
+            let second = held.clone();
+            drop(held);
+            second.share();
+            second.check(1);
+        });
+        drop(inner);
+        user.join().unwrap();
+    });
+}
