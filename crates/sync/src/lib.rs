@@ -16,6 +16,9 @@ pub mod catalog;
 mod counter;
 pub mod epoch;
 pub mod frame;
+mod frame_primitive;
+#[cfg(test)]
+mod frame_tests;
 mod index;
 mod padded;
 mod per_core;

@@ -5,6 +5,7 @@
 )]
 
 use super::FRAME_SIZE;
+use crate::frame_primitive::memory;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
@@ -28,10 +29,23 @@ fn layout(class: usize) -> Layout {
 }
 
 impl Block {
-    /// New memory for `len` bytes, at most [`FRAME_SIZE`], none of them filled.
-    pub(super) fn allocate(len: usize) -> Self {
+    /// The class for `len` bytes.
+    pub(super) fn class_for(len: usize) -> usize {
         assert!(len <= FRAME_SIZE, "a frame of {len} bytes");
-        let class = (len.next_power_of_two().max(SIZE_MIN) / SIZE_MIN).trailing_zeros() as usize;
+        (len.next_power_of_two().max(SIZE_MIN) / SIZE_MIN).trailing_zeros() as usize
+    }
+
+    /// A whole frame's memory, none of it filled.
+    pub(super) fn whole(start: NonNull<u8>) -> Self {
+        Self {
+            start,
+            class: CLASSES - 1,
+            filled: 0,
+        }
+    }
+
+    /// New memory of a class, none of it filled.
+    pub(super) fn allocate(class: usize) -> Self {
         // SAFETY: the layout has a size that is not zero.
         let start = unsafe { alloc(layout(class)) };
         let Some(start) = NonNull::new(start) else {
@@ -44,11 +58,11 @@ impl Block {
         }
     }
 
-    /// Gives the memory back.
+    /// Gives the memory back to the allocator.
     ///
     /// # Safety
-    /// Nobody reads it any more, and it is freed once.
-    pub(super) unsafe fn free(self) {
+    /// Nobody reads it any more, and it is given back once.
+    pub(super) unsafe fn deallocate(self) {
         // SAFETY: allocated with this very layout; the rest is the caller's promise.
         unsafe { dealloc(self.start.as_ptr(), layout(self.class)) };
     }
@@ -62,6 +76,7 @@ impl Block {
     /// # Safety
     /// The memory is not freed during `'a`, and `filled` was said by whoever filled it.
     pub(super) unsafe fn bytes<'a>(self) -> &'a [u8] {
+        memory::read(self.start, self.filled);
         // SAFETY: initialised up to `filled`, and never written again up to there.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.filled) }
     }
@@ -77,6 +92,7 @@ impl Block {
             gap <= FRAME_SIZE && data.len() <= FRAME_SIZE && at + data.len() <= self.capacity(),
             "a frame filled beyond its end"
         );
+        memory::written(self.start, self.filled, at + data.len());
         // SAFETY: within the allocation, as just checked.
         let behind = unsafe { self.start.add(self.filled) };
         // SAFETY: as above.

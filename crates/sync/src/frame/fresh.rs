@@ -1,5 +1,5 @@
-use super::FRAME_SIZE;
 use super::block::Block;
+use super::{FRAME_SIZE, recycle};
 use std::fmt;
 
 /// A frame that only its maker knows yet: filled from its start, then put into a map.
@@ -19,7 +19,7 @@ impl Frame {
     #[must_use]
     pub fn with_capacity(len: usize) -> Self {
         Self {
-            block: Block::allocate(len),
+            block: recycle::allocate(len),
         }
     }
 
@@ -87,7 +87,7 @@ impl Drop for Frame {
     #[expect(unsafe_code, reason = "memory of its own")]
     fn drop(&mut self) {
         // SAFETY: never published, or `into_block` had forgotten it; `self` ends here.
-        unsafe { self.block.free() };
+        unsafe { recycle::free(self.block) };
     }
 }
 

@@ -4,9 +4,8 @@ use super::node::Node;
 use super::slot::{Entry, Owned, Slot, Stored, Writing};
 use super::{FRAME_END, FRAME_SIZE};
 use crate::epoch::{self, Guard};
-use parking_lot::MutexGuard;
+use crate::frame_primitive::{MutexGuard, Ordering, Own as _, fence};
 use std::fmt;
-use std::sync::atomic::{Ordering, fence};
 
 /// The one writer of a [`Frames`], until it is dropped.
 ///
@@ -42,7 +41,7 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
             return;
         }
         self.begun = true;
-        let version = self.map.version.load(Ordering::Relaxed).wrapping_add(1);
+        let version = self.map.version.own().wrapping_add(1);
         self.map.version.store(version, Ordering::Relaxed);
         // Who sees anything that comes now sees the odd version: pairs with the fence in
         // `Snapshot::holds`.
@@ -52,7 +51,7 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
     /// Ends a change of one store: whoever sees the next one sees that there was this one.
     pub(super) fn shown(&self) {
         if !self.begun {
-            let version = self.map.version.load(Ordering::Relaxed).wrapping_add(2);
+            let version = self.map.version.own().wrapping_add(2);
             self.map.version.store(version, Ordering::Release);
             // For what the owner stores after this, relaxed or not (the size of a file).
             fence(Ordering::Release);
@@ -248,7 +247,7 @@ impl<X: Send + 'static> Drop for FramesLock<'_, X> {
     #[inline]
     fn drop(&mut self) {
         if self.begun {
-            let version = self.map.version.load(Ordering::Relaxed).wrapping_add(1);
+            let version = self.map.version.own().wrapping_add(1);
             // Release: who sees the even version sees all that was changed, the owner's too.
             self.map.version.store(version, Ordering::Release);
         }

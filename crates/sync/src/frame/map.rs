@@ -3,9 +3,8 @@ use super::lock::FramesLock;
 use super::node::Node;
 use super::slot::{Entry, Keeps, Slot, Stored};
 use crate::epoch::Guard;
-use parking_lot::Mutex;
+use crate::frame_primitive::{AtomicU32, Mutex, Ordering, constant, fence};
 use std::fmt;
-use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 /// Frames by number: a sparse array that is read without locks.
 ///
@@ -19,8 +18,6 @@ pub struct Frames<X: Send + 'static> {
     pub(super) lock: Mutex<()>,
 }
 
-const _: () = assert!(size_of::<Frames<u64>>() == 16, "an empty map grew");
-
 /// What a map holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
@@ -33,13 +30,15 @@ pub struct Totals {
 }
 
 impl<X: Send + 'static> Frames<X> {
-    /// Without frames.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self {
-            root: Slot::empty(),
-            version: AtomicU32::new(0),
-            lock: Mutex::new(()),
+    constant! {
+        /// Without frames.
+        #[must_use]
+        pub fn new() -> Self {
+            Self {
+                root: Slot::empty(),
+                version: AtomicU32::new(0),
+                lock: Mutex::new(()),
+            }
         }
     }
 

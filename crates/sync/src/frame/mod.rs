@@ -26,11 +26,10 @@ mod lock;
 mod map;
 mod node;
 mod query;
+mod recycle;
 mod shape;
 mod side;
 mod slot;
-#[cfg(test)]
-mod tests;
 mod word;
 
 pub use fresh::Frame;

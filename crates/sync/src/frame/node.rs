@@ -2,13 +2,13 @@
 #![expect(unsafe_code, reason = "a part that only the writer touches")]
 
 use super::slot::{Owned, Slot, Writing};
+use crate::frame_primitive::{self, AtomicU64, Ordering::Relaxed, Own as _};
 use std::cell::UnsafeCell;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Slots of a node: as many as a word has bits.
-pub(super) const FAN: u64 = 64;
-pub(super) const FAN_SHIFT: u32 = FAN.trailing_zeros();
+pub(super) const FAN: u64 = 1 << FAN_SHIFT;
+pub(super) const FAN_SHIFT: u32 = frame_primitive::FAN_SHIFT;
 
 /// 64 slots, each for `1 << shift` numbers, from `base` on.
 ///
@@ -38,7 +38,7 @@ pub(super) fn mask(slots: Range<u64>) -> u64 {
         return 0;
     }
     let len = slots.end - slots.start;
-    (u64::MAX >> (FAN - len)) << slots.start
+    (u64::MAX >> (64 - len)) << slots.start
 }
 
 /// The positions of the bits of a word, lowest first.
@@ -55,7 +55,7 @@ impl<X> Node<X> {
         Box::new(Self {
             base,
             shift,
-            slots: [const { Slot::empty() }; FAN as usize],
+            slots: std::array::from_fn(|_| Slot::empty()),
             used: AtomicU64::new(0),
             frames: AtomicU64::new(0),
             nodes: AtomicU64::new(1),
@@ -118,8 +118,9 @@ impl<X> Node<X> {
         mask(first..last + 1)
     }
 
+    /// A bit for each slot that holds something, for the writer.
     pub(super) fn used(&self) -> u64 {
-        self.used.load(Relaxed)
+        self.used.own()
     }
 
     pub(super) fn frames(&self) -> u64 {
@@ -168,7 +169,7 @@ impl<X> Node<X> {
 impl<X: Send + 'static> Node<X> {
     /// Puts `content` into slot `at`, and says whether there was nothing before.
     pub(super) fn put(&self, at: usize, content: Owned<X>, writing: &Writing) -> bool {
-        let was_empty = self.slots[at].is_empty();
+        let was_empty = self.slots[at].holds_nothing(writing);
         self.slots[at].replace(Some(content), writing);
         self.mark(at, true, writing);
         was_empty

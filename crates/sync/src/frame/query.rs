@@ -28,7 +28,7 @@ impl<X: Send + 'static> FramesLock<'_, X> {
     }
 
     /// The last frame before `number`.
-    pub(super) fn last_frame(&self, number: u64) -> Option<u64> {
+    pub(crate) fn last_frame(&self, number: u64) -> Option<u64> {
         match self.map.root.load(&self.writing)? {
             Entry::Frame(_) => (number > 0).then_some(0),
             Entry::Node(root) => self.last_in(root, number),
@@ -122,7 +122,7 @@ impl<X: Send + 'static> FramesLock<'_, X> {
 #[cfg(test)]
 impl<X: Send + 'static> FramesLock<'_, X> {
     /// Compares the books of every node with what is there, and checks the shape.
-    pub(super) fn check_shape(&self) {
+    pub(crate) fn check_shape(&self) {
         if let Some(Entry::Node(root)) = self.map.root.load(&self.writing) {
             let is_side_only = root.used() == 0 && root.shift == 0;
             assert!(is_side_only || root.used() != 0);
@@ -136,7 +136,10 @@ impl<X: Send + 'static> FramesLock<'_, X> {
         assert_eq!(node.base % (FAN << node.shift), 0);
         let (mut frames, mut nodes) = (0, 1);
         for (bit, slot) in node.slots.iter().enumerate() {
-            assert_eq!(node.used() >> bit & 1 == 1, !slot.is_empty());
+            assert_eq!(
+                node.used() >> bit & 1 == 1,
+                !slot.holds_nothing(&self.writing)
+            );
             match slot.load(&self.writing) {
                 None => {}
                 Some(Entry::Frame(frame)) => {

@@ -64,7 +64,11 @@ impl<X: Send + 'static> FramesLock<'_, X> {
                 gone.frames += below.frames;
                 gone.nodes += below.nodes;
             }
-            node.mark(bit as usize, !place.is_empty(), &self.writing);
+            node.mark(
+                bit as usize,
+                !place.holds_nothing(&self.writing),
+                &self.writing,
+            );
         }
         node.count(-gone.frames, -gone.nodes, &self.writing);
         if node.used() == 0 {

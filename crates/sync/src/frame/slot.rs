@@ -8,11 +8,12 @@ use super::block::Block;
 use super::fresh::Frame;
 use super::node::Node;
 use super::word::{self, Content, NOTHING, Word};
+use super::{FRAME_SIZE, recycle};
 use crate::epoch::{self, Guard};
+use crate::frame_primitive::{AtomicPtr, Ordering, Own as _, constant};
 use std::marker::PhantomData;
 use std::mem;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// Says that its holder is the one writer of a map: there is one for each map at a time.
 pub(super) struct Writing(());
@@ -30,15 +31,30 @@ impl Writing {
 ///
 /// # Safety
 /// Nothing that was in a slot while the value lived is freed while it still lives.
-pub(super) unsafe trait Keeps {}
+pub(super) unsafe trait Keeps {
+    /// What the slot with this word holds.
+    fn load(&self, word: &AtomicPtr<u8>) -> Word;
+}
 
 // SAFETY: whatever leaves a slot is retired (here, below), and freed only after all guards of
 // that moment are gone.
-unsafe impl Keeps for Guard {}
+unsafe impl Keeps for Guard {
+    #[inline]
+    fn load(&self, word: &AtomicPtr<u8>) -> Word {
+        // Pairs with the releases below: the frame's bytes, as many as the word says, and the
+        // node were written before.
+        word.load(Ordering::Acquire)
+    }
+}
 
 // SAFETY: only the writer takes anything out of a slot, and that is he: the map's operations that
 // do need the lock exclusively, so nothing borrowed from it is left then.
-unsafe impl Keeps for Writing {}
+unsafe impl Keeps for Writing {
+    #[inline]
+    fn load(&self, word: &AtomicPtr<u8>) -> Word {
+        word.own()
+    }
+}
 
 /// A frame that a slot holds.
 #[derive(Clone, Copy)]
@@ -102,13 +118,15 @@ impl<X: Send + 'static> Owned<X> {
 
 impl<X: Send + 'static> Drop for Owned<X> {
     fn drop(&mut self) {
-        let free = match word::parse::<Node<X>>(self.word) {
+        let frames = match word::parse::<Node<X>>(self.word) {
             Content::Nothing => return,
-            Content::Frame(_) => free_now::<X>,
-            Content::Node(_) => free_now::<X>,
+            Content::Frame(block) => u64::from(block.capacity() == FRAME_SIZE),
+            // SAFETY: owned, hence live.
+            Content::Node(node) => unsafe { node.as_ref() }.frames(),
         };
         // SAFETY: in no slot, so new pins cannot meet it, and `X` may be dropped anywhere.
-        unsafe { epoch::retire_with(self.word.cast(), free) };
+        unsafe { epoch::retire_with(self.word.cast(), free_now::<X>) };
+        recycle::retired(frames);
     }
 }
 
@@ -120,7 +138,7 @@ unsafe fn free_now<X>(word: *mut ()) {
     match word::parse::<Node<X>>(word.cast()) {
         Content::Nothing => {}
         // SAFETY: the caller's promise.
-        Content::Frame(block) => unsafe { block.free() },
+        Content::Frame(block) => unsafe { recycle::free(block) },
         // SAFETY: leaked by `Owned::node`; the rest is the caller's promise.
         Content::Node(node) => drop(unsafe { Box::from_raw(node.as_ptr()) }),
     }
@@ -141,10 +159,12 @@ unsafe impl<X: Send> Sync for Slot<X> {}
 unsafe impl<X: Send> Send for Slot<X> {}
 
 impl<X> Slot<X> {
-    pub(super) const fn empty() -> Self {
-        Self {
-            word: AtomicPtr::new(NOTHING),
-            owns: PhantomData,
+    constant! {
+        pub(super) fn empty() -> Self {
+            Self {
+                word: AtomicPtr::new(NOTHING),
+                owns: PhantomData,
+            }
         }
     }
 
@@ -152,12 +172,15 @@ impl<X> Slot<X> {
         self.word.load(Ordering::Relaxed).is_null()
     }
 
+    /// Is it empty, for the writer to know for sure?
+    pub(super) fn holds_nothing(&self, _writing: &Writing) -> bool {
+        self.word.own().is_null()
+    }
+
     /// What is there.
     #[inline]
-    pub(super) fn load<'g>(&'g self, _keeps: &'g impl Keeps) -> Option<Entry<'g, X>> {
-        // Acquire pairs with the stores below: the frame's bytes, as many as the word says, and
-        // the node were written before.
-        match word::parse::<Node<X>>(self.word.load(Ordering::Acquire)) {
+    pub(super) fn load<'g>(&'g self, keeps: &'g impl Keeps) -> Option<Entry<'g, X>> {
+        match word::parse::<Node<X>>(keeps.load(&self.word)) {
             Content::Nothing => None,
             Content::Frame(block) => Some(Entry::Frame(Stored {
                 block,
@@ -170,7 +193,8 @@ impl<X> Slot<X> {
 
     /// Frees what is there, for whoever has the slot to himself.
     pub(super) fn clear_mut(&mut self) {
-        let word = mem::replace(self.word.get_mut(), NOTHING);
+        let word = self.word.own();
+        self.word.store(NOTHING, Ordering::Relaxed);
         // SAFETY: it was in this slot only, and `&mut` leaves nobody who could have met it there.
         unsafe { free_now::<X>(word.cast()) };
     }
@@ -187,7 +211,7 @@ impl<X: Send + 'static> Slot<X> {
 
     /// What is there, as the caller's own: he stores something else before he drops it.
     fn owned(&self) -> Option<Owned<X>> {
-        let word = self.word.load(Ordering::Relaxed);
+        let word = self.word.own();
         (!word.is_null()).then(|| Owned::new(word))
     }
 
@@ -201,7 +225,7 @@ impl<X: Send + 'static> Slot<X> {
     /// Fills more of the frame that is there, with zeros up to `at` and then `data`, and shows
     /// both at once. Not if there is no frame, no room, or something else at `at` already.
     pub(super) fn extend(&self, at: usize, data: &[u8], _writing: &Writing) -> bool {
-        let word = self.word.load(Ordering::Relaxed);
+        let word = self.word.own();
         let Content::Frame(mut block) = word::parse::<Node<X>>(word) else {
             return false;
         };
@@ -221,7 +245,7 @@ impl<X: Send + 'static> Slot<X> {
 
     /// Puts `outer` there and what was there into its slot `at`, in one step for readers.
     pub(super) fn enclose(&self, outer: Box<Node<X>>, at: usize, _writing: &Writing) {
-        let inner = self.word.load(Ordering::Relaxed);
+        let inner = self.word.own();
         outer.slots[at].word.store(inner, Ordering::Relaxed);
         // Release: readers of `outer` see it whole. What was here is in its slot now.
         self.word
@@ -234,7 +258,7 @@ impl<X: Send + 'static> Slot<X> {
         if let Content::Node(node) = word::parse::<Node<X>>(outer.word) {
             // SAFETY: owned, and not retired before the end of this function.
             let slot = unsafe { &node.as_ref().slots[at] };
-            let inner = slot.word.load(Ordering::Relaxed);
+            let inner = slot.word.own();
             self.word.store(inner, Ordering::Release);
             // For readers still in the outer node it is gone too early: they check the version.
             slot.word.store(NOTHING, Ordering::Release);

@@ -1,5 +1,5 @@
-use super::*;
 use crate::epoch;
+use crate::frame::*;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,6 +19,44 @@ fn content(map: &Map, number: u64) -> Option<Vec<u8>> {
     let bytes = snapshot.get(number).map(<[u8]>::to_vec);
     assert!(snapshot.holds());
     bytes
+}
+
+#[test]
+fn an_empty_map_is_16_bytes() {
+    assert_eq!(size_of::<Map>(), 16);
+}
+
+#[test]
+fn a_freed_frame_is_the_next_one_made() {
+    let mut first = Frame::with_capacity(FRAME_SIZE);
+    first.push(b"first");
+    let start = first.bytes().as_ptr();
+    drop(first);
+    let small = Frame::with_capacity(64);
+    let second = Frame::with_capacity(FRAME_SIZE);
+    assert_eq!((second.bytes().as_ptr(), small.filled()), (start, 0));
+    // More than a thread keeps, and all of it given back when it ends.
+    drop([(); 100].map(|()| Frame::with_capacity(FRAME_SIZE)));
+}
+
+#[test]
+fn f5_frames_met_under_a_guard_stay_as_they_were_while_others_take_their_place() {
+    let map = Map::new();
+    map.lock().put(0, frame(&[7; FRAME_SIZE]));
+    map.lock().put(1, frame(&[8; FRAME_SIZE]));
+    let guard = epoch::pin();
+    let snapshot = map.snapshot(&guard).unwrap();
+    let (first, second) = (snapshot.get(0).unwrap(), snapshot.get(1).unwrap());
+    for round in 0..1000 {
+        map.lock().put(0, frame(&[round as u8; FRAME_SIZE]));
+        if round % 10 == 0 {
+            map.lock().clear();
+        }
+    }
+    assert!(first.iter().all(|byte| *byte == 7) && second.iter().all(|byte| *byte == 8));
+    assert!(epoch::pending() >= 900);
+    drop(guard);
+    map.lock().clear();
 }
 
 #[test]

@@ -1,0 +1,231 @@
+//! What reads and writes of cached pages cost, in nanoseconds: `cargo run --release -p
+//! holdfast-cache --example pages`. Each figure is the median of fifteen short
+//! runs; old is the form under a
+//! reader-writer lock.
+
+use holdfast_cache::published::Pages;
+use holdfast_cache::{Account, CacheStats, Space};
+use holdfast_types::Result;
+use parking_lot::RwLock;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// Room without end, so that what is measured is the pages.
+struct Room;
+
+impl Space for Room {
+    fn reserve(&self, _pages: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn release(&self, _pages: u64) {}
+}
+
+const PAGE: u64 = 4096;
+const RUNS: usize = 15;
+
+/// Nanoseconds for one `work`, the median of some runs.
+fn nanoseconds(times: u64, mut work: impl FnMut(u64)) -> f64 {
+    let mut runs: Vec<f64> = (0..RUNS)
+        .map(|_| {
+            let begun = Instant::now();
+            (0..times).for_each(&mut work);
+            begun.elapsed().as_nanos() as f64 / times as f64
+        })
+        .collect();
+    runs.sort_by(f64::total_cmp);
+    runs[RUNS / 2]
+}
+
+/// Page `n` of a walk that visits 256 pages in no order.
+fn scattered(n: u64) -> u64 {
+    n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56
+}
+
+struct File {
+    pages: Pages,
+    size: AtomicU64,
+}
+
+struct Old {
+    pages: RwLock<holdfast_cache::Pages>,
+    size: AtomicU64,
+}
+
+fn row(name: &str, new: f64, old: f64) {
+    println!("{name:<34} {new:>8.1} {old:>8.1}");
+}
+
+fn reads(file: &File, old: &Old) {
+    let mut buf = [0_u8; PAGE as usize];
+    let mut read = |offset: u64, len: usize| {
+        let size = || file.size.load(Ordering::Acquire);
+        let _ = black_box(file.pages.read_with(offset, &mut buf[..len], size));
+    };
+    let mut buf = [0_u8; PAGE as usize];
+    let mut read_old = |offset: u64, len: usize| {
+        let pages = old.pages.read();
+        let size = old.size.load(Ordering::Relaxed);
+        black_box(pages.read(offset, &mut buf[..len], size));
+    };
+    let times = 300_000;
+    row(
+        "read 4 KiB, one page",
+        nanoseconds(times, |_| read(0, 4096)),
+        nanoseconds(times, |_| read_old(0, 4096)),
+    );
+    row(
+        "read 4 KiB, random of 1 MiB",
+        nanoseconds(times, |n| read(scattered(n) * PAGE, 4096)),
+        nanoseconds(times, |n| read_old(scattered(n) * PAGE, 4096)),
+    );
+    row(
+        "read 1 byte, one page",
+        nanoseconds(times, |_| read(5, 1)),
+        nanoseconds(times, |_| read_old(5, 1)),
+    );
+    row(
+        "read 1 byte, random of 1 MiB",
+        nanoseconds(times, |n| read(scattered(n) * PAGE, 1)),
+        nanoseconds(times, |n| read_old(scattered(n) * PAGE, 1)),
+    );
+    row(
+        "read 4 KiB across two pages",
+        nanoseconds(times, |n| read(scattered(n) * PAGE + 100, 4096)),
+        nanoseconds(times, |n| read_old(scattered(n) * PAGE + 100, 4096)),
+    );
+    let mut buf = vec![0_u8; 128 << 10];
+    let size = || file.size.load(Ordering::Acquire);
+    let new = nanoseconds(10_000, |n| {
+        let _ = black_box(file.pages.read_with((n % 8) << 17, &mut buf, size));
+    });
+    let old = nanoseconds(10_000, |n| {
+        let pages = old.pages.read();
+        black_box(pages.read((n % 8) << 17, &mut buf, 1 << 20));
+    });
+    row("read 128 KiB of 1 MiB", new, old);
+}
+
+fn writes(file: &File, old: &Old, account: Account<'_>) {
+    let data = vec![7_u8; 128 << 10];
+    let write = |offset: u64, len: usize| {
+        let size = file.size.load(Ordering::Relaxed);
+        let mut pages = file.pages.lock();
+        let _ = black_box(pages.write_alone(offset, &data[..len], size, account));
+    };
+    let write_old = |offset: u64, len: usize| {
+        let mut pages = old.pages.write();
+        let _ = black_box(pages.write(offset, &data[..len], account));
+    };
+    let times = 100_000;
+    row(
+        "overwrite 4 KiB, one page",
+        nanoseconds(times, |_| write(0, 4096)),
+        nanoseconds(times, |_| write_old(0, 4096)),
+    );
+    row(
+        "overwrite 4 KiB, random of 1 MiB",
+        nanoseconds(times, |n| write(scattered(n) * PAGE, 4096)),
+        nanoseconds(times, |n| write_old(scattered(n) * PAGE, 4096)),
+    );
+    row(
+        "overwrite 100 bytes of 1 MiB",
+        nanoseconds(times, |n| write(scattered(n) * PAGE + 50, 100)),
+        nanoseconds(times, |n| write_old(scattered(n) * PAGE + 50, 100)),
+    );
+    row(
+        "overwrite 128 KiB of 1 MiB",
+        nanoseconds(4_000, |n| write((n % 8) << 17, 128 << 10)),
+        nanoseconds(4_000, |n| write_old((n % 8) << 17, 128 << 10)),
+    );
+}
+
+fn appends(account: Account<'_>) {
+    for (name, len) in [
+        ("append 100 bytes to 1 MiB", 100),
+        ("append 4 KiB to 1 MiB", 4096),
+    ] {
+        let data = vec![7_u8; len];
+        let (file, old) = (Pages::new(), RwLock::new(holdfast_cache::Pages::new()));
+        let new = nanoseconds(100_000, |n| {
+            let offset = n * len as u64 % (1 << 20);
+            let mut pages = file.lock();
+            if offset < len as u64 {
+                pages.clear(account);
+            }
+            let _ = black_box(pages.write_alone(offset, &data, offset, account));
+        });
+        let old_time = nanoseconds(100_000, |n| {
+            let offset = n * len as u64 % (1 << 20);
+            let mut pages = old.write();
+            if offset < len as u64 {
+                pages.clear(account);
+            }
+            let _ = black_box(pages.write(offset, &data, account));
+        });
+        row(name, new, old_time);
+        file.lock().clear(account);
+        old.write().clear(account);
+    }
+    let new = nanoseconds(50_000, |_| {
+        let file = Pages::new();
+        let mut pages = file.lock();
+        let _ = black_box(pages.write_alone(0, &[7; 100], 0, account));
+        pages.clear(account);
+    });
+    let old = nanoseconds(50_000, |_| {
+        let mut pages = holdfast_cache::Pages::new();
+        let _ = black_box(pages.write(0, &[7; 100], account));
+        pages.clear(account);
+    });
+    row("make and clear a file of 100 bytes", new, old);
+}
+
+/// The other way to make racing copies defined: word by word, each an atomic.
+fn copies() {
+    let words: Vec<AtomicU64> = (0..512).map(AtomicU64::new).collect();
+    let bytes = vec![1_u8; 4096];
+    let mut to_words = vec![0_u64; 512];
+    let mut to_bytes = vec![0_u8; 4096];
+    let atomics = nanoseconds(300_000, |_| {
+        for (to, from) in to_words.iter_mut().zip(&words) {
+            *to = from.load(Ordering::Relaxed);
+        }
+        black_box(&mut to_words);
+    });
+    let plain = nanoseconds(300_000, |_| {
+        to_bytes.copy_from_slice(black_box(&bytes));
+        black_box(&mut to_bytes);
+    });
+    println!("copy of 4 KiB: memcpy {plain:.1}, relaxed atomic words {atomics:.1}");
+}
+
+fn main() {
+    let stats = CacheStats::new();
+    let account = Account {
+        space: &Room,
+        stats: &stats,
+    };
+    let content = vec![3_u8; 1 << 20];
+    let file = File {
+        pages: Pages::new(),
+        size: AtomicU64::new(1 << 20),
+    };
+    let old = Old {
+        pages: RwLock::new(holdfast_cache::Pages::new()),
+        size: AtomicU64::new(1 << 20),
+    };
+    for at in [0, 1 << 19] {
+        let half = &content[..1 << 19];
+        file.pages.lock().write(at, half, account).expect("room");
+        old.pages.write().write(at, half, account).expect("room");
+    }
+    println!("{:<34} {:>8} {:>8}", "nanoseconds", "new", "old");
+    reads(&file, &old);
+    writes(&file, &old, account);
+    appends(account);
+    copies();
+    file.pages.lock().clear(account);
+    old.pages.write().clear(account);
+}

@@ -1,0 +1,143 @@
+use holdfast_cache::published::{Pages, PagesLock};
+use holdfast_cache::{Account, CacheStats, SpacePool};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+/// A file as an owner keeps it: pages, and a size that changes after them and under their lock.
+pub(crate) struct File {
+    pub(crate) pages: Pages,
+    pub(crate) size: AtomicU64,
+    pool: SpacePool,
+    stats: CacheStats,
+    /// Reads without the lock, and reads that took it in the end.
+    pub(crate) fast: AtomicU64,
+    pub(crate) locked: AtomicU64,
+}
+
+impl File {
+    pub(crate) fn new() -> Self {
+        Self {
+            pages: Pages::new(),
+            size: AtomicU64::new(0),
+            pool: SpacePool::new(None),
+            stats: CacheStats::new(),
+            fast: AtomicU64::new(0),
+            locked: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn account(&self) -> Account<'_> {
+        Account {
+            space: &self.pool,
+            stats: &self.stats,
+        }
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.size.load(Ordering::Acquire)
+    }
+
+    /// Does what a write(2) does, with one store if that is possible.
+    pub(crate) fn write(&self, offset: u64, data: &[u8]) {
+        let mut pages = self.pages.lock();
+        let written = pages.write_alone(offset, data, self.size(), self.account());
+        assert_eq!(written, Ok(data.len()));
+        self.grow(offset + data.len() as u64);
+        drop(pages);
+    }
+
+    fn grow(&self, size: u64) {
+        self.size.store(self.size().max(size), Ordering::Release);
+    }
+
+    /// Changes pages, then the size, under one lock.
+    pub(crate) fn change(&self, size: u64, change: impl FnOnce(&mut PagesLock<'_>, Account<'_>)) {
+        let mut pages = self.pages.lock();
+        change(&mut pages, self.account());
+        self.size.store(size, Ordering::Release);
+        drop(pages);
+    }
+
+    pub(crate) fn truncate(&self, size: u64) {
+        self.change(size, |pages, account| pages.truncate(size, account));
+    }
+
+    /// Does what a read(2) does.
+    pub(crate) fn read(&self, offset: u64, buf: &mut [u8]) -> usize {
+        if let Ok(read) = self.pages.read_with(offset, buf, || self.size()) {
+            self.fast.fetch_add(1, Ordering::Relaxed);
+            return read;
+        }
+        self.locked.fetch_add(1, Ordering::Relaxed);
+        let pages = self.pages.lock();
+        pages.read(offset, buf, self.size())
+    }
+
+    /// Runs `writer` for each of so many rounds, with two threads at `reader` all the while.
+    pub(crate) fn race(
+        &self,
+        rounds: u64,
+        mut writer: impl FnMut(u64) + Send,
+        reader: impl Fn() + Sync,
+    ) {
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    // Also when an assertion of theirs ends the writer's wait below.
+                    let _done = SetOnDrop(&done);
+                    while !done.load(Ordering::Relaxed) {
+                        reader();
+                    }
+                });
+            }
+            let _done = SetOnDrop(&done);
+            let mut round = 0;
+            while round < rounds || self.fast.load(Ordering::Relaxed) < 100 {
+                if done.load(Ordering::Relaxed) {
+                    return;
+                }
+                writer(round);
+                round += 1;
+            }
+        });
+        assert!(self.fast.load(Ordering::Relaxed) >= 100);
+    }
+}
+
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            return self.pages.abandon();
+        }
+        self.pages.lock().clear(self.account());
+        let left = (self.pool.used(), self.stats.pages(), self.stats.bytes());
+        assert_eq!(left, (0, 0, 0));
+    }
+}
+
+/// The bytes of generation `round`: one byte, never 0, again and again.
+pub(crate) fn generation(round: u64) -> u8 {
+    (round % 255) as u8 + 1
+}
+
+/// The one byte that `bytes` consist of.
+pub(crate) fn only_byte(bytes: &[u8]) -> u8 {
+    let first = bytes[0];
+    let other = bytes.iter().position(|byte| *byte != first);
+    assert_eq!(
+        other,
+        None,
+        "torn: {first} and {}",
+        bytes[other.unwrap_or(0)]
+    );
+    first
+}

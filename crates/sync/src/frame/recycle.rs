@@ -1,0 +1,104 @@
+//! Memory of whole frames that goes from hand to hand in a thread.
+//!
+//! A writer who overwrites makes a frame and retires one, again and again. If garbage were only
+//! counted in pieces, a few hundred of them at a time would be hundreds of pages, more than the
+//! caches next to a core hold, and every write would go to cold memory. So here bytes count: after
+//! a few frames the thread's garbage is handed over, and what comes back is used again at once.
+#![expect(unsafe_code, reason = "memory without an owner")]
+
+use super::block::{Block, CLASSES};
+use crate::epoch;
+use crate::frame_primitive::memory;
+use std::cell::Cell;
+use std::ptr::NonNull;
+
+/// Blocks of whole frames that a thread keeps.
+const KEPT: usize = 32;
+
+/// Frames that a thread retires before it hands its garbage over.
+const RETIRED_MAX: u64 = 16;
+
+/// What a thread keeps.
+struct Pool {
+    blocks: [Cell<Option<NonNull<u8>>>; KEPT],
+    len: Cell<usize>,
+    retired: Cell<u64>,
+}
+
+thread_local! {
+    static POOL: Pool = const {
+        Pool {
+            blocks: [const { Cell::new(None) }; KEPT],
+            len: Cell::new(0),
+            retired: Cell::new(0),
+        }
+    };
+}
+
+impl Pool {
+    fn pop(&self) -> Option<NonNull<u8>> {
+        let last = self.len.get().checked_sub(1)?;
+        self.len.set(last);
+        self.blocks[last].take()
+    }
+
+    fn push(&self, start: NonNull<u8>) -> bool {
+        let len = self.len.get();
+        if len == KEPT {
+            return false;
+        }
+        self.blocks[len].set(Some(start));
+        self.len.set(len + 1);
+        true
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        while let Some(start) = self.pop() {
+            // SAFETY: a whole frame's block that `free` was given for good.
+            unsafe { Block::whole(start).deallocate() };
+        }
+    }
+}
+
+/// Memory for `len` bytes, at most [`FRAME_SIZE`](super::FRAME_SIZE), none of them filled.
+pub(super) fn allocate(len: usize) -> Block {
+    let class = Block::class_for(len);
+    let kept = if class + 1 == CLASSES {
+        POOL.try_with(Pool::pop).ok().flatten()
+    } else {
+        None
+    };
+    let block = kept.map_or_else(|| Block::allocate(class), Block::whole);
+    memory::made(block.start, block.capacity());
+    block
+}
+
+/// Gives memory back.
+///
+/// # Safety
+/// Nobody reads it any more, and it is freed once.
+pub(super) unsafe fn free(block: Block) {
+    // SAFETY: the caller's promise.
+    unsafe { memory::ended(block.start, block.capacity()) };
+    let kept =
+        block.class + 1 == CLASSES && POOL.try_with(|pool| pool.push(block.start)) == Ok(true);
+    if !kept {
+        // SAFETY: the caller's promise.
+        unsafe { block.deallocate() };
+    }
+}
+
+/// Says that the thread has retired so many frames, after it has.
+pub(super) fn retired(frames: u64) {
+    let is_much = POOL.try_with(|pool| {
+        let retired = pool.retired.get() + frames;
+        let is_much = retired >= RETIRED_MAX;
+        pool.retired.set(if is_much { 0 } else { retired });
+        is_much
+    });
+    if is_much == Ok(true) {
+        epoch::flush();
+    }
+}

@@ -1,0 +1,112 @@
+//! Loom's atomics and locks under the names that the frames use, and a watch over their memory.
+
+pub(crate) use lock::{Mutex, MutexGuard};
+pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+
+/// Two slots a node: enough for neighbours, and for a node above.
+pub(crate) const FAN_SHIFT: u32 = 1;
+
+/// Loom's atomics are not made in constants.
+macro_rules! constant {
+    ($(#[$meta:meta])* $visibility:vis fn $($function:tt)*) => {
+        $(#[$meta])* $visibility fn $($function)*
+    };
+}
+pub(crate) use constant;
+
+/// Loom forgets of a place all but the last access: after a load that is a step, it would not try
+/// other orders of the store that follows. This one is none, and checked: nothing may store meanwhile.
+pub(crate) trait Own {
+    type Value;
+
+    fn own(&self) -> Self::Value;
+}
+
+macro_rules! own {
+    ($([$($generic:tt)*] $atomic:ty => $value:ty;)*) => {$(
+        impl $($generic)* Own for $atomic {
+            type Value = $value;
+
+            fn own(&self) -> $value {
+                // SAFETY: the caller is the only one who stores; loom checks it.
+                unsafe { self.unsync_load() }
+            }
+        }
+    )*};
+}
+
+own! {
+    [] AtomicU32 => u32;
+    [] AtomicU64 => u64;
+    [<T>] AtomicPtr<T> => *mut T;
+}
+
+mod lock {
+    pub(crate) use loom::sync::MutexGuard;
+
+    /// A lock that knows no poison, like the real one.
+    pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self(loom::sync::Mutex::new(value))
+        }
+
+        pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().expect("a panic ends the model")
+        }
+    }
+}
+
+/// Every byte of every frame has a cell that loom watches: a read that nothing orders behind the
+/// write, or a write or an end that nothing orders behind the reads, is an error.
+pub(crate) mod memory {
+    use loom::cell::UnsafeCell;
+    use std::cell::RefCell;
+    use std::collections::HashMap;
+    use std::ptr::NonNull;
+
+    /// Bytes watched of each frame: the models fill no more.
+    const WATCHED: usize = 24;
+
+    std::thread_local! {
+        // The threads of a model are one thread of the system. An address that ends and is made
+        // again has new cells.
+        static CELLS: RefCell<HashMap<usize, Vec<UnsafeCell<()>>>> = RefCell::default();
+    }
+
+    fn each(start: NonNull<u8>, from: usize, to: usize, touch: impl Fn(&UnsafeCell<()>)) {
+        CELLS.with_borrow(|cells| {
+            let cells = &cells[&start.addr().get()];
+            cells[from.min(WATCHED)..to.min(WATCHED)]
+                .iter()
+                .for_each(touch);
+        });
+    }
+
+    pub(crate) fn made(start: NonNull<u8>, _len: usize) {
+        let cells = (0..WATCHED).map(|_| UnsafeCell::new(())).collect();
+        let before = CELLS.with_borrow_mut(|all| all.insert(start.addr().get(), cells));
+        assert!(before.is_none(), "given out twice");
+    }
+
+    pub(crate) fn read(start: NonNull<u8>, len: usize) {
+        each(start, 0, len, |cell| cell.with(|_| ()));
+    }
+
+    pub(crate) fn written(start: NonNull<u8>, from: usize, to: usize) {
+        each(start, from, to, |cell| cell.with_mut(|_| ()));
+    }
+
+    /// # Safety
+    /// None is needed here.
+    pub(crate) unsafe fn ended(start: NonNull<u8>, _len: usize) {
+        each(start, 0, WATCHED, |cell| cell.with_mut(|_| ()));
+        CELLS.with_borrow_mut(|all| all.remove(&start.addr().get()));
+    }
+
+    /// Frames that exist.
+    pub(crate) fn left() -> usize {
+        CELLS.with_borrow(HashMap::len)
+    }
+}
