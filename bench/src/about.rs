@@ -20,7 +20,7 @@ pub(crate) struct About {
     pub(crate) processors: usize,
     /// Memory of the machine.
     pub(crate) memory_bytes: u64,
-    /// The kernel's name and release.
+    /// The kernel's name and version.
     pub(crate) kernel: String,
     /// Holdfast's version, and whether it is a debug build.
     pub(crate) version: String,
@@ -44,7 +44,7 @@ impl About {
             kernel: format!(
                 "{} {}",
                 system.sysname().to_string_lossy(),
-                system.release().to_string_lossy()
+                version(&system.release().to_string_lossy())
             ),
             version: format!("{}{}", env!("CARGO_PKG_VERSION"), build()),
             layout,
@@ -76,6 +76,12 @@ fn build() -> &'static str {
     } else {
         ""
     }
+}
+
+/// The numbers of a release, without what a builder put behind them.
+fn version(release: &str) -> &str {
+    let end = release.find(|c: char| !c.is_ascii_digit() && c != '.');
+    &release[..end.unwrap_or(release.len())]
 }
 
 fn processor() -> String {
@@ -122,6 +128,13 @@ mod tests {
         ];
         for (seconds, day) in days {
             assert_eq!(date(seconds), day);
+        }
+    }
+
+    #[test]
+    fn a_version_is_the_numbers_of_a_release() {
+        for (release, numbers) in [("6.18.4-arch1", "6.18.4"), ("6.1", "6.1"), ("x", "")] {
+            assert_eq!(version(release), numbers);
         }
     }
 

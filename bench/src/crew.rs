@@ -222,7 +222,8 @@ mod tests {
             let lap = crew.perform_at((), moment).expect("done");
             let begun = Duration::from_nanos(lap.work.items);
             assert!(begun >= moment, "{begun:?} {moment:?}");
-            assert!(lap.time < Duration::from_millis(20), "{lap:?}");
+            let passed = process::monotonic() - moment;
+            assert!(lap.time <= passed, "{lap:?} {passed:?}");
         });
     }
 

@@ -7,6 +7,7 @@
 mod about;
 mod arguments;
 mod crew;
+mod document;
 mod fuse;
 mod process;
 mod program;
@@ -35,6 +36,7 @@ enum Workload {
     CachedRead(workloads::cached_read::CachedReadArgs),
     Fuse(workloads::fuse::FuseArgs),
     Baselines(workloads::baselines::BaselinesArgs),
+    Report(document::DocumentArgs),
     #[command(hide = true)]
     Serve(fuse::serve::ServeArgs),
     /// Do a part of a workload, as standard input says
@@ -62,6 +64,7 @@ pub fn run(args: BenchArgs) -> Result<()> {
         Workload::CachedRead(args) => workloads::cached_read::run(args),
         Workload::Fuse(args) => workloads::fuse::run(args),
         Workload::Baselines(args) => workloads::baselines::run(args),
+        Workload::Report(args) => document::run(args),
         Workload::Serve(args) => fuse::serve::run(args),
         Workload::Work => team::worker::run(),
     }

@@ -62,7 +62,6 @@ pub(crate) struct Line<R, A> {
 pub(crate) type LineOut<'r> = Line<&'r Record, &'r About>;
 
 /// A line as it is read.
-#[cfg(test)]
 pub(crate) type LineIn = Line<Record, About>;
 
 impl Record {

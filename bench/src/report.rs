@@ -31,10 +31,23 @@ pub(crate) struct Report {
 }
 
 /// One run of one workload.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Chapter {
+    /// What stands above its table.
     heading: String,
-    about: About,
-    records: Vec<Record>,
+    pub(crate) about: About,
+    pub(crate) records: Vec<Record>,
+}
+
+impl Chapter {
+    /// A run whose records were kept.
+    pub(crate) fn new(about: About, records: Vec<Record>) -> Self {
+        Self {
+            heading: String::new(),
+            about,
+            records,
+        }
+    }
 }
 
 impl Report {
@@ -122,6 +135,14 @@ impl Report {
     /// # Errors
     /// If they cannot be printed.
     pub(crate) fn finish(self) -> Result<()> {
+        self.into_chapters().map(drop)
+    }
+
+    /// Prints the tables, and gives what was collected.
+    ///
+    /// # Errors
+    /// If they cannot be printed.
+    pub(crate) fn into_chapters(self) -> Result<Vec<Chapter>> {
         self.bar.finish_and_clear();
         let tables = self.chapters.iter().map(|chapter| {
             let table = table::render(&chapter.records);
@@ -133,7 +154,8 @@ impl Report {
         } else {
             io::stdout().write_all(text.as_bytes())
         };
-        printed.context("cannot print the tables")
+        printed.context("cannot print the tables")?;
+        Ok(self.chapters)
     }
 }
 

@@ -1,25 +1,45 @@
-//! A folder for one round, which leaves nothing behind.
+//! Folders for one run, which leave nothing behind.
 
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// An empty folder of a name that was not there, removed with its content when dropped. The
-/// directory that holds it is made if only that one is missing, and then removed as well.
-pub(crate) struct Folder {
-    own: TempDir,
-    /// The directory that was made for it.
-    _around: Option<Around>,
+/// The directory that folders are made in. It is made if only that one is missing, and then
+/// removed in the end.
+pub(crate) struct Parent {
+    _made: Option<Made>,
 }
 
 /// A directory to be removed, if nobody put anything else there.
-struct Around(PathBuf);
+struct Made(PathBuf);
 
-impl Drop for Around {
+impl Drop for Made {
     fn drop(&mut self) {
         let _ = fs::remove_dir(&self.0);
     }
+}
+
+impl Parent {
+    /// Sees to it that there is one.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub(crate) fn ready(path: &Path) -> Result<Self> {
+        let made = match fs::symlink_metadata(path) {
+            Ok(_) => None,
+            Err(_) => {
+                fs::create_dir(path).with_context(|| told(path))?;
+                Some(Made(path.to_owned()))
+            }
+        };
+        Ok(Self { _made: made })
+    }
+}
+
+/// An empty folder of a name that was not there, removed with its content when dropped.
+pub(crate) struct Folder {
+    own: TempDir,
 }
 
 impl Folder {
@@ -28,20 +48,11 @@ impl Folder {
     /// # Errors
     /// If it cannot be made.
     pub(crate) fn fresh_in(parent: &Path) -> Result<Self> {
-        let told = || format!("cannot use {}", parent.display());
-        let around = match fs::symlink_metadata(parent) {
-            Ok(_) => None,
-            Err(_) => {
-                fs::create_dir(parent).with_context(told)?;
-                Some(Around(parent.to_owned()))
-            }
-        };
         let own = tempfile::Builder::new()
             .prefix("holdfast-bench-")
             .tempdir_in(parent);
         Ok(Self {
-            own: own.with_context(told)?,
-            _around: around,
+            own: own.with_context(|| told(parent))?,
         })
     }
 
@@ -62,6 +73,10 @@ impl Folder {
     }
 }
 
+fn told(path: &Path) -> String {
+    format!("cannot use {}", path.display())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,17 +84,21 @@ mod tests {
     #[test]
     fn a_missing_directory_is_made_and_goes_again() {
         let place = tempfile::tempdir().expect("made");
-        let parent = place.path().join("bench");
-        let folder = Folder::fresh_in(&parent).expect("made");
-        fs::write(folder.path().join("file"), b"x").expect("written");
-        folder.close().expect("removed");
-        assert!(!parent.exists());
-        fs::create_dir(&parent).expect("made");
-        Folder::fresh_in(&parent)
-            .expect("made")
-            .close()
-            .expect("removed");
-        assert!(parent.exists(), "it was there before");
-        assert!(Folder::fresh_in(&place.path().join("no/such")).is_err());
+        let path = place.path().join("bench");
+        {
+            let _parent = Parent::ready(&path).expect("made");
+            let folders = [(); 2].map(|()| Folder::fresh_in(&path).expect("made"));
+            fs::write(folders[1].path().join("file"), b"x").expect("written");
+            for folder in folders {
+                folder.close().expect("removed");
+                assert!(path.exists(), "another one may follow");
+            }
+        }
+        assert!(!path.exists());
+        fs::create_dir(&path).expect("made");
+        drop(Parent::ready(&path).expect("there"));
+        assert!(path.exists(), "it was there before");
+        assert!(Parent::ready(&place.path().join("no/such")).is_err());
+        assert!(Folder::fresh_in(&place.path().join("no")).is_err());
     }
 }

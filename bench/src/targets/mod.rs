@@ -14,7 +14,7 @@ mod memory;
 
 pub(crate) use baseline::{Guard, GuardedTree, ListedTree};
 pub(crate) use directory::DirectoryTree;
-pub(crate) use folder::Folder;
+pub(crate) use folder::{Folder, Parent};
 pub(crate) use memory::MemoryTree;
 
 use anyhow::{Error, Result, bail};
@@ -191,6 +191,18 @@ impl From<Target> for String {
     fn from(target: Target) -> Self {
         target.to_string()
     }
+}
+
+/// Sees to the directories that trees are made in, for as long as the result is kept.
+///
+/// # Errors
+/// If one is missing and cannot be made.
+pub(crate) fn parents(targets: &[Target]) -> Result<Vec<Parent>> {
+    let directories = targets.iter().filter_map(|target| match target {
+        Target::Directory(path) => Some(path),
+        Target::Memory | Target::Listed | Target::Guarded(_) => None,
+    });
+    directories.map(|path| Parent::ready(path)).collect()
 }
 
 /// The targets' names; one that is given several times (to see what chance does) is numbered

@@ -13,7 +13,7 @@ use crate::process::Process;
 use crate::program::Program;
 use crate::record::Record;
 use crate::report::{Report, ReportArgs};
-use crate::targets::{Folder, labels};
+use crate::targets::{Folder, Parent, labels};
 use anyhow::{Context, Error, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use std::fmt;
@@ -229,6 +229,7 @@ fn measure(args: &FuseArgs, ops: &[Op], program: &Program, report: &mut Report) 
                     run.mounted.take().map_or(Ok(()), Mounted::stop)?;
                 }
                 Target::Directory(path) => {
+                    let _parent = Parent::ready(path)?;
                     let folder = Folder::fresh_in(path)?;
                     run.below(folder.path(), report)?;
                     folder.close()?;

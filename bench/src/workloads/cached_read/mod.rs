@@ -17,7 +17,7 @@ use crate::about::About;
 use crate::program::Program;
 use crate::record::Record;
 use crate::report::{Report, ReportArgs};
-use crate::targets::{Target, labels};
+use crate::targets::{Target, labels, parents};
 use crate::team::{self, Done, Shape, Team};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -197,6 +197,7 @@ pub(crate) fn measure(args: &CachedReadArgs, program: &Program, report: &mut Rep
     let phases = args.phases();
     let shapes = Shape::all(&args.threads, args.processes);
     let labels = labels(&args.targets);
+    let _parents = parents(&args.targets)?;
     let undisturbed = phases.iter().filter(|phase| !phase.disturbed()).count();
     let each = shapes.iter().map(|shape| match shape {
         Shape::Threads(_) => phases.len(),

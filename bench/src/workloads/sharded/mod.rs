@@ -15,7 +15,7 @@ use crate::about::About;
 use crate::program::Program;
 use crate::record::Record;
 use crate::report::{Report, ReportArgs};
-use crate::targets::{Target, labels};
+use crate::targets::{Target, labels, parents};
 use crate::team::{self, Done, Shape, Team};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -170,6 +170,7 @@ pub(crate) fn measure(args: &ShardedArgs, program: &Program, report: &mut Report
     let phases = args.phases();
     let shapes = Shape::all(&args.threads, args.processes);
     let labels = labels(&args.targets);
+    let _parents = parents(&args.targets)?;
     let offered = args.targets.iter().map(|target| {
         let offered = phases.iter().filter(|phase| phase.offered_by(target));
         offered.count()

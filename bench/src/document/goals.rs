@@ -1,0 +1,35 @@
+//! What the figures are held against.
+
+/// The engine, as targets are called.
+pub(super) const ENGINE: &str = "mem:";
+
+/// What threads shall reach of as many independent processes.
+pub(super) const SCALING: f64 = 0.975;
+
+/// What readers shall keep of their speed beside a writer.
+pub(super) const KEPT: f64 = 0.9;
+
+/// Inodes that one thread shall meet in a second.
+pub(super) const ITERATED: f64 = 50e6;
+
+/// Resident bytes that one of these shall take at most.
+pub(super) fn bytes(thing: &str) -> Option<f64> {
+    match thing {
+        "file" => Some(280.0),
+        "empty directory" => Some(300.0),
+        _ => None,
+    }
+}
+
+/// How many times as fast as the kernel's file system in memory the engine shall be.
+pub(super) fn ratio(phase: &str) -> Option<f64> {
+    match phase {
+        "create" | "unlink" | "open" => Some(10.0),
+        "stat" | "walk" => Some(8.0),
+        _ => match phase.split_once('-') {
+            Some(("read2" | "pread3", "1")) => Some(20.0),
+            Some(("read2" | "pread3", "4096")) => Some(6.0),
+            _ => None,
+        },
+    }
+}

@@ -1,0 +1,72 @@
+//! The workloads as a user runs them: a process, its records, and what it leaves behind.
+
+mod baselines;
+mod cached_read;
+mod fuse;
+mod report;
+mod sharded;
+mod signals;
+
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_holdfast-bench");
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(PROGRAM)
+        .args(arguments)
+        .output()
+        .expect("started")
+}
+
+/// The records that a successful run printed.
+fn records(arguments: &[&str]) -> Vec<Value> {
+    let output = run(&[arguments, &["--json", "-"]].concat());
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {errors}");
+    assert!(
+        errors.contains("median/s"),
+        "the table goes beside the records: {errors}"
+    );
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    text.lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect()
+}
+
+fn number(record: &Value, field: &str) -> f64 {
+    record[field]
+        .as_f64()
+        .unwrap_or_else(|| panic!("no {field} in {record}"))
+}
+
+/// Waits until it is so, for seconds at most.
+fn comes_true(what: impl Fn() -> bool) -> bool {
+    let begun = Instant::now();
+    while !what() {
+        if begun.elapsed() > Duration::from_secs(20) {
+            return false;
+        }
+        sleep(Duration::from_millis(5));
+    }
+    true
+}
+
+fn entries(folder: &Path) -> usize {
+    fs::read_dir(folder).expect("listed").count()
+}
+
+/// What a record is about.
+fn subject(record: &Value) -> (u64, u64, Option<u64>, &str, &str) {
+    (
+        record["round"].as_u64().expect("number"),
+        record["threads"].as_u64().expect("number"),
+        record["processes"].as_u64(),
+        record["target"].as_str().expect("text"),
+        record["phase"].as_str().expect("text"),
+    )
+}
