@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use holdfast_core::Node;
 
-use crate::types::{Caller, Errno, Result};
+use crate::types::{Attr, Caller, Errno, Result};
 use crate::view::View;
 use crate::{EventMask, Metadata, Watcher};
 
@@ -91,9 +91,11 @@ impl Dir {
     }
 
     /// The directory's own attributes; unlike `metadata(".")` it needs no permission to search.
-    #[must_use]
-    pub fn dir_metadata(&self) -> Metadata {
-        self.view.core.getattr(&self.base).into()
+    ///
+    /// # Errors
+    /// `EIO` when the file system was [revoked](crate::FileSystem::revoke).
+    pub fn dir_metadata(&self) -> io::Result<Metadata> {
+        Ok(self.view.core.attributes(&self.base)?.into())
     }
 
     /// Watches what a path leads to: [`FileSystem::watch`](crate::FileSystem::watch).
@@ -116,6 +118,12 @@ impl Dir {
     pub(crate) fn resolve(&self, path: &Path, follow: bool) -> Result<Node> {
         let View { core, who } = &*self.view;
         core.resolve(who, &self.base, bytes(path), follow)
+    }
+
+    /// The attributes of what a path leads to, without a use of its inode where all is cached.
+    pub(crate) fn stat(&self, path: &Path, follow: bool) -> Result<Attr> {
+        let View { core, who } = &*self.view;
+        core.stat_at(who, &self.base, bytes(path), follow)
     }
 }
 

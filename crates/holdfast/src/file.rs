@@ -67,9 +67,9 @@ impl File {
     /// The attributes of the file, whatever became of its names.
     ///
     /// # Errors
-    /// None at present: a result as in the standard library.
+    /// `EIO` when the file system was [revoked](crate::FileSystem::revoke).
     pub fn metadata(&self) -> io::Result<Metadata> {
-        Ok(self.view().core.getattr(self.node()).into())
+        Ok(self.view().core.attributes(self.node())?.into())
     }
 
     /// Cuts the file, or extends it with a hole.

@@ -3,6 +3,7 @@
 mod attributes;
 mod canonical;
 mod content;
+mod inodes;
 mod names;
 mod xattr;
 

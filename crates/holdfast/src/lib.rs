@@ -60,6 +60,12 @@
 //! [`FileSystem::with_store`] puts another [`Store`] than memory below. [`FileSystem::core`] is
 //! the core that front ends use: everything here is a thin layer over it.
 //!
+//! # Its end
+//!
+//! A file system in memory is gone with its last handle, file and directory.
+//! [`FileSystem::revoke`] ends one under its users: their calls fail from then on, and whatever
+//! they close gives back what it held.
+//!
 //! # Errors
 //!
 //! Every error is a [`std::io::Error`] that keeps Linux's number, so that
@@ -100,6 +106,6 @@ pub use holdfast_core::types::{
     self, Access, Caller, Caps, Fallocate, FileType as NodeKind, RenameFlags, StatFs, XattrSet,
 };
 pub use holdfast_core::{
-    AtimePolicy, Cancel, EventMask, HeldLock, LockKind, LockRange, MemoryLimits, MemoryStore, Node,
-    OpenFile, Options, Stats, Store,
+    AtimePolicy, Cancel, Dropped, EventMask, HeldLock, InodeCensus, InodeWalk, LockKind, LockRange,
+    MemoryLimits, MemoryStore, Node, OpenFile, Options, Stats, Store, Visit,
 };

@@ -11,14 +11,12 @@ use crate::{FileTimes, Metadata, Permissions};
 impl Dir {
     /// [`FileSystem::metadata`](crate::FileSystem::metadata), from here.
     pub fn metadata(&self, path: impl AsRef<Path>) -> io::Result<Metadata> {
-        let node = self.resolve(path.as_ref(), true)?;
-        Ok(self.view.core.getattr(&node).into())
+        Ok(self.stat(path.as_ref(), true)?.into())
     }
 
     /// [`FileSystem::symlink_metadata`](crate::FileSystem::symlink_metadata), from here.
     pub fn symlink_metadata(&self, path: impl AsRef<Path>) -> io::Result<Metadata> {
-        let node = self.resolve(path.as_ref(), false)?;
-        Ok(self.view.core.getattr(&node).into())
+        Ok(self.stat(path.as_ref(), false)?.into())
     }
 
     /// [`FileSystem::exists`](crate::FileSystem::exists), from here.
@@ -28,7 +26,7 @@ impl Dir {
 
     /// [`FileSystem::try_exists`](crate::FileSystem::try_exists), from here.
     pub fn try_exists(&self, path: impl AsRef<Path>) -> io::Result<bool> {
-        match self.resolve(path.as_ref(), true) {
+        match self.stat(path.as_ref(), true) {
             Ok(_) => Ok(true),
             Err(Errno::ENOENT) => Ok(false),
             Err(error) => Err(error.into()),

@@ -105,7 +105,7 @@ impl Seek for &File {
             SeekFrom::Start(offset) => Some(offset),
             SeekFrom::Current(delta) => position.checked_add_signed(delta),
             SeekFrom::End(delta) => {
-                let size = self.view().core.getattr(self.node()).size;
+                let size = self.view().core.attributes(self.node())?.size;
                 size.checked_add_signed(delta)
             }
         };
