@@ -13,6 +13,7 @@
 //! held, except by closures that the caller passes in, and those must not call back into the map.
 
 pub mod catalog;
+mod catalog_primitive;
 mod counter;
 pub mod epoch;
 pub mod frame;

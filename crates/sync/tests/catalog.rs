@@ -6,6 +6,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeSet;
 use std::panic::resume_unwind;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
@@ -35,6 +36,7 @@ impl Drop for Ends<'_> {
 /// (but at least once).
 fn race(rounds: u64, mut change: impl FnMut(u64) + Send, look: impl Fn(&mut SmallRng) + Sync) {
     let done = &AtomicBool::new(false);
+    let start = &Barrier::new(3);
     let look = &look;
     thread::scope(|scope| {
         let mut threads: Vec<_> = (0..2)
@@ -42,6 +44,7 @@ fn race(rounds: u64, mut change: impl FnMut(u64) + Send, look: impl Fn(&mut Smal
                 scope.spawn(move || {
                     let _ends = Ends(done);
                     let mut rng = SmallRng::seed_from_u64(seed);
+                    start.wait();
                     loop {
                         look(&mut rng);
                         if done.load(Ordering::Relaxed) {
@@ -53,6 +56,7 @@ fn race(rounds: u64, mut change: impl FnMut(u64) + Send, look: impl Fn(&mut Smal
             .collect();
         threads.push(scope.spawn(move || {
             let _ends = Ends(done);
+            start.wait();
             for round in 0..rounds {
                 change(round);
                 if done.load(Ordering::Relaxed) {
@@ -193,7 +197,7 @@ fn rename_to_and_fro(others: u64) {
         let key = catalog.at(1_000_000, &guard).unwrap().key();
         assert!(key == one || key == two);
     };
-    race(rounds(60_000), change, look);
+    race(rounds(1_500_000), change, look);
 }
 
 #[test]
@@ -239,7 +243,7 @@ fn exchange_and_replace(others: u64) {
             [_, None] => panic!("the target of a rename is always there"),
         }
     };
-    race(rounds(60_000), change, look);
+    race(rounds(1_500_000), change, look);
 }
 
 #[test]

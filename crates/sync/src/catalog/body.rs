@@ -8,8 +8,8 @@ use super::item::{self, Item};
 use super::iter::Items;
 use super::row::{self, Row, RowHead};
 use super::table::{self, Table, TableHead};
+use crate::catalog_primitive::{AtomicPtr, Ordering, constant};
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// Set when there are no names; the other bits are the greatest order ever.
 const EMPTY: usize = 1;
@@ -48,8 +48,10 @@ pub(super) enum View<'g> {
 }
 
 impl Body {
-    pub(super) const fn new() -> Self {
-        Self(AtomicPtr::new(ptr::without_provenance_mut(EMPTY)))
+    constant! {
+        pub(super) fn new() -> Self {
+            Self(AtomicPtr::new(ptr::without_provenance_mut(EMPTY)))
+        }
     }
 
     #[inline]

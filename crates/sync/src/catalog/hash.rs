@@ -3,20 +3,16 @@
 //! Names are chosen by strangers: without a secret seed they could choose such that all fall into
 //! one bucket.
 
+use crate::catalog_primitive::random;
 use foldhash::SharedSeed;
 use foldhash::quality::SeedableRandomState;
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::hash::{BuildHasher, Hasher};
 use std::sync::OnceLock;
 
 static SHARED: OnceLock<(SharedSeed, u64)> = OnceLock::new();
 
 /// Computes hashes.
 pub(super) struct NameHasher(SeedableRandomState);
-
-/// 64 bits from the system's generator (by way of the standard library's own secret).
-fn random() -> u64 {
-    RandomState::new().build_hasher().finish()
-}
 
 impl NameHasher {
     /// The hasher of this process.

@@ -1,13 +1,13 @@
 //! A name's own memory: header and key in one piece, exactly as large as needed.
 #![expect(unsafe_code, reason = "the key's bytes follow the header")]
 
+use crate::catalog_primitive::{AtomicU32, AtomicU64, MODEL, Ordering, dealloc, memory};
 use crate::epoch;
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc, handle_alloc_error};
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::size_of;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Longest key, in bytes.
 pub(super) const KEY_MAX: usize = 255;
@@ -31,7 +31,7 @@ pub(super) struct Head {
     key_len: u8,
 }
 
-const _: () = assert!(size_of::<Head>() == 24);
+const _: () = assert!(MODEL || size_of::<Head>() == 24);
 
 /// A name of a catalog, with what it leads to. It can be used as long as the guard (or the writer)
 /// that it was found under.
@@ -105,6 +105,7 @@ pub(super) fn allocate(key: &[u8], order: u64, value: u64, tag: u8) -> NonNull<H
     let bytes = unsafe { head.add(1) }.cast::<u8>();
     // SAFETY: `key_len` bytes follow the header, and nobody else knows this memory.
     unsafe { ptr::copy_nonoverlapping(key.as_ptr(), bytes.as_ptr(), key.len()) };
+    memory::made(head);
     head
 }
 
@@ -115,6 +116,7 @@ pub(super) fn allocate(key: &[u8], order: u64, value: u64, tag: u8) -> NonNull<H
 pub(super) unsafe fn free(head: NonNull<Head>) {
     // SAFETY: not freed yet, says the caller.
     let key_len = unsafe { head.as_ref() }.key_len;
+    memory::ended(head);
     // SAFETY: allocated with this layout; the header has nothing to drop.
     unsafe { dealloc(head.as_ptr().cast(), layout(key_len)) };
 }
@@ -145,6 +147,7 @@ impl<'g> Item<'g> {
 
     #[inline]
     fn head(self) -> &'g Head {
+        memory::read(self.head);
         // SAFETY: by the invariant of `head`; what changes in it is atomic.
         unsafe { self.head.as_ref() }
     }

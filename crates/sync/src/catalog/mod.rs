@@ -28,17 +28,10 @@ pub use item::Item;
 pub use iter::Items;
 pub use writer::{CatalogWriter, InsertError, Removed};
 
+use crate::catalog_primitive::{AtomicU32, Lock, MODEL, Ordering, constant, fence, pause};
 use crate::epoch::{self, Guard};
 use body::{Body, View};
-use parking_lot::RawMutex;
-use parking_lot::lock_api::RawMutex as _;
 use std::fmt;
-use std::hint;
-use std::sync::atomic::{AtomicU32, Ordering, fence};
-use std::thread;
-
-/// Looks at an odd version before the thread gives way to the one that renames.
-const SPINS: u32 = 64;
 
 /// Names of 1 to 255 bytes in order of numbers that only grow, each with a value and a tag.
 ///
@@ -46,19 +39,21 @@ const SPINS: u32 = 64;
 pub struct Catalog {
     body: Body,
     version: AtomicU32,
-    lock: RawMutex,
+    lock: Lock,
 }
 
-const _: () = assert!(size_of::<Catalog>() == 16);
+const _: () = assert!(MODEL || size_of::<Catalog>() == 16);
 
 impl Catalog {
-    /// A catalog without names.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self {
-            body: Body::new(),
-            version: AtomicU32::new(0),
-            lock: RawMutex::INIT,
+    constant! {
+        /// A catalog without names.
+        #[must_use]
+        pub fn new() -> Self {
+            Self {
+                body: Body::new(),
+                version: AtomicU32::new(0),
+                lock: Lock::new(),
+            }
         }
     }
 
@@ -132,18 +127,14 @@ impl Catalog {
 
     #[cold]
     fn wait_for_version(&self) -> u32 {
-        let mut spins = 0;
+        let mut looks = 0;
         loop {
             let version = self.version.load(Ordering::Acquire);
             if version & 1 == 0 {
                 return version;
             }
-            spins += 1;
-            if spins < SPINS {
-                hint::spin_loop();
-            } else {
-                thread::yield_now();
-            }
+            looks += 1;
+            pause(looks);
         }
     }
 

@@ -17,14 +17,13 @@
 use super::item::Item;
 use super::iter::Items;
 use super::slot::{Slot, Word};
+use crate::catalog_primitive::{AtomicU64, MODEL, Ordering, dealloc};
 use crate::epoch;
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::mem::size_of;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The largest class of a row that is searched without a table: 31 slots.
-pub(super) const CLASS_SMALL: u32 = 3;
+pub(super) use crate::catalog_primitive::CLASS_SMALL;
 
 const CLASS_BITS: u32 = 6;
 const COUNT_BITS: u32 = 29;
@@ -110,6 +109,16 @@ pub(super) fn allocate(class: u32) -> NonNull<RowHead> {
     };
     // SAFETY: allocated above with room and alignment for a header.
     unsafe { head.write(fresh) };
+    if MODEL {
+        // SAFETY: the slots follow the header within the allocation.
+        let first = unsafe { head.add(1) }.cast::<Slot>();
+        for position in 0..capacity(class) {
+            // SAFETY: below the number of slots allocated.
+            let slot = unsafe { first.add(position) };
+            // SAFETY: allocated, aligned, and not shared yet.
+            unsafe { slot.write(Slot::new()) };
+        }
+    }
     head
 }
 
@@ -120,6 +129,10 @@ pub(super) fn allocate(class: u32) -> NonNull<RowHead> {
 pub(super) unsafe fn free(head: NonNull<RowHead>) {
     // SAFETY: not freed yet, says the caller.
     let state = unsafe { head.as_ref() }.state.load(Ordering::Relaxed);
+    if MODEL {
+        // SAFETY: nobody uses it any more, says the caller.
+        unsafe { Row::from_raw(head) }.end();
+    }
     // SAFETY: allocated with this layout: the class never changes.
     unsafe { dealloc(head.as_ptr().cast(), layout(State::unpack(state).class)) };
 }
@@ -171,6 +184,11 @@ impl<'g> Row<'g> {
     fn set_state(self, state: State) {
         // Release: see `state`.
         self.head.state.store(state.pack(), Ordering::Release);
+    }
+
+    /// Tells a model that nobody uses the slots from now on.
+    fn end(self) {
+        self.whole().iter().for_each(Slot::end);
     }
 
     /// The slots that readers look at.

@@ -12,20 +12,16 @@
 
 use super::item::Item;
 use super::slot::{Slot, Word};
+use crate::catalog_primitive::{BUCKET_SLOTS, MODEL, REACH, dealloc};
 use crate::epoch;
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::ptr::NonNull;
-
-/// Slots of a bucket: one cache line.
-pub(super) const BUCKET_SLOTS: usize = 8;
-/// Buckets that an item may be away from home, as long as the table can grow.
-const REACH: usize = 3;
 
 /// One line of slots.
 #[repr(C, align(64))]
 pub(super) struct Bucket([Slot; BUCKET_SLOTS]);
 
-const _: () = assert!(size_of::<Bucket>() == 64);
+const _: () = assert!(MODEL || size_of::<Bucket>() == 64);
 
 fn layout(size_log: u32) -> Layout {
     Layout::array::<Bucket>(1 << size_log).expect("names are limited")
@@ -39,6 +35,14 @@ pub(super) fn allocate(size_log: u32) -> NonNull<Bucket> {
     let Some(first) = NonNull::new(memory.cast::<Bucket>()) else {
         handle_alloc_error(layout)
     };
+    if MODEL {
+        for at in 0..1 << size_log {
+            // SAFETY: below the number of buckets allocated.
+            let bucket = unsafe { first.add(at) };
+            // SAFETY: allocated, aligned, and not shared yet.
+            unsafe { bucket.write(Bucket(std::array::from_fn(|_| Slot::new()))) };
+        }
+    }
     first
 }
 
@@ -47,6 +51,12 @@ pub(super) fn allocate(size_log: u32) -> NonNull<Bucket> {
 /// # Safety
 /// It comes from [`allocate`] with this size, nobody uses it any more, and it is freed once.
 pub(super) unsafe fn free(first: NonNull<Bucket>, size_log: u32) {
+    if MODEL {
+        // SAFETY: nobody uses it any more, says the caller.
+        let segment: Segment<'_> = unsafe { Segment::from_raw(first, size_log) };
+        let slots = segment.buckets.iter().flat_map(|bucket| &bucket.0);
+        slots.for_each(Slot::end);
+    }
     // SAFETY: allocated with this layout.
     unsafe { dealloc(first.as_ptr().cast(), layout(size_log)) };
 }

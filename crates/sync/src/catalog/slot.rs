@@ -2,9 +2,9 @@
 #![expect(unsafe_code, reason = "a pointer with a tag in its unused bits")]
 
 use super::item::{Head, Item};
+use crate::catalog_primitive::{AtomicPtr, End, Ordering};
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// Set in a word that holds a number instead of a pointer; items are aligned to 8 bytes.
 const NUMBER: usize = 1;
@@ -106,6 +106,16 @@ impl<'g> Word<'g> {
 }
 
 impl Slot {
+    /// Holding nothing.
+    pub(super) fn new() -> Self {
+        Self(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    /// Nobody uses it from now on.
+    pub(super) fn end(&self) {
+        self.0.end();
+    }
+
     /// What it holds.
     #[inline]
     pub(super) fn load(&self) -> Word<'_> {

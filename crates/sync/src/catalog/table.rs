@@ -15,18 +15,18 @@
 use super::hash::NameHasher;
 use super::item::Item;
 use super::row::{Row, RowHead};
-use super::segment::{self, BUCKET_SLOTS, Bucket, Segment};
+use super::segment::{self, Bucket, Segment};
 use super::slot::Slot;
+use crate::catalog_primitive::{
+    AtomicPtr, AtomicU64, BUCKET_SLOTS, End, Ordering, SIZE_LOG_MAX, dealloc,
+};
 use crate::epoch;
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc, handle_alloc_error};
 use std::mem::size_of;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// The largest segment, unless hashes collide beyond measure: 16 buckets, 1 KiB.
-const SIZE_LOG_MAX: u32 = 4;
-/// Names per segment of a table that is built at once; a segment has up to 128 slots.
-const NAMES_PER_SEGMENT: usize = 80;
+/// Names per segment of a table that is built at once: five of eight slots.
+const NAMES_PER_SEGMENT: usize = (BUCKET_SLOTS << SIZE_LOG_MAX) * 5 / 8;
 /// Entries may outnumber what the names need by this power of two, before segments that are
 /// full grow instead of being split. Hashes that are random do not get there.
 const DEPTH_SLACK: u32 = 5;
@@ -43,7 +43,7 @@ pub(super) struct TableHead {
     /// There are 2^depth entries.
     depth: u32,
     /// Buckets of all segments; for whoever holds the lock.
-    buckets: AtomicUsize,
+    buckets: AtomicU64,
 }
 
 /// A pointer to a segment, with its depth and the logarithm of its size in the top bits.
@@ -120,7 +120,7 @@ fn allocate(
         row: AtomicPtr::new(row.as_ptr()),
         hasher: NameHasher::new(),
         depth,
-        buckets: AtomicUsize::new(buckets),
+        buckets: AtomicU64::new(buckets as u64),
     };
     // SAFETY: allocated above with room and alignment for a header.
     unsafe { head.write(fresh) };
@@ -181,7 +181,10 @@ pub(super) unsafe fn build(row_head: NonNull<RowHead>) -> NonNull<TableHead> {
 /// `head` comes from this module, nobody uses it any more, and this is called once for it.
 unsafe fn free(head: NonNull<TableHead>) {
     // SAFETY: not freed yet, says the caller.
-    let depth = unsafe { head.as_ref() }.depth;
+    let table: Table<'_> = unsafe { Table::from_raw(head) };
+    let depth = table.head.depth;
+    table.head.row.end();
+    table.entries.iter().for_each(|entry| entry.0.end());
     // SAFETY: allocated with this layout; the header has nothing to drop.
     unsafe { dealloc(head.as_ptr().cast(), layout(depth)) };
 }
@@ -345,7 +348,8 @@ impl<'g> Table<'g> {
 
     /// Buckets of all segments.
     fn buckets(self) -> usize {
-        self.head.buckets.load(Ordering::Relaxed)
+        // Relaxed: under the catalog's lock.
+        self.head.buckets.load(Ordering::Relaxed) as usize
     }
 
     /// Has the table become much too large for so many names?
@@ -406,7 +410,7 @@ impl<'g> Table<'g> {
     fn settle(self, old: Lead, more: usize) {
         self.head
             .buckets
-            .store(self.buckets() + more, Ordering::Relaxed);
+            .store((self.buckets() + more) as u64, Ordering::Relaxed);
         // SAFETY: no entry leads there any more, and the catalog's lock is held: it is retired
         // once.
         unsafe { segment::retire(old.first, old.size_log) };

@@ -12,12 +12,11 @@ use super::iter::Items;
 use super::row::{self, CLASS_SMALL, NAMES_MAX, Row, RowHead};
 use super::segment;
 use super::table::{self, Table, TableHead};
-use parking_lot::lock_api::RawMutex as _;
+use crate::catalog_primitive::{AtomicU32, Ordering, fence};
 use std::error::Error;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 /// Orders are below this.
 const ORDER_END: u64 = 1 << 63;
