@@ -49,26 +49,21 @@ pub(crate) fn run(pair: &Pair, repetitions: usize) -> Result<Report> {
     both(Order::SetUp(rounds))?;
     thread::sleep(CLOCK_STEP);
     both(Order::Settle(rounds))?;
+    for round in 0..WARM_UP {
+        both(Order::WarmUp(round))?;
+    }
     let mut trial = Trial::new()?;
-    for round in 0..rounds {
+    for round in WARM_UP..rounds {
         both(Order::Prepare(round))?;
-        let recorded = round >= WARM_UP;
         // Each goes first in turn.
         for side in [round % 2, 1 - round % 2] {
-            if recorded {
-                trial.lend(&workers[side], side)?;
-            }
+            trial.lend(&workers[side], side)?;
             workers[side]
                 .order(Order::Run)
                 .map_err(|error| anyhow!(error))?;
-            if recorded {
-                trial.tapes[side] = workers[side].take_back();
-            }
+            trial.tapes[side] = workers[side].take_back();
         }
-        if recorded {
-            trial.compare()?;
-        }
-        both(Order::CleanUp)?;
+        trial.compare()?;
     }
     Ok(trial.report)
 }

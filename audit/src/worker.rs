@@ -22,12 +22,13 @@ pub(crate) enum Order {
     SetUp(usize),
     /// Let their times come to rest.
     Settle(usize),
-    /// Prepare the operation of a round.
+    /// A round without a record, all in one.
+    WarmUp(usize),
+    /// Drop what the last operation used, and prepare that of a round.
     Prepare(usize),
-    /// Carry it out; recorded if there is a tape.
+    /// Carry it out, recorded.
     Run,
-    /// Drop what it used.
-    CleanUp,
+    /// Drop what is left, and end.
     Stop,
 }
 
@@ -168,23 +169,25 @@ impl Player {
                 Ok(())
             }
             Order::Settle(rounds) => stage.settle(self.home()?, rounds).map_err(said),
+            Order::WarmUp(round) => {
+                let seat = stage.seat(self.home()?, round).map_err(said)?;
+                (operation.prepare)(seat).map_err(said)?().map_err(said)
+            }
             Order::Prepare(round) => {
+                self.action = None;
                 let seat = stage.seat(self.home()?, round).map_err(said)?;
                 self.action = Some((operation.prepare)(seat).map_err(said)?);
                 Ok(())
             }
             Order::Run => {
                 let action = self.action.as_mut().ok_or("nothing was prepared")?;
+                let recorder = self.recorder.as_ref().ok_or("not set up")?;
+                let tape = tape.ok_or("no tape")?;
                 let mut outcome = Ok(());
-                match (tape, &self.recorder) {
-                    (Some(tape), Some(recorder)) => {
-                        memory::silently(|| recorder.record(tape, || outcome = action()));
-                    }
-                    _ => outcome = action(),
-                }
+                memory::silently(|| recorder.record(tape, || outcome = action()));
                 outcome.map_err(said)
             }
-            Order::CleanUp | Order::Stop => {
+            Order::Stop => {
                 self.action = None;
                 Ok(())
             }
