@@ -1,6 +1,6 @@
 use crate::padded::Padded;
 use crate::thread_slot::thread_slot;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::available_parallelism;
 
 /// One `T` for each core, each on lines of its own.
@@ -19,11 +19,16 @@ const SLOTS_MAX: usize = 512;
 
 /// How many slots this machine gets. Asking it reads files: once is enough.
 fn slots() -> usize {
-    static SLOTS: OnceLock<usize> = OnceLock::new();
-    *SLOTS.get_or_init(|| {
-        let cores = available_parallelism().map_or(1, |cores| cores.get());
-        (cores * 2).next_power_of_two().clamp(SLOTS_MIN, SLOTS_MAX)
-    })
+    static SLOTS: AtomicUsize = AtomicUsize::new(0);
+    // Relaxed: a number that comes with nothing else.
+    let known = SLOTS.load(Ordering::Relaxed);
+    if known != 0 {
+        return known;
+    }
+    let cores = available_parallelism().map_or(1, |cores| cores.get());
+    let slots = (cores * 2).next_power_of_two().clamp(SLOTS_MIN, SLOTS_MAX);
+    SLOTS.store(slots, Ordering::Relaxed);
+    slots
 }
 
 impl<T> PerCore<T> {
@@ -40,6 +45,12 @@ impl<T> PerCore<T> {
     #[must_use]
     pub fn mine(&self) -> &T {
         &self.slots[thread_slot() & (self.slots.len() - 1)].0
+    }
+
+    /// The slot of this number, if there are so many.
+    #[inline]
+    pub(crate) fn get(&self, slot: usize) -> Option<&T> {
+        self.slots.get(slot).map(|slot| &slot.0)
     }
 
     /// All slots, for whoever wants the sum.

@@ -48,6 +48,18 @@ pub(crate) fn thread_slot() -> usize {
     if slot == NONE { assign() } else { slot }
 }
 
+/// The number of the calling thread, if no other thread has it: not for a late caller, that
+/// borrows one.
+#[inline]
+pub(crate) fn own_thread_slot() -> Option<usize> {
+    let slot = SLOT.get();
+    if slot != NONE {
+        return Some(slot);
+    }
+    assign();
+    Some(SLOT.get()).filter(|slot| *slot != NONE)
+}
+
 #[cold]
 fn assign() -> usize {
     // Once the owner's destructor has run nothing would give a number back any more: such a
