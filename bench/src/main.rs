@@ -3,6 +3,11 @@
 use anyhow::Result;
 use clap::Parser;
 use holdfast_bench::BenchArgs;
+use mimalloc::MiMalloc;
+
+/// That of the `holdfast` command, which this program stands in for.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 #[derive(Parser)]
 #[command(version, about = "Holdfast's workloads")]
