@@ -24,8 +24,9 @@ const CHANGEABLE: OpenFlags = OpenFlags::APPEND
 
 /// An open file description: what open(2) makes, with its own access mode and identity.
 pub struct OpenFile {
-    core: Lane,
+    /// Before `core`: the last use of an orphan finds its file system.
     node: Node,
+    core: Lane,
     flags: AtomicI32,
     /// Dealt when it is first asked for; 0 until then.
     owner: AtomicU64,

@@ -198,9 +198,10 @@ impl Core {
 
     /// A guard for a section that waits for nothing, so that those inside cost nothing: over a
     /// store that pins everything. Any other may be asked, and must be waited for without one.
+    /// With an observer there is somebody to be waited for, too.
     #[inline]
     pub(crate) fn calm(&self) -> Option<Guard> {
-        self.pinned.then(epoch::pin)
+        (self.pinned && !self.observed.load(Ordering::Relaxed)).then(epoch::pin)
     }
 
     /// Takes back an inode that could not get its name.

@@ -22,6 +22,7 @@ impl FileSystem {
         flags: OpenFlags,
         perm: u16,
     ) -> Result<OpenFile> {
+        let _guard = self.core.calm();
         let follow = !flags.contains(OpenFlags::NOFOLLOW);
         if flags.contains(OpenFlags::PATH) {
             let kept = OpenFlags::PATH | OpenFlags::DIRECTORY | OpenFlags::NOFOLLOW;

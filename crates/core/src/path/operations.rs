@@ -11,6 +11,7 @@ impl FileSystem {
     /// # Errors
     /// Its errors, and those of [`FileSystem::resolve_parent`].
     pub fn mkdir_at(&self, who: &Caller, base: &Node, path: &[u8], perm: u16) -> Result<Node> {
+        let _guard = self.core.calm();
         let at = self.parent_of(who, base, path)?;
         self.mkdir(who, &at.dir, &at.name, perm)
     }
@@ -28,6 +29,7 @@ impl FileSystem {
         perm: u16,
         rdev: u64,
     ) -> Result<Node> {
+        let _guard = self.core.calm();
         let at = self.parent_of(who, base, path)?;
         at.refuse_slash(&self.core, who)?;
         self.mknod(who, &at.dir, &at.name, kind, perm, rdev)
@@ -44,6 +46,7 @@ impl FileSystem {
         path: &[u8],
         target: &[u8],
     ) -> Result<Node> {
+        let _guard = self.core.calm();
         check_target(target)?;
         let at = self.parent_of(who, base, path)?;
         at.refuse_slash(&self.core, who)?;
@@ -55,6 +58,7 @@ impl FileSystem {
     /// # Errors
     /// Its errors, and those of [`FileSystem::resolve_parent`].
     pub fn link_at(&self, who: &Caller, node: &Node, base: &Node, path: &[u8]) -> Result<()> {
+        let _guard = self.core.calm();
         let at = self.parent_of(who, base, path)?;
         at.refuse_slash(&self.core, who)?;
         self.link(who, node, &at.dir, &at.name)
@@ -65,6 +69,7 @@ impl FileSystem {
     /// # Errors
     /// Its errors, and those of [`FileSystem::resolve_parent`].
     pub fn unlink_at(&self, who: &Caller, base: &Node, path: &[u8]) -> Result<()> {
+        let _guard = self.core.calm();
         let at = self.parent_of(who, base, path)?;
         if at.trailing_slash && !is_special(&at.name) {
             let node = self.lookup(who, &at.dir, &at.name)?;
@@ -82,6 +87,7 @@ impl FileSystem {
     /// # Errors
     /// Its errors, and those of [`FileSystem::resolve_parent`].
     pub fn rmdir_at(&self, who: &Caller, base: &Node, path: &[u8]) -> Result<()> {
+        let _guard = self.core.calm();
         let at = self.parent_of(who, base, path)?;
         self.rmdir(who, &at.dir, &at.name)
     }
@@ -100,6 +106,7 @@ impl FileSystem {
         to_path: &[u8],
         flags: RenameFlags,
     ) -> Result<()> {
+        let _guard = self.core.calm();
         check_flags(flags)?;
         let from = self.parent_of(who, from_base, from_path)?;
         let to = self.parent_of(who, to_base, to_path)?;
