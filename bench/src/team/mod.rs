@@ -203,7 +203,12 @@ impl Worker {
         self.wait_for_word()?;
         let mut line = String::new();
         if self.stdout.read_line(&mut line)? == 0 {
-            bail!("a worker is gone");
+            // A worker that was told to end before it could listen ended at once.
+            bail!(if self.told_to_end {
+                "interrupted"
+            } else {
+                "a worker is gone"
+            });
         }
         match serde_json::from_str(&line).with_context(|| format!("a worker said {line:?}"))? {
             Answer::Done(done) => Ok(done),

@@ -71,7 +71,7 @@ fn reads_go_on_for_as_long_as_was_asked() {
     assert_eq!(records.len(), 6);
     for record in &records {
         let seconds = number(record, "seconds");
-        assert!((0.05..1.0).contains(&seconds), "{record}");
+        assert!((0.05..30.0).contains(&seconds), "{record}");
         assert!(number(record, "items") > 100.0, "{record}");
         let phase = record["phase"].as_str().expect("text");
         if phase.ends_with("beside") || phase.ends_with("apart") {
