@@ -12,6 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::ends::Ends;
 use crate::inode::{Content, Meta, Numbered as _, Object};
 use crate::lane::Lanes;
 use crate::locks::LockGraph;
@@ -52,6 +53,8 @@ pub(crate) struct Core {
     /// The root, in use as long as this is.
     pub(crate) root: OnceBox<Node>,
     pub(crate) numbers: Numbers,
+    /// What keeps loads from bringing back the past.
+    pub(crate) ends: Ends,
     /// Held by a rename between directories: the shape of the tree stands still.
     pub(crate) rename_lock: Mutex<()>,
     pub(crate) watches: WatchRegistry,
@@ -85,6 +88,7 @@ impl FileSystem {
             index: Index::new(),
             root: OnceBox::new(),
             numbers: Numbers::after(last),
+            ends: Ends::new(),
             rename_lock: Mutex::new(()),
             watches: WatchRegistry::new(),
             lock_graph: LockGraph::new(),
@@ -283,12 +287,16 @@ impl Core {
     pub(crate) fn node(&self, ino: Ino) -> Result<Node> {
         self.alive()?;
         if let Some(inode) = self.index.get(ino.0) {
-            return Ok(Node::new(inode));
+            let node = Node::new(inode);
+            if node.inode().is_doomed() {
+                self.keep(&node);
+            }
+            return Ok(node);
         }
         if self.pinned {
             Err(Errno::ESTALE)
         } else {
-            self.load(ino)
+            self.load(ino, false)
         }
     }
 

@@ -17,6 +17,7 @@ mod acl;
 mod attributes;
 mod clock;
 mod directory;
+mod ends;
 mod events;
 mod file_system;
 mod inode;
@@ -45,7 +46,7 @@ mod xattr;
 
 pub use file_system::FileSystem;
 pub use holdfast_types as types;
-pub use inodes::{Dropped, InodeCensus, InodeWalk, Visit};
+pub use inodes::{Bulkstat, Dropped, InodeCensus, InodeWalk, Visit};
 pub use locks::{Cancel, HeldLock, LockKind, LockOwner, LockRange, LockSpace};
 pub use memory::{MemoryLimits, MemoryStore};
 pub use node::Node;

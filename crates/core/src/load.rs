@@ -5,6 +5,7 @@
 
 use holdfast_cache::Account;
 use holdfast_cache::published::{Pages, PagesLock};
+use holdfast_sync::epoch;
 use std::sync::atomic::AtomicU64;
 
 use crate::acl::Acl;
@@ -24,26 +25,71 @@ const NAMES_MAX: usize = 1024;
 const BYTES_MAX: u64 = 1 << 20;
 
 impl Core {
-    /// Loads an inode that is not in the table.
+    /// Loads an inode that is not in the index. `once`: for a caller who looks once and goes on; the
+    /// inode is let go with its last use, unless somebody else asks for it meanwhile.
     #[cold]
-    pub(crate) fn load(&self, ino: Ino) -> Result<Node> {
-        let mut found = Vec::new();
-        self.store.load_inodes(&[ino], &mut found)?;
-        let record = found
-            .into_iter()
-            .find(|record| record.ino == ino)
-            .ok_or(Errno::ESTALE)?;
-        let inode = match self.index.publish(ino.0, self.build(&record)?) {
-            Ok(inode) => inode,
-            // Somebody else was faster: theirs counts.
-            Err(_) => self.index.get(ino.0).ok_or(Errno::ESTALE)?,
+    pub(crate) fn load(&self, ino: Ino, once: bool) -> Result<Node> {
+        loop {
+            let ends = *self.ends.lock(ino);
+            let mut found = Vec::new();
+            self.store.load_inodes(&[ino], &mut found)?;
+            let record = found
+                .into_iter()
+                .find(|record| record.ino == ino)
+                .ok_or(Errno::ESTALE)?;
+            if let Some(node) = self.take_in(&record, ends, once)? {
+                if !once && node.inode().is_doomed() {
+                    self.keep(&node);
+                }
+                return Ok(node);
+            }
+        }
+    }
+
+    /// Makes a loaded inode known; `None` if the record may be out of date. `ends`: the count before
+    /// the record was read.
+    pub(crate) fn take_in(
+        &self,
+        record: &InodeRecord,
+        ends: u64,
+        once: bool,
+    ) -> Result<Option<Node>> {
+        let ino = record.ino;
+        let object = self.build(record)?;
+        let published = {
+            let now = self.ends.lock(ino);
+            // Under the lock nobody else makes it known, so that publishing waits for nobody.
+            if self.index.peek(ino.0, &epoch::pin()).is_some() {
+                None
+            } else if *now != ends {
+                return Ok(None);
+            } else {
+                self.index.publish(ino.0, object).ok()
+            }
+        };
+        let Some(inode) = published else {
+            // Somebody else was faster, or it is on its way out.
+            return Ok(self.index.get(ino.0).map(Node::new));
         };
         let node = Node::new(inode);
-        if record.nlink == 0 {
+        if once || record.nlink == 0 || self.policy.revoked() {
             // Not its end: `node` is a use.
             drop(node.inode().doom());
         }
-        Ok(node)
+        Ok(Some(node))
+    }
+
+    /// Somebody wants an inode that a passer-by brought in: now it is kept.
+    #[cold]
+    pub(crate) fn keep(&self, node: &Node) {
+        let meta = node.inode().write();
+        if meta.nlink > 0 && !self.policy.revoked() {
+            node.inode().spare();
+            // Either this is seen here, or the walk of `FileSystem::revoke` comes later.
+            if self.policy.revoked() {
+                drop(node.inode().doom());
+            }
+        }
     }
 
     fn build(&self, record: &InodeRecord) -> Result<Object> {

@@ -61,7 +61,13 @@ impl Core {
             self.unload(&doomed);
         }
         // Last: whoever asks for the number meanwhile waits, and then finds what is true.
-        self.index.bury(doomed);
+        if self.pinned {
+            self.index.bury(doomed);
+        } else {
+            let mut ends = self.ends.lock(doomed.ino());
+            *ends += 1;
+            self.index.bury(doomed);
+        }
     }
 
     fn end_orphan(&self, orphan: &Doomed<Object>) {

@@ -13,11 +13,13 @@
 //!   memory): the visitor gets an inode that exists, in any state, and must not block. Only for
 //!   this crate; whoever uses it says why.
 
+mod bulkstat;
 mod census;
 mod evict;
 mod revoke;
 mod walk;
 
+pub use bulkstat::Bulkstat;
 pub use census::InodeCensus;
 pub use evict::Dropped;
 pub use walk::{InodeWalk, Visit};

@@ -37,6 +37,11 @@ impl InodeWalk {
         Self::range(0, u64::MAX)
     }
 
+    /// Over those with greater numbers.
+    pub(super) fn after(last: crate::types::Ino) -> Self {
+        Self::range(last.0.saturating_add(1), u64::MAX)
+    }
+
     fn range(from: u64, end: u64) -> Self {
         Self {
             next: Some(from),

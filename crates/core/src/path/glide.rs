@@ -161,6 +161,9 @@ impl FileSystem {
             match self.core.glide(who, base.inode(), path, follow, &guard) {
                 Glide::Found(inode) => {
                     if let Some(node) = Node::acquire(inode) {
+                        if inode.is_doomed() {
+                            self.core.keep(&node);
+                        }
                         return Ok(node);
                     }
                 }

@@ -1,0 +1,118 @@
+//! Attributes of all inodes, in the order of their numbers.
+//!
+//! A scanner that meets every inode once must not fill the memory with them, nor push out what
+//! others use. So what it alone brings in is let go with its last use, at once (XFS's
+//! `DONTCACHE`); what was in memory before, or is asked for by others meanwhile, stays.
+
+use crate::FileSystem;
+use crate::ends::Ends;
+use crate::file_system::Core;
+use crate::node::Node;
+use crate::types::{Attr, Errno, Ino, Result};
+
+use super::{InodeWalk, Visit};
+
+/// Records asked of the store at once.
+const BATCH: usize = 256;
+
+/// A scan of all inodes, or what is left of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bulkstat {
+    after: Ino,
+    done: bool,
+}
+
+impl Bulkstat {
+    /// Of all inodes.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            after: Ino(0),
+            done: false,
+        }
+    }
+
+    /// Has it come to its end?
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.done
+    }
+}
+
+impl Default for Bulkstat {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl FileSystem {
+    /// Shows every inode of the file system, in memory or not, with its attributes, in the order
+    /// of numbers, until the visitor wants no more, fails, or the scan is done; it goes on from
+    /// there the next time. Inodes that are not in memory are let go after the visit.
+    ///
+    /// # Errors
+    /// The visitor's; what the store answers; `EIO` when revoked.
+    pub fn bulkstat(
+        &self,
+        scan: &mut Bulkstat,
+        mut visit: impl FnMut(&Node, &Attr) -> Result<Visit>,
+    ) -> Result<()> {
+        let core = &self.core;
+        core.alive()?;
+        let mut show = |node: &Node| visit(node, &self.getattr(node));
+        if core.pinned {
+            return core.bulkstat_memory(scan, &mut show);
+        }
+        let mut run = Vec::with_capacity(BATCH);
+        while !scan.done {
+            run.clear();
+            let ends = core.ends.snapshot();
+            core.store.walk(scan.after, BATCH, &mut run)?;
+            scan.done = run.is_empty();
+            for record in &run {
+                if record.ino <= scan.after {
+                    return Err(Errno::EUCLEAN);
+                }
+                scan.after = record.ino;
+                let node = match core.index.get(record.ino.0) {
+                    Some(inode) => Ok(Node::new(inode)),
+                    None => match core.take_in(record, Ends::of(&ends, record.ino), true)? {
+                        Some(node) => Ok(node),
+                        None => core.load(record.ino, true),
+                    },
+                };
+                let node = match node {
+                    Ok(node) => node,
+                    // Freed since the store was asked.
+                    Err(Errno::ESTALE) => continue,
+                    Err(error) => return Err(error),
+                };
+                let verdict = show(&node);
+                core.put(node);
+                if verdict? == Visit::Stop {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Core {
+    /// Memory is all there is.
+    fn bulkstat_memory(
+        &self,
+        scan: &mut Bulkstat,
+        show: &mut dyn FnMut(&Node) -> Result<Visit>,
+    ) -> Result<()> {
+        let mut walk = InodeWalk::after(scan.after);
+        let mut last = scan.after;
+        let walked = self.walk_inodes(&mut walk, &mut |node| {
+            last = node.ino();
+            show(node)
+        });
+        scan.after = last;
+        scan.done = walk.is_done();
+        walked
+    }
+}
