@@ -1,10 +1,10 @@
 //! The iterators.
 
-use holdfast_sync::{Ref, epoch};
+use holdfast_sync::epoch;
 
 use crate::FileSystem;
 use crate::file_system::Core;
-use crate::inode::{Inode, Object};
+use crate::inode::Inode;
 use crate::node::Node;
 use crate::types::Result;
 
@@ -105,27 +105,27 @@ impl Core {
         walk: &mut InodeWalk,
         visit: &mut dyn FnMut(&Node) -> Result<Visit>,
     ) -> Result<()> {
-        let mut batch: Vec<Ref<Object>> = Vec::with_capacity(BATCH);
+        // Nodes: they give their uses back properly on every way out, a visitor's panic included.
+        let mut batch: Vec<Node> = Vec::with_capacity(BATCH);
         while let Some(from) = walk.next {
             let next = {
                 let guard = epoch::pin();
                 self.index.scan(from, walk.end, &guard, &mut |inode| {
                     if !walk.used_only || inode.uses() > 0 {
-                        batch.extend(inode.try_ref());
+                        batch.extend(Node::acquire(inode));
                     }
                     batch.len() < BATCH
                 })
             };
-            let mut inodes = batch.drain(..);
-            while let Some(inode) = inodes.next() {
-                let node = Node::new(inode);
+            let mut nodes = batch.drain(..);
+            while let Some(node) = nodes.next() {
                 let key = node.ino().0;
                 let verdict = visit(&node);
                 self.put(node);
                 if verdict != Ok(Visit::Continue) {
                     walk.next = key.checked_add(1).filter(|next| *next < walk.end);
                     // The rest of the batch was taken into use, and is given back in turn.
-                    inodes.for_each(|inode| self.put(Node::new(inode)));
+                    nodes.for_each(|node| self.put(node));
                     return verdict.map(drop);
                 }
             }

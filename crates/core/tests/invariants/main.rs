@@ -1,0 +1,7 @@
+//! The core's invariants, and errors that others have made before, each as a test.
+//!
+//! The ids in the comments are those of the table in `docs/testing.md`, which also says where ids
+//! are tested that do not occur here.
+
+mod stage;
+mod walk;

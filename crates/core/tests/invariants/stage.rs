@@ -1,0 +1,231 @@
+//! File systems to test, over memory and over a store that can be asked again.
+
+use holdfast_core::store::{Stamp, Store};
+use holdfast_core::types::{Caller, OpenFlags, Result};
+use holdfast_core::{FileSystem, MemoryLimits, MemoryStore, Node, OpenFile, Options};
+use holdfast_testkit::store::{Call, Hook, ModelStore, Wrapped};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A file system, its root, and a caller who may do anything.
+pub(crate) struct Stage {
+    pub(crate) root: Node,
+    pub(crate) fs: FileSystem,
+    pub(crate) who: Caller,
+    store: Arc<dyn Store>,
+}
+
+/// What a file system holds, in memory and of its store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) inodes: u64,
+    pub(crate) names: u64,
+    pub(crate) pages: u64,
+    pub(crate) bytes: u64,
+    pub(crate) open_files: u64,
+    pub(crate) watches: u64,
+    pub(crate) locks: u64,
+    pub(crate) space: (u64, u64),
+}
+
+/// What a file system holds whose root is empty.
+pub(crate) const NOTHING: Held = Held {
+    inodes: 1,
+    names: 0,
+    pages: 0,
+    bytes: 0,
+    open_files: 0,
+    watches: 0,
+    locks: 0,
+    space: (0, 1),
+};
+
+impl Stage {
+    pub(crate) fn over(store: Arc<dyn Store>, options: Options) -> Self {
+        let fs = FileSystem::new(Arc::clone(&store), options).unwrap();
+        Self {
+            root: fs.root(),
+            fs,
+            who: Caller::root(),
+            store,
+        }
+    }
+
+    /// Over memory: everything is pinned.
+    pub(crate) fn memory() -> Self {
+        let store = MemoryStore::new(MemoryLimits::default());
+        Self::over(Arc::new(store), Options::default())
+    }
+
+    /// Over maps: what nobody uses can be evicted, and is loaded again.
+    pub(crate) fn model() -> Self {
+        Self::over(Arc::new(ModelStore::new()), Options::default())
+    }
+
+    /// One over each.
+    pub(crate) fn each() -> [Self; 2] {
+        [Self::memory(), Self::model()]
+    }
+
+    /// Is it over memory?
+    pub(crate) fn is_memory(&self) -> bool {
+        self.store.guarantees().pinned
+    }
+
+    /// Opens a file of the root for reading and writing, made if it is not there.
+    pub(crate) fn open(&self, name: &str) -> OpenFile {
+        self.open_in(&self.root, name)
+    }
+
+    pub(crate) fn open_in(&self, dir: &Node, name: &str) -> OpenFile {
+        let flags = OpenFlags::READ_WRITE | OpenFlags::CREATE;
+        self.fs
+            .create(&self.who, dir, name.as_bytes(), 0o600, flags)
+            .unwrap()
+    }
+
+    /// A file without a name.
+    pub(crate) fn unnamed(&self) -> OpenFile {
+        let flags = OpenFlags::READ_WRITE;
+        self.fs
+            .tmpfile(&self.who, &self.root, 0o600, flags)
+            .unwrap()
+    }
+
+    /// Makes a directory in the root.
+    pub(crate) fn mkdir(&self, name: &str) -> Node {
+        self.fs
+            .mkdir(&self.who, &self.root, name.as_bytes(), 0o700)
+            .unwrap()
+    }
+
+    pub(crate) fn lookup(&self, name: &str) -> Result<Node> {
+        self.fs.lookup(&self.who, &self.root, name.as_bytes())
+    }
+
+    pub(crate) fn unlink(&self, name: &str) {
+        self.fs
+            .unlink(&self.who, &self.root, name.as_bytes())
+            .unwrap();
+    }
+
+    pub(crate) fn write(&self, file: &OpenFile, offset: u64, data: &[u8]) {
+        assert_eq!(
+            self.fs.write(&self.who, file, offset, data),
+            Ok(data.len()),
+            "at {offset}"
+        );
+    }
+
+    pub(crate) fn held(&self) -> Held {
+        let stats = self.fs.stats();
+        let space = self.store.space().unwrap();
+        Held {
+            inodes: stats.inodes,
+            names: stats.names,
+            pages: stats.pages,
+            bytes: stats.bytes,
+            open_files: stats.open_files,
+            watches: stats.watches,
+            locks: stats.locks,
+            space: (space.pages_used, space.inodes_used),
+        }
+    }
+}
+
+/// Runs `body` in this many threads, again and again until it is time to stop or one panics.
+pub(crate) fn race(threads: usize, body: impl Fn(usize) + Sync) {
+    race_for(Duration::from_millis(400), threads, body);
+}
+
+pub(crate) fn race_for(time: Duration, threads: usize, body: impl Fn(usize) + Sync) {
+    let stopped = AtomicBool::new(false);
+    let end = Instant::now() + time;
+    thread::scope(|scope| {
+        for thread in 0..threads {
+            let (body, stopped) = (&body, &stopped);
+            scope.spawn(move || {
+                // Also on the way out of a panic: the others shall not go on for ever.
+                let _stop = StopOthers(stopped);
+                while !stopped.load(Ordering::Relaxed) && Instant::now() < end {
+                    body(thread);
+                }
+            });
+        }
+    });
+}
+
+struct StopOthers<'a>(&'a AtomicBool);
+
+impl Drop for StopOthers<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Stops one call of a store before it begins (a commit: when it has ended), for as long as the
+/// test wants.
+pub(crate) struct Gate {
+    call: Call,
+    armed: AtomicBool,
+    reached: Barrier,
+    open: Barrier,
+}
+
+impl Gate {
+    /// The next such call will be stopped.
+    pub(crate) fn arm(&self) {
+        self.armed.store(true, Ordering::SeqCst);
+    }
+
+    /// Waits until the call has come.
+    pub(crate) fn wait(&self) {
+        self.reached.wait();
+    }
+
+    /// Lets it pass.
+    pub(crate) fn open(&self) {
+        self.open.wait();
+    }
+}
+
+impl Gate {
+    fn pass(&self, call: Call) {
+        if call == self.call && self.armed.swap(false, Ordering::SeqCst) {
+            self.reached.wait();
+            self.open.wait();
+        }
+    }
+}
+
+impl Hook for Gate {
+    fn before(&self, call: Call) -> Result<()> {
+        if call != Call::Commit {
+            self.pass(call);
+        }
+        Ok(())
+    }
+
+    fn committed(&self, _upto: Option<Stamp>) {
+        self.pass(Call::Commit);
+    }
+}
+
+/// A file system over maps with a gate at this call.
+pub(crate) fn gated(call: Call) -> (Arc<Wrapped<Gate>>, Stage) {
+    gated_over(call, Arc::new(ModelStore::new()))
+}
+
+pub(crate) fn gated_over(call: Call, store: Arc<dyn Store>) -> (Arc<Wrapped<Gate>>, Stage) {
+    let gate = Gate {
+        call,
+        armed: AtomicBool::new(false),
+        reached: Barrier::new(2),
+        open: Barrier::new(2),
+    };
+    let store = Wrapped::new(store, gate);
+    let stage = Stage::over(Arc::clone(&store) as Arc<dyn Store>, Options::default());
+    (store, stage)
+}
