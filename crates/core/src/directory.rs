@@ -163,6 +163,11 @@ impl Names<'_> {
         self.dir.complete.store(true, Ordering::Release);
     }
 
+    /// Lets go of the names without removing them: of a directory that nobody will look into.
+    pub(crate) fn forget(&mut self) {
+        self.writer.clear();
+    }
+
     /// The cookie that the next new name gets.
     pub(crate) fn next_cookie(&self) -> u64 {
         (self.writer.last_order() + 1).max(FIRST_COOKIE)

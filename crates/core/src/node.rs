@@ -68,8 +68,10 @@ impl Drop for Node {
         let Some(doomed) = self.inode.take().and_then(Ref::release) else {
             return;
         };
-        // Without a file system there is nothing to settle.
-        if let Some(core) = registry::find(doomed.file_system()) {
+        // Without its file system there is nothing to settle; the number may be another's by now.
+        if let Some(core) = registry::find(doomed.file_system())
+            && core.holds(&doomed)
+        {
             core.end(doomed);
         }
     }

@@ -4,7 +4,7 @@ use holdfast_sync::{Doomed, Ref};
 
 use crate::FileSystem;
 use crate::file_system::Core;
-use crate::inode::{Numbered as _, Object};
+use crate::inode::{Inode, Numbered as _, Object};
 use crate::load::Loaded;
 use crate::locks::InodeLocks;
 use crate::node::Node;
@@ -52,9 +52,20 @@ impl Core {
         }
     }
 
+    /// Is this one of its inodes? One that is dying stays where it is for so long.
+    pub(crate) fn holds(&self, inode: &Inode) -> bool {
+        let guard = holdfast_sync::epoch::pin();
+        let held = self.index.peek(inode.key(), &guard);
+        held.is_some_and(|held| std::ptr::eq(held, inode))
+    }
+
     /// Ends an inode that nobody uses: an orphan with all it holds, any other for as long as
     /// nobody asks for it.
     pub(crate) fn end(&self, doomed: Doomed<Object>) {
+        if let Some(locks) = doomed.locks() {
+            // Of owners that never released them; nobody waits without a use.
+            locks.abandon(&self.lock_graph);
+        }
         if doomed.nlink() == 0 {
             self.end_orphan(&doomed);
         } else {
@@ -88,8 +99,12 @@ impl Core {
     /// Counts what goes with an inode that has names: the store holds it, or (a revoked file system
     /// in memory) nobody can reach it any more.
     fn unload(&self, inode: &Doomed<Object>) {
-        if let Ok(body) = inode.directory() {
-            self.names.add(-i64::from(body.names.write().len()));
+        self.forget_names(inode);
+        // An access time can have moved since the others were handed over. (It is not worth more
+        // than a try: a store that fails has stopped the writers.)
+        if !self.pinned && inode.take_lazy_time() {
+            let record = inode.record(&inode.meta());
+            let _ = self.apply(&[Change::Attributes { inode: record }]);
         }
         if let Ok(pages) = inode.regular() {
             let mut pages = pages.lock();
@@ -111,6 +126,21 @@ impl Core {
         }
     }
 
+    /// Empties a directory in memory alone, if the inode is one.
+    pub(super) fn forget_names(&self, inode: &Inode) {
+        if let Ok(body) = inode.directory() {
+            let mut names = body.names.write();
+            self.names.add(-i64::from(names.len()));
+            names.forget();
+        }
+    }
+
+    /// May it be ended? Locks are kept for their owners, for as long as those can ask for them.
+    fn is_evictable(&self, inode: &Inode) -> bool {
+        inode.ino() != Ino::ROOT
+            && (self.policy.revoked() || inode.locks().is_none_or(InodeLocks::is_empty))
+    }
+
     /// Ends all inodes in this range that nobody uses, except the root.
     pub(super) fn evict_unused(&self, range: (u64, u64)) -> Dropped {
         let mut dropped = Dropped::default();
@@ -121,8 +151,10 @@ impl Core {
                 // The unsafe iterator: a use would keep what is to go.
                 let guard = holdfast_sync::epoch::pin();
                 next = self.index.scan(from, range.1, &guard, &mut |inode| {
-                    if inode.ino() != Ino::ROOT && inode.locks().is_none_or(InodeLocks::is_empty) {
-                        batch.extend(self.index.begin_evict(inode));
+                    if self.is_evictable(inode) {
+                        let doomed = self.index.begin_evict(inode);
+                        // Asked again, now that nobody can lock it any more; else it lives on.
+                        batch.extend(doomed.filter(|doomed| self.is_evictable(doomed)));
                     }
                     true
                 });

@@ -80,6 +80,14 @@ impl InodeLocks {
         });
     }
 
+    /// Releases all locks of all owners: of an inode that goes, for which nobody waits.
+    pub(crate) fn abandon(&self, graph: &LockGraph) {
+        self.change(graph, |queue| {
+            debug_assert!(!queue.has_waiters(), "a waiter uses the inode");
+            *queue = LockQueue::default();
+        });
+    }
+
     /// Changes the queue and counts the locks gained or lost, whoever's they are.
     fn change<R>(&self, graph: &LockGraph, change: impl FnOnce(&mut LockQueue) -> R) -> R {
         let mut queue = self.queue.lock();

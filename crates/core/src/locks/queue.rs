@@ -72,6 +72,10 @@ impl LockQueue {
         self.table.is_empty() && self.waiters.is_empty()
     }
 
+    pub(super) fn has_waiters(&self) -> bool {
+        !self.waiters.is_empty()
+    }
+
     #[cfg(test)]
     pub(super) fn waiting(&self) -> usize {
         self.waiters.len()

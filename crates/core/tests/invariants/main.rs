@@ -3,5 +3,6 @@
 //! The ids in the comments are those of the table in `docs/testing.md`, which also says where ids
 //! are tested that do not occur here.
 
+mod evict;
 mod stage;
 mod walk;
