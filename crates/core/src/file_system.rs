@@ -294,6 +294,8 @@ impl Core {
             return Ok(node);
         }
         if self.pinned {
+            // Or it went with all the others just now.
+            self.alive()?;
             Err(Errno::ESTALE)
         } else {
             self.load(ino, false)

@@ -1,7 +1,11 @@
 //! Taking a file system away from those who still use it: forced unmount.
 
+use std::sync::atomic::{Ordering, fence};
+
 use crate::FileSystem;
-use crate::types::Result;
+use crate::file_system::Core;
+use crate::node::Node;
+use crate::types::{Errno, Result};
 
 impl FileSystem {
     /// Ends the file system under its users: from now on every operation fails with `EIO`, on old
@@ -16,6 +20,9 @@ impl FileSystem {
     /// the same.
     pub fn revoke(&self) -> Result<()> {
         let core = &self.core;
+        if core.policy.revoked() {
+            return Ok(());
+        }
         let synced = self.sync();
         core.policy.revoke();
         // Who tracks inodes lets go first: nothing is searched on their behalf.
@@ -27,14 +34,41 @@ impl FileSystem {
             drop(inode.doom());
         });
         core.evict_unused((0, u64::MAX));
+        if let Some(root) = core.root.get() {
+            // It stays as long as the file system, but nobody looks into it any more.
+            core.forget_names(root.inode());
+        }
         core.index.trim();
         holdfast_sync::epoch::flush();
-        synced
+        // What ended between the first time and the mark was still answered with success.
+        let rest = core.write_times().and_then(|()| core.store.commit(None));
+        synced.and(rest)
     }
 
     /// Was it revoked?
     #[must_use]
     pub fn is_revoked(&self) -> bool {
         self.core.policy.revoked()
+    }
+}
+
+impl Core {
+    /// Dooms an inode if the file system was revoked: to be called when one has come into the
+    /// index, or was spared. That comes before this look: either the walk of
+    /// [`FileSystem::revoke`] comes later, or its mark is seen here.
+    pub(crate) fn doom_if_revoked(&self, node: &Node) {
+        if cfg!(not(target_arch = "x86_64")) {
+            fence(Ordering::SeqCst);
+        }
+        if self.policy.revoked() {
+            // Not its end: `node` is a use.
+            drop(node.inode().doom());
+        }
+    }
+
+    /// What a name is that was not found: a revoked file system has no names, which is no answer.
+    #[inline]
+    pub(crate) fn absent(&self) -> Errno {
+        self.alive().err().unwrap_or(Errno::ENOENT)
     }
 }

@@ -44,6 +44,7 @@ impl FileSystem {
                 meta.home = (dir.ino(), cookie);
                 node.inode().spare();
             }
+            core.doom_if_revoked(node);
             names_changed(&mut dir.inode().write(), names.len(), 0, now);
             core.names.add(1);
             if !core.pinned {

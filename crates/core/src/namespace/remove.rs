@@ -45,7 +45,7 @@ impl Core {
         let victim = {
             let mut names = body.names.write();
             let _guard = self.calm();
-            let ino = names.get(name).ok_or(Errno::ENOENT)?.ino;
+            let ino = names.get(name).ok_or_else(|| self.absent())?.ino;
             let victim = self.node(ino).map_err(dangling)?;
             self.may_delete(who, dir.inode(), &names, &victim, as_dir)?;
             if as_dir {

@@ -94,7 +94,7 @@ impl Core {
         let mut locked = self.lock_ends(from.dir, to.dir)?;
         let _guard = self.calm();
 
-        let entry = locked.from.get(from.name).ok_or(Errno::ENOENT)?;
+        let entry = locked.from.get(from.name).ok_or_else(|| self.absent())?;
         let source = self.node(entry.ino).map_err(dangling)?;
         check_component(to.name)?;
         let target = match locked.to().get(to.name).map(|entry| entry.ino) {

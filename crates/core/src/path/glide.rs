@@ -17,9 +17,7 @@ use crate::FileSystem;
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::node::Node;
-use crate::types::{
-    Access, Attr, Caller, Errno, FileType, Ino, NAME_MAX, PATH_MAX, Result, is_special,
-};
+use crate::types::{Access, Attr, Caller, FileType, Ino, NAME_MAX, PATH_MAX, Result, is_special};
 
 /// Where a walk without locks came to.
 pub(super) enum Glide<'g> {
@@ -141,7 +139,7 @@ impl FileSystem {
             let guard = epoch::pin();
             match self.core.glide(who, base.inode(), path, follow, &guard) {
                 Glide::Found(inode) => return Ok(inode.attr(&inode.meta())),
-                Glide::Missing => return Err(Errno::ENOENT),
+                Glide::Missing => return Err(self.core.absent()),
                 Glide::Stuck => {}
             }
         }
@@ -167,7 +165,7 @@ impl FileSystem {
                         return Ok(node);
                     }
                 }
-                Glide::Missing => return Err(Errno::ENOENT),
+                Glide::Missing => return Err(self.core.absent()),
                 Glide::Stuck => {}
             }
         }

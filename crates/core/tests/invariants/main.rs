@@ -4,5 +4,6 @@
 //! are tested that do not occur here.
 
 mod evict;
+mod revoke;
 mod stage;
 mod walk;
