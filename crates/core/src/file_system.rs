@@ -24,6 +24,7 @@ use crate::options::{Options, Stats};
 use crate::policy::Policy;
 use crate::registry::Enrolment;
 use crate::store::{Change, Space, Store};
+use crate::turns::Turns;
 use crate::types::{Errno, FileType, Ino, NAME_MAX, Result, StatFs};
 use crate::watch::WatchRegistry;
 use crate::{clock, inode};
@@ -55,6 +56,8 @@ pub(crate) struct Core {
     pub(crate) numbers: Numbers,
     /// What keeps loads from bringing back the past.
     pub(crate) ends: Ends,
+    /// Who hands over changes of which inode.
+    turns: Turns,
     /// Held by a rename between directories: the shape of the tree stands still.
     pub(crate) rename_lock: Mutex<()>,
     pub(crate) watches: WatchRegistry,
@@ -89,6 +92,7 @@ impl FileSystem {
             root: OnceBox::new(),
             numbers: Numbers::after(last),
             ends: Ends::new(),
+            turns: Turns::new(),
             rename_lock: Mutex::new(()),
             watches: WatchRegistry::new(),
             lock_graph: LockGraph::new(),
@@ -334,7 +338,12 @@ impl Core {
         if self.pinned || batch.is_empty() {
             return Ok(());
         }
-        let applied = self.store.apply(batch).and_then(|stamp| {
+        let handed_over = {
+            let _turn = self.turns.take(batch);
+            let batch: Vec<Change<'_>> = batch.iter().map(|change| self.latest(change)).collect();
+            self.store.apply(&batch)
+        };
+        let applied = handed_over.and_then(|stamp| {
             if self.policy.sync() {
                 self.store.commit(Some(stamp))
             } else {
@@ -345,6 +354,22 @@ impl Core {
             self.failed.store(true, Ordering::Relaxed);
         }
         applied
+    }
+
+    /// A change with the attributes of this moment. Changes of one inode's attributes are made one
+    /// after the other, but may come here in another order: whoever comes last must not bring
+    /// back what was before.
+    fn latest<'c>(&self, change: &Change<'c>) -> Change<'c> {
+        let Change::Attributes { inode: record } = change else {
+            return change.clone();
+        };
+        let guard = epoch::pin();
+        match self.index.peek(record.ino.0, &guard) {
+            Some(inode) => Change::Attributes {
+                inode: inode.record(&inode.meta()),
+            },
+            None => change.clone(),
+        }
     }
 
     /// Whom the page cache charges.

@@ -41,6 +41,7 @@ mod quota;
 mod readdir;
 mod registry;
 pub mod store;
+mod turns;
 mod watch;
 mod xattr;
 

@@ -152,7 +152,7 @@ impl FileSystem {
             // Seldom there, and looked for under the lock in any case.
             Err(Errno::ENOENT)
         } else {
-            core.child(body, name)
+            core.child(dir, body, name)
         };
         let existing = match known {
             Err(Errno::ENOENT) => {
@@ -166,7 +166,7 @@ impl FileSystem {
                     return Ok(self.opened(node, flags));
                 }
                 drop((names, guard));
-                core.child(body, name)?
+                core.child(dir, body, name)?
             }
             found => found?,
         };

@@ -28,7 +28,7 @@ impl FileSystem {
             },
             _ => {
                 check_component(name)?;
-                self.core.child(body, name)
+                self.core.child(dir, body, name)
             }
         }
     }
@@ -51,10 +51,18 @@ impl Core {
     ///
     /// # Errors
     /// `ENOENT`, what the store answers.
-    pub(crate) fn child(&self, body: &DirectoryBody, name: &[u8]) -> Result<Node> {
+    pub(crate) fn child(&self, dir: &Node, body: &DirectoryBody, name: &[u8]) -> Result<Node> {
         let mut entry = body.names.find(name).ok_or(Errno::ENOENT)?;
         loop {
             let found = self.node(entry.ino);
+            if let Ok(node) = &found
+                && !self.pinned
+                && node.inode().meta().home.1 == 0
+            {
+                // Loaded by number: only now it is known under which name.
+                let mut meta = node.inode().write();
+                meta.home = (dir.ino(), entry.cookie);
+            }
             if found != Err(Errno::ESTALE) {
                 return found;
             }

@@ -156,7 +156,7 @@ impl At<'_> {
         }
         let body = core.search(who, &self.dir)?;
         check_component(&self.name)?;
-        match core.child(body, &self.name) {
+        match core.child(&self.dir, body, &self.name) {
             Ok(_) => Err(Errno::EEXIST),
             Err(error) => Err(error),
         }
