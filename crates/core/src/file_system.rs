@@ -4,7 +4,7 @@
 //! locks of inodes; the inode table's shards, watch queues and the store come last. The whole
 //! order stands in `docs/locking.md`.
 
-use holdfast_cache::{Account, CacheStats};
+use holdfast_cache::CacheStats;
 use holdfast_sync::{Index, ShardedCounter, epoch};
 use once_cell::race::OnceBox;
 use parking_lot::{Mutex, RwLock};
@@ -22,6 +22,7 @@ use crate::numbers::Numbers;
 use crate::observer::Observer;
 use crate::options::{Options, Stats};
 use crate::policy::Policy;
+use crate::quota::{Check, Quotas};
 use crate::registry::Enrolment;
 use crate::store::{Change, Space, Store};
 use crate::turns::Turns;
@@ -68,6 +69,7 @@ pub(crate) struct Core {
     pub(crate) owners: Numbers,
     pub(crate) cache: CacheStats,
     pub(crate) names: ShardedCounter,
+    pub(crate) quotas: Quotas,
     /// How orphans find their way back here. The last to go: inodes carry its number.
     pub(crate) enrolment: Enrolment,
 }
@@ -101,6 +103,7 @@ impl FileSystem {
             owners: Numbers::after(Ino(0)),
             cache: CacheStats::new(),
             names: ShardedCounter::new(),
+            quotas: Quotas::new(),
             store,
             enrolment: Enrolment::new()?,
         });
@@ -276,7 +279,7 @@ impl Core {
         let content = Content::of(FileType::Directory, Ino::ROOT, 0, None);
         let fs = self.enrolment.number();
         let root = Object::new(fs, FileType::Directory, &meta, None, content, true);
-        let root = self.publish(Ino::ROOT, root)?;
+        let root = self.publish(Ino::ROOT, root, Check::Nothing)?;
         if !self.pinned {
             let record = root.inode().record(&root.inode().meta());
             self.apply(&[Change::Create {
@@ -370,25 +373,6 @@ impl Core {
             },
             None => change.clone(),
         }
-    }
-
-    /// Whom the page cache charges.
-    pub(crate) fn account(&self) -> Account<'_> {
-        Account {
-            space: self,
-            stats: &self.cache,
-        }
-    }
-}
-
-/// The page cache takes and gives file space through the store.
-impl holdfast_cache::Space for Core {
-    fn reserve(&self, pages: u64) -> Result<()> {
-        self.store.reserve(Space { pages, inodes: 0 })
-    }
-
-    fn release(&self, pages: u64) {
-        self.store.release(Space { pages, inodes: 0 });
     }
 }
 

@@ -13,6 +13,7 @@ use crate::locks::{LockOwner, LockSpace};
 use crate::namespace::Birth;
 use crate::node::Node;
 use crate::permission::owns;
+use crate::quota::Check;
 use crate::types::{Access, Caller, Errno, FileType, OpenFlags, Result, check_new_name};
 use crate::watch::EventMask;
 
@@ -206,7 +207,7 @@ impl FileSystem {
             meta.nlink = 0;
             meta.linkable = !flags.contains(OpenFlags::EXCLUSIVE);
         }
-        let node = core.publish(ino, inode)?;
+        let node = core.publish(ino, inode, Check::of(who))?;
         // Not its end: `node` is a use.
         drop(node.inode().doom());
         if !core.pinned {

@@ -1,5 +1,6 @@
 //! setattr: chmod, chown, truncate and utimensat in one call, as front ends get them.
 
+use holdfast_cache::published::Pages;
 use holdfast_sync::epoch;
 
 use crate::file_system::Core;
@@ -7,6 +8,7 @@ use crate::inode::{Meta, MetaWrite, Numbered as _, Rare};
 use crate::node::Node;
 use crate::open::OpenFile;
 use crate::permission::{in_group_or_capable, owns, set_id_bits_lost};
+use crate::quota::{Check, Owner};
 use crate::store::Change;
 use crate::types::{
     Access, Attr, Caller, Caps, Errno, FileType, OpenFlags, Result, S_ISGID, S_ISUID, SetAttr,
@@ -26,7 +28,7 @@ impl FileSystem {
     /// # Errors
     /// `EPERM` unless owner (mode, owner, explicit times); `EACCES` without permission to write;
     /// `EBADF` through a handle to the name only; `EISDIR` or `EINVAL` for the size of what is not a regular file; `EFBIG`; `EROFS`;
-    /// `ENOSPC`.
+    /// `ENOSPC`; `EDQUOT` if the new owner may not have that much more.
     pub fn setattr(
         &self,
         who: &Caller,
@@ -43,18 +45,22 @@ impl FileSystem {
         }
         core.writable()?;
         core.check_change(who, node, set)?;
+        let mut rest = *set;
         if let Some(size) = set.size {
+            let owner = SetAttr {
+                uid: rest.uid.take(),
+                gid: rest.gid.take(),
+                ..SetAttr::default()
+            };
+            if owner != SetAttr::default() {
+                // First what can be refused.
+                core.change_meta(who, node, &owner)?;
+            }
             let stamp = through.is_some() || set.mtime.is_some();
             core.resize(who, node, size, stamp)?;
         }
-        if set.size.is_none()
-            || *set
-                != (SetAttr {
-                    size: set.size,
-                    ..SetAttr::default()
-                })
-        {
-            core.change_meta(who, node, set)?;
+        if rest.size.take().is_none() || rest != SetAttr::default() {
+            core.change_meta(who, node, &rest)?;
         }
         core.tell_inode(who, node.ino(), set.size.is_some());
         Ok(self.getattr(node))
@@ -134,8 +140,20 @@ impl Core {
 
     fn change_meta(&self, who: &Caller, node: &Node, set: &SetAttr) -> Result<()> {
         let now = clock::now();
+        let chown = set.uid.is_some() || set.gid.is_some();
         let (record, acl) = {
+            // While it is locked, its writers know whom to charge.
+            let pages = node.inode().regular().ok().filter(|_| chown);
+            let pages = pages.map(Pages::lock);
             let mut meta = node.inode().write();
+            if chown {
+                self.charge_to(
+                    who,
+                    node,
+                    set,
+                    pages.as_ref().map_or(0, |pages| pages.pages()),
+                )?;
+            }
             change_owner(who, node, set, &mut meta);
             let mut acl = None;
             if let Some(perm) = set.perm {
@@ -182,6 +200,20 @@ impl Core {
         };
         self.happened(node.inode(), mask);
         Ok(())
+    }
+
+    /// Moves the charge for an inode to the owner that it gets. Its attributes are locked, and its
+    /// pages if it has any.
+    fn charge_to(&self, who: &Caller, node: &Node, set: &SetAttr, pages: u64) -> Result<()> {
+        let inode = node.inode();
+        let old = inode.owner();
+        let new = Owner {
+            uid: set.uid.unwrap_or(old.uid),
+            gid: set.gid.unwrap_or(old.gid),
+        };
+        let check = Check::of(who);
+        self.quotas
+            .change_owner(inode.mark(), old, new, pages, check)
     }
 
     fn lost_capability(&self, node: &Node, set: &SetAttr) -> bool {

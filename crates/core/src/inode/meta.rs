@@ -158,6 +158,12 @@ impl MetaCell {
         })
     }
 
+    /// Owner and group, one after the other.
+    #[inline]
+    pub(super) fn owner(&self) -> (u32, u32) {
+        (self.uid.load(Relaxed), self.gid.load(Relaxed))
+    }
+
     /// Access, modification and change, of one moment.
     #[inline]
     pub(super) fn read_times(&self) -> (Time, Time, Time) {

@@ -9,6 +9,7 @@
 //! before any attributes; their lock is a leaf, and no thread holds two of them. Attributes,
 //! extended attributes and ACLs are read without it.
 
+mod charged;
 mod extension;
 mod meta;
 
@@ -38,6 +39,8 @@ const ENTRY_SIZE: u64 = 20;
 const LAZY_TIME: u8 = 1;
 /// A mark: nothing of a file's content is elsewhere.
 const COMPLETE: u8 = 1 << 1;
+/// A mark: quotas count it.
+const COUNTED: u8 = 1 << 2;
 
 /// A file object in the index, which knows its number and its uses.
 pub(crate) type Inode = Held<Object>;

@@ -8,6 +8,8 @@ use crate::inode::{Inode, Numbered as _, Object};
 use crate::load::Loaded;
 use crate::locks::InodeLocks;
 use crate::node::Node;
+use crate::quota::Check;
+use crate::space::FileSpace;
 use crate::store::{Change, Space};
 use crate::types::{Ino, Result};
 use crate::watch::EventMask;
@@ -85,8 +87,10 @@ impl Core {
         let ino = orphan.ino();
         self.watches.notify(ino, EventMask::DELETE_SELF, None, 0);
         self.watches.gone(ino);
+        self.detach(orphan);
         if let Ok(pages) = orphan.regular() {
-            pages.lock().clear(self.account());
+            let space = FileSpace::new(self, orphan, Check::Nothing);
+            pages.lock().clear(space.account());
         }
         self.store.release(Space {
             pages: 0,
@@ -106,10 +110,14 @@ impl Core {
             let record = inode.record(&inode.meta());
             let _ = self.apply(&[Change::Attributes { inode: record }]);
         }
+        if self.pinned {
+            self.detach(inode);
+        }
         if let Ok(pages) = inode.regular() {
             let mut pages = pages.lock();
             if self.pinned {
-                pages.clear(self.account());
+                let space = FileSpace::new(self, inode, Check::Nothing);
+                pages.clear(space.account());
             } else {
                 // The bytes keep their space in the store.
                 pages.clear(Account {

@@ -27,6 +27,8 @@ impl FileSystem {
         core.policy.revoke();
         // Who tracks inodes lets go first: nothing is searched on their behalf.
         core.watches.release_all();
+        // Nobody can switch them on again, so marks may stay.
+        core.quotas.switch_off(|| ());
         // The unsafe iterator: what is doomed here must not be in use because of us. An inode that
         // an operation creates just now is doomed by that operation, which sees the mark.
         core.scan_inodes((0, u64::MAX), &mut |inode| {

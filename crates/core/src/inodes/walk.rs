@@ -136,7 +136,7 @@ impl Core {
 
     /// Shows every inode in memory to `look`, in whatever state, without taking it into use. The
     /// visitor must not block: it runs under a guard.
-    pub(super) fn scan_inodes(&self, (from, end): (u64, u64), look: &mut dyn FnMut(&Inode)) {
+    pub(crate) fn scan_inodes(&self, (from, end): (u64, u64), look: &mut dyn FnMut(&Inode)) {
         let mut next = Some(from);
         while let Some(from) = next {
             let guard = epoch::pin();

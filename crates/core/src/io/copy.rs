@@ -6,6 +6,8 @@ use super::{SIZE_MAX, readable, writable};
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::open::OpenFile;
+use crate::quota::Check;
+use crate::space::FileSpace;
 use crate::store::Change;
 use crate::types::{Caller, Errno, FileType, OpenFlags, Result};
 use crate::watch::EventMask;
@@ -20,7 +22,7 @@ impl FileSystem {
     ///
     /// # Errors
     /// `EBADF` for wrong access modes or a target open for appending; `EINVAL` for ranges of one
-    /// file that overlap, or what is not a regular file; `EISDIR`; `EFBIG`; `ENOSPC`; `EROFS`;
+    /// file that overlap, or what is not a regular file; `EISDIR`; `EFBIG`; `ENOSPC`, `EDQUOT`; `EROFS`;
     /// `EOVERFLOW` for ranges that wrap, `EINVAL` for offsets beyond 2^63 - 1.
     pub fn copy_file_range(
         &self,
@@ -103,7 +105,8 @@ impl Core {
             return Err(Errno::EINVAL);
         }
         self.drop_privileges(who, to.node())?;
-        let copied = pages.copy_within(to_offset, from_offset, len, self.account())?;
+        let space = FileSpace::new(self, to.node().inode(), Check::of(who));
+        let copied = pages.copy_within(to_offset, from_offset, len, space.account())?;
         self.copied(to.node().inode(), &pages, to_offset, copied)?;
         Ok(copied)
     }
@@ -133,8 +136,9 @@ impl Core {
             return Ok(0);
         }
         self.drop_privileges(who, to.node())?;
+        let space = FileSpace::new(self, target, Check::of(who));
         let copied =
-            target_pages.copy_range(to_offset, &source_pages, from_offset, len, self.account())?;
+            target_pages.copy_range(to_offset, &source_pages, from_offset, len, space.account())?;
         self.copied(target, &target_pages, to_offset, copied)?;
         Ok(copied)
     }

@@ -1,12 +1,13 @@
 //! fallocate(2): space, holes, and ranges that come and go.
 
-use holdfast_cache::PAGE_SIZE;
 use holdfast_cache::published::PagesLock;
+use holdfast_cache::{Account, PAGE_SIZE};
 
 use super::{SIZE_MAX, writable};
-use crate::file_system::Core;
 use crate::inode::Numbered as _;
 use crate::open::OpenFile;
+use crate::quota::Check;
+use crate::space::FileSpace;
 use crate::store::Change;
 use crate::types::{Caller, Errno, Fallocate, FileType, Ino, Result};
 use crate::watch::EventMask;
@@ -37,7 +38,7 @@ impl FileSystem {
     /// # Errors
     /// `EINVAL` for an empty range, for COLLAPSE and INSERT of ranges that are not whole pages or
     /// reach the end; `EOPNOTSUPP` for modes that make no sense together; `EBADF` if not open for
-    /// writing; `EFBIG`; `ENOSPC`: then nothing changed; `EISDIR`; `ENODEV` for other kinds of
+    /// writing; `EFBIG`; `ENOSPC`, `EDQUOT`: then nothing changed; `EISDIR`; `ENODEV` for other kinds of
     /// inode.
     pub fn fallocate(
         &self,
@@ -59,7 +60,8 @@ impl FileSystem {
             let size = inode.size();
             let new_size = new_size(request, size)?;
             core.drop_privileges(who, node)?;
-            core.carry_out(request, &mut pages)?;
+            let space = FileSpace::new(core, inode, Check::of(who));
+            carry_out(request, &mut pages, space.account())?;
             let record = {
                 let mut meta = inode.write();
                 meta.size = new_size;
@@ -166,21 +168,18 @@ fn change(request: Request, ino: Ino) -> Change<'static> {
     }
 }
 
-impl Core {
-    fn carry_out(&self, request: Request, pages: &mut PagesLock<'_>) -> Result<()> {
-        let Request {
-            what, offset, len, ..
-        } = request;
-        let account = self.account();
-        match what {
-            What::Allocate => pages.allocate(offset, len, account),
-            What::Punch => {
-                pages.punch(offset, len, account);
-                Ok(())
-            }
-            What::Zero => pages.zero(offset, len, account),
-            What::Collapse => pages.collapse(offset, len, account),
-            What::Insert => pages.insert(offset, len, account),
+fn carry_out(request: Request, pages: &mut PagesLock<'_>, account: Account<'_>) -> Result<()> {
+    let Request {
+        what, offset, len, ..
+    } = request;
+    match what {
+        What::Allocate => pages.allocate(offset, len, account),
+        What::Punch => {
+            pages.punch(offset, len, account);
+            Ok(())
         }
+        What::Zero => pages.zero(offset, len, account),
+        What::Collapse => pages.collapse(offset, len, account),
+        What::Insert => pages.insert(offset, len, account),
     }
 }

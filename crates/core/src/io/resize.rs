@@ -2,6 +2,8 @@ use crate::clock;
 use crate::file_system::Core;
 use crate::inode::Numbered as _;
 use crate::node::Node;
+use crate::quota::Check;
+use crate::space::FileSpace;
 use crate::store::Change;
 use crate::types::{Caller, Result};
 use crate::watch::EventMask;
@@ -27,7 +29,8 @@ impl Core {
                     meta.modified(clock::now());
                 }
                 if size <= meta.size {
-                    pages.truncate(size, self.account());
+                    let space = FileSpace::new(self, inode, Check::of(who));
+                    pages.truncate(size, space.account());
                 }
                 meta.size = size;
                 inode.record(&meta)

@@ -3,6 +3,8 @@ use std::io::IoSlice;
 use super::{SIZE_MAX, check_range, writable};
 use crate::inode::Numbered as _;
 use crate::open::OpenFile;
+use crate::quota::Check;
+use crate::space::FileSpace;
 use crate::store::Change;
 use crate::types::{Caller, Errno, OpenFlags, Result};
 use crate::watch::EventMask;
@@ -79,12 +81,13 @@ impl FileSystem {
                 // Several pieces are one write.
                 pages.begin();
             }
+            let space = FileSpace::new(core, inode, Check::of(who));
             let mut done = 0;
             for buf in bufs.iter().filter(|buf| !buf.is_empty()) {
                 let room = usize::try_from(SIZE_MAX - start - done as u64).unwrap_or(usize::MAX);
                 let data = &buf[..buf.len().min(room)];
                 let written =
-                    match pages.write_alone(start + done as u64, data, size, core.account()) {
+                    match pages.write_alone(start + done as u64, data, size, space.account()) {
                         Ok(written) => written,
                         Err(error) if done == 0 => return Err(error),
                         Err(_) => break,

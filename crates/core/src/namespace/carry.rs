@@ -9,6 +9,7 @@ use crate::acl::to_xattr;
 use crate::file_system::Core;
 use crate::inode::Numbered as _;
 use crate::node::Node;
+use crate::quota::Check;
 use crate::store::Change;
 use crate::types::{Caller, FileType, Result, Time};
 use crate::watch::EventMask;
@@ -30,23 +31,9 @@ impl Core {
         whiteout: bool,
         now: Time,
     ) -> Result<()> {
-        let is_dir = source.kind().is_dir();
-        if let Some(target) = target
-            && target.kind().is_dir()
-        {
-            self.bury_directory(target)?;
-        }
         let (ino, kind) = (source.ino(), source.kind());
-        let whiteout = match whiteout {
-            true => {
-                let birth = Birth::of(FileType::CharDevice, 0);
-                let place = locked.from.get(from.name).map_or(0, |entry| entry.cookie);
-                let (ino, inode) = self.conceive(who, from.dir, place, birth)?;
-                // The inode first: who finds the name finds it.
-                Some(self.publish(ino, inode)?)
-            }
-            false => None,
-        };
+        let is_dir = kind.is_dir();
+        let whiteout = self.make_way(who, from, locked, target, whiteout)?;
         let mut from_cookie = 0;
         let to_cookie = if target.is_some() && from.dir == to.dir && whiteout.is_none() {
             let cookies = locked.from.rename_over(from.name, to.name);
@@ -108,6 +95,36 @@ impl Core {
             self.tell_lost(target, left);
         }
         Ok(())
+    }
+
+    /// Does what may be refused: makes the whiteout, if one is asked for, and marks a directory that
+    /// is replaced as removed.
+    fn make_way(
+        &self,
+        who: &Caller,
+        from: End<'_>,
+        locked: &Locked<'_>,
+        target: Option<&Node>,
+        whiteout: bool,
+    ) -> Result<Option<Node>> {
+        let mut made = None;
+        if whiteout {
+            let birth = Birth::of(FileType::CharDevice, 0);
+            let place = locked.from.get(from.name).map_or(0, |entry| entry.cookie);
+            let (ino, inode) = self.conceive(who, from.dir, place, birth)?;
+            // The inode first: who finds the name finds it.
+            made = Some(self.publish(ino, inode, Check::of(who))?);
+        }
+        // Last: there is no way back.
+        if let Some(target) = target.filter(|target| target.kind().is_dir())
+            && let Err(refused) = self.bury_directory(target)
+        {
+            if let Some(whiteout) = made {
+                self.unpublish(whiteout);
+            }
+            return Err(refused);
+        }
+        Ok(made)
     }
 
     pub(super) fn exchange(

@@ -1,17 +1,18 @@
 //! Making inodes: files, directories, symbolic links, devices, unnamed files.
 
-use holdfast_sync::Ref;
 use holdfast_sync::epoch::{self, Guard};
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::Ordering;
 
 use super::names_changed;
+use super::publish::AN_INODE;
 use crate::acl::{self, Acl};
 use crate::directory::Names;
 use crate::file_system::Core;
 use crate::inode::{Content, Meta, Numbered as _, Object, Rare, directory_size};
 use crate::node::Node;
 use crate::permission::in_group_or_capable;
-use crate::store::{Change, Space};
+use crate::quota::Check;
+use crate::store::Change;
 use crate::types::{
     Caller, Caps, Errno, FileType, Ino, NAME_MAX, PATH_MAX, Result, S_ISGID, S_ISVTX,
     check_new_name, is_special,
@@ -48,7 +49,7 @@ impl FileSystem {
     /// Makes a regular file, fifo, socket or device with this name.
     ///
     /// # Errors
-    /// `EEXIST`, `ENOENT` in a removed directory, `EACCES`, `EROFS`, `ENOSPC`, `ENAMETOOLONG`;
+    /// `EEXIST`, `ENOENT` in a removed directory, `EACCES`, `EROFS`, `ENOSPC`, `EDQUOT`, `ENAMETOOLONG`;
     /// `EPERM` for a device without `CAP_MKNOD` or for a directory; `EINVAL` for a symbolic link.
     pub fn mknod(
         &self,
@@ -173,7 +174,7 @@ impl Core {
         }
         let (ino, inode) = self.conceive(who, dir, names.next_cookie(), birth)?;
         // The inode first: who finds the name finds it.
-        let node = self.publish(ino, inode)?;
+        let node = self.publish(ino, inode, Check::of(who))?;
         let cookie = match names.insert(name, ino, birth.kind) {
             Ok(cookie) => cookie,
             Err(error) => {
@@ -202,37 +203,6 @@ impl Core {
     #[inline]
     pub(crate) fn calm(&self) -> Option<Guard> {
         (self.pinned && !self.observed.load(Ordering::Relaxed)).then(epoch::pin)
-    }
-
-    /// Takes back an inode that could not get its name.
-    pub(crate) fn unpublish(&self, node: Node) {
-        drop(node.inode().doom());
-        if let Some(doomed) = node.into_inner().and_then(Ref::release) {
-            self.index.bury(doomed);
-        }
-        self.store.release(Space {
-            pages: 0,
-            inodes: 1,
-        });
-    }
-
-    /// Puts a finished inode where others find it by number.
-    ///
-    /// # Errors
-    /// `EUCLEAN` if its number is in use: then somebody dealt it twice.
-    pub(crate) fn publish(&self, ino: Ino, inode: Object) -> Result<Node> {
-        let inode = self.index.publish(ino.0, inode);
-        let node = inode.map(Node::new).map_err(|_| Errno::EUCLEAN)?;
-        // The publication comes before this look: either the walk of `FileSystem::revoke` meets
-        // the inode, or its mark is seen here.
-        if cfg!(not(target_arch = "x86_64")) {
-            fence(Ordering::SeqCst);
-        }
-        if self.policy.revoked() {
-            // Not its end: `node` is a use.
-            drop(node.inode().doom());
-        }
-        Ok(node)
     }
 
     /// Builds a new inode: number, owner, group, mode and ACLs as `dir` and `who` decide. `cookie`:
@@ -271,10 +241,7 @@ impl Core {
             Some(default) => (access, perm) = acl::create(default, perm),
             None => perm &= !who.umask,
         }
-        self.store.reserve(Space {
-            pages: 0,
-            inodes: 1,
-        })?;
+        self.store.reserve(AN_INODE)?;
         let mut meta = Meta::new(perm & 0o7777, who.uid, gid, clock::now());
         meta.home = (dir.ino(), cookie);
         if kind.is_dir() {

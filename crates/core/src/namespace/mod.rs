@@ -9,6 +9,7 @@ mod carry;
 mod create;
 mod link;
 mod lookup;
+mod publish;
 mod remove;
 mod rename;
 

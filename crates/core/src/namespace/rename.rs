@@ -40,7 +40,8 @@ impl FileSystem {
     /// # Errors
     /// `ENOENT`; `EEXIST` with NOREPLACE; `ENOTEMPTY`, `EISDIR`, `ENOTDIR` when the new name
     /// cannot be replaced; `EINVAL` for a directory moved into itself, or flags that contradict;
-    /// `EBUSY` for `.` and `..`; `EACCES`, `EPERM`, `EROFS`, `EMLINK`, `ENOSPC`.
+    /// `EBUSY` for `.` and `..`; `EACCES`, `EPERM`, `EROFS`, `EMLINK`, `ENOSPC`; `EDQUOT` for a
+    /// whiteout.
     pub fn rename(
         &self,
         who: &Caller,

@@ -54,10 +54,6 @@
 //!
 //! *Left to others.* Who may exceed limits ([`Check`]). Inodes that are not in memory: they are not
 //! counted, so this serves stores that pin all they have.
-#![cfg_attr(
-    not(test),
-    expect(dead_code, unused_imports, reason = "the core does not call it yet")
-)]
 
 mod attachment;
 mod balance;
@@ -69,8 +65,8 @@ mod terms;
 mod tests;
 
 pub(crate) use attachment::Mark;
-pub(crate) use terms::Check;
-pub use terms::{Owner, QuotaGrace, QuotaKind, QuotaLimit, QuotaLimits, QuotaRecord, QuotaUsage};
+pub(crate) use terms::{Check, Owner};
+pub use terms::{QuotaGrace, QuotaKind, QuotaLimit, QuotaLimits, QuotaRecord, QuotaUsage};
 
 use crate::clock;
 use crate::types::{Errno, Result, Time};
@@ -79,9 +75,6 @@ use holdfast_sync::{Padded, Published};
 use ledger::Ledger;
 use parking_lot::Mutex;
 use std::sync::atomic::{Ordering, fence};
-
-/// "No such process", which quotactl(2) says when quotas are off.
-const ESRCH: Errno = Errno::from_raw(rustix::io::Errno::SRCH.raw_os_error());
 
 /// The quotas of one file system; off at first.
 #[derive(Debug)]
@@ -116,12 +109,19 @@ impl Quotas {
     /// Switches on: counts everything, and refuses what passes limits if `enforce` is set. There
     /// are no limits at first. `walk` calls [`Quotas::attach`] for every inode.
     ///
-    /// The caller holds no lock and no guard.
+    /// The caller holds no lock and no guard. `allowed` is asked while nobody else switches: who
+    /// forbids it first, and then switches off, leaves quotas off.
     ///
     /// # Errors
-    /// `EBUSY` if quotas are on.
-    pub(crate) fn switch_on(&self, enforce: bool, walk: impl FnOnce()) -> Result<()> {
+    /// `EBUSY` if quotas are on; those of `allowed`.
+    pub(crate) fn switch_on(
+        &self,
+        enforce: bool,
+        allowed: impl FnOnce() -> Result<()>,
+        walk: impl FnOnce(),
+    ) -> Result<()> {
         let _switching = self.switching.lock();
+        allowed()?;
         if self.is_on() {
             return Err(Errno::EBUSY);
         }
@@ -164,46 +164,6 @@ impl Quotas {
         Some(run(ledger, &guard))
     }
 
-    /// Charges user and group with all of this, or neither with anything; nothing if quotas are off.
-    ///
-    /// # Errors
-    /// `EDQUOT` if that would pass a limit of either.
-    pub(crate) fn charge(&self, owner: Owner, pages: u64, inodes: u64) -> Result<()> {
-        self.charge_as(owner, pages, inodes, Check::Limits)
-    }
-
-    /// Charges, whatever the limits.
-    pub(crate) fn charge_unchecked(&self, owner: Owner, pages: u64, inodes: u64) {
-        let charged = self.charge_as(owner, pages, inodes, Check::Nothing);
-        debug_assert!(charged.is_ok(), "nothing was checked");
-    }
-
-    fn charge_as(&self, owner: Owner, pages: u64, inodes: u64, check: Check) -> Result<()> {
-        self.section(|ledger, guard| ledger.charge(owner, [pages, inodes], check, guard))
-            .unwrap_or(Ok(()))
-    }
-
-    /// Gives back what was charged while the same accounts were on.
-    pub(crate) fn release(&self, owner: Owner, pages: u64, inodes: u64) {
-        self.section(|ledger, guard| ledger.release(owner, [pages, inodes], guard));
-    }
-
-    /// What was charged to one owner is charged to another: all of it, or nothing changes.
-    ///
-    /// # Errors
-    /// `EDQUOT` if that would pass a limit of the new user or group.
-    pub(crate) fn transfer(
-        &self,
-        from: Owner,
-        to: Owner,
-        pages: u64,
-        inodes: u64,
-        check: Check,
-    ) -> Result<()> {
-        self.section(|ledger, guard| ledger.transfer(from, to, [pages, inodes], check, guard))
-            .unwrap_or(Ok(()))
-    }
-
     /// Sets the limits of one user or group. They hold for whatever it charges from now on; what it
     /// has already stays.
     ///
@@ -215,7 +175,7 @@ impl Quotas {
                 .find_or_add(kind, id, guard)
                 .set_limits(limits, ledger.rules());
         })
-        .ok_or(ESRCH)
+        .ok_or(Errno::ESRCH)
     }
 
     /// Sets for how long soft limits may be exceeded, beginning with periods that begin now.
@@ -224,7 +184,7 @@ impl Quotas {
     /// `ESRCH` if quotas are off.
     pub(crate) fn set_grace(&self, kind: QuotaKind, grace: QuotaGrace) -> Result<()> {
         self.section(|ledger, _| ledger.set_grace(kind, grace))
-            .ok_or(ESRCH)
+            .ok_or(Errno::ESRCH)
     }
 
     /// What one user or group has: nothing if quotas are off. Exact while nobody charges.

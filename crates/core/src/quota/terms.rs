@@ -1,6 +1,6 @@
 //! The words of quotas: whose, how much at most, how much now.
 
-use crate::types::Time;
+use crate::types::{Caller, Caps, Time};
 use std::time::Duration;
 
 /// Bytes of a page: space is counted in whole ones.
@@ -23,11 +23,11 @@ pub(super) const KINDS: [QuotaKind; 2] = [QuotaKind::User, QuotaKind::Group];
 
 /// To whom an inode is charged: to both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Owner {
+pub(crate) struct Owner {
     /// The user.
-    pub uid: u32,
+    pub(crate) uid: u32,
     /// The group.
-    pub gid: u32,
+    pub(crate) gid: u32,
 }
 
 impl Owner {
@@ -110,6 +110,19 @@ pub(crate) enum Check {
     Limits,
     /// No: it has `CAP_SYS_RESOURCE`, or what it charges is there already.
     Nothing,
+}
+
+impl Check {
+    /// The check that this caller has to pass. Its own capabilities count: a front end's kernel
+    /// that has checked permissions knows nothing of limits.
+    #[inline]
+    pub(crate) fn of(who: &Caller) -> Self {
+        if who.caps.contains(Caps::SYS_RESOURCE) {
+            Self::Nothing
+        } else {
+            Self::Limits
+        }
+    }
 }
 
 /// What is counted, as an index: pages.

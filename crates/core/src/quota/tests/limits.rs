@@ -29,20 +29,23 @@ fn while_off_nothing_is_counted_or_limited() {
     quotas.charge(ALICE, u64::MAX, u64::MAX).unwrap();
     quotas.release(ALICE, 5, 5);
     quotas.transfer(ALICE, BOB, 1, 1, Check::Limits).unwrap();
-    assert_eq!(quotas.set_limits(User, 1, &hard(0, 0)), Err(ESRCH));
-    assert_eq!(quotas.set_grace(User, QuotaGrace::default()), Err(ESRCH));
+    assert_eq!(quotas.set_limits(User, 1, &hard(0, 0)), Err(Errno::ESRCH));
+    assert_eq!(
+        quotas.set_grace(User, QuotaGrace::default()),
+        Err(Errno::ESRCH)
+    );
     quotas.switch_off(|| unreachable!("they are off"));
-    quotas.switch_on(true, || ()).unwrap();
+    quotas.switch_on(true, || Ok(()), || ()).unwrap();
     assert!(quotas.is_on() && quotas.report().is_empty());
     assert_eq!(
-        quotas.switch_on(true, || unreachable!("they are on")),
+        quotas.switch_on(true, || Ok(()), || unreachable!("they are on")),
         Err(Errno::EBUSY)
     );
     quotas.charge(ALICE, 1, 1).unwrap();
     quotas.switch_off(|| ());
     assert!(!quotas.is_on());
     assert_eq!((used(&quotas, User, 1), quotas.report().len()), ((0, 0), 0));
-    quotas.switch_on(true, || ()).unwrap();
+    quotas.switch_on(true, || Ok(()), || ()).unwrap();
     assert_eq!(
         used(&quotas, User, 1),
         (0, 0),
@@ -87,7 +90,7 @@ fn the_unchecked_pass_limits_and_are_counted() {
 #[test]
 fn without_enforcement_limits_are_only_told() {
     let quotas = Quotas::new();
-    quotas.switch_on(false, || ()).unwrap();
+    quotas.switch_on(false, || Ok(()), || ()).unwrap();
     quotas.set_limits(User, 1, &hard(2, 2)).unwrap();
     quotas.charge(ALICE, 5, 5).unwrap();
     let report = quotas.report();
@@ -174,7 +177,7 @@ static CLOCK: AtomicI64 = AtomicI64::new(0);
 #[test]
 fn a_soft_limit_binds_after_the_grace_period() {
     let quotas = Quotas::with_clock(|| Time(CLOCK.load(SeqCst)));
-    quotas.switch_on(true, || ()).unwrap();
+    quotas.switch_on(true, || Ok(()), || ()).unwrap();
     let grace = QuotaGrace {
         bytes: Duration::from_nanos(100),
         inodes: Duration::from_nanos(50),

@@ -187,7 +187,7 @@ impl Tree {
                 }
             }
         };
-        self.quotas.switch_on(true, walk).unwrap();
+        self.quotas.switch_on(true, || Ok(()), walk).unwrap();
     }
 
     fn switch_off(&self) {

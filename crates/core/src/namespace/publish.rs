@@ -1,0 +1,73 @@
+//! The moment from which a new inode is found by its number, and the way back.
+
+use holdfast_sync::Ref;
+use holdfast_sync::epoch;
+
+use crate::file_system::Core;
+use crate::inode::Object;
+use crate::node::Node;
+use crate::quota::Check;
+use crate::store::Space;
+use crate::types::{Errno, Ino, Result};
+
+/// What an inode takes of its store.
+pub(super) const AN_INODE: Space = Space {
+    pages: 0,
+    inodes: 1,
+};
+
+impl Core {
+    /// Takes back an inode that could not get its name.
+    pub(crate) fn unpublish(&self, node: Node) {
+        if self.pinned {
+            {
+                let mut meta = node.inode().write();
+                meta.nlink = 0;
+                drop(node.inode().doom());
+            }
+            // An orphan: if a walk has met it, it ends with the walk's use.
+            return self.put(node);
+        }
+        drop(node.inode().doom());
+        if let Some(doomed) = node.into_inner().and_then(Ref::release) {
+            self.index.bury(doomed);
+        }
+        // The store has never heard of it.
+        self.store.release(AN_INODE);
+    }
+
+    /// Puts a finished inode where others find it by number, counted if quotas are on. Its space
+    /// is given back if that fails.
+    ///
+    /// # Errors
+    /// `EDQUOT` if its owner may have no more; `EUCLEAN` if its number is in use: then somebody
+    /// dealt it twice.
+    pub(crate) fn publish(&self, ino: Ino, inode: Object, check: Check) -> Result<Node> {
+        let published = self.enroll(ino, inode, check);
+        if published.is_err() {
+            self.store.release(AN_INODE);
+        }
+        let node = published?;
+        self.doom_if_revoked(&node);
+        Ok(node)
+    }
+
+    /// Counts a new inode and puts it into the index, under one guard: whoever switches quotas on
+    /// or off meanwhile waits for it, and meets the inode.
+    fn enroll(&self, ino: Ino, inode: Object, check: Check) -> Result<Node> {
+        // Over other stores there are no quotas.
+        let guard = self.pinned.then(epoch::pin);
+        if let Some(guard) = &guard {
+            let (mark, owner) = (inode.mark(), inode.owner());
+            self.quotas.enroll(guard, mark, owner, check)?;
+        }
+        // Its number is new: nobody is waited for.
+        self.index
+            .publish(ino.0, inode)
+            .map(Node::new)
+            .map_err(|inode| {
+                self.quotas.detach(inode.mark(), inode.owner(), 0);
+                Errno::EUCLEAN
+            })
+    }
+}
