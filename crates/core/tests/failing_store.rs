@@ -93,3 +93,11 @@ fn after_one_failed_change_nothing_is_written_and_everything_is_read() {
     let mut byte = [0];
     assert_eq!(fs.read(&file, 0, &mut byte), Ok(1));
 }
+
+#[test]
+fn what_a_store_can_let_go_of_is_not_counted() {
+    let store = Arc::new(Fragile::default());
+    let fs = FileSystem::new(store, Options::default()).unwrap();
+    assert_eq!(fs.quota_on(true), Err(Errno::EOPNOTSUPP));
+    assert!(!fs.quota_is_on());
+}
