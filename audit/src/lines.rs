@@ -7,7 +7,7 @@ use crate::step::{Access, Decoder, LINE_BYTES, Tape};
 
 /// Calls kept of a sighting.
 const CALLS: usize = 12;
-/// Sightings kept of one side at one line.
+/// Sightings kept of one side at one line, of writes and of reads.
 const SIGHTINGS: usize = 8;
 
 /// What one side did to a line: a bit for each byte.
@@ -119,7 +119,8 @@ fn look_again(
                 conflicts.binary_search_by_key(&(line * LINE_BYTES), |conflict| conflict.address);
             let Ok(index) = found else { continue };
             let sightings = &mut conflicts[index].sides[side];
-            if !seen.insert((index, step.ip(), access.write)) || sightings.len() == SIGHTINGS {
+            let alike = sightings.iter().filter(|seen| seen.write == access.write);
+            if alike.count() == SIGHTINGS || !seen.insert((index, step.ip(), access.write)) {
                 continue;
             }
             let outer = calls.iter().rev().take(CALLS).copied();

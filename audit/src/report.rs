@@ -82,6 +82,12 @@ impl Report {
 }
 
 impl Line {
+    /// The first byte that is written, counted from the start of the line.
+    pub(crate) fn first_written(&self) -> u64 {
+        let writes = self.sides.iter().flatten().filter(|touch| touch.write);
+        u64::from(writes.map(|touch| touch.bytes.0).min().unwrap_or(0))
+    }
+
     /// Was it written by the allocator only?
     pub(crate) fn by_allocator(&self) -> bool {
         let mut writes = self.sides.iter().flatten().filter(|touch| touch.write);

@@ -92,7 +92,9 @@ impl Symbols {
             &Place::Module((module, address)) => {
                 let path = modules.get(module).cloned().unwrap_or_default();
                 let info = self.module(&path);
-                let symbol = info.and_then(|info| info.symbol(address, address + LINE_BYTES));
+                // Several statics may lie in the line: the one that is written is meant.
+                let written = address + line.first_written();
+                let symbol = info.and_then(|info| info.symbol(written, address + LINE_BYTES));
                 match symbol {
                     Some(name) => format!("static {name}"),
                     None => format!("{}+{address:#x}", file_name(&path)),

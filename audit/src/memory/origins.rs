@@ -12,13 +12,18 @@ use super::Calls;
 const BLOCKS: usize = 1 << 18;
 const PLACES: usize = 1 << 12;
 
-/// Read by every allocation, recorded ones too: on a line of its own, so that nobody's static
-/// seems to be shared because of it.
+/// On lines of its own: every allocation looks here, recorded ones too, and nobody's static shall
+/// seem to be shared because of it.
 #[repr(align(128))]
-struct Apart(AtomicBool);
+struct Notes {
+    wanted: AtomicBool,
+    table: Mutex<Option<Table>>,
+}
 
-static WANTED: Apart = Apart(AtomicBool::new(false));
-static TABLE: Mutex<Option<Table>> = Mutex::new(None);
+static NOTES: Notes = Notes {
+    wanted: AtomicBool::new(false),
+    table: Mutex::new(None),
+};
 
 struct Table {
     /// By address: size, and index of the calls.
@@ -45,12 +50,12 @@ pub(super) fn start() {
         calls: Vec::with_capacity(PLACES),
     };
     *lock() = Some(table);
-    WANTED.0.store(true, Ordering::Release);
+    NOTES.wanted.store(true, Ordering::Release);
 }
 
 /// Are notes to be taken? Pairs with the release in [`start`].
 pub(super) fn wanted() -> bool {
-    WANTED.0.load(Ordering::Acquire)
+    NOTES.wanted.load(Ordering::Acquire)
 }
 
 pub(super) fn add(address: u64, size: usize, calls: Calls) {
@@ -103,7 +108,8 @@ pub(super) fn within(start: u64, end: u64) -> Vec<Origin> {
 
 fn lock() -> std::sync::MutexGuard<'static, Option<Table>> {
     // A panic while it was held leaves a table that is whole but for one note.
-    TABLE
+    NOTES
+        .table
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
