@@ -42,13 +42,13 @@ safety: safety-thread safety-address
 safety-thread:
     RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=thread -C unsafe-allow-abi-mismatch=sanitizer" \
     TSAN_OPTIONS="suppressions={{justfile_directory()}}/scripts/thread-sanitizer.suppressions" \
-    CARGO_TARGET_DIR=target/safety-thread PROPTEST_CASES=16 \
+    CARGO_TARGET_DIR=target/safety-thread PROPTEST_CASES=16 LOOM_MAX_PREEMPTIONS=0 \
     cargo test --target {{host}} {{sanitized}} --lib --tests
 
 # Memory errors and leaks.
 safety-address:
     RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address" \
-    CARGO_TARGET_DIR=target/safety-address PROPTEST_CASES=16 \
+    CARGO_TARGET_DIR=target/safety-address PROPTEST_CASES=16 LOOM_MAX_PREEMPTIONS=0 \
     cargo test --target {{host}} {{sanitized}} --lib --tests
 
 # Fuzz one target (`just fuzz-list`) for some seconds; needs cargo-fuzz.

@@ -3,8 +3,9 @@
 //! `tests/index_model.rs` compiles the modules that use this one a second time, with another
 //! module of this name that holds loom's: the same source runs under every interleaving.
 
+// Not the standard library's locks: the thread sanitizer does not see inside those.
+pub(crate) use parking_lot::{Condvar, Mutex};
 pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
-pub(crate) use std::sync::{Condvar, Mutex};
 
 /// Bits of a key that one level of a tree decides. Models have small nodes.
 pub(crate) const NODE_BITS: u32 = 6;

@@ -22,7 +22,6 @@ use crate::per_core::PerCore;
 use crate::primitive::{AtomicPtr, AtomicU64, Mutex, Ordering, SHARED_AFTER};
 use crate::thread_slot::thread_slot;
 use std::ptr;
-use std::sync::PoisonError;
 use std::sync::atomic::AtomicUsize;
 
 /// No count may be changed: uses go to the word.
@@ -60,7 +59,7 @@ impl Shares {
 
     /// Marks the word by `mark`, and opens the counts if that says yes.
     pub(super) fn open(&self, mark: impl FnOnce() -> bool) {
-        let _mode = self.mode.lock().unwrap_or_else(PoisonError::into_inner);
+        let _mode = self.mode.lock();
         if mark() {
             for count in self.counts.iter() {
                 // Release: the mark comes before whatever is counted.
@@ -76,7 +75,7 @@ impl Shares {
         is_open: impl FnOnce() -> bool,
         settle: impl FnOnce(i64) -> R,
     ) -> Option<R> {
-        let _mode = self.mode.lock().unwrap_or_else(PoisonError::into_inner);
+        let _mode = self.mode.lock();
         is_open().then(|| {
             // Acquire: what was done under the uses that were given back here.
             let close = |count: &AtomicU64| value(count.swap(CLOSED, Ordering::AcqRel));

@@ -11,7 +11,6 @@
 use crate::per_core::PerCore;
 use crate::primitive::{AtomicU64, Mutex, Ordering, SUSPECTS};
 use std::mem;
-use std::sync::PoisonError;
 
 /// No leaf: the first key of a leaf is even.
 const NONE: u64 = u64::MAX;
@@ -53,10 +52,7 @@ impl Suspects {
             return None;
         }
         core.latest.store(leaf, Ordering::Relaxed);
-        core.list
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .note(leaf)
+        core.list.lock().note(leaf)
     }
 }
 

@@ -9,7 +9,6 @@
 //! under it, so destructors that the epochs run may wake.
 
 use crate::primitive::{Condvar, Mutex, process_wide};
-use std::sync::PoisonError;
 
 /// Where those wait whose keys fall together.
 struct Room {
@@ -30,22 +29,16 @@ fn room(key: u64) -> &'static Room {
 
 /// The current ticket: to be taken before the object is looked at.
 pub(super) fn ticket(key: u64) -> u64 {
-    *room(key)
-        .ticket
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
+    *room(key).ticket.lock()
 }
 
 /// Sleeps until somebody wakes the waiters for `key` (or for a key in the same room), if nobody
 /// has since `ticket`.
 pub(super) fn sleep(key: u64, ticket: u64) {
     let room = room(key);
-    let mut current = room.ticket.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut current = room.ticket.lock();
     while *current == ticket {
-        current = room
-            .changed
-            .wait(current)
-            .unwrap_or_else(PoisonError::into_inner);
+        room.changed.wait(&mut current);
     }
 }
 
@@ -53,6 +46,6 @@ pub(super) fn sleep(key: u64, ticket: u64) {
 #[cold]
 pub(super) fn wake(key: u64) {
     let room = room(key);
-    *room.ticket.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+    *room.ticket.lock() += 1;
     room.changed.notify_all();
 }

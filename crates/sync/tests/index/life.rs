@@ -2,8 +2,8 @@
 
 use super::{Fixture, Tracked};
 use holdfast_sync::{Doomed, Held, Index, Ref, epoch};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -189,13 +189,12 @@ fn while_dying<R: Send>(
     let held = fixture.publish(5).unwrap();
     assert!(held.doom().is_none());
     let doomed = held.release().unwrap();
-    let (done, answer) = mpsc::channel();
     thread::scope(|scope| {
-        scope.spawn(|| done.send(wait(&fixture)).unwrap());
-        let early = answer.recv_timeout(Duration::from_millis(30));
-        assert!(early.is_err(), "did not wait");
+        let waiter = scope.spawn(|| wait(&fixture));
+        thread::sleep(Duration::from_millis(30));
+        assert!(!waiter.is_finished(), "did not wait");
         resolve(&fixture, doomed);
-        answer.recv_timeout(Duration::from_secs(60)).expect("woken")
+        waiter.join().unwrap()
     })
 }
 

@@ -129,7 +129,8 @@ impl World {
 /// object outside the index is gone.
 fn model(preemptions: usize, scenario: impl Fn(&Arc<World>) + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
+    // `LOOM_MAX_PREEMPTIONS` looks harder, or (under a sanitizer) less hard.
+    builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
     builder.check(move || {
         let world = Arc::new(World {
             index: Index::new(),
