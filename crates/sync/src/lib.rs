@@ -1,16 +1,16 @@
 //! Holdfast's concurrency floor: what many threads touch at once, without sharing cache lines.
 //!
-//! [`ShardedMap`] finds a value by number, [`PerCore`] and [`ShardedCounter`] keep state that is
-//! written per thread and summed only when somebody asks, [`Padded`] keeps neighbours apart.
 //! [`epoch`] keeps memory from being freed under its readers, [`Published`] is a pointer they follow.
-//! [`Index`] finds counted objects by number.
-//! Nothing here knows a word of file systems.
+//! On these stand three structures that are read without a lock: [`Index`] finds counted objects
+//! by number, [`Catalog`] keeps names in order, [`frame`] holds the bytes of files in pages.
+//! [`PerCore`] and [`ShardedCounter`] keep state that is written per thread and summed only when
+//! somebody asks, [`Padded`] keeps neighbours apart. Nothing here knows a word of file systems.
 //!
-//! *Invariants.* Two operations on different keys, or two additions by threads with slots of
-//! their own, write no line in common, except where two keys happen to fall into one shard.
+//! *Invariants.* Readers write no line but their thread's own. Two changes of different objects,
+//! or two additions by threads with slots of their own, write no line in common.
 //!
-//! *Locking.* The shard locks of [`ShardedMap`] are leaves: nothing else is locked while one is
-//! held, except by closures that the caller passes in, and those must not call back into the map.
+//! *Locking.* Each structure says what its writers lock. Nobody waits for anything under a guard of
+//! [`epoch`], except for locks that are held for a few stores.
 
 pub mod catalog;
 mod catalog_primitive;
@@ -25,7 +25,6 @@ mod padded;
 mod per_core;
 mod primitive;
 mod published;
-mod sharded_map;
 mod thread_slot;
 
 pub use catalog::{Catalog, CatalogWriter};
@@ -34,4 +33,3 @@ pub use index::{Doomed, Held, Index, Ref};
 pub use padded::Padded;
 pub use per_core::PerCore;
 pub use published::Published;
-pub use sharded_map::{Cursor, ShardedMap};
