@@ -8,7 +8,9 @@ use holdfast_cache::{Account, CacheStats, Space};
 use holdfast_types::Result;
 use parking_lot::RwLock;
 use std::hint::black_box;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
 use std::time::Instant;
 
 /// Room without end, so that what is measured is the pages.
@@ -182,6 +184,59 @@ fn appends(account: Account<'_>) {
     row("make and clear a file of 100 bytes", new, old);
 }
 
+/// Nanoseconds for a read of 4 KiB while another thread does `other`, which both begin together.
+fn beside(read: impl Fn(&mut [u8]) + Sync, other: impl Fn(&mut [u8]) + Sync) -> f64 {
+    let (begun, done) = (Barrier::new(2), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut buf = [0; PAGE as usize];
+            begun.wait();
+            while !done.load(Ordering::Relaxed) {
+                other(&mut buf);
+            }
+        });
+        let mut buf = [0; PAGE as usize];
+        begun.wait();
+        let time = nanoseconds(300_000, |_| read(&mut buf));
+        done.store(true, Ordering::Relaxed);
+        time
+    })
+}
+
+/// Two threads on the same page.
+fn pairs(file: &File, old: &Old, account: Account<'_>) {
+    let locked = AtomicU64::new(0);
+    let read = |buf: &mut [u8]| {
+        let size = || file.size.load(Ordering::Acquire);
+        if file.pages.read_with(0, buf, size).is_err() {
+            locked.fetch_add(1, Ordering::Relaxed);
+            black_box(file.pages.lock().read(0, buf, size()));
+        }
+    };
+    let write = |buf: &mut [u8]| {
+        let size = file.size.load(Ordering::Relaxed);
+        let _ = black_box(file.pages.lock().write_alone(0, buf, size, account));
+    };
+    let read_old = |buf: &mut [u8]| {
+        let pages = old.pages.read();
+        black_box(pages.read(0, buf, old.size.load(Ordering::Relaxed)));
+    };
+    let write_old = |buf: &mut [u8]| {
+        let _ = black_box(old.pages.write().write(0, buf, account));
+    };
+    row(
+        "read 4 KiB, two threads",
+        beside(read, read),
+        beside(read_old, read_old),
+    );
+    row(
+        "read 4 KiB beside overwrites",
+        beside(read, write),
+        beside(read_old, write_old),
+    );
+    println!("reads that took the lock: {}", locked.into_inner());
+}
+
 /// The other way to make racing copies defined: word by word, each an atomic.
 fn copies() {
     let words: Vec<AtomicU64> = (0..512).map(AtomicU64::new).collect();
@@ -225,6 +280,9 @@ fn main() {
     reads(&file, &old);
     writes(&file, &old, account);
     appends(account);
+    if thread::available_parallelism().is_ok_and(|cores| cores.get() > 1) {
+        pairs(&file, &old, account);
+    }
     copies();
     file.pages.lock().clear(account);
     old.pages.write().clear(account);

@@ -8,7 +8,9 @@ use super::pieces::Piece;
 use super::{PAGE_SHIFT, Pages, PagesLock};
 use crate::{MAX_SIZE, PAGE_SIZE};
 use holdfast_sync::epoch::{self, Guard};
+use holdfast_sync::frame::copy;
 use std::fmt;
+use std::io::IoSliceMut;
 
 /// Changes came in the way of a read each time it was tried: read under the lock instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,87 +62,112 @@ impl Pages {
         buf: &mut [u8],
         size: impl Fn() -> u64,
     ) -> Result<usize, Contended> {
-        if offset >= MAX_SIZE {
-            return Ok(0);
+        if offset as usize % PAGE_SIZE + buf.len() > PAGE_SIZE {
+            return self.read_vectored_under(guard, offset, &mut [IoSliceMut::new(buf)], size);
         }
-        let at = offset as usize % PAGE_SIZE;
         for _ in 0..TRIES {
-            let done = if at + buf.len() <= PAGE_SIZE {
-                self.try_one(guard, offset, buf, &size)
-            } else if at + buf.len() <= FEW * PAGE_SIZE {
-                self.try_many(guard, offset, buf, &size, &mut [None; FEW])
-            } else {
-                // Should the file grow until the size is loaded again, then that was too few.
-                let len = size().saturating_sub(offset).min(buf.len() as u64);
-                let pages = (at + len as usize).div_ceil(PAGE_SIZE);
-                self.try_many(guard, offset, buf, &size, &mut vec![None; pages])
-            };
-            if let Some(read) = done {
-                return Ok(read);
+            if let Some((frame, len)) = self.one(guard, offset, buf.len(), &size) {
+                let at = offset as usize % PAGE_SIZE;
+                copy_out(frame, at, &mut buf[..len], copy);
+                return Ok(len);
             }
             std::hint::spin_loop();
         }
         Err(Contended)
     }
 
-    /// A read within one page.
-    #[inline]
-    fn try_one(
+    /// [`read_under`](Self::read_under) into several buffers in turn, all from one state.
+    ///
+    /// # Errors
+    /// Those of `read_with`.
+    pub fn read_vectored_under(
         &self,
         guard: &Guard,
         offset: u64,
-        buf: &mut [u8],
-        size: &impl Fn() -> u64,
-    ) -> Option<usize> {
-        let snapshot = self.frames.snapshot(guard)?;
-        let frame = snapshot.get(offset >> PAGE_SHIFT);
-        let size = size();
-        if !snapshot.holds() {
-            return None;
+        bufs: &mut [IoSliceMut<'_>],
+        size: impl Fn() -> u64,
+    ) -> Result<usize, Contended> {
+        let wanted = bufs.iter().fold(0, |sum: u64, buf| sum + buf.len() as u64);
+        let wanted = wanted.min(MAX_SIZE.saturating_sub(offset));
+        let at = offset as usize % PAGE_SIZE;
+        let mut few = [None; FEW];
+        let mut many = Vec::new();
+        for _ in 0..TRIES {
+            let frames = if at as u64 + wanted <= (FEW * PAGE_SIZE) as u64 {
+                &mut few[..]
+            } else {
+                // Should the file grow until the size is loaded again, then that is too few.
+                let len = size().saturating_sub(offset).min(wanted) as usize;
+                many.resize((at + len).div_ceil(PAGE_SIZE), None);
+                &mut many[..]
+            };
+            if let Some(len) = self.several(guard, offset, wanted, &size, frames) {
+                scatter(frames, at, len, bufs);
+                return Ok(len);
+            }
+            std::hint::spin_loop();
         }
-        let len = size.saturating_sub(offset).min(buf.len() as u64) as usize;
-        copy_out(frame, offset as usize % PAGE_SIZE, &mut buf[..len]);
-        Some(len)
+        Err(Contended)
     }
 
-    /// A read of several pages, whose frames are collected in `frames`.
-    fn try_many<'g>(
+    /// The frame for a read within one page, and the bytes to read.
+    #[inline]
+    fn one<'g>(
         &'g self,
         guard: &'g Guard,
         offset: u64,
-        buf: &mut [u8],
+        wanted: usize,
+        size: &impl Fn() -> u64,
+    ) -> Option<(Option<&'g [u8]>, usize)> {
+        let snapshot = self.frames.snapshot(guard)?;
+        let frame = snapshot.get(offset >> PAGE_SHIFT);
+        let len = size().saturating_sub(offset).min(wanted as u64) as usize;
+        snapshot.holds().then_some((frame, len))
+    }
+
+    /// Collects the frames for a read of several pages, and the bytes to read.
+    fn several<'g>(
+        &'g self,
+        guard: &'g Guard,
+        offset: u64,
+        wanted: u64,
         size: &impl Fn() -> u64,
         frames: &mut [Option<&'g [u8]>],
     ) -> Option<usize> {
         let snapshot = self.frames.snapshot(guard)?;
-        let size = size();
-        let len = size.saturating_sub(offset).min(buf.len() as u64) as usize;
-        let at = offset as usize % PAGE_SIZE;
-        let frames = frames.get_mut(..(at + len).div_ceil(PAGE_SIZE))?;
-        for (page, frame) in (offset >> PAGE_SHIFT..).zip(frames.iter_mut()) {
+        let len = size().saturating_sub(offset).min(wanted) as usize;
+        let pages = (offset as usize % PAGE_SIZE + len).div_ceil(PAGE_SIZE);
+        for (page, frame) in (offset >> PAGE_SHIFT..).zip(frames.get_mut(..pages)?) {
             *frame = snapshot.get(page);
         }
-        if !snapshot.holds() {
-            return None;
-        }
-        let (mut rest, mut at) = (&mut buf[..len], at);
-        for frame in frames {
-            let now = rest.len().min(PAGE_SIZE - at);
-            let (now, later) = rest.split_at_mut(now);
-            copy_out(*frame, at, now);
-            (rest, at) = (later, 0);
-        }
-        Some(len)
+        snapshot.holds().then_some(len)
     }
 }
 
-/// Copies from byte `at` of a page on, as far as `buf` goes.
+/// Copies `len` bytes from byte `at` of the first frame on into buffers that have room for them.
+fn scatter(frames: &[Option<&[u8]>], at: usize, len: usize, bufs: &mut [IoSliceMut<'_>]) {
+    let (mut at, end) = (at, at + len);
+    for buf in bufs {
+        let mut rest = &mut buf[..];
+        while at < end && !rest.is_empty() {
+            let (page, from) = (at / PAGE_SIZE, at % PAGE_SIZE);
+            let (now, later) = rest.split_at_mut(rest.len().min(PAGE_SIZE - from).min(end - at));
+            copy_out(frames[page], from, now, |data, now| {
+                now.copy_from_slice(data)
+            });
+            at += now.len();
+            rest = later;
+        }
+    }
+}
+
+/// Copies from byte `at` of a page on, as far as `buf` goes, by means of `copy`.
 #[inline]
-fn copy_out(frame: Option<&[u8]>, at: usize, buf: &mut [u8]) {
+fn copy_out(frame: Option<&[u8]>, at: usize, buf: &mut [u8], copy: impl Fn(&[u8], &mut [u8])) {
     let filled = frame.and_then(|frame| frame.get(at..)).unwrap_or_default();
     let len = filled.len().min(buf.len());
     let (data, zeros) = buf.split_at_mut(len);
-    data.copy_from_slice(&filled[..len]);
+    copy(&filled[..len], data);
     if !zeros.is_empty() {
         zeros.fill(0);
     }

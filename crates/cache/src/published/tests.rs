@@ -1,6 +1,7 @@
 use super::*;
 use crate::{Account, CacheStats, SpacePool};
 use holdfast_types::Errno;
+use std::io::IoSliceMut;
 
 const PAGE: u64 = PAGE_SIZE as u64;
 
@@ -29,6 +30,7 @@ impl Bank {
         }
     }
 
+    /// Ends a file. What it has freed waits for no other thread: a leak detector may look.
     fn close(&self, mut pages: PagesLock<'_>) {
         assert_eq!(self.pool.used(), pages.pages());
         assert_eq!(
@@ -40,6 +42,8 @@ impl Bank {
             (self.pool.used(), self.stats.pages(), self.stats.bytes()),
             (0, 0, 0)
         );
+        drop(pages);
+        epoch::synchronize();
     }
 }
 
@@ -326,6 +330,7 @@ fn abandoned_content_may_be_dropped() {
     file.lock().write(0, b"x", bank.account()).unwrap();
     file.abandon();
     assert!(file.is_empty());
+    epoch::synchronize();
 }
 
 #[test]
@@ -343,4 +348,37 @@ fn a_copy_into_the_page_where_its_source_ends_does_not_copy_its_own_frame() {
     assert_eq!(pages.seek_data(5 * PAGE, MAX_SIZE), None);
     assert_eq!(pages.pages(), 3);
     bank.close(pages);
+}
+
+#[test]
+fn several_buffers_are_filled_in_turn() {
+    let bank = Bank::new();
+    let file = Pages::new();
+    let data: Vec<u8> = (0..20 * PAGE).map(|at| (at / 7 % 251) as u8).collect();
+    file.lock().write(0, &data, bank.account()).unwrap();
+    let guard = epoch::pin();
+    for (offset, lens, size) in [
+        (10, &[5, 0, 4080, 1, 9000][..], 20 * PAGE),
+        (4000, &[100_000, 10][..], 20 * PAGE),
+        (0, &[10, 10][..], 15),
+        (PAGE, &[10][..], 15),
+        (MAX_SIZE - 1, &[10, 10][..], MAX_SIZE),
+        (u64::MAX, &[10, 10][..], MAX_SIZE),
+    ] {
+        let mut bufs: Vec<_> = lens.iter().map(|&len| vec![0xEE; len]).collect();
+        let mut slices: Vec<_> = bufs.iter_mut().map(|buf| IoSliceMut::new(buf)).collect();
+        let read = file.read_vectored_under(&guard, offset, &mut slices, || size);
+        let sum: usize = lens.iter().sum();
+        let expected = size.saturating_sub(offset).min(sum as u64) as usize;
+        assert_eq!(read, Ok(expected));
+        let all = bufs.concat();
+        let (filled, rest) = all.split_at(expected);
+        let there = data.get(offset.min(20 * PAGE) as usize..).unwrap();
+        let known = there.len().min(expected);
+        assert!(filled[..known] == there[..known]);
+        assert!(filled[known..].iter().all(|byte| *byte == 0));
+        assert!(rest.iter().all(|byte| *byte == 0xEE));
+    }
+    drop(guard);
+    bank.close(file.lock());
 }

@@ -35,11 +35,11 @@ impl Block {
         (len.next_power_of_two().max(SIZE_MIN) / SIZE_MIN).trailing_zeros() as usize
     }
 
-    /// A whole frame's memory, none of it filled.
-    pub(super) fn whole(start: NonNull<u8>) -> Self {
+    /// Memory of a class, none of it filled.
+    pub(super) fn at(start: NonNull<u8>, class: usize) -> Self {
         Self {
             start,
-            class: CLASSES - 1,
+            class,
             filled: 0,
         }
     }
@@ -51,11 +51,7 @@ impl Block {
         let Some(start) = NonNull::new(start) else {
             handle_alloc_error(layout(class))
         };
-        Self {
-            start,
-            class,
-            filled: 0,
-        }
+        Self::at(start, class)
     }
 
     /// Gives the memory back to the allocator.

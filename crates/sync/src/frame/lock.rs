@@ -1,6 +1,7 @@
 use super::fresh::Frame;
 use super::map::{Frames, Totals};
 use super::node::Node;
+use super::recycle::HandOver;
 use super::slot::{Entry, Owned, Slot, Stored, Writing};
 use super::{FRAME_END, FRAME_SIZE};
 use crate::epoch::{self, Guard};
@@ -17,6 +18,8 @@ pub struct FramesLock<'a, X: Send + 'static> {
     /// The version is odd.
     begun: bool,
     _lock: MutexGuard<'a, ()>,
+    // Dropped last.
+    _hand_over: HandOver,
 }
 
 impl<'a, X: Send + 'static> FramesLock<'a, X> {
@@ -30,6 +33,7 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
             writing: unsafe { Writing::new() },
             begun: false,
             _lock: lock,
+            _hand_over: HandOver,
         }
     }
 

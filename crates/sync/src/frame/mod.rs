@@ -21,6 +21,7 @@
 //! *Locking.* The lock is a leaf as far as this module goes: nothing else is locked under it here.
 
 mod block;
+mod copying;
 mod fresh;
 mod lock;
 mod map;
@@ -32,6 +33,7 @@ mod side;
 mod slot;
 mod word;
 
+pub use copying::copy;
 pub use fresh::Frame;
 pub use lock::FramesLock;
 pub use map::{Frames, Snapshot, Totals};

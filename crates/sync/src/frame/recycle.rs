@@ -57,7 +57,7 @@ impl Drop for Pool {
     fn drop(&mut self) {
         while let Some(start) = self.pop() {
             // SAFETY: a whole frame's block that `free` was given for good.
-            unsafe { Block::whole(start).deallocate() };
+            unsafe { Block::at(start, CLASSES - 1).deallocate() };
         }
     }
 }
@@ -70,7 +70,7 @@ pub(super) fn allocate(len: usize) -> Block {
     } else {
         None
     };
-    let block = kept.map_or_else(|| Block::allocate(class), Block::whole);
+    let block = kept.map_or_else(|| Block::allocate(class), |start| Block::at(start, class));
     memory::made(block.start, block.capacity());
     block
 }
@@ -90,15 +90,51 @@ pub(super) unsafe fn free(block: Block) {
     }
 }
 
-/// Says that the thread has retired so many frames, after it has.
+/// What frees a block, given its start, when it is in nobody's hands any more.
+pub(super) fn freeing(block: Block) -> unsafe fn(*mut ()) {
+    const FREEING: [unsafe fn(*mut ()); CLASSES] = [
+        free_class::<0>,
+        free_class::<1>,
+        free_class::<2>,
+        free_class::<3>,
+        free_class::<4>,
+        free_class::<5>,
+        free_class::<6>,
+    ];
+    FREEING[block.class]
+}
+
+/// # Safety
+/// The start of a block of this class; the rest as for [`free`].
+unsafe fn free_class<const CLASS: usize>(start: *mut ()) {
+    if let Some(start) = NonNull::new(start.cast()) {
+        // SAFETY: the caller's promise.
+        unsafe { free(Block::at(start, CLASS)) };
+    }
+}
+
+/// Says that the thread has retired so many frames.
 pub(super) fn retired(frames: u64) {
-    let is_much = POOL.try_with(|pool| {
-        let retired = pool.retired.get() + frames;
-        let is_much = retired >= RETIRED_MAX;
-        pool.retired.set(if is_much { 0 } else { retired });
-        is_much
-    });
-    if is_much == Ok(true) {
-        epoch::flush();
+    // A thread that ends hands everything over anyway.
+    let _ = POOL.try_with(|pool| pool.retired.set(pool.retired.get() + frames));
+}
+
+/// Hands the thread's garbage over when dropped, if it is much. Not before the map is unlocked:
+/// destructors run then.
+pub(super) struct HandOver;
+
+impl Drop for HandOver {
+    #[inline]
+    fn drop(&mut self) {
+        let is_much = POOL.try_with(|pool| {
+            let is_much = pool.retired.get() >= RETIRED_MAX;
+            if is_much {
+                pool.retired.set(0);
+            }
+            is_much
+        });
+        if is_much == Ok(true) {
+            epoch::flush();
+        }
     }
 }

@@ -118,29 +118,43 @@ impl<X: Send + 'static> Owned<X> {
 
 impl<X: Send + 'static> Drop for Owned<X> {
     fn drop(&mut self) {
-        let frames = match word::parse::<Node<X>>(self.word) {
-            Content::Nothing => return,
-            Content::Frame(block) => u64::from(block.capacity() == FRAME_SIZE),
-            // SAFETY: owned, hence live.
-            Content::Node(node) => unsafe { node.as_ref() }.frames(),
-        };
-        // SAFETY: in no slot, so new pins cannot meet it, and `X` may be dropped anywhere.
-        unsafe { epoch::retire_with(self.word.cast(), free_now::<X>) };
-        recycle::retired(frames);
+        // Plain addresses, which a leak detector recognises, unlike words.
+        match word::parse::<Node<X>>(self.word) {
+            Content::Nothing => {}
+            Content::Frame(block) => {
+                // SAFETY: in no slot, so new pins cannot meet it.
+                unsafe { epoch::retire_with(block.start.as_ptr().cast(), recycle::freeing(block)) };
+                recycle::retired(u64::from(block.capacity() == FRAME_SIZE));
+            }
+            Content::Node(node) => {
+                // SAFETY: owned, hence live.
+                let frames = unsafe { node.as_ref() }.frames();
+                // SAFETY: in no slot, so new pins cannot meet it, and `X` may be dropped anywhere.
+                unsafe { epoch::retire_with(node.as_ptr().cast(), free_node::<X>) };
+                recycle::retired(frames);
+            }
+        }
     }
+}
+
+/// # Safety
+/// A node that nobody can meet any more; once only.
+unsafe fn free_node<X>(node: *mut ()) {
+    // SAFETY: leaked by `Owned::node`; the rest is the caller's promise.
+    drop(unsafe { Box::from_raw(node.cast::<Node<X>>()) });
 }
 
 /// Frees what a word stands for.
 ///
 /// # Safety
 /// Nobody can meet it any more; once only.
-unsafe fn free_now<X>(word: *mut ()) {
-    match word::parse::<Node<X>>(word.cast()) {
+unsafe fn free_now<X>(word: Word) {
+    match word::parse::<Node<X>>(word) {
         Content::Nothing => {}
         // SAFETY: the caller's promise.
         Content::Frame(block) => unsafe { recycle::free(block) },
-        // SAFETY: leaked by `Owned::node`; the rest is the caller's promise.
-        Content::Node(node) => drop(unsafe { Box::from_raw(node.as_ptr()) }),
+        // SAFETY: the caller's promise.
+        Content::Node(node) => unsafe { free_node::<X>(node.as_ptr().cast()) },
     }
 }
 
@@ -196,7 +210,7 @@ impl<X> Slot<X> {
         let word = self.word.own();
         self.word.store(NOTHING, Ordering::Relaxed);
         // SAFETY: it was in this slot only, and `&mut` leaves nobody who could have met it there.
-        unsafe { free_now::<X>(word.cast()) };
+        unsafe { free_now::<X>(word) };
     }
 }
 
