@@ -13,8 +13,8 @@ pub(crate) struct Row<'r> {
     pub(crate) median: f64,
     /// Fastest less slowest, as a part of the median.
     pub(crate) spread: f64,
-    /// The median over that of the last target in the same shape.
-    pub(crate) ratio: f64,
+    /// The median over that of the last target in the same shape, if that one has the phase.
+    pub(crate) ratio: Option<f64>,
     /// The median over that of as many independent processes, where both ran.
     pub(crate) scaling: Option<f64>,
 }
@@ -41,7 +41,7 @@ pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
                     target,
                     median: middle,
                     spread: (measured[measured.len() - 1] - measured[0]) / middle,
-                    ratio: reference.map_or(f64::NAN, |reference| middle / reference),
+                    ratio: reference.map(|reference| middle / reference),
                     scaling: scaling(records, shape, phase, target, middle),
                 });
             }
@@ -205,10 +205,8 @@ mod tests {
             close(rows[0].spread, 1.0) && close(rows[1].spread, 1.0),
             "{rows:?}"
         );
-        assert!(
-            close(rows[0].ratio, 200.0 / 30.0) && close(rows[1].ratio, 1.0),
-            "{rows:?}"
-        );
+        let ratios = [rows[0].ratio, rows[1].ratio];
+        assert_eq!(ratios, [Some(200.0 / 30.0), Some(1.0)]);
         assert!(rows.iter().all(|row| row.scaling.is_none()), "{rows:?}");
     }
 
@@ -229,7 +227,7 @@ mod tests {
         let rows = rows(&records);
         let scaling: Vec<_> = rows.iter().map(|row| row.scaling).collect();
         assert_eq!(scaling, [None, Some(0.9), Some(2.0), None, None]);
-        assert!(close(rows[3].ratio, 10.0), "processes beside processes");
+        assert_eq!(rows[3].ratio, Some(10.0), "processes beside processes");
     }
 
     #[test]

@@ -27,13 +27,14 @@ pub(crate) fn render(records: &[Record]) -> String {
     for row in &rows {
         let _ = write!(
             text,
-            "{:>7}  {:<phase_width$}  {:<target_width$}  {:>9}  {:>6.1}%  {:>7.2}x",
+            "{:>7}  {:<phase_width$}  {:<target_width$}  {:>9}  {:>6.1}%  {:>8}",
             seats(row.shape),
             row.phase,
             row.target,
             rate(row.median),
             row.spread * 100.0,
             row.ratio
+                .map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}x"))
         );
         if let Some(scaling) = row.scaling {
             let _ = write!(text, "  {scaling:>12.3}");

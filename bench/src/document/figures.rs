@@ -83,7 +83,7 @@ impl<'c> Figures<'c> {
                 ours.spread * 100.0,
                 rate(theirs.median),
                 theirs.spread * 100.0,
-                ours.ratio,
+                ours.median / theirs.median,
                 goal(phase).map_or_else(String::new, |goal| goal.to_string())
             );
         }
@@ -102,8 +102,7 @@ impl<'c> Figures<'c> {
         let group = |phase: &&str| {
             let bars = threads.iter().map(|&count| {
                 let shape = Shape::Threads(count);
-                self.row(shape, phase, rival)?;
-                self.row(shape, phase, ENGINE).map(|row| row.ratio)
+                self.row(shape, phase, ENGINE)?.ratio
             });
             Group {
                 label: (*phase).to_owned(),

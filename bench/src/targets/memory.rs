@@ -2,7 +2,7 @@
 
 use super::{Io, OpenHow, Session, Tree};
 use anyhow::Result;
-use holdfast_core::{FileSystem, InodeWalk, MemoryLimits, Node, OpenFile, Options, Visit};
+use holdfast_core::{FileSystem, MemoryLimits, Node, OpenFile, Options, Visit};
 use holdfast_types::{Caller, Errno, OpenFlags, SetAttr};
 use std::ffi::CStr;
 use std::hint::black_box;
@@ -88,13 +88,19 @@ impl Session for MemorySession<'_> {
         Ok(entries)
     }
 
-    fn iterate(&mut self) -> Result<u64, Errno> {
+    fn iterate(&mut self, part: usize, parts: usize, times: u64) -> Result<u64, Errno> {
+        let walks = self.fs.inode_walks(parts);
         let mut met = 0;
-        self.fs.walk_inodes(&mut InodeWalk::new(), |node| {
-            black_box(node.ino());
-            met += 1;
-            Ok(Visit::Continue)
-        })?;
+        // There may be fewer parts than were asked for, where there is little to divide.
+        if let Some(walk) = walks.get(part) {
+            for _ in 0..times {
+                self.fs.walk_inodes(&mut walk.clone(), |node| {
+                    black_box(node.ino());
+                    met += 1;
+                    Ok(Visit::Continue)
+                })?;
+            }
+        }
         Ok(met)
     }
 

@@ -79,8 +79,9 @@ pub(crate) trait Session {
     /// and `..` left out.
     fn walk(&mut self, path: &CStr) -> Result<u64, Errno>;
 
-    /// Meets every inode in memory, whoever made it; gives their number.
-    fn iterate(&mut self) -> Result<u64, Errno> {
+    /// Meets the inodes in memory, whoever made them, that are in one of so many parts, and does
+    /// so several times; gives the number of meetings.
+    fn iterate(&mut self, _part: usize, _parts: usize, _times: u64) -> Result<u64, Errno> {
         Err(Errno::EOPNOTSUPP)
     }
 

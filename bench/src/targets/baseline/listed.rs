@@ -88,12 +88,16 @@ impl Session for ListedSession<'_> {
         self.memory.walk(path)
     }
 
-    fn iterate(&mut self) -> Result<u64, Errno> {
+    /// The list cannot be divided: the first part is all of it.
+    fn iterate(&mut self, part: usize, _parts: usize, times: u64) -> Result<u64, Errno> {
         let mut met = 0;
-        self.list.each(|serial| {
-            black_box(serial);
-            met += 1;
-        });
+        let times = if part == 0 { times } else { 0 };
+        for _ in 0..times {
+            self.list.each(|serial| {
+                black_box(serial);
+                met += 1;
+            });
+        }
         Ok(met)
     }
 
@@ -288,12 +292,13 @@ mod tests {
         sessions[0].make_dir(c"/d").expect("made");
         sessions[1].create(c"/d/one").expect("made");
         sessions[1].create(c"/d/two").expect("made");
-        assert_eq!(sessions[0].iterate(), Ok(3));
+        assert_eq!(sessions[0].iterate(0, 2, 1), Ok(3));
+        assert_eq!(sessions[1].iterate(1, 2, 1), Ok(0));
         assert_eq!(sessions[1].create(c"/d/one"), Err(Errno::EEXIST));
         sessions[1].unlink(c"/d/one").expect("there");
-        assert_eq!(sessions[0].iterate(), Ok(2));
+        assert_eq!(sessions[0].iterate(0, 2, 1), Ok(2));
         sessions[1].unlink(c"/d/two").expect("there");
         sessions[0].remove_dir(c"/d").expect("empty");
-        assert_eq!(sessions[1].iterate(), Ok(0));
+        assert_eq!(sessions[1].iterate(0, 1, 1), Ok(0));
     }
 }

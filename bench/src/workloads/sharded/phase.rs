@@ -16,7 +16,7 @@ pub(crate) enum Phase {
     Open,
     /// List its directory with the attributes of each
     Walk,
-    /// Meet every inode in memory, each thread all of them
+    /// Meet every inode in memory, each thread its part of them, ten times
     Iterate,
     /// Remove it
     Unlink,
@@ -39,6 +39,9 @@ pub(crate) const PLANS: [&[Phase]; 2] = [
     ],
     &[Phase::Mkdir, Phase::Rmdir],
 ];
+
+/// How often an iteration is repeated: once is over too soon to be measured.
+pub(super) const ITERATIONS: u64 = 10;
 
 /// What resident memory grows by in a phase that makes something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +82,7 @@ impl Phase {
     pub(crate) fn is_complete(self, met: u64, threads: usize, files: usize) -> bool {
         let all = (threads * files) as u64;
         match self {
-            Self::Iterate => met >= threads as u64 * all,
+            Self::Iterate => met >= ITERATIONS * all,
             _ => met == all,
         }
     }

@@ -1,7 +1,7 @@
 //! One thread's part: its directories, and what each phase does to what is in them.
 
 use super::paths::NumberedPath;
-use super::phase::Phase;
+use super::phase::{ITERATIONS, Phase};
 use crate::sys;
 use crate::targets::Session;
 use anyhow::{Context, Result, bail};
@@ -15,6 +15,8 @@ const DIR: &str = "dir--";
 
 /// One thread's files, dealt to directories of its own.
 pub(super) struct Shard {
+    /// Which thread's, of how many.
+    place: (usize, usize),
     top: CString,
     folders: Vec<Folder>,
 }
@@ -28,12 +30,16 @@ struct Folder {
 }
 
 impl Shard {
-    /// The `index`th thread's, with this many files, `per_dir` of them in a directory; all in
-    /// one if that is not said.
+    /// The part of one of so many threads, with this many files, `per_dir` of them in a
+    /// directory; all in one if that is not said.
     ///
     /// # Errors
     /// Never: the paths hold no NUL.
-    pub(super) fn new(index: usize, files: usize, per_dir: Option<usize>) -> Result<Self> {
+    pub(super) fn new(
+        (index, threads): (usize, usize),
+        files: usize,
+        per_dir: Option<usize>,
+    ) -> Result<Self> {
         let top = CString::new(format!("/t{index}"))?;
         let each = per_dir.unwrap_or(files).max(1);
         let folder = |(number, from): (usize, usize)| -> Result<Folder> {
@@ -49,7 +55,12 @@ impl Shard {
         };
         let folders = (0..files).step_by(each).enumerate().map(folder);
         let folders = folders.collect::<Result<_>>()?;
-        Ok(Self { top, folders })
+        let place = (index, threads);
+        Ok(Self {
+            place,
+            top,
+            folders,
+        })
     }
 
     /// Does this phase's part; gives the number of files, or directories, that it met.
@@ -62,7 +73,7 @@ impl Shard {
             Phase::Stat => self.each(phase, FILE, |path| session.stat(path)),
             Phase::Open => self.each(phase, FILE, |path| session.open(path)),
             Phase::Walk => self.walk(session),
-            Phase::Iterate => session.iterate().context("iterate"),
+            Phase::Iterate => self.iterate(session),
             Phase::Unlink => self.each(phase, FILE, |path| session.unlink(path)),
             Phase::Mkdir => {
                 self.make_folders(session)?;
@@ -92,6 +103,13 @@ impl Shard {
             }
         }
         Ok(met)
+    }
+
+    /// The thread's part of all inodes, again and again.
+    fn iterate<S: Session>(&self, session: &mut S) -> Result<u64> {
+        let (part, parts) = self.place;
+        let met = session.iterate(part, parts, ITERATIONS);
+        met.context("iterate")
     }
 
     #[inline]
@@ -128,7 +146,7 @@ mod tests {
     #[test]
     fn a_walk_that_misses_a_file_and_a_file_that_is_gone_show() {
         let tree = MemoryTree::new();
-        let shard = Shard::new(0, 5, None).expect("paths");
+        let shard = Shard::new((0, 1), 5, None).expect("paths");
         let mut session = tree.session();
         assert_eq!(shard.run(Phase::Create, &mut session).expect("made"), 5);
         session
@@ -145,7 +163,7 @@ mod tests {
     #[test]
     fn files_are_dealt_to_directories_of_a_size_the_last_one_less_full() {
         let tree = MemoryTree::new();
-        let shard = Shard::new(1, 25, Some(10)).expect("paths");
+        let shard = Shard::new((1, 2), 25, Some(10)).expect("paths");
         let mut session = tree.session();
         for phase in Phase::all() {
             if phase == Phase::Mkdir {
@@ -155,7 +173,14 @@ mod tests {
                 session.remove_dir(c"/t1").expect("empty");
             }
             let met = shard.run(phase, &mut session).expect("done");
-            assert!(phase.is_complete(met, 1, 25), "{phase} met {met}");
+            if phase == Phase::Iterate {
+                let other = Shard::new((0, 2), 0, None).expect("no paths");
+                let rest = other.run(phase, &mut session).expect("done");
+                // The directories and the root are met too.
+                assert_eq!(met + rest, ITERATIONS * (25 + 3 + 1 + 1));
+            } else {
+                assert!(phase.is_complete(met, 1, 25), "{phase} met {met}");
+            }
             if phase == Phase::Create {
                 assert_eq!(session.walk(c"/t1"), Ok(3));
                 let each = [c"/t1/d0000000", c"/t1/d0000001", c"/t1/d0000002"];

@@ -36,7 +36,8 @@ impl Task {
     where
         for<'t> T::Session<'t>: Session,
     {
-        let shards = (0..seats.threads).map(|index| Shard::new(index, self.files, self.per_dir));
+        let shard = |index| Shard::new((index, seats.threads), self.files, self.per_dir);
+        let shards = (0..seats.threads).map(shard);
         let shards: Vec<Shard> = shards.collect::<Result<_>>()?;
         let outcome = std::thread::scope(|scope| {
             let workers = shards.iter().map(|shard| {
