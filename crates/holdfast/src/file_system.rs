@@ -5,6 +5,7 @@ mod canonical;
 mod content;
 mod inodes;
 mod names;
+mod quota;
 mod xattr;
 
 use std::fmt;

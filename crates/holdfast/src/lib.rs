@@ -57,8 +57,9 @@
 //! # Limits, stores, and what lies below
 //!
 //! [`FileSystem::builder`] sets limits (`ENOSPC` beyond them) and [`Options`], those of mount(8).
-//! [`FileSystem::with_store`] puts another [`Store`] than memory below. [`FileSystem::core`] is
-//! the core that front ends use: everything here is a thin layer over it.
+//! [`FileSystem::quota_on`] counts what each user and group has, and holds them to limits of their
+//! own (`EDQUOT`). [`FileSystem::with_store`] puts another [`Store`] than memory below.
+//! [`FileSystem::core`] is the core that front ends use: everything here is a thin layer over it.
 //!
 //! # Its end
 //!
@@ -107,5 +108,6 @@ pub use holdfast_core::types::{
 };
 pub use holdfast_core::{
     AtimePolicy, Cancel, Dropped, EventMask, HeldLock, InodeCensus, InodeWalk, LockKind, LockRange,
-    MemoryLimits, MemoryStore, Node, OpenFile, Options, Stats, Store, Visit,
+    MemoryLimits, MemoryStore, Node, OpenFile, Options, QuotaGrace, QuotaKind, QuotaLimit,
+    QuotaLimits, QuotaRecord, QuotaUsage, Stats, Store, Visit,
 };

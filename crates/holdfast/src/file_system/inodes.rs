@@ -135,7 +135,7 @@ impl FileSystem {
     ///
     /// # Errors
     /// `EPERM`.
-    fn as_administrator(&self) -> Result<()> {
+    pub(super) fn as_administrator(&self) -> Result<()> {
         if self.caller().has(Caps::SYS_ADMIN) {
             Ok(())
         } else {
