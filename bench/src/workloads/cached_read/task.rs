@@ -143,7 +143,8 @@ mod tests {
             apart: handles(&mut session, APART).expect("opened"),
             session: tree.session(),
             layout,
-            readers: 1,
+            // The other one is the test, which ends when it has seen something written.
+            readers: 2,
             reading: &reading,
         };
         let mut reader = Reader {
@@ -163,14 +164,19 @@ mod tests {
             assert_eq!(reader.step(Step::Prepare(phase)).expect("checked"), none);
             std::thread::scope(|scope| {
                 let beside = scope.spawn(|| writer.step(Step::Run(phase)).expect("written"));
-                while !beside.is_finished() {
-                    // The writer ends only because the reader does.
-                    std::thread::sleep(std::time::Duration::from_millis(5));
-                    if reading.load(std::sync::atomic::Ordering::Relaxed) == 1 {
-                        let read = reader.step(Step::Run(phase)).expect("read");
-                        assert_eq!(read, Work::from(100));
-                    }
+                let read = reader.step(Step::Run(phase)).expect("read");
+                assert_eq!(read, Work::from(100));
+                let seen = match phase {
+                    Phase::Append(_) => (layout.len(), b'-'),
+                    _ => (layout.page(0), b'+'),
+                };
+                let mut byte = [0];
+                while (byte[0], beside.is_finished()) != (seen.1, false) {
+                    session
+                        .read_at(&reader.file, seen.0, &mut byte)
+                        .expect("read");
                 }
+                reading.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
                 let written = beside.join().expect("no panic");
                 assert!(written.items == 0 && written.aside > 0, "{written:?}");
             });
