@@ -135,7 +135,7 @@ fn look_again(
     Ok(())
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
     use super::*;
     use crate::step::Recorder;

@@ -14,9 +14,10 @@ mod sys;
 #[cfg(not(target_arch = "x86_64"))]
 #[path = "absent.rs"]
 mod sys;
-#[cfg(test)]
+#[cfg(all(test, target_arch = "x86_64"))]
 mod tests;
 
+use std::hint::black_box;
 use std::io;
 
 pub(crate) use decode::{Access, Decoder, LINE_BYTES};
@@ -47,6 +48,9 @@ pub(crate) struct Recorder {
     thread_base: u64,
 }
 
+/// Fewer than what a sum of a hundred numbers takes.
+const TRIAL_STEPS: usize = 50;
+
 /// The notes of one recording.
 pub(crate) struct Tape {
     steps: Vec<Step>,
@@ -76,10 +80,19 @@ impl Recorder {
     /// Prepares the calling thread.
     ///
     /// # Errors
-    /// What the system answers; `Unsupported` for a processor that this is not written for.
+    /// What the system answers; `Unsupported` for a processor that this is not written for, and
+    /// where the trap flag has no effect (some emulated kernels take it away).
     pub(crate) fn new() -> io::Result<Self> {
         sys::install()?;
         sys::attach()?;
+        let mut trial = Vec::with_capacity(TRIAL_STEPS);
+        sys::record(&mut trial, || {
+            black_box((0..100_u32).map(black_box).sum::<u32>());
+        });
+        if trial.len() < TRIAL_STEPS {
+            let why = "instructions do not trap here";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+        }
         Ok(Self {
             thread_base: sys::thread_base(),
         })
