@@ -171,10 +171,10 @@ mod tests {
                     _ => (layout.page(0), b'+'),
                 };
                 let mut byte = [0];
-                while (byte[0], beside.is_finished()) != (seen.1, false) {
-                    session
-                        .read_at(&reader.file, seen.0, &mut byte)
-                        .expect("read");
+                while byte[0] != seen.1 {
+                    assert!(!beside.is_finished(), "a reader is left");
+                    let got = session.read_at(&reader.file, seen.0, &mut byte);
+                    got.expect("read");
                 }
                 reading.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
                 let written = beside.join().expect("no panic");
