@@ -10,7 +10,7 @@ use crate::FileSystem;
 use crate::file_system::Core;
 use crate::lane::Lane;
 use crate::locks::{LockOwner, LockSpace};
-use crate::namespace::Birth;
+use crate::namespace::{Birth, dangling};
 use crate::node::Node;
 use crate::permission::owns;
 use crate::quota::Check;
@@ -159,21 +159,21 @@ impl FileSystem {
             Err(Errno::ENOENT) => {
                 let mut names = body.names.write();
                 let guard = core.calm();
-                if names.get(name).is_none() {
-                    let birth = Birth::of(FileType::Regular, perm);
-                    let node = core.make_in(who, dir, &mut names, name, birth)?;
-                    drop((names, guard));
-                    core.tell_entry(who, dir.ino(), name);
-                    return Ok(self.opened(node, flags));
+                match names.get(name) {
+                    Some(_) if exclusive => return Err(Errno::EEXIST),
+                    // Somebody was faster. Under the lock, or it could be gone again.
+                    Some(entry) => core.node(entry.ino).map_err(dangling)?,
+                    None => {
+                        let birth = Birth::of(FileType::Regular, perm);
+                        let node = core.make_in(who, dir, &mut names, name, birth)?;
+                        drop((names, guard));
+                        core.tell_entry(who, dir.ino(), name);
+                        return Ok(self.opened(node, flags));
+                    }
                 }
-                drop((names, guard));
-                core.child(dir, body, name)?
             }
             found => found?,
         };
-        if exclusive {
-            return Err(Errno::EEXIST);
-        }
         if existing.kind().is_dir() {
             return Err(Errno::EISDIR);
         }

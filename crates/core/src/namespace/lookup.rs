@@ -52,7 +52,8 @@ impl Core {
     /// # Errors
     /// `ENOENT`, what the store answers.
     pub(crate) fn child(&self, dir: &Node, body: &DirectoryBody, name: &[u8]) -> Result<Node> {
-        let mut entry = body.names.find(name).ok_or(Errno::ENOENT)?;
+        let find = || body.names.find(name).ok_or_else(|| self.absent());
+        let mut entry = find()?;
         loop {
             let found = self.node(entry.ino);
             if let Ok(node) = &found
@@ -61,13 +62,16 @@ impl Core {
             {
                 // Loaded by number: only now it is known under which name.
                 let mut meta = node.inode().write();
-                meta.home = (dir.ino(), entry.cookie);
+                // Else it was moved meanwhile.
+                if meta.home.1 == 0 {
+                    meta.home = (dir.ino(), entry.cookie);
+                }
             }
             if found != Err(Errno::ESTALE) {
                 return found;
             }
             // The name went, or leads elsewhere, since it was found; else it leads nowhere.
-            let again = body.names.find(name).ok_or(Errno::ENOENT)?;
+            let again = find()?;
             if again == entry {
                 return found.map_err(dangling);
             }
@@ -77,7 +81,7 @@ impl Core {
 }
 
 /// A name that leads to no inode is corruption of the store, not staleness of a handle.
-pub(super) fn dangling(error: Errno) -> Errno {
+pub(crate) fn dangling(error: Errno) -> Errno {
     if error == Errno::ESTALE {
         Errno::EUCLEAN
     } else {

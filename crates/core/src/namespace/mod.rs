@@ -14,6 +14,7 @@ mod remove;
 mod rename;
 
 pub(crate) use create::{Birth, check_target};
+pub(crate) use lookup::dangling;
 pub(crate) use rename::{End, check_flags};
 
 use crate::inode::{Meta, directory_size};

@@ -4,6 +4,7 @@
 //! are tested that do not occur here.
 
 mod evict;
+mod names;
 mod revoke;
 mod stage;
 mod walk;
