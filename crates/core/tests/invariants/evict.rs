@@ -223,3 +223,20 @@ fn a_node_that_outlives_its_file_system_ends_in_no_other() {
         assert_eq!(stage.held(), NOTHING);
     }
 }
+
+/// F4: the last close may come after the last handle of the file system.
+#[test]
+fn an_orphan_is_freed_by_its_last_close_when_only_that_is_left() {
+    let store = Arc::new(ModelStore::new());
+    let stage = Stage::over(Arc::clone(&store) as Arc<dyn Store>, Options::default());
+    let file = stage.unnamed();
+    stage.write(&file, 0, &[1; 5000]);
+    drop(stage);
+    assert_eq!(store.space().map(|space| space.pages_used), Ok(2));
+    drop(file);
+    let space = store.space().unwrap();
+    assert_eq!((space.pages_used, space.inodes_used), (0, 1));
+    let mut left = Vec::new();
+    store.walk(Ino(0), 10, &mut left).unwrap();
+    assert_eq!(left.len(), 1, "the root");
+}

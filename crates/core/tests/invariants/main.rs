@@ -5,6 +5,7 @@
 
 mod evict;
 mod names;
+mod reads;
 mod revoke;
 mod stage;
 mod walk;

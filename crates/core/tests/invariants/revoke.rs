@@ -1,6 +1,6 @@
 //! F4, I2, I5, R-F2, R-I11: taking a file system away from its users.
 
-use crate::stage::{Held, NOTHING, Stage, gated_over};
+use crate::stage::{Held, NOTHING, Stage, gated, gated_over};
 use holdfast_core::store::{Change, Store};
 use holdfast_core::types::{
     Access, Errno, Fallocate, FileType, OpenFlags, RenameFlags, SetAttr, Whence, XattrSet,
@@ -231,7 +231,7 @@ fn work(
     fs.lookup(who, &stage.root, &name)?;
     fs.stat_at(who, &stage.root, &name, true)?;
     drop(watch);
-    if number % 3 == 0 {
+    if number.is_multiple_of(3) {
         fs.unlink(who, &stage.root, &name)?;
         kept.lock().unwrap().push(file);
     }
@@ -292,6 +292,23 @@ fn a_watch_beside_the_revocation_is_refused_or_hears_of_it() {
         });
         assert_eq!(stage.held().watches, 0);
     }
+}
+
+/// I5: an inode that is being loaded when the file system goes, goes as well.
+#[test]
+fn an_inode_loaded_beside_the_revocation_does_not_stay() {
+    let (gate, stage) = gated(Call::LoadXattrs);
+    let ino = stage.open("f").node().ino();
+    stage.fs.drop_caches().unwrap();
+    gate.hook().arm();
+    thread::scope(|scope| {
+        let loading = scope.spawn(|| stage.fs.node(ino));
+        gate.hook().wait();
+        stage.fs.revoke().unwrap();
+        gate.hook().open();
+        drop(loading.join().unwrap());
+    });
+    assert_eq!(stage.held().inodes, 1);
 }
 
 /// Beside `link`, which makes a file that was to go lasting again.
