@@ -74,6 +74,12 @@ pub(crate) fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
+/// Runs a test; a model's atomics exist in models only.
+#[cfg(test)]
+pub(crate) fn run(test: fn()) {
+    test();
+}
+
 /// An item's life. Only models listen.
 pub(crate) mod memory {
     use std::ptr::NonNull;

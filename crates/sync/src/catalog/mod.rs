@@ -20,8 +20,6 @@ mod row;
 mod segment;
 mod slot;
 mod table;
-#[cfg(test)]
-mod tests;
 mod writer;
 
 pub use item::Item;

@@ -17,13 +17,11 @@
 use super::item::Item;
 use super::iter::Items;
 use super::slot::{Slot, Word};
-use crate::catalog_primitive::{AtomicU64, MODEL, Ordering, dealloc};
+use crate::catalog_primitive::{AtomicU64, CLASS_SMALL, MODEL, Ordering, dealloc};
 use crate::epoch;
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::mem::size_of;
 use std::ptr::NonNull;
-
-pub(super) use crate::catalog_primitive::CLASS_SMALL;
 
 const CLASS_BITS: u32 = 6;
 const COUNT_BITS: u32 = 29;
@@ -69,12 +67,22 @@ impl State {
 /// Slots of a row of this class. With the header it makes 4, 8, 16, 32 words, then two steps for
 /// each doubling: a row of 1000 names wastes little.
 fn capacity(class: u32) -> usize {
-    let words = match class {
-        0..=CLASS_SMALL => 4 << class,
-        _ if class.is_multiple_of(2) => 48 << ((class - 4) / 2),
-        _ => 64 << ((class - 5) / 2),
+    const LARGEST_SMALL: usize = 4 << CLASS_SMALL;
+    let words = match steps_beyond_small(class) {
+        None => 4 << class,
+        Some(steps) if steps.is_multiple_of(2) => (LARGEST_SMALL * 3 / 2) << (steps / 2),
+        Some(steps) => (LARGEST_SMALL * 2) << (steps / 2),
     };
     words - 1
+}
+
+fn steps_beyond_small(class: u32) -> Option<u32> {
+    class.checked_sub(CLASS_SMALL + 1)
+}
+
+/// Does a row of this class do without a table?
+pub(super) fn is_small(class: u32) -> bool {
+    steps_beyond_small(class).is_none()
 }
 
 /// The class of a row for so many names and a few more.

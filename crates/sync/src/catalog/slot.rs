@@ -134,23 +134,26 @@ impl Slot {
 mod tests {
     use super::*;
     use crate::catalog::item;
+    use crate::catalog_primitive::run;
 
     #[test]
     fn a_word_keeps_item_tag_and_mark_apart() {
-        let head = item::allocate(b"name", 7, 8, 9);
-        // SAFETY: allocated just now, freed at the end.
-        let item = unsafe { Item::from_raw(head) };
-        for tag in [0, 1, 0x8000, u16::MAX] {
-            let word = Word::item(item, tag);
-            for word in [word, word.marked()] {
-                assert!(word.has_tag(tag) && !word.has_tag(tag ^ 1));
-                assert_eq!(word.as_item().unwrap().key(), b"name");
-                assert_eq!(word.as_number(), None);
+        run(|| {
+            let head = item::allocate(b"name", 7, 8, 9);
+            // SAFETY: allocated just now, freed at the end.
+            let item = unsafe { Item::from_raw(head) };
+            for tag in [0, 1, 0x8000, u16::MAX] {
+                let word = Word::item(item, tag);
+                for word in [word, word.marked()] {
+                    assert!(word.has_tag(tag) && !word.has_tag(tag ^ 1));
+                    assert_eq!(word.as_item().unwrap().key(), b"name");
+                    assert_eq!(word.as_number(), None);
+                }
+                assert!(word.marked().is_marked() && !word.is_marked());
             }
-            assert!(word.marked().is_marked() && !word.is_marked());
-        }
-        // SAFETY: allocated above, used no more.
-        unsafe { item::free(head) };
+            // SAFETY: allocated above, used no more.
+            unsafe { item::free(head) };
+        });
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::Catalog;
 use super::body::{Form, View};
 use super::item::{self, Item, KEY_MAX, TAG_END, VALUE_END};
 use super::iter::Items;
-use super::row::{self, CLASS_SMALL, NAMES_MAX, Row, RowHead};
+use super::row::{self, NAMES_MAX, Row, RowHead};
 use super::segment;
 use super::table::{self, Table, TableHead};
 use crate::catalog_primitive::{AtomicU32, Ordering, fence};
@@ -412,12 +412,12 @@ impl<'a> CatalogWriter<'a> {
         let old = self.catalog.body.load();
         match old {
             Form::Empty { .. } => {}
-            Form::Small(old_row) if class <= CLASS_SMALL => {
+            Form::Small(old_row) if row::is_small(class) => {
                 self.catalog.body.store(Form::Small(new_row));
                 // SAFETY: the body leads to the new one.
                 unsafe { row::retire(old_row) };
             }
-            Form::Big(_) if class <= CLASS_SMALL => {
+            Form::Big(_) if row::is_small(class) => {
                 self.catalog.body.store(Form::Small(new_row));
                 // SAFETY: the body leads to the new row.
                 unsafe { retire_form(old) };

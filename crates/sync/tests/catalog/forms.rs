@@ -1,5 +1,7 @@
-use super::*;
-use crate::epoch;
+//! One thread: every form does what an ordered map does.
+
+use holdfast_sync::catalog::{InsertError, Item};
+use holdfast_sync::{Catalog, CatalogWriter, epoch};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

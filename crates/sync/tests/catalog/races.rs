@@ -1,4 +1,4 @@
-//! `Catalog` under threads that race: readers check what must hold at every moment.
+//! Threads that race: readers check what must hold at every moment.
 
 use holdfast_sync::catalog::InsertError;
 use holdfast_sync::{Catalog, CatalogWriter, epoch};
