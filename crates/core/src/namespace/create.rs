@@ -172,27 +172,27 @@ impl Core {
         if is_dir && dir.inode().meta().nlink >= self.policy.link_max() {
             return Err(Errno::EMLINK);
         }
-        let (ino, inode) = self.conceive(who, dir, names.next_cookie(), birth)?;
+        let cookie = names.next_cookie();
+        let (ino, inode) = self.conceive(who, dir, cookie, birth)?;
         // The inode first: who finds the name finds it.
         let node = self.publish(ino, inode, Check::of(who))?;
-        let cookie = match names.insert(name, ino, birth.kind) {
-            Ok(cookie) => cookie,
-            Err(error) => {
-                self.unpublish(node);
-                return Err(error);
-            }
-        };
         let now = node.inode().times().1;
-        names_changed(
-            &mut dir.inode().write(),
-            names.len(),
-            i32::from(is_dir),
-            now,
-        );
-        self.names.add(1);
-        if !self.pinned {
-            self.record_birth(dir, &node, birth.target, Some((name, cookie)))?;
+        let count = |names, subdirs| {
+            names_changed(&mut dir.inode().write(), names, subdirs, now);
+        };
+        count(names.len() + 1, i32::from(is_dir));
+        // The store before the name: nobody changes the inode before the store knows it.
+        let recorded = if self.pinned {
+            Ok(())
+        } else {
+            self.record_birth(dir, &node, birth.target, Some((name, cookie)))
+        };
+        if let Err(error) = recorded.and_then(|()| names.insert(name, ino, birth.kind).map(drop)) {
+            count(names.len(), -i32::from(is_dir));
+            self.unpublish(node);
+            return Err(error);
         }
+        self.names.add(1);
         self.name_happened(dir.ino(), EventMask::CREATE, name, is_dir, 0);
         Ok(node)
     }
