@@ -1,4 +1,4 @@
-use crate::chunk::{CHUNK_PAGES, CHUNK_SHIFT, mask_in};
+use crate::group::{GROUP_PAGES, GROUP_SHIFT, mask_in};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -25,10 +25,6 @@ impl RangeSet {
         self.ranges.len() as u64
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.ranges.is_empty()
-    }
-
     /// The ranges that share a page with `within`, cut to it, in order.
     fn overlaps(&self, within: Range<u64>) -> impl Iterator<Item = Range<u64>> {
         let before = self.ranges.range(..within.start).next_back();
@@ -49,11 +45,11 @@ impl RangeSet {
             .sum()
     }
 
-    /// A bit for each page of chunk `chunk` that is in the set.
-    pub(crate) fn mask(&self, chunk: u64) -> u64 {
-        let base = chunk << CHUNK_SHIFT;
-        self.overlaps(base..base + CHUNK_PAGES)
-            .fold(0, |mask, range| mask | mask_in(chunk, &range))
+    /// A bit for each page of group `group` that is in the set.
+    pub(crate) fn mask(&self, group: u64) -> u64 {
+        let base = group << GROUP_SHIFT;
+        self.overlaps(base..base + GROUP_PAGES)
+            .fold(0, |mask, range| mask | mask_in(group, &range))
     }
 
     /// Adds all pages of `range`.
@@ -163,9 +159,9 @@ mod tests {
                 }
                 check(&set, &model);
                 prop_assert_eq!(set.count_in(range.clone()), model.range(range).count() as u64);
-                for chunk in 0..5 {
-                    let bits = model.range(chunk * 64..chunk * 64 + 64).map(|p| 1 << (p % 64));
-                    prop_assert_eq!(set.mask(chunk), bits.sum::<u64>());
+                for group in 0..5 {
+                    let bits = model.range(group * 64..group * 64 + 64).map(|p| 1 << (p % 64));
+                    prop_assert_eq!(set.mask(group), bits.sum::<u64>());
                 }
             }
         }

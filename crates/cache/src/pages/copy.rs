@@ -1,15 +1,15 @@
 //! Copying from file to file without a trip through a caller's buffer.
 
-use super::{MAX_SIZE, Pages};
+use super::PagesLock;
+use super::pieces::Piece;
 use crate::account::Account;
-use crate::frame::PAGE_SIZE;
-use crate::pieces::Piece;
+use crate::{MAX_SIZE, PAGE_SIZE};
 use holdfast_types::{Errno, Result};
 
-/// What [`Pages::copy_within`] carries at a time: one chunk.
+/// What [`PagesLock::copy_within`] carries at a time: one chunk.
 const STEP: usize = 256 << 10;
 
-impl Pages {
+impl PagesLock<'_> {
     /// Copies `len` bytes of `source` at `from` to `to` and returns the bytes copied: fewer when
     /// space ran out on the way. What is a hole in the source becomes one here, as far as it
     /// covers whole pages. The owner bounds `len` by the source's size, and raises this file's.
@@ -19,7 +19,7 @@ impl Pages {
     pub fn copy_range(
         &mut self,
         to: u64,
-        source: &Self,
+        source: &PagesLock<'_>,
         from: u64,
         len: u64,
         account: Account<'_>,

@@ -1,9 +1,10 @@
 //! The modes of fallocate(2).
 
-use super::{Change, MAX_SIZE, Pages, zero_in_page};
+use super::change::Change;
+use super::{PAGE_END, PagesLock};
 use crate::account::Account;
-use crate::frame::{PAGE_SHIFT, PAGE_SIZE};
-use crate::root::{PAGE_END, Root};
+use crate::group::PAGE_SHIFT;
+use crate::{MAX_SIZE, PAGE_SIZE};
 use holdfast_types::{Errno, Result};
 use std::ops::Range;
 
@@ -35,7 +36,7 @@ impl Span {
     }
 
     /// Zeroes the framed bytes of the pages that are covered only in part.
-    fn zero_edges(&self, root: &mut Root) {
+    fn zero_edges(&self, pages: &mut PagesLock<'_>) {
         let Range { start: first, end } = self.touched;
         for page in [first, end - 1] {
             if self.whole.contains(&page) {
@@ -44,23 +45,8 @@ impl Span {
             let base = page << PAGE_SHIFT;
             let from = self.bytes.start.max(base) - base;
             let to = (self.bytes.end - base).min(PAGE_SIZE as u64);
-            zero_in_page(root, page, from as usize..to as usize);
+            pages.zero_in_page(page, from as usize..to as usize);
         }
-    }
-}
-
-/// Makes every hole of `pages` unwritten.
-fn fill_holes(root: &mut Root, pages: &Range<u64>) {
-    let mut at = pages.start;
-    loop {
-        let gap = root.next_gap(at);
-        if gap >= pages.end {
-            return;
-        }
-        at = root
-            .next_frame(gap)
-            .map_or(pages.end, |frame| frame.min(pages.end));
-        root.many_mut().unwritten.insert(gap..at);
     }
 }
 
@@ -76,7 +62,7 @@ fn aligned(offset: u64, len: u64) -> Result<(Range<u64>, i64)> {
     Ok((offset / page..end / page, (len / page).cast_signed()))
 }
 
-impl Pages {
+impl PagesLock<'_> {
     /// Allocates every page that `len` bytes from `offset` on touch: holes become unwritten. All
     /// or nothing. The cost does not depend on the length, only on what is framed there.
     ///
@@ -96,8 +82,8 @@ impl Pages {
             return;
         }
         let change = Change::new(self, account);
-        span.zero_edges(change.root);
-        change.root.remove(span.whole);
+        span.zero_edges(change.pages);
+        change.pages.remove(span.whole);
     }
 
     /// Makes `len` bytes from `offset` on read as zeros and allocates their space: pages covered
@@ -112,9 +98,9 @@ impl Pages {
         }
         let mut change = Change::new(self, account);
         change.allocate(&span.touched)?;
-        span.zero_edges(change.root);
-        change.root.remove_frames(&span.whole);
-        fill_holes(change.root, &span.whole);
+        span.zero_edges(change.pages);
+        change.pages.frames.remove(span.whole.clone());
+        change.pages.fill_holes(&span.whole);
         Ok(())
     }
 
@@ -125,8 +111,8 @@ impl Pages {
     pub fn collapse(&mut self, offset: u64, len: u64, account: Account<'_>) -> Result<()> {
         let (pages, distance) = aligned(offset, len)?;
         let change = Change::new(self, account);
-        change.root.remove(pages.clone());
-        change.root.shift(pages.end, -distance);
+        change.pages.remove(pages.clone());
+        change.pages.shift(pages.end, -distance);
         Ok(())
     }
 
@@ -140,18 +126,18 @@ impl Pages {
         let (pages, distance) = aligned(offset, len)?;
         let change = Change::new(self, account);
         let stays_below = PAGE_END - distance.cast_unsigned();
-        change.root.remove(stays_below.max(pages.start)..PAGE_END);
-        change.root.shift(pages.start, distance);
+        change.pages.remove(stays_below.max(pages.start)..PAGE_END);
+        change.pages.shift(pages.start, distance);
         Ok(())
     }
 }
 
-impl Change<'_> {
+impl Change<'_, '_> {
     fn allocate(&mut self, pages: &Range<u64>) -> Result<()> {
-        let missing = (pages.end - pages.start) - self.root.count_in(pages);
+        let missing = (pages.end - pages.start) - self.pages.count_in(pages);
         if missing > 0 {
             self.reservation.grow(missing)?;
-            fill_holes(self.root, pages);
+            self.pages.fill_holes(pages);
         }
         Ok(())
     }

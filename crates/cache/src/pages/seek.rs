@@ -1,9 +1,9 @@
 //! Where data and holes are: `SEEK_DATA` and `SEEK_HOLE` of lseek(2).
 
-use super::Pages;
-use crate::frame::PAGE_SHIFT;
+use super::PagesLock;
+use crate::group::PAGE_SHIFT;
 
-impl Pages {
+impl PagesLock<'_> {
     /// The offset of the first byte of data at or behind `offset` in a file of `size` bytes;
     /// none (`ENXIO`) if there is only a hole, or `offset` is at the end. Framed pages are data,
     /// unwritten ones are not.
@@ -12,7 +12,7 @@ impl Pages {
         if offset >= size {
             return None;
         }
-        let page = self.root.next_frame(offset >> PAGE_SHIFT)?;
+        let page = self.frames.next_frame(offset >> PAGE_SHIFT)?;
         Some(offset.max(page << PAGE_SHIFT)).filter(|&data| data < size)
     }
 
@@ -23,7 +23,7 @@ impl Pages {
         if offset >= size {
             return None;
         }
-        let page = self.root.next_gap(offset >> PAGE_SHIFT);
+        let page = self.frames.next_gap(offset >> PAGE_SHIFT);
         Some(offset.max(page << PAGE_SHIFT).min(size))
     }
 }

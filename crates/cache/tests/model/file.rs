@@ -1,5 +1,5 @@
 use crate::ops::PAGE;
-use holdfast_cache::{MAX_SIZE, Pages};
+use holdfast_cache::{MAX_SIZE, PagesLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -207,7 +207,7 @@ impl File {
     }
 
     /// Compares the page states, by counts and by walking over data and holes.
-    pub(crate) fn check(&self, pages: &Pages) {
+    pub(crate) fn check(&self, pages: &PagesLock<'_>) {
         assert_eq!(pages.frames(), self.framed.len() as u64);
         assert_eq!(
             pages.pages(),

@@ -1,5 +1,4 @@
-use holdfast_cache::published::{Pages, PagesLock};
-use holdfast_cache::{Account, CacheStats, SpacePool};
+use holdfast_cache::{Account, CacheStats, Pages, PagesLock, SpacePool};
 use holdfast_sync::epoch;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;

@@ -1,9 +1,9 @@
 //! Writing.
 
+use super::PagesLock;
 use super::change::Change;
-use super::{GROUP_PAGES, GROUP_SIZE, PAGE_SHIFT, PagesLock};
 use crate::account::Account;
-use crate::chunk::{bits, mask};
+use crate::group::{GROUP_PAGES, GROUP_SIZE, PAGE_SHIFT, bits, mask};
 use crate::{MAX_SIZE, PAGE_SIZE};
 use holdfast_sync::frame::Frame;
 use holdfast_types::{Errno, Result};

@@ -5,7 +5,8 @@
 //! change within the few nanoseconds of collecting, and nothing is copied in vain.
 
 use super::pieces::Piece;
-use super::{PAGE_SHIFT, Pages, PagesLock};
+use super::{Pages, PagesLock};
+use crate::group::PAGE_SHIFT;
 use crate::{MAX_SIZE, PAGE_SIZE};
 use holdfast_sync::epoch::{self, Guard};
 use holdfast_sync::frame::copy;

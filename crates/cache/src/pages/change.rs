@@ -1,13 +1,13 @@
 //! Changes, and what they do to the account.
 
-use super::{PAGE_END, PAGE_SHIFT, PagesLock};
-use crate::PAGE_SIZE;
+use super::{PAGE_END, PagesLock};
 use crate::account::{Account, Held, Reservation};
+use crate::group::PAGE_SHIFT;
+use crate::ranges::RangeSet;
+use crate::{MAX_SIZE, PAGE_SIZE};
 use holdfast_sync::frame::{Frame, FramesLock};
 use holdfast_types::Errno;
 use std::ops::Range;
-
-use crate::ranges::RangeSet;
 
 /// A change in progress. When it ends, in whichever way, the account is settled by comparing
 /// what is held with what was held: no operation adjusts a counter by hand.
@@ -146,11 +146,11 @@ impl PagesLock<'_> {
         }
         let change = Change::new(self, account);
         let pages = &mut *change.pages;
-        let first_gone = (new_size.min(crate::MAX_SIZE)).div_ceil(PAGE_SIZE as u64);
+        let first_gone = (new_size.min(MAX_SIZE)).div_ceil(PAGE_SIZE as u64);
         pages.remove(first_gone..PAGE_END);
         pages.frames.normalise();
         let tail = (new_size % PAGE_SIZE as u64) as usize;
-        if tail == 0 || new_size > crate::MAX_SIZE {
+        if tail == 0 || new_size > MAX_SIZE {
             return;
         }
         if new_size < PAGE_SIZE as u64 && pages.frames.is_small() {

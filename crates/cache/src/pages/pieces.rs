@@ -1,11 +1,36 @@
-use super::{PAGE_SHIFT, PagesLock};
+use super::PagesLock;
+use crate::group::PAGE_SHIFT;
 use crate::ranges::RangeSet;
 use crate::{MAX_SIZE, PAGE_SIZE};
 use holdfast_sync::frame::FramesLock;
 use std::fmt;
 use std::iter::FusedIterator;
 
-pub use crate::pieces::Piece;
+/// A stretch of a file's content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// Bytes in memory, all in one page.
+    Data(&'a [u8]),
+    /// So many zero bytes, of a hole or of unwritten pages.
+    Zero(u64),
+}
+
+impl Piece<'_> {
+    /// Its length in bytes; never 0 for a piece that [`Pieces`] gives.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Data(data) => data.len() as u64,
+            Self::Zero(len) => *len,
+        }
+    }
+
+    /// Is it 0 bytes long?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
 
 /// The pieces of a range of a file, in order and without gaps: data within one page each, and
 /// zeros, be they of holes, of unwritten pages or behind what a page was filled with.
