@@ -18,6 +18,8 @@ pub(crate) struct Numbers {
     next: Padded<AtomicU64>,
     /// The next number of each core's run; a multiple of [`RUN`] when the run is used up.
     runs: PerCore<AtomicU64>,
+    /// The same for threads that have no slot alone.
+    shared: PerCore<AtomicU64>,
 }
 
 impl Numbers {
@@ -27,24 +29,38 @@ impl Numbers {
         Self {
             next: Padded(AtomicU64::new(first.next_multiple_of(RUN))),
             runs: PerCore::default(),
+            shared: PerCore::default(),
         }
     }
 
     /// A number that was never dealt before.
+    #[inline]
     pub(crate) fn deal(&self) -> Ino {
-        let run = self.runs.mine();
-        // Relaxed: only that a number is dealt once matters.
+        let Some(run) = self.runs.own() else {
+            return self.deal_shared();
+        };
+        // Relaxed: only that a number is dealt once matters, and nobody else writes this run.
+        let mut number = run.load(Relaxed);
+        if number.is_multiple_of(RUN) {
+            number = self.next.fetch_add(RUN, Relaxed);
+        }
+        run.store(number + 1, Relaxed);
+        Ino(number)
+    }
+
+    #[cold]
+    fn deal_shared(&self) -> Ino {
+        let run = self.shared.mine();
         let mut number = run.load(Relaxed);
         loop {
-            let (dealt, expected) = if number.is_multiple_of(RUN) {
-                (self.next.fetch_add(RUN, Relaxed), number)
-            } else {
-                (number, number)
-            };
-            match run.compare_exchange_weak(expected, dealt + 1, Relaxed, Relaxed) {
-                Ok(_) => return Ino(dealt),
-                // A fresh run, and threads that share the slot were faster: its first will do.
-                Err(_) if dealt != number => return Ino(dealt),
+            if number.is_multiple_of(RUN) {
+                let fresh = self.next.fetch_add(RUN, Relaxed);
+                // If threads that share the slot were faster, the first of the run will do.
+                let _ = run.compare_exchange(number, fresh + 1, Relaxed, Relaxed);
+                return Ino(fresh);
+            }
+            match run.compare_exchange_weak(number, number + 1, Relaxed, Relaxed) {
+                Ok(_) => return Ino(number),
                 Err(now) => number = now,
             }
         }
@@ -60,7 +76,8 @@ mod tests {
     fn threads_never_get_the_same_number() {
         let numbers = Numbers::after(Ino(41));
         let dealt: Vec<Vec<Ino>> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..4)
+            // More threads than slots: some share.
+            let threads: Vec<_> = (0..40)
                 .map(|_| scope.spawn(|| (0..1000).map(|_| numbers.deal()).collect()))
                 .collect();
             threads
@@ -69,7 +86,7 @@ mod tests {
                 .collect()
         });
         let all: HashSet<Ino> = dealt.iter().flatten().copied().collect();
-        assert_eq!(all.len(), 4000);
+        assert_eq!(all.len(), 40_000);
         assert!(all.iter().all(|ino| ino.0 > 41));
     }
 }

@@ -1,5 +1,4 @@
 use crate::per_core::PerCore;
-use crate::thread_slot::own_thread_slot;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 /// A counter that threads change without meeting: each adds to its own slot.
@@ -27,7 +26,7 @@ impl ShardedCounter {
     pub fn add(&self, n: i64) {
         // Relaxed: the counter orders nothing else. Nothing is lost: nobody else writes the slot,
         // and a thread's number passes to the next under a lock.
-        match own_thread_slot().and_then(|slot| self.owned.get(slot)) {
+        match self.owned.own() {
             Some(slot) => {
                 let sum = slot.load(Ordering::Relaxed).wrapping_add(n);
                 slot.store(sum, Ordering::Relaxed);

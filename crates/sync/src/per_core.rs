@@ -1,5 +1,5 @@
 use crate::padded::Padded;
-use crate::thread_slot::thread_slot;
+use crate::thread_slot::{own_thread_slot, thread_slot};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::available_parallelism;
 
@@ -45,6 +45,14 @@ impl<T> PerCore<T> {
     #[must_use]
     pub fn mine(&self) -> &T {
         &self.slots[thread_slot() & (self.slots.len() - 1)].0
+    }
+
+    /// The calling thread's own slot, if no other thread writes it (as long as all writers come
+    /// this way): then a load and a store do what takes an exchange elsewhere.
+    #[inline]
+    #[must_use]
+    pub fn own(&self) -> Option<&T> {
+        self.get(own_thread_slot()?)
     }
 
     /// The slot of this number, if there are so many.
