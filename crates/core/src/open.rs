@@ -108,22 +108,27 @@ impl FileSystem {
     /// symbolic link, `ENXIO` for a fifo, socket or device (unless only PATH is asked for);
     /// `EPERM` for NOATIME by a stranger.
     pub fn open(&self, who: &Caller, node: &Node, flags: OpenFlags) -> Result<OpenFile> {
+        self.open_node(who, node.clone(), flags)
+    }
+
+    /// As [`FileSystem::open`], for a use that becomes the open file's.
+    pub(crate) fn open_node(&self, who: &Caller, node: Node, flags: OpenFlags) -> Result<OpenFile> {
         let core = &self.core;
         core.alive()?;
         if flags.contains(OpenFlags::DIRECTORY) && !node.kind().is_dir() {
             return Err(Errno::ENOTDIR);
         }
         if flags.contains(OpenFlags::PATH) {
-            return Ok(self.open_file(node.clone(), flags));
+            return Ok(self.open_file(node, flags));
         }
         let truncate = flags.contains(OpenFlags::TRUNCATE) && node.kind() == FileType::Regular;
-        core.may_open(who, node, flags)?;
+        core.may_open(who, &node, flags)?;
         if truncate {
             core.writable()?;
-            core.resize(who, node, 0, true)?;
+            core.resize(who, &node, 0, true)?;
             core.tell_inode(who, node.ino(), true);
         }
-        Ok(self.opened(node.clone(), flags))
+        Ok(self.opened(node, flags))
     }
 
     /// Opens the regular file of this name, made if it is not there. A symbolic link is not
@@ -177,7 +182,7 @@ impl FileSystem {
         if existing.kind().is_dir() {
             return Err(Errno::EISDIR);
         }
-        self.open(who, &existing, flags)
+        self.open_node(who, existing, flags)
     }
 
     /// Makes a file without a name in the file system of `dir`; with EXCLUSIVE it can never get

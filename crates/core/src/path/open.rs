@@ -27,7 +27,7 @@ impl FileSystem {
         if flags.contains(OpenFlags::PATH) {
             let kept = OpenFlags::PATH | OpenFlags::DIRECTORY | OpenFlags::NOFOLLOW;
             let node = self.resolve(who, base, path, follow)?;
-            return self.open(who, &node, flags.intersection(kept));
+            return self.open_node(who, node, flags.intersection(kept));
         }
         if flags.is_tmpfile() {
             if flags.contains(OpenFlags::CREATE) || !flags.writable() {
@@ -38,7 +38,7 @@ impl FileSystem {
         }
         if !flags.contains(OpenFlags::CREATE) {
             let node = self.resolve(who, base, path, follow)?;
-            return self.open(who, &node, flags);
+            return self.open_node(who, node, flags);
         }
         if flags.contains(OpenFlags::DIRECTORY) {
             return Err(Errno::EINVAL);
@@ -97,7 +97,7 @@ impl FileSystem {
             if node.kind().is_dir() {
                 return Err(Errno::EISDIR);
             }
-            return self.open(who, &node, flags);
+            return self.open_node(who, node, flags);
         }
     }
 }
