@@ -21,21 +21,17 @@ impl FileSystem {
     /// memory: what is not there would not be counted. `EIO` when revoked.
     pub fn quota_on(&self, enforce: bool) -> Result<()> {
         let core = &self.core;
-        core.alive()?;
-        if !core.pinned {
-            return Err(Errno::EOPNOTSUPP);
-        }
-        core.quotas.switch_on(
-            enforce,
-            || core.alive(),
-            || {
-                let walked = core.walk_inodes(&mut InodeWalk::new(), &mut |node| {
-                    core.attach(node.inode());
-                    Ok(Visit::Continue)
-                });
-                debug_assert!(walked.is_ok(), "only the visitor fails");
-            },
-        )
+        let allowed = || {
+            core.alive()?;
+            core.pinned.then_some(()).ok_or(Errno::EOPNOTSUPP)
+        };
+        core.quotas.switch_on(enforce, allowed, || {
+            let walked = core.walk_inodes(&mut InodeWalk::new(), &mut |node| {
+                core.attach(node.inode());
+                Ok(Visit::Continue)
+            });
+            debug_assert!(walked.is_ok(), "only the visitor fails");
+        })
     }
 
     /// Switches quotas off, if they are on. Limits and usage are forgotten.

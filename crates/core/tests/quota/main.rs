@@ -3,6 +3,7 @@
 mod accounting;
 mod limits;
 mod model;
+mod rounds;
 mod switching;
 
 use holdfast_core::types::{Caller, Caps};

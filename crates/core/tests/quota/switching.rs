@@ -230,32 +230,3 @@ fn a_revoked_file_system_has_no_quotas_and_lets_every_file_go() {
     let stats = fs.stats();
     assert_eq!((stats.inodes, stats.pages, stats.open_files), (1, 0, 0));
 }
-
-#[test]
-fn whoever_switches_on_while_the_file_system_goes_leaves_quotas_off() {
-    for _ in 0..50 {
-        let fs = memory();
-        let kept = fs.root();
-        thread::scope(|scope| {
-            let on = scope.spawn(|| {
-                for _ in 0..20 {
-                    match fs.quota_on(false) {
-                        Ok(()) => fs.quota_off(),
-                        Err(error) => return error,
-                    }
-                    if fs.quota_on(true).is_err() {
-                        return Errno::EIO;
-                    }
-                    fs.quota_off();
-                }
-                Errno::EIO
-            });
-            thread::yield_now();
-            fs.revoke().unwrap();
-            assert!(!fs.quota_is_on());
-            assert_eq!(on.join().unwrap(), Errno::EIO);
-        });
-        assert!(!fs.quota_is_on());
-        drop(kept);
-    }
-}

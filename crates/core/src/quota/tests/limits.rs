@@ -23,6 +23,18 @@ fn by_two_threads(quotas: &Quotas, owner: Owner) {
 }
 
 #[test]
+fn who_may_switch_on_is_asked_while_nobody_else_switches() {
+    let quotas = Quotas::new();
+    let forbidden = || {
+        assert!(quotas.switching.try_lock().is_none());
+        Err(Errno::EIO)
+    };
+    let refused = quotas.switch_on(true, forbidden, || unreachable!("they stay off"));
+    assert_eq!((refused, quotas.is_on()), (Err(Errno::EIO), false));
+    quotas.switch_on(true, || Ok(()), || ()).unwrap();
+}
+
+#[test]
 fn while_off_nothing_is_counted_or_limited() {
     let quotas = Quotas::new();
     assert!(!quotas.is_on());
