@@ -152,7 +152,7 @@ impl<T: Send + Sync + 'static> Index<T> {
         let key = doomed.key();
         let guard = epoch::pin();
         let held = doomed.held();
-        let Some(emptied) = self.tree.remove(key, held.as_ptr().cast(), &guard) else {
+        let Some(leaf) = self.tree.remove(key, held.as_ptr().cast(), &guard) else {
             drop(guard);
             panic!("object {key} is buried in an index that does not hold it");
         };
@@ -169,8 +169,11 @@ impl<T: Send + Sync + 'static> Index<T> {
         // SAFETY: unreachable for those who pin themselves from now on; it is dying for ever, so
         // that nobody gets a use; and this was its only `Doomed`.
         unsafe { epoch::retire_with(held.as_ptr().cast(), free::<T>) };
-        if emptied && let Some(leaf) = self.suspects.note(node::leaf_of(key)) {
-            self.tree.prune(leaf, &guard);
+        let noted = self
+            .suspects
+            .note(node::leaf_of(key), || leaf.is_empty(key, 0));
+        if let Some(suspect) = noted {
+            self.tree.prune(suspect, &guard);
         }
     }
 

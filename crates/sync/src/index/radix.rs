@@ -156,8 +156,13 @@ impl Radix {
         }
     }
 
-    /// Takes `object` out, and tells whether its leaf is empty then; `None` if it is not at `key`.
-    pub(super) fn remove(&self, key: u64, object: *mut (), guard: &Guard) -> Option<bool> {
+    /// Takes `object` out of its leaf, and returns that; `None` if it is not at `key`.
+    pub(super) fn remove<'g>(
+        &'g self,
+        key: u64,
+        object: *mut (),
+        guard: &'g Guard,
+    ) -> Option<&'g Node> {
         loop {
             let mut level = node::root_level(key);
             let mut link = &self.roots[level];
@@ -186,7 +191,7 @@ impl Radix {
                 Ordering::AcqRel,
                 Ordering::Acquire,
             ) {
-                Ok(_) => return Some(leaf.node.is_empty(key, 0)),
+                Ok(_) => return Some(leaf.node),
                 Err(now) if node::is_frozen(now) => Self::replace(leaf),
                 Err(_) => return None,
             }

@@ -44,11 +44,12 @@ impl Suspects {
         }
     }
 
-    /// Notes that the leaf with this first key is empty. Returns one that was noted long ago.
-    pub(super) fn note(&self, leaf: u64) -> Option<u64> {
+    /// Notes the leaf with this first key, if `is_empty`. Returns one that was noted long ago.
+    #[inline]
+    pub(super) fn note(&self, leaf: u64, is_empty: impl FnOnce() -> bool) -> Option<u64> {
         let core = self.cores.mine();
-        // Relaxed: it saves the lock, and decides nothing.
-        if core.latest.load(Ordering::Relaxed) == leaf {
+        // Relaxed: it saves a look at the leaf and the lock, and decides nothing.
+        if core.latest.load(Ordering::Relaxed) == leaf || !is_empty() {
             return None;
         }
         core.latest.store(leaf, Ordering::Relaxed);
