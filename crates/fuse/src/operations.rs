@@ -74,6 +74,27 @@ pub trait Operations: Send + Sync + 'static {
     /// The session is over; no other call comes after.
     fn destroy(&self) {}
 
+    /// Takes the file system away from all who use it: every operation but those that give
+    /// something back (`forget`, `flush`, `release`, `releasedir`) fails from now on. The session
+    /// asks for none any more, and empties the kernel's caches.
+    ///
+    /// `cx`: the request by which somebody asks for it; none if this process does.
+    ///
+    /// # Errors
+    /// `EPERM` when the caller may not; `ENOTTY` when it cannot be done. After any other error it
+    /// is done even so.
+    fn revoke(&self, cx: Option<&Context<'_>>) -> Result<()> {
+        Err(Errno::ENOTTY)
+    }
+
+    /// Shows every inode of which the kernel may hold a reference, and perhaps others.
+    fn known(&self, visit: &mut dyn FnMut(Ino)) {}
+
+    /// How many files and directories are open.
+    fn open_files(&self) -> u64 {
+        0
+    }
+
     /// May this request wait (for a device, for another request)? Then it runs on a worker
     /// thread instead of the one that serves its processor. SETLKW always does.
     fn may_block(&self, ino: Ino, request: &Request<'_>) -> bool {

@@ -6,7 +6,10 @@ use holdfast_core::{
     FileSystem, MemoryLimits, Options,
     types::{Caller, OpenFlags},
 };
-use holdfast_fuse::{Session, TransportChoice, serve};
+use holdfast_fuse::{
+    Session, TransportChoice,
+    serve::{self, InfoDetail},
+};
 use rustix::fs::{
     AtFlags, CWD, FallocateFlags, FlockOperation, Mode, OFlags, RenameFlags, SeekFrom, StatxFlags,
     XattrFlags, flock,
@@ -34,7 +37,10 @@ fn on_each_transport(test: impl Fn(&FileSystem, &Session, &Path)) {
         let fs = FileSystem::memory(MemoryLimits::default(), Options::default());
         let dir = tempfile::tempdir().unwrap();
         fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
-        let info = Arc::new(|| r#"{"source":"mem:"}"#.to_owned());
+        let info = Arc::new(|detail| match detail {
+            InfoDetail::Brief => r#"{"source":"mem:"}"#.to_owned(),
+            InfoDetail::Inodes => r#"{"inodes":"all"}"#.to_owned(),
+        });
         let session = serve::mount(&fs, dir.path(), &config, Some(info)).unwrap();
         test(&fs, &session, dir.path());
         support::unmount(&session);
@@ -290,7 +296,7 @@ fn changes_by_the_library_reach_the_mount() {
 
 #[test]
 fn extended_attributes_and_the_mounts_information_are_read() {
-    on_each_transport(|_, _, dir| {
+    on_each_transport(|_, session, dir| {
         let path = dir.join("file");
         fs::write(&path, b"").unwrap();
         rustix::fs::setxattr(&path, "user.a", b"value", XattrFlags::CREATE).unwrap();
@@ -301,6 +307,12 @@ fn extended_attributes_and_the_mounts_information_are_read() {
         assert_eq!(&out[..len], b"user.a\0");
         let len = rustix::fs::getxattr(dir, serve::INFO_XATTR, &mut out[..]).unwrap();
         assert_eq!(&out[..len], br#"{"source":"mem:"}"#);
+        let len = rustix::fs::getxattr(dir, serve::INODES_XATTR, &mut out[..]).unwrap();
+        assert_eq!(&out[..len], br#"{"inodes":"all"}"#);
+        assert!(
+            session.totals().deferred >= 1,
+            "counting is a worker's affair"
+        );
         rustix::fs::removexattr(&path, "user.a").unwrap();
         assert_eq!(rustix::fs::listxattr(&path, &mut out[..]), Ok(0));
     });

@@ -349,3 +349,52 @@ fn a_second_mount_on_top_is_refused() {
         assert!(error.to_string().contains("mounted at"), "{error}");
     });
 }
+
+#[test]
+fn operations_that_go_on_answering_are_asked_no_more_after_a_revocation() {
+    on_each_transport(|toy, session, dir| {
+        let path = dir.join("file");
+        fs::write(&path, b"content").unwrap();
+        let file = File::open(&path).unwrap();
+        session.revoke().unwrap();
+        for failed in [
+            file.read_at(&mut [0; 7], 0).map(drop),
+            file.metadata().map(drop),
+            fs::metadata(&path).map(drop),
+            fs::metadata(dir.join("none")).map(drop),
+            fs::write(dir.join("new"), b""),
+            fs::remove_file(&path),
+        ] {
+            assert_eq!(failed.unwrap_err().raw_os_error(), Some(libc::EIO));
+        }
+        drop(file);
+        let released = || {
+            let requests = session.totals().requests;
+            let count = requests.iter().find(|(code, _)| *code == Opcode::Release);
+            count.is_some_and(|&(_, count)| count == 2)
+        };
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !released() && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(2));
+        }
+        assert!(released(), "closing is still told");
+        assert_eq!(toy.making(), 0);
+    });
+}
+
+#[test]
+fn what_was_begun_before_a_revocation_is_waited_for_and_fills_no_cache() {
+    on_each_transport(|toy, session, dir| {
+        let path = dir.join("late");
+        let maker = thread::spawn(move || File::create(path));
+        while toy.making() == 0 {
+            thread::yield_now();
+        }
+        session.revoke().unwrap();
+        assert_eq!(toy.making(), 0, "it was not waited for");
+        // Its reply brought attributes, for ever valid.
+        let file = maker.join().unwrap().unwrap();
+        let error = file.metadata().unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EIO));
+    });
+}

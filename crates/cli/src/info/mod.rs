@@ -9,7 +9,7 @@ use crate::{
 };
 use holdfast_fuse::{
     mount::{Mounted, mounts},
-    serve::INFO_XATTR,
+    serve::{INFO_XATTR, INODES_XATTR},
 };
 use report::Report;
 use rustix::io::Errno as Code;
@@ -32,13 +32,25 @@ pub(crate) struct Arguments {
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 
+    /// Also count inodes by state and by type; the daemon looks at each one for that
+    ///
+    /// States: used by an open file, the kernel or a request; unused; orphans, which have no name
+    /// and go with their last use; dying.
+    #[arg(long)]
+    inodes: bool,
+
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let text = read(&root_of(&arguments.dir)?)?;
+    let attribute = if arguments.inodes {
+        INODES_XATTR
+    } else {
+        INFO_XATTR
+    };
+    let text = read(&root_of(&arguments.dir)?, attribute)?;
     let mut out = anstream::stdout();
     if arguments.json {
         writeln!(out, "{text}")?;
@@ -82,13 +94,19 @@ fn not_ours(dir: &Path, mounted: Option<&Mounted>) -> Failure {
 }
 
 /// The report of the daemon that serves the mount at `root`, as it wrote it.
-pub(crate) fn read(root: &Path) -> Result<String> {
+pub(crate) fn read(root: &Path, attribute: &str) -> Result<String> {
     let mut value = vec![0; VALUE_MAX];
     let length =
-        rustix::fs::getxattr(root, INFO_XATTR, &mut value[..]).map_err(|code| match code {
+        rustix::fs::getxattr(root, attribute, &mut value[..]).map_err(|code| match code {
+            Code::NODATA if attribute != INFO_XATTR && read(root, INFO_XATTR).is_ok() => {
+                Failure::new("its daemon is of a version that cannot count inodes").at(root)
+            }
             Code::NODATA | Code::NOTSUP | Code::NOSYS | Code::NOENT => {
                 Failure::new("is a FUSE file system, but not one of holdfast").at(root)
             }
+            Code::IO => Failure::new("was taken away by force: nothing can be asked any more")
+                .at(root)
+                .hint(format!("holdfast umount {}", root.display())),
             Code::NOTCONN | Code::CONNABORTED | Code::CANCELED => stale(root),
             code => {
                 let failure = Failure::new(format!("cannot be asked: {}", io::Error::from(code)));
@@ -101,6 +119,6 @@ pub(crate) fn read(root: &Path) -> Result<String> {
 
 /// The process that serves the mount at `root`, if it answers.
 pub(crate) fn daemon_of(root: &Path) -> Option<u32> {
-    let report: Report = serde_json::from_str(&read(root).ok()?).ok()?;
+    let report: Report = serde_json::from_str(&read(root, INFO_XATTR).ok()?).ok()?;
     (report.pid != 0).then_some(report.pid)
 }

@@ -1,7 +1,7 @@
 //! What a daemon tells about itself: written by the daemon, read by `holdfast info`.
 //!
-//! The daemon answers it as the extended attribute `holdfast.info` of the mount's root, as one
-//! line of JSON. `holdfast info --json` passes on that line, so its fields are an interface:
+//! The daemon answers it as the extended attribute `holdfast.info` of the mount's root (with a
+//! count of inodes: `holdfast.info.inodes`), as one line of JSON. `holdfast info --json` passes on that line, so its fields are an interface:
 //! they are added to, not renamed.
 
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,12 @@ pub(crate) struct Report {
     pub(crate) options: String,
     pub(crate) limits: Limits,
     pub(crate) inodes: u64,
+    /// Only if asked for: every inode has to be looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) inode_states: Option<InodeStates>,
+    /// Only if asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) inode_types: Option<InodeTypes>,
     pub(crate) names: u64,
     pub(crate) pages: u64,
     /// Memory that pages and their tables take.
@@ -69,4 +75,29 @@ pub(crate) struct Abi {
 pub(crate) struct Limits {
     pub(crate) bytes_max: Option<u64>,
     pub(crate) inodes_max: Option<u64>,
+}
+
+/// Inodes by what becomes of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct InodeStates {
+    /// By an open file, the kernel, a request.
+    pub(crate) used: u64,
+    /// In memory because they may be wanted again.
+    pub(crate) unused: u64,
+    /// In use without a name: gone with the last use.
+    pub(crate) orphans: u64,
+    /// On their way out.
+    pub(crate) dying: u64,
+}
+
+/// Inodes by type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct InodeTypes {
+    pub(crate) regular: u64,
+    pub(crate) directories: u64,
+    pub(crate) symlinks: u64,
+    /// Fifos, sockets and devices.
+    pub(crate) special: u64,
 }

@@ -1,6 +1,6 @@
 //! The report for people: names on the left, values aligned.
 
-use super::report::{Limits, Report};
+use super::report::{InodeStates, InodeTypes, Limits, Report};
 use anstyle::Style;
 use std::fmt::{self, Display};
 
@@ -44,7 +44,7 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
         report.abi.kernel_version,
         bytes(u64::from(report.abi.write_bytes_max))
     );
-    vec![
+    let mut rows = vec![
         ("source", report.source.clone()),
         ("mount point", report.mount_point.clone()),
         ("daemon", version),
@@ -52,6 +52,14 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
         ("FUSE", abi),
         ("options", report.options.clone()),
         ("inodes", of(number(report.inodes), inodes_max.map(number))),
+    ];
+    rows.extend(
+        report
+            .inode_states
+            .map(|states| ("by state", by_state(&states))),
+    );
+    rows.extend(report.inode_types.map(|types| ("by type", by_type(&types))));
+    rows.extend([
         ("names", number(report.names)),
         ("pages", number(report.pages)),
         ("page memory", of(bytes(report.bytes), bytes_max.map(bytes))),
@@ -61,7 +69,32 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
         ("locks", number(report.locks)),
         ("read", bytes(report.read_bytes)),
         ("written", bytes(report.written_bytes)),
-    ]
+    ]);
+    rows
+}
+
+fn by_state(states: &InodeStates) -> String {
+    counts([
+        (states.used, "used"),
+        (states.unused, "unused"),
+        (states.orphans, "orphans"),
+        (states.dying, "dying"),
+    ])
+}
+
+fn by_type(types: &InodeTypes) -> String {
+    counts([
+        (types.regular, "regular"),
+        (types.directories, "directories"),
+        (types.symlinks, "symlinks"),
+        (types.special, "special"),
+    ])
+}
+
+fn counts(counts: [(u64, &str); 4]) -> String {
+    counts
+        .map(|(count, name)| format!("{} {name}", number(count)))
+        .join(", ")
 }
 
 fn transport(report: &Report) -> String {
@@ -209,12 +242,24 @@ mod tests {
             },
             requests: [("LOOKUP".to_owned(), 2000), ("GETATTR".to_owned(), 7)].into(),
             requests_malformed: 1,
+            inode_states: Some(InodeStates {
+                used: 12300,
+                unused: 40,
+                orphans: 5,
+                dying: 0,
+            }),
+            inode_types: Some(InodeTypes {
+                regular: 12345,
+                ..InodeTypes::default()
+            }),
             ..Report::default()
         };
         let text = anstream::adapter::strip_str(&Table(&report).to_string()).to_string();
         for line in [
             "transport    dev_fuse, 1 thread (no rings)",
             "inodes       12,345, without a limit",
+            "by state     12,300 used, 40 unused, 5 orphans, 0 dying",
+            "by type      12,345 regular, 0 directories, 0 symlinks, 0 special",
             "page memory  0 B of 1.0 GiB",
             "requests     2,008",
             "             LOOKUP    2,000",

@@ -8,7 +8,10 @@ use crate::{
     info::{self, report::Report},
     message::{Failure, Result},
 };
-use holdfast_fuse::mount::{Mounted, mounted_at};
+use holdfast_fuse::{
+    mount::{Mounted, mounted_at},
+    serve::INFO_XATTR,
+};
 use rustix::mount::MountFlags;
 use std::{fs, io, path::Path};
 
@@ -34,7 +37,7 @@ pub(super) fn run(dir: &Path, plan: &Plan) -> Result<()> {
     let Some(mounted) = mounted_at(dir)? else {
         return Err(Failure::new("nothing is mounted there").at(dir));
     };
-    let report: Report = serde_json::from_str(&info::read(&mounted.mount_point)?)?;
+    let report: Report = serde_json::from_str(&info::read(&mounted.mount_point, INFO_XATTR)?)?;
     let table = format!("{},{}", mounted.options, kernel_options(&mounted)?);
     let flags = flags(dir, &plan.given, &table, &report.options)?;
     rustix::mount::mount_remount(&mounted.mount_point, flags, c"").map_err(|code| {

@@ -1,9 +1,9 @@
 //! The daemon's side of `holdfast info`: puts the report together when somebody asks.
 
 use super::options::Plan;
-use crate::info::report::{Abi, Limits, Report};
+use crate::info::report::{Abi, InodeStates, InodeTypes, Limits, Report};
 use holdfast::{AtimePolicy, MemoryLimits, Options, core::FileSystem};
-use holdfast_fuse::{Info, Negotiated, Session, Transport};
+use holdfast_fuse::{Info, Negotiated, Session, Transport, serve::InfoDetail};
 use std::{
     sync::{OnceLock, Weak},
     time::Instant,
@@ -38,13 +38,32 @@ impl Reporter {
     }
 
     /// The report as one line of JSON; without what the session knows until the mount is live.
-    pub(super) fn json(&self) -> String {
+    pub(super) fn json(&self, detail: InfoDetail) -> String {
         let mut report = self.core_part();
+        if detail == InfoDetail::Inodes {
+            self.count_inodes(&mut report);
+        }
         if let Some(session) = self.session.get().and_then(Weak::upgrade) {
             add_session(&mut report, &session.info());
         }
         // A report is made of numbers, strings and maps of them, which JSON can hold.
         serde_json::to_string(&report).unwrap_or_default()
+    }
+
+    fn count_inodes(&self, report: &mut Report) {
+        let census = self.fs.inode_census();
+        report.inode_states = Some(InodeStates {
+            used: census.used,
+            unused: census.unused,
+            orphans: census.orphans,
+            dying: census.dying,
+        });
+        report.inode_types = Some(InodeTypes {
+            regular: census.regular,
+            directories: census.directories,
+            symlinks: census.symlinks,
+            special: census.special,
+        });
     }
 
     fn core_part(&self) -> Report {
@@ -164,7 +183,7 @@ mod tests {
             Plan::parse(["noatime,size=1m,nr_inodes=0,mode=700,allow_other"], false).unwrap();
         let fs = FileSystem::memory(plan.limits, plan.core);
         let reporter = Reporter::new("mem:".into(), &plan, fs);
-        let report: Report = serde_json::from_str(&reporter.json()).unwrap();
+        let report: Report = serde_json::from_str(&reporter.json(InfoDetail::Brief)).unwrap();
         assert_eq!(
             (report.source.as_str(), report.pid),
             ("mem:", std::process::id())
@@ -182,5 +201,9 @@ mod tests {
             "rw,noatime,size=1m,nr_inodes=0,mode=700,allow_other"
         );
         assert!(report.rss_bytes > 4096);
+        assert_eq!((report.inode_states, report.inode_types), (None, None));
+        let counted: Report = serde_json::from_str(&reporter.json(InfoDetail::Inodes)).unwrap();
+        assert_eq!(counted.inode_states.map(|states| states.used), Some(1));
+        assert_eq!(counted.inode_types.map(|types| types.directories), Some(1));
     }
 }

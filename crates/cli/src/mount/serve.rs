@@ -37,7 +37,7 @@ pub(super) fn serve(
     let reporter = Arc::new(Reporter::new(source.to_string(), &plan, fs.core().clone()));
     let config = config(&source, &plan);
     let reports = reporter.clone();
-    let info = Arc::new(move || reports.json());
+    let info = Arc::new(move |detail| reports.json(detail));
     let session = mount(fs.core(), &point.path, &config, Some(info))
         .map_err(|error| mount_failure(&error))?;
     let session = Arc::new(session);

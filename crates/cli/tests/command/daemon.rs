@@ -105,7 +105,11 @@ fn a_daemon_that_hangs_can_be_unmounted_by_force() {
     kill(daemon, Signal::CONT);
     holder.kill().unwrap();
     holder.wait().unwrap();
-    run.ok();
+    let told = run.ok();
+    assert!(
+        told.contains("its daemon does not answer, so its connection was cut"),
+        "{told}"
+    );
     assert!(!mounted);
     wait_until("the daemon ends", || is_gone(daemon));
 }

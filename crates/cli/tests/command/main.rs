@@ -5,6 +5,7 @@ mod fixture;
 
 mod by_name;
 mod daemon;
+mod force;
 mod forms;
 mod mounts;
 mod refusals;

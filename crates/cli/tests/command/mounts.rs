@@ -93,6 +93,38 @@ fn info_is_readable_by_people_and_from_anywhere_below() {
 }
 
 #[test]
+fn inodes_are_counted_by_state_and_type_when_that_is_asked_for() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    place.mount(&[]);
+    fs::create_dir_all(place.path("mnt/a/b")).unwrap();
+    std::os::unix::fs::symlink("a", place.path("mnt/link")).unwrap();
+    fs::write(place.path("mnt/file"), "x").unwrap();
+    let orphan = fs::File::create(place.path("mnt/orphan")).unwrap();
+    fs::remove_file(place.path("mnt/orphan")).unwrap();
+    let mnt = place.mnt();
+    let text = holdfast(["info", "--inodes", "--json", &mnt]).ok();
+    let info: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let types = &info["inode_types"];
+    let counts = ["regular", "directories", "symlinks", "special"].map(|name| types[name].as_u64());
+    assert_eq!(counts, [2, 3, 1, 0].map(Some), "{text}");
+    let states = &info["inode_states"];
+    let counts = ["used", "unused", "orphans", "dying"].map(|name| states[name].as_u64().unwrap());
+    assert_eq!((counts.iter().sum::<u64>(), counts[2]), (6, 1), "{text}");
+    let table = holdfast(["info", "--inodes", &mnt]).ok();
+    let line = "by type      2 regular, 3 directories, 1 symlinks, 0 special";
+    assert!(
+        table.contains(line) && table.contains("1 orphans"),
+        "{table}"
+    );
+    // What costs a look at every inode is not in a plain report.
+    assert_eq!(place.info()["inode_types"], serde_json::Value::Null);
+    drop(orphan);
+    place.umount();
+}
+
+#[test]
 fn options_hold() {
     let Some(place) = Place::with_mounts() else {
         return;

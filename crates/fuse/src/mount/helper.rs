@@ -1,6 +1,6 @@
 //! `fusermount3`, which mounts for those who are not root.
 
-use super::{MountError, MountOptions, UmountError};
+use super::{MountError, MountOptions, UmountError, holders::holders};
 use rustix::{
     io::{FdFlags, fcntl_setfd},
     net::{
@@ -99,12 +99,22 @@ pub(super) fn unmount(dir: &Path, lazy: bool) -> Result<(), UmountError> {
     let output = command.arg("--").arg(dir).stdin(Stdio::null()).output();
     match output {
         Ok(output) if output.status.success() => Ok(()),
-        Ok(output) => Err(UmountError::Helper {
-            message: message(&output),
-        }),
+        Ok(output) => Err(refusal(dir, message(&output))),
         Err(_) => Err(UmountError::NotPermitted {
             dir: dir.to_owned(),
         }),
+    }
+}
+
+/// What the helper's words mean; it tells by nothing else.
+fn refusal(dir: &Path, message: String) -> UmountError {
+    if message.contains("Device or resource busy") {
+        UmountError::Busy {
+            dir: dir.to_owned(),
+            holders: holders(dir),
+        }
+    } else {
+        UmountError::Helper { message }
     }
 }
 
@@ -113,5 +123,19 @@ fn message(output: &Output) -> String {
     match text.trim() {
         "" => format!("{}", output.status),
         text => text.trim_start_matches("fusermount3: ").to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_in_use_is_told_from_other_failures() {
+        let refused = |text: &str| refusal(Path::new("/nowhere"), text.to_owned());
+        let busy = refused("failed to unmount /nowhere: Device or resource busy");
+        assert!(matches!(busy, UmountError::Busy { .. }), "{busy}");
+        let other = refused("entry for /nowhere not found in /etc/mtab");
+        assert!(other.to_string().contains("not found"), "{other}");
     }
 }

@@ -5,12 +5,15 @@ mod error;
 mod helper;
 mod holders;
 mod options;
+mod revoke;
+mod sys;
 mod table;
 mod unmount;
 
 pub use error::{MountError, UmountError};
 pub use holders::{Holder, Holders, holders};
 pub use options::{AtimeOption, MountOptions, OptionError};
+pub use revoke::revoke;
 pub use table::{Mounted, mounted_at, mounts};
 pub use unmount::{UmountFlags, clear_stale, is_stale, umount};
 

@@ -1,7 +1,7 @@
 //! Attributes and extended attributes.
 
 use super::{
-    CoreOperations, INFO_XATTR,
+    CoreOperations, INFO_XATTR, INODES_XATTR, InfoDetail,
     caller::{caller, caller_without_fsetid, is_admin, keeps_set_gid, keeps_set_ids},
 };
 use crate::{Context, wire::SetAttrRequest};
@@ -90,9 +90,11 @@ impl CoreOperations {
         name: &[u8],
         out: &mut [u8],
     ) -> Result<usize> {
-        if ino == Ino::ROOT && name == INFO_XATTR.as_bytes() {
+        if ino == Ino::ROOT
+            && let Some(detail) = detail(name)
+        {
             let source = self.info.read().clone().ok_or(Errno::ENODATA)?;
-            return Ok(copy(source().as_bytes(), out));
+            return Ok(copy(source(detail).as_bytes(), out));
         }
         let value = self.fs.getxattr(&caller(cx), &self.fs.node(ino)?, name)?;
         Ok(copy(&value, out))
@@ -118,6 +120,18 @@ impl CoreOperations {
         }
         Ok(copy(&names, out))
     }
+}
+
+/// What an attribute of the root tells about the mount, if it does.
+fn detail(name: &[u8]) -> Option<InfoDetail> {
+    let details = [
+        (INFO_XATTR, InfoDetail::Brief),
+        (INODES_XATTR, InfoDetail::Inodes),
+    ];
+    let found = details
+        .into_iter()
+        .find(|(known, _)| name == known.as_bytes());
+    found.map(|(_, detail)| detail)
 }
 
 /// Copies what fits as a whole; tells the length.

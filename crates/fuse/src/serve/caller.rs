@@ -45,6 +45,11 @@ pub(super) fn is_admin(pid: u32) -> bool {
     effective(&status).contains(Caps::SYS_ADMIN)
 }
 
+/// Whom this process acts for where files are concerned; `None` if it cannot be looked at.
+pub(super) fn uid(pid: u32) -> Option<u32> {
+    file_system_uid(&std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
+}
+
 /// May this process change a file's content and leave its set-id bits?
 pub(super) fn keeps_set_ids(pid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
@@ -58,6 +63,12 @@ pub(super) fn keeps_set_gid(pid: u32, gid: u32) -> bool {
     status.is_ok_and(|status| {
         effective(&status).contains(Caps::FSETID) || groups(&status).any(|group| group == gid)
     })
+}
+
+/// The file system user in a process's `status` file.
+fn file_system_uid(status: &str) -> Option<u32> {
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    line.split_ascii_whitespace().nth(3)?.parse().ok()
 }
 
 /// The file system group and the supplementary groups in a process's `status` file.
@@ -98,6 +109,14 @@ mod tests {
         let status = "Uid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\nGroups:\t9 10 \n";
         assert_eq!(groups(status).collect::<Vec<_>>(), [8, 9, 10]);
         assert_eq!(groups("Gid:\t5\n").count(), 0);
+    }
+
+    #[test]
+    fn the_user_is_read_from_a_status_file() {
+        let status = "Name:\tcat\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\n";
+        assert_eq!(file_system_uid(status), Some(4));
+        assert_eq!(file_system_uid("Uid:\t1\t2\n"), None);
+        assert_eq!(uid(u32::MAX), None);
     }
 
     #[test]

@@ -53,11 +53,15 @@ struct Shard {
     free: Mutex<Vec<u32>>,
 }
 
+#[derive(Default)]
+#[repr(align(128))]
+struct Handed(AtomicU32);
+
 /// The open files of a mount.
 pub(super) struct Handles {
     chunks: Box<[OnceLock<Box<[Slot]>>]>,
-    /// Slots handed to shards so far.
-    handed: AtomicU32,
+    /// Slots handed to shards so far. Apart from what every request reads.
+    handed: Handed,
     shards: [Shard; SHARDS],
 }
 
@@ -79,7 +83,7 @@ impl Handles {
     pub(super) fn new() -> Self {
         Self {
             chunks: (0..CHUNKS).map(|_| OnceLock::new()).collect(),
-            handed: AtomicU32::new(0),
+            handed: Handed::default(),
             shards: Default::default(),
         }
     }
@@ -124,6 +128,15 @@ impl Handles {
         Ok(handle)
     }
 
+    /// Shows every open file.
+    pub(super) fn each(&self, mut look: impl FnMut(&Handle)) {
+        for slot in self.chunks.iter().filter_map(OnceLock::get).flatten() {
+            if let Some(handle) = &slot.state.read_recursive().1 {
+                look(handle);
+            }
+        }
+    }
+
     /// Takes out everything: what the kernel never closed.
     pub(super) fn drain(&self) {
         for slot in self.chunks.iter().filter_map(OnceLock::get).flatten() {
@@ -141,6 +154,7 @@ impl Handles {
         let limit = (CHUNK * CHUNKS) as u32;
         let handed = self
             .handed
+            .0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |handed| {
                 (handed + batch <= limit).then_some(handed + batch)
             });

@@ -111,11 +111,16 @@ impl CoreOperations {
 
     /// A descriptor of the file was closed: its process's record locks go.
     pub(super) fn release_record_locks(&self, ino: Ino, fh: u64, owner: u64) -> Result<()> {
+        // By the open file, if there is one: closing works where nothing else does any more.
+        let Ok(handle) = self.handle(fh) else {
+            let node = self.fs.node(ino)?;
+            self.fs
+                .release_locks(&node, LockOwner(owner), LockSpace::Posix);
+            return Ok(());
+        };
         self.fs
-            .release_locks(&self.fs.node(ino)?, LockOwner(owner), LockSpace::Posix);
-        if let Ok(handle) = self.handle(fh) {
-            handle.lock_owners.lock().retain(|&held| held != owner);
-        }
+            .release_locks(handle.file.node(), LockOwner(owner), LockSpace::Posix);
+        handle.lock_owners.lock().retain(|&held| held != owner);
         Ok(())
     }
 

@@ -14,6 +14,7 @@ mod locks;
 mod names;
 mod observer;
 mod operations;
+mod revoke;
 
 pub use observer::KernelCaches;
 
@@ -37,18 +38,30 @@ use std::{
     },
 };
 
-/// Tells, as JSON, what there is to tell about a mount.
-pub type InfoSource = Arc<dyn Fn() -> String + Send + Sync>;
+/// Tells, as JSON, what there is to tell about a mount, in as much detail as is asked for.
+pub type InfoSource = Arc<dyn Fn(InfoDetail) -> String + Send + Sync>;
 
-/// The extended attribute of the root directory that holds the mount's [`InfoSource`].
+/// How much an [`InfoSource`] tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InfoDetail {
+    /// What is at hand.
+    Brief,
+    /// Also what is counted by looking at every inode in memory.
+    Inodes,
+}
+
+/// The extended attribute of the root directory that holds what the mount's [`InfoSource`] tells.
 pub const INFO_XATTR: &str = "holdfast.info";
+
+/// The same with what is counted by looking at every inode ([`InfoDetail::Inodes`]).
+pub const INODES_XATTR: &str = "holdfast.info.inodes";
 
 /// A [`FileSystem`] as [`Operations`].
 pub struct CoreOperations {
     fs: FileSystem,
     notifier: Notifier,
     handles: Handles,
-    /// Guards what answers for [`INFO_XATTR`].
+    /// Guards what answers for [`INFO_XATTR`] and [`INODES_XATTR`].
     info: RwLock<Option<InfoSource>>,
     /// May requests wait for a device?
     blocks: bool,
@@ -108,7 +121,7 @@ impl CoreOperations {
         }
     }
 
-    /// Sets what answers for [`INFO_XATTR`].
+    /// Sets what answers for [`INFO_XATTR`] and [`INODES_XATTR`].
     pub fn set_info(&self, info: Option<InfoSource>) {
         *self.info.write() = info;
     }

@@ -1,6 +1,6 @@
 //! The trait, operation by operation.
 
-use super::{CoreOperations, caller::caller};
+use super::{CoreOperations, INODES_XATTR, caller::caller};
 use crate::{
     Context, FoundLock, Interrupt, Negotiated, Opened, Operations,
     wire::{
@@ -21,7 +21,20 @@ impl Operations for CoreOperations {
 
     fn destroy(&self) {
         self.handles.drain();
+        self.forget_all();
         self.fs.set_observer(None);
+    }
+
+    fn revoke(&self, cx: Option<&Context<'_>>) -> Result<()> {
+        self.take_away(cx)
+    }
+
+    fn known(&self, visit: &mut dyn FnMut(Ino)) {
+        self.each_used(visit);
+    }
+
+    fn open_files(&self) -> u64 {
+        self.fs.stats().open_files
     }
 
     fn may_block(&self, _: Ino, request: &Request<'_>) -> bool {
@@ -29,6 +42,8 @@ impl Operations for CoreOperations {
             Request::CopyFileRange(copy) => self.blocks || copy.len > LONG_BYTES,
             Request::Fallocate { length, .. } => self.blocks || *length > LONG_BYTES,
             Request::Interrupt { .. } | Request::GetLk(_) | Request::SetLk(_) => false,
+            // Counting inodes takes as long as there are many.
+            Request::GetXattr { name, .. } => self.blocks || *name == INODES_XATTR.as_bytes(),
             _ => self.blocks,
         }
     }
@@ -42,7 +57,7 @@ impl Operations for CoreOperations {
     }
 
     fn getattr(&self, _: &Context<'_>, ino: Ino, _: Option<u64>) -> Result<Attr> {
-        Ok(self.fs.getattr(&self.fs.node(ino)?))
+        self.fs.attributes(&self.fs.node(ino)?)
     }
 
     fn setattr(&self, cx: &Context<'_>, ino: Ino, request: &SetAttrRequest) -> Result<Attr> {

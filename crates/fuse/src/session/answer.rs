@@ -53,8 +53,6 @@ impl Handler {
             Request::SetLk(lock) => done(ops.setlk(cx, ino, &lock, None)),
             Request::SetLkW(lock) => self.wait_for_lock(cx, header, &lock),
             Request::Destroy => Ok(Answer::Done),
-            // Ioctls belong to devices; none is known here.
-            Request::Ioctl { .. } => Err(Errno::ENOTTY),
             request => self.data(header, request),
         }
     }
@@ -150,10 +148,12 @@ impl Handler {
         lock: &LockRequest,
     ) -> Result<Answer> {
         let waiting = self.interrupts.enter(header.unique);
-        done(
-            self.operations
-                .setlk(cx, header.ino, lock, Some(&waiting.interrupt)),
-        )
+        let taken = self
+            .operations
+            .setlk(cx, header.ino, lock, Some(&waiting.interrupt));
+        // No signal of the caller's own ended this wait.
+        let over = taken == Err(Errno::EINTR) && self.revocation.is_done();
+        done(if over { Err(Errno::EIO) } else { taken })
     }
 }
 

@@ -1,20 +1,35 @@
-//! Counts of requests and bytes: per thread, summed when somebody asks.
+//! Counts of requests and bytes, and whether one is under way: per thread, looked at together
+//! when somebody asks.
 //!
 //! # Invariants
 //! Each [`Counters`] is written by one thread only (so a load and a store do, no locked
 //! instruction) and read by any; a reader may see a count a moment late, never torn.
+//!
+//! A thread's turn is odd from before it looks at a request until the reply is out of its hands.
+//! So whoever publishes a fact and then waits for all turns to end ([`Registry::settle`]) knows
+//! that whatever did not heed the fact has been answered.
 
 use crate::wire::Opcode;
 use parking_lot::Mutex;
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering::Relaxed},
+use std::{
+    ptr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering, Ordering::Relaxed, fence},
+    },
+    thread,
+    time::{Duration, Instant},
 };
+
+/// How long [`Registry::settle`] sleeps between two looks.
+const PAUSE: Duration = Duration::from_micros(200);
 
 /// What one thread counts. Aligned so that no two threads' counters share a cache line.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Counters {
+    /// Odd while the thread serves.
+    turn: AtomicU64,
     requests: [AtomicU64; Opcode::LIMIT],
     unknown: AtomicU64,
     malformed: AtomicU64,
@@ -27,6 +42,7 @@ pub(crate) struct Counters {
 impl Default for Counters {
     fn default() -> Self {
         Self {
+            turn: AtomicU64::new(0),
             requests: [const { AtomicU64::new(0) }; Opcode::LIMIT],
             unknown: AtomicU64::new(0),
             malformed: AtomicU64::new(0),
@@ -43,6 +59,21 @@ fn add(counter: &AtomicU64, n: u64) {
 }
 
 impl Counters {
+    /// The thread begins to serve.
+    pub(crate) fn begin(&self) {
+        add(&self.turn, 1);
+        // Pairs with the fence in `settle`: either that sees this turn, or this turn sees what was
+        // published before.
+        fence(Ordering::SeqCst);
+    }
+
+    /// What the thread has served is answered.
+    pub(crate) fn end(&self) {
+        let turn = self.turn.load(Relaxed).wrapping_add(1);
+        // Release: replies come before it for whoever sees it.
+        self.turn.store(turn, Ordering::Release);
+    }
+
     pub(crate) fn request(&self, opcode: u32) {
         add(
             self.requests.get(opcode as usize).unwrap_or(&self.unknown),
@@ -109,6 +140,32 @@ impl Registry {
         counters
     }
 
+    /// Waits until every turn that is under way has ended, except `own`; `false` if one lasts
+    /// beyond the deadline.
+    pub(crate) fn settle(&self, own: Option<&Counters>, deadline: Instant) -> bool {
+        fence(Ordering::SeqCst);
+        let all = self.all.lock().clone();
+        let mut busy: Vec<(Arc<Counters>, u64)> = all
+            .into_iter()
+            .filter(|counters| !own.is_some_and(|own| ptr::eq(own, &raw const **counters)))
+            .map(|counters| {
+                let turn = counters.turn.load(Ordering::Acquire);
+                (counters, turn)
+            })
+            .filter(|(_, turn)| turn % 2 == 1)
+            .collect();
+        loop {
+            busy.retain(|(counters, turn)| counters.turn.load(Ordering::Acquire) == *turn);
+            if busy.is_empty() {
+                return true;
+            }
+            if Instant::now() >= deadline {
+                return false;
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+
     pub(crate) fn totals(&self) -> Totals {
         let all = self.all.lock();
         let sum = |pick: &dyn Fn(&Counters) -> &AtomicU64| -> u64 {
@@ -143,6 +200,32 @@ mod tests {
         registry.enlist().written(4);
         assert_eq!(registry.all.lock().len(), 1);
         assert_eq!(registry.totals().bytes_written, 7);
+    }
+
+    #[test]
+    fn settling_waits_for_the_turns_under_way_and_for_no_others() {
+        let registry = Registry::default();
+        let (busy, idle, own) = (registry.enlist(), registry.enlist(), registry.enlist());
+        let far = || Instant::now() + Duration::from_secs(60);
+        own.begin();
+        idle.begin();
+        idle.end();
+        assert!(registry.settle(Some(&*own), far()));
+        assert!(
+            !registry.settle(None, Instant::now()),
+            "its own turn counts"
+        );
+        busy.begin();
+        assert!(!registry.settle(Some(&*own), Instant::now()));
+        thread::scope(|scope| {
+            let settled = scope.spawn(|| registry.settle(Some(&*own), far()));
+            thread::sleep(Duration::from_millis(20));
+            assert!(!settled.is_finished());
+            busy.end();
+            // The next turn is another's concern.
+            busy.begin();
+            assert!(settled.join().unwrap());
+        });
     }
 
     #[test]

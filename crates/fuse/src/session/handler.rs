@@ -3,6 +3,7 @@
 use super::{
     counters::Counters,
     encode::{Answer, encode},
+    revoke::{REVOKE, Revocation, outlives},
 };
 use crate::{
     interrupt::Interrupts,
@@ -26,6 +27,7 @@ pub(crate) struct Handler {
     pub(super) validities: Validities,
     pub(super) dialect: Dialect,
     pub(super) interrupts: Interrupts,
+    pub(super) revocation: Revocation,
 }
 
 /// Where a request is being served.
@@ -101,6 +103,9 @@ impl Handler {
             Ok(request) => request,
             Err(error) => return self.malformed(header.opcode, error, counters),
         };
+        if self.revocation.is_done() && !outlives(&request) {
+            return Outcome::Reply(Err(Errno::EIO));
+        }
         if place == Place::Front
             && let Some(crew) = self.crew(header, &request)
         {
@@ -142,6 +147,9 @@ impl Handler {
                     self.operations.getxattr(&cx, header.ino, copied, out)
                 })
             }
+            Request::Ioctl {
+                command, out_size, ..
+            } => self.ioctl(&cx, (command, out_size), frame.out(), counters),
             request => {
                 let answer = self.answer(header, request);
                 if let Ok(Answer::Written(bytes)) = answer {
@@ -156,6 +164,7 @@ impl Handler {
     fn crew(&self, header: &Header, request: &Request<'_>) -> Option<Crew> {
         match request {
             Request::SetLkW(_) => Some(Crew::Locks),
+            Request::Ioctl { command, .. } if *command == REVOKE => Some(Crew::Blocking),
             _ if self.operations.may_block(header.ino, request) => Some(Crew::Blocking),
             _ => None,
         }

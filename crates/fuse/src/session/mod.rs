@@ -15,6 +15,7 @@ mod info;
 mod negotiate;
 mod notifier;
 mod queues;
+mod revoke;
 pub(crate) mod service;
 mod start;
 pub(crate) mod workers;
@@ -25,12 +26,14 @@ pub use counters::Totals;
 pub use info::{Info, Transport};
 pub use negotiate::Negotiated;
 pub use notifier::Notifier;
+pub(crate) use revoke::REVOKE;
 
 use crate::{
     mount::{MountError, UmountError, UmountFlags, umount},
     operations::Operations,
     transport::uring::{self, Nudger},
 };
+use holdfast_types::Errno;
 use parking_lot::Mutex;
 use service::Service;
 use start::Start;
@@ -174,6 +177,21 @@ impl Session {
             self.wait();
         }
         Ok(())
+    }
+
+    /// Takes the file system away from all who use it, as `holdfast umount --force` does before
+    /// it detaches the mount: from now on every call on it fails with `EIO`, on open files too, and
+    /// whatever the kernel has cached of it answers no more. Files and directories can be closed, and
+    /// each gives back what it held; [`Session::wait`] returns after the last, once the mount is
+    /// detached.
+    ///
+    /// Mapped files: whatever touches their pages gets `SIGBUS`.
+    ///
+    /// # Errors
+    /// `EIO` when what was done before could not be made durable: the file system is revoked all
+    /// the same. `ENOTTY` if the operations know no [`Operations::revoke`].
+    pub fn revoke(&self) -> Result<(), Errno> {
+        self.service.handler.revoke(None, None)
     }
 
     /// Waits until the connection ends (by [`Session::unmount`], or by `umount` from outside),

@@ -37,6 +37,7 @@ enum Notice {
         child: Ino,
         name: Box<[u8]>,
     },
+    Epoch,
     Prune(Box<[u64]>),
 }
 
@@ -96,6 +97,12 @@ impl Notifier {
             name: name.into(),
             expire: true,
         });
+    }
+
+    /// Every name, and every absence of one, is to be asked anew before it is believed again
+    /// (Linux 6.16; an older kernel goes on believing).
+    pub fn expire_all_entries(&self) {
+        self.queue(Notice::Epoch);
     }
 
     /// The name, which meant `child`, was removed: watchers in the kernel hear of it.
@@ -203,6 +210,7 @@ fn send(device: &OwnedFd, notice: &Notice) -> bool {
             };
             write(device, bit::NOTIFY_DELETE, &[body.as_bytes(), name, &[0]])
         }
+        Notice::Epoch => write(device, bit::NOTIFY_INC_EPOCH, &[]),
         Notice::Prune(nodes) => {
             let body = layout::NotifyPrune {
                 count: nodes.len() as u32,

@@ -28,14 +28,14 @@ thread_local! {
 /// What all threads of a session share.
 pub(crate) struct Service {
     pub(crate) handler: Handler,
-    pub(crate) registry: Registry,
+    pub(crate) registry: Arc<Registry>,
     pub(crate) payload_max: usize,
     blocking: Workers,
     locks: Workers,
     /// Guards frames that nobody uses.
     spare: Mutex<Vec<Frame>>,
     /// Threads to wake at the end.
-    pub(super) mailboxes: OnceLock<Vec<Arc<Mailbox>>>,
+    pub(super) mailboxes: Arc<OnceLock<Vec<Arc<Mailbox>>>>,
     over: AtomicBool,
 }
 
@@ -47,13 +47,13 @@ impl Service {
         lock_waiters: usize,
     ) -> Self {
         Self {
+            registry: handler.revocation.registry.clone(),
+            mailboxes: handler.revocation.mailboxes.clone(),
             handler,
-            registry: Registry::default(),
             payload_max,
             blocking: Workers::new("holdfast-io", workers),
             locks: Workers::new("holdfast-lock", lock_waiters),
             spare: Mutex::default(),
-            mailboxes: OnceLock::new(),
             over: AtomicBool::new(false),
         }
     }
@@ -82,15 +82,21 @@ impl Service {
     ) {
         let service = self.clone();
         let job: Job = Box::new(move |taken| {
-            let outcome = if taken {
-                service.serve_on_worker(&mut frame)
-            } else {
-                Outcome::Reply(Err(Errno::ENOLCK))
+            let counters = taken.then(|| service.worker_counters());
+            let outcome = match &counters {
+                Some(counters) => {
+                    counters.begin();
+                    service.handler.serve(&mut frame, counters, Place::Worker)
+                }
+                None => Outcome::Reply(Err(Errno::ENOLCK)),
             };
             match outcome {
                 Outcome::Reply(result) => finish(frame, Some(result)),
                 Outcome::Silent => finish(frame, None),
                 Outcome::Defer(_) => finish(frame, Some(Err(Errno::EIO))),
+            }
+            if let Some(counters) = counters {
+                counters.end();
             }
         });
         let refused = match crew {
@@ -102,11 +108,8 @@ impl Service {
         }
     }
 
-    fn serve_on_worker(&self, frame: &mut Frame) -> Outcome {
-        WORKER_COUNTERS.with(|cell| {
-            let counters = cell.get_or_init(|| self.registry.enlist());
-            self.handler.serve(frame, counters, Place::Worker)
-        })
+    fn worker_counters(&self) -> Arc<Counters> {
+        WORKER_COUNTERS.with(|cell| cell.get_or_init(|| self.registry.enlist()).clone())
     }
 
     /// The connection is gone: those who wait stop waiting.

@@ -2,7 +2,7 @@
 
 use super::{
     Config, Negotiated, Notifier, Session, Threads, Transport, TransportChoice, handler::Handler,
-    handshake::Handshake, queues::Queues, service::Service,
+    handshake::Handshake, queues::Queues, revoke::Revocation, service::Service,
 };
 use crate::{
     interrupt::Interrupts,
@@ -153,6 +153,7 @@ impl Start<'_> {
                 setxattr_ext: negotiated.flags.contains(InitFlags::SETXATTR_EXT),
             },
             interrupts: Interrupts::default(),
+            revocation: Revocation::new(self.notifier.clone()),
         };
         Service::new(
             handler,

@@ -21,7 +21,9 @@ pub(crate) fn run(service: &Arc<Service>, device: &Arc<OwnedFd>, mut frame: Fram
     loop {
         match rustix::io::read(&**device, frame.device_area()) {
             Ok(len) => {
+                counters.begin();
                 take(service, device, &counters, &mut frame, len);
+                counters.end();
             }
             // A request that was taken back, or a signal.
             Err(Code::NOENT | Code::INTR | Code::AGAIN) => {}

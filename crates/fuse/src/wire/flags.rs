@@ -137,6 +137,7 @@ pub(crate) mod bit {
     pub(crate) const NOTIFY_INVAL_INODE: i32 = 2;
     pub(crate) const NOTIFY_INVAL_ENTRY: i32 = 3;
     pub(crate) const NOTIFY_DELETE: i32 = 6;
+    pub(crate) const NOTIFY_INC_EPOCH: i32 = 8;
     pub(crate) const NOTIFY_PRUNE: i32 = 9;
     pub(crate) const ENTRY_EXPIRE_ONLY: u32 = 1;
 

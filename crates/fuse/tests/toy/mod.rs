@@ -11,16 +11,25 @@ use holdfast_types::{Attr, Errno, FileType, Ino, Result, SetTime, StatFs, Time};
 use std::{
     collections::{BTreeMap, HashMap},
     path::Path,
-    sync::{Arc, Condvar, Mutex},
+    sync::{
+        Arc, Condvar, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
     time::Duration,
 };
 
 /// One directory, files with content, one lock per file. Some names are special: `panic` panics
-/// when looked up, and files whose name begins with `slow` are read on a worker.
+/// when looked up, files whose name begins with `slow` are read on a worker, and those whose name
+/// begins with `late` take their time to be made there.
 pub(crate) struct Toy {
     state: Mutex<State>,
     changed: Condvar,
+    making: AtomicUsize,
 }
+
+/// How long making a file takes whose name begins with `late`.
+const LATE: Duration = Duration::from_millis(300);
 
 struct State {
     names: BTreeMap<Vec<u8>, Ino>,
@@ -75,6 +84,7 @@ impl Toy {
         Arc::new(Self {
             state: Mutex::new(state),
             changed: Condvar::new(),
+            making: AtomicUsize::new(0),
         })
     }
 
@@ -83,6 +93,11 @@ impl Toy {
         let state = self.state.lock().unwrap();
         let sum: i64 = state.files.values().map(|file| file.references).sum();
         sum - 1
+    }
+
+    /// Files that are being made.
+    pub(crate) fn making(&self) -> usize {
+        self.making.load(Ordering::SeqCst)
     }
 
     /// Changes a file behind the kernel's back.
@@ -148,7 +163,20 @@ impl State {
 }
 
 impl Operations for Toy {
+    /// Refuses nothing: that is the session's part.
+    fn revoke(&self, _: Option<&Context<'_>>) -> Result<()> {
+        Ok(())
+    }
+
+    fn known(&self, visit: &mut dyn FnMut(Ino)) {
+        let inos: Vec<_> = self.state.lock().unwrap().files.keys().copied().collect();
+        inos.into_iter().for_each(visit);
+    }
+
     fn may_block(&self, ino: Ino, request: &Request<'_>) -> bool {
+        if let Request::Create(create) = request {
+            return create.name.starts_with(b"late");
+        }
         matches!(request, Request::Read(_))
             && self
                 .state
@@ -218,6 +246,11 @@ impl Operations for Toy {
         _: Ino,
         request: &CreateRequest<'_>,
     ) -> Result<(Attr, Opened)> {
+        if request.name.starts_with(b"late") {
+            self.making.fetch_add(1, Ordering::SeqCst);
+            thread::sleep(LATE);
+            self.making.fetch_sub(1, Ordering::SeqCst);
+        }
         let mut state = self.state.lock().unwrap();
         let like = Attr {
             uid: cx.uid,

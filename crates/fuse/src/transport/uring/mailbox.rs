@@ -44,6 +44,11 @@ impl Mailbox {
         let _ = rustix::io::write(&*self.wake, 1u64.as_bytes());
     }
 
+    /// Is nothing left to be taken?
+    pub(crate) fn is_empty(&self) -> bool {
+        self.done.lock().is_empty()
+    }
+
     /// Takes everything that was left, and the wake-ups with it.
     pub(super) fn take(&self) -> Vec<Done> {
         let mut count = [0; 8];

@@ -132,12 +132,15 @@ impl Server {
         self.ring.submit()?;
         // A refusal completes at once; what is taken completes with its first request, which
         // cannot be here yet for all queues: whatever came is served or reported.
+        self.counters.begin();
         while let Some(event) = self.ring.next() {
             match event {
                 Event::Lost { error, .. } => return Err(error),
                 event => self.take(event)?,
             }
         }
+        self.ring.submit()?;
+        self.counters.end();
         Ok(())
     }
 
@@ -148,9 +151,12 @@ impl Server {
                 self.nudger.nudge(self.qid);
             }
             self.ring.wait()?;
+            self.counters.begin();
             while let Some(event) = self.ring.next() {
                 self.take(event)?;
             }
+            self.ring.submit()?;
+            self.counters.end();
         }
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! `holdfast umount`: ends a mount, or clears what a killed daemon left.
 
+mod force;
+
 use crate::{
     info,
     message::{Failure, Result},
@@ -42,7 +44,15 @@ pub(crate) struct Arguments {
     #[arg(short, long)]
     lazy: bool,
 
-    /// Abort requests under way first, for a daemon that hangs; what uses the mount gets errors
+    /// Take a mount that is in use away from its users, whose calls fail with EIO from then on;
+    /// if the daemon hangs, cut its connection
+    ///
+    /// What was written before is kept. Files stay open until they are closed, which works, and the
+    /// daemon ends with the last one; who has files open is told. Whoever touches the pages of a
+    /// mapped file gets SIGBUS. Only root and the one who mounted it may do that.
+    ///
+    /// A daemon that does not answer within 2 seconds has its connection cut, which is said: what
+    /// it had open is lost then, and fails with ENOTCONN.
     #[arg(short, long)]
     force: bool,
 }
@@ -103,9 +113,18 @@ fn one(dir: &Path, flags: UmountFlags) -> Result<()> {
         State::Served(pid) => process(pid),
         _ => None,
     };
-    umount(&root, flags).map_err(failed)?;
+    let ends = match state {
+        _ if !flags.force => {
+            umount(&root, flags).map_err(failed)?;
+            !flags.lazy
+        }
+        State::Silent => force::cut(&root, "its daemon does not answer")?,
+        // A foreign one of ours has nothing to tell (it is a program's own, say), or cannot: it was
+        // taken away before.
+        _ => force::take_away(&root, daemon.is_some(), daemon.as_ref())?,
+    };
     match daemon {
-        Some(daemon) if !flags.lazy => wait_for_end(&daemon, dir),
+        Some(daemon) if ends => wait_for_end(&daemon, dir),
         _ => Ok(()),
     }
 }
