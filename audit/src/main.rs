@@ -72,7 +72,7 @@ struct Arguments {
     /// Recorded rounds of each pair
     #[arg(long, default_value_t = 9)]
     repetitions: usize,
-    /// Pairs tried at a time [default: one for each processor]
+    /// Pairs tried at a time [default: two for each processor]
     #[arg(long)]
     jobs: Option<usize>,
     /// Compare with the constants in audit/conflicts.expected; exit code 1 if a count has grown
@@ -100,7 +100,7 @@ fn main() -> Result<ExitCode> {
     if arguments.one {
         return one(&pairs, arguments.repetitions);
     }
-    let jobs = arguments.jobs.unwrap_or_else(processors);
+    let jobs = arguments.jobs.unwrap_or_else(jobs);
     let outcomes = crew::run(&pairs, arguments.repetitions, jobs)?;
     let results = Results {
         trials: pairs.into_iter().zip(outcomes).collect(),
@@ -128,8 +128,9 @@ fn main() -> Result<ExitCode> {
     }
 }
 
-fn processors() -> usize {
-    thread::available_parallelism().map_or(1, usize::from)
+/// A pair's threads wait for each other most of the time: two pairs fill a processor.
+fn jobs() -> usize {
+    2 * thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn chosen(arguments: &Arguments) -> Result<Vec<Pair>> {
