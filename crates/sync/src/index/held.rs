@@ -18,6 +18,8 @@ use std::ptr::NonNull;
 /// used again. Once *doomed*, the last use to go makes it dying, and so does eviction; then it
 /// belongs to the one [`Doomed`] that came of it, and nobody gets a use any more.
 ///
+/// Uses are counted in the object, or, once threads use it in turn, by each core for itself.
+///
 /// The header takes 24 bytes, and objects are aligned to lines of 64 bytes.
 #[repr(C, align(64))]
 pub struct Held<T: Send + Sync + 'static> {
@@ -52,7 +54,7 @@ impl<T: Send + Sync + 'static> Held<T> {
         unsafe { held.cast::<AtomicU64>().as_ref() }
     }
 
-    /// Gives a use back where it is counted; `Some` with the word's steps if it was there.
+    /// Gives a use back where it is counted; `Some` with the new word if that was there.
     ///
     /// # Safety
     /// The caller gives up a use of his own. After that the object may be freed.

@@ -57,11 +57,6 @@ pub struct Index<T: Send + Sync + 'static> {
     owns: PhantomData<Held<T>>,
 }
 
-// SAFETY: the index gives `&T` to every thread (`T: Sync`) and drops `T` on any (`T: Send`).
-unsafe impl<T: Send + Sync + 'static> Send for Index<T> {}
-// SAFETY: as above.
-unsafe impl<T: Send + Sync + 'static> Sync for Index<T> {}
-
 impl<T: Send + Sync + 'static> Index<T> {
     /// An index without objects.
     #[must_use]
@@ -85,7 +80,8 @@ impl<T: Send + Sync + 'static> Index<T> {
 
     /// A use of the object at `key`. Waits while that is dying, and then looks again.
     ///
-    /// To be called without a [`Guard`].
+    /// To be called without a [`Guard`], and not by whoever has the object's [`Doomed`]: he would
+    /// wait for himself.
     pub fn get(&self, key: u64) -> Option<Ref<T>> {
         loop {
             let guard = epoch::pin();
@@ -110,9 +106,8 @@ impl<T: Send + Sync + 'static> Index<T> {
         }
     }
 
-    /// Puts `value` in at `key`, complete and with one use. Waits while an object there is dying.
-    ///
-    /// To be called without a [`Guard`].
+    /// Puts `value` in at `key`, complete and with one use. Waits while an object there is dying, on
+    /// the same terms as [`Index::get`].
     ///
     /// # Errors
     /// The value, when the key is taken by a live object (or is `u64::MAX`).

@@ -297,6 +297,14 @@ fn an_object_that_was_used_by_many_is_evicted_once_nobody_uses_it() {
         drop(fixture.index.get(5).unwrap());
     }
     let held = fixture.index.get(5).unwrap();
+    let before = format!("{held:?}");
+    let others = [fixture.index.get(5).unwrap(), held.clone()];
+    assert_eq!(
+        (format!("{held:?}"), held.uses()),
+        (before, 3),
+        "a use is written elsewhere"
+    );
+    drop(others);
     assert!(!fixture.evict(5), "in use");
     drop(held);
     assert!(fixture.evict(5));
