@@ -6,16 +6,20 @@
 //! publishing it with one store.
 //!
 //! *Invariants.* A key is there once. Orders are given by whoever inserts; each is greater than
-//! all that were ever there. Every operation of a writer leaves a whole catalog behind.
+//! all that were ever there. Every operation of a writer leaves a whole catalog behind. A name is
+//! found by key from a moment before it is listed until a moment before it is listed no more.
 //!
 //! *Locking.* Writers exclude each other by a lock of one byte. Readers need a guard only; what is
 //! taken out is freed when their guards are gone. The version is odd while two names change
 //! together (a rename): readers wait those few stores out, so that they see both or none.
 
 mod body;
+mod growth;
 mod hash;
 mod item;
 mod iter;
+mod outcome;
+mod reshape;
 mod row;
 mod segment;
 mod slot;
@@ -24,7 +28,8 @@ mod writer;
 
 pub use item::Item;
 pub use iter::Items;
-pub use writer::{CatalogWriter, InsertError, Removed};
+pub use outcome::{InsertError, Removed};
+pub use writer::CatalogWriter;
 
 use crate::catalog_primitive::{AtomicU32, Lock, MODEL, Ordering, constant, fence, pause};
 use crate::epoch::{self, Guard};

@@ -17,19 +17,11 @@ use super::item::Item;
 use super::row::{Row, RowHead};
 use super::segment::{self, Bucket, Segment};
 use super::slot::Slot;
-use crate::catalog_primitive::{
-    AtomicPtr, AtomicU64, BUCKET_SLOTS, End, Ordering, SIZE_LOG_MAX, dealloc,
-};
+use crate::catalog_primitive::{AtomicPtr, AtomicU64, End, Ordering, dealloc};
 use crate::epoch;
 use std::alloc::{Layout, alloc, handle_alloc_error};
 use std::mem::size_of;
 use std::ptr::NonNull;
-
-/// Names per segment of a table that is built at once: five of eight slots.
-const NAMES_PER_SEGMENT: usize = (BUCKET_SLOTS << SIZE_LOG_MAX) * 5 / 8;
-/// Entries may outnumber what the names need by this power of two, before segments that are
-/// full grow instead of being split. Hashes that are random do not get there.
-const DEPTH_SLACK: u32 = 5;
 
 const ADDRESS: usize = (1 << 48) - 1;
 const DEPTH_SHIFT: u32 = 48;
@@ -41,20 +33,20 @@ pub(super) struct TableHead {
     row: AtomicPtr<RowHead>,
     hasher: NameHasher,
     /// There are 2^depth entries.
-    depth: u32,
+    pub(super) depth: u32,
     /// Buckets of all segments; for whoever holds the lock.
-    buckets: AtomicU64,
+    pub(super) buckets: AtomicU64,
 }
 
 /// A pointer to a segment, with its depth and the logarithm of its size in the top bits.
 #[repr(transparent)]
-struct Entry(AtomicPtr<Bucket>);
+pub(super) struct Entry(AtomicPtr<Bucket>);
 
 #[derive(Clone, Copy)]
-struct Lead {
-    first: NonNull<Bucket>,
-    depth: u32,
-    size_log: u32,
+pub(super) struct Lead {
+    pub(super) first: NonNull<Bucket>,
+    pub(super) depth: u32,
+    pub(super) size_log: u32,
 }
 
 impl Lead {
@@ -71,7 +63,7 @@ impl Lead {
 
 impl Entry {
     #[inline]
-    fn load(&self) -> Lead {
+    pub(super) fn load(&self) -> Lead {
         // Acquire pairs with the release in `store`: the segment was filled before.
         let raw = self.0.load(Ordering::Acquire);
         let first = raw.map_addr(|address| address & ADDRESS);
@@ -82,7 +74,7 @@ impl Entry {
         }
     }
 
-    fn store(&self, lead: Lead) {
+    pub(super) fn store(&self, lead: Lead) {
         // Release: see `load`.
         self.0.store(lead.pack(), Ordering::Release);
     }
@@ -99,12 +91,12 @@ fn layout(depth: u32) -> Layout {
 /// A table to look at, or to change by whoever holds the lock.
 #[derive(Clone, Copy)]
 pub(super) struct Table<'g> {
-    head: &'g TableHead,
-    entries: &'g [Entry],
+    pub(super) head: &'g TableHead,
+    pub(super) entries: &'g [Entry],
 }
 
 /// Makes a table of 2^`depth` entries, the one of each index as `entry` says.
-fn allocate(
+pub(super) fn allocate(
     row: NonNull<RowHead>,
     depth: u32,
     buckets: usize,
@@ -135,51 +127,11 @@ fn allocate(
     head
 }
 
-/// Makes a table for all names of a row, and one more.
-///
-/// # Safety
-/// The row and its items are live, and the caller holds the catalog's lock.
-pub(super) unsafe fn build(row_head: NonNull<RowHead>) -> NonNull<TableHead> {
-    // SAFETY: live, says the caller.
-    let row = unsafe { Row::from_raw(row_head) };
-    let names = row.len() + 1;
-    let (depth, size_log) = if names <= NAMES_PER_SEGMENT {
-        (
-            0,
-            names.div_ceil(BUCKET_SLOTS / 2).next_power_of_two().ilog2(),
-        )
-    } else {
-        let segments = names.div_ceil(NAMES_PER_SEGMENT).next_power_of_two();
-        (segments.ilog2(), SIZE_LOG_MAX)
-    };
-    let size_log = size_log.min(SIZE_LOG_MAX);
-    let mut head = allocate(row_head, depth, 1 << (depth + size_log), |_| Lead {
-        first: segment::allocate(size_log),
-        depth,
-        size_log,
-    });
-    for item in row.items() {
-        // SAFETY: made above, and not shared yet.
-        let mut table: Table<'_> = unsafe { Table::from_raw(head) };
-        let hash = table.hash(item.key());
-        while !table.make_room(hash) {
-            let doubled = table.doubled();
-            // SAFETY: nobody else knows it; the segments are the new one's.
-            unsafe { free(head) };
-            head = doubled;
-            // SAFETY: as above.
-            table = unsafe { Table::from_raw(head) };
-        }
-        table.put(hash, item);
-    }
-    head
-}
-
 /// Gives the memory of a table back, but neither that of its segments nor of its row.
 ///
 /// # Safety
 /// `head` comes from this module, nobody uses it any more, and this is called once for it.
-unsafe fn free(head: NonNull<TableHead>) {
+pub(super) unsafe fn free(head: NonNull<TableHead>) {
     // SAFETY: not freed yet, says the caller.
     let table: Table<'_> = unsafe { Table::from_raw(head) };
     let depth = table.head.depth;
@@ -256,8 +208,8 @@ impl<'g> Table<'g> {
 
     /// The row of the same names.
     pub(super) fn row(self) -> Row<'g> {
-        // SAFETY: a row in use is live as long as the table is looked at (it is retired later
-        // than a guard from before ends).
+        // SAFETY: a table's row is retired when the table gets another, hence freed later than a
+        // guard from before ends.
         unsafe { Row::from_raw(self.row_head()) }
     }
 
@@ -280,13 +232,13 @@ impl<'g> Table<'g> {
     }
 
     #[inline]
-    fn index(self, hash: u64) -> usize {
+    pub(super) fn index(self, hash: u64) -> usize {
         // In two steps, because the depth may be 0.
         (hash >> 1 >> (u64::BITS - 1 - self.head.depth)) as usize
     }
 
     #[inline]
-    fn segment(self, hash: u64) -> (Lead, Segment<'g>) {
+    pub(super) fn segment(self, hash: u64) -> (Lead, Segment<'g>) {
         let lead = self.entries[self.index(hash)].load();
         // SAFETY: in the table, hence retired later than a guard from before ends.
         (lead, unsafe {
@@ -311,109 +263,10 @@ impl<'g> Table<'g> {
         self.segment(hash).1.put(hash, item);
     }
 
-    /// Provides room for a name of this hash; false if that takes a [`doubled`](Self::doubled)
-    /// table first.
-    pub(super) fn make_room(self, hash: u64) -> bool {
-        loop {
-            let (lead, segment) = self.segment(hash);
-            if segment.has_room_near(hash) {
-                return true;
-            }
-            let names = self.row().len();
-            let depth_max = (names / NAMES_PER_SEGMENT + 1).ilog2() + DEPTH_SLACK;
-            if lead.size_log < SIZE_LOG_MAX {
-                self.regrow(hash, lead, segment);
-            } else if lead.depth < depth_max {
-                if lead.depth == self.head.depth {
-                    return false;
-                }
-                self.split(hash, lead, segment);
-            } else if segment.has_room() {
-                return true;
-            } else {
-                self.regrow(hash, lead, segment);
-            }
-        }
-    }
-
-    /// The same with twice the entries, for the same segments and the same row.
-    pub(super) fn doubled(self) -> NonNull<TableHead> {
-        allocate(
-            self.row_head(),
-            self.head.depth + 1,
-            self.buckets(),
-            |index| self.entries[index / 2].load(),
-        )
-    }
-
     /// Buckets of all segments.
-    fn buckets(self) -> usize {
+    pub(super) fn buckets(self) -> usize {
         // Relaxed: under the catalog's lock.
         self.head.buckets.load(Ordering::Relaxed) as usize
-    }
-
-    /// Has the table become much too large for so many names?
-    pub(super) fn is_wasteful(self, names: usize) -> bool {
-        self.buckets() * BUCKET_SLOTS > 6 * names
-    }
-
-    /// Replaces a segment by one of twice the size.
-    fn regrow(self, hash: u64, lead: Lead, segment: Segment<'g>) {
-        let grown = Lead {
-            first: segment::allocate(lead.size_log + 1),
-            size_log: lead.size_log + 1,
-            ..lead
-        };
-        // SAFETY: made above; its items are the old one's.
-        let new: Segment<'_> = unsafe { Segment::from_raw(grown.first, grown.size_log) };
-        for item in segment.items() {
-            new.put(self.hash(item.key()), item);
-        }
-        self.entries_of(hash, lead.depth)
-            .iter()
-            .for_each(|entry| entry.store(grown));
-        self.settle(lead, 1 << lead.size_log);
-    }
-
-    /// Replaces a segment by two, for one more bit of the hash.
-    fn split(self, hash: u64, lead: Lead, segment: Segment<'g>) {
-        let [low, high] = [(); 2].map(|()| Lead {
-            first: segment::allocate(lead.size_log),
-            depth: lead.depth + 1,
-            size_log: lead.size_log,
-        });
-        // SAFETY: made above; its items are the old one's.
-        let low_half: Segment<'_> = unsafe { Segment::from_raw(low.first, low.size_log) };
-        // SAFETY: as above.
-        let high_half: Segment<'_> = unsafe { Segment::from_raw(high.first, high.size_log) };
-        for item in segment.items() {
-            let hash = self.hash(item.key());
-            let is_high = hash << lead.depth >> (u64::BITS - 1) == 1;
-            let half = if is_high { high_half } else { low_half };
-            half.put(hash, item);
-        }
-        let entries = self.entries_of(hash, lead.depth);
-        let (lows, highs) = entries.split_at(entries.len() / 2);
-        lows.iter().for_each(|entry| entry.store(low));
-        highs.iter().for_each(|entry| entry.store(high));
-        self.settle(lead, 1 << lead.size_log);
-    }
-
-    /// The entries of the segment of this depth to which the hash belongs.
-    fn entries_of(self, hash: u64, depth: u32) -> &'g [Entry] {
-        let count = 1_usize << (self.head.depth - depth);
-        let first = self.index(hash) & !(count - 1);
-        &self.entries[first..first + count]
-    }
-
-    /// Counts buckets that came, and retires a segment that no entry leads to any more.
-    fn settle(self, old: Lead, more: usize) {
-        self.head
-            .buckets
-            .store((self.buckets() + more) as u64, Ordering::Relaxed);
-        // SAFETY: no entry leads there any more, and the catalog's lock is held: it is retired
-        // once.
-        unsafe { segment::retire(old.first, old.size_log) };
     }
 
     fn segments(self) -> impl Iterator<Item = Lead> {

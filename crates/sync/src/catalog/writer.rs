@@ -9,71 +9,21 @@ use super::Catalog;
 use super::body::{Form, View};
 use super::item::{self, Item, KEY_MAX, TAG_END, VALUE_END};
 use super::iter::Items;
-use super::row::{self, NAMES_MAX, Row, RowHead};
+use super::outcome::{InsertError, Removed};
+use super::row::{self, NAMES_MAX, Row};
 use super::segment;
-use super::table::{self, Table, TableHead};
 use crate::catalog_primitive::{AtomicU32, Ordering, fence};
-use std::error::Error;
 use std::fmt;
 use std::marker::PhantomData;
-use std::ptr::NonNull;
 
 /// Orders are below this.
 const ORDER_END: u64 = 1 << 63;
-
-/// Why a name was not inserted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InsertError {
-    /// The key is there already.
-    Taken,
-    /// The order is not greater than every order so far.
-    OutOfOrder,
-    /// There are 2^28 names, or the order is 2^63 or more.
-    Full,
-    /// The key is empty or longer than 255 bytes, the value 2^60 or more, or the tag 16 or more.
-    Unfit,
-}
-
-impl fmt::Display for InsertError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Taken => "the key is there already",
-            Self::OutOfOrder => "the order is not greater than every order so far",
-            Self::Full => "no more names can be numbered",
-            Self::Unfit => "key, value or tag is out of range",
-        })
-    }
-}
-
-impl Error for InsertError {}
-
-/// What a name was that is there no more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Removed {
-    /// Its place in the listing.
-    pub order: u64,
-    /// What it led to.
-    pub value: u64,
-    /// The value's tag.
-    pub tag: u8,
-}
-
-impl Removed {
-    fn of(item: Item<'_>) -> Self {
-        let (value, tag) = item.payload();
-        Self {
-            order: item.order(),
-            value,
-            tag,
-        }
-    }
-}
 
 /// The right to change a catalog; others wait for it until this is dropped.
 ///
 /// Dropped at any moment it leaves a whole catalog. It belongs to the thread that locked it.
 pub struct CatalogWriter<'a> {
-    catalog: &'a Catalog,
+    pub(super) catalog: &'a Catalog,
     own_thread: PhantomData<*mut ()>,
 }
 
@@ -122,7 +72,7 @@ impl<'a> CatalogWriter<'a> {
     }
 
     /// As [`view`](Self::view), for changes: what is found is good until it is retired.
-    fn inside(&self) -> View<'a> {
+    pub(super) fn inside(&self) -> View<'a> {
         // SAFETY: nobody else retires, and the methods below do not use what they have retired;
         // they let nothing of this lifetime out.
         unsafe { self.catalog.body.view() }
@@ -340,142 +290,12 @@ impl<'a> CatalogWriter<'a> {
         names.body.store(Form::Empty { last_order: 0 });
         self.put(form);
     }
-
-    /// Publishes another form and frees the old one, all names included, after a grace period.
-    fn put(&mut self, form: Form) {
-        let old = self.catalog.body.load();
-        let row = self.inside().row();
-        self.catalog.body.store(form);
-        for item in row.into_iter().flat_map(Row::items) {
-            // SAFETY: the body does not lead to it any more, and every item is in the row once.
-            unsafe { item.retire() };
-        }
-        // SAFETY: the body leads there no more.
-        unsafe { retire_form(old) };
-    }
-
-    /// Takes an item out of the row (it is in no table any more) and retires it.
-    fn take_from_row(&mut self, view: View<'a>, item: Item<'a>) -> Removed {
-        let removed = Removed::of(item);
-        let Some(row) = view.row() else {
-            return removed;
-        };
-        if row.len() == 1 {
-            let old = self.catalog.body.load();
-            let last_order = row.last_order();
-            self.catalog.body.store(Form::Empty { last_order });
-            // SAFETY: the body leads there no more.
-            unsafe { retire_form(old) };
-        } else {
-            row.remove(item);
-            self.shrink(row);
-        }
-        // SAFETY: in no table, says the caller, and out of the row; not used below.
-        unsafe { item.retire() };
-        removed
-    }
-
-    /// Provides room in the table for a name of this hash; returns the table to go on with.
-    fn make_room(&mut self, mut table: Table<'a>, hash: u64) -> Table<'a> {
-        while !table.make_room(hash) {
-            let Form::Big(old) = self.catalog.body.load() else {
-                unreachable!("the caller has a table");
-            };
-            let doubled = table.doubled();
-            self.catalog.body.store(Form::Big(doubled));
-            // SAFETY: the body leads to the doubled one now, which has the segments.
-            unsafe { table::retire(old) };
-            // SAFETY: see `inside`.
-            table = unsafe { Table::from_raw(doubled) };
-        }
-        table
-    }
-
-    /// Gives memory back, if there is much more than the names need.
-    fn shrink(&mut self, row: Row<'a>) {
-        if row.is_wasteful() {
-            self.resize(row, None);
-        }
-    }
-
-    /// Moves the names, and one more that the table has already, to a row of the right size.
-    fn resize(&mut self, row: Row<'a>, more: Option<Item<'a>>) {
-        let names = row.len() + usize::from(more.is_some());
-        let class = row::class_for(names);
-        let new_row: NonNull<RowHead> = row::allocate(class);
-        // SAFETY: made just now.
-        let inside: Row<'a> = unsafe { Row::from_raw(new_row) };
-        inside.copy_from(row);
-        if let Some(item) = more {
-            inside.push(item);
-        }
-        let old = self.catalog.body.load();
-        match old {
-            Form::Empty { .. } => {}
-            Form::Small(old_row) if row::is_small(class) => {
-                self.catalog.body.store(Form::Small(new_row));
-                // SAFETY: the body leads to the new one.
-                unsafe { row::retire(old_row) };
-            }
-            Form::Big(_) if row::is_small(class) => {
-                self.catalog.body.store(Form::Small(new_row));
-                // SAFETY: the body leads to the new row.
-                unsafe { retire_form(old) };
-            }
-            Form::Big(head) => {
-                // SAFETY: see `inside`.
-                let table: Table<'a> = unsafe { Table::from_raw(head) };
-                let old_row = table.row_head();
-                if table.is_wasteful(names) {
-                    self.rebuild(new_row);
-                    // SAFETY: the body leads to the new table.
-                    unsafe { table::retire_whole(head) };
-                } else {
-                    table.set_row(new_row);
-                }
-                // SAFETY: neither body nor table lead there any more.
-                unsafe { row::retire(old_row) };
-            }
-            Form::Small(old_row) => {
-                self.rebuild(new_row);
-                // SAFETY: the body leads to the new table.
-                unsafe { row::retire(old_row) };
-            }
-        }
-    }
-
-    /// Publishes a new table for a row.
-    fn rebuild(&mut self, row: NonNull<RowHead>) {
-        // SAFETY: the row and its items are live, and this is the writer.
-        let table: NonNull<TableHead> = unsafe { table::build(row) };
-        self.catalog.body.store(Form::Big(table));
-    }
 }
 
 /// A new item, which the caller is about to put into the catalog.
 fn fresh<'a>(key: &[u8], order: u64, value: u64, tag: u8) -> Item<'a> {
     // SAFETY: not freed before it is taken out again.
     unsafe { Item::from_raw(item::allocate(key, order, value, tag)) }
-}
-
-/// Frees a row, or a table and its row, after a grace period; not the items.
-///
-/// # Safety
-/// The body does not lead there any more, and it is retired once.
-unsafe fn retire_form(form: Form) {
-    match form {
-        Form::Empty { .. } => {}
-        // SAFETY: says the caller.
-        Form::Small(row) => unsafe { row::retire(row) },
-        Form::Big(head) => {
-            // SAFETY: live until the grace period is over.
-            let table: Table<'_> = unsafe { Table::from_raw(head) };
-            // SAFETY: says the caller.
-            unsafe { row::retire(table.row_head()) };
-            // SAFETY: as above.
-            unsafe { table::retire_whole(head) };
-        }
-    }
 }
 
 impl fmt::Debug for CatalogWriter<'_> {
