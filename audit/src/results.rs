@@ -93,6 +93,7 @@ impl Results {
             let mut counted = BTreeSet::new();
             for line in report.repetitions.iter().flatten() {
                 for who in symbols.writers(&report.modules, line) {
+                    let who = without_lines(&who);
                     if !counted.insert(who.clone()) {
                         continue;
                     }
@@ -124,6 +125,17 @@ impl Results {
     }
 }
 
+/// The same functions and files: the lines of one function share the blame.
+fn without_lines(who: &str) -> String {
+    let words = who.split(' ').map(|word| match word.rsplit_once(".rs:") {
+        Some((file, line)) if line.bytes().all(|digit| digit.is_ascii_digit()) => {
+            format!("{file}.rs")
+        }
+        _ => word.to_owned(),
+    });
+    words.collect::<Vec<String>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,6 +158,13 @@ mod tests {
             repetitions: (0..3).map(repetition).collect(),
             ..Report::default()
         }
+    }
+
+    #[test]
+    fn the_lines_of_a_function_share_the_blame() {
+        let who = "store sync/src/slot.rs:129 for insert core/src/directory.rs:247 (allocator)";
+        let wanted = "store sync/src/slot.rs for insert core/src/directory.rs (allocator)";
+        assert_eq!(without_lines(who), wanted);
     }
 
     #[test]
