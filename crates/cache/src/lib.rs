@@ -21,8 +21,3 @@ mod ranges;
 pub use account::{Account, CacheStats, Reservation, Space};
 pub use pages::{Contended, MAX_SIZE, PAGE_SIZE, Pages, PagesLock, Piece, Pieces};
 pub use pool::SpacePool;
-
-/// The pages under the path by which they came.
-pub mod published {
-    pub use crate::pages::{Contended, Pages, PagesLock, Piece, Pieces};
-}

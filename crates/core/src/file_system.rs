@@ -7,7 +7,7 @@
 use holdfast_cache::CacheStats;
 use holdfast_sync::{Index, ShardedCounter, epoch};
 use once_cell::race::OnceBox;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -341,11 +341,25 @@ impl Core {
         if self.pinned || batch.is_empty() {
             return Ok(());
         }
-        let handed_over = {
-            let _turn = self.turns.take(batch);
-            let batch: Vec<Change<'_>> = batch.iter().map(|change| self.latest(change)).collect();
-            self.store.apply(&batch)
-        };
+        self.hand_over(batch, self.turns.take(batch))
+    }
+
+    /// As [`Core::apply`], unless somebody else is at it with the same inode: then `false`, and
+    /// nothing happened.
+    ///
+    /// # Errors
+    /// Those of `apply`.
+    pub(crate) fn apply_unless_busy(&self, batch: &[Change<'_>]) -> Result<bool> {
+        match self.turns.try_take(batch) {
+            Some(turns) => self.hand_over(batch, turns).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    fn hand_over(&self, batch: &[Change<'_>], turns: Vec<MutexGuard<'_, ()>>) -> Result<()> {
+        let batch: Vec<Change<'_>> = batch.iter().map(|change| self.latest(change)).collect();
+        let handed_over = self.store.apply(&batch);
+        drop(turns);
         let applied = handed_over.and_then(|stamp| {
             if self.policy.sync() {
                 self.store.commit(Some(stamp))

@@ -4,7 +4,7 @@
 //! operation that needs them. Nothing of this runs over a store that pins everything.
 
 use holdfast_cache::Account;
-use holdfast_cache::published::{Pages, PagesLock};
+use holdfast_cache::{Pages, PagesLock};
 use holdfast_sync::epoch;
 use std::sync::atomic::AtomicU64;
 

@@ -1,6 +1,6 @@
 //! Quotas of a file system: switching them, limits, usage. The rules stand in [`crate::quota`].
 
-use holdfast_cache::published::Pages;
+use holdfast_cache::Pages;
 
 use crate::file_system::Core;
 use crate::inode::Inode;

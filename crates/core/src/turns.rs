@@ -18,17 +18,28 @@ impl Turns {
         Self((0..SHARDS).map(|_| Padded(Mutex::new(()))).collect())
     }
 
+    /// As [`Turns::take`], if nobody else has any of them at this moment.
+    pub(crate) fn try_take(&self, batch: &[Change<'_>]) -> Option<Vec<MutexGuard<'_, ()>>> {
+        wanted(batch)
+            .map(|shard| self.0[shard].try_lock())
+            .collect()
+    }
+
     /// Waits until nobody else hands over attributes of an inode that is in this batch.
     pub(crate) fn take(&self, batch: &[Change<'_>]) -> Vec<MutexGuard<'_, ()>> {
-        let shards = batch.iter().fold(0_u64, |shards, change| match change {
-            Change::Create { inode, .. } | Change::Attributes { inode } => {
-                shards | 1 << (inode.ino.0 % SHARDS as u64)
-            }
-            _ => shards,
-        });
-        let wanted = (0..SHARDS).filter(|shard| shards >> shard & 1 != 0);
-        wanted.map(|shard| self.0[shard].lock()).collect()
+        wanted(batch).map(|shard| self.0[shard].lock()).collect()
     }
+}
+
+/// The shards of the inodes whose attributes are in this batch, ascending.
+fn wanted(batch: &[Change<'_>]) -> impl Iterator<Item = usize> {
+    let shards = batch.iter().fold(0_u64, |shards, change| match change {
+        Change::Create { inode, .. } | Change::Attributes { inode } => {
+            shards | 1 << (inode.ino.0 % SHARDS as u64)
+        }
+        _ => shards,
+    });
+    (0..SHARDS).filter(move |shard| shards >> shard & 1 != 0)
 }
 
 #[cfg(test)]

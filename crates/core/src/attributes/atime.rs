@@ -49,11 +49,11 @@ impl Core {
         if self.pinned {
             return;
         }
-        if self.policy.lazytime() {
+        // A reader waits for no writer: its time goes with the next change, or with `sync`. Reading
+        // goes on when its time cannot be kept: `apply` has stopped the writers.
+        let change = [Change::Attributes { inode: record }];
+        if self.policy.lazytime() || self.apply_unless_busy(&change) == Ok(false) {
             inode.mark_lazy_time();
-        } else {
-            // Reading goes on when its time cannot be kept: `apply` has stopped the writers.
-            let _ = self.apply(&[Change::Attributes { inode: record }]);
         }
     }
 }

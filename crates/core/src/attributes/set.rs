@@ -1,6 +1,6 @@
 //! setattr: chmod, chown, truncate and utimensat in one call, as front ends get them.
 
-use holdfast_cache::published::Pages;
+use holdfast_cache::Pages;
 use holdfast_sync::epoch;
 
 use crate::file_system::Core;

@@ -16,7 +16,7 @@ mod meta;
 pub(crate) use extension::{Content, DirectoryBody, Rare};
 pub(crate) use meta::Meta;
 
-use holdfast_cache::published::Pages;
+use holdfast_cache::Pages;
 use holdfast_sync::Held;
 use holdfast_sync::epoch::Guard;
 use once_cell::race::OnceBox;

@@ -1,6 +1,6 @@
 //! copy_file_range(2).
 
-use holdfast_cache::published::{Pages, PagesLock, Piece};
+use holdfast_cache::{Pages, PagesLock, Piece};
 
 use super::{SIZE_MAX, readable, writable};
 use crate::file_system::Core;

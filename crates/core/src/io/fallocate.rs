@@ -1,6 +1,6 @@
 //! fallocate(2): space, holes, and ranges that come and go.
 
-use holdfast_cache::published::PagesLock;
+use holdfast_cache::PagesLock;
 use holdfast_cache::{Account, PAGE_SIZE};
 
 use super::{SIZE_MAX, writable};

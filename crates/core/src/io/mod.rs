@@ -12,7 +12,7 @@ mod resize;
 mod seek;
 mod write;
 
-use holdfast_cache::published::Pages;
+use holdfast_cache::Pages;
 
 use crate::open::OpenFile;
 use crate::types::{Errno, Result};

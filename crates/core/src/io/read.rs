@@ -1,4 +1,5 @@
-use holdfast_cache::published::{Contended, Pages};
+use holdfast_cache::{Contended, Pages};
+use holdfast_sync::epoch;
 use std::io::IoSliceMut;
 
 use super::check_range;
@@ -38,10 +39,11 @@ impl FileSystem {
             .iter()
             .fold(0_usize, |sum, buf| sum.saturating_add(buf.len()));
         let (inode, pages) = self.core.readable_at(file, offset, asked)?;
-        let mut done = 0;
-        {
+        let unlocked = pages.read_vectored_under(&epoch::pin(), offset, bufs, || inode.size());
+        let done = unlocked.unwrap_or_else(|Contended| {
             let pages = pages.lock();
             let size = inode.size();
+            let mut done = 0;
             for buf in bufs {
                 let read = pages.read(offset + done as u64, buf, size);
                 done += read;
@@ -49,7 +51,8 @@ impl FileSystem {
                     break;
                 }
             }
-        }
+            done
+        });
         self.core.has_read(file, inode);
         Ok(done)
     }
