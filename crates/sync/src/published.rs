@@ -112,9 +112,18 @@ fn retire<T: Send + Sync + 'static>(old: *mut T) -> bool {
     if old.is_null() {
         return false;
     }
-    // SAFETY: from a box, and just taken out of the one cell that had it.
-    epoch::retire(unsafe { Box::from_raw(old) });
+    // The pointer and not the box: readers may still look at what it points to.
+    // SAFETY: from a box, just taken out of the one cell that had it, so unreachable for those who
+    // pin themselves from now on; `T` may be dropped on any thread.
+    unsafe { epoch::retire_with(old.cast(), free::<T>) };
     true
+}
+
+/// # Safety
+/// `value` comes from a `Box<T>`, and nobody can reach it any more.
+unsafe fn free<T>(value: *mut ()) {
+    // SAFETY: the caller's promise.
+    drop(unsafe { Box::from_raw(value.cast::<T>()) });
 }
 
 impl<T> Default for Published<T> {

@@ -50,7 +50,8 @@ impl InodeWalk {
         }
     }
 
-    /// Leaves out inodes that nobody uses.
+    /// Leaves out inodes that nobody uses. (Those that several threads used lately are shown in any
+    /// case: their uses are counted by core, and no moment has a sum of them.)
     #[must_use]
     pub fn used_only(mut self) -> Self {
         self.used_only = true;
@@ -111,7 +112,7 @@ impl Core {
             let next = {
                 let guard = epoch::pin();
                 self.index.scan(from, walk.end, &guard, &mut |inode| {
-                    if !walk.used_only || inode.uses() > 0 {
+                    if !walk.used_only || inode.may_be_used() {
                         batch.extend(Node::acquire(inode));
                     }
                     batch.len() < BATCH

@@ -156,6 +156,15 @@ impl<T: Send + Sync + 'static> Held<T> {
         u64::try_from(uses).unwrap_or(0) + word.raw_uses()
     }
 
+    /// Is somebody using it? Never `false` of an object that is in use throughout. While uses are
+    /// counted by core no sum of them is sure, so the answer is `true` then.
+    #[inline]
+    #[must_use]
+    pub fn may_be_used(&self) -> bool {
+        let word = self.state();
+        word.is_shared() || word.uses() > 0 || word.raw_uses() > 0
+    }
+
     /// A use, unless it is dying.
     #[inline]
     #[must_use]
