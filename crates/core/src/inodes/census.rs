@@ -34,7 +34,7 @@ impl FileSystem {
         self.core.scan_inodes((0, u64::MAX), &mut |inode| {
             let state = if !inode.is_live() {
                 &mut census.dying
-            } else if inode.uses() == 0 {
+            } else if !inode.may_be_used() {
                 &mut census.unused
             } else if inode.nlink() == 0 {
                 &mut census.orphans
