@@ -74,7 +74,10 @@ fn placed(page: &str, table: &str) -> Result<String> {
     let (_, behind) = rest
         .split_once(END)
         .with_context(|| format!("{PAGE} has no line `{END}`"))?;
-    Ok(format!("{before}{BEGIN}\n\n{}\n\n{END}{behind}", table.trim()))
+    Ok(format!(
+        "{before}{BEGIN}\n\n{}\n\n{END}{behind}",
+        table.trim()
+    ))
 }
 
 #[cfg(test)]
