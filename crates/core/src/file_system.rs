@@ -5,7 +5,7 @@
 //! order stands in `docs/locking.md`.
 
 use holdfast_cache::CacheStats;
-use holdfast_sync::{Index, ShardedCounter, epoch};
+use holdfast_sync::{Index, Padded, ShardedCounter, epoch};
 use once_cell::race::OnceBox;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::fmt;
@@ -60,7 +60,7 @@ pub(crate) struct Core {
     /// Who hands over changes of which inode.
     turns: Turns,
     /// Held by a rename between directories: the shape of the tree stands still.
-    pub(crate) rename_lock: Mutex<()>,
+    pub(crate) rename_lock: Padded<Mutex<()>>,
     pub(crate) watches: WatchRegistry,
     pub(crate) lock_graph: LockGraph,
     pub(crate) observer: RwLock<Option<Arc<dyn Observer>>>,
@@ -95,7 +95,7 @@ impl FileSystem {
             numbers: Numbers::after(last),
             ends: Ends::new(),
             turns: Turns::new(),
-            rename_lock: Mutex::new(()),
+            rename_lock: Padded(Mutex::new(())),
             watches: WatchRegistry::new(),
             lock_graph: LockGraph::new(),
             observer: RwLock::new(None),
