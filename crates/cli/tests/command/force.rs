@@ -142,3 +142,28 @@ fn whoever_works_in_the_mount_is_named_and_left_with_nothing() {
         wait_until("its folder goes", || !place.path("mnt").exists());
     });
 }
+
+#[test]
+fn a_mount_that_was_taken_away_and_left_there_can_be_cleared() {
+    for arguments in [&["umount"][..], &["umount", "--force"]] {
+        over_each_transport(|place| {
+            let daemon = place.daemon();
+            let mnt = place.mnt();
+            let held = open(&place.path("mnt/file"));
+            // As a command that was killed in between leaves it.
+            assert_eq!(holdfast_fuse::mount::revoke(mnt.as_ref()).unwrap(), 1);
+            let error = holdfast(["info", &mnt]).fails(1);
+            let remedy = format!("hint: holdfast umount {mnt}");
+            assert!(error.contains("was taken away by force"), "{error}");
+            assert!(error.contains(&remedy), "{error}");
+            refused(held.metadata());
+            drop(held);
+            wait_until("nobody uses the mount", || {
+                let umount = holdfast([arguments, &[&*mnt]].concat());
+                umount.code == Some(0)
+            });
+            wait_until("the daemon ends", || is_gone(daemon));
+            wait_until("its folder goes", || !place.path("mnt").exists());
+        });
+    }
+}
