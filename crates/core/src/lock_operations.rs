@@ -32,7 +32,7 @@ impl FileSystem {
     /// # Errors
     /// `EAGAIN` if another's lock is in the way; `EINTR` when cancelled; `EDEADLK` if waiting
     /// would close a circle (POSIX locks only); `EINVAL` for a range that ends before it starts;
-    /// `ENOLCK` for too many locks.
+    /// `ENOLCK` for too many locks; `EIO` when the file system was, or is meanwhile, revoked.
     #[expect(clippy::too_many_arguments, reason = "fcntl(2) says as much")]
     pub fn set_lock(
         &self,
@@ -52,9 +52,15 @@ impl FileSystem {
             pid,
         };
         self.core.alive()?;
-        node.inode()
-            .locks_or_new()
-            .set(&self.core.lock_graph, &request, wait)
+        let (locks, graph) = (node.inode().locks_or_new(), &self.core.lock_graph);
+        let set = locks.set(graph, &request, wait);
+        // Whoever ends all locks has made his mark before: either this one was among them, or the
+        // mark is seen here.
+        if let Err(revoked) = self.core.alive() {
+            locks.release(graph, owner, space);
+            return Err(revoked);
+        }
+        set
     }
 
     /// Releases all locks of an owner in one family, as close(2) does with POSIX locks.

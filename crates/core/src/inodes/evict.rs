@@ -66,7 +66,7 @@ impl Core {
     pub(crate) fn end(&self, doomed: Doomed<Object>) {
         if let Some(locks) = doomed.locks() {
             // Of owners that never released them; nobody waits without a use.
-            locks.abandon(&self.lock_graph);
+            locks.end(&self.lock_graph);
         }
         if doomed.nlink() == 0 {
             self.end_orphan(&doomed);

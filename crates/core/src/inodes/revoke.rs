@@ -9,7 +9,8 @@ use crate::types::{Errno, Result};
 
 impl FileSystem {
     /// Ends the file system under its users: from now on every operation fails with `EIO`, on old
-    /// handles too. Watchers are told; what is durable stays so; the rest is made durable first.
+    /// handles too. Watchers are told; locks are released, and waits for them end with `EIO`; what is
+    /// durable stays so; the rest is made durable first.
     ///
     /// Open files and nodes can still be closed and dropped, at any later time, and each gives back
     /// what it held: content belongs to the open file, not to the file system's caches. What nobody
@@ -32,6 +33,9 @@ impl FileSystem {
         // The unsafe iterator: what is doomed here must not be in use because of us. An inode that
         // an operation creates just now is doomed by that operation, which sees the mark.
         core.scan_inodes((0, u64::MAX), &mut |inode| {
+            if let Some(locks) = inode.locks() {
+                locks.end(&core.lock_graph);
+            }
             // Its end, if this is it, is the next pass's.
             drop(inode.doom());
         });

@@ -80,12 +80,10 @@ impl InodeLocks {
         });
     }
 
-    /// Releases all locks of all owners: of an inode that goes, for which nobody waits.
-    pub(crate) fn abandon(&self, graph: &LockGraph) {
-        self.change(graph, |queue| {
-            debug_assert!(!queue.has_waiters(), "a waiter uses the inode");
-            *queue = LockQueue::default();
-        });
+    /// Releases all locks of all owners, and ends all waits with `EIO`: of an inode that goes, or
+    /// a file system.
+    pub(crate) fn end(&self, graph: &LockGraph) {
+        self.change(graph, |queue| queue.end(graph, Errno::EIO));
     }
 
     /// Changes the queue and counts the locks gained or lost, whoever's they are.

@@ -72,10 +72,6 @@ impl LockQueue {
         self.table.is_empty() && self.waiters.is_empty()
     }
 
-    pub(super) fn has_waiters(&self) -> bool {
-        !self.waiters.is_empty()
-    }
-
     #[cfg(test)]
     pub(super) fn waiting(&self) -> usize {
         self.waiters.len()
@@ -140,6 +136,16 @@ impl LockQueue {
     ) {
         if self.table.release(space, owner, range) {
             self.serve(graph, space, range);
+        }
+    }
+
+    /// Takes out all locks and all waiters, and tells these why.
+    pub(super) fn end(&mut self, graph: &LockGraph, why: Errno) {
+        self.table = LockTable::default();
+        for waiter in self.waiters.drain(..) {
+            leave_graph(graph, &waiter);
+            // Unless it was cancelled just now.
+            waiter.slot.settle(Err(why));
         }
     }
 

@@ -6,12 +6,14 @@ use holdfast_core::types::{
     Access, Errno, Fallocate, FileType, OpenFlags, RenameFlags, SetAttr, Whence, XattrSet,
 };
 use holdfast_core::{
-    EventMask, FileSystem, LockKind, LockOwner, LockRange, LockSpace, Node, OpenFile, Options,
+    Cancel, EventMask, FileSystem, LockKind, LockOwner, LockRange, LockSpace, Node, OpenFile,
+    Options,
 };
 use holdfast_testkit::store::{Call, ModelStore, OwnedChange, Record, Recorded, RecordingStore};
 use std::io::IoSliceMut;
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
+use std::time::Duration;
 
 /// What a revoked file system holds when all its handles are closed. A store that is not memory
 /// goes on to hold what it held.
@@ -282,7 +284,7 @@ fn a_watch_beside_the_revocation_is_refused_or_hears_of_it() {
                     Err(error) => break assert_eq!(error, Errno::EIO),
                     Ok(watch) => {
                         if stage.fs.is_revoked() {
-                            let end = watch.next_timeout(std::time::Duration::from_secs(20));
+                            let end = watch.next_timeout(Duration::from_secs(20));
                             assert_eq!(end.unwrap().mask, EventMask::UNMOUNT);
                             break;
                         }
@@ -383,4 +385,44 @@ fn the_store_serves_the_next_file_system_while_old_handles_are_open() {
     assert_eq!(next.fs.read(&file, 0, &mut bytes), Ok(3));
     assert_eq!(&bytes, b"old\0");
     assert_eq!(store.contradictions(), [""; 0]);
+}
+
+#[test]
+fn a_revocation_ends_all_locks_and_all_waits_for_them() {
+    for stage in Stage::each() {
+        // The root, which stays, and a file that nobody else uses.
+        let nodes = [stage.root.clone(), stage.open("f").node().clone()];
+        let cancel = Cancel::new();
+        for node in &nodes {
+            for (space, owner) in [(LockSpace::Posix, 1), (LockSpace::Flock, 2)] {
+                let (owner, kind) = (LockOwner(owner), Some(LockKind::Write));
+                let all = LockRange::WHOLE;
+                let set = stage.fs.set_lock(node, owner, space, kind, all, 1, None);
+                assert_eq!(set, Ok(()));
+            }
+        }
+        thread::scope(|scope| {
+            let waits: Vec<_> = nodes
+                .iter()
+                .flat_map(|node| [(node, LockSpace::Posix), (node, LockSpace::Flock)])
+                .map(|(node, space)| {
+                    let (fs, cancel) = (&stage.fs, &cancel);
+                    let (owner, kind) = (LockOwner(3), Some(LockKind::Read));
+                    let all = LockRange::WHOLE;
+                    scope.spawn(move || fs.set_lock(node, owner, space, kind, all, 1, Some(cancel)))
+                })
+                .collect();
+            thread::sleep(Duration::from_millis(30));
+            stage.fs.revoke().unwrap();
+            for wait in waits {
+                assert_eq!(wait.join().unwrap(), Err(Errno::EIO));
+            }
+        });
+        assert_eq!(stage.held().locks, 0);
+        // Owners may release what they have no more.
+        stage
+            .fs
+            .release_locks(&stage.root, LockOwner(1), LockSpace::Posix);
+        assert_eq!(stage.held().locks, 0);
+    }
 }
