@@ -295,6 +295,9 @@ impl Core {
         self.alive()?;
         if let Some(inode) = self.index.get(ino.0) {
             let node = Node::new(inode);
+            if !self.pinned && node.inode().is_unborn() {
+                return Err(Errno::ESTALE);
+            }
             if node.inode().is_doomed() {
                 self.keep(&node);
             }

@@ -55,7 +55,7 @@ impl Core {
         once: bool,
     ) -> Result<Option<Node>> {
         let ino = record.ino;
-        let object = self.build(record)?;
+        let object = self.build(record);
         let published = {
             let now = self.ends.lock(ino);
             // Under the lock nobody else makes it known, so that publishing waits for nobody.
@@ -64,7 +64,8 @@ impl Core {
             } else if *now != ends {
                 return Ok(None);
             } else {
-                self.index.publish(ino.0, object).ok()
+                // What could not be built counts only now: it may have been freed meanwhile.
+                self.index.publish(ino.0, object?).ok()
             }
         };
         let Some(inode) = published else {

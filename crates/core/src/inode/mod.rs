@@ -41,6 +41,8 @@ const LAZY_TIME: u8 = 1;
 const COMPLETE: u8 = 1 << 1;
 /// A mark: quotas count it.
 const COUNTED: u8 = 1 << 2;
+/// A mark: its store has not heard of it yet.
+const UNBORN: u8 = 1 << 3;
 
 /// A file object in the index, which knows its number and its uses.
 pub(crate) type Inode = Held<Object>;
@@ -174,6 +176,23 @@ impl Object {
     /// They are; to be said under the lock of the pages.
     pub(crate) fn completed(&self) {
         self.meta.marks.fetch_or(COMPLETE, Ordering::Release);
+    }
+
+    /// Has its store not heard of it yet? Then nobody but its maker may change it: others do not
+    /// find it.
+    #[inline]
+    pub(crate) fn is_unborn(&self) -> bool {
+        self.meta.marks.load(Ordering::Acquire) & UNBORN != 0
+    }
+
+    /// It has not: to be said before anybody can find it.
+    pub(crate) fn unborn(&self) {
+        self.meta.marks.fetch_or(UNBORN, Ordering::Relaxed);
+    }
+
+    /// Now it has.
+    pub(crate) fn born(&self) {
+        self.meta.marks.fetch_and(!UNBORN, Ordering::Release);
     }
 
     /// An access time is newer here than in the store.

@@ -112,7 +112,9 @@ impl Core {
             let next = {
                 let guard = epoch::pin();
                 self.index.scan(from, walk.end, &guard, &mut |inode| {
-                    if !walk.used_only || inode.may_be_used() {
+                    let wanted = !walk.used_only || inode.may_be_used();
+                    // What is not yet known to the store is its maker's alone.
+                    if wanted && (self.pinned || !inode.is_unborn()) {
                         batch.extend(Node::acquire(inode));
                     }
                     batch.len() < BATCH

@@ -240,7 +240,11 @@ impl Core {
         if let Some(target) = target {
             push_attributes(&mut batch, &[target]);
         }
-        self.apply(&batch)
+        self.apply(&batch)?;
+        if let Some(node) = whiteout {
+            node.inode().born();
+        }
+        Ok(())
     }
 
     fn tell_moved(&self, from: End<'_>, to: End<'_>, node: &Node, is_dir: bool) {

@@ -261,7 +261,11 @@ impl Core {
         let content = Content::of(kind, dir.ino(), rdev, target);
         let ino = self.numbers.deal();
         let fs = self.enrolment.number();
-        Ok((ino, Object::new(fs, kind, &meta, rare, content, true)))
+        let object = Object::new(fs, kind, &meta, rare, content, true);
+        if !self.pinned {
+            object.unborn();
+        }
+        Ok((ino, object))
     }
 
     /// Tells the store of a new inode, and of its name if it has one.
@@ -307,6 +311,8 @@ impl Core {
                 inode: dir.inode().record(&dir.inode().meta()),
             });
         }
-        self.apply(&batch)
+        self.apply(&batch)?;
+        node.inode().born();
+        Ok(())
     }
 }

@@ -71,9 +71,15 @@ impl Core {
                 return found;
             }
             // The name went, or leads elsewhere, since it was found; else it leads nowhere.
-            let again = find()?;
+            let mut again = find()?;
             if again == entry {
-                return found.map_err(dangling);
+                // Or it is the whiteout of a rename that is not over yet.
+                drop(body.names.write());
+                let found = self.node(entry.ino);
+                again = find()?;
+                if again == entry || found != Err(Errno::ESTALE) {
+                    return found.map_err(dangling);
+                }
             }
             entry = again;
         }

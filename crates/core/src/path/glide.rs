@@ -65,7 +65,7 @@ impl Core {
     fn live<'g>(&'g self, ino: Ino, guard: &'g Guard) -> Option<&'g Inode> {
         self.index
             .peek(ino.0, guard)
-            .filter(|inode| inode.is_live())
+            .filter(|inode| inode.is_live() && (self.pinned || !inode.is_unborn()))
     }
 
     /// Walks from `base`. `follow`: a symbolic link at the end is none to stop at.

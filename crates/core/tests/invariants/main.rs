@@ -4,6 +4,7 @@
 //! are tested that do not occur here.
 
 mod evict;
+mod loads;
 mod names;
 mod reads;
 mod revoke;
