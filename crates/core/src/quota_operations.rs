@@ -98,7 +98,10 @@ impl Core {
 
     /// An inode that nobody uses goes for good: its owner has it no more.
     pub(crate) fn detach(&self, inode: &Inode) {
-        let pages = inode.regular().map_or(0, Pages::pages);
-        self.quotas.detach(inode.mark(), inode.owner(), pages);
+        // Else there is nothing to be looked at.
+        if self.quotas.is_on() {
+            let pages = inode.regular().map_or(0, Pages::pages);
+            self.quotas.detach(inode.mark(), inode.owner(), pages);
+        }
     }
 }
