@@ -71,7 +71,7 @@ pub(crate) struct UmountArguments {
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 
-    /// Abort requests under way first
+    /// Take a mount that is in use away from its users; if the daemon hangs, cut its connection
     #[arg(short = 'f')]
     force: bool,
 

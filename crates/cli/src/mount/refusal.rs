@@ -48,9 +48,12 @@ pub(crate) fn mount_failure(error: &MountError) -> Failure {
 
 pub(crate) fn umount_failure(error: &UmountError) -> Failure {
     match error {
-        UmountError::Busy { dir, holders } => Failure::new(format!("is in use {holders}"))
-            .at(dir)
-            .hint("end them, or detach it now and let it go with its last user: --lazy"),
+        UmountError::Busy { dir, holders } => {
+            Failure::new(format!("is in use {holders}")).at(dir).hint(
+                "end them, or detach it now and let it go with its last user: --lazy; \
+                 --force takes it away from them",
+            )
+        }
         UmountError::NotMounted { dir } => Failure::new("nothing is mounted there").at(dir),
         UmountError::Foreign { dir, fs_type } => {
             Failure::new(format!("is a mount of type {fs_type}, not one of holdfast"))

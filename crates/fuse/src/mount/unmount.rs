@@ -16,7 +16,8 @@ use std::path::Path;
 pub struct UmountFlags {
     /// Detach it now; it goes when its last user does.
     pub lazy: bool,
-    /// Abort requests that are under way.
+    /// Cut the connection first: requests that are under way are lost, and what is open fails. For
+    /// a daemon that hangs; [`Session::revoke`](crate::Session::revoke) is for one that lives.
     pub force: bool,
 }
 
