@@ -360,7 +360,9 @@ impl Core {
     }
 
     fn hand_over(&self, batch: &[Change<'_>], turns: Vec<MutexGuard<'_, ()>>) -> Result<()> {
-        let batch: Vec<Change<'_>> = batch.iter().map(|change| self.latest(change)).collect();
+        let values: Vec<_> = batch.iter().map(|change| self.value(change)).collect();
+        let latest = |(change, value)| self.latest(change, value);
+        let batch: Vec<Change<'_>> = batch.iter().zip(&values).map(latest).collect();
         let handed_over = self.store.apply(&batch);
         drop(turns);
         let applied = handed_over.and_then(|stamp| {
@@ -376,19 +378,40 @@ impl Core {
         applied
     }
 
+    /// The value of this moment of the extended attribute that a change is about.
+    fn value(&self, change: &Change<'_>) -> Option<Option<Arc<[u8]>>> {
+        let Change::Xattr { ino, name, .. } = change else {
+            return None;
+        };
+        let guard = epoch::pin();
+        let inode = self.index.peek(ino.0, &guard)?;
+        Some(crate::xattr::value(inode.view(&guard).rare, name))
+    }
+
     /// A change with the attributes of this moment. Changes of one inode's attributes are made one
     /// after the other, but may come here in another order: whoever comes last must not bring
     /// back what was before.
-    fn latest<'c>(&self, change: &Change<'c>) -> Change<'c> {
-        let Change::Attributes { inode: record } = change else {
-            return change.clone();
-        };
-        let guard = epoch::pin();
-        match self.index.peek(record.ino.0, &guard) {
-            Some(inode) => Change::Attributes {
-                inode: inode.record(&inode.meta()),
+    fn latest<'c>(
+        &self,
+        change: &Change<'c>,
+        value: &'c Option<Option<Arc<[u8]>>>,
+    ) -> Change<'c> {
+        match *change {
+            Change::Attributes { inode: ref record } => {
+                let guard = epoch::pin();
+                match self.index.peek(record.ino.0, &guard) {
+                    Some(inode) => Change::Attributes {
+                        inode: inode.record(&inode.meta()),
+                    },
+                    None => change.clone(),
+                }
+            }
+            Change::Xattr { ino, name, .. } if let Some(value) = value => Change::Xattr {
+                ino,
+                name,
+                value: value.as_deref(),
             },
-            None => change.clone(),
+            _ => change.clone(),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! `system.` holds the two ACLs and nothing else.
 
 use holdfast_sync::epoch;
+use std::sync::Arc;
 
 use crate::acl::{self, Acl};
 use crate::file_system::Core;
@@ -164,6 +165,17 @@ fn split_name(name: &[u8]) -> (&[u8], &[u8]) {
     match name.iter().position(|&byte| byte == b'.') {
         Some(dot) => (&name[..dot], &name[dot + 1..]),
         None => (&[], name),
+    }
+}
+
+/// The value under this name, an ACL's included.
+pub(crate) fn value(rare: Option<&Rare>, name: &[u8]) -> Option<Arc<[u8]>> {
+    let rare = rare?;
+    let shape = |acl: &Option<Acl>| acl.as_ref().map(|acl| acl::to_xattr(acl).into());
+    match name {
+        ACL_ACCESS => shape(&rare.acl),
+        ACL_DEFAULT => shape(&rare.default_acl),
+        _ => rare.xattrs.get(name).cloned(),
     }
 }
 

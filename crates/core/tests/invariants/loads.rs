@@ -4,8 +4,9 @@ use crate::stage::{Stage, gated};
 use holdfast_core::types::{
     Caller, Errno, FileType, Ino, OpenFlags, RenameFlags, SetAttr, XattrSet,
 };
-use holdfast_core::{Bulkstat, InodeWalk, Visit};
-use holdfast_testkit::store::Call;
+use holdfast_core::{Bulkstat, InodeWalk, Options, Visit};
+use holdfast_testkit::store::{Call, Latency, ModelStore, SlowStore};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -141,4 +142,64 @@ fn a_whiteout_is_found_when_its_rename_is_over() {
     });
     // The store never contradicted.
     drop(stage.mkdir("d"));
+}
+
+/// Changes of one inode by several threads reach the store so that the last one counts.
+#[test]
+fn what_the_store_keeps_is_what_was_seen_last() {
+    // A store that takes its time has them stand in line, from which they may come out otherwise.
+    let latency = Latency::new(Duration::ZERO, Duration::from_micros(20));
+    let store = SlowStore::new(Arc::new(ModelStore::new()), latency);
+    let stage = Stage::over(store, Options::default());
+    // u::rwx,u:1000:X,g::r-x,m::rwx,o::---
+    let acl = |perm: u16| {
+        let mut bytes = 2_u32.to_le_bytes().to_vec();
+        let entries = [(1, 7, u32::MAX), (2, perm, 1000), (4, 5, u32::MAX)];
+        for (tag, perm, id) in entries
+            .into_iter()
+            .chain([(16, 7, u32::MAX), (32, 0, u32::MAX)])
+        {
+            let (tag, perm): (u16, u16) = (tag, perm);
+            bytes.extend_from_slice(&tag.to_le_bytes());
+            bytes.extend_from_slice(&perm.to_le_bytes());
+            bytes.extend_from_slice(&id.to_le_bytes());
+        }
+        bytes
+    };
+    let names = [&b"user.x"[..], b"system.posix_acl_access"];
+    let seen = |who: &Caller| {
+        let node = stage.lookup("f").unwrap();
+        let mut attr = stage.fs.getattr(&node);
+        attr.blocks = 0;
+        let values = names.map(|name| stage.fs.getxattr(who, &node, name));
+        (attr, values)
+    };
+    for _ in 0..40 {
+        let file = stage.open("f");
+        thread::scope(|scope| {
+            for thread in 0..3_u16 {
+                let (stage, file, acl) = (&stage, &file, &acl);
+                scope.spawn(move || {
+                    let (fs, who, node) = (&stage.fs, &stage.who, file.node());
+                    for round in 0..4_u16 {
+                        let value = (thread * 4 + round).to_le_bytes();
+                        fs.setxattr(who, node, names[0], &value, XattrSet::Any)
+                            .unwrap();
+                        let value = acl((thread + round) % 8);
+                        fs.setxattr(who, node, names[1], &value, XattrSet::Any)
+                            .unwrap();
+                        fs.setattr(who, node, &chmod(0o700 + thread), None).unwrap();
+                        fs.append(who, file, b"x").unwrap();
+                    }
+                });
+            }
+        });
+        drop(file);
+        let before = seen(&stage.who);
+        assert_eq!(stage.fs.drop_caches().map(|dropped| dropped.inodes), Ok(1));
+        assert_eq!(seen(&stage.who), before);
+        let flags = OpenFlags::READ_WRITE | OpenFlags::TRUNCATE;
+        let node = stage.lookup("f").unwrap();
+        drop(stage.fs.open(&stage.who, &node, flags).unwrap());
+    }
 }
