@@ -32,7 +32,7 @@ impl Core {
         if let Some(doomed) = node.into_inner().and_then(Ref::release) {
             self.index.bury(doomed);
         }
-        // The store has never heard of it.
+        // A store that has heard of it answered with an error, or has no room for the name.
         self.store.release(AN_INODE);
     }
 

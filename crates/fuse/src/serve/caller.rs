@@ -21,17 +21,27 @@ pub(super) fn caller(cx: &Context<'_>) -> Caller {
         uid: cx.uid,
         gid: cx.gid,
         groups,
-        caps: Caps::all(),
+        caps: powers(cx.uid),
         umask: cx.umask,
         pid: cx.pid,
         checked: true,
     }
 }
 
-/// The same, with all powers but that of keeping set-id bits.
+/// What a request's user may do, as far as its kernel has not decided: everything, but only root
+/// passes limits.
+fn powers(uid: u32) -> Caps {
+    if uid == 0 {
+        Caps::all()
+    } else {
+        Caps::all().difference(Caps::SYS_RESOURCE)
+    }
+}
+
+/// The same, without the power of keeping set-id bits.
 pub(super) fn caller_without_fsetid(cx: &Context<'_>) -> Caller {
     Caller {
-        caps: Caps::all().difference(Caps::FSETID),
+        caps: powers(cx.uid).difference(Caps::FSETID),
         checked: false,
         ..caller(cx)
     }
