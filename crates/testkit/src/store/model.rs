@@ -5,7 +5,7 @@ use holdfast_core::store::{
 };
 use holdfast_types::{Errno, Ino, Result};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The naive store: plain maps behind one lock, everything kept as the core said it.
 ///
@@ -14,6 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Debug, Default)]
 pub struct ModelStore {
     held: Mutex<Held>,
+    refusal: OnceLock<String>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -53,7 +54,14 @@ impl ModelStore {
     pub fn copied(&self) -> Self {
         Self {
             held: Mutex::new(self.held().clone()),
+            refusal: OnceLock::new(),
         }
+    }
+
+    /// The first change that contradicted what was held, if there was one.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&str> {
+        self.refusal.get().map(String::as_str)
     }
 
     /// What contradicts itself: entries without inodes, wrong link counts, wrong parents. An
@@ -93,6 +101,30 @@ impl ModelStore {
 }
 
 impl Held {
+    /// A change and what stands in its way.
+    fn describe(&self, change: &Change<'_>) -> String {
+        match *change {
+            Change::Enter {
+                dir, name, cookie, ..
+            }
+            | Change::Leave { dir, name, cookie } => {
+                let entry = self.entries.get(&(dir, cookie));
+                format!(
+                    "{} of {:?} in {dir:?} at {cookie}: the name is at {:?}, there is {:?}",
+                    if matches!(change, Change::Enter { .. }) {
+                        "entry"
+                    } else {
+                        "leaving"
+                    },
+                    name.escape_ascii().to_string(),
+                    self.names.get(&(dir, name.into())),
+                    entry.map(|entry| (entry.name.escape_ascii().to_string(), entry.ino)),
+                )
+            }
+            _ => format!("{change:?}"),
+        }
+    }
+
     fn inode(&mut self, ino: Ino) -> Result<&mut Inode> {
         self.inodes.get_mut(&ino).ok_or(Errno::EUCLEAN)
     }
@@ -263,7 +295,10 @@ impl Store for ModelStore {
     fn apply(&self, batch: &[Change<'_>]) -> Result<Stamp> {
         let mut held = self.held();
         for change in batch {
-            held.perform(change)?;
+            if let Err(error) = held.perform(change) {
+                self.refusal.get_or_init(|| held.describe(change));
+                return Err(error);
+            }
         }
         held.stamp += 1;
         Ok(Stamp(held.stamp))
