@@ -144,7 +144,7 @@ impl FileSystem {
             }
         }
         let node = self.resolve_slowly(who, base, path, follow)?;
-        Ok(self.getattr(&node))
+        self.attributes(&node)
     }
 
     /// The inode that a path leads to. `follow`: also through a symbolic link at its end (one
