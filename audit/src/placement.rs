@@ -69,6 +69,11 @@ impl Placement {
         self != Self::Small
     }
 
+    /// Do both sides use one file, rather than a file each?
+    pub(crate) fn shares_objects(self) -> bool {
+        matches!(self, Self::Pages | Self::Object)
+    }
+
     /// Do the two have the same outcome there in either order, for everyone? Times and the
     /// numbers of new inodes are left open: any would do.
     fn commute(self, a: &Operation, b: &Operation) -> bool {

@@ -56,7 +56,7 @@ impl Stage {
             }
             _ => stage.shared_directory(&top, &shared_name(placement, 0), MANY)?,
         }
-        if stage.objects_are_shared() {
+        if placement.shares_objects() {
             let home = stage.home(NOBODY)?;
             for round in 0..rounds {
                 stage.seat(&home, round)?.make_objects(SHARED_PAGES)?;
@@ -73,10 +73,6 @@ impl Stage {
             fs.create(&who, &dir, &own_name("filler", NOBODY, index), 0o644, flags)?;
         }
         Ok(())
-    }
-
-    fn objects_are_shared(&self) -> bool {
-        matches!(self.placement, Placement::Pages | Placement::Object)
     }
 
     /// The part of a side: directories of its own.
@@ -108,7 +104,7 @@ impl Stage {
     /// # Errors
     /// What the calls answer.
     pub(crate) fn make_objects(&self, home: &Home, rounds: usize) -> Result<()> {
-        if self.objects_are_shared() {
+        if self.placement.shares_objects() {
             return Ok(());
         }
         for round in 0..rounds {
@@ -140,7 +136,7 @@ impl Stage {
             let path = [b"top/".as_slice(), &name].concat();
             (self.fs.resolve(&home.who, &home.root, &path, true)?, name)
         };
-        let owner = if self.objects_are_shared() {
+        let owner = if self.placement.shares_objects() {
             NOBODY
         } else {
             home.side

@@ -37,7 +37,13 @@ const CONTROL_BLOCK: u64 = 0x1000;
 /// When an operation fails, or cannot be recorded.
 pub(crate) fn run(pair: &Pair, repetitions: usize) -> Result<Report> {
     memory::note_origins();
-    let rounds = WARM_UP + repetitions;
+    // Objects that both use are warmed up themselves; else each round has names of its own.
+    let first = if pair.placement.shares_objects() {
+        0
+    } else {
+        WARM_UP
+    };
+    let rounds = first + repetitions;
     let stage = Arc::new(Stage::new(pair.placement, rounds).map_err(|error| anyhow!("{error}"))?);
     let workers = [0, 1].map(|side| Worker::start(Arc::clone(&stage), side, pair.sides[side]));
     let both = |order| -> Result<()> {
@@ -50,10 +56,14 @@ pub(crate) fn run(pair: &Pair, repetitions: usize) -> Result<Report> {
     thread::sleep(CLOCK_STEP);
     both(Order::Settle(rounds))?;
     for round in 0..WARM_UP {
-        both(Order::WarmUp(round))?;
+        // What adapts to being shared is what both will meet again.
+        both(match first {
+            0 => Order::WarmUp(0, rounds),
+            _ => Order::WarmUp(round, round + 1),
+        })?;
     }
     let mut trial = Trial::new()?;
-    for round in WARM_UP..rounds {
+    for round in first..rounds {
         both(Order::Prepare(round))?;
         // Each goes first in turn.
         for side in [round % 2, 1 - round % 2] {

@@ -22,8 +22,8 @@ pub(crate) enum Order {
     SetUp(usize),
     /// Let their times come to rest.
     Settle(usize),
-    /// A round without a record, all in one.
-    WarmUp(usize),
+    /// These rounds without a record: the first, and the one behind the last.
+    WarmUp(usize, usize),
     /// Drop what the last operation used, and prepare that of a round.
     Prepare(usize),
     /// Carry it out, recorded.
@@ -169,10 +169,10 @@ impl Player {
                 Ok(())
             }
             Order::Settle(rounds) => stage.settle(self.home()?, rounds).map_err(said),
-            Order::WarmUp(round) => {
+            Order::WarmUp(start, end) => (start..end).try_for_each(|round| {
                 let seat = stage.seat(self.home()?, round).map_err(said)?;
                 (operation.prepare)(seat).map_err(said)?().map_err(said)
-            }
+            }),
             Order::Prepare(round) => {
                 self.action = None;
                 let seat = stage.seat(self.home()?, round).map_err(said)?;

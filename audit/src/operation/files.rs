@@ -182,6 +182,7 @@ pub(super) const WRITING: &[Operation] = &[
         traits: &[File, Page, ChangesSpace],
         prepare: |s| {
             let file = s.open()?;
+            s.fs.write(&s.who, &file, s.offset(), &[7; PAGE as usize])?;
             Ok(Box::new(move || {
                 let mode = Fallocate::PUNCH_HOLE | Fallocate::KEEP_SIZE;
                 s.fs.fallocate(&s.who, &file, mode, s.offset(), PAGE)
