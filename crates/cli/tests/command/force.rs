@@ -113,12 +113,12 @@ fn a_mount_that_nobody_uses_is_unmounted_by_force_as_it_is_without() {
 fn whoever_works_in_the_mount_is_named_and_left_with_nothing() {
     over_each_transport(|place| {
         let daemon = place.daemon();
-        fs::create_dir(place.path("mnt/work")).unwrap();
-        fs::write(place.path("mnt/work/file"), "content").unwrap();
+        fs::create_dir(place.path("mnt/inside")).unwrap();
+        fs::write(place.path("mnt/inside/file"), "content").unwrap();
         let script = "cat file; read go; cat file; ls .; echo >new; echo over";
         let mut shell = Command::new("sh")
             .args(["-c", script])
-            .current_dir(place.path("mnt/work"))
+            .current_dir(place.path("mnt/inside"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
