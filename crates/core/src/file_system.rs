@@ -391,11 +391,7 @@ impl Core {
     /// A change with the attributes of this moment. Changes of one inode's attributes are made one
     /// after the other, but may come here in another order: whoever comes last must not bring
     /// back what was before.
-    fn latest<'c>(
-        &self,
-        change: &Change<'c>,
-        value: &'c Option<Option<Arc<[u8]>>>,
-    ) -> Change<'c> {
+    fn latest<'c>(&self, change: &Change<'c>, value: &'c Option<Option<Arc<[u8]>>>) -> Change<'c> {
         match *change {
             Change::Attributes { inode: ref record } => {
                 let guard = epoch::pin();
