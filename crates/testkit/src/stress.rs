@@ -54,6 +54,8 @@ pub struct Settings {
     pub seed: u64,
     /// What stands below.
     pub base: Base,
+    /// May the process grow? Under a sanitizer it does.
+    pub may_grow: bool,
 }
 
 /// What a run has done.
@@ -110,7 +112,7 @@ pub fn run(settings: &Settings, say: &(dyn Fn(&str) + Sync)) -> Result<Summary, 
         closed.and(lived)
     })
     .map_err(named)?;
-    growth.settled().map_err(named)?;
+    growth.settled(settings.may_grow).map_err(named)?;
     summary.resident = growth.ends();
     Ok(summary)
 }

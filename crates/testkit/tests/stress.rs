@@ -1,5 +1,6 @@
 //! The stress test in its short form: five seconds over each store, of short rounds.
-//! `HOLDFAST_STRESS_SECONDS` makes it longer, `HOLDFAST_STRESS_SEED` chooses what is asked for.
+//! `HOLDFAST_STRESS_SECONDS` makes it longer, `HOLDFAST_STRESS_SEED` chooses what is asked for, and
+//! `HOLDFAST_STRESS_MAY_GROW=1` is for sanitizers, which keep notes.
 
 use holdfast_testkit::stress::{Base, Settings, run};
 use std::time::Duration;
@@ -18,6 +19,7 @@ fn holds_out(base: Base) {
         threads: 8,
         seed: number("HOLDFAST_STRESS_SEED", 1),
         base,
+        may_grow: number("HOLDFAST_STRESS_MAY_GROW", 0) > 0,
     };
     match run(&settings, &|line| println!("{line}")) {
         Ok(summary) => {

@@ -5,8 +5,9 @@ use holdfast_core::store::Store;
 use holdfast_core::types::{Errno, Ino, OpenFlags, Time};
 use holdfast_core::{AtimePolicy, LockKind, LockOwner, LockRange, LockSpace, Options};
 use holdfast_testkit::store::ModelStore;
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -74,7 +75,7 @@ fn eviction_beside_users_loses_and_repeats_nothing() {
             return;
         }
         for (number, written) in written.iter().enumerate() {
-            let mut written = written.lock().unwrap();
+            let mut written = written.lock();
             let file = stage.open(&format!("lasting{number}"));
             let mut bytes = [0; 8];
             let read = stage.fs.read(&file, 5000, &mut bytes).unwrap();
@@ -195,7 +196,7 @@ fn an_access_time_never_goes_back_because_of_an_eviction() {
             return;
         }
         let file = stage.open("f");
-        let mut latest = latest.lock().unwrap();
+        let mut latest = latest.lock();
         assert!(stage.fs.getattr(file.node()).atime >= *latest);
         stage.fs.read(&file, 0, &mut [0]).unwrap();
         *latest = stage.fs.getattr(file.node()).atime;

@@ -1,6 +1,6 @@
 //! I1, R-I8: what is loaded is what the store last heard, and nobody meets what is not ready.
 
-use crate::stage::{Stage, gated};
+use crate::stage::{Stage, gated, in_threads};
 use holdfast_core::types::{
     Caller, Errno, FileType, Ino, OpenFlags, RenameFlags, SetAttr, XattrSet,
 };
@@ -176,22 +176,18 @@ fn what_the_store_keeps_is_what_was_seen_last() {
     };
     for _ in 0..40 {
         let file = stage.open("f");
-        thread::scope(|scope| {
-            for thread in 0..3_u16 {
-                let (stage, file, acl) = (&stage, &file, &acl);
-                scope.spawn(move || {
-                    let (fs, who, node) = (&stage.fs, &stage.who, file.node());
-                    for round in 0..4_u16 {
-                        let value = (thread * 4 + round).to_le_bytes();
-                        fs.setxattr(who, node, names[0], &value, XattrSet::Any)
-                            .unwrap();
-                        let value = acl((thread + round) % 8);
-                        fs.setxattr(who, node, names[1], &value, XattrSet::Any)
-                            .unwrap();
-                        fs.setattr(who, node, &chmod(0o700 + thread), None).unwrap();
-                        fs.append(who, file, b"x").unwrap();
-                    }
-                });
+        in_threads(3, |thread| {
+            let thread = thread as u16;
+            let (fs, who, node) = (&stage.fs, &stage.who, file.node());
+            for round in 0..4_u16 {
+                let value = (thread * 4 + round).to_le_bytes();
+                fs.setxattr(who, node, names[0], &value, XattrSet::Any)
+                    .unwrap();
+                let value = acl((thread + round) % 8);
+                fs.setxattr(who, node, names[1], &value, XattrSet::Any)
+                    .unwrap();
+                fs.setattr(who, node, &chmod(0o700 + thread), None).unwrap();
+                fs.append(who, &file, b"x").unwrap();
             }
         });
         drop(file);

@@ -8,5 +8,6 @@ mod loads;
 mod names;
 mod reads;
 mod revoke;
+mod scan;
 mod stage;
 mod walk;

@@ -1,6 +1,6 @@
 //! Lookups and listings, which take no lock, beside those who change the names.
 
-use crate::stage::{NOTHING, Stage, race};
+use crate::stage::{NOTHING, Stage, in_threads, race};
 use holdfast_core::types::{Errno, Ino, OpenFlags, RenameFlags};
 use holdfast_core::{DirEntry, EventMask, Node};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -197,12 +197,7 @@ fn watchers_of_a_directory_can_rebuild_it_from_what_they_hear() {
         let mask =
             EventMask::CREATE | EventMask::DELETE | EventMask::MOVED_FROM | EventMask::MOVED_TO;
         let watch = stage.fs.watch(&dir, mask).unwrap();
-        std::thread::scope(|scope| {
-            for thread in 0..3_u64 {
-                let (stage, dir) = (&stage, &dir);
-                scope.spawn(move || fight(stage, dir, thread));
-            }
-        });
+        in_threads(3, |thread| fight(&stage, &dir, thread as u64));
         let mut names = std::collections::BTreeSet::new();
         while let Some(event) = watch.try_next() {
             let name = event.name.unwrap();

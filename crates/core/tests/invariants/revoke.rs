@@ -1,6 +1,6 @@
 //! F4, I2, I5, R-F2, R-I11: taking a file system away from its users.
 
-use crate::stage::{Held, NOTHING, Stage, gated, gated_over};
+use crate::stage::{Held, NOTHING, Stage, gated, gated_over, in_threads};
 use holdfast_core::store::{Change, Store};
 use holdfast_core::types::{
     Access, Errno, Fallocate, FileType, OpenFlags, RenameFlags, SetAttr, Whence, XattrSet,
@@ -10,8 +10,9 @@ use holdfast_core::{
     Options,
 };
 use holdfast_testkit::store::{Call, ModelStore, OwnedChange, Record, Recorded, RecordingStore};
+use parking_lot::Mutex;
 use std::io::IoSliceMut;
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
@@ -180,26 +181,18 @@ fn what_is_under_way_at_the_revocation_leaves_nothing() {
         let tmp = stage.unnamed();
         let dir = stage.mkdir("d");
         let start = Barrier::new(4);
-        thread::scope(|scope| {
-            for thread in 0..3 {
-                let (stage, kept, start, tmp, dir) = (&stage, &kept, &start, &tmp, &dir);
-                scope.spawn(move || {
-                    start.wait();
-                    for number in 0.. {
-                        let answer = work(stage, dir, tmp, thread, number, kept);
-                        match answer {
-                            Ok(()) => {}
-                            Err(Errno::EIO) => return,
-                            Err(error) => panic!("{error:?} of a file system that goes"),
-                        }
-                    }
-                });
-            }
+        in_threads(4, |thread| {
             start.wait();
-            for _ in 0..round * 200 {
-                std::hint::spin_loop();
+            if thread == 0 {
+                return revoke_after(&stage, round * 200);
             }
-            stage.fs.revoke().unwrap();
+            for number in 0.. {
+                match work(&stage, &dir, &tmp, thread, number, &kept) {
+                    Ok(()) => {}
+                    Err(Errno::EIO) => return,
+                    Err(error) => panic!("{error:?} of a file system that goes"),
+                }
+            }
         });
         drop((kept, tmp, dir));
         let space = stage.held().space;
@@ -210,12 +203,20 @@ fn what_is_under_way_at_the_revocation_leaves_nothing() {
     }
 }
 
+/// Revokes when others have done a little.
+fn revoke_after(stage: &Stage, spins: u32) {
+    for _ in 0..spins {
+        std::hint::spin_loop();
+    }
+    stage.fs.revoke().unwrap();
+}
+
 /// Makes, links, renames, writes, watches and locks; sometimes keeps the file open.
 fn work(
     stage: &Stage,
     dir: &Node,
     tmp: &OpenFile,
-    thread: u32,
+    thread: usize,
     number: u32,
     kept: &Mutex<Vec<OpenFile>>,
 ) -> Result<(), Errno> {
@@ -235,7 +236,7 @@ fn work(
     drop(watch);
     if number.is_multiple_of(3) {
         fs.unlink(who, &stage.root, &name)?;
-        kept.lock().unwrap().push(file);
+        kept.lock().push(file);
     }
     Ok(())
 }
@@ -270,15 +271,11 @@ fn a_watch_beside_the_revocation_is_refused_or_hears_of_it() {
     for round in 0..200 {
         let stage = Stage::memory();
         let start = Barrier::new(2);
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                start.wait();
-                for _ in 0..round {
-                    std::hint::spin_loop();
-                }
-                stage.fs.revoke().unwrap();
-            });
+        in_threads(2, |thread| {
             start.wait();
+            if thread == 0 {
+                return revoke_after(&stage, round);
+            }
             loop {
                 match stage.fs.watch(&stage.root, EventMask::ALL_EVENTS) {
                     Err(error) => break assert_eq!(error, Errno::EIO),
@@ -320,15 +317,11 @@ fn a_link_beside_the_revocation_saves_nothing() {
         let stage = Stage::memory();
         let file = stage.unnamed();
         let start = Barrier::new(2);
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                start.wait();
-                for _ in 0..round {
-                    std::hint::spin_loop();
-                }
-                stage.fs.revoke().unwrap();
-            });
+        in_threads(2, |thread| {
             start.wait();
+            if thread == 0 {
+                return revoke_after(&stage, round);
+            }
             for name in 0..20_u32 {
                 let name = name.to_le_bytes().map(|byte| byte + 1);
                 let _ = stage.fs.link(&stage.who, file.node(), &stage.root, &name);

@@ -4,8 +4,9 @@ use holdfast_core::store::{Stamp, Store};
 use holdfast_core::types::{Caller, OpenFlags, Result};
 use holdfast_core::{FileSystem, MemoryLimits, MemoryStore, Node, OpenFile, Options};
 use holdfast_testkit::store::{Call, Hook, ModelStore, Wrapped};
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -143,16 +144,26 @@ pub(crate) fn race(threads: usize, body: impl Fn(usize) + Sync) {
 pub(crate) fn race_for(time: Duration, threads: usize, body: impl Fn(usize) + Sync) {
     let stopped = AtomicBool::new(false);
     let end = Instant::now() + time;
+    in_threads(threads, |thread| {
+        // Also on the way out of a panic: the others shall not go on for ever.
+        let _stop = StopOthers(&stopped);
+        while !stopped.load(Ordering::Relaxed) && Instant::now() < end {
+            body(thread);
+        }
+    });
+}
+
+/// Runs `body` once in each of so many threads.
+pub(crate) fn in_threads(threads: usize, body: impl Fn(usize) + Sync) {
     thread::scope(|scope| {
-        for thread in 0..threads {
-            let (body, stopped) = (&body, &stopped);
-            scope.spawn(move || {
-                // Also on the way out of a panic: the others shall not go on for ever.
-                let _stop = StopOthers(stopped);
-                while !stopped.load(Ordering::Relaxed) && Instant::now() < end {
-                    body(thread);
-                }
-            });
+        let spawn = |thread| {
+            let body = &body;
+            scope.spawn(move || body(thread))
+        };
+        let running: Vec<_> = (0..threads).map(spawn).collect();
+        // Joined one by one: the sanitizers do not see the end of a scope.
+        for thread in running {
+            thread.join().unwrap();
         }
     });
 }
@@ -169,34 +180,57 @@ impl Drop for StopOthers<'_> {
 /// test wants.
 pub(crate) struct Gate {
     call: Call,
-    armed: AtomicBool,
-    reached: Barrier,
-    open: Barrier,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Calls pass.
+    Idle,
+    /// The next one will be stopped.
+    Armed,
+    /// One stands there.
+    Reached,
 }
 
 impl Gate {
     /// The next such call will be stopped.
     pub(crate) fn arm(&self) {
-        self.armed.store(true, Ordering::SeqCst);
+        *self.state.lock() = State::Armed;
     }
 
     /// Waits until the call has come.
     pub(crate) fn wait(&self) {
-        self.reached.wait();
+        self.until(State::Reached);
     }
 
     /// Lets it pass.
     pub(crate) fn open(&self) {
-        self.open.wait();
+        *self.state.lock() = State::Idle;
+        self.changed.notify_all();
     }
-}
 
-impl Gate {
-    fn pass(&self, call: Call) {
-        if call == self.call && self.armed.swap(false, Ordering::SeqCst) {
-            self.reached.wait();
-            self.open.wait();
+    fn until(&self, wanted: State) {
+        let mut state = self.state.lock();
+        while *state != wanted {
+            self.changed.wait(&mut state);
         }
+    }
+
+    fn pass(&self, call: Call) {
+        if call != self.call {
+            return;
+        }
+        {
+            let mut state = self.state.lock();
+            if *state != State::Armed {
+                return;
+            }
+            *state = State::Reached;
+        }
+        self.changed.notify_all();
+        self.until(State::Idle);
     }
 }
 
@@ -221,9 +255,8 @@ pub(crate) fn gated(call: Call) -> (Arc<Wrapped<Gate>>, Stage) {
 pub(crate) fn gated_over(call: Call, store: Arc<dyn Store>) -> (Arc<Wrapped<Gate>>, Stage) {
     let gate = Gate {
         call,
-        armed: AtomicBool::new(false),
-        reached: Barrier::new(2),
-        open: Barrier::new(2),
+        state: Mutex::new(State::Idle),
+        changed: Condvar::new(),
     };
     let store = Wrapped::new(store, gate);
     let stage = Stage::over(Arc::clone(&store) as Arc<dyn Store>, Options::default());

@@ -1,13 +1,12 @@
 //! I1, I2, I6, R-I1, R-I2, R-I3, R-I4, R-I5, R-I6: walks over all inodes.
 
-use crate::stage::{NOTHING, Stage, race};
+use crate::stage::{NOTHING, Stage, in_threads, race};
 use holdfast_core::types::{Errno, FileType, Ino};
 use holdfast_core::{InodeWalk, Visit};
 use holdfast_sync::epoch;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
-use std::thread;
 
 /// Every inode that one walk shows, in the order in which it does.
 fn walked(stage: &Stage, walk: &mut InodeWalk) -> Vec<Ino> {
@@ -95,7 +94,7 @@ fn every_way_out_of_a_walk_gives_back_every_use() {
                     if node.ino() != at {
                         return Ok(Visit::Continue);
                     }
-                    files.lock().unwrap().clear();
+                    files.lock().clear();
                     exit()
                 })
             }));
@@ -225,7 +224,7 @@ fn an_inode_in_use_is_met_however_its_uses_move_between_threads() {
         if thread < 2 {
             for hand in &hands {
                 let given = (thread == 0).then(|| stage.lookup("f").unwrap());
-                let taken = std::mem::replace(&mut *hand.lock().unwrap(), given);
+                let taken = std::mem::replace(&mut *hand.lock(), given);
                 drop(taken);
             }
         } else {
@@ -240,23 +239,17 @@ fn an_inode_in_use_is_met_however_its_uses_move_between_threads() {
 fn the_census_the_count_and_a_walk_agree_when_nobody_is_at_work() {
     for stage in Stage::each() {
         let dir = stage.mkdir("d");
-        let mut orphans = Vec::new();
-        thread::scope(|scope| {
-            for thread in 0..4 {
-                let (stage, dir) = (&stage, &dir);
-                scope.spawn(move || {
-                    for number in 0..200 {
-                        let name = format!("{thread}-{number}");
-                        drop(stage.open_in(dir, &name));
-                        if number % 2 == 0 {
-                            let name = name.as_bytes();
-                            stage.fs.unlink(&stage.who, dir, name).unwrap();
-                        }
-                    }
-                });
+        in_threads(4, |thread| {
+            for number in 0..200 {
+                let name = format!("{thread}-{number}");
+                drop(stage.open_in(&dir, &name));
+                if number % 2 == 0 {
+                    let name = name.as_bytes();
+                    stage.fs.unlink(&stage.who, &dir, name).unwrap();
+                }
             }
-            orphans.extend((0..10).map(|_| stage.unnamed()));
         });
+        let orphans: Vec<_> = (0..10).map(|_| stage.unnamed()).collect();
         let link = stage.fs.symlink(&stage.who, &dir, b"link", b"target");
         let fifo = stage
             .fs

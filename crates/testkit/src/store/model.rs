@@ -4,8 +4,9 @@ use holdfast_core::store::{
     Change, EntryRecord, Guarantees, InodeRecord, Space, SpaceReport, Stamp,
 };
 use holdfast_types::{Errno, Ino, Result};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
 /// The naive store: plain maps behind one lock, everything kept as the core said it.
 ///
@@ -46,7 +47,7 @@ impl ModelStore {
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock()
     }
 
     /// A copy of what is held now, as a store of its own.

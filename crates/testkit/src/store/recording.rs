@@ -2,8 +2,8 @@ use super::{Call, Hook, OwnedChange, Wrapped};
 use holdfast_core::Store;
 use holdfast_core::store::{Change, Stamp};
 use holdfast_types::Result;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A store that remembers what it was asked.
 pub type RecordingStore = Wrapped<Record>;
@@ -31,7 +31,7 @@ pub struct Record {
 
 impl Record {
     fn log(&self) -> MutexGuard<'_, Log> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+        self.log.lock()
     }
 
     /// How often a call was made.

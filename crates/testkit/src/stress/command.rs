@@ -12,6 +12,7 @@ impl Default for Settings {
             threads: 8,
             seed: 1,
             base: Base::Memory,
+            may_grow: false,
         }
     }
 }

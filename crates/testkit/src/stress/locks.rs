@@ -3,7 +3,6 @@
 use super::worker::{Row, Worker};
 use holdfast_core::{Cancel, LockKind, LockRange, LockSpace};
 use holdfast_types::{Errno, Result};
-use std::sync::PoisonError;
 
 pub(super) const ROWS: &[Row] = &[
     ("set_lock", 25, set),
@@ -37,11 +36,7 @@ fn set(worker: &mut Worker<'_>) -> Result<()> {
     let kind = (!worker.rng.one_in(3)).then_some(kind);
     let cancel = worker.rng.one_in(4).then(|| {
         let cancel = Cancel::new();
-        let mut waits = worker
-            .world
-            .waits
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut waits = worker.world.waits.lock();
         waits.push(cancel.clone());
         cancel
     });

@@ -73,9 +73,13 @@ impl Round {
                 .take(threads)
                 .map(|(number, rng)| scope.spawn(move || Worker::new(world, number, rng).work()))
                 .collect();
-            for (chore, (number, rng)) in chores::ALL.into_iter().zip(seeds) {
-                scope.spawn(move || chores::run(chore, world, number, rng));
-            }
+            let chores: Vec<_> = chores::ALL
+                .into_iter()
+                .zip(seeds)
+                .map(|(chore, (number, rng))| {
+                    scope.spawn(move || chores::run(chore, world, number, rng))
+                })
+                .collect();
             world.watch_over(end);
             if by_force {
                 // Twice at once, as it may happen.
@@ -91,8 +95,11 @@ impl Round {
                 world.cancel_waits();
                 thread::sleep(Duration::from_micros(200));
             }
+            let looked_after = chores.into_iter().all(|chore| chore.join().is_ok());
             let hands = workers.into_iter().map(|worker| worker.join().ok());
-            hands.collect::<Option<Vec<Hands>>>()
+            hands
+                .collect::<Option<Vec<Hands>>>()
+                .filter(|_| looked_after)
         });
         world.trouble()?;
         Ok(Ending {

@@ -5,8 +5,9 @@ use crate::store::ModelStore;
 use holdfast_core::store::Store;
 use holdfast_core::{Cancel, FileSystem, MemoryLimits, MemoryStore, Options};
 use holdfast_types::{Errno, Result};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// No thread may be in one operation for so long.
@@ -79,7 +80,7 @@ impl World {
 
     /// Something is not as it must be. The first one to say so is heard.
     pub(super) fn complain(&self, trouble: String) {
-        let mut first = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut first = self.trouble.lock();
         first.get_or_insert(trouble);
         self.stop();
     }
@@ -93,7 +94,7 @@ impl World {
 
     /// What went wrong, if anything has.
     pub(super) fn trouble(&self) -> std::result::Result<(), String> {
-        let first = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = self.trouble.lock();
         let Some(trouble) = &*first else {
             return Ok(());
         };
@@ -112,7 +113,7 @@ impl World {
         body: impl FnOnce() -> Result<()>,
     ) {
         let post = &self.posts[thread];
-        *post.at.lock().unwrap_or_else(PoisonError::into_inner) = name;
+        *post.at.lock() = name;
         post.begun.fetch_add(1, Relaxed);
         let answer = body();
         match answer {
@@ -170,7 +171,7 @@ impl World {
     /// be waited for.
     pub(super) fn must_end(&self, since: Instant) {
         if since.elapsed() > PATIENCE {
-            let at = |post: &Post| *post.at.lock().unwrap_or_else(PoisonError::into_inner);
+            let at = |post: &Post| *post.at.lock();
             let at: Vec<_> = self.posts.iter().map(at).collect();
             eprintln!("stress: FAILED: some thread does not come back from {at:?}");
             std::process::exit(3);
@@ -179,7 +180,7 @@ impl World {
 
     /// Ends every wait for a lock.
     pub(super) fn cancel_waits(&self) {
-        let waits = std::mem::take(&mut *self.waits.lock().unwrap_or_else(PoisonError::into_inner));
+        let waits = std::mem::take(&mut *self.waits.lock());
         for wait in waits {
             wait.cancel();
         }
