@@ -23,7 +23,7 @@ struct Edges {
 const ANY: &[&str] = &["any"];
 
 /// In an order in which each crate uses only crates above it.
-const TABLE: [Edges; 11] = [
+const TABLE: [Edges; 13] = [
     Edges {
         name: "types",
         uses: &[],
@@ -41,12 +41,20 @@ const TABLE: [Edges; 11] = [
         uses: &["types", "sync", "cache"],
     },
     Edges {
+        name: "device",
+        uses: &["types"],
+    },
+    Edges {
+        name: "volume",
+        uses: &["types", "sync", "device", "core"],
+    },
+    Edges {
         name: "fuse",
         uses: &["types", "core"],
     },
     Edges {
         name: "holdfast",
-        uses: &["types", "core"],
+        uses: &["types", "core", "volume", "device"],
     },
     Edges {
         name: "testkit",
@@ -54,7 +62,7 @@ const TABLE: [Edges; 11] = [
     },
     Edges {
         name: "bench",
-        uses: &["holdfast", "core", "types", "fuse"],
+        uses: &["holdfast", "core", "types", "fuse", "volume", "device"],
     },
     Edges {
         name: "audit",
@@ -62,7 +70,7 @@ const TABLE: [Edges; 11] = [
     },
     Edges {
         name: "cli",
-        uses: &["holdfast", "core", "types", "fuse", "bench"],
+        uses: &["holdfast", "core", "types", "fuse", "bench", "volume", "device"],
     },
     Edges {
         name: "xtask",

@@ -1,0 +1,1 @@
+//! Where the blocks of a volume lie: image files, block devices, memory.

@@ -1,0 +1,1 @@
+//! The journal: committed changes that are not in the trees yet.

@@ -1,0 +1,5 @@
+//! Holdfast's volume: a file system on an image file or a block device.
+
+pub mod journal;
+pub mod space;
+pub mod tree;

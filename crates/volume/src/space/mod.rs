@@ -1,0 +1,1 @@
+//! Free space: groups, bitmaps, preallocations.

@@ -1,0 +1,1 @@
+//! Trees: copy-on-write nodes of delta-coded records.
