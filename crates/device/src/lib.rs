@@ -1,1 +1,17 @@
 //! Where the blocks of a volume lie: image files, block devices, memory.
+//!
+//! A [`BlockDevice`] is read and written at offsets, flushed, discarded, grown. What is written is
+//! durable after the next [`BlockDevice::flush`], and until then in any order or not at all: a
+//! crash may leave any subset of the writes since the last flush, each torn between two sectors.
+
+mod block_device;
+mod error;
+mod file;
+mod image;
+mod memory;
+
+pub use block_device::{BlockDevice, ReadRequest, SECTOR, WriteRequest, check_range};
+pub use error::{Cause, DeviceError, Holder, Operation, Result};
+pub use file::{Access, Caching, FileDevice, FileOptions};
+pub use image::Image;
+pub use memory::MemoryDevice;

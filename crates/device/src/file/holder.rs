@@ -1,0 +1,156 @@
+//! Who keeps a device from being opened: answers for people, so the best guess will do, and
+//! whatever cannot be read is skipped.
+
+use crate::Holder;
+use rustix::fs::{FileType, Stat, major, minor};
+use std::fs::File;
+use std::path::Path;
+
+/// The holder of a lock on `file`.
+pub(super) fn of_lock(file: &File) -> Holder {
+    let Ok(stat) = rustix::fs::fstat(file) else {
+        return Holder::Unknown;
+    };
+    let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    // The process that took the lock may be gone, and have left it to a child; and some file
+    // systems show another device in one place than in the other.
+    let owner = lock_owners(&locks, &stat)
+        .into_iter()
+        .find(|&pid| pid == std::process::id() || descriptors(pid, &stat) > 0);
+    owner.map_or_else(|| of_open_file(&stat), process)
+}
+
+/// The holder of a block device that the kernel refuses to open once more.
+pub(super) fn of_block_device(path: &Path) -> Holder {
+    let Ok(stat) = rustix::fs::stat(path) else {
+        return Holder::Unknown;
+    };
+    let device = format!("{}:{}", major(stat.st_rdev), minor(stat.st_rdev));
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    if let Some(target) = mounted_at(&mounts, &device) {
+        return Holder::Mount { target };
+    }
+    let above = std::fs::read_dir(format!("/sys/dev/block/{device}/holders"));
+    match above.ok().and_then(|mut it| it.next()?.ok()) {
+        Some(above) => Holder::Device {
+            name: above.file_name().to_string_lossy().into_owned(),
+        },
+        None => of_open_file(&stat),
+    }
+}
+
+/// The processes that hold an flock(2) on a file, those first whose device agrees.
+fn lock_owners(locks: &str, stat: &Stat) -> Vec<u32> {
+    let device = format!("{:02x}:{:02x}", major(stat.st_dev), minor(stat.st_dev));
+    let mut owners = Vec::new();
+    for line in locks.lines() {
+        // 1: FLOCK  ADVISORY  WRITE 1234 fe:00:98765 0 EOF
+        let mut words = line.split_whitespace().skip(1);
+        if words.next() != Some("FLOCK") {
+            continue;
+        }
+        let (Some(pid), Some(place)) = (words.nth(2), words.next()) else {
+            continue;
+        };
+        let (Ok(pid), Some((on, ino))) = (pid.parse(), place.rsplit_once(':')) else {
+            continue;
+        };
+        if ino.parse() == Ok(stat.st_ino) {
+            owners.push((on != device, pid));
+        }
+    }
+    owners.sort_unstable();
+    owners.into_iter().map(|(_, pid)| pid).collect()
+}
+
+/// Where the file system of a device, as `major:minor`, is mounted.
+fn mounted_at(mounts: &str, device: &str) -> Option<String> {
+    // 36 35 98:0 / /mnt rw,noatime shared:1 - ext3 /dev/root rw
+    let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let mut lines = mounts.lines().map(words);
+    lines
+        .find(|words| words.get(2).is_some_and(|it| it == device))
+        .and_then(|words| words.get(4).cloned())
+}
+
+/// A process that has the file open, or the device if it is one.
+fn of_open_file(stat: &Stat) -> Holder {
+    let Ok(processes) = std::fs::read_dir("/proc") else {
+        return Holder::Unknown;
+    };
+    // This process has it open once in any case: it is trying to lock it.
+    let own = std::process::id();
+    let holds = |&pid: &u32| descriptors(pid, stat) > usize::from(pid == own);
+    let mut pids = processes.filter_map(|it| it.ok()?.file_name().to_str()?.parse().ok());
+    pids.find(holds).map_or(Holder::Unknown, process)
+}
+
+/// How often a process has the file open, or the device if it is one.
+fn descriptors(pid: u32, stat: &Stat) -> usize {
+    let Ok(descriptors) = std::fs::read_dir(format!("/proc/{pid}/fd")) else {
+        return 0;
+    };
+    let block = FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice;
+    let same = |it: &Stat| {
+        if block {
+            it.st_mode == stat.st_mode && it.st_rdev == stat.st_rdev
+        } else {
+            (it.st_dev, it.st_ino) == (stat.st_dev, stat.st_ino)
+        }
+    };
+    let stats = descriptors.flatten().map(|it| rustix::fs::stat(it.path()));
+    stats.flatten().filter(same).count()
+}
+
+fn process(pid: u32) -> Holder {
+    if pid == std::process::id() {
+        return Holder::ThisProcess;
+    }
+    let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let mut command = String::from_utf8_lossy(&words).replace('\0', " ");
+    if command.trim().is_empty() {
+        command = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    }
+    // A command line can be megabytes, and hold what a terminal takes for orders.
+    let command: String = command.trim().chars().map(plain).take(120).collect();
+    Holder::Process { pid, command }
+}
+
+fn plain(character: char) -> char {
+    if character.is_control() {
+        ' '
+    } else {
+        character
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lock_owners_are_found_by_inode_those_of_the_same_device_first() {
+        let file = tempfile::tempfile().unwrap();
+        let stat = rustix::fs::fstat(&file).unwrap();
+        let (ino, device) = (stat.st_ino, stat.st_dev);
+        let device = format!("{:02x}:{:02x}", major(device), minor(device));
+        let locks = format!(
+            "1: POSIX  ADVISORY  WRITE 1 {device}:{ino} 0 EOF\n\
+             2: FLOCK  ADVISORY  WRITE 2 ff:ff:{ino} 0 EOF\n\
+             2: -> FLOCK  ADVISORY  WRITE 3 {device}:{ino} 0 EOF\n\
+             3: FLOCK  ADVISORY  READ  4 {device}:{ino} 0 EOF\n\
+             4: FLOCK  ADVISORY  READ  5 {device}:{} 0 EOF\n\
+             5: FLOCK\n\nFLOCK x y z\n",
+            ino + 1,
+        );
+        assert_eq!(lock_owners(&locks, &stat), [4, 2]);
+    }
+
+    #[test]
+    fn a_mount_is_found_by_its_device() {
+        let mounts =
+            "36 35 98:0 / /mnt rw - ext3 /dev/a rw\n37 35 98:1 / /data rw - xfs /dev/b rw\n";
+        assert_eq!(mounted_at(mounts, "98:1").as_deref(), Some("/data"));
+        assert_eq!(mounted_at(mounts, "8:1"), None);
+    }
+}

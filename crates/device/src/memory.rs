@@ -1,0 +1,89 @@
+use crate::block_device::{check_growth, check_range};
+use crate::{BlockDevice, Image, Operation, Result, SECTOR};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// A device in memory: sparse, growable, and gone with the process.
+///
+/// Every write is durable at once, so a flush does nothing. [`image`](Self::image) takes a cheap
+/// copy of the content, [`from_image`](Self::from_image) makes a device of one.
+#[derive(Debug)]
+pub struct MemoryDevice {
+    name: String,
+    image: RwLock<Image>,
+}
+
+impl MemoryDevice {
+    /// Zeros, `size` bytes rounded down to whole sectors.
+    #[must_use]
+    pub fn new(size: u64) -> Self {
+        Self::from_image("memory", Image::new(size))
+    }
+
+    /// A device with this content. The name is for messages.
+    #[must_use]
+    pub fn from_image(name: &str, mut image: Image) -> Self {
+        image.resize(image.size() / SECTOR * SECTOR);
+        Self {
+            name: name.to_owned(),
+            image: RwLock::new(image),
+        }
+    }
+
+    /// The present content. It shares memory with the device until either is written.
+    #[must_use]
+    pub fn image(&self) -> Image {
+        self.shared().clone()
+    }
+
+    // No call panics while it holds the lock: ranges are checked before.
+    fn shared(&self) -> RwLockReadGuard<'_, Image> {
+        self.image.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn exclusive(&self) -> RwLockWriteGuard<'_, Image> {
+        self.image.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl BlockDevice for MemoryDevice {
+    fn describe(&self) -> String {
+        self.name.clone()
+    }
+
+    fn size(&self) -> u64 {
+        self.shared().size()
+    }
+
+    fn alignment(&self) -> u64 {
+        SECTOR
+    }
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        check_range(self, Operation::Read, offset, buf.len() as u64)?;
+        self.shared().read(offset, buf);
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        check_range(self, Operation::Write, offset, bytes.len() as u64)?;
+        self.exclusive().write(offset, bytes);
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> Result<bool> {
+        check_range(self, Operation::Discard, offset, len)?;
+        self.exclusive().clear(offset, len);
+        Ok(true)
+    }
+
+    fn resize(&self, size: u64) -> Result<()> {
+        let mut image = self.exclusive();
+        check_growth(self, image.size(), size)?;
+        image.resize(size);
+        Ok(())
+    }
+}
