@@ -13,7 +13,7 @@ use crate::space::FileSpace;
 use crate::store::{Change, Space};
 use crate::types::{Ino, Result};
 use crate::watch::EventMask;
-use holdfast_cache::Account;
+use holdfast_cache::{Account, Space as _};
 
 /// Inodes that an evicting walk takes at once.
 const BATCH: usize = 64;
@@ -91,6 +91,11 @@ impl Core {
         if let Ok(pages) = orphan.regular() {
             let space = FileSpace::new(self, orphan, Check::Nothing);
             pages.lock().clear(space.account());
+            if !self.pinned && !orphan.is_complete() {
+                // What was never loaded takes space in the store all the same. One that cannot
+                // tell how much keeps it.
+                space.release(self.stored_pages(ino).unwrap_or(0));
+            }
         }
         self.store.release(Space {
             pages: 0,

@@ -225,6 +225,20 @@ fn a_node_that_outlives_its_file_system_ends_in_no_other() {
     }
 }
 
+/// F4: what goes gives back its space, in memory or not.
+#[test]
+fn an_inode_that_was_evicted_gives_its_space_back_when_it_is_removed() {
+    let stage = Stage::model();
+    let file = stage.open("f");
+    stage.write(&file, 100, &[1; 5000]);
+    stage.write(&file, 5 * 4096, b"behind a hole");
+    drop(file);
+    assert_eq!(stage.held().space, (3, 2));
+    stage.fs.drop_caches().unwrap();
+    stage.unlink("f");
+    assert_eq!(stage.held(), NOTHING);
+}
+
 /// F4: the last close may come after the last handle of the file system.
 #[test]
 fn an_orphan_is_freed_by_its_last_close_when_only_that_is_left() {
