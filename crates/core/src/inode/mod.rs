@@ -200,9 +200,16 @@ impl Object {
         self.meta.marks.fetch_or(LAZY_TIME, Ordering::AcqRel);
     }
 
+    /// Was it?
+    pub(crate) fn has_lazy_time(&self) -> bool {
+        self.meta.marks.load(Ordering::Acquire) & LAZY_TIME != 0
+    }
+
     /// Was it? From now on not, the caller sees to it.
     pub(crate) fn take_lazy_time(&self) -> bool {
-        self.meta.marks.fetch_and(!LAZY_TIME, Ordering::AcqRel) & LAZY_TIME != 0
+        // Mostly it was not, and then nothing is written.
+        self.has_lazy_time()
+            && self.meta.marks.fetch_and(!LAZY_TIME, Ordering::AcqRel) & LAZY_TIME != 0
     }
 
     /// The size alone: what was written before it grew can be read.

@@ -2,6 +2,7 @@
 
 use holdfast_sync::{Doomed, Ref};
 
+use super::{InodeWalk, Visit};
 use crate::FileSystem;
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _, Object};
@@ -34,11 +35,23 @@ impl FileSystem {
     /// # Errors
     /// `EIO` when what has not reached the store cannot be written; the inodes stay then.
     pub fn drop_caches(&self) -> Result<Dropped> {
+        self.drop_walked(InodeWalk::new())
+    }
+
+    /// As [`FileSystem::drop_caches`], for those inodes only that this walk would meet. So threads
+    /// can divide them, by [`FileSystem::inode_walks`].
+    ///
+    /// # Errors
+    /// As [`FileSystem::drop_caches`].
+    pub fn drop_walked(&self, walk: InodeWalk) -> Result<Dropped> {
         if self.core.pinned {
             return Ok(Dropped::default());
         }
-        self.core.write_times()?;
-        let dropped = self.core.evict_unused((0, u64::MAX));
+        self.core.write_times_of(walk.clone())?;
+        let dropped = match walk.rest() {
+            Some(range) => self.core.evict_unused(range),
+            None => Dropped::default(),
+        };
         self.core.index.trim();
         holdfast_sync::epoch::flush();
         Ok(dropped)
@@ -118,7 +131,9 @@ impl Core {
         if self.pinned {
             self.detach(inode);
         }
-        if let Ok(pages) = inode.regular() {
+        if let Ok(pages) = inode.regular()
+            && !pages.is_empty()
+        {
             let mut pages = pages.lock();
             if self.pinned {
                 let space = FileSpace::new(self, inode, Check::Nothing);
@@ -188,17 +203,21 @@ impl Core {
     /// # Errors
     /// What the store answers.
     pub(crate) fn write_times(&self) -> Result<()> {
+        self.write_times_of(InodeWalk::new())
+    }
+
+    /// Those of the inodes that this walk meets.
+    fn write_times_of(&self, mut walk: InodeWalk) -> Result<()> {
         if self.pinned {
             return Ok(());
         }
-        let mut walk = super::InodeWalk::new();
-        self.walk_inodes(&mut walk, &mut |node| {
+        self.walk_inodes_if(&mut walk, |inode| inode.has_lazy_time(), &mut |node| {
             let inode = node.inode();
             if inode.take_lazy_time() {
                 let record = inode.record(&inode.meta());
                 self.apply(&[Change::Attributes { inode: record }])?;
             }
-            Ok(super::Visit::Continue)
+            Ok(Visit::Continue)
         })
     }
 }

@@ -42,6 +42,11 @@ impl InodeWalk {
         Self::range(last.0.saturating_add(1), u64::MAX)
     }
 
+    /// The numbers from which on, and up to which, it would go; `None` if it is done.
+    pub(super) fn rest(&self) -> Option<(u64, u64)> {
+        self.next.map(|next| (next, self.end))
+    }
+
     fn range(from: u64, end: u64) -> Self {
         Self {
             next: Some(from),
@@ -106,13 +111,24 @@ impl Core {
         walk: &mut InodeWalk,
         visit: &mut dyn FnMut(&Node) -> Result<Visit>,
     ) -> Result<()> {
+        self.walk_inodes_if(walk, |_| true, visit)
+    }
+
+    /// Those that are `wanted` at the moment in which the walk comes to them: the others are not
+    /// taken into use, which would write to each.
+    pub(super) fn walk_inodes_if(
+        &self,
+        walk: &mut InodeWalk,
+        wanted: impl Fn(&Inode) -> bool,
+        visit: &mut dyn FnMut(&Node) -> Result<Visit>,
+    ) -> Result<()> {
         // Nodes: they give their uses back properly on every way out, a visitor's panic included.
         let mut batch: Vec<Node> = Vec::with_capacity(BATCH);
         while let Some(from) = walk.next {
             let next = {
                 let guard = epoch::pin();
                 self.index.scan(from, walk.end, &guard, &mut |inode| {
-                    let wanted = !walk.used_only || inode.may_be_used();
+                    let wanted = wanted(inode) && (!walk.used_only || inode.may_be_used());
                     // What is not yet known to the store is its maker's alone.
                     if wanted && (self.pinned || !inode.is_unborn()) {
                         batch.extend(Node::acquire(inode));

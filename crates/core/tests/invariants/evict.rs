@@ -37,6 +37,26 @@ fn what_nobody_uses_is_gone_after_the_eviction_and_comes_back_as_it_was() {
     }
 }
 
+/// I5.
+#[test]
+fn threads_that_divide_an_eviction_leave_nothing_and_take_nothing_twice() {
+    let stage = Stage::model();
+    for number in 0..500 {
+        drop(stage.open(&format!("f{number}")));
+    }
+    let walks = stage.fs.inode_walks(3);
+    assert_eq!(walks.len(), 3);
+    let one = stage.fs.drop_walked(walks[1].clone()).unwrap().inodes;
+    assert!((1..500).contains(&one), "a part only: {one}");
+    let rest = AtomicU64::new(0);
+    race(3, |thread| {
+        let dropped = stage.fs.drop_walked(walks[thread].clone()).unwrap();
+        rest.fetch_add(dropped.inodes, Ordering::Relaxed);
+    });
+    assert_eq!(one + rest.into_inner(), 500);
+    assert_eq!(stage.held().inodes, 1);
+}
+
 /// I3.
 #[test]
 fn what_is_in_use_is_never_evicted() {
