@@ -9,6 +9,7 @@ mod arguments;
 mod crew;
 mod document;
 mod fuse;
+mod goals;
 mod process;
 mod program;
 mod record;

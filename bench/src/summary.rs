@@ -110,6 +110,32 @@ pub(crate) fn footprints(records: &[Record]) -> Vec<Footprint<'_>> {
     footprints
 }
 
+/// How long it takes to let go of all inodes in memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct LettingGo<'r> {
+    pub(crate) target: &'r str,
+    pub(crate) shape: Shape,
+    /// The phase that does so.
+    pub(crate) phase: &'r str,
+    /// For a million inodes of each thread, at the median rate.
+    pub(crate) seconds: f64,
+    pub(crate) spread: f64,
+}
+
+/// In the order of the rows.
+pub(crate) fn letting_go(records: &[Record]) -> Vec<LettingGo<'_>> {
+    let rows = rows(records).into_iter();
+    let ends = rows.filter(|row| matches!(row.phase, "drop-caches" | "unmount"));
+    ends.map(|row| LettingGo {
+        target: row.target,
+        shape: row.shape,
+        phase: row.phase,
+        seconds: 1e6 * row.shape.threads() as f64 / row.median,
+        spread: row.spread,
+    })
+    .collect()
+}
+
 /// What readers keep of their speed beside a writer of the same file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Kept<'r> {

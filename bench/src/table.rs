@@ -1,5 +1,6 @@
 //! The table at the end of a run.
 
+use crate::goals;
 use crate::record::Record;
 use crate::summary::{self, Row, rate};
 use crate::team::Shape;
@@ -61,6 +62,17 @@ pub(crate) fn render(records: &[Record]) -> String {
             footprint.target, footprint.bytes, footprint.thing
         );
     }
+    for end in summary::letting_go(records) {
+        let _ = writeln!(
+            text,
+            "{}, {}: {} of 1 M inodes per thread in {:.3} s (goal: {})",
+            end.target,
+            end.shape,
+            end.phase,
+            end.seconds,
+            goals::LET_GO
+        );
+    }
     text
 }
 
@@ -95,6 +107,18 @@ mod tests {
         assert!(lines[1].ends_with("1.00x         1.000"), "{text}");
         assert!(lines[2].starts_with("     2p  stat"), "{text}");
         assert!(lines[2].ends_with("1.00x"), "{text}");
+    }
+
+    #[test]
+    fn the_time_that_a_million_inodes_take_to_go_stands_beside_its_goal() {
+        let two = Record {
+            threads: 2,
+            ..Record::sample("made:", "drop-caches", 4_000_000, 0.3)
+        };
+        let text = render(&[two]);
+        let told =
+            "made:, threads 2: drop-caches of 1 M inodes per thread in 0.150 s (goal: 0.1)\n";
+        assert!(text.ends_with(told), "{text}");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The figures of one run, and the tables and charts that several sections make of them.
 
-use super::goals::ENGINE;
 use super::plot::{Chart, Group};
 use crate::about::About;
+use crate::goals::{ENGINE, MADE};
 use crate::report::Chapter;
 use crate::summary::{Row, distinct, rate, rows};
 use crate::team::Shape;
@@ -57,7 +57,7 @@ impl<'c> Figures<'c> {
     /// What the engine is compared with: the last target, if it is another one.
     pub(super) fn rival(&self) -> Option<&'c str> {
         let last = self.targets().pop();
-        last.filter(|last| *last != ENGINE)
+        last.filter(|last| ![ENGINE, MADE].contains(last))
     }
 
     /// The engine beside its rival, for a number of threads.

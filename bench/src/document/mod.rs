@@ -2,7 +2,6 @@
 //! page's generated parts, with their charts.
 
 mod figures;
-mod goals;
 mod markers;
 mod plot;
 mod sections;
@@ -126,8 +125,9 @@ fn measure(args: &DocumentArgs) -> Result<Vec<Chapter>> {
     let line = line.chain(["--files", files]);
     sharded::measure(&parsed(line)?, &program, &mut report)?;
 
-    let line = "--target mem: --per-dir 1000 --phases create,iterate,mkdir --files";
-    let line = line.split(' ').chain([many_files]).chain(often);
+    let line = "--target mem: --target made: --per-dir 1000 \
+                --phases create,iterate,mkdir,drop-caches,unmount --files";
+    let line = line.split_whitespace().chain([many_files]).chain(often);
     sharded::measure(&parsed(line)?, &program, &mut report)?;
 
     let line = contest.into_iter().chain(threads).chain(often);

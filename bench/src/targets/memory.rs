@@ -1,4 +1,4 @@
-//! `mem:`: the core with its memory store, in this process.
+//! `mem:`: the core with its memory store, in this process; or with another store (`made:`).
 
 use super::{Io, OpenHow, Session, Tree};
 use anyhow::Result;
@@ -6,28 +6,44 @@ use holdfast_core::{FileSystem, MemoryLimits, Node, OpenFile, Options, Visit};
 use holdfast_types::{Caller, Errno, OpenFlags, SetAttr};
 use std::ffi::CStr;
 use std::hint::black_box;
+use std::sync::{Mutex, PoisonError};
 
 /// A file system of its own.
 pub(crate) struct MemoryTree {
-    fs: FileSystem,
+    /// Until it is unmounted.
+    fs: Mutex<Option<FileSystem>>,
 }
 
 impl MemoryTree {
     pub(crate) fn new() -> Self {
+        Self::of(empty())
+    }
+
+    /// Of this file system.
+    pub(crate) fn of(fs: FileSystem) -> Self {
         Self {
-            fs: FileSystem::memory(MemoryLimits::default(), Options::default()),
+            fs: Mutex::new(Some(fs)),
         }
     }
+}
+
+fn empty() -> FileSystem {
+    FileSystem::memory(MemoryLimits::default(), Options::default())
 }
 
 impl Tree for MemoryTree {
     type Session<'t> = MemorySession<'t>;
 
+    /// # Panics
+    /// If it was unmounted.
     fn session(&self) -> MemorySession<'_> {
+        let held = self.fs.lock().unwrap_or_else(PoisonError::into_inner);
+        let fs = held.clone().expect("in use until it is unmounted");
         MemorySession {
-            fs: &self.fs,
-            root: self.fs.root(),
+            root: fs.root(),
+            fs,
             who: Caller::root(),
+            tree: &self.fs,
         }
     }
 
@@ -38,9 +54,11 @@ impl Tree for MemoryTree {
 
 /// The superuser's calls, as a program makes them that uses the library.
 pub(crate) struct MemorySession<'t> {
-    fs: &'t FileSystem,
+    fs: FileSystem,
     root: Node,
     who: Caller,
+    /// The tree's own use.
+    tree: &'t Mutex<Option<FileSystem>>,
 }
 
 impl Session for MemorySession<'_> {
@@ -102,6 +120,26 @@ impl Session for MemorySession<'_> {
             }
         }
         Ok(met)
+    }
+
+    fn drop_caches(&mut self, part: usize, parts: usize) -> Result<u64, Errno> {
+        let mut walks = self.fs.inode_walks(parts).into_iter();
+        let dropped = walks.nth(part).map(|walk| self.fs.drop_walked(walk));
+        Ok(dropped.transpose()?.unwrap_or_default().inodes)
+    }
+
+    /// The session has an empty file system from then on.
+    fn unmount(&mut self, part: usize) -> Result<u64, Errno> {
+        let inodes = self.fs.stats().inodes;
+        let fs = std::mem::replace(&mut self.fs, empty());
+        drop(std::mem::replace(&mut self.root, self.fs.root()));
+        if part != 0 {
+            return Ok(0);
+        }
+        let mut tree = self.tree.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(tree.take());
+        fs.close()?;
+        Ok(inodes)
     }
 
     fn unlink(&mut self, path: &CStr) -> Result<(), Errno> {

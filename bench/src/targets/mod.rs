@@ -10,11 +10,13 @@
 mod baseline;
 mod directory;
 mod folder;
+mod made;
 mod memory;
 
 pub(crate) use baseline::{Guard, GuardedTree, ListedTree};
 pub(crate) use directory::DirectoryTree;
 pub(crate) use folder::{Folder, Parent};
+pub(crate) use made::{Layout, made, names};
 pub(crate) use memory::MemoryTree;
 
 use anyhow::{Error, Result, bail};
@@ -32,6 +34,8 @@ use std::str::FromStr;
 pub(crate) enum Target {
     /// `mem:`: a memory file system in this process.
     Memory,
+    /// `made:`: the same over a store that computes its files, to be loaded and let go.
+    Made,
     /// `dir:PATH`: a directory of the host, through system calls.
     Directory(PathBuf),
     /// `baseline:list`: as `mem:`, with all inodes on one list under one lock.
@@ -85,6 +89,18 @@ pub(crate) trait Session {
         Err(Errno::EOPNOTSUPP)
     }
 
+    /// Lets go of the inodes in memory that nobody uses, whoever loaded them, that are in one of so
+    /// many parts; gives their number.
+    fn drop_caches(&mut self, _part: usize, _parts: usize) -> Result<u64, Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    /// Gives up the file system, which ends with the last session to do so; the first part gives
+    /// the number of inodes that were in memory.
+    fn unmount(&mut self, _part: usize) -> Result<u64, Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
     /// Removes a file's name.
     fn unlink(&mut self, path: &CStr) -> Result<(), Errno>;
 
@@ -135,7 +151,7 @@ impl Target {
     /// Do its files live in the memory of the process that uses them?
     pub(crate) fn in_process(&self) -> bool {
         match self {
-            Self::Memory | Self::Listed | Self::Guarded(_) => true,
+            Self::Memory | Self::Made | Self::Listed | Self::Guarded(_) => true,
             Self::Directory(_) => false,
         }
     }
@@ -147,13 +163,14 @@ impl FromStr for Target {
     fn from_str(text: &str) -> Result<Self> {
         match text.split_once(':') {
             Some(("mem", "")) => Ok(Self::Memory),
+            Some(("made", "")) => Ok(Self::Made),
             Some(("dir", path)) if !path.is_empty() => Ok(Self::Directory(path.into())),
             Some((BASELINE, LIST)) => Ok(Self::Listed),
             Some((BASELINE, design)) => match Guard::from_str(design, false) {
                 Ok(guard) => Ok(Self::Guarded(guard)),
                 Err(_) => bail!("not a baseline: `{text}` ({})", known_baselines()),
             },
-            _ => bail!("not a target: `{text}` (known are `mem:` and `dir:PATH`)"),
+            _ => bail!("not a target: `{text}` (known are `mem:`, `made:` and `dir:PATH`)"),
         }
     }
 }
@@ -162,6 +179,7 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Memory => f.write_str("mem:"),
+            Self::Made => f.write_str("made:"),
             Self::Directory(path) => write!(f, "dir:{}", path.display()),
             Self::Listed => write!(f, "{BASELINE}:{LIST}"),
             Self::Guarded(guard) => write!(f, "{BASELINE}:{}", name(*guard)),
@@ -201,7 +219,7 @@ impl From<Target> for String {
 pub(crate) fn parents(targets: &[Target]) -> Result<Vec<Parent>> {
     let directories = targets.iter().filter_map(|target| match target {
         Target::Directory(path) => Some(path),
-        Target::Memory | Target::Listed | Target::Guarded(_) => None,
+        Target::Memory | Target::Made | Target::Listed | Target::Guarded(_) => None,
     });
     directories.map(|path| Parent::ready(path)).collect()
 }
@@ -231,6 +249,7 @@ mod tests {
     fn targets_are_read_and_shown_alike_and_others_are_refused() {
         for text in [
             "mem:",
+            "made:",
             "dir:/tmp/x:y",
             "dir:relative",
             "baseline:list",
@@ -241,7 +260,7 @@ mod tests {
             let target: Target = text.parse().expect("a target");
             assert_eq!(target.to_string(), text);
         }
-        for text in ["mem", "mem:x", "dir:", "/tmp", "volume:x", ""] {
+        for text in ["mem", "mem:x", "made:9", "dir:", "/tmp", "volume:x", ""] {
             let error = text.parse::<Target>().expect_err("refused");
             assert!(error.to_string().contains("known are `mem:`"), "{error}");
         }

@@ -2,8 +2,8 @@
 
 use super::{Plots, is_baseline};
 use crate::document::figures::{Figures, count, measured};
-use crate::document::goals::ENGINE;
 use crate::document::plot::{Chart, Group};
+use crate::goals::ENGINE;
 use crate::report::Chapter;
 use crate::summary::rate;
 use crate::team::Shape;

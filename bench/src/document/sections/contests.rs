@@ -2,7 +2,7 @@
 
 use super::{Plots, contest};
 use crate::document::figures::count;
-use crate::document::goals;
+use crate::goals;
 use crate::report::Chapter;
 use crate::summary;
 use crate::workloads::{cached_read, sharded};

@@ -2,12 +2,38 @@
 
 use super::{Plots, is_baseline};
 use crate::document::figures::{Figures, count};
-use crate::document::goals::{self, ENGINE};
+use crate::goals::{self, ENGINE};
 use crate::report::Chapter;
 use crate::summary::{self, rate};
 use crate::team::Shape;
 use anyhow::Result;
 use std::fmt::Write as _;
+
+/// What the end of all inodes in memory takes.
+fn letting_go(chapter: &Chapter) -> String {
+    let ends = summary::letting_go(&chapter.records);
+    if ends.is_empty() {
+        return String::new();
+    }
+    let mut text = "Letting go of a million clean inodes of each thread, in seconds: those that \
+                    can be loaded again (`drop-caches`), or all, with their file system \
+                    (`unmount`). `made:` is the engine over a store that computes its files.\n\n\
+                    | phase | target | | seconds | spread | goal |\n|---|---|---|--:|--:|--:|\n"
+        .to_owned();
+    for end in ends {
+        let _ = writeln!(
+            text,
+            "| {} | `{}` | {} | {:.3} | {:.0} % | {} |",
+            end.phase,
+            end.target,
+            count(end.shape.threads()),
+            end.seconds,
+            end.spread * 100.0,
+            goals::LET_GO
+        );
+    }
+    text
+}
 
 /// The run with the most files of a thread.
 pub(super) fn section(chapters: &[Chapter], _: &Plots) -> Result<Option<String>> {
@@ -51,5 +77,6 @@ pub(super) fn section(chapters: &[Chapter], _: &Plots) -> Result<Option<String>>
             );
         }
     }
+    text.push_str(&letting_go(chapter));
     Ok(Some(text))
 }

@@ -2,8 +2,8 @@
 
 use super::{Plots, contest};
 use crate::document::figures::{count, measured};
-use crate::document::goals;
 use crate::document::plot::{Chart, Group};
+use crate::goals;
 use crate::report::Chapter;
 use crate::summary;
 use crate::team::Shape;

@@ -75,8 +75,9 @@ fn memory_is_told_by_the_run_with_the_most_files() {
         record
     };
     let iterated = record("mem:", "iterate", 60_000_000, Shape::Threads(1));
+    let dropped = record("made:", "drop-caches", 5_000_000, Shape::Threads(1));
     let few = chapter("few", vec![held(1000, 900.0)]);
-    let many = chapter("many", vec![held(9000, 270.4), iterated]);
+    let many = chapter("many", vec![held(9000, 270.4), iterated, dropped]);
     let (text, _) = said("memory", &[few.clone(), many, few]);
     let text = text.expect("a section");
     assert!(text.contains("many; rounds"), "{text}");
@@ -85,6 +86,8 @@ fn memory_is_told_by_the_run_with_the_most_files() {
         "{text}"
     );
     assert!(text.contains("60.0 M a second and thread"), "{text}");
+    let dropped = "| drop-caches | `made:` | 1 thread | 0.200 | 0 % | 0.1 |\n";
+    assert!(text.contains(dropped), "{text}");
 }
 
 #[test]

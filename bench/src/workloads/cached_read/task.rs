@@ -48,7 +48,7 @@ impl Task {
             Target::Memory => self.on(MemoryTree::new(), seats, boss),
             Target::Directory(path) => self.on(DirectoryTree::new(path)?, seats, boss),
             Target::Guarded(guard) => self.on(GuardedTree::new(*guard), seats, boss),
-            Target::Listed => bail!("{} is for another workload", self.target),
+            Target::Made | Target::Listed => bail!("{} is for another workload", self.target),
         }
     }
 

@@ -19,7 +19,7 @@ use crate::targets::{Target, labels, parents};
 use crate::team::{self, Done, Shape, Team};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use phase::{Grows, PLANS, Phase};
+use phase::{Grows, Phase, plans};
 
 /// As the command line calls it.
 pub(crate) const NAME: &str = "sharded";
@@ -27,8 +27,8 @@ pub(crate) const NAME: &str = "sharded";
 /// Small empty files, directories of each thread's own: create, stat, open, walk, unlink
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ShardedArgs {
-    /// What to run on: `mem:`, or `dir:PATH` for a directory of the host. The last one is what
-    /// ratios compare with
+    /// What to run on: `mem:`, `made:` for files that a store computes, which are loaded and let
+    /// go, or `dir:PATH` for a directory of the host. The last one is what ratios compare with
     #[arg(long = "target", value_name = "TARGET", required = true)]
     targets: Vec<Target>,
     /// Thread counts
@@ -95,23 +95,18 @@ struct Run<'r> {
 }
 
 impl Run<'_> {
-    /// Was it asked for, and is there such a call?
-    fn reports(&self, phase: Phase) -> bool {
-        self.phases.contains(&phase) && phase.offered_by(&self.task.target)
-    }
-
     /// The phases that were asked for, and those they need.
     fn measure(&self, program: &Program, report: &mut Report) -> Result<()> {
         let task = team::Task::Sharded(self.task.clone());
-        for plan in PLANS {
-            let reported = |phase: &Phase| self.reports(*phase);
+        for (plan, tells) in plans(&self.task.target) {
+            let reported = |phase: &Phase| tells.contains(phase) && self.phases.contains(phase);
             let Some(last) = plan.iter().rposition(reported) else {
                 continue;
             };
             let mut team =
                 Team::start(program, &task, self.shape).context(self.label.to_owned())?;
             for (place, &phase) in plan[..=last].iter().enumerate() {
-                let reported = self.reports(phase);
+                let reported = reported(&phase);
                 if !reported && place > 0 {
                     continue;
                 }

@@ -1,11 +1,9 @@
 //! Paths with a number at their end, counted up in place: a run of millions keeps no list of them,
 //! which would push what is measured out of the processor's caches.
 
+use crate::targets::names::DIGITS;
 use std::ffi::CStr;
 use std::ops::Range;
-
-/// The digits of the number, enough for all.
-const DIGITS: usize = 19;
 
 /// A path with a number at its end.
 pub(super) struct NumberedPath {

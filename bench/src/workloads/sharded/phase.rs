@@ -1,5 +1,6 @@
 //! The phases, and which of them build on which.
 
+use crate::summary::distinct;
 use crate::targets::Target;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -24,11 +25,17 @@ pub(crate) enum Phase {
     Mkdir,
     /// Remove it
     Rmdir,
+    /// Bring all files into memory, by listing what is not there yet
+    Load,
+    /// Let go of all inodes that can be loaded again, each thread its part of them
+    DropCaches,
+    /// End the file system, with all inodes in memory
+    Unmount,
 }
 
 /// All phases in the order they run. Those of one plan run in the same processes, and need its
-/// first; each plan has fresh ones.
-pub(crate) const PLANS: [&[Phase]; 2] = [
+/// first; each plan has fresh ones. A phase of several plans is told of by the first of them.
+const PLANS: [&[Phase]; 5] = [
     &[
         Phase::Create,
         Phase::Stat,
@@ -38,10 +45,26 @@ pub(crate) const PLANS: [&[Phase]; 2] = [
         Phase::Unlink,
     ],
     &[Phase::Mkdir, Phase::Rmdir],
+    &[Phase::Create, Phase::Unmount],
+    &[Phase::Load, Phase::DropCaches],
+    &[Phase::Load, Phase::Unmount],
 ];
 
 /// How often an iteration is repeated: once is over too soon to be measured.
 pub(super) const ITERATIONS: u64 = 10;
+
+/// The plans for a target, each with those of its phases that it tells of.
+pub(super) fn plans(target: &Target) -> Vec<(&'static [Phase], Vec<Phase>)> {
+    let mut told = Vec::new();
+    let mut plans = Vec::new();
+    for plan in PLANS.into_iter().filter(|plan| plan[0].offered_by(target)) {
+        let tells = |phase: &Phase| phase.offered_by(target) && !told.contains(phase);
+        let tells: Vec<Phase> = plan.iter().copied().filter(tells).collect();
+        told.extend_from_slice(&tells);
+        plans.push((plan, tells));
+    }
+    plans
+}
 
 /// What resident memory grows by in a phase that makes something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +78,7 @@ pub(crate) enum Grows {
 impl Phase {
     /// All of them, in the order they run.
     pub(crate) fn all() -> Vec<Self> {
-        PLANS.concat()
+        distinct(PLANS.concat().into_iter())
     }
 
     /// What it makes, and keeps in memory.
@@ -63,26 +86,27 @@ impl Phase {
         match self {
             Self::Create => Some(Grows::Files),
             Self::Mkdir => Some(Grows::Directories),
-            Self::Stat | Self::Open | Self::Walk | Self::Iterate | Self::Unlink | Self::Rmdir => {
-                None
-            }
+            _ => None,
         }
     }
 
     /// Does the target have such a call?
     pub(crate) fn offered_by(self, target: &Target) -> bool {
         match self {
-            Self::Iterate => target.in_process(),
-            _ => true,
+            Self::Load | Self::DropCaches => *target == Target::Made,
+            Self::Unmount => matches!(target, Target::Memory | Target::Made),
+            Self::Iterate => target.in_process() && *target != Target::Made,
+            _ => *target != Target::Made,
         }
     }
 
-    /// Did threads of one tree that meet so many have enough of it, with `files` each? An
-    /// iteration meets directories too.
+    /// Did threads of one tree that meet so many have enough of it, with `files` each? Whoever
+    /// meets all inodes meets directories too.
     pub(crate) fn is_complete(self, met: u64, threads: usize, files: usize) -> bool {
         let all = (threads * files) as u64;
         match self {
             Self::Iterate => met >= ITERATIONS * all,
+            Self::DropCaches | Self::Unmount => met >= all,
             _ => met == all,
         }
     }

@@ -4,14 +4,11 @@ use super::paths::NumberedPath;
 use super::phase::{ITERATIONS, Phase};
 use crate::sys;
 use crate::targets::Session;
+use crate::targets::names::{self, DIR, FILE};
 use anyhow::{Context, Result, bail};
 use holdfast_types::Errno;
 use std::ffi::{CStr, CString};
 use std::ops::Range;
-
-/// Names of files and directories have 24 bytes.
-const FILE: &str = "file-";
-const DIR: &str = "dir--";
 
 /// One thread's files, dealt to directories of its own.
 pub(super) struct Shard {
@@ -40,12 +37,15 @@ impl Shard {
         files: usize,
         per_dir: Option<usize>,
     ) -> Result<Self> {
-        let top = CString::new(format!("/t{index}"))?;
+        let top = CString::new(format!("/{}", names::top(index)))?;
         let each = per_dir.unwrap_or(files).max(1);
         let folder = |(number, from): (usize, usize)| -> Result<Folder> {
             let path = match per_dir {
                 None => top.clone(),
-                Some(_) => CString::new(format!("/t{index}/d{number:07}"))?,
+                Some(_) => {
+                    let (top, folder) = (names::top(index), names::folder(number));
+                    CString::new(format!("/{top}/{folder}"))?
+                }
             };
             Ok(Folder {
                 path,
@@ -72,8 +72,14 @@ impl Shard {
             }
             Phase::Stat => self.each(phase, FILE, |path| session.stat(path)),
             Phase::Open => self.each(phase, FILE, |path| session.open(path)),
-            Phase::Walk => self.walk(session),
+            Phase::Walk | Phase::Load => self.walk(session),
             Phase::Iterate => self.iterate(session),
+            Phase::DropCaches => {
+                let (part, parts) = self.place;
+                let dropped = session.drop_caches(part, parts);
+                dropped.context("drop caches")
+            }
+            Phase::Unmount => session.unmount(self.place.0).context("unmount"),
             Phase::Unlink => self.each(phase, FILE, |path| session.unlink(path)),
             Phase::Mkdir => {
                 self.make_folders(session)?;
@@ -141,7 +147,7 @@ impl Shard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::targets::{MemoryTree, Tree};
+    use crate::targets::{MemoryTree, Target, Tree};
 
     #[test]
     fn a_walk_that_misses_a_file_and_a_file_that_is_gone_show() {
@@ -165,7 +171,9 @@ mod tests {
         let tree = MemoryTree::new();
         let shard = Shard::new((1, 2), 25, Some(10)).expect("paths");
         let mut session = tree.session();
-        for phase in Phase::all() {
+        // The end of the tree is the first thread's to tell of, and not this one's.
+        let mine = |phase: &Phase| phase.offered_by(&Target::Memory) && *phase != Phase::Unmount;
+        for phase in Phase::all().into_iter().filter(mine) {
             if phase == Phase::Mkdir {
                 for folder in &shard.folders {
                     session.remove_dir(&folder.path).expect("empty");

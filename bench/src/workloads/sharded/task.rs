@@ -3,7 +3,7 @@
 use super::phase::Phase;
 use super::shard::Shard;
 use crate::crew::{Crew, Work};
-use crate::targets::{DirectoryTree, ListedTree, MemoryTree, Session, Target, Tree};
+use crate::targets::{DirectoryTree, Layout, ListedTree, MemoryTree, Session, Target, Tree, made};
 use crate::team::{Seats, worker::Boss};
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,14 @@ impl Task {
     pub(crate) fn staff(&self, seats: Seats, boss: &mut Boss) -> Result<()> {
         match &self.target {
             Target::Memory => self.on(MemoryTree::new(), seats, boss),
+            Target::Made => {
+                let layout = Layout {
+                    threads: seats.threads,
+                    files: self.files,
+                    per_dir: self.per_dir,
+                };
+                self.on(made(layout)?, seats, boss)
+            }
             Target::Directory(path) => self.on(DirectoryTree::new(path)?, seats, boss),
             Target::Listed => self.on(ListedTree::new(), seats, boss),
             Target::Guarded(_) => bail!("{} is for another workload", self.target),

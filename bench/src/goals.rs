@@ -1,19 +1,25 @@
 //! What the figures are held against.
 
 /// The engine, as targets are called.
-pub(super) const ENGINE: &str = "mem:";
+pub(crate) const ENGINE: &str = "mem:";
+
+/// The engine over a store that computes its files: no rival, but another side of it.
+pub(crate) const MADE: &str = "made:";
 
 /// What threads shall reach of as many independent processes.
-pub(super) const SCALING: f64 = 0.975;
+pub(crate) const SCALING: f64 = 0.975;
 
 /// What readers shall keep of their speed beside a writer.
-pub(super) const KEPT: f64 = 0.9;
+pub(crate) const KEPT: f64 = 0.9;
 
 /// Inodes that one thread shall meet in a second.
-pub(super) const ITERATED: f64 = 50e6;
+pub(crate) const ITERATED: f64 = 50e6;
+
+/// The seconds in which one thread shall let go of a million inodes.
+pub(crate) const LET_GO: f64 = 0.1;
 
 /// Resident bytes that one of these shall take at most.
-pub(super) fn bytes(thing: &str) -> Option<f64> {
+pub(crate) fn bytes(thing: &str) -> Option<f64> {
     match thing {
         "file" => Some(280.0),
         "empty directory" => Some(300.0),
@@ -22,7 +28,7 @@ pub(super) fn bytes(thing: &str) -> Option<f64> {
 }
 
 /// How many times as fast as the kernel's file system in memory the engine shall be.
-pub(super) fn ratio(phase: &str) -> Option<f64> {
+pub(crate) fn ratio(phase: &str) -> Option<f64> {
     match phase {
         "create" | "unlink" | "open" => Some(10.0),
         "stat" | "walk" => Some(8.0),

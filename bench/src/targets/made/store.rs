@@ -1,0 +1,206 @@
+//! The store: every answer is computed, and nothing is kept.
+
+use super::layout::{Layout, Thing};
+use holdfast_core::store::{
+    Change, EntryRecord, Guarantees, InodeRecord, Space, SpaceReport, Stamp, Store, XattrList,
+};
+use holdfast_core::types::{Errno, FileType, Ino, Result, Time};
+
+/// When everything was made.
+const BIRTH: Time = Time::new(1_000_000_000, 0);
+
+/// A tree of empty files that exists by computation.
+pub(super) struct MadeStore {
+    layout: Layout,
+}
+
+impl MadeStore {
+    pub(super) fn new(layout: Layout) -> Self {
+        Self { layout }
+    }
+
+    fn record(&self, thing: Thing) -> InodeRecord {
+        let kind = thing.kind();
+        let directories = match thing {
+            Thing::File { .. } => 0,
+            _ if self.holds_directories(thing) => self.layout.children(thing),
+            _ => 0,
+        };
+        let (perm, nlink) = match kind {
+            FileType::Directory => (0o755, 2 + directories as u32),
+            _ => (0o644, 1),
+        };
+        InodeRecord {
+            ino: self.layout.ino(thing),
+            kind,
+            perm,
+            nlink,
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            size: 0,
+            atime: BIRTH,
+            mtime: BIRTH,
+            ctime: BIRTH,
+            btime: BIRTH,
+            parent: self.layout.ino(self.layout.parent(thing)),
+        }
+    }
+
+    fn holds_directories(&self, thing: Thing) -> bool {
+        let first = self.layout.child(thing, 0);
+        first.is_some_and(|first| first.kind() == FileType::Directory)
+    }
+
+    fn entry(&self, thing: Thing) -> EntryRecord {
+        EntryRecord {
+            name: thing.name().into_bytes().into(),
+            cookie: FIRST_COOKIE + self.layout.place(thing) as u64,
+            ino: self.layout.ino(thing),
+            kind: thing.kind(),
+        }
+    }
+
+    fn directory(&self, ino: Ino) -> Result<Thing> {
+        self.layout.thing(ino).ok_or(Errno::EUCLEAN)
+    }
+}
+
+/// Those below are those of `.` and `..`.
+const FIRST_COOKIE: u64 = 3;
+
+impl Store for MadeStore {
+    fn guarantees(&self) -> Guarantees {
+        Guarantees {
+            pinned: false,
+            exclusive: true,
+            durable: false,
+            blocks: false,
+        }
+    }
+
+    fn load_inodes(&self, inos: &[Ino], found: &mut Vec<InodeRecord>) -> Result<()> {
+        let things = inos.iter().filter_map(|ino| self.layout.thing(*ino));
+        found.extend(things.map(|thing| self.record(thing)));
+        Ok(())
+    }
+
+    fn load_target(&self, _ino: Ino) -> Result<Box<[u8]>> {
+        Err(Errno::EUCLEAN)
+    }
+
+    fn load_xattrs(&self, _ino: Ino) -> Result<XattrList> {
+        Ok(Vec::new())
+    }
+
+    fn lookup(&self, dir: Ino, name: &[u8]) -> Result<Option<EntryRecord>> {
+        let found = self.layout.named(self.directory(dir)?, name);
+        Ok(found.map(|thing| self.entry(thing)))
+    }
+
+    fn read_entries(
+        &self,
+        dir: Ino,
+        after: u64,
+        max: usize,
+        run: &mut Vec<(EntryRecord, InodeRecord)>,
+    ) -> Result<()> {
+        let dir = self.directory(dir)?;
+        let first = (after + 1).saturating_sub(FIRST_COOKIE) as usize;
+        let things = (first..).map_while(|place| self.layout.child(dir, place));
+        run.extend(
+            things
+                .take(max)
+                .map(|thing| (self.entry(thing), self.record(thing))),
+        );
+        Ok(())
+    }
+
+    fn next_data(&self, _ino: Ino, _offset: u64) -> Result<Option<(u64, u64)>> {
+        Ok(None)
+    }
+
+    fn read_data(&self, _ino: Ino, _offset: u64, buf: &mut [u8]) -> Result<()> {
+        buf.fill(0);
+        Ok(())
+    }
+
+    fn reserve(&self, _space: Space) -> Result<()> {
+        Err(Errno::EROFS)
+    }
+
+    fn release(&self, _space: Space) {}
+
+    fn apply(&self, _batch: &[Change<'_>]) -> Result<Stamp> {
+        Err(Errno::EROFS)
+    }
+
+    fn commit(&self, _upto: Option<Stamp>) -> Result<()> {
+        Ok(())
+    }
+
+    fn walk(&self, after: Ino, max: usize, run: &mut Vec<InodeRecord>) -> Result<()> {
+        let numbers = after.0.saturating_add(1)..=self.layout.last().0;
+        let things = numbers.filter_map(|number| self.layout.thing(Ino(number)));
+        run.extend(things.take(max).map(|thing| self.record(thing)));
+        Ok(())
+    }
+
+    fn last_ino(&self) -> Result<Ino> {
+        Ok(self.layout.last())
+    }
+
+    fn space(&self) -> Result<SpaceReport> {
+        Ok(SpaceReport {
+            inodes_used: self.layout.last().0,
+            ..SpaceReport::default()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listings_and_walks_of_any_length_are_whole_and_in_order() {
+        let store = MadeStore::new(Layout {
+            threads: 2,
+            files: 25,
+            per_dir: Some(10),
+        });
+        for max in [1, 7, 100] {
+            let (mut run, mut met) = (Vec::new(), Vec::new());
+            loop {
+                let after = met.last().map_or(Ino(0), |record: &InodeRecord| record.ino);
+                store.walk(after, max, &mut run).expect("walked");
+                if run.is_empty() {
+                    break;
+                }
+                met.append(&mut run);
+            }
+            let numbers: Vec<u64> = met.iter().map(|record| record.ino.0).collect();
+            let all: Vec<u64> = (1..=2 * (25 + 3 + 1) + 1).collect();
+            assert_eq!(numbers, all);
+            for dir in met.iter().filter(|one| one.kind == FileType::Directory) {
+                let (mut run, mut after, mut subdirs) = (Vec::new(), 0, 0);
+                loop {
+                    run.clear();
+                    store
+                        .read_entries(dir.ino, after, max, &mut run)
+                        .expect("read");
+                    let Some((last, _)) = run.last() else { break };
+                    assert!(run.len() <= max && last.cookie > after);
+                    after = last.cookie;
+                    for (entry, record) in &run {
+                        assert_eq!((entry.ino, record.parent), (record.ino, dir.ino));
+                        let found = store.lookup(dir.ino, &entry.name).expect("looked up");
+                        assert_eq!(found.as_ref(), Some(entry));
+                        subdirs += u32::from(entry.kind == FileType::Directory);
+                    }
+                }
+                assert_eq!(dir.nlink, 2 + subdirs, "{dir:?}");
+            }
+        }
+    }
+}
