@@ -1,1 +1,50 @@
 //! Trees: copy-on-write nodes of delta-coded records.
+//!
+//! A [`Tree`] is all that can be reached from one [`Root`]. Nodes are never changed: a
+//! [`Tree::merge`] writes new ones beside them and yields a new root, so whoever reads an old
+//! root goes on undisturbed, until its owner uses the blocks of freed nodes again. Four kinds of
+//! tree differ in their [`Record`]s only. `docs/disk-format.md` has every byte.
+//!
+//! *Invariants.* All leaves have level 0 and are equally far from the root; a child's level is its
+//! parent's minus 1. The key beside a pointer is the first key below it. Every pointer carries the
+//! generation that wrote the node, and the node says the same.
+//!
+//! *Locking.* None but the shards of the [`NodeCache`], which are leaves. One merge at a time per
+//! tree is the owner's business.
+//!
+//! What it leaves to its owner: where space comes from ([`NodeSpace`]), when freed nodes may be
+//! used again, where roots are kept, what records mean.
+
+mod cache;
+mod cursor;
+mod entries;
+mod error;
+mod inodes;
+mod leaf;
+mod lookup;
+#[cfg(test)]
+pub(crate) mod memory;
+mod merge;
+mod node;
+mod output;
+mod pointer;
+mod record;
+mod run;
+mod shape;
+#[cfg(test)]
+mod tests;
+mod varint;
+
+pub use cache::{CacheCounts, NodeCache, NodeSource};
+pub use cursor::Cursor;
+pub use entries::{Entries, Entry, EntryContext, EntryKey};
+pub use error::{Defect, Error, Result};
+pub use inodes::{Inode, InodeContext, Inodes};
+pub use lookup::Tree;
+pub use merge::{Change, Merge, Merged};
+pub use node::{Birth, Node};
+pub use output::NodeSpace;
+pub use pointer::{ADDRESS_BITS, LEVEL_MAX, NODE_BLOCKS_MAX, Pointer, Root};
+pub use record::{Key, Kind, Record};
+pub use shape::Shape;
+pub use varint::Reader;

@@ -1,0 +1,344 @@
+//! Nodes in memory: read once, checked once, kept while they are used.
+//!
+//! A bounded cache in shards. New nodes enter a small queue; those asked for again before they
+//! reach its end move to the main queue, where each further use earns another round (S3-FIFO
+//! without its ghosts: Yang et al., SOSP 2023). So a scan of everything passes through the small
+//! queue and leaves the rest alone.
+//!
+//! *Invariants.* Nodes are found by block number and birth generation: a block that is used
+//! again has another generation, so what is cached never goes stale. Cached nodes have been
+//! verified. The bytes kept stay within the bound, but for one node a shard.
+//!
+//! *Locking.* One lock a shard, a leaf: nothing is read or waited for under it.
+
+use super::error::{Defect, Error, Result};
+use super::node::{BLOCK, Node};
+use super::pointer::{ADDRESS_BITS, NODE_BLOCKS_MAX, Pointer};
+use super::record::{Key, Record};
+use holdfast_types::Errno;
+use parking_lot::Mutex;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+/// Where nodes are read from.
+pub trait NodeSource: Send + Sync {
+    /// Number of blocks there are: a pointer beyond them is damaged.
+    fn blocks(&self) -> u64;
+
+    /// Reads the blocks from `block` on into `bytes`, whose length is a multiple of 4096.
+    ///
+    /// # Errors
+    /// What the device says.
+    fn read(&self, block: u64, bytes: &mut [u8]) -> Result<(), Errno>;
+
+    /// Reads several nodes; better in one batch than one after the other.
+    ///
+    /// # Errors
+    /// What the device says of any of them.
+    fn read_batch(&self, reads: &mut [(u64, Box<[u8]>)]) -> Result<(), Errno> {
+        reads
+            .iter_mut()
+            .try_for_each(|(block, bytes)| self.read(*block, bytes))
+    }
+}
+
+impl<S: NodeSource + ?Sized> NodeSource for &S {
+    fn blocks(&self) -> u64 {
+        (**self).blocks()
+    }
+
+    fn read(&self, block: u64, bytes: &mut [u8]) -> Result<(), Errno> {
+        (**self).read(block, bytes)
+    }
+
+    fn read_batch(&self, reads: &mut [(u64, Box<[u8]>)]) -> Result<(), Errno> {
+        (**self).read_batch(reads)
+    }
+}
+
+impl<S: NodeSource + ?Sized> NodeSource for Arc<S> {
+    fn blocks(&self) -> u64 {
+        (**self).blocks()
+    }
+
+    fn read(&self, block: u64, bytes: &mut [u8]) -> Result<(), Errno> {
+        (**self).read(block, bytes)
+    }
+
+    fn read_batch(&self, reads: &mut [(u64, Box<[u8]>)]) -> Result<(), Errno> {
+        (**self).read_batch(reads)
+    }
+}
+
+const SHARDS: usize = 16;
+/// Uses that a cached node remembers.
+const USES_MAX: u8 = 3;
+/// The part of a shard that the small queue may take: one in this many bytes.
+const SMALL_PART: usize = 10;
+/// Forgotten places that the queues of a shard may keep.
+const STALE_MAX: usize = 64;
+
+/// How often nodes were found in memory, and how often not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheCounts {
+    /// Found.
+    pub hits: u64,
+    /// Read.
+    pub misses: u64,
+    /// Bytes kept now.
+    pub bytes: usize,
+}
+
+/// A [`NodeSource`] and the nodes of it that are in memory.
+#[derive(Debug)]
+pub struct NodeCache<S> {
+    source: S,
+    shards: Box<[Mutex<Shard>]>,
+    shard_bytes: usize,
+}
+
+type Place = (u64, u64);
+
+#[derive(Debug, Default)]
+struct Shard {
+    held: HashMap<Place, Held>,
+    small: VecDeque<Place>,
+    main: VecDeque<Place>,
+    small_bytes: usize,
+    bytes: usize,
+    hits: u64,
+    misses: u64,
+}
+
+#[derive(Debug)]
+struct Held {
+    node: Node,
+    uses: u8,
+    /// In the small queue.
+    small: bool,
+}
+
+impl<S: NodeSource> NodeCache<S> {
+    /// A cache of at most `bytes` bytes of nodes (and at least one node a shard).
+    #[must_use]
+    pub fn new(source: S, bytes: usize) -> Self {
+        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        Self {
+            source,
+            shards,
+            shard_bytes: bytes / SHARDS,
+        }
+    }
+
+    /// Where the nodes come from.
+    pub fn source(&self) -> &S {
+        &self.source
+    }
+
+    /// Hits, misses and bytes over all shards.
+    #[must_use]
+    pub fn counts(&self) -> CacheCounts {
+        let mut counts = CacheCounts::default();
+        for shard in &self.shards {
+            let shard = shard.lock();
+            counts.hits += shard.hits;
+            counts.misses += shard.misses;
+            counts.bytes += shard.bytes;
+        }
+        counts
+    }
+
+    /// Forgets a node that was replaced; merely saves its memory.
+    pub fn forget(&self, pointer: Pointer) {
+        self.shard(pointer)
+            .lock()
+            .forget((pointer.block, pointer.birth));
+    }
+
+    /// Forgets every node.
+    pub fn clear(&self) {
+        for shard in &self.shards {
+            let mut shard = shard.lock();
+            let (hits, misses) = (shard.hits, shard.misses);
+            *shard = Shard {
+                hits,
+                misses,
+                ..Shard::default()
+            };
+        }
+    }
+
+    fn shard(&self, pointer: Pointer) -> &Mutex<Shard> {
+        let mixed = (pointer.block ^ pointer.birth).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        &self.shards[(mixed >> 60) as usize % SHARDS]
+    }
+
+    /// The node at `pointer`, which must stand at `level` in a tree of `R`.
+    pub(super) fn load<R: Record>(&self, pointer: Pointer, level: u8) -> Result<Node> {
+        if let Some(node) = self
+            .shard(pointer)
+            .lock()
+            .find((pointer.block, pointer.birth))
+        {
+            // Another tree's, or of another level: verified, but not for this place.
+            let fits = node.belongs(R::KIND, level) && node.pointer() == pointer;
+            return if fits {
+                Ok(node)
+            } else {
+                self.load_anew::<R>(pointer, level)
+            };
+        }
+        let node = self.load_anew::<R>(pointer, level)?;
+        self.keep(node.clone());
+        Ok(node)
+    }
+
+    /// Reads and verifies a node, whatever is in memory.
+    pub(super) fn load_anew<R: Record>(&self, pointer: Pointer, level: u8) -> Result<Node> {
+        self.check_place(pointer)?;
+        let mut bytes = zeroed(pointer);
+        let block = pointer.block;
+        let read = self.source.read(block, &mut bytes);
+        read.map_err(|errno| Error::Device { block, errno })?;
+        verify::<R>(bytes.into(), pointer, level)
+    }
+
+    /// Reads those of `pointers` that are not in memory, as one batch. A hint: what fails here
+    /// fails again where somebody waits for the answer.
+    pub(super) fn prefetch<R: Record>(&self, pointers: &[Pointer], level: u8) {
+        let absent = |pointer: &&Pointer| {
+            let held = self
+                .shard(**pointer)
+                .lock()
+                .holds((pointer.block, pointer.birth));
+            !held && self.check_place(**pointer).is_ok()
+        };
+        let missing: Vec<Pointer> = pointers.iter().filter(absent).copied().collect();
+        if missing.is_empty() {
+            return;
+        }
+        let mut reads: Vec<(u64, Box<[u8]>)> = missing
+            .iter()
+            .map(|&pointer| (pointer.block, zeroed(pointer)))
+            .collect();
+        if self.source.read_batch(&mut reads).is_err() {
+            return;
+        }
+        for (pointer, (_, bytes)) in missing.into_iter().zip(reads) {
+            if let Ok(node) = verify::<R>(bytes.into(), pointer, level) {
+                self.keep(node);
+            }
+        }
+    }
+
+    fn check_place(&self, pointer: Pointer) -> Result<()> {
+        let Pointer { block, blocks, .. } = pointer;
+        let sound = block > 0
+            && (1..=NODE_BLOCKS_MAX).contains(&blocks)
+            && block + u64::from(blocks) <= self.source.blocks().min(1 << ADDRESS_BITS);
+        if sound {
+            Ok(())
+        } else {
+            Err(Error::corrupt(block, Defect::Pointer))
+        }
+    }
+
+    fn keep(&self, node: Node) {
+        let pointer = node.pointer();
+        self.shard(pointer).lock().keep(node, self.shard_bytes);
+    }
+}
+
+fn zeroed(pointer: Pointer) -> Box<[u8]> {
+    vec![0; usize::from(pointer.blocks) * BLOCK].into()
+}
+
+fn verify<R: Record>(bytes: Arc<[u8]>, pointer: Pointer, level: u8) -> Result<Node> {
+    let node = Node::verify(bytes, pointer, R::KIND, R::Key::LEN, level);
+    node.map_err(|defect| Error::corrupt(pointer.block, defect))
+}
+
+impl Shard {
+    fn find(&mut self, place: Place) -> Option<Node> {
+        let Some(held) = self.held.get_mut(&place) else {
+            self.misses += 1;
+            return None;
+        };
+        self.hits += 1;
+        held.uses = (held.uses + 1).min(USES_MAX);
+        Some(held.node.clone())
+    }
+
+    fn holds(&self, place: Place) -> bool {
+        self.held.contains_key(&place)
+    }
+
+    fn keep(&mut self, node: Node, limit: usize) {
+        let Pointer { block, birth, .. } = node.pointer();
+        let len = node.bytes().len();
+        if self.holds((block, birth)) {
+            return;
+        }
+        while self.bytes > 0 && self.bytes + len > limit {
+            self.evict(limit);
+        }
+        self.held.insert(
+            (block, birth),
+            Held {
+                node,
+                uses: 0,
+                small: true,
+            },
+        );
+        self.small.push_back((block, birth));
+        self.small_bytes += len;
+        self.bytes += len;
+    }
+
+    /// Makes one step towards dropping a node: drops it, or gives it another round.
+    fn evict(&mut self, limit: usize) {
+        let small = self.small_bytes > limit / SMALL_PART || self.main.is_empty();
+        let queue = if small {
+            &mut self.small
+        } else {
+            &mut self.main
+        };
+        let Some(place) = queue.pop_front() else {
+            return;
+        };
+        // What was forgotten has left its place in the queue behind.
+        let Some(held) = self.held.get_mut(&place).filter(|held| held.small == small) else {
+            return;
+        };
+        let len = held.node.bytes().len();
+        if small {
+            self.small_bytes -= len;
+        }
+        if held.uses > 0 {
+            held.uses -= 1;
+            held.small = false;
+            self.main.push_back(place);
+        } else {
+            self.held.remove(&place);
+            self.bytes -= len;
+        }
+    }
+
+    fn forget(&mut self, place: Place) {
+        let Some(held) = self.held.remove(&place) else {
+            return;
+        };
+        let len = held.node.bytes().len();
+        self.bytes -= len;
+        if held.small {
+            self.small_bytes -= len;
+        }
+        if self.small.len() + self.main.len() > 2 * self.held.len() + STALE_MAX {
+            let held = &self.held;
+            self.small
+                .retain(|place| held.get(place).is_some_and(|held| held.small));
+            self.main
+                .retain(|place| held.get(place).is_some_and(|held| !held.small));
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What can go wrong with a tree.
+
+use holdfast_types::Errno;
+use std::fmt;
+
+/// What is wrong with a node. Found by lookups, merges and checks alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Defect {
+    /// The pointer leads outside the device, or its length is none that nodes have.
+    Pointer,
+    /// It does not begin as nodes do.
+    Magic,
+    /// The checksum does not match.
+    Checksum,
+    /// It says it belongs to another block: a misdirected write.
+    Address {
+        /// What it says.
+        found: u64,
+    },
+    /// It was not written when its pointer says: a lost write, or a stale pointer.
+    Generation {
+        /// What the pointer says.
+        expected: u64,
+        /// What the node says.
+        found: u64,
+    },
+    /// It was born after the superblock that leads to it.
+    Future {
+        /// The birth generation.
+        found: u64,
+        /// The superblock's generation.
+        newest: u64,
+    },
+    /// It belongs to another kind of tree.
+    Kind {
+        /// What it says.
+        found: u8,
+    },
+    /// It is not of the level below its parent's.
+    Level {
+        /// What its place asks for.
+        expected: u8,
+        /// What it says.
+        found: u8,
+    },
+    /// Lengths and counts in its header contradict each other.
+    Layout,
+    /// A record that no writer makes.
+    Record,
+    /// Keys that do not ascend.
+    Order,
+    /// Keys outside the range that the parent gives it.
+    Range,
+    /// Bytes that should be zero are not.
+    Padding,
+    /// The root counts other records than there are.
+    Count {
+        /// What the root says.
+        expected: u64,
+        /// What was found.
+        found: u64,
+    },
+}
+
+impl fmt::Display for Defect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Pointer => f.write_str("its pointer leads nowhere"),
+            Self::Magic => f.write_str("it is not a tree node"),
+            Self::Checksum => f.write_str("its checksum is wrong"),
+            Self::Address { found } => write!(f, "it says it is block {found}"),
+            Self::Generation { expected, found } => {
+                write!(f, "it is of generation {found}, not {expected}")
+            }
+            Self::Future { found, newest } => {
+                write!(f, "it is of generation {found}, the volume of {newest}")
+            }
+            Self::Kind { found } => write!(f, "it belongs to a tree of kind {found}"),
+            Self::Level { expected, found } => {
+                write!(f, "it is of level {found}, not {expected}")
+            }
+            Self::Layout => f.write_str("its lengths contradict each other"),
+            Self::Record => f.write_str("it has a record that is none"),
+            Self::Order => f.write_str("its keys do not ascend"),
+            Self::Range => f.write_str("its keys lie outside its parent's range"),
+            Self::Padding => f.write_str("its unused bytes are not zero"),
+            Self::Count { expected, found } => {
+                write!(f, "{found} records hang below it, not {expected}")
+            }
+        }
+    }
+}
+
+/// Why a tree could not be read or changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The device failed.
+    #[error("tree node at block {block}: {errno:?}")]
+    Device {
+        /// Block of the node.
+        block: u64,
+        /// What the device said.
+        errno: Errno,
+    },
+    /// There is no space for a new node.
+    #[error("no space for a tree node")]
+    NoSpace,
+    /// What was read is not what was written.
+    #[error("tree node at block {block}: {defect}")]
+    Corrupt {
+        /// Block of the node.
+        block: u64,
+        /// What is wrong with it.
+        defect: Defect,
+    },
+    /// The changes of a merge do not ascend strictly; nothing was changed.
+    #[error("changes of a tree out of order")]
+    Unsorted,
+    /// A record that cannot be stored: too long, or a field out of its range.
+    #[error("a record that no tree can hold")]
+    Unstorable,
+}
+
+impl Error {
+    pub(super) fn corrupt(block: u64, defect: Defect) -> Self {
+        Self::Corrupt { block, defect }
+    }
+}
+
+/// A result whose error is an [`enum@Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;

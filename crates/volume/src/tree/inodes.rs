@@ -1,0 +1,317 @@
+//! The inode tree: attributes by number.
+//!
+//! Neighbours were mostly made together: same owner, same directory, times a little apart. Times
+//! are coded against the previous record's, so that even a chmod of everything stays short.
+
+use super::record::{Key, Kind, Record};
+use super::varint::{Reader, put, put_difference};
+use holdfast_core::store::InodeRecord;
+use holdfast_types::{FileType, Ino, Time, mode_bits};
+
+/// Records of the inode tree.
+#[derive(Debug)]
+pub struct Inodes;
+
+/// What the inode tree keeps of an inode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inode {
+    /// Its attributes; `ino` is the key.
+    pub record: InodeRecord,
+    /// A directory's next cookie; 0 for others.
+    pub next_cookie: u64,
+    /// What the store marks; no bit has a meaning here.
+    pub flags: u32,
+}
+
+/// Kind, permissions and owners are those of the previous record.
+const SAME_OWNER: u8 = 1;
+/// The usual number of links: two for a directory, one for all else.
+const USUAL_LINKS: u8 = 1 << 1;
+/// Size 0.
+const EMPTY: u8 = 1 << 2;
+/// The parent is that of the previous record.
+const SAME_PARENT: u8 = 1 << 3;
+/// The number is the previous one plus 1.
+const NEXT: u8 = 1 << 4;
+/// Extensions follow.
+const EXTENDED: u8 = 1 << 5;
+/// Where the form of the times begins.
+const TIMES_SHIFT: u8 = 6;
+
+/// Extension: a device number.
+const DEVICE: u8 = 1;
+/// Extension: the next cookie.
+const COOKIE: u8 = 1 << 1;
+/// Extension: flags.
+const FLAGS: u8 = 1 << 2;
+
+/// How the four times relate.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Times {
+    /// All equal: fresh.
+    Fresh = 0,
+    /// Only ctime differs: attributes were changed.
+    Changed = 1,
+    /// mtime is ctime, atime is birth: content was written.
+    Written = 2,
+    /// Anything else.
+    Any = 3,
+}
+
+impl Times {
+    fn of(record: &InodeRecord) -> Self {
+        let InodeRecord {
+            atime,
+            mtime,
+            ctime,
+            btime,
+            ..
+        } = *record;
+        if (atime, mtime) == (btime, btime) {
+            if ctime == btime {
+                Self::Fresh
+            } else {
+                Self::Changed
+            }
+        } else if (mtime, atime) == (ctime, btime) {
+            Self::Written
+        } else {
+            Self::Any
+        }
+    }
+}
+
+/// What the next record is coded against.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InodeContext {
+    ino: u64,
+    parent: u64,
+    ctime: u64,
+    btime: u64,
+    mode: u16,
+    uid: u32,
+    gid: u32,
+}
+
+fn mode_of(record: &InodeRecord) -> u16 {
+    mode_bits(record.kind, record.perm) as u16
+}
+
+fn kind_of(mode: u16) -> Option<FileType> {
+    // `from_mode` takes an absent kind for a regular file; on disk it is a defect.
+    FileType::from_mode(u32::from(mode)).filter(|&kind| kind as u16 == mode >> 12)
+}
+
+fn usual_links(kind: FileType) -> u32 {
+    if kind.is_dir() { 2 } else { 1 }
+}
+
+impl Key for Ino {
+    const LEN: usize = 8;
+
+    fn write(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.0.to_le_bytes());
+    }
+
+    #[inline]
+    fn read(bytes: &mut Reader<'_>) -> Option<Self> {
+        Some(Self(u64::from_le_bytes(*bytes.take(8)?.first_chunk()?)))
+    }
+}
+
+impl Record for Inodes {
+    const KIND: Kind = Kind::Inodes;
+    const PER_BLOCK: u8 = 32;
+    const LEN_MAX: usize = 128;
+    type Key = Ino;
+    type Value<'a> = Inode;
+    type Context = InodeContext;
+
+    fn is_storable(key: Ino, inode: &Inode) -> bool {
+        inode.record.ino == key && inode.record.perm <= 0o7777
+    }
+
+    #[inline]
+    fn encode(context: &mut InodeContext, key: Ino, inode: &Inode, out: &mut Vec<u8>) {
+        let record = &inode.record;
+        let mode = mode_of(record);
+        let owner = (mode, record.uid, record.gid);
+        let times = Times::of(record);
+        let usual = usual_links(record.kind);
+        let extensions = extensions_of(inode);
+        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+        let same_owner = owner == (context.mode, context.uid, context.gid);
+        let next = context.ino.checked_add(1) == Some(key.0);
+        out.push(
+            flag(same_owner, SAME_OWNER)
+                | flag(record.nlink == usual, USUAL_LINKS)
+                | flag(record.size == 0, EMPTY)
+                | flag(record.parent.0 == context.parent, SAME_PARENT)
+                | flag(next, NEXT)
+                | flag(extensions != 0, EXTENDED)
+                | (times as u8) << TIMES_SHIFT,
+        );
+        if !next {
+            put(out, key.0.wrapping_sub(context.ino));
+        }
+        put_difference(out, record.ctime.0 as u64, context.ctime);
+        if times != Times::Fresh {
+            put_difference(out, record.btime.0 as u64, context.btime);
+        }
+        if times == Times::Any {
+            put_difference(out, record.mtime.0 as u64, record.ctime.0 as u64);
+            put_difference(out, record.atime.0 as u64, record.mtime.0 as u64);
+        }
+        if !same_owner {
+            out.extend_from_slice(&mode.to_le_bytes());
+            put(out, u64::from(record.uid));
+            put(out, u64::from(record.gid));
+        }
+        if record.nlink != usual {
+            put(out, u64::from(record.nlink));
+        }
+        if record.size != 0 {
+            put(out, record.size);
+        }
+        if record.parent.0 != context.parent {
+            put_difference(out, record.parent.0, context.parent);
+        }
+        if extensions != 0 {
+            put_extensions(inode, extensions, out);
+        }
+        *context = InodeContext {
+            ino: key.0,
+            parent: record.parent.0,
+            ctime: record.ctime.0 as u64,
+            btime: record.btime.0 as u64,
+            mode,
+            uid: record.uid,
+            gid: record.gid,
+        };
+    }
+
+    #[inline]
+    fn decode<'a>(context: &mut InodeContext, input: &mut Reader<'a>) -> Option<(Ino, Inode)> {
+        let flags = input.byte()?;
+        let step = if flags & NEXT == 0 {
+            input.number()?
+        } else {
+            1
+        };
+        context.ino = context.ino.checked_add(step)?;
+        let [atime, mtime, btime] = read_times(context, flags >> TIMES_SHIFT, input)?;
+        if flags & SAME_OWNER == 0 {
+            context.mode = input.short()?;
+            context.uid = input.word()?;
+            context.gid = input.word()?;
+        }
+        context.btime = btime;
+        let kind = kind_of(context.mode)?;
+        let nlink = if flags & USUAL_LINKS == 0 {
+            input.word()?
+        } else {
+            usual_links(kind)
+        };
+        let size = if flags & EMPTY == 0 {
+            input.number()?
+        } else {
+            0
+        };
+        if flags & SAME_PARENT == 0 {
+            context.parent = input.difference(context.parent)?;
+        }
+        let (rdev, next_cookie, marks) = if flags & EXTENDED == 0 {
+            (0, 0, 0)
+        } else {
+            read_extensions(input)?
+        };
+        let record = InodeRecord {
+            ino: Ino(context.ino),
+            kind,
+            perm: context.mode & 0o7777,
+            nlink,
+            uid: context.uid,
+            gid: context.gid,
+            rdev,
+            size,
+            atime: Time(atime as i64),
+            mtime: Time(mtime as i64),
+            ctime: Time(context.ctime as i64),
+            btime: Time(btime as i64),
+            parent: Ino(context.parent),
+        };
+        let inode = Inode {
+            record,
+            next_cookie,
+            flags: marks,
+        };
+        Some((Ino(context.ino), inode))
+    }
+
+    #[inline]
+    fn first_key(input: &mut Reader<'_>) -> Option<Ino> {
+        let flags = input.byte()?;
+        Some(Ino(if flags & NEXT == 0 {
+            input.number()?
+        } else {
+            1
+        }))
+    }
+}
+
+/// Reads atime, mtime and btime; ctime goes into the context.
+#[inline]
+fn read_times(context: &mut InodeContext, form: u8, input: &mut Reader<'_>) -> Option<[u64; 3]> {
+    context.ctime = input.difference(context.ctime)?;
+    let ctime = context.ctime;
+    if form == Times::Fresh as u8 {
+        return Some([ctime; 3]);
+    }
+    let btime = input.difference(context.btime)?;
+    if form == Times::Changed as u8 {
+        return Some([btime; 3]);
+    }
+    if form == Times::Written as u8 {
+        return Some([btime, ctime, btime]);
+    }
+    let mtime = input.difference(ctime)?;
+    let atime = input.difference(mtime)?;
+    Some([atime, mtime, btime])
+}
+
+fn extensions_of(inode: &Inode) -> u8 {
+    let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+    flag(inode.record.rdev != 0, DEVICE)
+        | flag(inode.next_cookie != 0, COOKIE)
+        | flag(inode.flags != 0, FLAGS)
+}
+
+fn put_extensions(inode: &Inode, extensions: u8, out: &mut Vec<u8>) {
+    out.push(extensions);
+    if extensions & DEVICE != 0 {
+        put(out, inode.record.rdev);
+    }
+    if extensions & COOKIE != 0 {
+        put(out, inode.next_cookie);
+    }
+    if extensions & FLAGS != 0 {
+        put(out, u64::from(inode.flags));
+    }
+}
+
+/// Device number, next cookie, flags. What says it is extended has an extension, and none is 0.
+fn read_extensions(input: &mut Reader<'_>) -> Option<(u64, u64, u32)> {
+    let extensions = input.byte()?;
+    if extensions == 0 || extensions & !(DEVICE | COOKIE | FLAGS) != 0 {
+        return None;
+    }
+    let mut one = |flag| {
+        if extensions & flag == 0 {
+            Some(0)
+        } else {
+            input.number().filter(|&value| value != 0)
+        }
+    };
+    Some((one(DEVICE)?, one(COOKIE)?, u32::try_from(one(FLAGS)?).ok()?))
+}

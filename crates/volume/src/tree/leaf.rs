@@ -1,0 +1,181 @@
+//! Making leaves: records in, full leaves out.
+
+use super::error::{Error, Result};
+use super::node::{HEADER, OFFSET};
+use super::record::Record;
+use super::shape::Shape;
+use super::varint::Reader;
+
+/// The content of a leaf that has no place yet.
+#[derive(Debug)]
+pub(super) struct Leaf<R: Record> {
+    /// Room for the header, then the blocks of records.
+    bytes: Vec<u8>,
+    /// Where each block begins.
+    offsets: Vec<u16>,
+    records: u32,
+    first: Option<R::Key>,
+}
+
+impl<R: Record> Default for Leaf<R> {
+    fn default() -> Self {
+        Self {
+            bytes: vec![0; HEADER],
+            offsets: Vec::new(),
+            records: 0,
+            first: None,
+        }
+    }
+}
+
+impl<R: Record> Leaf<R> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.records == 0
+    }
+
+    /// Bytes it takes in a node.
+    pub(super) fn used(&self) -> usize {
+        self.bytes.len() + self.offsets.len() * OFFSET
+    }
+
+    pub(super) fn records(&self) -> u32 {
+        self.records
+    }
+
+    pub(super) fn runs(&self) -> u16 {
+        self.offsets.len() as u16
+    }
+
+    pub(super) fn first(&self) -> Option<R::Key> {
+        self.first
+    }
+
+    /// Writes the directory behind the blocks, and zeros up to `len`.
+    pub(super) fn finish(&mut self, len: usize) -> &mut [u8] {
+        for offset in &self.offsets {
+            self.bytes.extend_from_slice(&offset.to_le_bytes());
+        }
+        self.bytes.resize(len, 0);
+        &mut self.bytes
+    }
+
+    /// Makes it empty, and keeps its memory.
+    pub(super) fn reset(&mut self) {
+        self.bytes.clear();
+        self.bytes.resize(HEADER, 0);
+        self.offsets.clear();
+        self.records = 0;
+        self.first = None;
+    }
+
+    /// Moves blocks from the end of `self` to the beginning of `next` until both are about
+    /// equally full, and `next` takes no more than `limit` bytes. Blocks can be read by
+    /// themselves, so nothing is coded anew.
+    pub(super) fn balance(&mut self, next: &mut Self, limit: usize) {
+        let total = self.used() + next.used() - HEADER;
+        let half = total.div_ceil(2);
+        let mut keep = self.offsets.len();
+        while keep > 1 {
+            let left = usize::from(self.offsets[keep - 1]) + (keep - 1) * OFFSET;
+            if left < half || total - left + HEADER > limit {
+                break;
+            }
+            keep -= 1;
+        }
+        let Some(&cut) = self.offsets.get(keep) else {
+            return;
+        };
+        let (cut, offsets) = (usize::from(cut), self.offsets.split_off(keep));
+        let moved = self.bytes.split_off(cut);
+        let count = |offset: &u16| u32::from(moved[usize::from(*offset) - cut]);
+        let records: u32 = offsets.iter().map(count).sum();
+        let shift = moved.len();
+        next.first = R::first_key(&mut Reader::new(&moved[1..]));
+        next.bytes.splice(HEADER..HEADER, moved);
+        let own = next.offsets.iter().map(|offset| offset + shift as u16);
+        let came = offsets.iter().map(|offset| offset - (cut - HEADER) as u16);
+        next.offsets = came.chain(own).collect();
+        next.records += records;
+        self.records -= records;
+    }
+}
+
+/// Fills a [`Leaf`].
+#[derive(Debug)]
+pub(super) struct LeafWriter<R: Record> {
+    pub(super) leaf: Leaf<R>,
+    shape: Shape,
+    /// Where the open block begins.
+    start: usize,
+    /// Records of the open block.
+    run: u8,
+    context: R::Context,
+}
+
+/// Has a record found a place?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fit {
+    Yes,
+    /// The leaf is full: close it, and come again.
+    Full,
+}
+
+impl<R: Record> LeafWriter<R> {
+    pub(super) fn new(shape: Shape) -> Self {
+        Self {
+            leaf: Leaf::default(),
+            shape,
+            start: 0,
+            run: 0,
+            context: R::Context::default(),
+        }
+    }
+
+    /// Appends a record behind all others.
+    #[inline]
+    pub(super) fn append(&mut self, key: R::Key, value: &R::Value<'_>) -> Result<Fit> {
+        let before = self.leaf.bytes.len();
+        let opens = self.run == 0
+            || self.run == self.shape.run::<R>()
+            || before - self.start > self.shape.run_bytes();
+        if opens {
+            self.open(before);
+        }
+        R::encode(&mut self.context, key, value, &mut self.leaf.bytes);
+        if self.leaf.used() > self.shape.fill() {
+            let alone = self.leaf.records == 0;
+            if !alone || self.leaf.used() > self.shape.len() {
+                self.leaf.bytes.truncate(before);
+                if opens {
+                    self.leaf.offsets.pop();
+                }
+                return if alone {
+                    Err(Error::Unstorable)
+                } else {
+                    Ok(Fit::Full)
+                };
+            }
+        }
+        self.run += 1;
+        if self.leaf.records == 0 {
+            self.leaf.first = Some(key);
+        }
+        self.leaf.records += 1;
+        self.leaf.bytes[self.start] = self.run;
+        Ok(Fit::Yes)
+    }
+
+    fn open(&mut self, at: usize) {
+        self.leaf.offsets.push(at as u16);
+        self.leaf.bytes.push(0);
+        self.context = R::Context::default();
+        self.start = at;
+        self.run = 0;
+    }
+
+    /// Takes the leaf out and puts `empty` in its place.
+    pub(super) fn take(&mut self, empty: Leaf<R>) -> Leaf<R> {
+        self.run = 0;
+        std::mem::replace(&mut self.leaf, empty)
+    }
+}

@@ -1,0 +1,122 @@
+//! Space for nodes in memory, for tests: it knows which blocks are in use and can fail.
+
+use super::cache::NodeSource;
+use super::error::{Error, Result};
+use super::node::BLOCK;
+use super::output::NodeSpace;
+use super::pointer::Pointer;
+use holdfast_types::Errno;
+use parking_lot::{Mutex, MutexGuard};
+use std::collections::BTreeMap;
+
+/// Blocks in memory.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    /// Nodes by block: what was written, or nothing yet.
+    pub(crate) nodes: BTreeMap<u64, Vec<u8>>,
+    pub(crate) lengths: BTreeMap<u64, u16>,
+    /// Nodes freed since the last [`Memory::settle`].
+    pub(crate) freed: Vec<Pointer>,
+    /// Calls of `allocate` and `write` that still succeed.
+    pub(crate) luck: Option<usize>,
+    pub(crate) reads: usize,
+    pub(crate) batches: usize,
+    next: u64,
+}
+
+impl Memory {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// A superblock is durable: freed nodes go.
+    pub(crate) fn settle(&self) {
+        let mut state = self.state();
+        for node in std::mem::take(&mut state.freed) {
+            assert_eq!(
+                state.lengths.remove(&node.block),
+                Some(node.blocks),
+                "freed twice"
+            );
+            state.nodes.remove(&node.block);
+        }
+    }
+}
+
+impl State {
+    fn try_luck(&mut self) -> bool {
+        match &mut self.luck {
+            None => true,
+            Some(0) => false,
+            Some(left) => {
+                *left -= 1;
+                true
+            }
+        }
+    }
+}
+
+impl NodeSource for Memory {
+    fn blocks(&self) -> u64 {
+        1 << 40
+    }
+
+    fn read(&self, block: u64, bytes: &mut [u8]) -> Result<(), Errno> {
+        let mut state = self.state();
+        state.reads += 1;
+        let node = state.nodes.get(&block).ok_or(Errno::EIO)?;
+        let node = node.get(..bytes.len()).ok_or(Errno::EIO)?;
+        bytes.copy_from_slice(node);
+        Ok(())
+    }
+
+    fn read_batch(&self, reads: &mut [(u64, Box<[u8]>)]) -> Result<(), Errno> {
+        self.state().batches += 1;
+        reads
+            .iter_mut()
+            .try_for_each(|(block, bytes)| self.read(*block, bytes))
+    }
+}
+
+impl NodeSpace for &Memory {
+    fn allocate(&mut self, blocks: u16, goal: u64) -> Result<u64> {
+        let mut state = self.state();
+        if !state.try_luck() {
+            return Err(Error::NoSpace);
+        }
+        let _ = goal;
+        state.next += u64::from(blocks);
+        let block = state.next;
+        state.lengths.insert(block, blocks);
+        Ok(block)
+    }
+
+    fn write(&mut self, node: Pointer, bytes: &[u8]) -> Result<()> {
+        let mut state = self.state();
+        if !state.try_luck() {
+            return Err(Error::Device {
+                block: node.block,
+                errno: Errno::EIO,
+            });
+        }
+        assert_eq!(bytes.len(), usize::from(node.blocks) * BLOCK);
+        assert_eq!(state.lengths.get(&node.block), Some(&node.blocks));
+        state.nodes.insert(node.block, bytes.to_vec());
+        Ok(())
+    }
+
+    fn free(&mut self, node: Pointer) {
+        self.state().freed.push(node);
+    }
+
+    fn give_back(&mut self, block: u64, blocks: u16) {
+        let mut state = self.state();
+        assert_eq!(state.lengths.remove(&block), Some(blocks), "not taken");
+        state.nodes.remove(&block);
+    }
+}

@@ -1,0 +1,277 @@
+//! A node: a header, then records in blocks (leaves) or pointers (interior nodes).
+//!
+//! *Invariants.* A [`Node`] has passed every check that needs no decoding of records: checksum,
+//! identity, and lengths that stay inside it. Its bytes never change.
+
+use super::error::Defect;
+use super::pointer::Pointer;
+use super::record::{Key, Kind, Record};
+use super::varint::Reader;
+use crate::checksum::checksum;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Bytes of a block of space.
+pub(super) const BLOCK: usize = 4096;
+/// Bytes of the header.
+pub(super) const HEADER: usize = 48;
+const MAGIC: [u8; 4] = *b"HfTn";
+const CHECKSUM: Range<usize> = 8..16;
+/// Bytes of the offset of a block of records.
+pub(super) const OFFSET: usize = 2;
+
+/// Who wrote a node: what it carries besides its content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Birth {
+    /// The generation that the next superblock will have.
+    pub generation: u64,
+    /// The realm that made it.
+    pub realm: u32,
+}
+
+/// The fields of a header that say what lies behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) kind: u8,
+    pub(super) level: u8,
+    pub(super) node: Pointer,
+    pub(super) realm: u32,
+    /// Bytes in use, this header among them.
+    pub(super) used: u32,
+    /// Records of a leaf, pointers of an interior node.
+    pub(super) count: u32,
+    /// Blocks of records; 0 in an interior node.
+    pub(super) runs: u16,
+}
+
+impl Header {
+    /// Writes the header and the checksum over a whole node.
+    pub(super) fn seal(&self, bytes: &mut [u8]) {
+        bytes[..4].copy_from_slice(&MAGIC);
+        bytes[4] = self.kind;
+        bytes[5] = self.level;
+        bytes[6..8].copy_from_slice(&self.node.blocks.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.node.block.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.node.birth.to_le_bytes());
+        bytes[32..36].copy_from_slice(&self.realm.to_le_bytes());
+        bytes[36..40].copy_from_slice(&self.used.to_le_bytes());
+        bytes[40..44].copy_from_slice(&self.count.to_le_bytes());
+        bytes[44..46].copy_from_slice(&self.runs.to_le_bytes());
+        bytes[46..48].fill(0);
+        let sum = checksum(bytes, CHECKSUM);
+        bytes[CHECKSUM].copy_from_slice(&sum.to_le_bytes());
+    }
+
+    /// Reads a header without believing it. `None`: it is none.
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader::new(bytes);
+        let long =
+            |reader: &mut Reader<'_>| Some(u64::from_le_bytes(*reader.take(8)?.first_chunk()?));
+        let word =
+            |reader: &mut Reader<'_>| Some(u32::from_le_bytes(*reader.take(4)?.first_chunk()?));
+        if reader.take(4)? != MAGIC {
+            return None;
+        }
+        let (kind, level, blocks) = (reader.byte()?, reader.byte()?, reader.short()?);
+        let _checksum = long(&mut reader)?;
+        let (block, birth) = (long(&mut reader)?, long(&mut reader)?);
+        let (realm, used, count) = (word(&mut reader)?, word(&mut reader)?, word(&mut reader)?);
+        let (runs, flags) = (reader.short()?, reader.short()?);
+        let node = Pointer {
+            block,
+            blocks,
+            birth,
+        };
+        (flags == 0).then_some(Self {
+            kind,
+            level,
+            node,
+            realm,
+            used,
+            count,
+            runs,
+        })
+    }
+}
+
+/// A node as it was read, and found sound.
+#[derive(Clone, Debug)]
+pub struct Node {
+    bytes: Arc<[u8]>,
+    header: Header,
+}
+
+impl Node {
+    /// Checks what was read through `pointer` for a tree of `kind`. `level`: where it must stand.
+    pub(super) fn verify(
+        bytes: Arc<[u8]>,
+        pointer: Pointer,
+        kind: Kind,
+        key_len: usize,
+        level: u8,
+    ) -> Result<Self, Defect> {
+        let magic = bytes.first_chunk() == Some(&MAGIC);
+        if !magic || bytes.len() != usize::from(pointer.blocks) * BLOCK {
+            return Err(Defect::Magic);
+        }
+        let stored = bytes.get(CHECKSUM).and_then(|field| field.first_chunk());
+        if stored != Some(&checksum(&bytes, CHECKSUM).to_le_bytes()) {
+            return Err(Defect::Checksum);
+        }
+        let header = Header::read(&bytes).ok_or(Defect::Layout)?;
+        let found = header.node;
+        if found.block != pointer.block {
+            return Err(Defect::Address { found: found.block });
+        }
+        if found.birth != pointer.birth {
+            let expected = pointer.birth;
+            return Err(Defect::Generation {
+                expected,
+                found: found.birth,
+            });
+        }
+        if header.kind != kind as u8 {
+            return Err(Defect::Kind { found: header.kind });
+        }
+        if header.level != level {
+            return Err(Defect::Level {
+                expected: level,
+                found: header.level,
+            });
+        }
+        let fits = found.blocks == pointer.blocks
+            && header.used as usize <= bytes.len()
+            && header.body_len(key_len) == Some(header.used as usize - HEADER);
+        if !fits {
+            return Err(Defect::Layout);
+        }
+        Ok(Self { bytes, header })
+    }
+
+    /// Where it lies.
+    #[must_use]
+    pub fn pointer(&self) -> Pointer {
+        self.header.node
+    }
+
+    /// Its level; 0: a leaf.
+    #[must_use]
+    pub fn level(&self) -> u8 {
+        self.header.level
+    }
+
+    /// Is this its tree and its level?
+    pub(super) fn belongs(&self, kind: Kind, level: u8) -> bool {
+        (self.header.kind, self.header.level) == (kind as u8, level)
+    }
+
+    /// The realm that made it.
+    #[must_use]
+    pub fn realm(&self) -> u32 {
+        self.header.realm
+    }
+
+    /// Records of a leaf, pointers of an interior node: as the header says.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.header.count as usize
+    }
+
+    /// Blocks of records in a leaf.
+    #[must_use]
+    pub fn runs(&self) -> usize {
+        usize::from(self.header.runs)
+    }
+
+    /// Bytes in use, the header among them.
+    #[must_use]
+    pub fn used(&self) -> usize {
+        self.header.used as usize
+    }
+
+    /// The whole of it.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Where block `index` of records lies: the count byte, then the records.
+    #[inline]
+    pub(super) fn run(&self, index: usize) -> Option<Range<usize>> {
+        let directory = self.used() - self.runs() * OFFSET;
+        let offset = |index: usize| -> Option<usize> {
+            if index == self.runs() {
+                return Some(directory);
+            }
+            let at = directory + index * OFFSET;
+            let field = self.bytes.get(at..at + OFFSET)?;
+            Some(usize::from(u16::from_le_bytes(*field.first_chunk()?)))
+        };
+        let (start, end) = (offset(index)?, offset(index + 1)?);
+        let first = index > 0 || start == HEADER;
+        (first && start >= HEADER && start < end && end <= directory).then_some(start..end)
+    }
+
+    /// The first key of block `index` of records.
+    pub(super) fn run_key<R: Record>(&self, index: usize) -> Option<R::Key> {
+        let run = self.run(index)?;
+        let mut reader = Reader::new(self.bytes.get(run.start + 1..run.end)?);
+        R::first_key(&mut reader)
+    }
+
+    /// Key and pointer `index` of an interior node.
+    #[inline]
+    pub(super) fn child<K: Key>(&self, index: usize) -> Option<(K, Pointer)> {
+        let len = K::LEN + Pointer::LEN;
+        let at = HEADER + index * len;
+        if at + len > self.used() {
+            return None;
+        }
+        let mut reader = Reader::new(self.bytes.get(at..at + len)?);
+        let key = K::read(&mut reader)?;
+        Some((key, Pointer::from_bytes(reader.take(Pointer::LEN)?)?))
+    }
+
+    /// How many children begin at or before `key`. `None`: a child that is none.
+    pub(super) fn children_upto<K: Key>(&self, key: &K) -> Option<usize> {
+        upto(self.count(), |index| {
+            Some(self.child::<K>(index)?.0 <= *key)
+        })
+    }
+
+    /// How many blocks of records begin at or before `key`. `None`: a block that is none.
+    pub(super) fn runs_upto<R: Record>(&self, key: &R::Key) -> Option<usize> {
+        upto(self.runs(), |index| Some(self.run_key::<R>(index)? <= *key))
+    }
+}
+
+impl Header {
+    /// Bytes behind the header of a node whose counts make sense.
+    fn body_len(&self, key_len: usize) -> Option<usize> {
+        let (used, count, runs) = (
+            self.used as usize,
+            self.count as usize,
+            usize::from(self.runs),
+        );
+        let body = used.checked_sub(HEADER)?;
+        if self.level == 0 {
+            let sound = (1..=count).contains(&runs) && body > runs * OFFSET;
+            return sound.then_some(body);
+        }
+        (count > 0 && runs == 0).then(|| count.checked_mul(key_len + Pointer::LEN))?
+    }
+}
+
+/// The number of items, of `count` sorted ones, for which `is_before` holds.
+fn upto(count: usize, is_before: impl Fn(usize) -> Option<bool>) -> Option<usize> {
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = low.midpoint(high);
+        if is_before(middle)? {
+            low = middle + 1
+        } else {
+            high = middle
+        }
+    }
+    Some(low)
+}

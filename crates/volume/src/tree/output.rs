@@ -1,0 +1,317 @@
+//! The new nodes of a merge: records and reused pointers in, in order; a root out.
+//!
+//! Per level there is one open node, and for leaves and interior nodes alike one full node before
+//! it that is *held back*: when the open node ends too small, because a reused node follows,
+//! both are cut anew.
+//!
+//! *Invariants.* What comes in ascends. A node is written once, after all below it. Until
+//! [`Output::finish`] nothing of the old tree was freed, and dropping gives back what was taken.
+
+use super::error::{Defect, Error, Result};
+use super::leaf::{Fit, Leaf, LeafWriter};
+use super::node::{Birth, HEADER, Header};
+use super::pointer::{LEVEL_MAX, Pointer};
+use super::record::{Key, Record};
+use super::shape::Shape;
+
+/// Where new nodes go.
+pub trait NodeSpace {
+    /// Takes `blocks` blocks in a row, near `goal` (a block number) if it can.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`], or what kept it from finding out.
+    fn allocate(&mut self, blocks: u16, goal: u64) -> Result<u64>;
+
+    /// Writes a node; `bytes` are all its blocks. It need not be on the device before the caller
+    /// flushes, but [`super::NodeSource`] must give it back from now on.
+    ///
+    /// # Errors
+    /// What the device says.
+    fn write(&mut self, node: Pointer, bytes: &[u8]) -> Result<()>;
+
+    /// A node of the old tree that the new one does not use. The old tree stays readable: the
+    /// owner uses its blocks again only when a superblock without it is durable, and nobody
+    /// reads the old root.
+    fn free(&mut self, node: Pointer);
+
+    /// Blocks that this merge took and that nothing leads to: it failed.
+    fn give_back(&mut self, block: u64, blocks: u16);
+}
+
+/// An interior level.
+#[derive(Debug)]
+struct Level<K> {
+    held: Option<Vec<(K, Pointer)>>,
+    open: Vec<(K, Pointer)>,
+}
+
+impl<K> Level<K> {
+    fn is_empty(&self) -> bool {
+        self.open.is_empty() && self.held.is_none()
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Output<'s, R: Record, N: NodeSpace> {
+    pub(super) space: &'s mut N,
+    shape: Shape,
+    birth: Birth,
+    leaves: LeafWriter<R>,
+    held: Option<Leaf<R>>,
+    spare: Leaf<R>,
+    /// Interior levels, from level 1 upwards.
+    levels: Vec<Level<R::Key>>,
+    last: Option<R::Key>,
+    goal: u64,
+    taken: Vec<Pointer>,
+    replaced: Vec<Pointer>,
+    done: bool,
+}
+
+impl<'s, R: Record, N: NodeSpace> Output<'s, R, N> {
+    pub(super) fn new(space: &'s mut N, shape: Shape, birth: Birth, goal: u64) -> Self {
+        Self {
+            space,
+            shape,
+            birth,
+            leaves: LeafWriter::new(shape),
+            held: None,
+            spare: Leaf::default(),
+            levels: Vec::new(),
+            last: None,
+            goal,
+            taken: Vec::new(),
+            replaced: Vec::new(),
+            done: false,
+        }
+    }
+
+    pub(super) fn written(&self) -> u64 {
+        self.taken.len() as u64
+    }
+
+    /// Remembers a node of the old tree that is not reused.
+    pub(super) fn replace(&mut self, node: Pointer) {
+        self.replaced.push(node);
+    }
+
+    pub(super) fn replaced(&self) -> u64 {
+        self.replaced.len() as u64
+    }
+
+    /// Appends a record. `source`: the old leaf it comes from, or 0.
+    #[inline]
+    pub(super) fn append(&mut self, key: R::Key, value: &R::Value<'_>, source: u64) -> Result<()> {
+        if self.last.is_some_and(|last| key <= last) {
+            return Err(Error::corrupt(source, Defect::Order));
+        }
+        self.last = Some(key);
+        if self.leaves.append(key, value)? == Fit::Full {
+            self.next_leaf()?;
+            if self.leaves.append(key, value)? == Fit::Full {
+                return Err(Error::Unstorable);
+            }
+        }
+        Ok(())
+    }
+
+    fn next_leaf(&mut self) -> Result<()> {
+        let full = self.leaves.take(std::mem::take(&mut self.spare));
+        if let Some(held) = self.held.replace(full) {
+            self.write_leaf(held)?;
+        }
+        Ok(())
+    }
+
+    /// Makes room for an old node of `level` that is reused as it is, by writing all that is
+    /// open below and beside it. `false`: something would stay too small, so the old node must
+    /// be taken apart.
+    pub(super) fn make_room(&mut self, level: u8) -> Result<bool> {
+        if !self.leaves.leaf.is_empty() || self.held.is_some() {
+            if self.held.is_none() && self.leaves.leaf.used() < self.shape.low() {
+                return Ok(false);
+            }
+            self.close_leaves(true)?;
+        }
+        // Closing a level can be what makes the next one.
+        for index in 0..usize::from(level) {
+            let Some(Level { held, open }) = self.levels.get(index) else {
+                break;
+            };
+            let low = self.shape.fanout_low::<R::Key>();
+            if held.is_none() && !open.is_empty() && open.len() < low {
+                return Ok(false);
+            }
+            self.close_level(index, true)?;
+        }
+        Ok(true)
+    }
+
+    /// Takes an old node of `level` over; [`Self::make_room`] must have said yes.
+    pub(super) fn reuse(&mut self, key: R::Key, node: Pointer, level: u8) -> Result<()> {
+        if self.last.is_some_and(|last| key <= last) {
+            return Err(Error::corrupt(node.block, Defect::Range));
+        }
+        self.last = Some(key);
+        self.push(usize::from(level), key, node)
+    }
+
+    /// Writes all leaves. `even`: a small last one is cut anew with the one before it.
+    fn close_leaves(&mut self, even: bool) -> Result<()> {
+        let mut open = self.leaves.take(std::mem::take(&mut self.spare));
+        if let Some(mut held) = self.held.take() {
+            if even && !open.is_empty() && open.used() < self.shape.low() {
+                held.balance(&mut open, self.shape.fill());
+            }
+            self.write_leaf(held)?;
+        }
+        if open.is_empty() {
+            self.spare = open;
+            return Ok(());
+        }
+        self.write_leaf(open)
+    }
+
+    fn write_leaf(&mut self, mut leaf: Leaf<R>) -> Result<()> {
+        let Some(key) = leaf.first() else {
+            return Ok(());
+        };
+        let node = self.allocate()?;
+        let header = Header {
+            kind: R::KIND as u8,
+            level: 0,
+            node,
+            realm: self.birth.realm,
+            used: leaf.used() as u32,
+            count: leaf.records(),
+            runs: leaf.runs(),
+        };
+        let bytes = leaf.finish(self.shape.len());
+        header.seal(bytes);
+        self.space.write(node, bytes)?;
+        leaf.reset();
+        self.spare = leaf;
+        self.push(0, key, node)
+    }
+
+    /// Appends a child to interior level `index + 1`.
+    fn push(&mut self, index: usize, key: R::Key, node: Pointer) -> Result<()> {
+        while self.levels.len() <= index {
+            self.levels.push(Level {
+                held: None,
+                open: Vec::new(),
+            });
+        }
+        let level = &mut self.levels[index];
+        level.open.push((key, node));
+        if level.open.len() < self.shape.fanout::<R::Key>() {
+            return Ok(());
+        }
+        let full = std::mem::take(&mut level.open);
+        match level.held.replace(full) {
+            Some(held) => self.write_interior(index, &held),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes all nodes of interior level `index + 1`.
+    fn close_level(&mut self, index: usize, even: bool) -> Result<()> {
+        let level = &mut self.levels[index];
+        let mut open = std::mem::take(&mut level.open);
+        if let Some(mut held) = level.held.take() {
+            if even && !open.is_empty() && open.len() < self.shape.fanout_low::<R::Key>() {
+                let keep = (held.len() + open.len()).div_ceil(2);
+                let mut moved = held.split_off(keep.min(held.len()));
+                moved.append(&mut open);
+                open = moved;
+            }
+            self.write_interior(index, &held)?;
+        }
+        if open.is_empty() {
+            Ok(())
+        } else {
+            self.write_interior(index, &open)
+        }
+    }
+
+    fn write_interior(&mut self, index: usize, children: &[(R::Key, Pointer)]) -> Result<()> {
+        let Some(&(first, _)) = children.first() else {
+            return Ok(());
+        };
+        if index + 1 > usize::from(LEVEL_MAX) {
+            return Err(Error::Unstorable);
+        }
+        let node = self.allocate()?;
+        let mut bytes = Vec::with_capacity(self.shape.len());
+        bytes.resize(HEADER, 0);
+        for (key, child) in children {
+            key.write(&mut bytes);
+            bytes.extend_from_slice(&child.to_bytes());
+        }
+        let header = Header {
+            kind: R::KIND as u8,
+            level: index as u8 + 1,
+            node,
+            realm: self.birth.realm,
+            used: bytes.len() as u32,
+            count: children.len() as u32,
+            runs: 0,
+        };
+        bytes.resize(self.shape.len(), 0);
+        header.seal(&mut bytes);
+        self.space.write(node, &bytes)?;
+        self.push(index + 1, first, node)
+    }
+
+    fn allocate(&mut self) -> Result<Pointer> {
+        let blocks = self.shape.blocks();
+        let block = self.space.allocate(blocks, self.goal)?;
+        let node = Pointer {
+            block,
+            blocks,
+            birth: self.birth.generation,
+        };
+        self.taken.push(node);
+        self.goal = block + u64::from(blocks);
+        Ok(node)
+    }
+
+    /// Writes what is open. The topmost node and its level, if there is any.
+    pub(super) fn close(&mut self) -> Result<Option<(Pointer, u8)>> {
+        self.close_leaves(false)?;
+        let mut index = 0;
+        while index < self.levels.len() {
+            let top = self.levels[index + 1..].iter().all(Level::is_empty);
+            let level = &self.levels[index];
+            if let (true, None, [(_, node)]) = (top, &level.held, level.open.as_slice()) {
+                return Ok(Some((*node, index as u8)));
+            }
+            self.close_level(index, false)?;
+            index += 1;
+        }
+        Ok(None)
+    }
+
+    /// Was `node` written here?
+    pub(super) fn is_new(&self, node: Pointer) -> bool {
+        self.taken.last() == Some(&node)
+    }
+
+    /// Frees what was replaced: the new tree is complete.
+    pub(super) fn finish(mut self) {
+        self.done = true;
+        for node in self.replaced.drain(..) {
+            self.space.free(node);
+        }
+    }
+}
+
+impl<R: Record, N: NodeSpace> Drop for Output<'_, R, N> {
+    fn drop(&mut self) {
+        if !self.done {
+            for node in self.taken.drain(..) {
+                self.space.give_back(node.block, node.blocks);
+            }
+        }
+    }
+}

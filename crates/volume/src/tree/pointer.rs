@@ -1,0 +1,141 @@
+//! Where a node is: pointers, and roots.
+
+use super::varint::Reader;
+
+/// Bits of a block number on disk.
+pub const ADDRESS_BITS: u32 = 48;
+/// Longest node, in blocks: offsets inside a node have 16 bits.
+pub const NODE_BLOCKS_MAX: u16 = 16;
+/// Highest level a root can have. Nodes of 16 KiB hold 2^64 records long before.
+pub const LEVEL_MAX: u8 = 15;
+
+/// Leads to a node: where it lies, how long it is, when it was born.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Pointer {
+    /// First block; below 2^48.
+    pub block: u64,
+    /// Length in blocks of 4 KiB: 1 to [`NODE_BLOCKS_MAX`].
+    pub blocks: u16,
+    /// The generation that wrote it.
+    pub birth: u64,
+}
+
+impl Pointer {
+    /// Bytes of a pointer on disk.
+    pub const LEN: usize = 16;
+
+    /// Block number and length in one word, then the birth generation.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; Self::LEN] {
+        debug_assert!(
+            self.block >> ADDRESS_BITS == 0,
+            "block numbers have 48 bits"
+        );
+        let place = self.block | u64::from(self.blocks) << ADDRESS_BITS;
+        let mut bytes = [0; Self::LEN];
+        bytes[..8].copy_from_slice(&place.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.birth.to_le_bytes());
+        bytes
+    }
+
+    /// Reads a pointer. `None`: too short, or a length that no node has.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (place, rest) = bytes.split_first_chunk()?;
+        let (birth, _) = rest.split_first_chunk()?;
+        let place = u64::from_le_bytes(*place);
+        let blocks = (place >> ADDRESS_BITS) as u16;
+        (1..=NODE_BLOCKS_MAX).contains(&blocks).then_some(Self {
+            block: place & ((1 << ADDRESS_BITS) - 1),
+            blocks,
+            birth: u64::from_le_bytes(*birth),
+        })
+    }
+}
+
+/// The root of a tree that is not empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Root {
+    /// The topmost node.
+    pub node: Pointer,
+    /// Its level; 0: it is a leaf.
+    pub level: u8,
+    /// Records in the whole tree.
+    pub records: u64,
+}
+
+impl Root {
+    /// Bytes of a root on disk. An empty tree is all zeros there.
+    pub const LEN: usize = 32;
+
+    /// What a superblock or a realm record keeps of `root`.
+    #[must_use]
+    pub fn to_bytes(root: Option<Self>) -> [u8; Self::LEN] {
+        let mut bytes = [0; Self::LEN];
+        if let Some(root) = root {
+            bytes[..16].copy_from_slice(&root.node.to_bytes());
+            bytes[16..24].copy_from_slice(&root.records.to_le_bytes());
+            bytes[24] = root.level;
+        }
+        bytes
+    }
+
+    /// Reads a root: `Some(None)` is an empty tree. `None`: no root is written like this.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8; Self::LEN]) -> Option<Option<Self>> {
+        if bytes.iter().all(|&byte| byte == 0) {
+            return Some(None);
+        }
+        let mut reader = Reader::new(bytes);
+        let node = Pointer::from_bytes(reader.take(Pointer::LEN)?)?;
+        let records = u64::from_le_bytes(*reader.take(8)?.first_chunk()?);
+        let level = reader.byte()?;
+        let rest = reader.take(reader.remaining())?;
+        let valid = level <= LEVEL_MAX && rest.iter().all(|&byte| byte == 0);
+        valid.then_some(Some(Self {
+            node,
+            level,
+            records,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roots_survive_the_round_trip() {
+        let root = Root {
+            node: Pointer {
+                block: (1 << 48) - 1,
+                blocks: 4,
+                birth: u64::MAX,
+            },
+            level: 3,
+            records: 1 << 40,
+        };
+        for root in [None, Some(root)] {
+            assert_eq!(Root::from_bytes(&Root::to_bytes(root)), Some(root));
+        }
+    }
+
+    #[test]
+    fn roots_that_nobody_writes_are_refused() {
+        let root = Root {
+            node: Pointer {
+                block: 9,
+                blocks: 4,
+                birth: 1,
+            },
+            level: 0,
+            records: 1,
+        };
+        let good = Root::to_bytes(Some(root));
+        for (at, value) in [(6, 0), (6, 17), (7, 1), (24, 16), (25, 1), (31, 9)] {
+            let mut bad = good;
+            bad[at] = value;
+            assert_eq!(Root::from_bytes(&bad), None, "byte {at}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What a tree keeps: keys, values, and how they become bytes.
+
+use super::varint::Reader;
+use std::fmt::Debug;
+
+/// Which tree a node belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// Attributes by inode number.
+    Inodes = 1,
+    /// Names by directory and cookie.
+    Entries = 2,
+    /// Cookies by directory and hash of the name.
+    Hashes = 3,
+    /// Content, extents and extended attributes by inode number.
+    Data = 4,
+}
+
+/// A key: ordered, and of one length in interior nodes.
+pub trait Key: Copy + Ord + Debug + Send + Sync + 'static {
+    /// Bytes in an interior node.
+    const LEN: usize;
+
+    /// Appends exactly [`Self::LEN`] bytes.
+    fn write(self, out: &mut Vec<u8>);
+
+    /// Reads what [`Self::write`] wrote; `None` if nobody writes that.
+    fn read(bytes: &mut Reader<'_>) -> Option<Self>;
+}
+
+/// A kind of record.
+///
+/// Records lie in blocks, each coded as the difference from the one before it in its block; the
+/// first of a block as the difference from `Context::default()`, so that a block can be read
+/// by itself.
+pub trait Record: Sized + Send + Sync + 'static {
+    /// The tree of these records.
+    const KIND: Kind;
+    /// Records of a full block; at most 255.
+    const PER_BLOCK: u8;
+    /// Most bytes one record takes.
+    const LEN_MAX: usize;
+    /// What records are ordered by.
+    type Key: Key;
+    /// What a key leads to; may borrow from the node.
+    type Value<'a>: Clone + Debug;
+    /// What a record leaves behind for the next one.
+    type Context: Copy + Default + Debug + Send + Sync;
+
+    /// Can this record be stored?
+    fn is_storable(key: Self::Key, value: &Self::Value<'_>) -> bool;
+
+    /// Appends a storable record.
+    fn encode(
+        context: &mut Self::Context,
+        key: Self::Key,
+        value: &Self::Value<'_>,
+        out: &mut Vec<u8>,
+    );
+
+    /// Reads a record. `None`: nobody writes this, so the node is damaged.
+    fn decode<'a>(
+        context: &mut Self::Context,
+        input: &mut Reader<'a>,
+    ) -> Option<(Self::Key, Self::Value<'a>)>;
+
+    /// The key of the first record of a block.
+    fn first_key(input: &mut Reader<'_>) -> Option<Self::Key> {
+        Self::decode(&mut Self::Context::default(), input).map(|(key, _)| key)
+    }
+}

@@ -1,0 +1,193 @@
+//! Reading the records of one leaf in order.
+//!
+//! *Invariants.* Keys ascend strictly, or reading ends with an error; counts and lengths agree
+//! with the header, or it ends with an error. So a leaf yields at most as many records as it has
+//! bytes, whatever it holds.
+
+use super::error::{Defect, Error, Result};
+use super::node::Node;
+use super::record::Record;
+use super::varint::Reader;
+
+/// A place in a leaf.
+#[derive(Debug)]
+pub(super) struct Run<R: Record> {
+    node: Node,
+    /// The next block of records.
+    block: usize,
+    /// The open block: what is left of it.
+    place: Place<R>,
+    /// The key at `place`, if somebody looked.
+    peeked: Option<R::Key>,
+}
+
+#[derive(Debug)]
+struct Place<R: Record> {
+    at: usize,
+    end: usize,
+    left: u8,
+    context: R::Context,
+    last: Option<R::Key>,
+}
+
+impl<R: Record> Clone for Place<R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R: Record> Copy for Place<R> {}
+
+/// What [`Run::next_below`] found.
+pub(super) enum Below<'a, R: Record> {
+    /// A record below the bound.
+    Record(R::Key, R::Value<'a>),
+    /// The next record has the bound's key; it is still there.
+    Met,
+    /// The next record lies above the bound.
+    Above,
+    /// The leaf has no more.
+    End,
+}
+
+impl<R: Record> Run<R> {
+    /// The beginning of a leaf.
+    pub(super) fn new(node: Node) -> Self {
+        let place = Place {
+            at: 0,
+            end: 0,
+            left: 0,
+            context: R::Context::default(),
+            last: None,
+        };
+        Self {
+            node,
+            block: 0,
+            place,
+            peeked: None,
+        }
+    }
+
+    pub(super) fn node(&self) -> &Node {
+        &self.node
+    }
+
+    fn corrupt(&self, defect: Defect) -> Error {
+        Error::corrupt(self.node.pointer().block, defect)
+    }
+
+    /// Goes to the first record at or above `key`.
+    pub(super) fn seek(&mut self, key: &R::Key) -> Result<()> {
+        let upto = self.node.runs_upto::<R>(key);
+        let upto = upto.ok_or_else(|| self.corrupt(Defect::Record))?;
+        self.rewind(upto.saturating_sub(1));
+        loop {
+            match self.next_below(Some(key))? {
+                Below::Record(..) => {}
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Goes to the beginning of a block of records.
+    pub(super) fn rewind(&mut self, block: usize) {
+        self.block = block;
+        self.place.left = 0;
+        self.place.last = None;
+        self.peeked = None;
+    }
+
+    /// Opens the next block. `false`: there is none.
+    fn open(&mut self) -> Result<bool> {
+        if self.block == self.node.runs() {
+            return Ok(false);
+        }
+        let run = self.node.run(self.block);
+        let run = run.ok_or_else(|| self.corrupt(Defect::Layout))?;
+        let count = self.node.bytes().get(run.start).copied().unwrap_or(0);
+        if count == 0 {
+            return Err(self.corrupt(Defect::Layout));
+        }
+        self.block += 1;
+        self.place = Place {
+            at: run.start + 1,
+            end: run.end,
+            left: count,
+            context: R::Context::default(),
+            last: self.place.last,
+        };
+        Ok(true)
+    }
+
+    /// Is there another record?
+    #[inline]
+    pub(super) fn has_more(&mut self) -> Result<bool> {
+        Ok(self.place.left > 0 || self.open()?)
+    }
+
+    /// The next record.
+    #[inline]
+    pub(super) fn next(&mut self) -> Result<Option<(R::Key, R::Value<'_>)>> {
+        if self.place.left == 0 && !self.open()? {
+            return Ok(None);
+        }
+        self.peeked = None;
+        decode(&self.node, &mut self.place).map(Some)
+    }
+
+    /// The next record if it lies below `bound` (`None`: wherever it lies).
+    #[inline]
+    pub(super) fn next_below(&mut self, bound: Option<&R::Key>) -> Result<Below<'_, R>> {
+        let Some(bound) = bound else {
+            return Ok(match self.next()? {
+                Some((key, value)) => Below::Record(key, value),
+                None => Below::End,
+            });
+        };
+        if let Some(key) = self.peeked
+            && key >= *bound
+        {
+            return Ok(if key == *bound {
+                Below::Met
+            } else {
+                Below::Above
+            });
+        }
+        if self.place.left == 0 && !self.open()? {
+            return Ok(Below::End);
+        }
+        let before = self.place;
+        let (key, value) = decode(&self.node, &mut self.place)?;
+        if key >= *bound {
+            self.place = before;
+            self.peeked = Some(key);
+            return Ok(if key == *bound {
+                Below::Met
+            } else {
+                Below::Above
+            });
+        }
+        self.peeked = None;
+        Ok(Below::Record(key, value))
+    }
+}
+
+/// Decodes the record at a place where one is left, and goes past it.
+#[inline]
+fn decode<'a, R: Record>(node: &'a Node, place: &mut Place<R>) -> Result<(R::Key, R::Value<'a>)> {
+    let corrupt = |defect| Error::corrupt(node.pointer().block, defect);
+    let bytes = node.bytes().get(place.at..place.end).unwrap_or(&[]);
+    let mut reader = Reader::new(bytes);
+    let record = R::decode(&mut place.context, &mut reader);
+    let (key, value) = record.ok_or_else(|| corrupt(Defect::Record))?;
+    place.at = place.end - reader.remaining();
+    place.left -= 1;
+    if place.left == 0 && place.at != place.end {
+        return Err(corrupt(Defect::Layout));
+    }
+    if place.last.is_some_and(|last| key <= last) {
+        return Err(corrupt(Defect::Order));
+    }
+    place.last = Some(key);
+    Ok((key, value))
+}

@@ -1,0 +1,4 @@
+//! Trees against a `BTreeMap`.
+
+mod model;
+mod sample;

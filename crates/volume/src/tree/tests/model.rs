@@ -1,0 +1,213 @@
+//! Random merges, compared record by record with a `BTreeMap`.
+
+use super::super::memory::Memory;
+use super::super::{
+    Birth, Change, Entries, Error, Inodes, NodeCache, Pointer, Record, Root, Shape, Tree,
+};
+use super::sample::Sample;
+use proptest::prelude::*;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use std::collections::BTreeMap;
+
+pub(super) type Model<R> = BTreeMap<<R as Record>::Key, <R as Sample>::Owned>;
+pub(super) type Changes<R> = BTreeMap<<R as Record>::Key, Option<<R as Sample>::Owned>>;
+
+/// A tree in memory and what it should hold.
+pub(super) struct Bench<'m, R: Sample> {
+    pub(super) memory: &'m Memory,
+    pub(super) cache: NodeCache<&'m Memory>,
+    pub(super) root: Option<Root>,
+    pub(super) model: Model<R>,
+    pub(super) shape: Shape,
+    pub(super) generation: u64,
+}
+
+impl<'m, R: Sample> Bench<'m, R> {
+    pub(super) fn new(memory: &'m Memory, shape: Shape) -> Self {
+        let cache = NodeCache::new(memory, 1 << 20);
+        Self {
+            memory,
+            cache,
+            root: None,
+            model: Model::<R>::new(),
+            shape,
+            generation: 0,
+        }
+    }
+
+    pub(super) fn tree(&self) -> Tree<'_, R, &'m Memory> {
+        Tree::new(&self.cache, self.root)
+    }
+
+    pub(super) fn merge(&mut self, changes: &Changes<R>) -> Result<(), Error> {
+        self.generation += 1;
+        let birth = Birth {
+            generation: self.generation,
+            realm: 1,
+        };
+        let mut space = self.memory;
+        let list = changes.iter().map(|(&key, owned)| {
+            let change = owned
+                .as_ref()
+                .map_or(Change::Delete, |owned| Change::Put(R::value(owned)));
+            Ok::<_, Error>((key, change))
+        });
+        let merged = self.tree().merge_all(birth, self.shape, &mut space, list)?;
+        let before = self.model.len();
+        for (&key, owned) in changes {
+            match owned {
+                Some(owned) => self.model.insert(key, owned.clone()),
+                None => self.model.remove(&key),
+            };
+        }
+        let difference = merged.added as i64 - merged.deleted as i64;
+        assert_eq!(before as i64 + difference, self.model.len() as i64);
+        let all = merged.added + merged.replaced + merged.deleted + merged.missing;
+        assert_eq!(all, changes.len() as u64);
+        self.root = merged.root;
+        self.memory.settle();
+        Ok(())
+    }
+
+    /// Everything in order, by a cursor.
+    pub(super) fn all(&self) -> Result<Model<R>, Error> {
+        let mut cursor = self.tree().range(None)?;
+        let mut all = Model::<R>::new();
+        while let Some((key, value)) = cursor.next()? {
+            all.insert(key, R::own(value));
+        }
+        Ok(all)
+    }
+
+    pub(super) fn nodes(&self) -> Vec<(Pointer, u8)> {
+        let mut nodes = Vec::new();
+        let mut wanted: Vec<_> = self
+            .root
+            .iter()
+            .map(|root| (root.node, root.level))
+            .collect();
+        while let Some((pointer, level)) = wanted.pop() {
+            nodes.push((pointer, level));
+            let node = self.cache.load::<R>(pointer, level).expect("sound");
+            if level > 0 {
+                let child = |index| (node.child::<R::Key>(index).expect("sound").1, level - 1);
+                wanted.extend((0..node.count()).map(child));
+            }
+        }
+        nodes
+    }
+
+    /// Compares everything that can be asked.
+    pub(super) fn compare(&self, rng: &mut ChaCha8Rng, space: u64) {
+        assert_eq!(self.all().expect("sound"), self.model);
+        assert_eq!(self.tree().records(), self.model.len() as u64);
+        let blocks: Vec<u64> = self.memory.state().lengths.keys().copied().collect();
+        let mut reached: Vec<u64> = self.nodes().iter().map(|(node, _)| node.block).collect();
+        reached.sort_unstable();
+        assert_eq!(blocks, reached, "what is taken is what is reached");
+        for _ in 0..20 {
+            let key = R::key(rng, space);
+            let tree = self.tree();
+            assert_eq!(
+                tree.get(&key, R::own).expect("sound").as_ref(),
+                self.model.get(&key)
+            );
+            let last = tree.last_below(&key, |key, value| (key, R::own(value)));
+            let below = self
+                .model
+                .range(..key)
+                .next_back()
+                .map(|(&k, v)| (k, v.clone()));
+            assert_eq!(last.expect("sound"), below);
+            let mut cursor = tree.range(Some(&key)).expect("sound");
+            for (at, owned) in self.model.range(key..).take(5) {
+                let (found, value) = cursor.next().expect("sound").expect("more");
+                assert_eq!((found, R::own(value)), (*at, owned.clone()));
+            }
+        }
+        let parts = rng.random_range(1..9);
+        let cuts = self.tree().split_points(parts).expect("sound");
+        assert!(cuts.len() < parts && cuts.is_sorted_by(|a, b| a < b));
+    }
+}
+
+/// Changes of one mood: few or many, here or everywhere, mostly new or mostly gone.
+pub(super) fn changes<R: Sample>(rng: &mut ChaCha8Rng, space: u64) -> Changes<R> {
+    let count = if rng.random_ratio(1, 3) {
+        3
+    } else {
+        rng.random_range(1..400)
+    };
+    let deleted = rng.random_range(0..=4);
+    let mut changes = Changes::<R>::new();
+    for _ in 0..count {
+        let key = R::key(rng, space);
+        let gone = rng.random_ratio(deleted, 4);
+        let owned = (!gone).then(|| R::owned(rng, key));
+        changes.insert(key, owned);
+    }
+    if rng.random_ratio(1, 3) {
+        let (low, high) = (R::key(rng, space), R::key(rng, space));
+        changes.retain(|key, _| (low.min(high)..=low.max(high)).contains(key));
+    }
+    changes
+}
+
+fn follows_the_model<R: Sample>(seed: u64) {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let memory = Memory::default();
+    let fill = [120, 200, 400, 1500, 8192][rng.random_range(0..5)];
+    let shape = Shape::tiny(fill, rng.random_range(1..40));
+    let space = rng.random_range(1..3000);
+    let mut bench = Bench::<R>::new(&memory, shape);
+    for _ in 0..12 {
+        let changes = match rng.random_range(0..10) {
+            0 => bench.model.keys().map(|&key| (key, None)).collect(),
+            _ => changes::<R>(&mut rng, space),
+        };
+        bench.merge(&changes).expect("sound");
+        bench.compare(&mut rng, space);
+    }
+    let gone = bench.model.keys().map(|&key| (key, None)).collect();
+    bench.merge(&gone).expect("sound");
+    assert_eq!(bench.root, None);
+    assert!(memory.state().lengths.is_empty());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn inodes_follow_the_model(seed: u64) {
+        follows_the_model::<Inodes>(seed);
+    }
+
+    #[test]
+    fn entries_follow_the_model(seed: u64) {
+        follows_the_model::<Entries>(seed);
+    }
+}
+
+#[test]
+fn a_tree_of_tiny_nodes_grows_high_and_shrinks_to_nothing() {
+    let memory = Memory::default();
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let mut bench = Bench::<Inodes>::new(&memory, Shape::tiny(150, 4));
+    let changes = (0..4000)
+        .map(holdfast_types::Ino)
+        .map(|key| (key, Some(Inodes::owned(&mut rng, key))));
+    let changes = changes.collect();
+    bench.merge(&changes).expect("sound");
+    assert!(bench.root.expect("not empty").level >= 4);
+    let mut keys: Vec<_> = bench.model.keys().copied().collect();
+    while !keys.is_empty() {
+        let gone = keys
+            .drain(..keys.len().div_ceil(2))
+            .map(|key| (key, None))
+            .collect();
+        bench.merge(&gone).expect("sound");
+        bench.compare(&mut rng, 4000);
+    }
+    assert_eq!(bench.root, None);
+}

@@ -1,0 +1,144 @@
+//! Random records of every kind, in a form that owns its bytes.
+
+use super::super::{Entries, Entry, EntryKey, Inode, Inodes, Record};
+use holdfast_core::store::InodeRecord;
+use holdfast_types::{FileType, Ino, Time};
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+use std::fmt::Debug;
+
+/// A kind of record with random instances.
+pub(super) trait Sample: Record {
+    type Owned: Clone + PartialEq + Debug;
+
+    /// A key among about `space` ones.
+    fn key(rng: &mut ChaCha8Rng, space: u64) -> Self::Key;
+    fn owned(rng: &mut ChaCha8Rng, key: Self::Key) -> Self::Owned;
+    fn value(owned: &Self::Owned) -> Self::Value<'_>;
+    fn own(value: Self::Value<'_>) -> Self::Owned;
+}
+
+/// Mostly small, sometimes as large as it gets.
+pub(super) fn number(rng: &mut ChaCha8Rng) -> u64 {
+    let bits = rng.random_range(0..=64_u32);
+    rng.random::<u64>().checked_shr(64 - bits).unwrap_or(0)
+}
+
+fn word(rng: &mut ChaCha8Rng) -> u32 {
+    number(rng) as u32
+}
+
+pub(super) fn kind(rng: &mut ChaCha8Rng) -> FileType {
+    const KINDS: [FileType; 7] = [
+        FileType::Fifo,
+        FileType::CharDevice,
+        FileType::Directory,
+        FileType::BlockDevice,
+        FileType::Regular,
+        FileType::Symlink,
+        FileType::Socket,
+    ];
+    KINDS[rng.random_range(0..KINDS.len())]
+}
+
+pub(super) fn bytes(rng: &mut ChaCha8Rng, most: usize) -> Vec<u8> {
+    let most = if rng.random_ratio(1, 8) {
+        most
+    } else {
+        most.min(24)
+    };
+    (0..rng.random_range(1..=most))
+        .map(|_| rng.random())
+        .collect()
+}
+
+/// The key itself, or now and then one at the far end of all numbers.
+pub(super) fn spread(rng: &mut ChaCha8Rng, key: u64) -> u64 {
+    if rng.random_ratio(1, 50) {
+        u64::MAX - key
+    } else {
+        key
+    }
+}
+
+impl Sample for Inodes {
+    type Owned = Inode;
+
+    fn key(rng: &mut ChaCha8Rng, space: u64) -> Ino {
+        let key = rng.random_range(0..space);
+        Ino(spread(rng, key))
+    }
+
+    fn owned(rng: &mut ChaCha8Rng, key: Ino) -> Inode {
+        let base = Time(1_700_000_000_000_000_000 + rng.random_range(0..10_000));
+        let plain = rng.random_ratio(1, 2);
+        let time = |rng: &mut ChaCha8Rng| match rng.random_range(0..4) {
+            0 => Time(number(rng) as i64),
+            _ => base,
+        };
+        let record = InodeRecord {
+            ino: key,
+            kind: if plain { FileType::Regular } else { kind(rng) },
+            perm: if plain {
+                0o644
+            } else {
+                rng.random_range(0..=0o7777)
+            },
+            nlink: if plain { 1 } else { word(rng) },
+            uid: if plain { 1000 } else { word(rng) },
+            gid: if plain { 1000 } else { word(rng) },
+            rdev: if plain { 0 } else { number(rng) },
+            size: if plain { 0 } else { number(rng) },
+            atime: time(rng),
+            mtime: time(rng),
+            ctime: time(rng),
+            btime: time(rng),
+            parent: Ino(if plain { 1 } else { number(rng) }),
+        };
+        let next_cookie = if plain { 0 } else { number(rng) };
+        Inode {
+            record,
+            next_cookie,
+            flags: if plain { 0 } else { word(rng) },
+        }
+    }
+
+    fn value(owned: &Inode) -> Inode {
+        owned.clone()
+    }
+
+    fn own(value: Inode) -> Inode {
+        value
+    }
+}
+
+impl Sample for Entries {
+    type Owned = (Ino, FileType, Vec<u8>);
+
+    fn key(rng: &mut ChaCha8Rng, space: u64) -> EntryKey {
+        let (dir, cookie) = (
+            rng.random_range(0..4),
+            rng.random_range(0..space.div_ceil(4)),
+        );
+        EntryKey {
+            dir: Ino(spread(rng, dir)),
+            cookie: spread(rng, cookie),
+        }
+    }
+
+    fn owned(rng: &mut ChaCha8Rng, _: EntryKey) -> Self::Owned {
+        (Ino(number(rng)), kind(rng), bytes(rng, 255))
+    }
+
+    fn value(owned: &Self::Owned) -> Entry<'_> {
+        Entry {
+            ino: owned.0,
+            kind: owned.1,
+            name: &owned.2,
+        }
+    }
+
+    fn own(value: Entry<'_>) -> Self::Owned {
+        (value.ino, value.kind, value.name.to_vec())
+    }
+}
