@@ -4,7 +4,10 @@ use holdfast_device::{
     BlockDevice, Caching, Cause, FileDevice, FileOptions, MemoryDevice, ReadRequest, SECTOR,
     WriteRequest,
 };
+use holdfast_testkit::device::{FaultyDevice, RecordingDevice, SlowDevice, SparseDevice};
 use proptest::prelude::*;
+use std::sync::Arc;
+use std::time::Duration;
 
 const SIZE: u64 = 1 << 21;
 
@@ -210,5 +213,19 @@ proptest! {
         let options = FileOptions { caching: Caching::Direct, ..FileOptions::default() };
         image(env!("CARGO_TARGET_TMPDIR"), options, &steps);
         image("/dev/shm", options, &steps);
+    }
+
+    #[test]
+    fn wrappers_without_a_plan_change_nothing(steps in proptest::collection::vec(step(), 1..60)) {
+        let memory: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(SIZE));
+        let none = Duration::ZERO;
+        let slow = Arc::new(SlowDevice::new(memory, none, none, none));
+        let sparse = Arc::new(SparseDevice::new(slow, u64::MAX));
+        let recording = Arc::new(RecordingDevice::new(sparse).unwrap());
+        let faulty = FaultyDevice::new(Arc::clone(&recording) as Arc<dyn BlockDevice>);
+        agrees(&faulty, SECTOR, &steps);
+        let mut seen = vec![0; faulty.size() as usize];
+        faulty.read(0, &mut seen).unwrap();
+        assert!(recording.history().last().to_vec() == seen);
     }
 }

@@ -1,0 +1,137 @@
+use super::history::{History, NEVER, Op, What};
+use holdfast_device::{BlockDevice, Image, MemoryDevice, ReadRequest, Result};
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// A device that remembers every change and every flush, in order.
+///
+/// The history is for [`CrashStates`](super::CrashStates). A batch is remembered as single writes,
+/// because that is what the contract promises of it.
+#[derive(Debug)]
+pub struct RecordingDevice {
+    inner: Arc<dyn BlockDevice>,
+    history: Mutex<History>,
+}
+
+impl RecordingDevice {
+    /// Remembers what happens to a device from now on. Reads all of it first.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn new(inner: Arc<dyn BlockDevice>) -> Result<Self> {
+        const STEP: usize = 1 << 20;
+        let mut start = Image::new(inner.size());
+        let mut buf = vec![0; STEP];
+        for offset in (0..inner.size()).step_by(STEP) {
+            let buf = &mut buf[..(inner.size() - offset).min(STEP as u64) as usize];
+            inner.read(offset, buf)?;
+            for (page, at) in buf.chunks(4096).zip((offset..).step_by(4096)) {
+                if page.iter().any(|&byte| byte != 0) {
+                    start.write(at, page);
+                }
+            }
+        }
+        Ok(Self::with_start(inner, start))
+    }
+
+    /// A device in memory with this content, and what happens to it.
+    #[must_use]
+    pub fn from_image(image: Image) -> Self {
+        let inner = Arc::new(MemoryDevice::from_image("memory", image.clone()));
+        Self::with_start(inner, image)
+    }
+
+    fn with_start(inner: Arc<dyn BlockDevice>, start: Image) -> Self {
+        Self {
+            inner,
+            history: Mutex::new(History::new(start)),
+        }
+    }
+
+    /// Remembers that the test has come to a point, such as "the fsync of file 7 has returned".
+    pub fn mark(&self, mark: u64) {
+        let mut history = self.history.lock();
+        let time = history.tick();
+        history.marks.push((time, mark));
+    }
+
+    /// What has happened so far.
+    #[must_use]
+    pub fn history(&self) -> History {
+        self.history.lock().clone()
+    }
+
+    fn during<T>(&self, what: What, call: impl FnOnce() -> Result<T>) -> Result<T> {
+        let index = {
+            let mut history = self.history.lock();
+            let began = history.tick();
+            let ended = NEVER;
+            history.ops.push(Op { began, ended, what });
+            history.ops.len() - 1
+        };
+        let result = call()?;
+        let mut history = self.history.lock();
+        history.ops[index].ended = history.tick();
+        Ok(result)
+    }
+}
+
+impl BlockDevice for RecordingDevice {
+    fn describe(&self) -> String {
+        self.inner.describe()
+    }
+
+    fn size(&self) -> u64 {
+        self.inner.size()
+    }
+
+    fn alignment(&self) -> u64 {
+        self.inner.alignment()
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.inner.is_read_only()
+    }
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.inner.read(offset, buf)
+    }
+
+    fn read_batch(&self, requests: &mut [ReadRequest<'_>]) -> Result<()> {
+        self.inner.read_batch(requests)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        // What the device refuses is no part of the history.
+        holdfast_device::check_range(
+            self,
+            holdfast_device::Operation::Write,
+            offset,
+            bytes.len() as u64,
+        )?;
+        let what = What::Write {
+            offset,
+            bytes: bytes.into(),
+        };
+        self.during(what, || self.inner.write(offset, bytes))
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.during(What::Flush, || self.inner.flush())
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> Result<bool> {
+        holdfast_device::check_range(self, holdfast_device::Operation::Discard, offset, len)?;
+        self.during(What::Discard { offset, len }, || {
+            self.inner.discard(offset, len)
+        })
+    }
+
+    fn resize(&self, size: u64) -> Result<()> {
+        self.during(What::Resize { size }, || self.inner.resize(size))
+    }
+
+    fn prefetch(&self, offset: u64, len: u64) {
+        self.inner.prefetch(offset, len);
+    }
+}
