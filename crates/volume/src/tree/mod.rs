@@ -17,8 +17,10 @@
 
 mod cache;
 mod cursor;
+mod data;
 mod entries;
 mod error;
+mod hashes;
 mod inodes;
 mod leaf;
 mod lookup;
@@ -37,8 +39,10 @@ mod varint;
 
 pub use cache::{CacheCounts, NodeCache, NodeSource};
 pub use cursor::Cursor;
+pub use data::{Contents, Data, DataContext, DataKey, DataKind, Extent, INLINE_MAX, XattrValue};
 pub use entries::{Entries, Entry, EntryContext, EntryKey};
 pub use error::{Defect, Error, Result};
+pub use hashes::{HashContext, HashKey, Hashes};
 pub use inodes::{Inode, InodeContext, Inodes};
 pub use lookup::Tree;
 pub use merge::{Change, Merge, Merged};

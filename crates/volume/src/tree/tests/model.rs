@@ -2,7 +2,8 @@
 
 use super::super::memory::Memory;
 use super::super::{
-    Birth, Change, Entries, Error, Inodes, NodeCache, Pointer, Record, Root, Shape, Tree,
+    Birth, Change, Contents, Entries, Error, Hashes, Inodes, NodeCache, Pointer, Record, Root,
+    Shape, Tree,
 };
 use super::sample::Sample;
 use proptest::prelude::*;
@@ -186,6 +187,16 @@ proptest! {
     #[test]
     fn entries_follow_the_model(seed: u64) {
         follows_the_model::<Entries>(seed);
+    }
+
+    #[test]
+    fn hashes_follow_the_model(seed: u64) {
+        follows_the_model::<Hashes>(seed);
+    }
+
+    #[test]
+    fn contents_follow_the_model(seed: u64) {
+        follows_the_model::<Contents>(seed);
     }
 }
 

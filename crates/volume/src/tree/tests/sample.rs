@@ -1,6 +1,9 @@
 //! Random records of every kind, in a form that owns its bytes.
 
-use super::super::{Entries, Entry, EntryKey, Inode, Inodes, Record};
+use super::super::{
+    Contents, Data, DataKey, DataKind, Entries, Entry, EntryKey, Extent, HashKey, Hashes,
+    INLINE_MAX, Inode, Inodes, Record, XattrValue,
+};
 use holdfast_core::store::InodeRecord;
 use holdfast_types::{FileType, Ino, Time};
 use rand::Rng;
@@ -140,5 +143,131 @@ impl Sample for Entries {
 
     fn own(value: Entry<'_>) -> Self::Owned {
         (value.ino, value.kind, value.name.to_vec())
+    }
+}
+
+impl Sample for Hashes {
+    type Owned = ();
+
+    fn key(rng: &mut ChaCha8Rng, space: u64) -> HashKey {
+        let dir = rng.random_range(0..4);
+        // Few hashes, so that some collide; some at the far end.
+        let hash = rng.random_range(0..space.div_ceil(8));
+        let hash = spread(rng, hash) as u32;
+        let cookie = rng.random_range(0..2);
+        HashKey {
+            dir: Ino(spread(rng, dir)),
+            hash,
+            cookie: spread(rng, cookie),
+        }
+    }
+
+    fn owned(_: &mut ChaCha8Rng, _: HashKey) {}
+
+    fn value((): &()) {}
+
+    fn own((): ()) {}
+}
+
+/// The bytes, the name, the extent, a length: as far as the kind has them.
+type Owned = (DataKind, Vec<u8>, Option<Vec<u8>>, Option<Extent>, u32);
+
+fn extent(rng: &mut ChaCha8Rng) -> Extent {
+    let near = rng.random_ratio(1, 2);
+    Extent {
+        block: if near { 64 } else { number(rng) >> 17 },
+        blocks: if near { 8 } else { word(rng).max(1) },
+        birth: if near { 3 } else { number(rng) },
+        unwritten: rng.random(),
+        shared: rng.random(),
+    }
+}
+
+impl Sample for Contents {
+    type Owned = Owned;
+
+    fn key(rng: &mut ChaCha8Rng, space: u64) -> DataKey {
+        let ino = rng.random_range(0..8);
+        let ino = Ino(spread(rng, ino));
+        let offset = rng.random_range(0..space.div_ceil(24));
+        match rng.random_range(0..3) {
+            0 => DataKey {
+                ino,
+                kind: DataKind::Inline,
+                offset: spread(rng, offset),
+            },
+            1 => DataKey {
+                ino,
+                kind: DataKind::Extent,
+                offset: offset * 8,
+            },
+            _ => DataKey::xattr(ino, offset as u32, rng.random_range(0..2)),
+        }
+    }
+
+    fn owned(rng: &mut ChaCha8Rng, key: DataKey) -> Owned {
+        let most = if rng.random_ratio(1, 20) {
+            INLINE_MAX
+        } else {
+            60
+        };
+        let content = bytes(rng, most);
+        match key.kind {
+            DataKind::Inline => (key.kind, content, None, None, 0),
+            DataKind::Extent => (key.kind, Vec::new(), None, Some(extent(rng)), 0),
+            DataKind::Xattr if rng.random() => {
+                let extent = Some(extent(rng));
+                (
+                    key.kind,
+                    Vec::new(),
+                    Some(bytes(rng, 255)),
+                    extent,
+                    word(rng),
+                )
+            }
+            DataKind::Xattr => (key.kind, content, Some(bytes(rng, 255)), None, 0),
+        }
+    }
+
+    fn value((_, content, name, extent, len): &Owned) -> Data<'_> {
+        match (name, *extent) {
+            (None, None) => Data::Inline(content),
+            (None, Some(extent)) => Data::Extent(extent),
+            (Some(name), None) => Data::Xattr {
+                name,
+                value: XattrValue::Inline(content),
+            },
+            (Some(name), Some(extent)) => Data::Xattr {
+                name,
+                value: XattrValue::External { extent, len: *len },
+            },
+        }
+    }
+
+    fn own(value: Data<'_>) -> Owned {
+        match value {
+            Data::Inline(content) => (DataKind::Inline, content.to_vec(), None, None, 0),
+            Data::Extent(extent) => (DataKind::Extent, Vec::new(), None, Some(extent), 0),
+            Data::Xattr {
+                name,
+                value: XattrValue::Inline(content),
+            } => (
+                DataKind::Xattr,
+                content.to_vec(),
+                Some(name.to_vec()),
+                None,
+                0,
+            ),
+            Data::Xattr {
+                name,
+                value: XattrValue::External { extent, len },
+            } => (
+                DataKind::Xattr,
+                Vec::new(),
+                Some(name.to_vec()),
+                Some(extent),
+                len,
+            ),
+        }
     }
 }
