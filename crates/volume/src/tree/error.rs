@@ -7,6 +7,11 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Defect {
+    /// The device does not give it back.
+    Unreadable {
+        /// What it said.
+        errno: Errno,
+    },
     /// The pointer leads outside the device, or its length is none that nodes have.
     Pointer,
     /// It does not begin as nodes do.
@@ -66,6 +71,7 @@ pub enum Defect {
 impl fmt::Display for Defect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
+            Self::Unreadable { errno } => write!(f, "it cannot be read: {errno:?}"),
             Self::Pointer => f.write_str("its pointer leads nowhere"),
             Self::Magic => f.write_str("it is not a tree node"),
             Self::Checksum => f.write_str("its checksum is wrong"),

@@ -48,6 +48,13 @@ impl Memory {
     }
 }
 
+impl Memory {
+    /// Damages a node.
+    pub(crate) fn change(&self, block: u64, change: impl FnOnce(&mut Vec<u8>)) {
+        change(self.state().nodes.get_mut(&block).expect("a node"));
+    }
+}
+
 impl State {
     fn try_luck(&mut self) -> bool {
         match &mut self.luck {
@@ -69,9 +76,15 @@ impl NodeSource for Memory {
     fn read(&self, block: u64, bytes: &mut [u8]) -> Result<(), Errno> {
         let mut state = self.state();
         state.reads += 1;
-        let node = state.nodes.get(&block).ok_or(Errno::EIO)?;
-        let node = node.get(..bytes.len()).ok_or(Errno::EIO)?;
-        bytes.copy_from_slice(node);
+        // Where nothing was written there are zeros, as on a device.
+        let node = state
+            .nodes
+            .get(&block)
+            .and_then(|node| node.get(..bytes.len()));
+        match node {
+            Some(node) => bytes.copy_from_slice(node),
+            None => bytes.fill(0),
+        }
         Ok(())
     }
 

@@ -16,6 +16,7 @@
 //! used again, where roots are kept, what records mean.
 
 mod cache;
+mod check;
 mod cursor;
 mod data;
 mod entries;
@@ -38,6 +39,7 @@ mod tests;
 mod varint;
 
 pub use cache::{CacheCounts, NodeCache, NodeSource};
+pub use check::{Finding, Inspect};
 pub use cursor::Cursor;
 pub use data::{Contents, Data, DataContext, DataKey, DataKind, Extent, INLINE_MAX, XattrValue};
 pub use entries::{Entries, Entry, EntryContext, EntryKey};

@@ -141,7 +141,7 @@ impl Node {
         }
         let fits = found.blocks == pointer.blocks
             && header.used as usize <= bytes.len()
-            && header.body_len(key_len) == Some(header.used as usize - HEADER);
+            && header.is_sound(key_len);
         if !fits {
             return Err(Defect::Layout);
         }
@@ -245,20 +245,26 @@ impl Node {
     }
 }
 
+/// Makes the checksum of a damaged node right again.
+#[cfg(test)]
+pub(super) fn reseal(bytes: &mut [u8]) {
+    let sum = checksum(bytes, CHECKSUM);
+    bytes[CHECKSUM].copy_from_slice(&sum.to_le_bytes());
+}
+
 impl Header {
-    /// Bytes behind the header of a node whose counts make sense.
-    fn body_len(&self, key_len: usize) -> Option<usize> {
-        let (used, count, runs) = (
-            self.used as usize,
-            self.count as usize,
-            usize::from(self.runs),
-        );
-        let body = used.checked_sub(HEADER)?;
+    /// Do the counts make sense, and do they fit into the bytes in use?
+    fn is_sound(&self, key_len: usize) -> bool {
+        let (count, runs) = (self.count as usize, usize::from(self.runs));
+        let Some(body) = (self.used as usize).checked_sub(HEADER) else {
+            return false;
+        };
         if self.level == 0 {
-            let sound = (1..=count).contains(&runs) && body > runs * OFFSET;
-            return sound.then_some(body);
+            (1..=count).contains(&runs) && body > runs * OFFSET
+        } else {
+            let pointers = count.checked_mul(key_len + Pointer::LEN);
+            count > 0 && runs == 0 && pointers == Some(body)
         }
-        (count > 0 && runs == 0).then(|| count.checked_mul(key_len + Pointer::LEN))?
     }
 }
 

@@ -97,6 +97,11 @@ impl<R: Record> Run<R> {
         self.peeked = None;
     }
 
+    /// Is there more before block `block` of records?
+    pub(super) fn stays_before(&self, block: usize) -> bool {
+        self.place.left > 0 || self.block < block
+    }
+
     /// Opens the next block. `false`: there is none.
     fn open(&mut self) -> Result<bool> {
         if self.block == self.node.runs() {

@@ -2,8 +2,8 @@
 
 use super::super::memory::Memory;
 use super::super::{
-    Birth, Change, Contents, Entries, Error, Hashes, Inodes, NodeCache, Pointer, Record, Root,
-    Shape, Tree,
+    Birth, Change, Contents, Entries, Error, Finding, Hashes, Inodes, Inspect, NodeCache, Pointer,
+    Record, Root, Shape, Tree,
 };
 use super::sample::Sample;
 use proptest::prelude::*;
@@ -22,6 +22,37 @@ pub(super) struct Bench<'m, R: Sample> {
     pub(super) model: Model<R>,
     pub(super) shape: Shape,
     pub(super) generation: u64,
+}
+
+/// All that a check said.
+pub(super) struct Seen<R: Sample> {
+    pub(super) findings: Vec<Finding>,
+    pub(super) nodes: Vec<(Pointer, u8)>,
+    pub(super) records: Vec<(R::Key, R::Owned)>,
+}
+
+impl<R: Sample> Default for Seen<R> {
+    fn default() -> Self {
+        Self {
+            findings: Vec::new(),
+            nodes: Vec::new(),
+            records: Vec::new(),
+        }
+    }
+}
+
+impl<R: Sample> Inspect<R> for Seen<R> {
+    fn finding(&mut self, finding: Finding) {
+        self.findings.push(finding);
+    }
+
+    fn node(&mut self, node: Pointer, level: u8) {
+        self.nodes.push((node, level));
+    }
+
+    fn record(&mut self, key: R::Key, value: R::Value<'_>) {
+        self.records.push((key, R::own(value)));
+    }
 }
 
 impl<'m, R: Sample> Bench<'m, R> {
@@ -99,6 +130,16 @@ impl<'m, R: Sample> Bench<'m, R> {
         nodes
     }
 
+    pub(super) fn check(&self, jobs: usize) -> Seen<R> {
+        let mut all = Seen::default();
+        for part in self.tree().check(self.generation, jobs, Seen::default) {
+            all.findings.extend(part.findings);
+            all.nodes.extend(part.nodes);
+            all.records.extend(part.records);
+        }
+        all
+    }
+
     /// Compares everything that can be asked.
     pub(super) fn compare(&self, rng: &mut ChaCha8Rng, space: u64) {
         assert_eq!(self.all().expect("sound"), self.model);
@@ -107,6 +148,14 @@ impl<'m, R: Sample> Bench<'m, R> {
         let mut reached: Vec<u64> = self.nodes().iter().map(|(node, _)| node.block).collect();
         reached.sort_unstable();
         assert_eq!(blocks, reached, "what is taken is what is reached");
+        let mut seen = self.check(rng.random_range(1..4));
+        assert_eq!(seen.findings, []);
+        assert!(seen.records.is_sorted_by(|a, b| a.0 < b.0));
+        assert!(seen.records.into_iter().eq(self.model.clone()));
+        seen.nodes.sort_unstable();
+        let mut nodes = self.nodes();
+        nodes.sort_unstable();
+        assert_eq!(seen.nodes, nodes);
         for _ in 0..20 {
             let key = R::key(rng, space);
             let tree = self.tree();

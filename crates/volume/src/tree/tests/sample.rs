@@ -12,7 +12,7 @@ use std::fmt::Debug;
 
 /// A kind of record with random instances.
 pub(super) trait Sample: Record {
-    type Owned: Clone + PartialEq + Debug;
+    type Owned: Clone + PartialEq + Debug + Send;
 
     /// A key among about `space` ones.
     fn key(rng: &mut ChaCha8Rng, space: u64) -> Self::Key;

@@ -1,0 +1,312 @@
+//! Walking a whole tree and saying what is wrong with it.
+//!
+//! Nodes are read from the device, whatever is cached. Damage ends the walk only below what is
+//! damaged: a block of records that cannot be read costs that block, a node the nodes below it.
+//!
+//! *Invariants.* A node is walked into only if its first key is the one beside its pointer, and
+//! its keys lie in the range its parent gives it. Ranges of one level do not overlap, so no node
+//! is walked into twice on a level, and levels descend: the walk ends, whatever the nodes hold.
+
+use super::cache::{NodeCache, NodeSource};
+use super::error::{Defect, Error};
+use super::lookup::Tree;
+use super::node::Node;
+use super::pointer::{LEVEL_MAX, Pointer};
+use super::record::Record;
+use super::run::Run;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// Something wrong with a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The node it is about.
+    pub node: Pointer,
+    /// Where that node stands.
+    pub level: u8,
+    /// What is wrong.
+    pub defect: Defect,
+}
+
+/// Whoever looks on at a check. Each part of a tree gets one of its own.
+pub trait Inspect<R: Record>: Send {
+    /// Something is wrong.
+    fn finding(&mut self, finding: Finding);
+
+    /// A pointer leads to this node, sound or not; twice if two do.
+    fn node(&mut self, _node: Pointer, _level: u8) {}
+
+    /// A record, in order of keys within the part.
+    fn record(&mut self, _key: R::Key, _value: R::Value<'_>) {}
+}
+
+/// A node that is still to be looked at.
+#[derive(Clone, Copy, Debug)]
+struct Place<K> {
+    node: Pointer,
+    level: u8,
+    /// Its first key; `None`: the root's, which nobody knows.
+    first: Option<K>,
+    /// Its keys lie below this one.
+    end: Option<K>,
+    /// No later generation can have written it: its parent's.
+    newest: u64,
+}
+
+struct Walk<'c, R: Record, S, I> {
+    cache: &'c NodeCache<S>,
+    inspect: I,
+    records: u64,
+    findings: u64,
+    record: std::marker::PhantomData<R>,
+}
+
+/// Parts of a tree for every thread: enough to even out their weights.
+const PARTS_A_JOB: usize = 8;
+
+impl<R: Record, S: NodeSource> Tree<'_, R, S> {
+    /// Walks the tree on `jobs` threads. `newest` is the superblock's generation; `inspect` makes
+    /// the onlookers of the parts, which come back in order of keys.
+    pub fn check<I: Inspect<R>>(
+        &self,
+        newest: u64,
+        jobs: usize,
+        inspect: impl Fn() -> I + Sync,
+    ) -> Vec<I> {
+        let walk = || Walk {
+            cache: self.cache,
+            inspect: inspect(),
+            records: 0,
+            findings: 0,
+            record: std::marker::PhantomData,
+        };
+        let mut top = walk();
+        let Some(root) = self.root else {
+            return vec![top.inspect];
+        };
+        let place = Place {
+            node: root.node,
+            level: root.level,
+            first: None,
+            end: None,
+            newest,
+        };
+        if root.level > LEVEL_MAX {
+            top.find(&place, Defect::Pointer);
+            return vec![top.inspect];
+        }
+        let wanted = if jobs > 1 { jobs * PARTS_A_JOB } else { 1 };
+        let mut places = vec![place];
+        while places.len() < wanted && places.iter().any(|place| place.level > 0) {
+            places = places
+                .iter()
+                .flat_map(|place| top.expand_interior(place))
+                .collect();
+        }
+        let parts: Vec<&[Place<R::Key>]> = places
+            .chunks(places.len().div_ceil(wanted).max(1))
+            .collect();
+        let walked = in_parallel(jobs, &parts, |part| {
+            let mut walk = walk();
+            walk.below(part);
+            walk
+        });
+        let found: u64 = walked.iter().map(|walk| walk.records).sum();
+        if top.findings == 0
+            && walked.iter().all(|walk| walk.findings == 0)
+            && found != root.records
+        {
+            top.find(
+                &place,
+                Defect::Count {
+                    expected: root.records,
+                    found,
+                },
+            );
+        }
+        let parts = walked.into_iter().map(|walk| walk.inspect);
+        std::iter::once(top.inspect).chain(parts).collect()
+    }
+}
+
+/// Calls `work` for every part on `jobs` threads; what it returns comes in order of the parts.
+fn in_parallel<P: Sync, T: Send>(
+    jobs: usize,
+    parts: &[P],
+    work: impl Fn(&P) -> T + Sync,
+) -> Vec<T> {
+    if jobs <= 1 || parts.len() <= 1 {
+        return parts.iter().map(work).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::with_capacity(parts.len()));
+    thread::scope(|scope| {
+        for _ in 0..jobs.min(parts.len()) {
+            scope.spawn(|| {
+                // Relaxed: only who takes which part; the scope's end orders the results.
+                while let index = next.fetch_add(1, Ordering::Relaxed)
+                    && let Some(part) = parts.get(index)
+                {
+                    let result = work(part);
+                    done.lock().push((index, result));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner();
+    done.sort_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+impl<R: Record, S: NodeSource, I: Inspect<R>> Walk<'_, R, S, I> {
+    fn find(&mut self, place: &Place<R::Key>, defect: Defect) {
+        self.findings += 1;
+        let Place { node, level, .. } = *place;
+        self.inspect.finding(Finding {
+            node,
+            level,
+            defect,
+        });
+    }
+
+    /// Looks at everything below `places`, which stand in order.
+    fn below(&mut self, places: &[Place<R::Key>]) {
+        let mut waiting: Vec<_> = places.iter().rev().copied().collect();
+        while let Some(place) = waiting.pop() {
+            if place.level == 0 {
+                self.leaf(&place);
+            } else {
+                waiting.extend(self.expand(&place).into_iter().rev());
+            }
+        }
+    }
+
+    /// The children of an interior node, or the place itself if it is a leaf's.
+    fn expand_interior(&mut self, place: &Place<R::Key>) -> Vec<Place<R::Key>> {
+        if place.level == 0 {
+            vec![*place]
+        } else {
+            self.expand(place)
+        }
+    }
+
+    /// Reads a node and looks at what all nodes have in common.
+    fn load(&mut self, place: &Place<R::Key>) -> Option<Node> {
+        self.inspect.node(place.node, place.level);
+        if place.node.birth > place.newest {
+            let (found, newest) = (place.node.birth, place.newest);
+            self.find(place, Defect::Future { found, newest });
+        }
+        match self.cache.load_anew::<R>(place.node, place.level) {
+            Ok(node) => {
+                if node.bytes().iter().skip(node.used()).any(|&byte| byte != 0) {
+                    self.find(place, Defect::Padding);
+                }
+                Some(node)
+            }
+            Err(Error::Corrupt { defect, .. }) => {
+                self.find(place, defect);
+                None
+            }
+            Err(Error::Device { errno, .. }) => {
+                self.find(place, Defect::Unreadable { errno });
+                None
+            }
+            Err(Error::NoSpace | Error::Unsorted | Error::Unstorable) => None,
+        }
+    }
+
+    /// The sound children of an interior node.
+    fn expand(&mut self, place: &Place<R::Key>) -> Vec<Place<R::Key>> {
+        let Some(node) = self.load(place) else {
+            return Vec::new();
+        };
+        let mut children: Vec<Place<R::Key>> = Vec::with_capacity(node.count());
+        for index in 0..node.count() {
+            let Some((key, pointer)) = node.child::<R::Key>(index) else {
+                self.find(place, Defect::Pointer);
+                continue;
+            };
+            let begins = index > 0 || place.first.is_none_or(|first| first == key);
+            if !begins || place.end.is_some_and(|end| key >= end) {
+                self.find(place, Defect::Range);
+                return Vec::new();
+            }
+            if let Some(before) = children.last_mut() {
+                if before.first >= Some(key) {
+                    self.find(place, Defect::Order);
+                    return Vec::new();
+                }
+                before.end = Some(key);
+            }
+            children.push(Place {
+                node: pointer,
+                level: place.level - 1,
+                first: Some(key),
+                end: place.end,
+                newest: node.pointer().birth,
+            });
+        }
+        children
+    }
+
+    fn leaf(&mut self, place: &Place<R::Key>) {
+        let Some(node) = self.load(place) else {
+            return;
+        };
+        let first = node.run_key::<R>(0);
+        if place.first.is_some() && first.is_some() && first != place.first {
+            self.find(place, Defect::Range);
+            return;
+        }
+        let (runs, count) = (node.runs(), node.count());
+        let mut run = Run::<R>::new(node);
+        let (mut seen, mut last, mut sound) = (0, None, true);
+        for index in 0..runs {
+            run.rewind(index);
+            match self.run(place, &mut run, index + 1, &mut last) {
+                Ok(records) => seen += records,
+                Err(defect) => {
+                    self.find(place, defect);
+                    sound = false;
+                }
+            }
+        }
+        if sound && seen != count {
+            self.find(place, Defect::Layout);
+        }
+    }
+
+    /// Reads one block of records, which ends where the run would open block `next`.
+    fn run(
+        &mut self,
+        place: &Place<R::Key>,
+        run: &mut Run<R>,
+        next: usize,
+        last: &mut Option<R::Key>,
+    ) -> Result<usize, Defect> {
+        let mut seen = 0;
+        while run.stays_before(next) {
+            let record = run.next().map_err(|error| match error {
+                Error::Corrupt { defect, .. } => defect,
+                _ => Defect::Record,
+            })?;
+            let Some((key, value)) = record else {
+                break;
+            };
+            if last.is_some_and(|last| key <= last) {
+                return Err(Defect::Order);
+            }
+            let below = place.first.is_some_and(|first| key < first);
+            if below || place.end.is_some_and(|end| key >= end) {
+                return Err(Defect::Range);
+            }
+            *last = Some(key);
+            seen += 1;
+            self.records += 1;
+            self.inspect.record(key, value);
+        }
+        Ok(seen)
+    }
+}
