@@ -1,7 +1,7 @@
 //! The options that every operation asks for, in words that are only read.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU32, fence};
 
 use crate::options::{AtimePolicy, Options};
 
@@ -86,6 +86,7 @@ impl Policy {
     pub(crate) fn revoke(&self) {
         // Ordered before the walk that follows: see `Core::publish`.
         self.revoked.swap(true, SeqCst);
+        fence(SeqCst);
     }
 
     #[inline]
