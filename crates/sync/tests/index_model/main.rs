@@ -23,6 +23,7 @@ mod thread_slot;
 mod ends;
 mod shared;
 mod trees;
+mod users;
 mod waits;
 
 use index::{Doomed, Held, Index, Ref};
