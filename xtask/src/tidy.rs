@@ -14,6 +14,7 @@ mod length;
 mod links;
 mod manifests;
 mod names;
+mod promises;
 mod source;
 mod tree;
 mod words;
@@ -72,12 +73,13 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
 
 /// Every rule that needs nothing but the files.
 fn rules(tree: &Tree) -> Vec<Finding> {
-    let checks: [fn(&Tree) -> Vec<Finding>; 9] = [
+    let checks: [fn(&Tree) -> Vec<Finding>; 10] = [
         length::check,
         links::check,
         manifests::lints_are_inherited,
         names::files,
         names::tests,
+        promises::check,
         words::confined_unsafe,
         words::unfinished_code,
         words::ignored_tests,

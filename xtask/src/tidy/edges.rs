@@ -70,7 +70,9 @@ const TABLE: [Edges; 13] = [
     },
     Edges {
         name: "cli",
-        uses: &["holdfast", "core", "types", "fuse", "bench", "volume", "device"],
+        uses: &[
+            "holdfast", "core", "types", "fuse", "bench", "volume", "device",
+        ],
     },
     Edges {
         name: "xtask",
