@@ -30,26 +30,17 @@ docs:
 deny:
     cargo deny check
 
-host := "x86_64-unknown-linux-gnu"
-# Where unsafe code lives or threads meet; the front ends above them hold none of either.
-sanitized := "--no-fail-fast -p holdfast-sync -p holdfast-cache -p holdfast-core"
-
-# The concurrent crates under both sanitizers.
+# The concurrent crates' tests, then the stress test, under both sanitizers.
 safety: safety-thread safety-address
 
 # Data races. The standard library itself is not instrumented (that takes a nightly toolchain): a
 # report wholly inside std may be false, see docs/testing.md.
-safety-thread:
-    RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=thread -C unsafe-allow-abi-mismatch=sanitizer" \
-    TSAN_OPTIONS="suppressions={{justfile_directory()}}/scripts/thread-sanitizer.suppressions" \
-    CARGO_TARGET_DIR=target/safety-thread PROPTEST_CASES=16 LOOM_MAX_PREEMPTIONS=0 \
-    cargo test --target {{host}} {{sanitized}} --lib --tests
+safety-thread SECONDS="60":
+    scripts/sanitize.sh thread {{SECONDS}}
 
 # Memory errors and leaks.
-safety-address:
-    RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address" \
-    CARGO_TARGET_DIR=target/safety-address PROPTEST_CASES=16 LOOM_MAX_PREEMPTIONS=0 \
-    cargo test --target {{host}} {{sanitized}} --lib --tests
+safety-address SECONDS="60":
+    scripts/sanitize.sh address {{SECONDS}}
 
 # Fuzz one target (`just fuzz-list`) for some seconds; needs cargo-fuzz.
 fuzz TARGET SECONDS="60":

@@ -82,23 +82,29 @@ impl File {
     ) {
         let done = AtomicBool::new(false);
         thread::scope(|scope| {
-            for _ in 0..2 {
+            let readers = [(); 2].map(|()| {
                 scope.spawn(|| {
                     // Also when an assertion of theirs ends the writer's wait below.
                     let _done = SetOnDrop(&done);
                     while !done.load(Ordering::Relaxed) {
                         reader();
                     }
-                });
-            }
-            let _done = SetOnDrop(&done);
-            let mut round = 0;
-            while round < rounds || self.fast.load(Ordering::Relaxed) < 100 {
-                if done.load(Ordering::Relaxed) {
-                    return;
+                })
+            });
+            {
+                let _done = SetOnDrop(&done);
+                let mut round = 0;
+                while round < rounds || self.fast.load(Ordering::Relaxed) < 100 {
+                    if done.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    writer(round);
+                    round += 1;
                 }
-                writer(round);
-                round += 1;
+            }
+            // Joined one by one: the sanitizers do not see the end of a scope.
+            for thread in readers {
+                thread.join().unwrap();
             }
         });
         assert!(self.fast.load(Ordering::Relaxed) >= 100);
