@@ -1,8 +1,7 @@
 //! Opening, locking and failing of image files.
 
 use holdfast_device::{
-    Access, Batches, BlockDevice, Caching, Cause, FileDevice, FileOptions, Holder, Operation,
-    SECTOR,
+    Access, BlockDevice, Cause, FileDevice, FileOptions, Holder, Operation, SECTOR,
 };
 use holdfast_types::Errno;
 use std::path::{Path, PathBuf};
@@ -10,8 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 const READ_ONLY: FileOptions = FileOptions {
     access: Access::ReadOnly,
-    caching: Caching::Buffered,
-    batches: Batches::Auto,
+    caching: holdfast_device::Caching::Buffered,
 };
 
 fn folder() -> (tempfile::TempDir, PathBuf) {
@@ -126,7 +124,6 @@ fn lock_elsewhere(path: &Path, script: &str) -> Guarded {
     let mut child = Command::new("bash")
         .args(["-c", script, "holder-of-the-image"])
         .arg(path)
-        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();

@@ -3,5 +3,4 @@
 pub mod checksum;
 pub mod journal;
 pub mod space;
-mod space_primitive;
 pub mod tree;

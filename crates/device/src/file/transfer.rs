@@ -2,15 +2,11 @@
 
 use super::buffer::{BUFFER, Buffers};
 use crate::{Cause, WriteRequest};
-use rustix::io::ReadWriteFlags;
 use std::fs::File;
 use std::io::IoSlice;
 
 /// Slices that one system call takes at most (`IOV_MAX`).
 const SLICES: usize = 1024;
-
-/// `RWF_DONTCACHE` (Linux 6.14).
-pub(super) const DROP_BEHIND: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
 
 /// Repeats what a signal interrupted.
 pub(super) fn again<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
@@ -28,17 +24,14 @@ pub(super) struct Transfers {
     alignment: u64,
     /// For direct transfers of memory that lies askew; `None`: any memory will do.
     buffers: Option<Buffers>,
-    /// Whether the host takes [`DROP_BEHIND`].
-    drops: bool,
 }
 
 impl Transfers {
-    /// Through the host's cache. `drops`: it can be asked to drop what it has written.
-    pub(super) const fn buffered(alignment: u64, drops: bool) -> Self {
+    /// Through the host's cache.
+    pub(super) const fn buffered(alignment: u64) -> Self {
         Self {
             alignment,
             buffers: None,
-            drops,
         }
     }
 
@@ -47,17 +40,11 @@ impl Transfers {
         Self {
             alignment,
             buffers: Some(Buffers::new(memory)),
-            drops: false,
         }
     }
 
     pub(super) const fn alignment(&self) -> u64 {
         self.alignment
-    }
-
-    /// What memory has to be aligned to, in bytes.
-    pub(super) fn memory_alignment(&self) -> usize {
-        self.buffers.as_ref().map_or(1, Buffers::alignment)
     }
 
     /// Fills `buf` from `offset`.
@@ -95,19 +82,13 @@ impl Transfers {
         file: &File,
         offset: u64,
         run: &[WriteRequest<'_>],
-        drop_behind: bool,
     ) -> Result<(), Cause> {
-        let flags = if drop_behind && self.drops {
-            DROP_BEHIND
-        } else {
-            ReadWriteFlags::empty()
-        };
         let askew = |buffers: &&Buffers| run.iter().any(|it| !buffers.fits(it.bytes));
         match self.buffers.as_ref().filter(askew) {
             Some(buffers) => {
                 buffers.with(|aligned| self.write_gathered(file, offset, run, aligned))
             }
-            None => self.write_as_it_lies(file, offset, run, flags),
+            None => self.write_as_it_lies(file, offset, run),
         }
     }
 
@@ -118,7 +99,7 @@ impl Transfers {
         run: &[WriteRequest<'_>],
         aligned: &mut [u8],
     ) -> Result<(), Cause> {
-        let (mut filled, plain) = (0, ReadWriteFlags::empty());
+        let mut filled = 0;
         for mut bytes in run.iter().map(|it| it.bytes) {
             while !bytes.is_empty() {
                 let (now, later) = bytes.split_at(bytes.len().min(aligned.len() - filled));
@@ -126,13 +107,13 @@ impl Transfers {
                 filled += now.len();
                 bytes = later;
                 if filled == aligned.len() {
-                    self.write_slices(file, offset, &mut [IoSlice::new(aligned)], plain)?;
+                    self.write_slices(file, offset, &mut [IoSlice::new(aligned)])?;
                     offset += filled as u64;
                     filled = 0;
                 }
             }
         }
-        self.write_slices(file, offset, &mut [IoSlice::new(&aligned[..filled])], plain)
+        self.write_slices(file, offset, &mut [IoSlice::new(&aligned[..filled])])
     }
 
     fn write_as_it_lies(
@@ -140,11 +121,10 @@ impl Transfers {
         file: &File,
         mut offset: u64,
         run: &[WriteRequest<'_>],
-        flags: ReadWriteFlags,
     ) -> Result<(), Cause> {
         for run in run.chunks(SLICES) {
             let mut slices: Vec<_> = run.iter().map(|it| IoSlice::new(it.bytes)).collect();
-            self.write_slices(file, offset, &mut slices, flags)?;
+            self.write_slices(file, offset, &mut slices)?;
             offset += run.iter().map(|it| it.bytes.len() as u64).sum::<u64>();
         }
         Ok(())
@@ -155,18 +135,11 @@ impl Transfers {
         file: &File,
         mut offset: u64,
         mut slices: &mut [IoSlice<'_>],
-        flags: ReadWriteFlags,
     ) -> Result<(), Cause> {
         // Drops the empty ones in front, so that a run of nothing writes nothing.
         IoSlice::advance_slices(&mut slices, 0);
         while !slices.is_empty() {
-            let written = again(|| {
-                if flags.is_empty() {
-                    rustix::io::pwritev(file, slices, offset)
-                } else {
-                    rustix::io::pwritev2(file, slices, offset, flags)
-                }
-            })?;
+            let written = again(|| rustix::io::pwritev(file, slices, offset))?;
             // A file takes whole sectors or says why not; nothing written and no reason given
             // would be repeated for ever.
             let written = self

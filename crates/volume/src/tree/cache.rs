@@ -15,6 +15,7 @@ use super::error::{Defect, Error, Result};
 use super::node::{BLOCK, Node};
 use super::pointer::{ADDRESS_BITS, NODE_BLOCKS_MAX, Pointer};
 use super::record::{Key, Record};
+use foldhash::fast::RandomState;
 use holdfast_types::Errno;
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
@@ -101,7 +102,7 @@ type Place = (u64, u64);
 
 #[derive(Debug, Default)]
 struct Shard {
-    held: HashMap<Place, Held>,
+    held: HashMap<Place, Held, RandomState>,
     small: VecDeque<Place>,
     main: VecDeque<Place>,
     small_bytes: usize,

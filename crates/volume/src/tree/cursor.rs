@@ -10,6 +10,7 @@ use super::node::Node;
 use super::pointer::{LEVEL_MAX, Pointer};
 use super::record::Record;
 use super::run::Run;
+use std::ops::ControlFlow;
 
 /// Leaves that are read ahead at once.
 const AHEAD: usize = 16;
@@ -24,7 +25,6 @@ pub struct Cursor<'c, R: Record, S> {
     /// Interior nodes from the root downwards.
     path: Vec<Step>,
     leaf: Option<Run<R>>,
-    last: Option<R::Key>,
     /// Leaves opened since the last seek: reading ahead begins with the second.
     opened: usize,
 }
@@ -44,7 +44,6 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
             tree,
             path: Vec::new(),
             leaf: None,
-            last: None,
             opened: 0,
         }
     }
@@ -56,7 +55,6 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
     pub fn seek(&mut self, from: Option<&R::Key>) -> Result<()> {
         self.path.clear();
         self.leaf = None;
-        self.last = None;
         self.opened = 0;
         let Some(root) = self.tree.root else {
             return Ok(());
@@ -88,7 +86,7 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
         Ok(())
     }
 
-    /// The next record; `None`: there is none. After an error the cursor is at its end.
+    /// The next record; `None`: there is none. After an error only a seek leads on.
     ///
     /// # Errors
     /// When a node cannot be read or is damaged.
@@ -98,37 +96,52 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
         reason = "records borrow from the cursor"
     )]
     pub fn next(&mut self) -> Result<Option<(R::Key, R::Value<'_>)>> {
-        while !self.is_in_leaf()? {
-            if !self.open_next().inspect_err(|_| self.path.clear())? {
-                return Ok(None);
-            }
-        }
-        let Some(leaf) = &mut self.leaf else {
+        if !self.reach_record()? {
             return Ok(None);
-        };
-        let block = leaf.node().pointer().block;
-        let record = leaf.next()?;
-        if let Some((key, _)) = &record {
-            if self.last.is_some_and(|last| *key <= last) {
-                self.path.clear();
-                return Err(Error::corrupt(block, Defect::Order));
-            }
-            self.last = Some(*key);
         }
-        Ok(record)
+        match &mut self.leaf {
+            Some(leaf) => leaf.next(),
+            None => Ok(None),
+        }
     }
 
-    /// Has the open leaf another record?
-    fn is_in_leaf(&mut self) -> Result<bool> {
-        match &mut self.leaf {
-            Some(leaf) => leaf.has_more(),
-            None => Ok(false),
+    /// Calls `read` with this record and those that follow, until it says to stop; the cursor then
+    /// stands behind the last one it was called with. Faster than [`Self::next`] in a loop.
+    ///
+    /// # Errors
+    /// When a node cannot be read or is damaged.
+    pub fn each(
+        &mut self,
+        mut read: impl FnMut(R::Key, R::Value<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        while self.reach_record()? {
+            if let Some(leaf) = &mut self.leaf
+                && leaf.each(&mut read)?.is_break()
+            {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes into the leaf of the next record. `false`: there is none.
+    #[inline]
+    fn reach_record(&mut self) -> Result<bool> {
+        loop {
+            if let Some(leaf) = &mut self.leaf
+                && leaf.has_more()?
+            {
+                return Ok(true);
+            }
+            if !self.open_next()? {
+                return Ok(false);
+            }
         }
     }
 
     /// Opens the leaf behind the one that ended. `false`: there is none.
     fn open_next(&mut self) -> Result<bool> {
-        self.leaf = None;
+        let last = self.leaf.take().and_then(|leaf| leaf.last());
         let Some(root) = self.tree.root else {
             return Ok(false);
         };
@@ -153,7 +166,7 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
             step.next += 1;
             let node = self.tree.cache.load::<R>(pointer, level)?;
             if level == 0 {
-                self.leaf = Some(Run::new(node));
+                self.leaf = Some(Run::after(node, last));
                 return Ok(true);
             }
             self.path.push(Step {

@@ -26,6 +26,8 @@ pub(crate) struct State {
     pub(crate) luck: Option<usize>,
     pub(crate) reads: usize,
     pub(crate) batches: usize,
+    /// No read succeeds.
+    pub(crate) broken: bool,
     next: u64,
 }
 
@@ -76,6 +78,9 @@ impl NodeSource for Memory {
     fn read(&self, block: u64, bytes: &mut [u8]) -> Result<(), Errno> {
         let mut state = self.state();
         state.reads += 1;
+        if state.broken {
+            return Err(Errno::EIO);
+        }
         // Where nothing was written there are zeros, as on a device.
         let node = state
             .nodes

@@ -23,7 +23,7 @@ pub trait NodeSpace {
     fn allocate(&mut self, blocks: u16, goal: u64) -> Result<u64>;
 
     /// Writes a node; `bytes` are all its blocks. It need not be on the device before the caller
-    /// flushes, but [`super::NodeSource`] must give it back from now on.
+    /// flushes, but [`super::NodeSource`] must give it back once the merge has finished.
     ///
     /// # Errors
     /// What the device says.

@@ -8,6 +8,7 @@ use super::error::{Defect, Error, Result};
 use super::node::Node;
 use super::record::Record;
 use super::varint::Reader;
+use std::ops::ControlFlow;
 
 /// A place in a leaf.
 #[derive(Debug)]
@@ -66,6 +67,18 @@ impl<R: Record> Run<R> {
             place,
             peeked: None,
         }
+    }
+
+    /// The beginning of a leaf whose keys must lie above `last`.
+    pub(super) fn after(node: Node, last: Option<R::Key>) -> Self {
+        let mut run = Self::new(node);
+        run.place.last = last;
+        run
+    }
+
+    /// The key of the last record that was read.
+    pub(super) fn last(&self) -> Option<R::Key> {
+        self.place.last
     }
 
     pub(super) fn node(&self) -> &Node {
@@ -140,6 +153,21 @@ impl<R: Record> Run<R> {
         decode(&self.node, &mut self.place).map(Some)
     }
 
+    /// Calls `read` with all that is left, until it says to stop; a block is read in one go, so
+    /// this is the fast way.
+    pub(super) fn each(
+        &mut self,
+        read: &mut impl FnMut(R::Key, R::Value<'_>) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
+        self.peeked = None;
+        while self.has_more()? {
+            if each_of_block(&self.node, &mut self.place, read)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
     /// The next record if it lies below `bound` (`None`: wherever it lies).
     #[inline]
     pub(super) fn next_below(&mut self, bound: Option<&R::Key>) -> Result<Below<'_, R>> {
@@ -195,4 +223,46 @@ fn decode<'a, R: Record>(node: &'a Node, place: &mut Place<R>) -> Result<(R::Key
     }
     place.last = Some(key);
     Ok((key, value))
+}
+
+/// Decodes what is left of the open block. What a record is coded against stays in registers.
+#[inline]
+fn each_of_block<R: Record>(
+    node: &Node,
+    place: &mut Place<R>,
+    read: &mut impl FnMut(R::Key, R::Value<'_>) -> ControlFlow<()>,
+) -> Result<ControlFlow<()>> {
+    let corrupt = |defect| Error::corrupt(node.pointer().block, defect);
+    let Place {
+        end,
+        mut left,
+        mut context,
+        mut last,
+        ..
+    } = *place;
+    let mut reader = Reader::new(node.bytes().get(place.at..end).unwrap_or(&[]));
+    let mut flow = ControlFlow::Continue(());
+    while left > 0 && flow.is_continue() {
+        let Some((key, value)) = R::decode(&mut context, &mut reader) else {
+            return Err(corrupt(Defect::Record));
+        };
+        if last.is_some_and(|last| key <= last) {
+            return Err(corrupt(Defect::Order));
+        }
+        left -= 1;
+        if left == 0 && reader.remaining() > 0 {
+            return Err(corrupt(Defect::Layout));
+        }
+        last = Some(key);
+        flow = read(key, value);
+    }
+    let at = end - reader.remaining();
+    *place = Place {
+        at,
+        end,
+        left,
+        context,
+        last,
+    };
+    Ok(flow)
 }

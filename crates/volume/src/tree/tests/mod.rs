@@ -2,6 +2,8 @@
 
 mod damage;
 mod failures;
+mod format;
 mod model;
+mod reading;
 mod sample;
 mod sizes;

@@ -1,0 +1,192 @@
+//! Reading beside merges, reading ahead, and what stays in memory.
+
+use super::super::memory::Memory;
+use super::super::node::BLOCK;
+use super::super::{Change, Error, Inodes, NodeCache, Shape, Tree};
+use super::model::{Bench, Changes};
+use super::sample::Sample;
+use super::sizes::fresh;
+use holdfast_types::{Errno, Ino};
+use std::ops::ControlFlow;
+use std::thread;
+
+fn numbered(memory: &Memory, count: u64) -> Bench<'_, Inodes> {
+    let mut bench = Bench::<Inodes>::new(memory, Shape::tiny(1000, 16));
+    let inode = |ino| (Ino(ino), Some(fresh(ino, ino as i64, 1)));
+    bench
+        .merge(&(1..=count).map(inode).collect())
+        .expect("sound");
+    bench
+}
+
+#[test]
+fn a_cursor_stays_in_its_tree_while_the_tree_gets_new_roots() {
+    let memory = Memory::default();
+    let bench = numbered(&memory, 2000);
+    let mut cursor = bench.tree().range(Some(&Ino(500))).expect("sound");
+    let birth = super::super::Birth {
+        generation: 2,
+        realm: 1,
+    };
+    let all = (1..=2000).map(|ino| Ok::<_, Error>((Ino(ino), Change::Delete)));
+    let merged = bench
+        .tree()
+        .merge_all(birth, bench.shape, &mut &memory, all)
+        .expect("sound");
+    assert_eq!((merged.root, merged.deleted), (None, 2000));
+    for ino in 500..=2000 {
+        let (key, _) = cursor.next().expect("sound").expect("more");
+        assert_eq!(key, Ino(ino));
+    }
+    assert!(cursor.next().expect("sound").is_none());
+}
+
+#[test]
+fn a_scan_reads_every_node_once_and_leaves_in_batches() {
+    let memory = Memory::default();
+    let bench = numbered(&memory, 5000);
+    let nodes = bench.nodes().len();
+    bench.cache.clear();
+    memory.state().reads = 0;
+    let mut next = 1;
+    let mut cursor = bench.tree().range(None).expect("sound");
+    let each = cursor.each(|key, _| {
+        assert_eq!(key, Ino(next));
+        next += 1;
+        ControlFlow::Continue(())
+    });
+    each.expect("sound");
+    assert_eq!(next, 5001);
+    let state = memory.state();
+    assert_eq!(state.reads, nodes);
+    assert!(
+        state.batches > 0 && state.batches < nodes / 4,
+        "{} of {nodes}",
+        state.batches
+    );
+}
+
+#[test]
+fn a_scan_that_stops_goes_on_behind_the_last_record() {
+    let memory = Memory::default();
+    let bench = numbered(&memory, 500);
+    let mut cursor = bench.tree().range(None).expect("sound");
+    let mut seen = Vec::new();
+    while seen.len() < 500 {
+        let before = seen.len();
+        let each = cursor.each(|key, _| {
+            seen.push(key.0);
+            if seen.len() % 7 == 0 {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        });
+        each.expect("sound");
+        assert!(seen.len() > before);
+        if let Some((key, _)) = cursor.next().expect("sound") {
+            seen.push(key.0);
+        }
+    }
+    assert!(seen.into_iter().eq(1..=500));
+}
+
+#[test]
+fn parts_cover_the_tree_and_are_about_equal() {
+    let memory = Memory::default();
+    let bench = numbered(&memory, 20_000);
+    let cuts = bench.tree().split_points(4).expect("sound");
+    assert_eq!(cuts.len(), 3);
+    let ends: Vec<u64> = cuts.iter().map(|cut| cut.0).chain([20_001]).collect();
+    let mut begin = 1;
+    for end in ends {
+        assert!((3000..8000).contains(&(end - begin)), "{begin} to {end}");
+        begin = end;
+    }
+}
+
+#[test]
+fn the_cache_keeps_to_its_bound_and_keeps_what_is_used_through_a_scan() {
+    let memory = Memory::default();
+    let bench = numbered(&memory, 90_000);
+    let bound = 160 * 2 * BLOCK;
+    let cache = NodeCache::new(&memory, bound);
+    let tree = Tree::<Inodes, _>::new(&cache, bench.root);
+    assert!(bench.nodes().len() > 200);
+    // Often enough to leave the small queue of every shard.
+    for _ in 0..4 {
+        for ino in 1..=20 {
+            assert!(tree.get(&Ino(ino * 100), |_| ()).expect("sound").is_some());
+        }
+    }
+    for _ in 0..2 {
+        let mut cursor = tree.range(None).expect("sound");
+        cursor
+            .each(|_, _| ControlFlow::Continue(()))
+            .expect("sound");
+        assert!(cache.counts().bytes <= bound);
+    }
+    let misses = cache.counts().misses;
+    for ino in 1..=20 {
+        assert!(tree.get(&Ino(ino * 100), |_| ()).expect("sound").is_some());
+    }
+    assert!(cache.counts().misses - misses <= 10, "{:?}", cache.counts());
+}
+
+#[test]
+fn forgotten_nodes_give_their_memory_back() {
+    let memory = Memory::default();
+    let bench = numbered(&memory, 3000);
+    let nodes = bench.nodes();
+    for _ in 0..50 {
+        for (node, level) in &nodes {
+            bench.cache.load::<Inodes>(*node, *level).expect("sound");
+        }
+        for (node, _) in &nodes {
+            bench.cache.forget(*node);
+        }
+        assert_eq!(bench.cache.counts().bytes, 0);
+    }
+}
+
+#[test]
+fn failing_reads_are_errors_and_do_not_stay() {
+    let memory = Memory::default();
+    let mut bench = numbered(&memory, 2000);
+    bench.cache.clear();
+    memory.state().broken = true;
+    let root = bench.root.expect("not empty").node.block;
+    let expected = Error::Device {
+        block: root,
+        errno: Errno::EIO,
+    };
+    assert_eq!(bench.tree().get(&Ino(5), |_| ()), Err(expected.clone()));
+    assert_eq!(bench.tree().range(None).map(|_| ()), Err(expected.clone()));
+    let gone = Changes::<Inodes>::from([(Ino(5), None)]);
+    assert_eq!(bench.merge(&gone), Err(expected));
+    memory.state().broken = false;
+    assert_eq!(
+        bench.tree().get(&Ino(5), Inodes::own),
+        Ok(Some(fresh(5, 5, 1)))
+    );
+}
+
+#[test]
+fn many_threads_read_one_tree() {
+    let memory = Memory::default();
+    let bench = numbered(&memory, 5000);
+    // Too small for all: nodes come and go.
+    let cache = NodeCache::new(&memory, 40 * 2 * BLOCK);
+    thread::scope(|scope| {
+        for reader in 0..4 {
+            let tree = Tree::<Inodes, _>::new(&cache, bench.root);
+            scope.spawn(move || {
+                for step in 0..2000 {
+                    let ino = (step * 37 + reader * 11) % 5000 + 1;
+                    let inode = tree.get(&Ino(ino), Inodes::own).expect("sound");
+                    assert_eq!(inode, Some(fresh(ino, ino as i64, 1)));
+                }
+            });
+        }
+    });
+}
