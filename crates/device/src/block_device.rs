@@ -99,6 +99,15 @@ pub trait BlockDevice: Debug + Send + Sync {
         Ok(())
     }
 
+    /// Writes what nobody will read soon, such as a journal: like [`write`](Self::write), but no
+    /// cache on the way has to keep it.
+    ///
+    /// # Errors
+    /// Those of a write.
+    fn write_behind(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.write(offset, bytes)
+    }
+
     /// Makes durable all that was written, discarded or grown before.
     ///
     /// # Errors

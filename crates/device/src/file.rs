@@ -10,12 +10,14 @@
 mod buffer;
 mod holder;
 mod open;
+mod ring;
 mod sys;
 mod transfer;
 
 use crate::block_device::{check_growth, check_range};
 use crate::{BlockDevice, Cause, DeviceError, Operation, ReadRequest, Result, WriteRequest};
 use holdfast_types::Errno;
+use ring::Rings;
 use rustix::fs::{Advice, FallocateFlags};
 use std::fs::File;
 use std::num::NonZeroU64;
@@ -40,9 +42,27 @@ pub enum Caching {
     /// Transfers go through the host's page cache.
     #[default]
     Buffered,
+    /// As [`Buffered`](Self::Buffered), but the host writes at once what it is given and drops it
+    /// then (`RWF_DONTCACHE`, Linux 6.14 and some file systems; elsewhere as buffered). Reads
+    /// are kept by the host as always.
+    DropBehind,
     /// Transfers go to the device itself, where the host's file system can; elsewhere as
     /// [`Buffered`](Self::Buffered). Memory that is not aligned is copied on the way.
     Direct,
+}
+
+/// How a batch of reads is done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Batches {
+    /// What measured best for the file and the batch.
+    #[default]
+    Auto,
+    /// One read after the other.
+    OneByOne,
+    /// One after the other, once all have been announced to the host's cache.
+    Announced,
+    /// Through io_uring, where it is to be had.
+    Ring,
 }
 
 /// How a [`FileDevice`] is opened.
@@ -52,7 +72,12 @@ pub struct FileOptions {
     pub access: Access,
     /// Through the host's cache or not.
     pub caching: Caching,
+    /// How batches are read.
+    pub batches: Batches,
 }
+
+/// Requests from which on a batch is more than reads in a row.
+const BATCH: usize = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -75,6 +100,10 @@ pub struct FileDevice {
     /// What it came to, which may be less than what was asked for.
     caching: Caching,
     transfers: Transfers,
+    batches: Batches,
+    /// The host keeps the file in memory: there is nothing to wait for.
+    in_memory: bool,
+    rings: Rings,
     /// In bytes; grows only.
     size: AtomicU64,
     /// Guards the order of flushes; the error of the first one that failed.
@@ -100,7 +129,7 @@ impl FileDevice {
         open::open(path, options)
     }
 
-    /// Whether transfers do go past the host's page cache.
+    /// What came of the wish for one: less, where the host cannot do it.
     #[must_use]
     pub const fn caching(&self) -> Caching {
         self.caching
@@ -121,6 +150,24 @@ impl FileDevice {
             Access::ReadWrite => check_range(self, operation, offset, length),
             Access::ReadOnly => Err(self.error(operation, offset, length, Cause::ReadOnly)),
         }
+    }
+
+    /// Writes what lies end to end as one.
+    fn write_runs(&self, requests: &[WriteRequest<'_>], drop_behind: bool) -> Result<()> {
+        for request in requests {
+            self.writable(Operation::Write, request.offset, request.bytes.len() as u64)?;
+        }
+        let neighbours = |a: &WriteRequest<'_>, b: &WriteRequest<'_>| {
+            a.offset + a.bytes.len() as u64 == b.offset
+        };
+        for run in requests.chunk_by(neighbours) {
+            let len = run.iter().map(|it| it.bytes.len() as u64).sum();
+            let offset = run[0].offset;
+            self.transfers
+                .write(&self.file, offset, run, drop_behind)
+                .map_err(|cause| self.error(Operation::Write, offset, len, cause))?;
+        }
+        Ok(())
     }
 
     /// What the kernel says a block device's size is now.
@@ -167,7 +214,21 @@ impl BlockDevice for FileDevice {
                 request.buf.len() as u64,
             )?;
         }
-        if requests.len() > 1 {
+        let batches = match (self.batches, self.caching) {
+            (Batches::Auto, _) if requests.len() < BATCH => Batches::OneByOne,
+            (Batches::Auto, _) if self.in_memory => Batches::OneByOne,
+            (Batches::Auto, Caching::Direct) => Batches::Ring,
+            (Batches::Auto, _) => Batches::Announced,
+            (chosen, _) => chosen,
+        };
+        if batches == Batches::Ring && self.rings.usable() {
+            let read = self.rings.read(&self.file, &self.transfers, requests);
+            return read.map_err(|(failed, cause)| {
+                let ReadRequest { offset, buf } = &requests[failed];
+                self.error(Operation::Read, *offset, buf.len() as u64, cause)
+            });
+        }
+        if batches == Batches::Announced {
             for request in &*requests {
                 self.prefetch(request.offset, request.buf.len() as u64);
             }
@@ -179,22 +240,11 @@ impl BlockDevice for FileDevice {
     }
 
     fn write_batch(&self, requests: &[WriteRequest<'_>]) -> Result<()> {
-        for request in requests {
-            self.writable(Operation::Write, request.offset, request.bytes.len() as u64)?;
-        }
-        let neighbours = |a: &WriteRequest<'_>, b: &WriteRequest<'_>| {
-            a.offset + a.bytes.len() as u64 == b.offset
-        };
-        for run in requests.chunk_by(neighbours) {
-            let (offset, len) = (
-                run[0].offset,
-                run.iter().map(|it| it.bytes.len() as u64).sum(),
-            );
-            self.transfers
-                .write(&self.file, offset, run)
-                .map_err(|cause| self.error(Operation::Write, offset, len, cause))?;
-        }
-        Ok(())
+        self.write_runs(requests, self.caching == Caching::DropBehind)
+    }
+
+    fn write_behind(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.write_runs(&[WriteRequest::new(offset, bytes)], true)
     }
 
     fn flush(&self) -> Result<()> {
@@ -258,7 +308,9 @@ impl BlockDevice for FileDevice {
     }
 
     fn prefetch(&self, offset: u64, len: u64) {
-        if let (Caching::Buffered, Some(len)) = (self.caching, NonZeroU64::new(len)) {
+        if let Some(len) = NonZeroU64::new(len)
+            && self.caching != Caching::Direct
+        {
             // Only a hint: what it cannot do, the read will do or report.
             let _ = rustix::fs::fadvise(&self.file, offset, Some(len), Advice::WillNeed);
         }

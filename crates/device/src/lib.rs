@@ -12,6 +12,6 @@ mod memory;
 
 pub use block_device::{BlockDevice, ReadRequest, SECTOR, WriteRequest, check_range};
 pub use error::{Cause, DeviceError, Holder, Operation, Result};
-pub use file::{Access, Caching, FileDevice, FileOptions};
+pub use file::{Access, Batches, Caching, FileDevice, FileOptions};
 pub use image::Image;
 pub use memory::MemoryDevice;

@@ -1,7 +1,8 @@
 //! Opening, locking and failing of image files.
 
 use holdfast_device::{
-    Access, BlockDevice, Cause, FileDevice, FileOptions, Holder, Operation, SECTOR,
+    Access, Batches, BlockDevice, Caching, Cause, FileDevice, FileOptions, Holder, Operation,
+    SECTOR,
 };
 use holdfast_types::Errno;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,8 @@ use std::process::{Child, Command, Stdio};
 
 const READ_ONLY: FileOptions = FileOptions {
     access: Access::ReadOnly,
-    caching: holdfast_device::Caching::Buffered,
+    caching: Caching::Buffered,
+    batches: Batches::Auto,
 };
 
 fn folder() -> (tempfile::TempDir, PathBuf) {
@@ -124,6 +126,7 @@ fn lock_elsewhere(path: &Path, script: &str) -> Guarded {
     let mut child = Command::new("bash")
         .args(["-c", script, "holder-of-the-image"])
         .arg(path)
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();

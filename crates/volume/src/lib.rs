@@ -3,4 +3,5 @@
 pub mod checksum;
 pub mod journal;
 pub mod space;
+mod space_primitive;
 pub mod tree;

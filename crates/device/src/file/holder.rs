@@ -17,7 +17,8 @@ pub(super) fn of_lock(file: &File) -> Holder {
     let owner = lock_owners(&locks, &stat)
         .into_iter()
         .find(|&pid| pid == std::process::id() || descriptors(pid, &stat) > 0);
-    owner.map_or_else(|| of_open_file(&stat), process)
+    // This process has it open once in any case: it is trying to lock it.
+    owner.map_or_else(|| of_open_file(&stat, 1), process)
 }
 
 /// The holder of a block device that the kernel refuses to open once more.
@@ -35,7 +36,7 @@ pub(super) fn of_block_device(path: &Path) -> Holder {
         Some(above) => Holder::Device {
             name: above.file_name().to_string_lossy().into_owned(),
         },
-        None => of_open_file(&stat),
+        None => of_open_file(&stat, 0),
     }
 }
 
@@ -73,14 +74,14 @@ fn mounted_at(mounts: &str, device: &str) -> Option<String> {
         .and_then(|words| words.get(4).cloned())
 }
 
-/// A process that has the file open, or the device if it is one.
-fn of_open_file(stat: &Stat) -> Holder {
+/// A process that has the file open, or the device if it is one; this one if it has that more often
+/// than `own` times.
+fn of_open_file(stat: &Stat, own: usize) -> Holder {
     let Ok(processes) = std::fs::read_dir("/proc") else {
         return Holder::Unknown;
     };
-    // This process has it open once in any case: it is trying to lock it.
-    let own = std::process::id();
-    let holds = |&pid: &u32| descriptors(pid, stat) > usize::from(pid == own);
+    let this = std::process::id();
+    let holds = |&pid: &u32| descriptors(pid, stat) > if pid == this { own } else { 0 };
     let mut pids = processes.filter_map(|it| it.ok()?.file_name().to_str()?.parse().ok());
     pids.find(holds).map_or(Holder::Unknown, process)
 }

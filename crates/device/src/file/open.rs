@@ -1,11 +1,13 @@
 //! Opening: what it is, whose it is, and how it wants to be read.
 
-use super::transfer::{Transfers, again};
+use super::ring::Rings;
+use super::transfer::{DROP_BEHIND, Transfers, again};
 use super::{Access, Caching, FileDevice, FileOptions, Kind, holder, sys};
 use crate::{Cause, DeviceError, Operation, Result, SECTOR};
 use holdfast_types::Errno;
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, StatxFlags};
 use std::fs::File;
+use std::io::IoSliceMut;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
@@ -15,8 +17,14 @@ use std::time::{Duration, Instant};
 const DIRECT_ALIGNMENT: u32 = 0x2000;
 /// The largest alignment of direct transfers that we go along with.
 const ALIGNMENT_MAX: u32 = 64 << 10;
-/// How long a block device may be held by somebody else: udev locks what it looks at.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// Numbers of file systems in statfs(2).
+const TMPFS: u64 = 0x0102_1994;
+const RAMFS: u64 = 0x8584_58f6;
+/// How long an image may be held by somebody else: a child that another thread is starting has
+/// all files of this process until it runs its program, those included that were just closed.
+const IMAGE_PATIENCE: Duration = Duration::from_millis(100);
+/// The same for a block device: udev locks what it looks at.
+const BLOCK_PATIENCE: Duration = Duration::from_millis(500);
 
 pub(super) fn create(path: &Path, size: u64, options: FileOptions) -> Result<FileDevice> {
     let name = format!("image file {}", path.display());
@@ -125,15 +133,19 @@ fn lock(file: &File, kind: Kind, access: Access) -> Result<(), Cause> {
     .unwrap_or_else(|| Err(Cause::Held(holder::of_lock(file))))
 }
 
-/// Tries until there is an answer: once for an image, for some time on a block device.
+/// Tries until there is an answer, for as long as it may take.
 fn patiently<T>(kind: Kind, mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now()
+        + match kind {
+            Kind::Image => IMAGE_PATIENCE,
+            Kind::Block => BLOCK_PATIENCE,
+        };
     loop {
         let answer = attempt();
-        if answer.is_some() || kind == Kind::Image || Instant::now() >= until {
+        if answer.is_some() || Instant::now() >= until {
             return answer;
         }
-        std::thread::sleep(PATIENCE / 20);
+        std::thread::sleep(IMAGE_PATIENCE / 10);
     }
 }
 
@@ -143,21 +155,24 @@ fn assemble(
     kind: Kind,
     options: FileOptions,
 ) -> Result<FileDevice, Cause> {
-    let transfers = match options.caching {
+    let direct = match options.caching {
         Caching::Direct => direct(&file, kind)?,
-        Caching::Buffered => None,
+        Caching::Buffered | Caching::DropBehind => None,
     };
-    let caching = match transfers {
+    let drops = direct.is_none() && drops_behind(&file);
+    let caching = match direct {
         Some(_) => Caching::Direct,
+        None if drops => options.caching,
         None => Caching::Buffered,
     };
-    let transfers = match (transfers, kind) {
-        (Some(transfers), _) => transfers,
-        (None, Kind::Image) => Transfers::buffered(SECTOR),
+    let transfers = match (direct, kind) {
+        (Some(direct), _) => direct,
+        (None, Kind::Image) => Transfers::buffered(SECTOR, drops),
         // Less than a sector the device would have to read, change and write.
         (None, Kind::Block) => {
             let sector = rustix::fs::ioctl_blksszget(&file)?;
-            Transfers::buffered(u64::from(sector).clamp(SECTOR, u64::from(ALIGNMENT_MAX)))
+            let sector = u64::from(sector).clamp(SECTOR, u64::from(ALIGNMENT_MAX));
+            Transfers::buffered(sector, drops)
         }
     };
     let size = match kind {
@@ -170,6 +185,9 @@ fn assemble(
         access: options.access,
         caching,
         size: AtomicU64::new(size - size % transfers.alignment()),
+        rings: Rings::new(transfers.memory_alignment()),
+        batches: options.batches,
+        in_memory: kind == Kind::Image && in_memory(&file),
         transfers,
         flushed: Mutex::new(None),
         file,
@@ -202,4 +220,16 @@ fn direct(file: &File, kind: Kind) -> Result<Option<Transfers>, Cause> {
         Err(rustix::io::Errno::INVAL) => Ok(None),
         Err(errno) => Err(errno.into()),
     }
+}
+
+/// Whether the file system takes the wish to drop what it has written.
+fn drops_behind(file: &File) -> bool {
+    let mut some = [0; SECTOR as usize];
+    let into = &mut [IoSliceMut::new(&mut some)];
+    again(|| rustix::io::preadv2(file, into, 0, DROP_BEHIND)).is_ok()
+}
+
+/// Whether the file lies in memory as a whole.
+fn in_memory(file: &File) -> bool {
+    rustix::fs::fstatfs(file).is_ok_and(|it| [TMPFS, RAMFS].contains(&(it.f_type as u64)))
 }

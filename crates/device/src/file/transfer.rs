@@ -2,11 +2,15 @@
 
 use super::buffer::{BUFFER, Buffers};
 use crate::{Cause, WriteRequest};
+use rustix::io::ReadWriteFlags;
 use std::fs::File;
 use std::io::IoSlice;
 
 /// Slices that one system call takes at most (`IOV_MAX`).
 const SLICES: usize = 1024;
+
+/// `RWF_DONTCACHE` (Linux 6.14).
+pub(super) const DROP_BEHIND: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
 
 /// Repeats what a signal interrupted.
 pub(super) fn again<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
@@ -24,14 +28,17 @@ pub(super) struct Transfers {
     alignment: u64,
     /// For direct transfers of memory that lies askew; `None`: any memory will do.
     buffers: Option<Buffers>,
+    /// Whether the host takes [`DROP_BEHIND`].
+    drops: bool,
 }
 
 impl Transfers {
-    /// Through the host's cache.
-    pub(super) const fn buffered(alignment: u64) -> Self {
+    /// Through the host's cache. `drops`: it can be asked to drop what it has written.
+    pub(super) const fn buffered(alignment: u64, drops: bool) -> Self {
         Self {
             alignment,
             buffers: None,
+            drops,
         }
     }
 
@@ -40,11 +47,17 @@ impl Transfers {
         Self {
             alignment,
             buffers: Some(Buffers::new(memory)),
+            drops: false,
         }
     }
 
     pub(super) const fn alignment(&self) -> u64 {
         self.alignment
+    }
+
+    /// What memory has to be aligned to, in bytes.
+    pub(super) fn memory_alignment(&self) -> usize {
+        self.buffers.as_ref().map_or(1, Buffers::alignment)
     }
 
     /// Fills `buf` from `offset`.
@@ -82,13 +95,19 @@ impl Transfers {
         file: &File,
         offset: u64,
         run: &[WriteRequest<'_>],
+        drop_behind: bool,
     ) -> Result<(), Cause> {
+        let flags = if drop_behind && self.drops {
+            DROP_BEHIND
+        } else {
+            ReadWriteFlags::empty()
+        };
         let askew = |buffers: &&Buffers| run.iter().any(|it| !buffers.fits(it.bytes));
         match self.buffers.as_ref().filter(askew) {
             Some(buffers) => {
                 buffers.with(|aligned| self.write_gathered(file, offset, run, aligned))
             }
-            None => self.write_as_it_lies(file, offset, run),
+            None => self.write_as_it_lies(file, offset, run, flags),
         }
     }
 
@@ -99,7 +118,7 @@ impl Transfers {
         run: &[WriteRequest<'_>],
         aligned: &mut [u8],
     ) -> Result<(), Cause> {
-        let mut filled = 0;
+        let (mut filled, plain) = (0, ReadWriteFlags::empty());
         for mut bytes in run.iter().map(|it| it.bytes) {
             while !bytes.is_empty() {
                 let (now, later) = bytes.split_at(bytes.len().min(aligned.len() - filled));
@@ -107,13 +126,13 @@ impl Transfers {
                 filled += now.len();
                 bytes = later;
                 if filled == aligned.len() {
-                    self.write_slices(file, offset, &mut [IoSlice::new(aligned)])?;
+                    self.write_slices(file, offset, &mut [IoSlice::new(aligned)], plain)?;
                     offset += filled as u64;
                     filled = 0;
                 }
             }
         }
-        self.write_slices(file, offset, &mut [IoSlice::new(&aligned[..filled])])
+        self.write_slices(file, offset, &mut [IoSlice::new(&aligned[..filled])], plain)
     }
 
     fn write_as_it_lies(
@@ -121,10 +140,11 @@ impl Transfers {
         file: &File,
         mut offset: u64,
         run: &[WriteRequest<'_>],
+        flags: ReadWriteFlags,
     ) -> Result<(), Cause> {
         for run in run.chunks(SLICES) {
             let mut slices: Vec<_> = run.iter().map(|it| IoSlice::new(it.bytes)).collect();
-            self.write_slices(file, offset, &mut slices)?;
+            self.write_slices(file, offset, &mut slices, flags)?;
             offset += run.iter().map(|it| it.bytes.len() as u64).sum::<u64>();
         }
         Ok(())
@@ -135,11 +155,18 @@ impl Transfers {
         file: &File,
         mut offset: u64,
         mut slices: &mut [IoSlice<'_>],
+        flags: ReadWriteFlags,
     ) -> Result<(), Cause> {
         // Drops the empty ones in front, so that a run of nothing writes nothing.
         IoSlice::advance_slices(&mut slices, 0);
         while !slices.is_empty() {
-            let written = again(|| rustix::io::pwritev(file, slices, offset))?;
+            let written = again(|| {
+                if flags.is_empty() {
+                    rustix::io::pwritev(file, slices, offset)
+                } else {
+                    rustix::io::pwritev2(file, slices, offset, flags)
+                }
+            })?;
             // A file takes whole sectors or says why not; nothing written and no reason given
             // would be repeated for ever.
             let written = self

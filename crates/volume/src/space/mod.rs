@@ -1,1 +1,177 @@
 //! Free space: groups, bitmaps, preallocations.
+//!
+//! The volume's blocks lie in groups of up to 126 MiB. Each begins with two slots for its bitmap,
+//! written in turn by the checkpoints that changed it, so recording an allocation allocates nothing.
+//! In memory each group has its bitmap with a summary, under a lock of its own.
+//!
+//! A block is *used* from the moment it is [placed](Space::allocate) until nobody can need what it
+//! holds, and *recorded* while the trees and the journal refer to it. Checkpoints write what is
+//! recorded at their cut. In between are preallocations, data that was placed and not recorded, and
+//! what was freed and may not be used again yet:
+//!
+//! - data that a record freed, until the record is [durable](Space::committed);
+//! - a node that a checkpoint replaced, until a superblock [without it](Space::checkpointed) is the
+//!   oldest that recovery may use.
+//!
+//! Promises ([`Reservation`]) are kept in a ledger apart: whoever has one gets his blocks.
+//!
+//! *Invariants.* Used = recorded, and preallocated, and placed but not recorded, and deferred: no
+//! block twice. Blocks promised are never more than blocks free. `docs/disk-format.md` has the bytes.
+//!
+//! *Locking.* Order of the changes (`order`), then a group, then an index of preallocations. The
+//! lists of changes and the ledger are leaves. One group at a time.
+
+mod allocate;
+mod bits;
+mod checkpoint;
+mod error;
+mod extent;
+mod group;
+mod grow;
+mod layout;
+mod ledger;
+mod load;
+mod map;
+mod report;
+mod slot;
+mod table;
+#[cfg(test)]
+mod tests;
+mod trim;
+
+pub use allocate::Request;
+pub use checkpoint::{Bitmaps, Seal};
+pub use error::{Error, Remedy};
+pub use extent::Extent;
+pub use layout::{GROUP_BLOCKS_MAX, GROUP_BLOCKS_MIN, GROUPS_MAX, Layout, SLOT_BLOCKS};
+pub use ledger::{Kind, Reservation};
+pub use load::Loader;
+pub use report::Report;
+pub use slot::{BLOCK_SIZE, Block, SlotError};
+
+use crate::space_primitive::{AtomicBool, AtomicU64, Mutex, Ordering};
+use checkpoint::{Change, Order};
+use group::State;
+use holdfast_sync::PerCore;
+use ledger::Ledger;
+use std::sync::Arc;
+use table::Table;
+
+/// The space of one volume.
+#[derive(Debug)]
+pub struct Space {
+    layout: Layout,
+    /// The number behind the last block: the layout's own is that of the beginning.
+    end: AtomicU64,
+    table: Table,
+    ledger: Ledger,
+    /// Where each core goes on, if it has no goal.
+    cursors: PerCore<AtomicU64>,
+    /// Changes of records, as cores handed them in.
+    changes: PerCore<Mutex<Vec<Change>>>,
+    order: Mutex<Order>,
+    /// How many checkpoints began, and whether one's bitmaps are still to come. Changed under
+    /// `order`.
+    cuts: AtomicU64,
+    folding: AtomicBool,
+}
+
+impl Space {
+    /// The space of a new volume, all of it free. Nothing needs to be written: groups without a
+    /// bitmap are free. The superblock's seal is [`seal`](Self::seal).
+    ///
+    /// # Errors
+    /// [`Error::Layout`].
+    pub fn format(layout: Layout) -> Result<Arc<Self>, Error> {
+        layout.check()?;
+        let groups = 0..layout.groups();
+        let states = groups.map(|group| State::fresh(&layout, group));
+        Ok(Self::of(layout, states.collect()))
+    }
+
+    fn of(layout: Layout, states: Vec<State>) -> Arc<Self> {
+        let free = states.iter().map(|state| u64::from(state.free())).sum();
+        let table = Table::new();
+        let groups = states.len() as u64;
+        for state in states {
+            table.push(&layout, state);
+        }
+        // Cores begin in groups of their own, as far as there are some.
+        let next = AtomicU64::new(0);
+        let cursor = || {
+            let core = next.fetch_add(1, Ordering::Relaxed);
+            AtomicU64::new(layout.group(core % groups).start)
+        };
+        Arc::new(Self {
+            layout,
+            end: AtomicU64::new(layout.end),
+            table,
+            ledger: Ledger::new(free),
+            cursors: PerCore::new(cursor),
+            changes: PerCore::new(|| Mutex::new(Vec::new())),
+            order: Mutex::new(Order::default()),
+            cuts: AtomicU64::new(0),
+            folding: AtomicBool::new(false),
+        })
+    }
+
+    /// Where the groups lie.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        Layout {
+            // Acquire: pairs with the release of whoever let the volume grow.
+            end: self.end.load(Ordering::Acquire),
+            ..self.layout
+        }
+    }
+
+    /// What the newest superblock says, or must say, of the bitmaps that it means.
+    #[must_use]
+    pub fn seal(&self) -> Seal {
+        let groups = 0..self.table.count();
+        groups.fold(Seal::default(), |seal, group| {
+            let state = self.table.lock(group);
+            Seal {
+                fingerprint: seal.fingerprint ^ state.print(),
+                free: seal.free + u64::from(state.free() + state.ahead()),
+            }
+        })
+    }
+
+    /// Promises `blocks`: whoever has the promise can place them.
+    ///
+    /// # Errors
+    /// [`Error::Later`] while something is on its way back that a commit or a checkpoint returns;
+    /// [`Error::Full`].
+    pub fn reserve(self: &Arc<Self>, blocks: u64) -> Result<Reservation, Error> {
+        self.promise(blocks)?;
+        Ok(Reservation::of(Arc::clone(self), blocks))
+    }
+
+    fn promise(&self, blocks: u64) -> Result<(), Error> {
+        if blocks == 0 || self.ledger.take(blocks, blocks, Kind::Data).is_some() {
+            return Ok(());
+        }
+        Err(self.shortage(blocks))
+    }
+
+    /// Sets aside so many blocks for nodes, as far as there are any; more as they become free. A
+    /// checkpoint copies before it frees, so without them a full volume could not be emptied.
+    /// Gives how many there are now.
+    pub fn set_spare(&self, blocks: u64) -> u64 {
+        self.ledger.set_spare(blocks)
+    }
+
+    /// Blocks set aside for files that may grow.
+    fn preallocated(&self) -> u64 {
+        0
+    }
+
+    fn table(&self) -> &Table {
+        &self.table
+    }
+
+    fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+}

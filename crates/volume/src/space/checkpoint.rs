@@ -1,0 +1,305 @@
+use super::group::Range;
+use super::slot::Block;
+use super::{Error, Extent, Kind, Layout, Space};
+use crate::space_primitive::Ordering;
+
+/// A change of data's records, handed in and not applied to the bitmaps yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Change {
+    stamp: u64,
+    extent: Extent,
+    kind: ChangeKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum ChangeKind {
+    Record,
+    Free,
+    /// Freed, and no longer recorded, but not to be used again before its stamp is durable.
+    Forgotten,
+}
+
+/// The cut of the checkpoint under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cut {
+    pub(super) number: u64,
+    /// Are changes made now behind the cut?
+    pub(super) open: bool,
+}
+
+/// What keeps the changes of records in order.
+#[derive(Debug, Default)]
+pub(super) struct Order {
+    /// All changes up to this stamp are applied, or will be before the cut.
+    applied: u64,
+    /// Replaced nodes, and the generation of the checkpoint that replaced each.
+    nodes: Vec<(u64, Extent)>,
+    /// Groups written for the checkpoint under way.
+    written: Vec<u64>,
+}
+
+/// What the superblock says of the bitmaps, so that a lost one is noticed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seal {
+    /// Of every group's bitmap, its generation and its checksum.
+    pub fingerprint: u64,
+    /// Free blocks of all groups.
+    pub free: u64,
+}
+
+/// What a checkpoint must write before its superblock.
+#[derive(Debug)]
+pub struct Bitmaps {
+    /// Block numbers, ascending, and the bytes that go there.
+    pub blocks: Vec<(u64, Box<Block>)>,
+    /// What goes into the superblock.
+    pub seal: Seal,
+    /// What the superblock says of the groups: the volume may grow while it is written.
+    pub layout: Layout,
+}
+
+impl Space {
+    /// Says that a record with this stamp refers to placed data.
+    ///
+    /// # Errors
+    /// [`Error::Outside`].
+    pub fn record(&self, extent: Extent, stamp: u64) -> Result<(), Error> {
+        self.range(extent)?;
+        self.change(stamp, extent, ChangeKind::Record);
+        Ok(())
+    }
+
+    /// Says that the record with this stamp freed data. The blocks return when that is
+    /// [durable](Self::committed): were they used earlier, a crash would show another file's bytes.
+    ///
+    /// # Errors
+    /// [`Error::Outside`]. That nobody used them shows later.
+    pub fn free_data(&self, extent: Extent, stamp: u64) -> Result<(), Error> {
+        self.range(extent)?;
+        self.change(stamp, extent, ChangeKind::Free);
+        Ok(())
+    }
+
+    fn change(&self, stamp: u64, extent: Extent, kind: ChangeKind) {
+        self.changes.mine().lock().push(Change {
+            stamp,
+            extent,
+            kind,
+        });
+    }
+
+    /// Gives back placed data to which no record will refer, or a node of a checkpoint that was
+    /// given up. At once: nobody has seen it.
+    ///
+    /// # Errors
+    /// [`Error::Outside`], [`Error::Unused`].
+    pub fn give_back(&self, extent: Extent) -> Result<(), Error> {
+        let (group, range) = self.range(extent)?;
+        let mut state = self.table().lock(group);
+        if state.views(range.from).1 {
+            state.forget_node(range)?;
+        }
+        self.release(group, &mut state, range)
+    }
+
+    /// Says that the checkpoint which will be `generation` replaced a node. It returns when no
+    /// superblock that recovery may use refers to it: see [`checkpointed`](Self::checkpointed).
+    ///
+    /// # Errors
+    /// [`Error::Outside`], [`Error::Unused`].
+    pub fn free_node(&self, extent: Extent, generation: u64) -> Result<(), Error> {
+        let (group, range) = self.range(extent)?;
+        let mut order = self.order.lock();
+        self.table().lock(group).forget_node(range)?;
+        order.nodes.push((generation, extent));
+        Ok(())
+    }
+
+    /// Says that all records up to `stamp` are durable: freed data returns.
+    ///
+    /// # Errors
+    /// The first inconsistency, if any: [`Error::Used`] for what was recorded twice,
+    /// [`Error::Unused`] for what was freed without being used. The rest is done all the same.
+    pub fn committed(&self, stamp: u64) -> Result<(), Error> {
+        let mut order = self.order.lock();
+        order.applied = order.applied.max(stamp);
+        let cut = self.cut();
+        let mut outcome = Ok(());
+        for change in self.drain(stamp) {
+            outcome = outcome.and(self.apply(&change, &cut, true));
+        }
+        outcome
+    }
+
+    /// Begins a checkpoint that holds every record up to `stamp` and none behind it. Nothing behind
+    /// it may have been [`committed`](Self::committed) yet. Nodes that are placed and freed from now
+    /// on belong to it.
+    ///
+    /// # Errors
+    /// As [`committed`](Self::committed).
+    ///
+    /// # Panics
+    /// If one is under way, or if records behind the cut were committed: the bitmaps would not be
+    /// those of the trees.
+    pub fn begin_checkpoint(&self, stamp: u64) -> Result<(), Error> {
+        let mut order = self.order.lock();
+        let cut = self.cut();
+        assert!(!cut.open, "one checkpoint at a time");
+        assert!(order.applied <= stamp, "committed beyond the cut");
+        order.applied = stamp;
+        let mut outcome = Ok(());
+        for change in self.drain(stamp) {
+            outcome = outcome.and(self.apply(&change, &cut, false));
+            if change.kind != ChangeKind::Record {
+                self.change(change.stamp, change.extent, ChangeKind::Forgotten);
+            }
+        }
+        // Relaxed: read under `order`, which is locked here, or under a group's lock by those who
+        // hold `order` too.
+        self.cuts.fetch_add(1, Ordering::Relaxed);
+        self.folding.store(true, Ordering::Relaxed);
+        outcome
+    }
+
+    /// What the checkpoint must write: of each group that changed, the bitmap as of the cut, in the
+    /// slot that the current superblock does not mean. All its nodes are placed by now.
+    pub fn dirty_bitmaps(&self, generation: u64) -> Bitmaps {
+        let mut order = self.order.lock();
+        let (layout, cut) = (self.layout(), self.cut());
+        let mut bitmaps = Bitmaps {
+            blocks: Vec::new(),
+            seal: Seal::default(),
+            layout,
+        };
+        order.written.clear();
+        for group in 0..self.table().count() {
+            let mut state = self.table().lock(group);
+            bitmaps.seal.free += u64::from(state.unrecorded());
+            if let Some(block) = state.image(&layout, generation, &cut) {
+                bitmaps.blocks.push(block);
+                order.written.push(group);
+            }
+            bitmaps.seal.fingerprint ^= state.next_print();
+        }
+        self.folding.store(false, Ordering::Relaxed);
+        bitmaps
+    }
+
+    /// Says that the checkpoint's superblock is durable, and that recovery will never use one
+    /// older than `oldest`: nodes return that were replaced up to there.
+    ///
+    /// # Errors
+    /// [`Error::Unused`], [`Error::Used`]: an inconsistency.
+    pub fn checkpointed(&self, oldest: u64) -> Result<(), Error> {
+        let mut order = self.order.lock();
+        for group in std::mem::take(&mut order.written) {
+            self.table().lock(group).checkpointed();
+        }
+        let mut outcome = Ok(());
+        for (_, extent) in order
+            .nodes
+            .extract_if(.., |&mut (replaced, _)| replaced <= oldest)
+        {
+            let released = self.range(extent).and_then(|(group, range)| {
+                let mut state = self.table().lock(group);
+                self.release(group, &mut state, range)
+            });
+            outcome = outcome.and(released);
+        }
+        outcome
+    }
+
+    /// Marks what a record refers to that is replayed.
+    ///
+    /// # Errors
+    /// [`Error::Outside`]; [`Error::Used`] if something else uses some of it.
+    pub fn mark_used(&self, extent: Extent) -> Result<(), Error> {
+        let (group, range) = self.range(extent)?;
+        let length = u64::from(range.length());
+        let mut state = self.table().lock(group);
+        state.mark(range, &self.cut())?;
+        // Nothing is promised while a journal is replayed, so all that is free can be taken.
+        let taken = self.ledger().take(length, length, Kind::Node);
+        debug_assert_eq!(taken, Some(length));
+        if state.free() == 0 {
+            self.table().set_class(group, &mut state, 0);
+        }
+        Ok(())
+    }
+
+    /// Frees what a record freed that is replayed: at once, for the record is durable.
+    ///
+    /// # Errors
+    /// [`Error::Outside`]; [`Error::Unused`] if nobody uses some of it.
+    pub fn mark_free(&self, extent: Extent) -> Result<(), Error> {
+        let (group, range) = self.range(extent)?;
+        let mut state = self.table().lock(group);
+        state.forget(range, &self.cut())?;
+        self.release(group, &mut state, range)
+    }
+
+    /// The changes up to a stamp, records before frees: what is freed was recorded before, and
+    /// what was freed is not recorded again before the free is applied.
+    fn drain(&self, stamp: u64) -> Vec<Change> {
+        let mut due: Vec<Change> = Vec::new();
+        for changes in self.changes.iter() {
+            due.extend(
+                changes
+                    .lock()
+                    .extract_if(.., |change| change.stamp <= stamp),
+            );
+        }
+        due.sort_unstable_by_key(|change| (change.kind, change.extent));
+        due
+    }
+
+    fn apply(&self, change: &Change, cut: &Cut, durable: bool) -> Result<(), Error> {
+        let (group, range) = self.range(change.extent)?;
+        let mut state = self.table().lock(group);
+        match change.kind {
+            ChangeKind::Record => return state.record(range, cut),
+            ChangeKind::Free => state.forget(range, cut)?,
+            ChangeKind::Forgotten => {}
+        }
+        if durable {
+            self.release(group, &mut state, range)?;
+        }
+        Ok(())
+    }
+
+    fn cut(&self) -> Cut {
+        Cut {
+            number: self.cuts.load(Ordering::Relaxed),
+            open: self.folding.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(super) fn range(&self, extent: Extent) -> Result<(u64, Range), Error> {
+        let (group, from, length) = self.layout().locate(extent)?;
+        // The volume may be growing just now.
+        if group >= self.table().count() {
+            return Err(Error::Outside { extent });
+        }
+        let to = from + length;
+        Ok((group, Range { from, to }))
+    }
+
+    /// Blocks that return with a commit, and those that return with a checkpoint.
+    pub(super) fn deferred(&self) -> (u64, u64) {
+        let nodes = self
+            .order
+            .lock()
+            .nodes
+            .iter()
+            .map(|(_, node)| node.length)
+            .sum();
+        let data = self.changes.iter().map(|changes| {
+            let changes = changes.lock();
+            let freed = changes
+                .iter()
+                .filter(|change| change.kind != ChangeKind::Record);
+            freed.map(|change| change.extent.length).sum::<u64>()
+        });
+        (data.sum(), nodes)
+    }
+}

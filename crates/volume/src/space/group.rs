@@ -1,0 +1,382 @@
+use super::checkpoint::Cut;
+use super::map::Map;
+use super::slot::{self, Block, Slot};
+use super::{Error, Extent, Layout, SLOT_BLOCKS, bits, map};
+
+/// One group: what of it is used, and by whom.
+///
+/// Three views of the same blocks, each in its own bitmap only as long as it differs:
+/// - *used*: nobody else may have the block now;
+/// - *recorded*: what the trees and the journal refer to;
+/// - *frozen*: what they referred to at the cut of the checkpoint under way, kept from the first
+///   change of data after the cut on. Nodes belong to the checkpoint that writes them, so they
+///   change the frozen view as well.
+///
+/// *Invariants.* Recorded blocks are used. Used and not recorded are: preallocations, data placed
+/// and not recorded yet, freed blocks that may not be used again yet.
+#[derive(Debug)]
+pub(super) struct State {
+    number: u64,
+    /// The group's blocks.
+    extent: Extent,
+    /// `None`: nothing but the slots is used, and nothing else is known either.
+    used: Option<Map>,
+    /// `None`: equal to `used`.
+    recorded: Option<Box<[u64]>>,
+    /// How many blocks are used and not recorded.
+    ahead: u32,
+    frozen: Option<Box<[u64]>>,
+    /// The cut that `frozen` was taken for, or had no need to be.
+    cut: u64,
+    /// Does the frozen view differ from what the current slot holds?
+    frozen_changed: bool,
+    /// Does the recorded view differ from what the current slot (or the frozen view) holds?
+    changed: bool,
+    /// The slot that the newest durable superblock means, if the group was ever written.
+    current: Option<Current>,
+    /// Written for a checkpoint that is not durable yet.
+    written: Option<Current>,
+    /// No run of free blocks is of a higher class: what the table of groups was told.
+    pub(super) class: u8,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Current {
+    slot: usize,
+    print: u64,
+}
+
+/// A range of a group's blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Range {
+    pub(super) from: u32,
+    pub(super) to: u32,
+}
+
+impl Range {
+    pub(super) fn length(self) -> u32 {
+        self.to - self.from
+    }
+}
+
+impl State {
+    /// A group that was never written.
+    pub(super) fn fresh(layout: &Layout, number: u64) -> Self {
+        Self {
+            number,
+            extent: layout.group(number),
+            used: None,
+            recorded: None,
+            ahead: 0,
+            frozen: None,
+            cut: 0,
+            frozen_changed: false,
+            changed: false,
+            current: None,
+            written: None,
+            class: 0,
+        }
+    }
+
+    /// A group as slot `index` has it. `spoiled`: the other slot holds what must not be taken for
+    /// this group's bitmap later on.
+    pub(super) fn loaded(
+        layout: &Layout,
+        number: u64,
+        index: usize,
+        slot: &Slot,
+        spoiled: bool,
+    ) -> Self {
+        let extent = layout.group(number);
+        let print = slot::print(number, slot.generation, slot.checksum);
+        Self {
+            used: Some(Map::of(&slot.words, extent.length as u32)),
+            changed: spoiled,
+            current: Some(Current { slot: index, print }),
+            ..Self::fresh(layout, number)
+        }
+    }
+
+    /// A group whose blocks all count as free until they are marked as used again.
+    pub(super) fn rebuilt(layout: &Layout, number: u64) -> Self {
+        Self {
+            changed: true,
+            ..Self::fresh(layout, number)
+        }
+    }
+
+    pub(super) fn extent(&self) -> Extent {
+        self.extent
+    }
+
+    /// What is used, made up now if nothing ever was.
+    pub(super) fn map(&mut self) -> &mut Map {
+        let length = self.extent.length as u32;
+        self.used.get_or_insert_with(|| {
+            let mut words = map::blank_words(length);
+            bits::set(&mut words, 0, SLOT_BLOCKS as u32);
+            Map::of(&words, length)
+        })
+    }
+
+    pub(super) fn free(&self) -> u32 {
+        match &self.used {
+            Some(map) => map.free(),
+            None => (self.extent.length - SLOT_BLOCKS) as u32,
+        }
+    }
+
+    /// Blocks that are used and not recorded.
+    pub(super) fn ahead(&self) -> u32 {
+        self.ahead
+    }
+
+    /// The group's part of the fingerprint, as of the newest durable superblock.
+    pub(super) fn print(&self) -> u64 {
+        self.current.map_or(0, |current| current.print)
+    }
+
+    /// Uses free blocks, without a record.
+    pub(super) fn take(&mut self, range: Range) {
+        if self.recorded.is_none() {
+            self.recorded = Some(self.map().words().into());
+        }
+        self.map().set(range.from, range.to);
+        self.ahead += range.length();
+    }
+
+    /// Uses free blocks for a node of the checkpoint under way.
+    pub(super) fn take_node(&mut self, range: Range) {
+        self.map().set(range.from, range.to);
+        self.change_node(range, bits::set);
+    }
+
+    /// Stops using blocks that have no record any more, and makes them free.
+    ///
+    /// # Errors
+    /// If one of them is recorded or not used: nothing is changed then.
+    pub(super) fn release(&mut self, range: Range) -> Result<(), Error> {
+        self.expect_used(range)?;
+        if let Some(at) = self.first_recorded(range) {
+            return Err(self.used_twice(at));
+        }
+        self.map().clear(range.from, range.to);
+        self.ahead -= range.length();
+        Ok(())
+    }
+
+    /// Records used blocks.
+    ///
+    /// # Errors
+    /// If one of them is recorded already or not used: nothing is changed then.
+    pub(super) fn record(&mut self, range: Range, cut: &Cut) -> Result<(), Error> {
+        self.expect_used(range)?;
+        if let Some(at) = self.first_recorded(range) {
+            return Err(self.used_twice(at));
+        }
+        self.freeze(cut);
+        self.recorded_bits(|words| bits::set(words, range.from, range.to));
+        self.ahead -= range.length();
+        self.changed = true;
+        Ok(())
+    }
+
+    /// Takes the record of blocks away; they stay used.
+    ///
+    /// # Errors
+    /// If one of them is not recorded: nothing is changed then.
+    pub(super) fn forget(&mut self, range: Range, cut: &Cut) -> Result<(), Error> {
+        self.expect_recorded(range)?;
+        self.freeze(cut);
+        self.recorded_bits(|words| bits::clear(words, range.from, range.to));
+        self.ahead += range.length();
+        self.changed = true;
+        Ok(())
+    }
+
+    /// As [`forget`](Self::forget), for a node that the checkpoint under way replaced or gave up.
+    pub(super) fn forget_node(&mut self, range: Range) -> Result<(), Error> {
+        self.expect_recorded(range)?;
+        self.recorded_bits(|_| ());
+        self.change_node(range, bits::clear);
+        self.ahead += range.length();
+        Ok(())
+    }
+
+    /// Uses and records free blocks at once: what a replay found.
+    ///
+    /// # Errors
+    /// If one of them is used: nothing is changed then.
+    pub(super) fn mark(&mut self, range: Range, cut: &Cut) -> Result<(), Error> {
+        if let Some(at) = self.map().first_used(range.from, range.to) {
+            return Err(self.used_twice(at));
+        }
+        self.take(range);
+        self.record(range, cut)
+    }
+
+    /// Keeps the recorded view as it was at the cut, before data changes it.
+    fn freeze(&mut self, cut: &Cut) {
+        if cut.open && self.cut != cut.number {
+            self.cut = cut.number;
+            self.frozen = Some(match &self.recorded {
+                Some(words) => words.clone(),
+                None => self.map().words().into(),
+            });
+            self.frozen_changed = std::mem::take(&mut self.changed);
+        }
+    }
+
+    fn change_node(&mut self, range: Range, change: fn(&mut [u64], u32, u32)) {
+        if let Some(words) = &mut self.recorded {
+            change(words, range.from, range.to);
+        }
+        match &mut self.frozen {
+            Some(words) => {
+                change(words, range.from, range.to);
+                self.frozen_changed = true;
+            }
+            None => self.changed = true,
+        }
+    }
+
+    fn recorded_bits(&mut self, change: impl FnOnce(&mut [u64])) {
+        if self.recorded.is_none() {
+            self.recorded = Some(self.map().words().into());
+        }
+        self.recorded.as_deref_mut().map(change);
+    }
+
+    /// The bitmap for the next superblock, if the current slot does not hold it already: the
+    /// block it goes to, and its bytes.
+    pub(super) fn image(
+        &mut self,
+        layout: &Layout,
+        generation: u64,
+        cut: &Cut,
+    ) -> Option<(u64, Box<Block>)> {
+        // What changes from now on is not in the image, and needs no other.
+        self.cut = cut.number;
+        let frozen = self.frozen.take();
+        let changed = match frozen {
+            Some(_) => std::mem::take(&mut self.frozen_changed),
+            None => std::mem::take(&mut self.changed),
+        };
+        if self.ahead == 0 {
+            self.recorded = None;
+        }
+        if !changed {
+            return None;
+        }
+        let slot = self.current.map_or(0, |current| 1 - current.slot);
+        let words = match (&frozen, &self.recorded) {
+            (Some(words), _) | (None, Some(words)) => words,
+            (None, None) => self.map().words(),
+        };
+        let words: Box<[u64]> = words.into();
+        let (block, checksum) = slot::encode(layout, self.number, slot, generation, &words);
+        let print = slot::print(self.number, generation, checksum);
+        self.written = Some(Current { slot, print });
+        Some((layout.slot(self.number, slot), block))
+    }
+
+    /// The group's part of the fingerprint once the checkpoint under way is durable.
+    pub(super) fn next_print(&self) -> u64 {
+        self.written.or(self.current).map_or(0, |slot| slot.print)
+    }
+
+    /// The superblock that means what was written is durable.
+    pub(super) fn checkpointed(&mut self) {
+        if let Some(written) = self.written.take() {
+            self.current = Some(written);
+        }
+    }
+
+    /// Blocks that the checkpoint under way writes as free.
+    pub(super) fn unrecorded(&self) -> u32 {
+        match &self.frozen {
+            Some(words) => {
+                let length = self.extent.length as u32;
+                length - bits::count(words, 0, length)
+            }
+            None => self.free() + self.ahead,
+        }
+    }
+
+    /// Adds the blocks that the group got behind its last one.
+    pub(super) fn grow(&mut self, layout: &Layout) -> u32 {
+        let (old, new) = (self.extent, layout.group(self.number));
+        let (from, to) = (old.length as u32, new.length as u32);
+        if self.used.is_some() {
+            let larger = |words: &[u64]| {
+                let mut own = map::blank_words(to);
+                own.iter_mut()
+                    .zip(words)
+                    .for_each(|(own, &word)| *own = word);
+                bits::clear(&mut own, from, to);
+                let end = own.len() as u32 * 64;
+                bits::set(&mut own, to, end);
+                own
+            };
+            self.recorded = self.recorded.as_deref().map(larger);
+            self.frozen = self.frozen.as_deref().map(larger);
+            self.used = self
+                .used
+                .as_ref()
+                .map(|map| Map::of(&larger(map.words()), to));
+        }
+        self.extent = new;
+        to - from
+    }
+
+    fn first_recorded(&self, range: Range) -> Option<u32> {
+        match (&self.recorded, &self.used) {
+            (Some(words), _) => {
+                let at = bits::next_set(words, range.from, range.to);
+                (at < range.to).then_some(at)
+            }
+            (None, Some(map)) => map.first_used(range.from, range.to),
+            (None, None) => None,
+        }
+    }
+
+    fn expect_used(&mut self, range: Range) -> Result<(), Error> {
+        match self.map().first_free(range.from, range.to) {
+            Some(at) => Err(self.not_used(at)),
+            None => Ok(()),
+        }
+    }
+
+    fn expect_recorded(&mut self, range: Range) -> Result<(), Error> {
+        self.expect_used(range)?;
+        match &self.recorded {
+            Some(words) => match bits::next_clear(words, range.from, range.to) {
+                at if at < range.to => Err(self.not_used(at)),
+                _ => Ok(()),
+            },
+            None => Ok(()),
+        }
+    }
+
+    fn used_twice(&self, at: u32) -> Error {
+        Error::Used {
+            block: self.extent.start + u64::from(at),
+        }
+    }
+
+    fn not_used(&self, at: u32) -> Error {
+        Error::Unused {
+            block: self.extent.start + u64::from(at),
+        }
+    }
+
+    /// Is this block used; is it recorded?
+    pub(super) fn views(&mut self, at: u32) -> (bool, bool) {
+        let range = Range {
+            from: at,
+            to: at + 1,
+        };
+        let used = self.map().first_used(at, at + 1).is_some();
+        (used, used && self.first_recorded(range).is_some())
+    }
+}

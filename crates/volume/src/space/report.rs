@@ -1,0 +1,52 @@
+use super::Space;
+
+/// How a volume's blocks are used. The parts are summed one after the other: while others change
+/// them, they fit together only roughly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Blocks of all groups, less those of the bitmaps.
+    pub total: u64,
+    /// Blocks that nobody uses, promised ones included.
+    pub free: u64,
+    /// Blocks of those that are promised, and not placed yet.
+    pub reserved: u64,
+    /// Blocks of those that are set aside for nodes.
+    pub spare: u64,
+    /// Freed data that returns with a commit.
+    pub deferred_data: u64,
+    /// Replaced nodes that return with a checkpoint.
+    pub deferred_nodes: u64,
+    /// Blocks set aside for files that may grow; returned when room is short.
+    pub preallocated: u64,
+    /// Blocks used and not recorded: deferred ones, preallocations, data on its way.
+    pub unrecorded: u64,
+}
+
+impl Report {
+    /// Blocks that a file may still get: free and not promised, or given up on demand.
+    #[must_use]
+    pub fn available(&self) -> u64 {
+        let free = self.free.saturating_sub(self.reserved + self.spare);
+        free + self.preallocated + self.deferred_data
+    }
+}
+
+impl Space {
+    /// How the blocks are used. Looks at every group.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        let mut report = Report::default();
+        for group in 0..self.table().count() {
+            let state = self.table().lock(group);
+            report.total += state.extent().length - super::SLOT_BLOCKS;
+            report.free += u64::from(state.free());
+            report.unrecorded += u64::from(state.ahead());
+        }
+        let (unpromised, spare) = self.ledger().balance();
+        report.spare = spare;
+        report.reserved = report.free.saturating_sub(unpromised + spare);
+        (report.deferred_data, report.deferred_nodes) = self.deferred();
+        report.preallocated = self.preallocated();
+        report
+    }
+}

@@ -1,0 +1,214 @@
+//! Bitmaps as they lie on disk: one block, a header that describes it, one bit per block.
+
+use super::{Layout, bits, map};
+use crate::checksum::checksum;
+use thiserror::Error;
+use zerocopy::byteorder::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Bytes of a block.
+pub const BLOCK_SIZE: usize = 4096;
+const HEADER_SIZE: usize = 64;
+/// Bits of a bitmap.
+pub(super) const BITS: usize = (BLOCK_SIZE - HEADER_SIZE) * 8;
+
+const MAGIC: [u8; 4] = *b"HFgb";
+
+/// The bytes of one block.
+pub type Block = [u8; BLOCK_SIZE];
+
+/// The header of a bitmap's block; `docs/disk-format.md` explains the fields.
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Header {
+    magic: [u8; 4],
+    blocks: U32,
+    checksum: U64,
+    address: U64,
+    generation: U64,
+    group: U64,
+    free: U32,
+    reserved: U32,
+    volume: [u8; 16],
+}
+
+/// Why a slot holds no bitmap of its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum SlotError {
+    /// No bitmap of this volume was ever written there.
+    #[error("block {block} is not a bitmap of this volume")]
+    Blank {
+        /// The slot's block.
+        block: u64,
+    },
+    /// The bytes are not those that were written.
+    #[error("block {block} has the checksum {found:#x} instead of {expected:#x}")]
+    Checksum {
+        /// The slot's block.
+        block: u64,
+        /// What the bytes give.
+        expected: u64,
+        /// What the header says.
+        found: u64,
+    },
+    /// A bitmap that belongs elsewhere.
+    #[error("block {block} holds what belongs at {address}")]
+    Misplaced {
+        /// The slot's block.
+        block: u64,
+        /// Where the header says it belongs.
+        address: u64,
+    },
+    /// The fields contradict each other or the volume.
+    #[error("block {block}: {reason}")]
+    Contradiction {
+        /// The slot's block.
+        block: u64,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// A bitmap of a checkpoint that never became valid.
+    #[error("block {block} is of generation {generation}, which was never finished")]
+    Unfinished {
+        /// The slot's block.
+        block: u64,
+        /// Which generation.
+        generation: u64,
+    },
+}
+
+impl SlotError {
+    /// Can a group that was never written look like this?
+    pub(super) fn is_blank(&self) -> bool {
+        matches!(self, Self::Blank { .. })
+    }
+
+    /// Can it be that this was the newest valid bitmap?
+    pub(super) fn is_damage(&self) -> bool {
+        !matches!(self, Self::Blank { .. } | Self::Unfinished { .. })
+    }
+}
+
+/// A bitmap that was read.
+#[derive(Clone, Debug)]
+pub(super) struct Slot {
+    pub(super) generation: u64,
+    pub(super) checksum: u64,
+    pub(super) words: Box<[u64]>,
+}
+
+/// What a bitmap adds to the superblock's fingerprint of all of them: another value for another
+/// group, generation or content.
+pub(super) fn print(group: u64, generation: u64, checksum: u64) -> u64 {
+    // Not a checksum: those are linear, and two groups that lost the same change would cancel out.
+    [group, generation, checksum]
+        .iter()
+        .fold(0, |state, &part| mix(state ^ part))
+}
+
+/// One step of the generator SplitMix64 (Steele, Lea and Flood, 2014).
+fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ value >> 31
+}
+
+/// Where the checksum lies in a block.
+const CHECKSUM: std::ops::Range<usize> = 8..16;
+
+/// The block of one bitmap, and its checksum.
+pub(super) fn encode(
+    layout: &Layout,
+    group: u64,
+    slot: usize,
+    generation: u64,
+    words: &[u64],
+) -> (Box<Block>, u64) {
+    let length = layout.group(group).length as u32;
+    let header = Header {
+        magic: MAGIC,
+        blocks: U32::new(length),
+        checksum: U64::new(0),
+        address: U64::new(layout.slot(group, slot)),
+        generation: U64::new(generation),
+        group: U64::new(group),
+        free: U32::new(length - bits::count(words, 0, length)),
+        reserved: U32::new(0),
+        volume: layout.volume,
+    };
+    let mut block = Box::new([0xff; BLOCK_SIZE]);
+    let (head, body) = block.split_at_mut(HEADER_SIZE);
+    head.copy_from_slice(header.as_bytes());
+    for (bytes, word) in body.chunks_exact_mut(8).zip(words) {
+        bytes.copy_from_slice(&word.to_le_bytes());
+    }
+    let sum = checksum(block.as_slice(), CHECKSUM);
+    block[CHECKSUM].copy_from_slice(&sum.to_le_bytes());
+    (block, sum)
+}
+
+/// Reads one slot of a group; bitmaps younger than `generation` were never finished.
+pub(super) fn decode(
+    layout: &Layout,
+    group: u64,
+    slot: usize,
+    generation: u64,
+    bytes: &Block,
+) -> Result<Slot, SlotError> {
+    let block = layout.slot(group, slot);
+    let blank = SlotError::Blank { block };
+    let (header, body) = Header::ref_from_prefix(bytes).map_err(|_| blank)?;
+    if header.magic != MAGIC || header.volume != layout.volume {
+        return Err(blank);
+    }
+    let (expected, found) = (checksum(bytes, CHECKSUM), header.checksum.get());
+    if expected != found {
+        return Err(SlotError::Checksum {
+            block,
+            expected,
+            found,
+        });
+    }
+    if header.address.get() != block {
+        return Err(SlotError::Misplaced {
+            block,
+            address: header.address.get(),
+        });
+    }
+    if header.generation.get() > generation {
+        return Err(SlotError::Unfinished {
+            block,
+            generation: header.generation.get(),
+        });
+    }
+    let refuse = |reason| Err(SlotError::Contradiction { block, reason });
+    if header.group.get() != group {
+        return refuse("the bitmap is of another group");
+    }
+    // The group may have grown since: what it had not then is free.
+    let (then, now) = (header.blocks.get(), layout.group(group).length as u32);
+    if then > now || header.reserved.get() != 0 {
+        return refuse("the bitmap is of a larger group");
+    }
+    let mut words = map::blank_words(now);
+    let end = words.len() as u32 * 64;
+    for (word, bytes) in words.iter_mut().zip(body.chunks_exact(8)) {
+        *word = bytes.try_into().map_or(u64::MAX, u64::from_le_bytes);
+    }
+    if bits::next_clear(&words, then, end) != end {
+        return refuse("blocks behind the last one are free");
+    }
+    if then - bits::count(&words, 0, then) != header.free.get() {
+        return refuse("the number of free blocks is wrong");
+    }
+    if bits::count(&words, 0, super::SLOT_BLOCKS as u32) != super::SLOT_BLOCKS as u32 {
+        return refuse("its own blocks are free");
+    }
+    bits::clear(&mut words, then, now);
+    Ok(Slot {
+        generation: header.generation.get(),
+        checksum: expected,
+        words,
+    })
+}
