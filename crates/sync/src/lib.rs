@@ -12,10 +12,12 @@
 //! *Locking.* Each structure says what its writers lock. Nobody waits for anything under a guard of
 //! [`epoch`], except for locks that are held for a few stores.
 
+mod barrier;
 pub mod catalog;
 mod catalog_primitive;
 mod counter;
 pub mod epoch;
+mod epoch_primitive;
 pub mod frame;
 mod frame_primitive;
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! Garbage: values that wait for their destructors.
 #![expect(unsafe_code, reason = "values of any type in one list")]
 
+/// From one epoch to the next: the lowest bit is free for other use.
+pub(super) const STEP: u64 = 2;
+
 /// A value to be dropped later, its type forgotten.
 pub(super) struct Deferred {
     value: *mut (),
@@ -49,6 +52,6 @@ pub(super) struct Sealed {
 impl Sealed {
     /// May it be dropped in this epoch?
     pub(super) fn is_due(&self, epoch: u64) -> bool {
-        epoch >= self.epoch + 2
+        epoch >= self.epoch + 2 * STEP
     }
 }

@@ -1,32 +1,57 @@
 //! The epoch that all threads share, and the list of their records.
 #![expect(unsafe_code, reason = "a list of records that are never freed")]
 
-use super::bag::{Bag, Sealed};
-use super::record::{QUIET, Record};
+use super::bag::{Bag, STEP, Sealed};
+use super::record::{PINNED, Record};
+use crate::epoch_primitive::{AtomicBool, AtomicPtr, AtomicU64, Ordering, constant};
+use crate::epoch_primitive::{everywhere, fence, is_due};
 use crate::padded::Padded;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
-
-/// The first epoch; [`QUIET`] is none.
-const FIRST: u64 = 2;
 
 /// Epoch and records.
+///
+/// *Locking.* One thread at a time has the `turn` to advance the epoch; others leave it to him.
 pub(super) struct Domain {
     epoch: Padded<AtomicU64>,
+    turn: Padded<AtomicBool>,
     head: AtomicPtr<Record>,
 }
 
-/// The process's domain.
-pub(super) static DOMAIN: Domain = Domain {
-    epoch: Padded(AtomicU64::new(FIRST)),
-    head: AtomicPtr::new(ptr::null_mut()),
-};
+/// The right to advance the epoch.
+struct Turn<'d>(&'d AtomicBool);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        // Release: the next one knows of the barriers before.
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+/// What a record says of its thread.
+enum Place {
+    /// It holds nothing from before this epoch, nor will it meet anything.
+    Here,
+    /// It is pinned in an epoch before this one.
+    Behind,
+    /// It was not pinned lately, as far as anybody can tell.
+    Unknown,
+}
 
 impl Domain {
-    /// The epoch of the moment.
+    constant! {
+        pub(super) fn new() -> Self {
+            Self {
+                epoch: Padded(AtomicU64::new(STEP)),
+                turn: Padded(AtomicBool::new(false)),
+                head: AtomicPtr::new(ptr::null_mut()),
+            }
+        }
+    }
+
+    /// The epoch, for a thread that pins itself.
     #[inline]
-    pub(super) fn epoch(&self) -> u64 {
-        self.epoch.load(Ordering::Relaxed)
+    pub(super) fn epoch(&self) -> &AtomicU64 {
+        &self.epoch
     }
 
     fn records(&self) -> impl Iterator<Item = &'static Record> {
@@ -57,36 +82,69 @@ impl Domain {
         }
     }
 
+    /// The epoch of a moment in which everybody sees what this thread did before the call, unless
+    /// he is pinned in that epoch or an earlier one.
+    pub(super) fn moment(&self) -> u64 {
+        // An exchange, though nothing changes: whoever sees a later epoch, to pin himself or to look
+        // at the pins of others, sees what was done before.
+        self.epoch.fetch_add(0, Ordering::AcqRel)
+    }
+
     /// Closes a bag: everything in it was unlinked before now.
     pub(super) fn seal(&self, bag: Bag) -> Sealed {
-        // The epoch must be read after the unlinking that came before: a pin that saw the value
-        // has an epoch not later than this one.
-        fence(Ordering::SeqCst);
         Sealed {
-            epoch: self.epoch.load(Ordering::SeqCst),
+            epoch: self.moment(),
             bag,
         }
     }
 
-    /// Advances the epoch, if all pinned threads have seen it; returns the epoch then.
-    pub(super) fn try_advance(&self) -> u64 {
-        let epoch = self.epoch.load(Ordering::SeqCst);
-        // Pairs with the exchange of a pin: either it is seen here, or the pin sees what was
-        // unlinked before.
+    /// Advances the epoch, if all threads that are pinned are known to have seen it; returns the
+    /// epoch then. `own` is the caller's record, if he has one. `urgent`: finding out about threads that were not
+    /// seen lately may interrupt all threads, however often that was done before.
+    pub(super) fn try_advance(&self, own: Option<&Record>, urgent: bool) -> u64 {
+        if self.turn.swap(true, Ordering::Acquire) {
+            return self.epoch.load(Ordering::Acquire);
+        }
+        let _turn = Turn(&self.turn);
+        let epoch = self.epoch.load(Ordering::Acquire);
+        // Pairs with that of fenced pins.
         fence(Ordering::SeqCst);
+        let mut unknown = false;
         for record in self.records() {
-            let pinned = record.epoch.load(Ordering::SeqCst);
-            if pinned != QUIET && pinned != epoch {
-                return epoch;
+            match place(record, own, epoch) {
+                Place::Here => {}
+                Place::Behind => return epoch,
+                Place::Unknown => unknown = true,
             }
         }
-        match self
-            .epoch
-            .compare_exchange(epoch, epoch + 1, Ordering::SeqCst, Ordering::SeqCst)
-        {
-            Ok(_) => epoch + 1,
-            Err(now) => now,
+        if unknown && !((urgent || is_due()) && self.find_out(own, epoch)) {
+            return epoch;
         }
+        self.epoch.fetch_add(STEP, Ordering::AcqRel) + STEP
+    }
+
+    /// Has all threads that are not known to be in this epoch fence, now and whenever they pin
+    /// themselves; `true` if none is pinned in an earlier one.
+    fn find_out(&self, own: Option<&Record>, epoch: u64) -> bool {
+        let unknown = |record: &&Record| matches!(place(record, own, epoch), Place::Unknown);
+        let unknown: Vec<&Record> = self.records().filter(unknown).collect();
+        let trust = |trusted| {
+            for record in &unknown {
+                record.trusted.store(trusted, Ordering::Relaxed);
+            }
+        };
+        trust(false);
+        if !everywhere() {
+            // Nobody may take them for fenced.
+            trust(true);
+            return false;
+        }
+        // Whoever did not see his loss of trust had stored his word before: it is seen now. Whoever
+        // pins himself after that fences.
+        self.records().all(|record| {
+            let word = record.word.load(Ordering::Acquire);
+            word & PINNED == 0 || word & !PINNED == epoch
+        })
     }
 
     /// Drops what is due in one record's queue.
@@ -109,14 +167,10 @@ impl Domain {
     }
 
     /// Waits for two advances beyond this moment, and drops what is due everywhere.
-    pub(super) fn wait_for_grace(&self) {
-        let target = self.epoch.load(Ordering::SeqCst) + 2;
+    pub(super) fn wait_for_grace(&self, own: Option<&Record>) {
+        let target = self.moment() + 2 * STEP;
         let mut waits = 0_u32;
-        loop {
-            let epoch = self.try_advance();
-            if epoch >= target {
-                break;
-            }
+        while self.try_advance(own, true) < target {
             // A pin is short: first yield, then sleep.
             waits += 1;
             if waits < 64 {
@@ -125,7 +179,7 @@ impl Domain {
                 std::thread::sleep(std::time::Duration::from_micros(50));
             }
         }
-        let epoch = self.epoch.load(Ordering::SeqCst);
+        let epoch = self.epoch.load(Ordering::Acquire);
         for record in self.records() {
             self.collect(record, epoch);
         }
@@ -141,5 +195,23 @@ impl Domain {
                     .saturating_sub(dropped)
             })
             .sum()
+    }
+}
+
+/// Where a record's thread is, for whoever has fenced after he saw `epoch`.
+fn place(record: &Record, own: Option<&Record>, epoch: u64) -> Place {
+    // Before the word: whoever took or gave back the trust knew of all pins under it.
+    let trusted = record.trusted.load(Ordering::Acquire);
+    // Acquire: what was read under the pins before.
+    let word = record.word.load(Ordering::Acquire);
+    if word & !PINNED == epoch {
+        // It has seen this epoch, so it sees what was unlinked before.
+        Place::Here
+    } else if word & PINNED != 0 {
+        Place::Behind
+    } else if trusted && !own.is_some_and(|own| ptr::eq(own, record)) {
+        Place::Unknown
+    } else {
+        Place::Here
     }
 }

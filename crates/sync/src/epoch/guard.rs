@@ -1,9 +1,9 @@
 //! Pinning, and the calling thread's part of reclamation.
 #![expect(unsafe_code, reason = "the thread's own record")]
 
+use super::DOMAIN;
 use super::bag::Deferred;
-use super::domain::DOMAIN;
-use super::record::{QUIET, Record};
+use super::record::Record;
 use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,6 +12,9 @@ use std::sync::atomic::Ordering;
 
 /// Values in a bag before it is sealed: an attempt to advance reads a line of every thread.
 const BAG: usize = 256;
+
+/// Bags of a thread that wait; beyond that it does not matter whether others are interrupted.
+const WAITING_MAX: usize = 32;
 
 thread_local! {
     // Without a destructor and with a constant start: reading it is one load.
@@ -35,7 +38,7 @@ fn leave(record: &'static Record) {
     seal(record);
     record.give_back();
     // What is due now would otherwise wait for the next thread that retires much.
-    DOMAIN.collect(record, DOMAIN.try_advance());
+    DOMAIN.collect(record, DOMAIN.try_advance(None, false));
 }
 
 #[inline]
@@ -77,12 +80,8 @@ impl Guard {
             })
         };
         if outermost {
-            // The exchange orders the announcement before every load that follows: pairs with the
-            // fence in `Domain::try_advance`.
-            let _ = record.epoch.swap(DOMAIN.epoch(), Ordering::SeqCst);
-            if cfg!(not(target_arch = "x86_64")) {
-                std::sync::atomic::fence(Ordering::SeqCst);
-            }
+            // SAFETY: as above.
+            unsafe { record.pin(DOMAIN.epoch()) };
         }
         Self {
             record,
@@ -97,11 +96,9 @@ impl Guard {
         // SAFETY: this thread's record; the closure calls nothing.
         let alone = unsafe { self.record.with_local(|local| local.depth == 1) };
         if alone {
-            self.record.epoch.store(QUIET, Ordering::Release);
-            let _ = self.record.epoch.swap(DOMAIN.epoch(), Ordering::SeqCst);
-            if cfg!(not(target_arch = "x86_64")) {
-                std::sync::atomic::fence(Ordering::SeqCst);
-            }
+            self.record.unpin();
+            // SAFETY: as above.
+            unsafe { self.record.pin(DOMAIN.epoch()) };
         }
     }
 }
@@ -117,8 +114,7 @@ impl Drop for Guard {
             })
         };
         if outermost {
-            // Release: the reads under the guard come before.
-            self.record.epoch.store(QUIET, Ordering::Release);
+            self.record.unpin();
             if borrowed {
                 end_borrow(self.record);
             }
@@ -184,6 +180,11 @@ fn seal(record: &'static Record) {
     }
 }
 
+/// Waits until all pins of this moment have ended, and drops what was retired before.
+pub(super) fn wait_for_grace() {
+    DOMAIN.wait_for_grace(RECORD.get());
+}
+
 #[cold]
 fn reclaim(record: &'static Record) {
     seal(record);
@@ -192,7 +193,8 @@ fn reclaim(record: &'static Record) {
     if busy {
         return;
     }
-    let epoch = DOMAIN.try_advance();
+    let urgent = record.sealed.lock().len() > WAITING_MAX;
+    let epoch = DOMAIN.try_advance(Some(record), urgent);
     DOMAIN.collect(record, epoch);
     // SAFETY: as above.
     unsafe { record.with_local(|local| local.collecting = false) };

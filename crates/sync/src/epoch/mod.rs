@@ -5,8 +5,13 @@
 //! was retired in epoch `e` is dropped from epoch `e + 2` on, when no pin that could have met
 //! it is left (K. Fraser, *Practical lock-freedom*, 2004; the scheme of crossbeam-epoch).
 //!
-//! One domain serves the process. A pin is an exchange on the thread's own line, because an
-//! asymmetric barrier (`membarrier`) costs more as soon as two cores retire at once.
+//! One domain serves the process. A pin is a store on the thread's own line. What makes sure that
+//! others know of it in time is not a fence, which would wait for all that the thread has stored
+//! before: a copied page, for instance. A thread that pins itself often has mostly seen the epoch of
+//! the moment, and says so. Of one that has not been seen lately the truth is found out with
+//! membarrier(2), once; from then on it fences, until it comes often again. So barriers are rare,
+//! whatever is retired: at most one a millisecond, or less than that if nobody comes and goes.
+//! Where there is no membarrier, all threads always fence (see `record.rs`).
 //!
 //! *Invariants.* A record belongs to one thread at a time; its `local` part is touched by that
 //! thread only. A bag is sealed with an epoch read after everything in it was unlinked.
@@ -24,7 +29,10 @@ mod tests;
 pub use guard::Guard;
 
 use bag::Deferred;
-use domain::DOMAIN;
+use domain::Domain;
+
+/// The process's domain.
+static DOMAIN: Domain = Domain::new();
 
 /// Pins the calling thread: what it finds in shared structures stays until the guard is dropped.
 ///
@@ -59,7 +67,7 @@ pub fn flush() {
 pub fn synchronize() {
     assert!(!guard::is_pinned(), "synchronize() under a guard");
     guard::flush();
-    DOMAIN.wait_for_grace();
+    guard::wait_for_grace();
 }
 
 /// Values retired and not dropped yet. A sum over threads: exact only while nobody retires.

@@ -1,20 +1,32 @@
-//! What the domain knows of a thread.
+//! What the domain knows of a thread, and how a thread pins itself.
+//!
+//! A thread's word says which epoch it saw when it last pinned itself, and whether it still is. To
+//! be sure that a word is up to date, one side has to fence: the thread, between its word and what
+//! it reads afterwards, or whoever looks at the words, for all threads (see
+//! [`barrier`](crate::barrier)).
+//!
+//! A thread begins by fencing. After some hundred pins it is *trusted* and does no longer: its
+//! pins are then so frequent that its word alone mostly shows that it is up to date. When it is not,
+//! trust is withdrawn and a barrier settles what was under way; see `Domain::try_advance`.
 #![expect(unsafe_code, reason = "state that only the owning thread touches")]
 
 use super::bag::{Bag, Sealed};
+use crate::epoch_primitive::{AtomicBool, AtomicU64, Ordering, TRUSTED_AFTER};
+use crate::epoch_primitive::{fence, here, is_available, settle};
 use parking_lot::Mutex;
 use std::cell::{Cell, UnsafeCell};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What `epoch` holds while its thread is not pinned.
-pub(super) const QUIET: u64 = 0;
+/// In a word: the thread is pinned. The other bits are those of an epoch.
+pub(super) const PINNED: u64 = 1;
 
 /// A thread's place in the domain. Never freed: a thread that ends leaves it to the next.
 #[repr(align(128))]
 pub(super) struct Record {
-    /// The epoch in which the thread pinned itself, or [`QUIET`].
-    pub(super) epoch: AtomicU64,
+    /// The epoch that its thread saw when it pinned itself last, and [`PINNED`] as long as it is.
+    pub(super) word: AtomicU64,
+    /// Its thread does not fence its pins. Set by the thread, cleared by whoever looks at the words.
+    pub(super) trusted: AtomicBool,
     local: UnsafeCell<Local>,
     /// Sealed bags: anybody may drop those that are due.
     pub(super) sealed: Mutex<VecDeque<Sealed>>,
@@ -22,7 +34,7 @@ pub(super) struct Record {
     pub(super) retired: AtomicU64,
     /// Values of this record that were dropped, by whomever.
     pub(super) dropped: AtomicU64,
-    pub(super) taken: AtomicBool,
+    taken: AtomicBool,
     /// The next record of the domain; fixed before the record is reachable.
     pub(super) next: Cell<Option<&'static Record>>,
 }
@@ -35,6 +47,8 @@ pub(super) struct Local {
     pub(super) collecting: bool,
     /// Without a thread's end to wait for: given back with the last guard.
     pub(super) borrowed: bool,
+    /// Fenced pins since trust was withdrawn.
+    fenced: u32,
     pub(super) bag: Bag,
 }
 
@@ -45,11 +59,13 @@ unsafe impl Sync for Record {}
 impl Record {
     pub(super) fn taken() -> Self {
         Self {
-            epoch: AtomicU64::new(QUIET),
+            word: AtomicU64::new(0),
+            trusted: AtomicBool::new(false),
             local: UnsafeCell::new(Local {
                 depth: 0,
                 collecting: false,
                 borrowed: false,
+                fenced: 0,
                 bag: Bag::new(),
             }),
             sealed: Mutex::new(VecDeque::new()),
@@ -70,6 +86,62 @@ impl Record {
         look(unsafe { &mut *self.local.get() })
     }
 
+    /// Pins the thread in the epoch of the moment.
+    ///
+    /// # Safety
+    /// As for `with_local`.
+    #[inline]
+    pub(super) unsafe fn pin(&self, epoch: &AtomicU64) {
+        // Acquire pairs with `Domain::seal`: who sees an epoch sees what was unlinked before it began.
+        let word = epoch.load(Ordering::Acquire) | PINNED;
+        // Release: the reads of the pin before come before.
+        self.word.store(word, Ordering::Release);
+        here();
+        // Behind the word, so that a barrier which comes before the word comes before this too.
+        if !self.trusted.load(Ordering::Relaxed) {
+            // Pairs with the fence in `Domain::try_advance`: either the word is seen there, or what
+            // was unlinked before is seen here.
+            settle(&self.word, word);
+            // SAFETY: the caller's promise.
+            unsafe { self.count_fenced() };
+        }
+    }
+
+    /// # Safety
+    /// As for `with_local`.
+    unsafe fn count_fenced(&self) {
+        let count = |local: &mut Local| {
+            local.fenced += 1;
+            local.fenced >= TRUSTED_AFTER
+        };
+        // SAFETY: the caller's promise.
+        if unsafe { self.with_local(count) } {
+            // SAFETY: the caller's promise.
+            unsafe { self.with_local(|local| local.fenced = 0) };
+            self.trust();
+        }
+    }
+
+    /// From now on pins go without a fence.
+    #[cold]
+    fn trust(&self) {
+        if is_available() {
+            self.trusted.store(true, Ordering::Relaxed);
+            // Who does not see it has fenced before: what he unlinked before is seen by all pins to
+            // come.
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    /// Ends the pin.
+    #[inline]
+    pub(super) fn unpin(&self) {
+        // Only this thread writes it.
+        let word = self.word.load(Ordering::Relaxed);
+        // Release: the reads under the pin come before.
+        self.word.store(word & !PINNED, Ordering::Release);
+    }
+
     /// Takes the record, if nobody has it.
     pub(super) fn try_take(&self) -> bool {
         !self.taken.load(Ordering::Relaxed)
@@ -81,6 +153,8 @@ impl Record {
     }
 
     pub(super) fn give_back(&self) {
+        // Release: whoever sees that nobody is trusted here any more sees all pins that were.
+        self.trusted.store(false, Ordering::Release);
         self.taken.store(false, Ordering::Release);
     }
 }

@@ -1,0 +1,146 @@
+//! What the epochs are made of here: loom's atomics, and a barrier as the kernel has it.
+//!
+//! membarrier(2) makes each thread run a fence at some moment within the call. So does
+//! [`everywhere`]: it asks all members, and waits until each has fenced or left. A member looks
+//! whether he is asked before each of his steps, which is any moment that makes a difference. Asking
+//! and answering order nothing themselves: loom does not see them.
+
+pub(crate) use loom::sync::atomic::{Ordering, fence};
+
+use loom::thread::ThreadId;
+use std::cell::{Cell, RefCell};
+
+pub(crate) const TRUSTED_AFTER: u32 = 2;
+
+macro_rules! constant {
+    ($(#[$meta:meta])* $visibility:vis fn $($function:tt)*) => {
+        $(#[$meta])* $visibility fn $($function)*
+    };
+}
+pub(crate) use constant;
+
+// All threads of an execution are one of the system's.
+thread_local! {
+    /// Does this execution have the system call?
+    static AVAILABLE: Cell<bool> = const { Cell::new(true) };
+    /// The members, and whether they are asked.
+    static MEMBERS: RefCell<Vec<(ThreadId, bool)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Begins an execution.
+pub(crate) fn begin(available: bool) {
+    AVAILABLE.set(available);
+    MEMBERS.with_borrow_mut(Vec::clear);
+}
+
+/// A thread that barriers reach, until this is dropped.
+pub(crate) struct Member(ThreadId);
+
+impl Member {
+    pub(crate) fn new() -> Self {
+        let id = loom::thread::current().id();
+        MEMBERS.with_borrow_mut(|members| members.push((id, false)));
+        Self(id)
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        // The end of a thread is a fence, too.
+        fence(Ordering::SeqCst);
+        MEMBERS.with_borrow_mut(|members| members.retain(|(id, _)| *id != self.0));
+    }
+}
+
+/// Is the calling thread asked? `clear`: it is not from now on.
+fn asked(clear: bool) -> bool {
+    let own = loom::thread::current().id();
+    MEMBERS.with_borrow_mut(|members| {
+        let member = members.iter_mut().find(|(id, _)| *id == own);
+        member.is_some_and(|(_, asked)| std::mem::replace(asked, *asked && !clear))
+    })
+}
+
+/// A moment in which a barrier may come.
+pub(crate) fn here() {
+    if asked(false) {
+        // Others may go on in between, but not before the fence.
+        fence(Ordering::SeqCst);
+        asked(true);
+    }
+}
+
+pub(crate) fn is_available() -> bool {
+    AVAILABLE.get()
+}
+
+pub(crate) fn is_due() -> bool {
+    true
+}
+
+pub(crate) fn everywhere() -> bool {
+    fence(Ordering::SeqCst);
+    MEMBERS.with_borrow_mut(|members| members.iter_mut().for_each(|(_, asked)| *asked = true));
+    asked(true);
+    while MEMBERS.with_borrow(|members| members.iter().any(|(_, asked)| *asked)) {
+        loom::thread::yield_now();
+    }
+    fence(Ordering::SeqCst);
+    is_available()
+}
+
+pub(crate) fn settle(_place: &AtomicU64, _word: u64) {
+    fence(Ordering::SeqCst);
+}
+
+/// Loom's, with a moment for a barrier before each step.
+macro_rules! atomic {
+    ($name:ident, $value:ty) => {
+        pub(crate) struct $name(loom::sync::atomic::$name);
+
+        impl $name {
+            pub(crate) fn new(value: $value) -> Self {
+                Self(loom::sync::atomic::$name::new(value))
+            }
+
+            pub(crate) fn load(&self, order: Ordering) -> $value {
+                here();
+                self.0.load(order)
+            }
+
+            pub(crate) fn store(&self, value: $value, order: Ordering) {
+                here();
+                self.0.store(value, order);
+            }
+        }
+    };
+}
+atomic!(AtomicU64, u64);
+atomic!(AtomicBool, bool);
+
+impl AtomicBool {
+    pub(crate) fn swap(&self, value: bool, order: Ordering) -> bool {
+        here();
+        self.0.swap(value, order)
+    }
+
+    pub(crate) fn compare_exchange(
+        &self,
+        old: bool,
+        new: bool,
+        done: Ordering,
+        failed: Ordering,
+    ) -> Result<bool, bool> {
+        here();
+        self.0.compare_exchange(old, new, done, failed)
+    }
+}
+
+impl AtomicU64 {
+    pub(crate) fn fetch_add(&self, more: u64, order: Ordering) -> u64 {
+        here();
+        self.0.fetch_add(more, order)
+    }
+}
+
+pub(crate) use loom::sync::atomic::AtomicPtr;
