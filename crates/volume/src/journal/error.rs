@@ -1,0 +1,61 @@
+use holdfast_device::DeviceError;
+
+/// A result whose error is a journal's.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What a journal cannot do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The device failed.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// No room until a checkpoint trims: nothing happened, and the same call may succeed then.
+    #[error("the journal is full")]
+    Full,
+    /// One batch larger than the journal can ever take.
+    #[error("a change of {blocks} blocks in a journal that takes {most}")]
+    TooLarge {
+        /// What it needs.
+        blocks: u64,
+        /// What an empty journal has for it.
+        most: u64,
+    },
+    /// A write or a flush failed before, so nothing more is taken.
+    #[error("the journal failed earlier")]
+    Failed,
+    /// The region is too small, or reaches past the device.
+    #[error("a journal of {blocks} blocks at block {start}: {reason}")]
+    Region {
+        /// Its first block.
+        start: u64,
+        /// Its length in blocks.
+        blocks: u64,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// Bytes that were committed are damaged.
+    #[error("journal block {block}: {reason}")]
+    Corrupt {
+        /// The block on the device.
+        block: u64,
+        /// What is wrong with it.
+        reason: Reason,
+    },
+}
+
+/// What is wrong with a journal block that was committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Reason {
+    /// A later block says that this one was durable.
+    #[error("it was committed and cannot be read back")]
+    Hole,
+    /// The checksum is right and a record makes no sense.
+    #[error("malformed record")]
+    Record,
+    /// Part of a batch without the rest, or with another's.
+    #[error("a batch in pieces that do not belong together")]
+    Pieces,
+    /// Batches of a lane that go back in time.
+    #[error("stamps out of order")]
+    Order,
+}

@@ -1,0 +1,313 @@
+use super::error::{Error, Result};
+use super::frame::Frame;
+use super::lane::{COMMIT, Lane, Supply};
+use super::record::Record;
+use super::region::{Area, BLOCK, Position, Region};
+use super::replay::Replay;
+use super::ring::Ring;
+use super::room::Room;
+use super::stamps::Stamps;
+use holdfast_core::store::{Change, Stamp};
+use holdfast_device::BlockDevice;
+use holdfast_sync::{Padded, PerCore};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// An open journal. See the module's text.
+#[derive(Debug)]
+pub struct Journal {
+    capacity: u64,
+    supply: Supply,
+    stamps: Stamps,
+    lanes: Box<[Padded<Mutex<Lane>>]>,
+    /// Each core's lane.
+    mine: PerCore<usize>,
+    writer: Mutex<Writer>,
+    turn: Mutex<Turn>,
+    turned: Condvar,
+    /// A stamp; written under `writer`.
+    durable: Padded<AtomicU64>,
+    failed: AtomicBool,
+}
+
+/// What one commit, cut or trim at a time works on.
+#[derive(Debug)]
+struct Writer {
+    ring: Ring,
+    /// Frames that a cut took from their lanes and no commit has written yet.
+    waiting: Vec<Frame>,
+}
+
+/// Who commits.
+#[derive(Debug)]
+struct Turn {
+    taken: bool,
+}
+
+/// What a commit does besides writing the journal.
+pub trait BeforeCommit {
+    /// Called once in each commit, after the cut and before anything is written: all batches up
+    /// to `cut` will be durable with this commit, and no other. Bytes that `records` is told about
+    /// must be durable when this returns.
+    ///
+    /// It runs under the journal's own lock: it may append, and must not commit, cut or trim.
+    ///
+    /// # Errors
+    /// They end the commit, which then has had no effect, and can be tried again.
+    fn before(&self, cut: Stamp, records: &mut CommitRecords<'_>) -> Result<()>;
+
+    /// All batches up to `durable` are durable now.
+    fn after(&self, durable: Stamp) {
+        let _ = durable;
+    }
+}
+
+/// A commit with nothing to do besides.
+impl BeforeCommit for () {
+    fn before(&self, _: Stamp, _: &mut CommitRecords<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Takes the records that belong to a commit's cut.
+#[derive(Debug)]
+pub struct CommitRecords<'a> {
+    supply: &'a Supply,
+    lane: Lane,
+    cut: Stamp,
+}
+
+impl CommitRecords<'_> {
+    /// Appends one batch with the cut's stamp: it is replayed after all others of this commit.
+    ///
+    /// # Errors
+    /// [`Error::Full`] even with the share that appends leave to commits; [`Error::TooLarge`].
+    pub fn append_records(&mut self, realm: u64, records: &[Record<'_>]) -> Result<()> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        let cut = self.cut;
+        self.lane.append(self.supply, || cut, realm, records)?;
+        Ok(())
+    }
+}
+
+/// Blocks of a ring for each lane, at least: four frames.
+const LANE_BLOCKS: u64 = 64;
+
+impl Journal {
+    /// Writes zeros to the whole region, as mkfs must. The journal begins at the default position.
+    ///
+    /// # Errors
+    /// [`Error::Region`], or the device's.
+    pub fn format(device: Arc<dyn BlockDevice>, region: Region) -> Result<()> {
+        Area::new(device, region)?.clear()
+    }
+
+    /// Opens the journal as the superblock knows it. What was committed after `position` must be
+    /// replayed first: [`Replay::finish`] then gives the journal.
+    ///
+    /// # Errors
+    /// [`Error::Region`].
+    pub fn open(
+        device: Arc<dyn BlockDevice>,
+        region: Region,
+        position: Position,
+    ) -> Result<Replay> {
+        Ok(Replay::new(Area::new(device, region)?, position))
+    }
+
+    /// A journal whose durable blocks end at `head`.
+    pub(super) fn new(area: Area, tail: u64, head: u64, life: u64, last: Stamp) -> Self {
+        let capacity = area.region.blocks;
+        let reserve = capacity / 8;
+        let most = capacity - reserve;
+        let slots = PerCore::new(|| ()).iter().count() as u64;
+        let lanes = (capacity / LANE_BLOCKS).clamp(1, slots) as u16;
+        let next = Cell::new(0);
+        Self {
+            capacity,
+            supply: Supply::new(Room::new(capacity - (head - tail), reserve), most),
+            stamps: Stamps::after(last),
+            lanes: (0..lanes)
+                .map(|number| Padded(Mutex::new(Lane::new(number, last))))
+                .collect(),
+            mine: PerCore::new(|| next.replace(next.get() + 1) % usize::from(lanes)),
+            writer: Mutex::new(Writer {
+                ring: Ring::new(area, life, tail, head),
+                waiting: Vec::new(),
+            }),
+            turn: Mutex::new(Turn { taken: false }),
+            turned: Condvar::new(),
+            durable: Padded(AtomicU64::new(last.0)),
+            failed: AtomicBool::new(false),
+        }
+    }
+
+    /// Appends one batch, in memory. Batches that change one object must not be appended at the
+    /// same time: then they are replayed in the order of the calls, all of a batch or nothing. An
+    /// empty batch leaves no trace.
+    ///
+    /// # Errors
+    /// [`Error::Full`]: nothing happened; checkpoint, [`trim`](Self::trim), try again.
+    /// [`Error::TooLarge`], [`Error::Failed`].
+    pub fn append(&self, realm: u64, batch: &[Change<'_>]) -> Result<Stamp> {
+        if self.failed() {
+            return Err(Error::Failed);
+        }
+        let mut lane = self.lanes[*self.mine.mine()].lock();
+        if batch.is_empty() {
+            return Ok(self.stamps.next());
+        }
+        lane.append(&self.supply, || self.stamps.next(), realm, batch)
+    }
+
+    /// Makes all batches up to `upto` durable, all that were appended so far with `None`. Callers
+    /// that come at the same time share one flush.
+    ///
+    /// # Errors
+    /// Those of `hook`; a device's, after which every call fails with [`Error::Failed`].
+    pub fn commit(&self, upto: Option<Stamp>, hook: &dyn BeforeCommit) -> Result<()> {
+        let upto = upto.unwrap_or_else(|| self.stamps.next());
+        if self.durable() >= upto {
+            return Ok(());
+        }
+        let mut turn = self.turn.lock();
+        loop {
+            if self.durable() >= upto {
+                return Ok(());
+            }
+            if self.failed() {
+                return Err(Error::Failed);
+            }
+            if !turn.taken {
+                break;
+            }
+            self.turned.wait(&mut turn);
+        }
+        turn.taken = true;
+        drop(turn);
+        let _leading = Leading(self);
+        self.lead(hook)
+    }
+
+    fn lead(&self, hook: &dyn BeforeCommit) -> Result<()> {
+        let mut writer = self.writer.lock();
+        let cut = self.gather(&mut writer.waiting);
+        let mut records = CommitRecords {
+            supply: &self.supply,
+            lane: Lane::new(COMMIT, cut),
+            cut,
+        };
+        let result = hook.before(cut, &mut records);
+        let mut own = Vec::new();
+        records.lane.empty(&self.supply, cut, &mut own);
+        if let Err(error) = result {
+            self.drop_frames(own);
+            return Err(error);
+        }
+        let mut group = std::mem::take(&mut writer.waiting);
+        group.append(&mut own);
+        if let Err(error) = writer.ring.write(&mut group) {
+            // Relaxed: whoever must see it takes a lock that was released later.
+            self.failed.store(true, Ordering::Relaxed);
+            return Err(error);
+        }
+        self.durable.fetch_max(cut.0, Ordering::Release);
+        drop(writer);
+        self.supply.recycle(group);
+        hook.after(cut);
+        Ok(())
+    }
+
+    /// Empties all lanes at one moment: no append is under way then, so whatever a batch in
+    /// `waiting` depends on is there too.
+    fn gather(&self, waiting: &mut Vec<Frame>) -> Stamp {
+        let mut lanes: Vec<MutexGuard<'_, Lane>> =
+            self.lanes.iter().map(|lane| lane.lock()).collect();
+        let cut = self.stamps.next();
+        for lane in &mut lanes {
+            lane.empty(&self.supply, cut, waiting);
+        }
+        cut
+    }
+
+    fn drop_frames(&self, frames: Vec<Frame>) {
+        let blocks = frames.iter().map(Frame::blocks).sum();
+        self.supply.room.give(blocks);
+        self.supply.recycle(frames);
+    }
+
+    /// Where a replay may begin once all batches up to the answer's stamp are in the trees,
+    /// committed or not: a checkpoint's superblock keeps it. Waits for a commit under way.
+    pub fn cut(&self) -> Position {
+        let mut writer = self.writer.lock();
+        let stamp = self.gather(&mut writer.waiting);
+        Position {
+            block: writer.ring.head,
+            stamp,
+            life: writer.ring.life,
+        }
+    }
+
+    /// Gives back everything before `position`, which a durable superblock keeps: what lies there
+    /// or waits to be committed, up to the position's stamp, is durable in the trees.
+    ///
+    /// # Panics
+    /// If the journal never reached the position.
+    pub fn trim(&self, position: Position) {
+        let mut writer = self.writer.lock();
+        assert!(
+            position.block <= writer.ring.head,
+            "a position of this journal"
+        );
+        let folded = |frame: &mut Frame| frame.last <= position.stamp;
+        let folded = writer.waiting.extract_if(.., folded).collect();
+        self.drop_frames(folded);
+        let freed = position.block.saturating_sub(writer.ring.tail);
+        writer.ring.tail += freed;
+        self.supply.room.give(freed);
+        self.durable.fetch_max(position.stamp.0, Ordering::Release);
+        drop(writer);
+        // Some who wait for their turn may have got what they want.
+        drop(self.turn.lock());
+        self.turned.notify_all();
+    }
+
+    /// Batches up to this stamp survive a crash.
+    #[must_use]
+    pub fn durable(&self) -> Stamp {
+        // Acquire: pairs with the releases above; who sees the stamp sees what `after` did not do.
+        Stamp(self.durable.load(Ordering::Acquire))
+    }
+
+    /// Did a write or a flush fail?
+    #[must_use]
+    pub fn failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of the ring that are in use or promised, frames not yet filled among them.
+    #[must_use]
+    pub fn used(&self) -> u64 {
+        (self.capacity - self.supply.room.free()) * BLOCK as u64
+    }
+
+    /// Bytes of the ring that appends can use: at that much [`used`](Self::used) they fail.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        (self.capacity - self.supply.room.reserve()) * BLOCK as u64
+    }
+}
+
+/// The one whose turn it is.
+struct Leading<'a>(&'a Journal);
+
+impl Drop for Leading<'_> {
+    fn drop(&mut self) {
+        self.0.turn.lock().taken = false;
+        self.0.turned.notify_all();
+    }
+}

@@ -1,0 +1,210 @@
+//! A lane: batches of one core, encoded, until a commit takes them.
+
+use super::context::Context;
+use super::encode;
+use super::error::{Error, Result};
+use super::frame::{FRAME_BLOCKS, Frame, HEADER, Piece};
+use super::record::{AsRecord, BatchHead};
+use super::region::BLOCK;
+use super::room::Room;
+use holdfast_core::store::Stamp;
+use parking_lot::Mutex;
+
+/// What all lanes draw from.
+#[derive(Debug)]
+pub(super) struct Supply {
+    pub(super) room: Room,
+    /// The blocks that one batch may have.
+    pub(super) most: u64,
+    /// Buffers that were written; a leaf among the locks.
+    spare: Mutex<Vec<Vec<u8>>>,
+}
+
+/// Buffers kept for the next frames, at most.
+const SPARE_MAX: usize = 32;
+
+impl Supply {
+    pub(super) const fn new(room: Room, most: u64) -> Self {
+        Self {
+            room,
+            most,
+            spare: Mutex::new(Vec::new()),
+        }
+    }
+
+    fn buffer(&self) -> Vec<u8> {
+        let spare = self.spare.lock().pop();
+        spare.unwrap_or_else(|| Vec::with_capacity(BLOCK))
+    }
+
+    /// Takes the buffers of frames that are no longer needed.
+    pub(super) fn recycle(&self, frames: impl IntoIterator<Item = Frame>) {
+        let mut spare = self.spare.lock();
+        for frame in frames {
+            if spare.len() == SPARE_MAX {
+                break;
+            }
+            spare.push(frame.bytes);
+        }
+    }
+}
+
+/// The number of the lane in which a commit itself appends.
+pub(super) const COMMIT: u16 = u16::MAX;
+
+#[derive(Debug)]
+pub(super) struct Lane {
+    number: u16,
+    full: Vec<Frame>,
+    open: Option<Open>,
+    /// No batch may have this stamp or a lesser one any more.
+    floor: Stamp,
+}
+
+/// The frame that takes the next batch.
+#[derive(Debug)]
+struct Open {
+    frame: Frame,
+    context: Context,
+    /// Blocks it may fill.
+    blocks: u64,
+}
+
+impl Open {
+    const fn fits(&self, bytes: usize) -> bool {
+        self.frame.bytes.len().saturating_add(bytes) <= self.blocks as usize * BLOCK
+    }
+}
+
+impl Lane {
+    pub(super) const fn new(number: u16, floor: Stamp) -> Self {
+        Self {
+            number,
+            full: Vec::new(),
+            open: None,
+            floor,
+        }
+    }
+
+    /// Appends one batch, with the stamp that `now` gives or the lane's next.
+    #[inline]
+    pub(super) fn append<R: AsRecord>(
+        &mut self,
+        supply: &Supply,
+        now: impl FnOnce() -> Stamp,
+        realm: u64,
+        records: &[R],
+    ) -> Result<Stamp> {
+        let longest = encode::longest(records);
+        let fits = self.open.as_ref().is_some_and(|open| open.fits(longest));
+        if !fits && !self.open_frame(supply, longest)? {
+            return self.append_pieces(supply, now, realm, records);
+        }
+        let stamp = self.stamp(now());
+        let Some(open) = &mut self.open else {
+            unreachable!("a frame was opened");
+        };
+        let frame = &mut open.frame;
+        if frame.batches == 0 {
+            frame.first = stamp;
+            open.context = Context::new(stamp);
+        }
+        let head = BatchHead { stamp, realm };
+        encode::batch(&mut frame.bytes, &mut open.context, head, records);
+        frame.last = stamp;
+        frame.batches += 1;
+        Ok(stamp)
+    }
+
+    fn stamp(&mut self, now: Stamp) -> Stamp {
+        if self.number != COMMIT {
+            self.floor = now.max(Stamp(self.floor.0 + 1));
+            return self.floor;
+        }
+        now
+    }
+
+    /// Opens a frame for a batch of up to `longest` bytes; `false` if none may be that long.
+    fn open_frame(&mut self, supply: &Supply, longest: usize) -> Result<bool> {
+        let needed = (HEADER + longest).div_ceil(BLOCK);
+        if needed > FRAME_BLOCKS {
+            return Ok(false);
+        }
+        let blocks = [FRAME_BLOCKS as u64, needed as u64];
+        let Some(blocks) = blocks.into_iter().find(|blocks| self.take(supply, *blocks)) else {
+            return Err(Error::Full);
+        };
+        self.close(supply);
+        self.open = Some(Open {
+            frame: Frame::new(supply.buffer(), self.number, self.floor),
+            context: Context::new(self.floor),
+            blocks,
+        });
+        Ok(true)
+    }
+
+    fn take(&self, supply: &Supply, blocks: u64) -> bool {
+        if self.number == COMMIT {
+            supply.room.take_reserved(blocks)
+        } else {
+            supply.room.take(blocks)
+        }
+    }
+
+    /// Appends a batch that may need frames of its own.
+    fn append_pieces<R: AsRecord>(
+        &mut self,
+        supply: &Supply,
+        now: impl FnOnce() -> Stamp,
+        realm: u64,
+        records: &[R],
+    ) -> Result<Stamp> {
+        const PAYLOAD: usize = FRAME_BLOCKS * BLOCK - HEADER;
+        let stamp = self.stamp(now());
+        let mut bytes = Vec::new();
+        let head = BatchHead { stamp, realm };
+        encode::batch(&mut bytes, &mut Context::new(stamp), head, records);
+        let count = bytes.len().div_ceil(PAYLOAD);
+        let end = bytes.len() - (count - 1) * PAYLOAD;
+        let blocks = ((count - 1) * FRAME_BLOCKS + (end + HEADER).div_ceil(BLOCK)) as u64;
+        if blocks > supply.most {
+            let most = supply.most;
+            return Err(Error::TooLarge { blocks, most });
+        }
+        if !self.take(supply, blocks) {
+            return Err(Error::Full);
+        }
+        self.close(supply);
+        for (index, piece) in bytes.chunks(PAYLOAD).enumerate() {
+            let mut frame = Frame::new(supply.buffer(), self.number, stamp);
+            frame.bytes.extend_from_slice(piece);
+            frame.piece = Piece {
+                continues: index > 0,
+                continued: index + 1 < count,
+            };
+            frame.batches = u32::from(!frame.piece.continued);
+            self.full.push(frame);
+        }
+        Ok(stamp)
+    }
+
+    /// No more goes into the open frame.
+    fn close(&mut self, supply: &Supply) {
+        if let Some(open) = self.open.take() {
+            if open.frame.batches == 0 {
+                supply.room.give(open.blocks);
+                supply.recycle([open.frame]);
+            } else {
+                supply.room.give(open.blocks - open.frame.blocks());
+                self.full.push(open.frame);
+            }
+        }
+    }
+
+    /// Moves all frames to `group`; what comes later has stamps greater than `cut`.
+    pub(super) fn empty(&mut self, supply: &Supply, cut: Stamp, group: &mut Vec<Frame>) {
+        self.close(supply);
+        self.floor = self.floor.max(cut);
+        group.append(&mut self.full);
+    }
+}

@@ -1,0 +1,54 @@
+//! The first byte of a record: what it is, and three signs.
+
+use super::varint::VARINT_MAX;
+
+/// The record is not just as expected: a byte of differences follows.
+pub(super) const DIFFERS: u8 = 1 << 5;
+/// Whatever the operation makes of it.
+pub(super) const CHOICE: u8 = 1 << 6;
+/// The batch ends with this record.
+pub(super) const LAST: u8 = 1 << 7;
+/// The bits of the operation itself.
+pub(super) const OPERATION: u8 = DIFFERS - 1;
+
+/// Inode, name and directory of a creation in one.
+pub(super) const CREATE_NAMED: u8 = 1;
+/// Choice: a target follows.
+pub(super) const CREATE: u8 = 2;
+pub(super) const ATTRIBUTES: u8 = 3;
+pub(super) const DIRECTORY: u8 = 4;
+pub(super) const ENTER: u8 = 5;
+pub(super) const LEAVE: u8 = 6;
+pub(super) const WRITE: u8 = 7;
+pub(super) const TRUNCATE: u8 = 8;
+/// Choice: the space is kept.
+pub(super) const ZERO: u8 = 9;
+pub(super) const ALLOCATE: u8 = 10;
+pub(super) const COLLAPSE: u8 = 11;
+pub(super) const INSERT: u8 = 12;
+/// Choice: the attribute goes.
+pub(super) const XATTR: u8 = 13;
+pub(super) const FREE: u8 = 14;
+/// Choice: unwritten.
+pub(super) const MAP: u8 = 15;
+
+// Differences of the second byte, by operation.
+pub(super) const NAMED_DIRECTORY: u8 = 1;
+pub(super) const NAMED_INODE: u8 = 2;
+pub(super) const NAMED_COOKIE: u8 = 4;
+pub(super) const NAME_DIR: u8 = 1;
+pub(super) const NAME_COOKIE: u8 = 2;
+pub(super) const NAME_INO: u8 = 4;
+pub(super) const NAME_KIND: u8 = 8;
+pub(super) const RANGE_FILE: u8 = 1;
+pub(super) const RANGE_OFFSET: u8 = 2;
+pub(super) const MAP_FILE: u8 = 1;
+pub(super) const MAP_OFFSET: u8 = 2;
+pub(super) const MAP_PLACE: u8 = 4;
+pub(super) const MAP_BIRTH: u8 = 8;
+
+/// No record takes more than this and its bytes: three bytes of signs and a creation's twenty-odd
+/// numbers.
+pub(super) const RECORD_MAX: usize = 8 + 30 * VARINT_MAX;
+/// Nor does what stands before a batch.
+pub(super) const HEAD_MAX: usize = 2 * VARINT_MAX;

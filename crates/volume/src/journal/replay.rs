@@ -1,0 +1,256 @@
+use super::context::Context;
+use super::decode::{self, Decoder};
+use super::error::{Error, Reason, Result};
+use super::journal::Journal;
+use super::record::{BatchHead, Record};
+use super::region::{Area, Position};
+use super::scan::{Group, Scan, Segment};
+use super::varint::{Malformed, Reader};
+use holdfast_core::store::Stamp;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+/// Gives back what was committed, batch by batch, in the order of stamps.
+///
+/// One commit at a time is in memory, as it was when it was written.
+#[derive(Debug)]
+pub struct Replay {
+    scan: Scan,
+    from: Position,
+    group: Group,
+    lanes: Vec<Lane>,
+    /// The lanes with a next batch, but for the current one, by its stamp.
+    waiting: BinaryHeap<Reverse<(Stamp, usize)>>,
+    /// The lane that gave the last batch.
+    current: Option<usize>,
+    last: Stamp,
+    ended: bool,
+}
+
+/// One lane of a group.
+#[derive(Debug)]
+struct Lane {
+    /// The segments to come, the next one last.
+    segments: Vec<Segment>,
+    /// What is being read: what remains of it, and how many batches.
+    now: Segment,
+    context: Context,
+    /// The head of the next batch, which has been read already.
+    head: BatchHead,
+    /// The last batch could not be read to its end.
+    broken: bool,
+}
+
+impl Lane {
+    fn corrupt(&self, reason: Reason) -> Error {
+        let block = self.now.block;
+        Error::Corrupt { block, reason }
+    }
+
+    /// Reads the head of the next batch; `false` if there is none.
+    fn advance(&mut self, bytes: &[u8]) -> Result<bool> {
+        if self.broken {
+            return Err(self.corrupt(Reason::Record));
+        }
+        while self.now.batches == 0 {
+            if !self.now.range.is_empty() {
+                return Err(self.corrupt(Reason::Record));
+            }
+            let Some(segment) = self.segments.pop() else {
+                return Ok(false);
+            };
+            self.now = segment;
+            if self.now.first < self.head.stamp {
+                return Err(self.corrupt(Reason::Order));
+            }
+            self.context = Context::new(self.now.first);
+        }
+        let rest = bytes.get(self.now.range.clone()).unwrap_or(&[]);
+        let mut reader = Reader::new(rest);
+        match decode::head(&mut reader, &mut self.context) {
+            Ok(head) => self.head = head,
+            Err(Malformed) => return Err(self.corrupt(Reason::Record)),
+        }
+        self.now.range.start = self.now.range.end - reader.left();
+        self.now.batches -= 1;
+        Ok(true)
+    }
+}
+
+/// One batch of a replay.
+#[derive(Debug)]
+pub struct Batch<'a> {
+    lane: &'a mut Lane,
+    decoder: Decoder<'a>,
+    ended: bool,
+}
+
+impl<'a> Batch<'a> {
+    /// When it happened.
+    #[must_use]
+    pub const fn stamp(&self) -> Stamp {
+        self.lane.head.stamp
+    }
+
+    /// The realm whose numbers it uses.
+    #[must_use]
+    pub const fn realm(&self) -> u64 {
+        self.lane.head.realm
+    }
+
+    /// Its next record, in the order in which they were appended; `None` after the last.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] with [`Reason::Record`]; the replay cannot go on then.
+    #[expect(clippy::should_implement_trait, reason = "it fails")]
+    pub fn next(&mut self) -> Result<Option<Record<'a>>> {
+        if self.ended {
+            return Ok(None);
+        }
+        match self.decoder.next(&mut self.lane.context) {
+            Ok(Some(record)) => Ok(Some(record)),
+            Ok(None) => {
+                self.ended = true;
+                let range = &mut self.lane.now.range;
+                range.start = range.end - self.decoder.rest().left();
+                Ok(None)
+            }
+            Err(Malformed) => {
+                self.ended = true;
+                self.lane.broken = true;
+                Err(self.lane.corrupt(Reason::Record))
+            }
+        }
+    }
+}
+
+impl Drop for Batch<'_> {
+    // What follows is understood only after what the caller did not want to see.
+    fn drop(&mut self) {
+        while let Ok(Some(_)) = self.next() {}
+    }
+}
+
+impl Replay {
+    pub(super) fn new(area: Area, from: Position) -> Self {
+        Self {
+            scan: Scan::new(area, from),
+            from,
+            group: Group::default(),
+            lanes: Vec::new(),
+            waiting: BinaryHeap::new(),
+            current: None,
+            last: from.stamp,
+            ended: false,
+        }
+    }
+
+    /// The next batch; `None` at the end of the journal.
+    ///
+    /// # Errors
+    /// The device's; [`Error::Corrupt`] if what was committed is damaged.
+    pub fn next_batch(&mut self) -> Result<Option<Batch<'_>>> {
+        let Some(index) = self.pick()? else {
+            return Ok(None);
+        };
+        let Some(lane) = self.lanes.get_mut(index) else {
+            return Ok(None);
+        };
+        let rest = self.group.bytes.get(lane.now.range.clone()).unwrap_or(&[]);
+        Ok(Some(Batch {
+            lane,
+            decoder: Decoder::new(Reader::new(rest)),
+            ended: false,
+        }))
+    }
+
+    /// The lane with the next batch that is not in the trees yet.
+    fn pick(&mut self) -> Result<Option<usize>> {
+        loop {
+            let Some(index) = self.earliest()? else {
+                if self.ended || !self.load()? {
+                    self.ended = true;
+                    return Ok(None);
+                }
+                continue;
+            };
+            let Some(lane) = self.lanes.get_mut(index) else {
+                return Ok(None);
+            };
+            self.last = self.last.max(lane.head.stamp);
+            if lane.head.stamp > self.from.stamp {
+                return Ok(Some(index));
+            }
+            let rest = self.group.bytes.get(lane.now.range.clone()).unwrap_or(&[]);
+            drop(Batch {
+                lane,
+                decoder: Decoder::new(Reader::new(rest)),
+                ended: false,
+            });
+        }
+    }
+
+    /// The lane with the least stamp of the group, and makes it the current one.
+    fn earliest(&mut self) -> Result<Option<usize>> {
+        if let Some(index) = self.current.take()
+            && let Some(lane) = self.lanes.get_mut(index)
+            && lane.advance(&self.group.bytes)?
+        {
+            let own = Reverse((lane.head.stamp, index));
+            if self.waiting.peek().is_none_or(|other| *other < own) {
+                self.current = Some(index);
+                return Ok(self.current);
+            }
+            self.waiting.push(own);
+        }
+        self.current = self.waiting.pop().map(|Reverse((_, index))| index);
+        Ok(self.current)
+    }
+
+    /// Reads the next group.
+    fn load(&mut self) -> Result<bool> {
+        self.lanes.clear();
+        if !self.scan.load(&mut self.group)? {
+            return Ok(false);
+        }
+        let mut lanes = BTreeMap::<u16, Vec<Segment>>::new();
+        for segment in self.group.segments.drain(..).rev() {
+            lanes.entry(segment.lane).or_default().push(segment);
+        }
+        for (_, mut segments) in lanes {
+            let Some(now) = segments.pop() else {
+                continue;
+            };
+            let head = BatchHead {
+                stamp: now.first,
+                realm: 0,
+            };
+            let mut lane = Lane {
+                segments,
+                context: Context::new(now.first),
+                now,
+                head,
+                broken: false,
+            };
+            if lane.advance(&self.group.bytes)? {
+                let stamp = lane.head.stamp;
+                self.waiting.push(Reverse((stamp, self.lanes.len())));
+                self.lanes.push(lane);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Reads what is left, and opens the journal behind it for appends.
+    ///
+    /// # Errors
+    /// As [`next_batch`](Self::next_batch).
+    pub fn finish(mut self) -> Result<Journal> {
+        while self.next_batch()?.is_some() {}
+        let Scan {
+            area, next, latest, ..
+        } = self.scan;
+        let tail = self.from.block;
+        Ok(Journal::new(area, tail, next, latest + 1, self.last))
+    }
+}

@@ -1,0 +1,151 @@
+//! Group commit, what a commit does besides, and failures.
+
+use super::{creation, formatted, fresh, reopened, shown};
+use crate::journal::{BeforeCommit, CommitRecords, Error, Map, Position, Record, Result};
+use holdfast_core::store::Stamp;
+use std::collections::BTreeMap;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+/// A commit that has these maps to add, each in a batch of its own.
+pub(super) struct Maps(pub(super) Vec<Map>);
+
+impl BeforeCommit for Maps {
+    fn before(&self, _: Stamp, records: &mut CommitRecords<'_>) -> Result<()> {
+        for map in &self.0 {
+            records.append_records(1, &[Record::Map(*map)])?;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn threads_that_commit_at_once_share_flushes() {
+    const THREADS: u64 = 8;
+    const EACH: u64 = 200;
+    let (device, journal) = fresh(4096);
+    device.flushes.store(0, Ordering::Relaxed);
+    /// A device that takes its time, so that others arrive meanwhile.
+    struct Slow;
+    impl BeforeCommit for Slow {
+        fn before(&self, _: Stamp, _: &mut CommitRecords<'_>) -> Result<()> {
+            thread::sleep(std::time::Duration::from_micros(200));
+            Ok(())
+        }
+    }
+    let start = Barrier::new(THREADS as usize);
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (journal, start) = (&journal, &start);
+            scope.spawn(move || {
+                start.wait();
+                for index in 0..EACH {
+                    let batch = creation(thread * EACH + index, b"name");
+                    let stamp = journal.append(1 + thread, &batch).expect("room");
+                    journal
+                        .commit(Some(stamp), &Slow)
+                        .expect("a device that works");
+                    assert!(journal.durable() >= stamp);
+                }
+            });
+        }
+    });
+    let flushes = device.flushes.load(Ordering::Relaxed);
+    assert!(flushes < THREADS * EACH / 2, "{flushes} flushes");
+    let (_, seen) = reopened(&device, 4096, Position::default());
+    assert_eq!(seen.len() as u64, THREADS * EACH);
+    assert!(seen.is_sorted_by_key(|(stamp, ..)| *stamp));
+    let mut next = BTreeMap::new();
+    for (_, realm, records) in seen {
+        let index = next.entry(realm).or_insert(0);
+        assert_eq!(
+            records,
+            shown(&creation((realm - 1) * EACH + *index, b"name"))
+        );
+        *index += 1;
+    }
+}
+
+#[test]
+fn a_failed_write_or_flush_ends_everything() {
+    for calls in 0..2 {
+        let device = formatted(64);
+        let (journal, _) = reopened(&device, 64, Position::default());
+        let first = journal.append(1, &creation(0, b"safe")).expect("room");
+        journal.commit(None, &()).expect("a device that works");
+        let second = journal.append(1, &creation(1, b"lost")).expect("room");
+        device.left.store(calls, Ordering::Relaxed);
+        let error = journal.commit(Some(second), &());
+        assert!(matches!(error, Err(Error::Device(_))), "{error:?}");
+        device.left.store(u64::MAX, Ordering::Relaxed);
+        assert!(journal.failed() && journal.durable() < second);
+        assert_eq!(journal.append(1, &creation(2, b"no")), Err(Error::Failed));
+        assert_eq!(journal.commit(Some(second), &()), Err(Error::Failed));
+        assert_eq!(journal.commit(None, &()), Err(Error::Failed));
+        journal
+            .commit(Some(first), &())
+            .expect("it is durable already");
+    }
+}
+
+#[test]
+fn all_who_wait_for_a_failed_commit_hear_of_it() {
+    let (device, journal) = fresh(1024);
+    device.left.store(9, Ordering::Relaxed);
+    let (done, failed) = (AtomicU64::new(0), AtomicU64::new(0));
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for index in 0..50 {
+                    let appended = journal.append(1, &creation(index, b"name"));
+                    let result = appended.and_then(|stamp| {
+                        journal.commit(Some(stamp), &())?;
+                        assert!(journal.durable() >= stamp);
+                        Ok(())
+                    });
+                    let count = if result.is_ok() { &done } else { &failed };
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    let done = done.into_inner();
+    assert_eq!(done + failed.into_inner(), 400);
+    device.left.store(u64::MAX, Ordering::Relaxed);
+    let (_, seen) = reopened(&device, 1024, Position::default());
+    assert!(seen.len() as u64 >= done);
+}
+
+#[test]
+fn a_commit_that_its_hook_refuses_can_be_tried_again() {
+    struct Refuses;
+    impl BeforeCommit for Refuses {
+        fn before(&self, _: Stamp, records: &mut CommitRecords<'_>) -> Result<()> {
+            Maps(vec![MAP; 3]).before(Stamp(0), records)?;
+            Err(Error::Full)
+        }
+    }
+    const MAP: Map = Map {
+        ino: holdfast_types::Ino(1),
+        offset: 0,
+        start: 9,
+        blocks: 1,
+        birth: 1,
+        unwritten: true,
+    };
+    let (device, journal) = fresh(64);
+    let (first, second) = (creation(0, b"first"), creation(1, b"second"));
+    let stamp = journal.append(1, &first).expect("room");
+    assert_eq!(journal.commit(Some(stamp), &Refuses), Err(Error::Full));
+    assert!(journal.durable() < stamp && !journal.failed());
+    let later = journal.append(1, &second).expect("room");
+    journal
+        .commit(Some(stamp), &())
+        .expect("a device that works");
+    let (_, seen) = reopened(&device, 64, Position::default());
+    let expected = [(stamp, 1, shown(&first)), (later, 1, shown(&second))];
+    assert_eq!(seen, expected);
+    journal.trim(journal.cut());
+    assert_eq!(journal.used(), 0, "nothing is lost of the room");
+}

@@ -1,0 +1,197 @@
+//! Every state a crash can leave.
+
+use super::{Event, Recorder, Seen, all, creation, formatted, region, reopened, shown};
+use crate::journal::{Journal, Position};
+use holdfast_core::store::{Change, Stamp};
+use holdfast_device::{Image, MemoryDevice, SECTOR};
+use holdfast_types::Ino;
+use proptest::prelude::*;
+use std::sync::Arc;
+
+const BLOCKS: u64 = 128;
+
+/// What one life of a journal did.
+struct Life {
+    before: Image,
+    log: Vec<Event>,
+    appended: Vec<Seen>,
+    /// How many batches were durable after how many events of the log.
+    durable: Vec<(usize, usize)>,
+}
+
+/// Opens, appends batches of these sizes (0: a commit), and dies.
+fn live(device: &Arc<Recorder>, position: Position, steps: &[u32], salt: u64) -> Life {
+    let (journal, mut appended) = reopened(device, BLOCKS, position);
+    let before = device.inner.image();
+    device.log.lock().clear();
+    let mut durable = vec![(0, appended.len())];
+    for (index, &step) in steps.iter().enumerate() {
+        if step == 0 {
+            journal.commit(None, &()).expect("a device that works");
+            durable.push((device.log.lock().len(), appended.len()));
+            continue;
+        }
+        let data = vec![salt as u8; step as usize];
+        let mut batch = creation(salt * 1000 + index as u64, b"name");
+        batch.push(Change::Write {
+            ino: Ino(1),
+            offset: 0,
+            data: &data,
+        });
+        let stamp = journal.append(1, &batch).expect("room");
+        appended.push((stamp, 1, shown(&batch)));
+    }
+    let log = std::mem::take(&mut *device.log.lock());
+    Life {
+        before,
+        log,
+        appended,
+        durable,
+    }
+}
+
+impl Life {
+    /// The device after the first `events`; of what came after the last flush of those, only the
+    /// sectors that `kept` names by number.
+    fn crashed(&self, events: usize, mut kept: impl FnMut(usize) -> bool) -> Arc<Recorder> {
+        let mut image = self.before.clone();
+        let events = &self.log[..events];
+        let flushed = events.iter().rposition(|event| *event == Event::Flush);
+        let mut sector = 0;
+        for (index, event) in events.iter().enumerate() {
+            let Event::Write { offset, bytes } = event else {
+                continue;
+            };
+            let safe = flushed.is_some_and(|flush| index < flush);
+            for (number, bytes) in bytes.chunks(SECTOR as usize).enumerate() {
+                if safe || kept(sector) {
+                    image.write(offset + number as u64 * SECTOR, bytes);
+                }
+                sector += usize::from(!safe);
+            }
+        }
+        Arc::new(Recorder::new(MemoryDevice::from_image("crashed", image)))
+    }
+
+    /// The sectors written by the last event of the first `events`.
+    fn sectors(&self, events: usize) -> usize {
+        match events.checked_sub(1).and_then(|last| self.log.get(last)) {
+            Some(Event::Write { bytes, .. }) => bytes.len() / SECTOR as usize,
+            _ => 0,
+        }
+    }
+
+    /// Replays such a device, and answers how many batches it had.
+    fn check(&self, device: &Arc<Recorder>, events: usize, position: Position) -> usize {
+        let mut replay = Journal::open(device.clone(), region(BLOCKS), position).expect("a region");
+        let seen = all(&mut replay).expect("a legal state");
+        let least = self
+            .durable
+            .iter()
+            .rfind(|(at, _)| *at <= events)
+            .map_or(0, |(_, count)| *count);
+        assert!(seen.len() >= least, "{} of {least} durable", seen.len());
+        assert!(seen.len() <= self.appended.len());
+        assert!(seen == self.appended[..seen.len()], "not a prefix");
+        seen.len()
+    }
+}
+
+const STEPS: [u32; 14] = [9, 0, 300, 9_000, 0, 70_000, 4, 0, 5, 6, 7, 0, 150_000, 0];
+
+#[test]
+fn a_write_cut_at_any_sector_leaves_a_prefix() {
+    let device = formatted(BLOCKS);
+    let life = live(&device, Position::default(), &STEPS, 1);
+    let mut states = 0;
+    for events in 0..=life.log.len() {
+        for cut in 0..=life.sectors(events) {
+            let crashed = life.crashed(events, |sector| sector < cut);
+            life.check(&crashed, events, Position::default());
+            states += 1;
+        }
+    }
+    assert!(states > 400, "{states} states");
+}
+
+#[test]
+fn a_write_without_any_one_sector_leaves_a_prefix() {
+    let device = formatted(BLOCKS);
+    let life = live(&device, Position::default(), &STEPS, 1);
+    for events in 0..=life.log.len() {
+        for missing in 0..life.sectors(events) {
+            let crashed = life.crashed(events, |sector| sector != missing);
+            life.check(&crashed, events, Position::default());
+        }
+    }
+}
+
+/// A bit for each sector, from a seed.
+fn subset(seed: u64) -> impl FnMut(usize) -> bool {
+    let mut state = seed | 1;
+    move |_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        // Frames survive often enough that stale ones lie about.
+        state % 8 < 7
+    }
+}
+
+fn steps() -> impl Strategy<Value = Vec<u32>> {
+    let step = prop_oneof![3 => Just(0), 4 => 1_u32..3000, 1 => 1_u32..40_000];
+    proptest::collection::vec(step, 1..12)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    #[test]
+    fn crash_after_crash_leaves_a_prefix_and_nothing_stale(
+        lives in proptest::collection::vec((steps(), any::<u64>(), any::<u16>(), any::<bool>()), 1..6),
+    ) {
+        let mut device = formatted(BLOCKS);
+        let mut position = Position::default();
+        let mut salt = 0;
+        for (steps, seed, point, checkpoint) in lives {
+            salt += 1;
+            let life = live(&device, position, &steps, salt);
+            let events = usize::from(point) % (life.log.len() + 1);
+            device = life.crashed(events, subset(seed));
+            life.check(&device, events, position);
+            if checkpoint {
+                let (journal, _) = reopened(&device, BLOCKS, position);
+                position = journal.cut();
+            }
+            // Leave room for the longest life.
+            let (journal, seen) = reopened(&device, BLOCKS, position);
+            if journal.used() > BLOCKS * 4096 / 4 || seen.len() > 100 {
+                position = journal.cut();
+            }
+        }
+    }
+}
+
+#[test]
+fn frames_behind_a_torn_one_are_never_taken_up_by_a_later_life() {
+    // Two writes go out of order: the second arrives, the first does not.
+    let device = formatted(BLOCKS);
+    let first = live(
+        &device,
+        Position::default(),
+        &[40_000, 40_000, 40_000, 0],
+        1,
+    );
+    let whole = first.crashed(first.log.len() - 1, |_| true);
+    assert_eq!(first.check(&whole, 0, Position::default()), 3);
+    let torn = first.crashed(first.log.len() - 1, |sector| sector >= 8);
+    assert_eq!(first.check(&torn, 0, Position::default()), 0);
+    // A frame just as long as the torn one, so that the stale ones follow it neatly.
+    let second = live(&torn, Position::default(), &[40_000, 0], 2);
+    let after = second.crashed(second.log.len(), |_| true);
+    assert_eq!(
+        second.check(&after, second.log.len(), Position::default()),
+        1
+    );
+    let (journal, _) = reopened(&after, BLOCKS, Position::default());
+    assert!(journal.durable() >= Stamp(1));
+}
