@@ -73,6 +73,14 @@ impl Image {
         self.regions.get(&piece.region)?[piece.page].as_deref()
     }
 
+    fn page_is_shared(&self, piece: &Piece) -> bool {
+        let region = self.regions.get(&piece.region);
+        region.is_some_and(|region| {
+            let page = region[piece.page].as_ref();
+            Arc::strong_count(region) > 1 || page.is_some_and(|page| Arc::strong_count(page) > 1)
+        })
+    }
+
     fn fits(&self, offset: u64, len: usize) {
         assert!(
             offset
@@ -105,17 +113,50 @@ impl Image {
     pub fn write(&mut self, offset: u64, bytes: &[u8]) {
         self.fits(offset, bytes.len());
         for piece in pieces(offset, bytes.len()) {
-            let from = &bytes[piece.of_range];
+            let from = &bytes[piece.of_range.clone()];
+            // A page that is replaced need not be copied first.
+            if let Ok(whole) = Page::try_from(from)
+                && self.page_is_shared(&piece)
+            {
+                *self.slot(piece.region, piece.page) = Some(Arc::new(whole));
+                continue;
+            }
             self.page_mut(piece.region, piece.page)[piece.within].copy_from_slice(from);
         }
     }
 
-    fn page_mut(&mut self, region: u64, page: usize) -> &mut Page {
+    /// Makes a range equal to that of another image, and shares its whole pages.
+    ///
+    /// # Panics
+    /// Past the end of either.
+    pub fn copy_from(&mut self, other: &Self, offset: u64, len: usize) {
+        self.fits(offset, len);
+        other.fits(offset, len);
+        for piece in pieces(offset, len) {
+            let page = other.regions.get(&piece.region);
+            let page = page.and_then(|region| region[piece.page].as_ref());
+            if piece.within.len() == PAGE {
+                if page.is_some() || self.page(&piece).is_some() {
+                    *self.slot(piece.region, piece.page) = page.cloned();
+                }
+            } else {
+                let page = page.map_or(&[0; PAGE], |page| &**page);
+                let into = self.page_mut(piece.region, piece.page);
+                into[piece.within.clone()].copy_from_slice(&page[piece.within]);
+            }
+        }
+    }
+
+    fn slot(&mut self, region: u64, page: usize) -> &mut Option<Arc<Page>> {
         let region = self
             .regions
             .entry(region)
             .or_insert_with(|| Arc::new([const { None }; PAGES]));
-        let page = &mut Arc::make_mut(region)[page];
+        &mut Arc::make_mut(region)[page]
+    }
+
+    fn page_mut(&mut self, region: u64, page: usize) -> &mut Page {
+        let page = self.slot(region, page);
         Arc::make_mut(page.get_or_insert_with(|| Arc::new([0; PAGE])))
     }
 
@@ -238,10 +279,11 @@ mod tests {
         #[test]
         fn an_image_is_what_a_vector_of_bytes_says(
             steps in proptest::collection::vec(
-                (0..4_u8, 0..2_000_000_u64, 0..600_000_u64, any::<u8>()), 1..40),
+                (0..6_u8, 0..2_000_000_u64, 0..600_000_u64, any::<u8>()), 1..40),
         ) {
             let mut model = vec![0_u8; 1_000_000];
             let mut image = Image::new(1_000_000);
+            let mut kept = (image.clone(), model.clone());
             for (what, at, len, fill) in steps {
                 let size = model.len() as u64;
                 let at = at.min(size);
@@ -256,6 +298,11 @@ mod tests {
                         model[range].fill(0);
                         image.clear(at, len);
                     }
+                    3 => kept = (image.clone(), model.clone()),
+                    4 if range.end <= kept.1.len() => {
+                        model[range.clone()].copy_from_slice(&kept.1[range]);
+                        image.copy_from(&kept.0, at, len as usize);
+                    }
                     _ => {
                         let size = at + u64::from(fill);
                         model.resize(size as usize, 0);
@@ -264,6 +311,7 @@ mod tests {
                 }
                 prop_assert!(image.to_vec() == model);
             }
+            prop_assert!(kept.0.to_vec() == kept.1);
         }
     }
 }

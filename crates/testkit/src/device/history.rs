@@ -1,5 +1,4 @@
 use holdfast_device::{Image, SECTOR};
-use std::sync::Arc;
 
 /// What happened to a device, with the order of beginnings and ends.
 ///
@@ -29,9 +28,19 @@ pub(super) const NEVER: u64 = u64::MAX;
 
 #[derive(Clone, Debug)]
 pub(super) enum What {
-    Write { offset: u64, bytes: Arc<[u8]> },
-    Discard { offset: u64, len: u64 },
-    Resize { size: u64 },
+    /// The bytes lie in an image at the place where they belong, so that states share them.
+    Write {
+        offset: u64,
+        len: u64,
+        image: Image,
+    },
+    Discard {
+        offset: u64,
+        len: u64,
+    },
+    Resize {
+        size: u64,
+    },
     Flush,
 }
 
@@ -75,7 +84,7 @@ impl History {
     #[must_use]
     pub fn written(&self) -> u64 {
         let bytes = |op: &Op| match &op.what {
-            What::Write { bytes, .. } => bytes.len() as u64,
+            What::Write { len, .. } => *len,
             _ => 0,
         };
         self.ops.iter().map(bytes).sum()
@@ -98,6 +107,15 @@ impl History {
     }
 }
 
+impl What {
+    pub(super) fn write(offset: u64, bytes: &[u8]) -> Self {
+        let len = bytes.len() as u64;
+        let mut image = Image::new(offset + len);
+        image.write(offset, bytes);
+        Self::Write { offset, len, image }
+    }
+}
+
 impl Op {
     pub(super) const fn is_flush(&self) -> bool {
         matches!(self.what, What::Flush)
@@ -106,8 +124,7 @@ impl Op {
     /// Where it changes bytes, as offset and length.
     pub(super) fn range(&self) -> (u64, u64) {
         match &self.what {
-            What::Write { offset, bytes } => (*offset, bytes.len() as u64),
-            What::Discard { offset, len } => (*offset, *len),
+            What::Write { offset, len, .. } | What::Discard { offset, len } => (*offset, *len),
             What::Resize { .. } | What::Flush => (0, 0),
         }
     }
@@ -130,16 +147,16 @@ impl Op {
     }
 
     /// Does some of its sectors, as far as the device reaches: it may have come back smaller.
-    pub(super) fn apply_sectors(&self, image: &mut Image, sectors: std::ops::Range<usize>) {
+    pub(super) fn apply_sectors(&self, into: &mut Image, sectors: std::ops::Range<usize>) {
         let (offset, _) = self.range();
         let (from, to) = (sectors.start as u64 * SECTOR, sectors.end as u64 * SECTOR);
-        let room = image.size().saturating_sub(offset);
+        let room = into.size().saturating_sub(offset);
         let (from, to) = (from.min(room), to.min(room));
         match &self.what {
-            What::Write { bytes, .. } => {
-                image.write(offset + from, &bytes[from as usize..to as usize]);
+            What::Write { image, .. } => {
+                into.copy_from(image, offset + from, (to - from) as usize);
             }
-            What::Discard { .. } => image.clear(offset + from, to - from),
+            What::Discard { .. } => into.clear(offset + from, to - from),
             What::Resize { .. } | What::Flush => {}
         }
     }

@@ -109,11 +109,9 @@ impl BlockDevice for RecordingDevice {
             offset,
             bytes.len() as u64,
         )?;
-        let what = What::Write {
-            offset,
-            bytes: bytes.into(),
-        };
-        self.during(what, || self.inner.write(offset, bytes))
+        self.during(What::write(offset, bytes), || {
+            self.inner.write(offset, bytes)
+        })
     }
 
     fn flush(&self) -> Result<()> {

@@ -60,9 +60,8 @@ fn legal(history: &History, time: u64, at: u64) -> BTreeSet<[u8; 512]> {
             versions.clear();
         }
         match &op.what {
-            What::Write { bytes, .. } => {
-                let from = (at * SECTOR - offset) as usize;
-                versions.insert(bytes[from..from + 512].try_into().unwrap());
+            What::Write { image, .. } => {
+                versions.insert(sector(image, at));
             }
             _ => {
                 versions.insert([0; 512]);
@@ -169,8 +168,7 @@ fn what_a_mark_promises_is_in_every_state_that_has_reached_it() {
 fn a_write_beside_a_flush_is_not_durable_with_it() {
     let mut history = History::new(Image::new(4096));
     let op = |began, ended, what| Op { began, ended, what };
-    let bytes: Arc<[u8]> = Arc::from([1; 512].as_slice());
-    history.ops.push(op(2, 5, What::Write { offset: 0, bytes }));
+    history.ops.push(op(2, 5, What::write(0, &[1; 512])));
     history.ops.push(op(3, 4, What::Flush));
     history.marks.push((6, 1));
     history.now = 7;
