@@ -79,9 +79,13 @@ pub enum Effect {
 struct Plan {
     faults: Vec<DeviceFault>,
     counts: [u64; 5],
+    /// The error of a flush that failed.
+    flushed: Option<Errno>,
 }
 
 /// A device that fails as it is told.
+///
+/// A flush that failed makes all later ones fail, as every device does, until it is healed.
 ///
 /// Each request of a batch is one call, so that a test can try a fault at every one: run once
 /// without, ask [`total`](Self::total), then plan a fault `after` each number below it.
@@ -107,9 +111,11 @@ impl FaultyDevice {
         self.plan.lock().faults.push(fault);
     }
 
-    /// Forgets all faults.
+    /// Forgets all faults, past ones too: the device is as good as new.
     pub fn heal(&self) {
-        self.plan.lock().faults.clear();
+        let mut plan = self.plan.lock();
+        plan.faults.clear();
+        plan.flushed = None;
     }
 
     /// How often a call was made, those that failed included.
@@ -145,10 +151,21 @@ impl FaultyDevice {
         effect
     }
 
-    fn error<T>(&self, operation: Operation, offset: u64, len: u64, errno: Errno) -> Result<T> {
+    fn error<T>(
+        &self,
+        operation: Operation,
+        offset: u64,
+        len: u64,
+        cause: impl Into<Cause>,
+    ) -> Result<T> {
         let device = self.describe();
-        let cause = Cause::from(errno);
-        Err(DeviceError::new(device, operation, offset, len, cause))
+        Err(DeviceError::new(
+            device,
+            operation,
+            offset,
+            len,
+            cause.into(),
+        ))
     }
 
     /// How much of `len` bytes fits at `offset`.
@@ -224,10 +241,19 @@ impl BlockDevice for FaultyDevice {
     }
 
     fn flush(&self) -> Result<()> {
-        match self.strike(DeviceCall::Flush) {
-            Some(Effect::Error(errno)) => self.error(Operation::Flush, 0, self.size(), errno),
-            Some(Effect::Lost) => Ok(()),
-            _ => self.inner.flush(),
+        let effect = self.strike(DeviceCall::Flush);
+        let lost = self.plan.lock().flushed;
+        match (effect, lost) {
+            (_, Some(errno)) => {
+                let cause = Cause::FlushFailed(errno);
+                self.error(Operation::Flush, 0, self.size(), cause)
+            }
+            (Some(Effect::Error(errno)), None) => {
+                self.plan.lock().flushed = Some(errno);
+                self.error(Operation::Flush, 0, self.size(), errno)
+            }
+            (Some(Effect::Lost), None) => Ok(()),
+            (_, None) => self.inner.flush(),
         }
     }
 
@@ -290,6 +316,12 @@ mod tests {
             let error = work(&device).unwrap_err();
             assert_eq!((error.errno(), error.device.as_str()), (Errno::EIO, "disk"));
             assert_eq!(device.total(), after + 1);
+            let again = work(&device).map_err(|error| error.cause);
+            match error.operation {
+                Operation::Flush => assert_eq!(again, Err(Cause::FlushFailed(Errno::EIO))),
+                _ => assert_eq!(again, Ok(())),
+            }
+            device.heal();
             work(&device).unwrap();
             error.operation
         });
