@@ -21,6 +21,8 @@ use sys::{Done, Ring};
 const DEPTH: usize = 32;
 /// Bytes of one read; longer requests are cut.
 const SLOT: usize = 64 << 10;
+/// How often a kernel may say that it cannot just now before it counts as one that cannot.
+const ATTEMPTS: u32 = 10_000;
 /// Rings kept for the next batch.
 const KEPT: usize = 4;
 
@@ -119,7 +121,7 @@ impl<'a, 'b> Batch<'a, 'b> {
     fn run(&mut self, ring: &mut Ring) -> io::Result<()> {
         let mut free: Vec<usize> = (0..ring.depth()).collect();
         let mut holds = vec![0; ring.depth()];
-        let mut next = 0;
+        let (mut next, mut idle) = (0, 0);
         loop {
             while next < self.pieces.len()
                 && let Some(slot) = free.pop()
@@ -136,11 +138,15 @@ impl<'a, 'b> Batch<'a, 'b> {
             if ring.busy() == 0 {
                 return Ok(());
             }
-            match ring.wait() {
-                Err(error) if !is_passing(&error) => return Err(error),
-                _ => {}
+            let waited = ring.wait();
+            idle += 1;
+            match waited {
+                Err(error) if !is_passing(&error) || idle > ATTEMPTS => return Err(error),
+                Err(_) => std::thread::yield_now(),
+                Ok(()) => {}
             }
             while let Some(done) = ring.done() {
+                idle = 0;
                 self.take(ring, holds[done.slot], &done);
                 free.push(done.slot);
             }
