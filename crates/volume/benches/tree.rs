@@ -195,6 +195,12 @@ fn measure<'v, R: Record>(
     }
     let get = begin.elapsed().as_nanos() as f64 / lookups as f64;
     keys.sort_unstable();
+    let mut cursor = tree.range(None).expect("sound");
+    let begin = Instant::now();
+    for key in &keys {
+        black_box(&cursor.find(key).expect("sound").expect("there"));
+    }
+    let find = begin.elapsed().as_nanos() as f64 / keys.len() as f64;
     let gone = |keys: Vec<R::Key>| keys.into_iter().map(|key| (key, Change::Delete));
     let some = keys
         .iter()
@@ -207,7 +213,7 @@ fn measure<'v, R: Record>(
     let deleted = (memory.written - before) as f64 / count as f64;
     println!(
         "{name:24} merge {merge:6.1} ns, written {written:6.1} B, image {image:5.2} B; scan first \
-         {:5.1} ns, again {:5.1} ns; get {get:6.0} ns; random delete {delete:6.1} ns, \
+         {:5.1} ns, again {:5.1} ns; get {get:5.0} ns, find in order {find:5.1} ns; random delete {delete:6.1} ns, \
          written {deleted:6.1} B",
         scans[0],
         median(scans.clone()),

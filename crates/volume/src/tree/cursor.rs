@@ -7,13 +7,10 @@ use super::cache::NodeSource;
 use super::error::{Defect, Error, Result};
 use super::lookup::{Tree, child};
 use super::node::Node;
-use super::pointer::{LEVEL_MAX, Pointer};
+use super::pointer::LEVEL_MAX;
 use super::record::Record;
 use super::run::Run;
 use std::ops::ControlFlow;
-
-/// Leaves that are read ahead at once.
-const AHEAD: usize = 16;
 
 /// A place between two records of a [`Tree`].
 ///
@@ -25,9 +22,14 @@ pub struct Cursor<'c, R: Record, S> {
     /// Interior nodes from the root downwards.
     path: Vec<Step>,
     leaf: Option<Run<R>>,
+    /// The range of keys of the open leaf, once somebody asked.
+    span: Option<Span<R::Key>>,
     /// Leaves opened since the last seek: reading ahead begins with the second.
     opened: usize,
 }
+
+/// From the first key to before the second; `None`: without end.
+type Span<K> = (Option<K>, Option<K>);
 
 #[derive(Debug)]
 struct Step {
@@ -44,6 +46,7 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
             tree,
             path: Vec::new(),
             leaf: None,
+            span: None,
             opened: 0,
         }
     }
@@ -53,7 +56,17 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
     /// # Errors
     /// When a node cannot be read or is damaged.
     pub fn seek(&mut self, from: Option<&R::Key>) -> Result<()> {
+        self.descend(from)?;
+        match (&mut self.leaf, from) {
+            (Some(leaf), Some(key)) => leaf.seek(key),
+            _ => Ok(()),
+        }
+    }
+
+    /// Opens the leaf that holds `from` if any does.
+    fn descend(&mut self, from: Option<&R::Key>) -> Result<()> {
         self.path.clear();
+        self.span = None;
         self.leaf = None;
         self.opened = 0;
         let Some(root) = self.tree.root else {
@@ -78,11 +91,7 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
             });
             level -= 1;
         }
-        let mut run = Run::new(self.tree.cache.load::<R>(pointer, 0)?);
-        if let Some(key) = from {
-            run.seek(key)?;
-        }
-        self.leaf = Some(run);
+        self.leaf = Some(Run::new(self.tree.cache.load::<R>(pointer, 0)?));
         Ok(())
     }
 
@@ -124,6 +133,58 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
         Ok(())
     }
 
+    /// The value of `key`, wherever the cursor stands; it then stands behind that key. Much
+    /// cheaper than [`Tree::get`] for keys that ascend and lie close together.
+    ///
+    /// # Errors
+    /// When a node cannot be read or is damaged.
+    pub fn find(&mut self, key: &R::Key) -> Result<Option<R::Value<'_>>> {
+        let there = self.spans(key)? || self.is_beside(key)? && self.open_next()?;
+        if !there {
+            self.descend(Some(key))?;
+        }
+        match &mut self.leaf {
+            Some(leaf) => leaf.find(key),
+            None => Ok(None),
+        }
+    }
+
+    /// Does the open leaf hold `key` if any does?
+    fn spans(&mut self, key: &R::Key) -> Result<bool> {
+        if self.leaf.is_none() {
+            return Ok(false);
+        }
+        let (begin, end) = match self.span {
+            Some(span) => span,
+            None => self.find_span()?,
+        };
+        self.span = Some((begin, end));
+        Ok(begin.is_none_or(|begin| begin <= *key) && end.is_none_or(|end| *key < end))
+    }
+
+    /// The range of keys of the open leaf.
+    fn find_span(&self) -> Result<Span<R::Key>> {
+        let key = |step: &Step, index| child::<R>(&step.node, index).map(|(key, _)| key);
+        let parent = self.path.last();
+        let begin = parent.map(|step| key(step, step.next - 1)).transpose()?;
+        let unfinished = |step: &&Step| step.next < step.node.count();
+        let next = self.path.iter().rev().find(unfinished);
+        Ok((begin, next.map(|step| key(step, step.next)).transpose()?))
+    }
+
+    /// Does the leaf behind the open one hold `key` if any does?
+    fn is_beside(&self, key: &R::Key) -> Result<bool> {
+        let Some(step) = self.path.last() else {
+            return Ok(false);
+        };
+        if step.next + 1 >= step.node.count() {
+            return Ok(false);
+        }
+        let (begin, _) = child::<R>(&step.node, step.next)?;
+        let (end, _) = child::<R>(&step.node, step.next + 1)?;
+        Ok(begin <= *key && *key < end)
+    }
+
     /// Goes into the leaf of the next record. `false`: there is none.
     #[inline]
     fn reach_record(&mut self) -> Result<bool> {
@@ -141,6 +202,7 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
 
     /// Opens the leaf behind the one that ended. `false`: there is none.
     fn open_next(&mut self) -> Result<bool> {
+        self.span = None;
         let last = self.leaf.take().and_then(|leaf| leaf.last());
         let Some(root) = self.tree.root else {
             return Ok(false);
@@ -185,12 +247,7 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
         if level > 0 || self.opened < 2 || step.next < step.ahead {
             return Ok(());
         }
-        let end = step.node.count().min(step.next + AHEAD);
-        let pointers: Result<Vec<Pointer>> = (step.next..end)
-            .map(|index| child::<R>(&step.node, index).map(|(_, pointer)| pointer))
-            .collect();
-        step.ahead = end;
-        self.tree.cache.prefetch::<R>(&pointers?, level);
+        step.ahead = self.tree.read_ahead(&step.node, step.next)?;
         Ok(())
     }
 }

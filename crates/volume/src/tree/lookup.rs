@@ -9,6 +9,9 @@ use super::record::Record;
 use super::run::{Below, Run};
 use std::marker::PhantomData;
 
+/// Leaves that are read ahead at once.
+const AHEAD: usize = 16;
+
 /// A tree as it is below one root: it never changes. Reading takes no lock but the cache's.
 #[derive(Debug)]
 pub struct Tree<'c, R, S> {
@@ -25,7 +28,7 @@ impl<R, S> Clone for Tree<'_, R, S> {
 
 impl<R, S> Copy for Tree<'_, R, S> {}
 
-/// The children of an interior node at or below a key.
+/// Child `index` of an interior node.
 pub(super) fn child<R: Record>(node: &Node, index: usize) -> Result<(R::Key, Pointer)> {
     let block = node.pointer().block;
     node.child(index).ok_or(Error::Corrupt {
@@ -175,6 +178,16 @@ impl<'c, R: Record, S: NodeSource> Tree<'c, R, S> {
         } else {
             Err(Error::corrupt(block, Defect::Order))
         }
+    }
+
+    /// Asks for the leaves below `node` from child `from` on, as one batch. The first that was not
+    /// asked for.
+    pub(super) fn read_ahead(&self, node: &Node, from: usize) -> Result<usize> {
+        let end = node.count().min(from + AHEAD);
+        let pointer = |index| child::<R>(node, index).map(|(_, pointer)| pointer);
+        let pointers: Vec<Pointer> = (from..end).map(pointer).collect::<Result<_>>()?;
+        self.cache.prefetch::<R>(&pointers, 0);
+        Ok(end)
     }
 
     fn children_of(&self, pointer: Pointer, level: u8) -> Result<Vec<(R::Key, Pointer)>> {

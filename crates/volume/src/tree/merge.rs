@@ -68,6 +68,10 @@ pub struct Merge<'c, 's, R: Record, S, N: NodeSpace> {
 struct Step<R: Record> {
     node: Node,
     next: usize,
+    /// How many children in a row were gone into.
+    streak: usize,
+    /// Children before this one were asked for ahead.
+    ahead: usize,
     /// Keys below it lie under this one.
     end: Option<R::Key>,
 }
@@ -207,7 +211,13 @@ impl<R: Record, S: NodeSource, N: NodeSpace> Merge<'_, '_, R, S, N> {
                 end,
             });
         } else {
-            self.path.push(Step { node, next: 0, end });
+            self.path.push(Step {
+                node,
+                next: 0,
+                streak: 0,
+                ahead: 0,
+                end,
+            });
         }
         Ok(())
     }
@@ -242,8 +252,14 @@ impl<R: Record, S: NodeSource, N: NodeSpace> Merge<'_, '_, R, S, N> {
                 false => Some(child::<R>(&step.node, step.next)?.0),
             };
             if ends_before(end.as_ref(), key) && self.output.make_room(level)? {
+                step.streak = 0;
                 self.output.reuse(first, pointer, level)?;
             } else {
+                step.streak += 1;
+                if level == 0 && step.streak >= 2 && step.next > step.ahead {
+                    // Where two neighbours changed, the next ones mostly do.
+                    step.ahead = self.tree.read_ahead(&step.node, step.next - 1)?;
+                }
                 self.enter(pointer, level, end)?;
             }
         }
@@ -299,7 +315,11 @@ impl<R: Record, S: NodeSource, N: NodeSpace> Merge<'_, '_, R, S, N> {
             });
         }
         done.written = self.output.written();
-        done.freed = self.output.replaced();
+        done.freed = self.output.replaced_nodes().len() as u64;
+        // Old roots may still be read; their nodes need not stay in memory for that.
+        for node in self.output.replaced_nodes() {
+            self.tree.cache.forget(*node);
+        }
         self.output.finish();
         Ok(done)
     }

@@ -95,8 +95,9 @@ impl<'s, R: Record, N: NodeSpace> Output<'s, R, N> {
         self.replaced.push(node);
     }
 
-    pub(super) fn replaced(&self) -> u64 {
-        self.replaced.len() as u64
+    /// The nodes of the old tree that are not reused.
+    pub(super) fn replaced_nodes(&self) -> &[Pointer] {
+        &self.replaced
     }
 
     /// Appends a record. `source`: the old leaf it comes from, or 0.

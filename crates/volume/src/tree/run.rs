@@ -153,6 +153,26 @@ impl<R: Record> Run<R> {
         decode(&self.node, &mut self.place).map(Some)
     }
 
+    /// The value of `key`, and goes behind it. Cheap if it stands a little further on.
+    pub(super) fn find(&mut self, key: &R::Key) -> Result<Option<R::Value<'_>>> {
+        let ahead = self.place.last.is_some_and(|last| last < *key);
+        let near = ahead
+            && (self.block == self.node.runs() || {
+                let next = self.node.run_key::<R>(self.block);
+                next.ok_or_else(|| self.corrupt(Defect::Record))? > *key
+            });
+        if !near {
+            self.seek(key)?;
+        }
+        while let Below::Record(..) = self.next_below(Some(key))? {}
+        let met = matches!(self.next_below(Some(key))?, Below::Met);
+        if met {
+            Ok(self.next()?.map(|(_, value)| value))
+        } else {
+            Ok(None)
+        }
+    }
+
     /// Calls `read` with all that is left, until it says to stop; a block is read in one go, so
     /// this is the fast way.
     pub(super) fn each(

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 pub(super) type Model<R> = BTreeMap<<R as Record>::Key, <R as Sample>::Owned>;
 pub(super) type Changes<R> = BTreeMap<<R as Record>::Key, Option<<R as Sample>::Owned>>;
@@ -176,9 +177,36 @@ impl<'m, R: Sample> Bench<'m, R> {
                 assert_eq!((found, R::own(value)), (*at, owned.clone()));
             }
         }
+        self.compare_found(rng, space);
         let parts = rng.random_range(1..9);
         let cuts = self.tree().split_points(parts).expect("sound");
         assert!(cuts.len() < parts && cuts.is_sorted_by(|a, b| a < b));
+    }
+}
+
+impl<R: Sample> Bench<'_, R> {
+    /// Finds keys by one cursor, here and there and in order.
+    fn compare_found(&self, rng: &mut ChaCha8Rng, space: u64) {
+        let mut keys: Vec<_> = (0..60).map(|_| R::key(rng, space)).collect();
+        let present = self.model.keys().copied();
+        keys.extend(present.filter(|_| rng.random_ratio(1, 3)));
+        if rng.random() {
+            keys.sort_unstable();
+        }
+        let mut cursor = self.tree().range(None).expect("sound");
+        for key in keys {
+            let found = cursor.find(&key).expect("sound").map(R::own);
+            assert_eq!(found.as_ref(), self.model.get(&key), "{key:?}");
+            if rng.random_ratio(1, 5) {
+                let next = cursor
+                    .next()
+                    .expect("sound")
+                    .map(|(key, value)| (key, R::own(value)));
+                let after = (Bound::Excluded(key), Bound::Unbounded);
+                let above = self.model.range(after).next();
+                assert_eq!(next, above.map(|(&key, owned)| (key, owned.clone())));
+            }
+        }
     }
 }
 
