@@ -82,13 +82,20 @@ impl Space {
         );
         for _ in 0..ATTEMPTS {
             let Some(given) = self.ledger().take(least, wanted, request.kind) else {
-                break;
+                if self.sweep(wanted) == 0 {
+                    break;
+                }
+                continue;
             };
             if let Some(extent) = self.place(request, least, given) {
                 self.ledger().put_back(given - extent.length);
                 return Ok(extent);
             }
             self.ledger().put_back(given);
+            // No run is as long: some may become so.
+            if self.sweep(u64::MAX) == 0 {
+                break;
+            }
         }
         Err(self.shortage(wanted))
     }
@@ -113,6 +120,9 @@ impl Space {
             if let Some(extent) = self.place(request, least, wanted) {
                 promise.place(extent.length);
                 return Ok(extent);
+            }
+            if least > 1 && self.sweep(u64::MAX) == 0 {
+                break;
             }
         }
         Err(self.shortage(wanted))
@@ -290,5 +300,5 @@ impl Space {
     }
 }
 
-/// How often a search may be in vain because others were faster.
-const ATTEMPTS: usize = 3;
+/// How often what a search lacked, or what was given up for it, may be lost to others.
+pub(super) const ATTEMPTS: usize = 3;

@@ -1,7 +1,9 @@
 use super::checkpoint::Cut;
 use super::map::Map;
+use super::preallocation::Listed;
 use super::slot::{self, Block, Slot};
 use super::{Error, Extent, Layout, SLOT_BLOCKS, bits, map};
+use std::collections::BTreeMap;
 
 /// One group: what of it is used, and by whom.
 ///
@@ -38,6 +40,8 @@ pub(super) struct State {
     written: Option<Current>,
     /// No run of free blocks is of a higher class: what the table of groups was told.
     pub(super) class: u8,
+    /// Pieces set aside for inodes here, by their first block in the group and their number.
+    pub(super) preallocated: BTreeMap<(u32, u64), Listed>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +79,7 @@ impl State {
             current: None,
             written: None,
             class: 0,
+            preallocated: BTreeMap::new(),
         }
     }
 

@@ -185,6 +185,13 @@ impl Reservation {
         self.blocks += std::mem::take(&mut other.blocks);
     }
 
+    /// Gives `blocks` of the promise back, or all of it: what was promised came from elsewhere.
+    pub(super) fn spare(&mut self, blocks: u64) {
+        let blocks = blocks.min(self.blocks);
+        self.blocks -= blocks;
+        self.space.ledger().put_back(blocks);
+    }
+
     /// Takes `blocks` out of the promise: they were placed.
     pub(super) fn place(&mut self, blocks: u64) {
         self.blocks -= blocks;

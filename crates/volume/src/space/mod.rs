@@ -32,6 +32,7 @@ mod layout;
 mod ledger;
 mod load;
 mod map;
+mod preallocation;
 mod report;
 mod slot;
 mod table;
@@ -46,14 +47,17 @@ pub use extent::Extent;
 pub use layout::{GROUP_BLOCKS_MAX, GROUP_BLOCKS_MIN, GROUPS_MAX, Layout, SLOT_BLOCKS};
 pub use ledger::{Kind, Reservation};
 pub use load::Loader;
+pub use preallocation::{FILE_BLOCKS_MAX, FileRequest, Mapped, Preallocations, Window};
 pub use report::Report;
 pub use slot::{BLOCK_SIZE, Block, SlotError};
 
 use crate::space_primitive::{AtomicBool, AtomicU64, Mutex, Ordering};
+use allocate::ATTEMPTS;
 use checkpoint::{Change, Order};
 use group::State;
-use holdfast_sync::PerCore;
+use holdfast_sync::{PerCore, ShardedCounter};
 use ledger::Ledger;
+use preallocation::Locality;
 use std::sync::Arc;
 use table::Table;
 
@@ -70,6 +74,12 @@ pub struct Space {
     /// Changes of records, as cores handed them in.
     changes: PerCore<Mutex<Vec<Change>>>,
     order: Mutex<Order>,
+    /// What each core sets aside for small files.
+    localities: PerCore<Mutex<Locality>>,
+    /// Blocks set aside, those of localities included.
+    preallocated: ShardedCounter,
+    /// How many pieces were set aside for inodes.
+    pieces: AtomicU64,
     /// How many checkpoints began, and whether one's bitmaps are still to come. Changed under
     /// `order`.
     cuts: AtomicU64,
@@ -110,6 +120,9 @@ impl Space {
             cursors: PerCore::new(cursor),
             changes: PerCore::new(|| Mutex::new(Vec::new())),
             order: Mutex::new(Order::default()),
+            localities: PerCore::default(),
+            preallocated: ShardedCounter::new(),
+            pieces: AtomicU64::new(0),
             cuts: AtomicU64::new(0),
             folding: AtomicBool::new(false),
         })
@@ -149,8 +162,13 @@ impl Space {
     }
 
     fn promise(&self, blocks: u64) -> Result<(), Error> {
-        if blocks == 0 || self.ledger.take(blocks, blocks, Kind::Data).is_some() {
-            return Ok(());
+        for _ in 0..ATTEMPTS {
+            if blocks == 0 || self.ledger.take(blocks, blocks, Kind::Data).is_some() {
+                return Ok(());
+            }
+            if self.sweep(blocks) == 0 {
+                break;
+            }
         }
         Err(self.shortage(blocks))
     }
@@ -164,7 +182,7 @@ impl Space {
 
     /// Blocks set aside for files that may grow.
     fn preallocated(&self) -> u64 {
-        0
+        u64::try_from(self.preallocated.sum()).unwrap_or(0)
     }
 
     fn table(&self) -> &Table {

@@ -1,0 +1,102 @@
+use super::super::{Extent, Space};
+
+/// Blocks asked for at once, for many small files.
+const CHUNK: u64 = 512;
+const BUCKETS: usize = 10;
+/// A bucket with more than so many entries is trimmed to so many.
+const ENTRIES_MAX: usize = 8;
+const ENTRIES_KEPT: usize = 5;
+
+/// A core's blocks for small files, so that those lie side by side.
+///
+/// *Invariant.* An extent is in the bucket of the logarithm of its length; no extent is empty.
+/// Within a bucket they ascend by length.
+#[derive(Debug, Default)]
+pub(in super::super) struct Locality {
+    buckets: [Vec<Extent>; BUCKETS],
+}
+
+fn bucket(length: u64) -> usize {
+    (length.ilog2() as usize).min(BUCKETS - 1)
+}
+
+impl Locality {
+    /// Takes `length` blocks from the front of the extent nearest to the goal that has so many.
+    fn take(&mut self, length: u64, goal: u64) -> Option<Extent> {
+        let of = |bucket: usize| {
+            self.buckets[bucket]
+                .iter()
+                .enumerate()
+                .map(move |(at, e)| (bucket, at, e))
+        };
+        let (bucket, at, _) = (bucket(length)..BUCKETS)
+            .flat_map(of)
+            .filter(|(_, _, extent)| extent.length >= length)
+            .min_by_key(|(_, _, extent)| extent.start.abs_diff(goal))?;
+        let (taken, rest) = self.buckets[bucket].remove(at).split(length);
+        // What is used up is in no bucket; nobody derives a group from where it would go on.
+        self.put(rest);
+        Some(taken)
+    }
+
+    fn put(&mut self, extent: Extent) {
+        if extent.length > 0 {
+            let bucket = &mut self.buckets[bucket(extent.length)];
+            let at = bucket.partition_point(|other| other.length < extent.length);
+            bucket.insert(at, extent);
+        }
+    }
+
+    /// What a bucket has too much, the shortest first.
+    fn trim(&mut self) -> Vec<Extent> {
+        let full = self
+            .buckets
+            .iter_mut()
+            .filter(|bucket| bucket.len() > ENTRIES_MAX);
+        full.flat_map(|bucket| bucket.drain(..bucket.len() - ENTRIES_KEPT))
+            .collect()
+    }
+
+    /// All of it.
+    pub(super) fn empty(&mut self) -> Vec<Extent> {
+        self.buckets.iter_mut().flat_map(std::mem::take).collect()
+    }
+
+    #[cfg(test)]
+    pub(in super::super) fn extents(&self) -> Vec<Extent> {
+        for (at, extents) in self.buckets.iter().enumerate() {
+            assert!(extents.iter().all(|extent| bucket(extent.length) == at));
+            assert!(extents.is_sorted_by_key(|extent| extent.length));
+        }
+        self.buckets.iter().flatten().copied().collect()
+    }
+}
+
+impl Space {
+    /// Room for a small file, beside other small files of this core. `None` if room is short.
+    pub(super) fn place_small(&self, length: u64, goal: Option<u64>) -> Option<Extent> {
+        // Held over the allocation: another thread of this core waits for what it brings.
+        let mut locality = self.localities.mine().lock();
+        let near = goal.unwrap_or(0);
+        let taken = locality.take(length, near).or_else(|| {
+            let wanted = CHUNK.max(length);
+            let extent = self.unpromised(goal, length, wanted, length)?;
+            self.preallocated.add(extent.length as i64);
+            locality.put(extent);
+            locality.take(length, near)
+        });
+        let trimmed = locality.trim();
+        drop(locality);
+        for extent in trimmed {
+            self.unset_aside(extent);
+        }
+        self.preallocated.add(-(taken?.length as i64));
+        taken
+    }
+
+    /// Gives up blocks that were set aside.
+    pub(super) fn unset_aside(&self, extent: Extent) {
+        self.give_back(extent).expect("blocks that were set aside");
+        self.preallocated.add(-(extent.length as i64));
+    }
+}

@@ -1,0 +1,69 @@
+use super::super::Space;
+use crate::space_primitive::try_lock;
+use std::sync::Weak;
+
+/// How often what others are busy with is looked at again.
+const PASSES: usize = 3;
+
+impl Space {
+    /// Gives up preallocations until `needed` blocks became free by it, or all there are: those of
+    /// small files, then those of inodes, group by group, the lowest first. Whoever calls holds no
+    /// lock. Gives how many blocks became free.
+    pub(in super::super) fn sweep(&self, needed: u64) -> u64 {
+        let mut freed = 0;
+        for pass in 1..=PASSES {
+            let mut busy = false;
+            for locality in self.localities.iter() {
+                let locked = match pass {
+                    PASSES => Some(locality.lock()),
+                    _ => try_lock(locality),
+                };
+                busy |= locked.is_none();
+                let extents = locked.map(|mut locality| locality.empty());
+                for extent in extents.into_iter().flatten() {
+                    self.unset_aside(extent);
+                    freed += extent.length;
+                }
+            }
+            for group in 0..self.table().count() {
+                if freed >= needed {
+                    return freed;
+                }
+                freed += self.sweep_group(group, needed - freed);
+            }
+            if !busy {
+                break;
+            }
+        }
+        freed
+    }
+
+    /// Gives up the preallocations of inodes in one group.
+    fn sweep_group(&self, group: u64, needed: u64) -> u64 {
+        let mut freed = 0;
+        // Dropped when nothing is locked: the last owner gives up what it has.
+        let mut owners = Vec::new();
+        let mut state = self.table().lock(group);
+        while freed < needed
+            && let Some((_, listed)) = state.preallocated.pop_first()
+        {
+            // An owner that is going gives up its pieces itself, and has no entry to remove.
+            let Some(owner) = Weak::upgrade(&listed.owner) else {
+                continue;
+            };
+            let piece = owner.take_out(listed.logical, listed.id);
+            owners.push(owner);
+            // Used up, or taken out by the owner: who did so comes for the entry in vain.
+            let Some(piece) = piece else { continue };
+            for extent in piece.unused() {
+                let (_, range) = self.range(extent).expect("blocks of this group");
+                self.release(group, &mut state, range)
+                    .expect("blocks that were set aside");
+            }
+            freed += piece.free();
+            self.preallocated.add(-(piece.free() as i64));
+        }
+        drop(state);
+        freed
+    }
+}
