@@ -1,22 +1,38 @@
 //! The names of one directory.
 //!
-//! Names are kept in the order of their cookies, which only grow: a listing that stopped at a
-//! cookie goes on behind it, whatever was added or removed meanwhile. Lookups and listings take
-//! no lock and write nothing; changes take turns. A rename within the directory happens at once
-//! for readers: they find the old name or the new one, never both and never neither.
+//! Names are kept in the order of their cookies: a listing that stopped at a cookie goes on behind
+//! it, whatever was added or removed meanwhile. Lookups and listings take no lock and write nothing.
+//! A rename within the directory happens at once for readers: they find the old name or the new one,
+//! never both and never neither.
 //!
-//! *Invariants.* Cookies ascend strictly. A directory that is `dead` has no names and gets none.
+//! Changes of the whole directory take turns, and so do all of one with few names. In one with many,
+//! those of different names go side by side ([`Directory::claim`]): each thread counts them, with
+//! their times, in a lane of its own, and who wants to know asks all lanes ([`Directory::sums`]). The
+//! inode's own attributes are then those of the time when it was last locked as a whole, and what
+//! the lanes hold is to be added.
 //!
-//! *Locking.* [`Directory::write`]: see `docs/locking.md`.
+//! *Invariants.* No two names have the same cookie. Those that one thread deals ascend; all that is
+//! dealt by who has locked the whole is greater than all before; and cookies of threads are read from
+//! the clock, so that a name is listed behind those that were there when it was made, give or take
+//! a tick. A directory that is `dead` has no names and gets none.
+//!
+//! *Locking.* [`Directory::write`], [`Directory::claim`]: see `docs/locking.md`.
 
-use holdfast_sync::catalog::{Catalog, CatalogWriter, InsertError, Item};
+use holdfast_sync::catalog::{Catalog, CatalogWriter, Claim, InsertError, Item, Removed, Sums};
 use holdfast_sync::epoch::{self, Guard};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::types::{Errno, FileType, Ino, Result};
+use crate::clock;
+use crate::inode::{Object, directory_size};
+use crate::types::{Errno, FileType, Ino, Result, Time};
 
 /// Cookies 1 and 2 belong to `.` and `..`.
 pub(crate) const FIRST_COOKIE: u64 = 3;
+/// A thread deals a cookie of each 256, one for each 128 ns: more than it can use.
+const TICK_SHIFT: u32 = 7;
+const STEP_SHIFT: u32 = 8;
+/// From the year 2116 on cookies only count.
+const CLOCK_END: u64 = 1 << 62;
 
 /// What a name leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,25 +131,81 @@ impl Directory {
         self.complete.load(Ordering::Acquire)
     }
 
-    /// Locks the names for changes.
-    pub(crate) fn write(&self) -> Names<'_> {
+    /// What changes of single names have counted, in a directory of many; `None` if the inode's
+    /// attributes say all.
+    #[inline]
+    pub(crate) fn sums(&self, guard: &Guard) -> Option<Sums> {
+        self.catalog.sums(guard)
+    }
+
+    /// Locks all names for changes. The attributes of `inode`, this directory's, say all from then
+    /// on.
+    pub(crate) fn write(&self, inode: &Object) -> Names<'_> {
+        let mut writer = self.catalog.lock();
+        if let Some(sums) = writer.sums()
+            && (sums.stamp, sums.tally) != (0, 0)
+        {
+            let mut meta = inode.write();
+            meta.add(&sums);
+            meta.publish_with(|| writer.forget_notes());
+        }
         Names {
             dir: self,
-            writer: self.catalog.lock(),
+            right: Right::Whole(writer),
         }
+    }
+
+    /// Locks one or two names for changes, which stores do not hear of: nothing puts them in order.
+    pub(crate) fn claim<'d>(&'d self, name: &'d [u8], other: Option<&'d [u8]>) -> Names<'d> {
+        Names {
+            dir: self,
+            right: Right::Claim(self.catalog.claim(name, other)),
+        }
+    }
+
+    /// Gives memory back, if there is much more than the names need.
+    #[cold]
+    fn tidy(&self, inode: &Object) {
+        if let Right::Whole(writer) = &mut self.write(inode).right {
+            writer.shrink();
+        }
+    }
+
+    /// Waits until whoever changes a name now has done so.
+    pub(crate) fn wait(&self) {
+        drop(self.catalog.lock());
     }
 }
 
-/// The names of a directory, locked for changes.
+/// The names of a directory, or some of them, locked for changes.
 pub(crate) struct Names<'d> {
     dir: &'d Directory,
-    writer: CatalogWriter<'d>,
+    right: Right<'d>,
+}
+
+#[expect(clippy::large_enum_variant, reason = "it stays on the stack")]
+enum Right<'d> {
+    Whole(CatalogWriter<'d>),
+    Claim(Claim<'d>),
+}
+
+/// Does the same by either right.
+macro_rules! either {
+    ($names:expr, $right:ident => $change:expr) => {
+        match &mut $names.right {
+            Right::Whole($right) => $change,
+            Right::Claim($right) => $change,
+        }
+    };
 }
 
 impl Names<'_> {
-    /// Number of names, `.` and `..` not counted.
+    /// Number of names, `.` and `..` not counted. Exact if all are locked.
     pub(crate) fn len(&self) -> u32 {
-        self.writer.len()
+        match &self.right {
+            Right::Whole(writer) => writer.len(),
+            Right::Claim(_) => self.dir.catalog.len(&epoch::pin()),
+        }
     }
 
     /// Are there none?
@@ -143,7 +215,35 @@ impl Names<'_> {
 
     /// What the name leads to.
     pub(crate) fn get(&self, name: &[u8]) -> Option<Entry> {
-        self.writer.get(name).map(Entry::of)
+        match &self.right {
+            Right::Whole(writer) => writer.get(name),
+            Right::Claim(claim) => claim.get(name),
+        }
+        .map(Entry::of)
+    }
+
+    /// The names change now, or just did: `names` more, and `subdirs` more directories. `inode` is
+    /// the directory.
+    pub(crate) fn changed(&mut self, inode: &Object, names: i32, subdirs: i32, now: Time) {
+        if let Right::Claim(claim) = &mut self.right
+            && claim.note(now.0, i64::from(subdirs))
+        {
+            return;
+        }
+        let mut meta = inode.write();
+        meta.modified(now);
+        meta.size = directory_size(self.len().saturating_add_signed(names));
+        meta.nlink = meta.nlink.saturating_add_signed(subdirs);
+    }
+
+    /// Unlocks. Memory that a directory of many names has too much is given back.
+    pub(crate) fn end(self, inode: &Object) {
+        let dir = self.dir;
+        let wasteful = matches!(&self.right, Right::Claim(claim) if claim.is_wasteful());
+        drop(self);
+        if wasteful {
+            dir.tidy(inode);
+        }
     }
 
     /// Was the directory removed?
@@ -157,59 +257,73 @@ impl Names<'_> {
         self.dir.dead.store(true, Ordering::Release);
     }
 
-    /// Takes in all names that the store holds: readers see them at once.
+    /// Takes in all names that the store holds: readers see them at once. All are locked.
     pub(crate) fn complete(&mut self, loaded: Loaded) {
-        self.writer.adopt(loaded.0);
-        self.dir.complete.store(true, Ordering::Release);
+        if let Right::Whole(writer) = &mut self.right {
+            writer.adopt(loaded.0);
+            self.dir.complete.store(true, Ordering::Release);
+        }
     }
 
-    /// Lets go of the names without removing them: of a directory that nobody will look into.
+    /// Lets go of the names without removing them: of a directory that nobody will look into. All
+    /// are locked.
     pub(crate) fn forget(&mut self) {
-        self.writer.clear();
+        if let Right::Whole(writer) = &mut self.right {
+            writer.clear();
+        }
     }
 
-    /// The cookie that the next new name gets.
+    /// A cookie for a new name.
     pub(crate) fn next_cookie(&self) -> u64 {
-        (self.writer.last_order() + 1).max(FIRST_COOKIE)
+        let next = match &self.right {
+            Right::Whole(writer) => writer.last_order() + 1,
+            Right::Claim(claim) => claim.next_order(by_the_clock),
+        };
+        next.max(FIRST_COOKIE)
     }
 
-    /// Adds a name that is not there; returns its cookie.
+    /// Adds a name that is not there, with the [next cookie](Self::next_cookie).
     ///
     /// # Errors
     /// `ENOSPC` when the directory cannot number more names.
-    pub(crate) fn insert(&mut self, name: &[u8], ino: Ino, kind: FileType) -> Result<u64> {
-        let cookie = self.next_cookie();
-        insert(&mut self.writer, name, cookie, ino, kind)?;
-        Ok(cookie)
+    pub(crate) fn insert(
+        &mut self,
+        name: &[u8],
+        cookie: u64,
+        ino: Ino,
+        kind: FileType,
+    ) -> Result<()> {
+        either!(self, right => right.insert(name, cookie, ino.0, kind.dirent_type()))
+            .map_err(refused)
     }
 
     /// Removes a name; returns what it led to.
     pub(crate) fn remove(&mut self, name: &[u8]) -> Option<Entry> {
-        let gone = self.writer.remove(name)?;
+        let gone: Removed = either!(self, right => right.remove(name))?;
         Some(Entry::new(gone.order, gone.value, gone.tag))
     }
 
     /// Lets a name lead to another inode; cookie and position stay.
     pub(crate) fn replace(&mut self, name: &[u8], ino: Ino, kind: FileType) {
-        self.writer.replace(name, ino.0, kind.dirent_type());
+        either!(self, right => right.replace(name, ino.0, kind.dirent_type()));
     }
 
     /// Gives an entry another name that is not there; position and cookie stay, so that a listing
     /// under way never meets the file twice. Returns the cookie, 0 without such an entry.
     pub(crate) fn rename(&mut self, from: &[u8], to: &[u8]) -> u64 {
-        self.writer.rename(from, to).unwrap_or(0)
+        either!(self, right => right.rename(from, to)).unwrap_or(0)
     }
 
     /// Removes `from` and lets `to` lead where it did, at once for readers. Returns the cookies of
     /// both, if both are there.
     pub(crate) fn rename_over(&mut self, from: &[u8], to: &[u8]) -> Option<(u64, u64)> {
-        let (moved, replaced) = self.writer.rename_over(from, to)?;
+        let (moved, replaced) = either!(self, right => right.rename_over(from, to))?;
         Some((moved.order, replaced.order))
     }
 
     /// Lets two names lead where the other did, at once for readers.
     pub(crate) fn exchange(&mut self, one: &[u8], other: &[u8]) {
-        self.writer.exchange(one, other);
+        either!(self, right => right.exchange(one, other));
     }
 }
 
@@ -227,7 +341,10 @@ impl Loaded {
     /// `EUCLEAN` if they do not, for a name that is there twice or is none, and for a number
     /// that no inode has; `ENOSPC` when a directory cannot hold more names.
     pub(crate) fn add(&self, name: &[u8], cookie: u64, ino: Ino, kind: FileType) -> Result<()> {
-        insert(&mut self.0.lock(), name, cookie, ino, kind)
+        self.0
+            .lock()
+            .insert(name, cookie, ino.0, kind.dirent_type())
+            .map_err(refused)
     }
 
     /// Number of names so far.
@@ -236,36 +353,88 @@ impl Loaded {
     }
 }
 
-fn insert(
-    writer: &mut CatalogWriter<'_>,
-    name: &[u8],
-    cookie: u64,
-    ino: Ino,
-    kind: FileType,
-) -> Result<()> {
-    writer
-        .insert(name, cookie, ino.0, kind.dirent_type())
-        .map_err(|error| match error {
-            InsertError::Full => Errno::ENOSPC,
-            _ => Errno::EUCLEAN,
-        })
+fn refused(error: InsertError) -> Errno {
+    match error {
+        InsertError::Full => Errno::ENOSPC,
+        _ => Errno::EUCLEAN,
+    }
+}
+
+/// The least cookie that a thread deals at this moment.
+fn by_the_clock() -> u64 {
+    let now = u64::try_from(clock::now().0).unwrap_or(0);
+    ((now >> TICK_SHIFT) << STEP_SHIFT).min(CLOCK_END)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inode::{Content, DirectoryBody, Meta};
+    use std::sync::atomic::AtomicU64;
 
     fn name(number: u16) -> Vec<u8> {
         format!("name-{number}").into_bytes()
     }
 
+    fn inode(complete: bool) -> Object {
+        let meta = Meta::new(0o755, 0, 0, Time(5));
+        let body = DirectoryBody {
+            parent: AtomicU64::new(1),
+            names: Directory::empty(complete),
+        };
+        let content = Content::Directory(body);
+        Object::new(1, FileType::Directory, &meta, None, content, true)
+    }
+
+    fn add(names: &mut Names<'_>, name: &[u8], ino: u64) -> u64 {
+        let cookie = names.next_cookie();
+        names
+            .insert(name, cookie, Ino(ino), FileType::Fifo)
+            .unwrap();
+        cookie
+    }
+
+    #[test]
+    fn what_claims_count_is_seen_and_kept_when_the_whole_is_locked() {
+        let inode = inode(true);
+        let dir = &inode.directory().unwrap().names;
+        let mut last = 0;
+        for number in 0..100 {
+            let name = name(number);
+            let mut names = dir.claim(&name, None);
+            let cookie = add(&mut names, &name, 9);
+            assert!(cookie > last && cookie < 1 << 63);
+            last = cookie;
+            names.changed(&inode, 0, 1, Time(1000 + i64::from(number)));
+        }
+        let all = |meta: Meta| (meta.nlink, meta.size, meta.mtime, meta.ctime);
+        let whole = (101, directory_size(100), Time(1099), Time(1099));
+        assert_eq!(all(inode.stat()), whole);
+        assert_ne!(all(inode.meta()), whole, "it has to ask lanes for it");
+        drop(dir.write(&inode));
+        assert_eq!(all(inode.stat()), whole);
+        assert_eq!(all(inode.meta()), whole);
+        for number in 0..99 {
+            let name = name(number);
+            let mut names = dir.claim(&name, None);
+            assert!(names.remove(&name).is_some());
+            names.changed(&inode, 0, -1, Time(2000));
+            names.end(&inode);
+        }
+        let left = (2, directory_size(1), Time(2000), Time(2000));
+        assert_eq!(all(inode.stat()), left);
+        assert!(dir.sums(&epoch::pin()).is_none(), "memory was given back");
+        assert_eq!(dir.last_cookie(), last);
+        assert!(dir.write(&inode).next_cookie() > last);
+    }
+
     #[test]
     fn cookies_grow_and_survive_the_closing_of_gaps() {
-        let dir = Directory::empty(true);
-        let mut names = dir.write();
+        let inode = inode(true);
+        let dir = &inode.directory().unwrap().names;
+        let mut names = dir.write(&inode);
         for number in 0..1000 {
-            let ino = Ino(u64::from(number) + 2);
-            names.insert(&name(number), ino, FileType::Regular).unwrap();
+            add(&mut names, &name(number), u64::from(number) + 2);
         }
         let kept = names.get(&name(999)).unwrap();
         for number in 0..999 {
@@ -274,12 +443,12 @@ mod tests {
         assert_eq!(names.get(&name(999)), Some(kept));
         let seen = dir.with_cookie(kept.cookie, |bytes, entry| (bytes.to_vec(), entry.ino));
         assert_eq!(seen, Some((name(999), Ino(1001))));
-        let fresh = names.insert(b"fresh", Ino(5), FileType::Regular).unwrap();
+        let fresh = add(&mut names, b"fresh", 5);
         assert!(fresh > kept.cookie);
         names.remove(&name(999));
         names.remove(b"fresh");
         assert!(names.is_empty());
-        assert!(names.insert(b"again", Ino(6), FileType::Fifo).unwrap() > fresh);
+        assert!(add(&mut names, b"again", 6) > fresh);
         assert_eq!(dir.find(b"again").unwrap().kind, FileType::Fifo);
     }
 
@@ -296,11 +465,12 @@ mod tests {
 
     #[test]
     fn a_directory_is_searched_only_once_all_names_are_there() {
-        let dir = Directory::empty(false);
+        let inode = inode(false);
+        let dir = &inode.directory().unwrap().names;
         let loaded = Loaded::new();
         loaded.add(b"a", 10, Ino(9), FileType::Fifo).unwrap();
         assert!(!dir.is_complete());
-        dir.write().complete(loaded);
+        dir.write(&inode).complete(loaded);
         assert!(dir.is_complete() && dir.find(b"a").is_some());
         assert_eq!(dir.last_cookie(), 10);
     }

@@ -129,7 +129,7 @@ impl Core {
         if body.names.is_complete() {
             return Ok(());
         }
-        let mut names = body.names.write();
+        let mut names = body.names.write(inode);
         if body.names.is_complete() {
             return Ok(());
         }

@@ -162,7 +162,7 @@ impl FileSystem {
         };
         let existing = match known {
             Err(Errno::ENOENT) => {
-                let mut names = body.names.write();
+                let mut names = core.lock_name(dir, body, name);
                 let guard = core.calm();
                 match names.get(name) {
                     Some(_) if exclusive => return Err(Errno::EEXIST),

@@ -6,19 +6,25 @@
 
 pub(crate) use crate::frame_primitive::constant;
 pub(crate) use std::alloc::dealloc;
-pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+
+use crate::thread_slot::thread_slot;
 
 use parking_lot::RawMutex;
 use parking_lot::lock_api::RawMutex as _;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::hint;
 use std::thread;
+use std::time::Duration;
 
 /// The largest class of a row that is searched without a table: 3, 7, 15 or 31 slots.
 pub(crate) const CLASS_SMALL: u32 = 3;
 
-/// Slots of a bucket: one cache line.
-pub(crate) const BUCKET_SLOTS: usize = 8;
+/// Slots of a bucket: with its head one cache line.
+pub(crate) const BUCKET_SLOTS: usize = 7;
+
+/// Lanes of a big catalog. Threads beyond so many share them.
+pub(crate) const LANES: usize = 16;
 
 /// Buckets that an item may be away from home, as long as the table can grow.
 pub(crate) const REACH: usize = 3;
@@ -31,6 +37,15 @@ pub(crate) const MODEL: bool = false;
 
 /// Looks at something that is about to change, before the thread gives way to the one at it.
 const SPINS: u32 = 64;
+/// Looks before it sleeps, lest it keep the one at it from running at all.
+const YIELDS: u32 = 256;
+const NAP: Duration = Duration::from_micros(50);
+
+/// The calling thread's lane.
+#[inline]
+pub(crate) fn lane() -> usize {
+    thread_slot() % LANES
+}
 
 /// A lock of one byte.
 pub(crate) struct Lock(RawMutex);
@@ -60,12 +75,110 @@ impl Lock {
     }
 }
 
+/// A lock of one word that is held for a few stores: taken by one exchange, left by a store.
+/// Zeros are an open one.
+#[repr(transparent)]
+pub(crate) struct Latch(AtomicU32);
+
+impl Latch {
+    pub(crate) const fn new() -> Self {
+        Self(AtomicU32::new(0))
+    }
+
+    #[inline]
+    pub(crate) fn lock(&self) {
+        if !self.try_lock() {
+            self.wait();
+        }
+    }
+
+    #[cold]
+    fn wait(&self) {
+        let mut looks = 0;
+        while !self.try_lock() {
+            looks += 1;
+            pause(looks);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn try_lock(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 0
+            && self
+                .0
+                .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    /// To be called by whoever has locked it, once.
+    #[inline]
+    pub(crate) fn unlock(&self) {
+        self.0.store(0, Ordering::Release);
+    }
+}
+
+/// A latch that some want before others: those come again and again.
+pub(crate) struct Gate {
+    latch: Latch,
+    /// How many want it first.
+    wanted: AtomicU32,
+}
+
+impl Gate {
+    pub(crate) const fn new() -> Self {
+        Self {
+            latch: Latch::new(),
+            wanted: AtomicU32::new(0),
+        }
+    }
+
+    /// After whoever wants it first.
+    #[inline]
+    pub(crate) fn lock(&self) {
+        // Relaxed: courtesy, nothing more.
+        if self.wanted.load(Ordering::Relaxed) != 0 || !self.latch.try_lock() {
+            self.wait();
+        }
+    }
+
+    #[cold]
+    fn wait(&self) {
+        let mut looks = 0;
+        while self.wanted.load(Ordering::Relaxed) != 0 || !self.latch.try_lock() {
+            looks += 1;
+            pause(looks);
+        }
+    }
+
+    /// Before those who come again and again.
+    pub(crate) fn lock_first(&self) {
+        if self.latch.try_lock() {
+            return;
+        }
+        self.wanted.fetch_add(1, Ordering::Relaxed);
+        self.latch.lock();
+        self.wanted.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn try_lock(&self) -> bool {
+        self.latch.try_lock()
+    }
+
+    /// To be called by whoever has locked it, once.
+    #[inline]
+    pub(crate) fn unlock(&self) {
+        self.latch.unlock();
+    }
+}
+
 /// Lets time pass until the next look at what another thread is about to change.
 pub(crate) fn pause(looks: u32) {
     if looks < SPINS {
         hint::spin_loop();
-    } else {
+    } else if looks < YIELDS {
         thread::yield_now();
+    } else {
+        thread::sleep(NAP);
     }
 }
 
@@ -105,3 +218,7 @@ pub(crate) trait End {
 }
 
 impl<T> End for AtomicPtr<T> {}
+
+impl End for Latch {}
+
+impl End for Gate {}

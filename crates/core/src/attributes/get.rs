@@ -8,7 +8,7 @@ impl FileSystem {
     /// All attributes, as one moment saw them.
     #[must_use]
     pub fn getattr(&self, node: &Node) -> Attr {
-        node.inode().attr(&node.inode().meta())
+        node.inode().attr(&node.inode().stat())
     }
 
     /// As [`FileSystem::getattr`], as a system call answers it.

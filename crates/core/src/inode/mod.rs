@@ -18,7 +18,7 @@ pub(crate) use meta::Meta;
 
 use holdfast_cache::Pages;
 use holdfast_sync::Held;
-use holdfast_sync::epoch::Guard;
+use holdfast_sync::epoch::{self, Guard};
 use once_cell::race::OnceBox;
 use parking_lot::MutexGuard;
 use std::ops::{Deref, DerefMut};
@@ -138,10 +138,25 @@ impl Object {
         }
     }
 
-    /// The attributes of the moment; writes nothing.
+    /// The attributes of the moment; writes nothing. Of a directory see [`stat`](Self::stat).
     #[inline]
     pub(crate) fn meta(&self) -> Meta {
         self.meta.read(|| ()).0
+    }
+
+    /// As [`meta`](Self::meta); size, times and `nlink` of a directory with what changes of single
+    /// names have counted.
+    #[inline]
+    pub(crate) fn stat(&self) -> Meta {
+        let Ok(body) = self.directory() else {
+            return self.meta();
+        };
+        let guard = epoch::pin();
+        let (mut meta, sums) = self.meta.read(|| body.names.sums(&guard));
+        if let Some(sums) = sums {
+            meta.add(&sums);
+        }
+        meta
     }
 
     /// Attributes, and what few inodes have, of one moment.
@@ -236,6 +251,7 @@ impl Object {
             object: self,
             meta: self.meta.load(),
             rare: None,
+            published: false,
             _lock: lock,
         }
     }
@@ -344,6 +360,7 @@ pub(crate) struct MetaWrite<'i> {
     meta: Meta,
     /// The new state of what few inodes have, if that changes.
     rare: Option<Box<Rare>>,
+    published: bool,
     _lock: MutexGuard<'i, ()>,
 }
 
@@ -352,7 +369,7 @@ impl MetaWrite<'_> {
     pub(crate) fn with_rare<R>(&self, look: impl FnOnce(Option<&Rare>) -> R) -> R {
         match &self.rare {
             Some(changed) => look(Some(changed)),
-            None => look(self.object.rare(&holdfast_sync::epoch::pin())),
+            None => look(self.object.rare(&epoch::pin())),
         }
     }
 
@@ -381,14 +398,30 @@ impl DerefMut for MetaWrite<'_> {
     }
 }
 
-impl Drop for MetaWrite<'_> {
-    fn drop(&mut self) {
+impl MetaWrite<'_> {
+    /// Ends it, and does `more` in the same moment for readers.
+    pub(crate) fn publish_with(mut self, more: impl FnOnce()) {
+        self.publish(more);
+    }
+
+    fn publish(&mut self, more: impl FnOnce()) {
+        if self.published {
+            return;
+        }
+        self.published = true;
         let rare = self.rare.take();
         self.object.meta.publish(&self.meta, || {
             if rare.is_some() {
                 self.object.extension_or_new().rare.replace(rare);
             }
+            more();
         });
+    }
+}
+
+impl Drop for MetaWrite<'_> {
+    fn drop(&mut self) {
+        self.publish(|| ());
     }
 }
 

@@ -157,7 +157,7 @@ impl Core {
     /// Empties a directory in memory alone, if the inode is one.
     pub(super) fn forget_names(&self, inode: &Inode) {
         if let Ok(body) = inode.directory() {
-            let mut names = body.names.write();
+            let mut names = body.names.write(inode);
             self.names.add(-i64::from(names.len()));
             names.forget();
         }
@@ -190,7 +190,7 @@ impl Core {
             for doomed in batch.drain(..) {
                 dropped.inodes += 1;
                 if let Ok(body) = doomed.directory() {
-                    dropped.names += u64::from(body.names.write().len());
+                    dropped.names += u64::from(body.names.write(&doomed).len());
                 }
                 self.end(doomed);
             }

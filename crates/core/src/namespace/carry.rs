@@ -3,8 +3,8 @@
 use holdfast_sync::epoch;
 use std::sync::atomic::Ordering;
 
+use super::Birth;
 use super::rename::{End, Locked};
-use super::{Birth, names_changed};
 use crate::acl::to_xattr;
 use crate::file_system::Core;
 use crate::inode::Numbered as _;
@@ -46,15 +46,14 @@ impl Core {
         } else if from.dir == to.dir && whiteout.is_none() {
             locked.from.rename(from.name, to.name)
         } else {
-            match locked.to().insert(to.name, ino, kind) {
-                Ok(cookie) => cookie,
-                Err(error) => {
-                    if let Some(whiteout) = whiteout {
-                        self.unpublish(whiteout);
-                    }
-                    return Err(error);
+            let cookie = locked.to().next_cookie();
+            if let Err(error) = locked.to().insert(to.name, cookie, ino, kind) {
+                if let Some(whiteout) = whiteout {
+                    self.unpublish(whiteout);
                 }
+                return Err(error);
             }
+            cookie
         };
         let whiteout = match whiteout {
             Some(node) => {
@@ -184,21 +183,11 @@ impl Core {
         now: Time,
     ) {
         if from == to {
-            let names = locked.from.len();
-            names_changed(
-                &mut from.inode().write(),
-                names,
-                from_subdirs + to_subdirs,
-                now,
-            );
+            let subdirs = from_subdirs + to_subdirs;
+            locked.from.changed(from.inode(), 0, subdirs, now);
         } else {
-            names_changed(
-                &mut from.inode().write(),
-                locked.from.len(),
-                from_subdirs,
-                now,
-            );
-            names_changed(&mut to.inode().write(), locked.to().len(), to_subdirs, now);
+            locked.from.changed(from.inode(), 0, from_subdirs, now);
+            locked.to().changed(to.inode(), 0, to_subdirs, now);
         }
     }
 

@@ -3,7 +3,6 @@
 use holdfast_sync::epoch::{self, Guard};
 use std::sync::atomic::Ordering;
 
-use super::names_changed;
 use super::publish::AN_INODE;
 use crate::acl::{self, Acl};
 use crate::directory::Names;
@@ -139,7 +138,7 @@ impl Core {
         let body = self.search(who, dir)?;
         check_new_name(name)?;
         let node = {
-            let mut names = body.names.write();
+            let mut names = self.lock_name(dir, body, name);
             let _guard = self.calm();
             if names.get(name).is_some() {
                 return Err(Errno::EEXIST);
@@ -169,7 +168,7 @@ impl Core {
             return Err(Errno::EPERM);
         }
         let is_dir = birth.kind.is_dir();
-        if is_dir && dir.inode().meta().nlink >= self.policy.link_max() {
+        if is_dir && self.is_full_of_directories(dir) {
             return Err(Errno::EMLINK);
         }
         let cookie = names.next_cookie();
@@ -177,18 +176,16 @@ impl Core {
         // The inode first: who finds the name finds it.
         let node = self.publish(ino, inode, Check::of(who))?;
         let now = node.inode().times().1;
-        let count = |names, subdirs| {
-            names_changed(&mut dir.inode().write(), names, subdirs, now);
-        };
-        count(names.len() + 1, i32::from(is_dir));
+        names.changed(dir.inode(), 1, i32::from(is_dir), now);
         // The store before the name: nobody changes the inode before the store knows it.
         let recorded = if self.pinned {
             Ok(())
         } else {
             self.record_birth(dir, &node, birth.target, Some((name, cookie)))
         };
-        if let Err(error) = recorded.and_then(|()| names.insert(name, ino, birth.kind).map(drop)) {
-            count(names.len(), -i32::from(is_dir));
+        let named = recorded.and_then(|()| names.insert(name, cookie, ino, birth.kind));
+        if let Err(error) = named {
+            names.changed(dir.inode(), 0, -i32::from(is_dir), now);
             self.unpublish(node);
             return Err(error);
         }

@@ -1,6 +1,5 @@
 //! Giving an inode one more name.
 
-use super::names_changed;
 use crate::inode::Numbered as _;
 use crate::node::Node;
 use crate::store::Change;
@@ -19,7 +18,7 @@ impl FileSystem {
         let body = core.search(who, dir)?;
         check_new_name(name)?;
         {
-            let mut names = body.names.write();
+            let mut names = core.lock_name(dir, body, name);
             let _guard = core.calm();
             if names.get(name).is_some() {
                 return Err(Errno::EEXIST);
@@ -37,7 +36,8 @@ impl FileSystem {
                 if meta.nlink >= core.policy.link_max() {
                     return Err(Errno::EMLINK);
                 }
-                let cookie = names.insert(name, node.ino(), node.kind())?;
+                let cookie = names.next_cookie();
+                names.insert(name, cookie, node.ino(), node.kind())?;
                 meta.nlink += 1;
                 meta.linkable = false;
                 meta.ctime = now;
@@ -45,7 +45,7 @@ impl FileSystem {
                 node.inode().spare();
             }
             core.doom_if_revoked(node);
-            names_changed(&mut dir.inode().write(), names.len(), 0, now);
+            names.changed(dir.inode(), 0, 0, now);
             core.names.add(1);
             if !core.pinned {
                 let (ino, kind) = (node.ino(), node.kind());

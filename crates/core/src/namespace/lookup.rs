@@ -74,7 +74,7 @@ impl Core {
             let mut again = find()?;
             if again == entry {
                 // Or it is the whiteout of a rename that is not over yet.
-                drop(body.names.write());
+                body.names.wait();
                 let found = self.node(entry.ino);
                 again = find()?;
                 if again == entry || found != Err(Errno::ESTALE) {

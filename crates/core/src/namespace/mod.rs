@@ -1,7 +1,8 @@
 //! Names: looking them up, making, linking, removing and renaming them.
 //!
-//! *Locking.* A change of a directory's names holds the write lock of its `names` from the
-//! lookup to the events, so that events and changes have one order. A directory that goes is
+//! *Locking.* A change of a directory's names holds the lock of its `names`, or of the one or two
+//! that it is about, from the lookup to the events, so that events and changes of a name have one
+//! order. A directory that goes is
 //! locked after the one that holds it. Two directories are locked only by a rename, under
 //! `rename_lock`. Times and counts are in `meta`, a leaf.
 
@@ -17,12 +18,48 @@ pub(crate) use create::{Birth, check_target};
 pub(crate) use lookup::dangling;
 pub(crate) use rename::{End, check_flags};
 
-use crate::inode::{Meta, directory_size};
-use crate::types::Time;
+use crate::directory::Names;
+use crate::file_system::Core;
+use crate::inode::DirectoryBody;
+use crate::node::Node;
 
-/// A directory's names changed: now it holds `names` of them, and `subdirs` more directories.
-fn names_changed(meta: &mut Meta, names: u32, subdirs: i32, now: Time) {
-    meta.modified(now);
-    meta.size = directory_size(names);
-    meta.nlink = meta.nlink.saturating_add_signed(subdirs);
+impl Core {
+    /// Locks a name of a directory for changes: over a store that hears of changes all of its names,
+    /// so that they reach it in the order of their making.
+    pub(crate) fn lock_name<'n>(
+        &self,
+        dir: &'n Node,
+        body: &'n DirectoryBody,
+        name: &'n [u8],
+    ) -> Names<'n> {
+        if self.pinned {
+            body.names.claim(name, None)
+        } else {
+            body.names.write(dir.inode())
+        }
+    }
+
+    /// As [`Core::lock_name`], for two names.
+    fn lock_names<'n>(
+        &self,
+        dir: &'n Node,
+        body: &'n DirectoryBody,
+        names: [&'n [u8]; 2],
+    ) -> Names<'n> {
+        if self.pinned {
+            body.names.claim(names[0], Some(names[1]))
+        } else {
+            body.names.write(dir.inode())
+        }
+    }
+
+    /// Is there no room for one more directory in this one, whose name (or all) is locked?
+    fn is_full_of_directories(&self, dir: &Node) -> bool {
+        let most = self.policy.link_max();
+        // As many as nobody makes need not be counted.
+        most < UNCOUNTED && dir.inode().stat().nlink >= most
+    }
 }
+
+/// More directories than can be in one.
+const UNCOUNTED: u32 = 1 << 30;

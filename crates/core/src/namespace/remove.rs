@@ -1,7 +1,6 @@
 //! Removing names.
 
 use super::lookup::dangling;
-use super::names_changed;
 use crate::file_system::Core;
 use crate::inode::Numbered as _;
 use crate::node::Node;
@@ -43,7 +42,7 @@ impl Core {
         check_component(name)?;
         self.writable()?;
         let victim = {
-            let mut names = body.names.write();
+            let mut names = self.lock_name(dir, body, name);
             let _guard = self.calm();
             let ino = names.get(name).ok_or_else(|| self.absent())?.ino;
             let victim = self.node(ino).map_err(dangling)?;
@@ -54,12 +53,7 @@ impl Core {
             let cookie = names.remove(name).map_or(0, |entry| entry.cookie);
             self.names.add(-1);
             let now = clock::now();
-            names_changed(
-                &mut dir.inode().write(),
-                names.len(),
-                -i32::from(as_dir),
-                now,
-            );
+            names.changed(dir.inode(), 0, -i32::from(as_dir), now);
             let left = self.lose_name(&victim, now);
             if !self.pinned {
                 self.apply(&[
@@ -78,6 +72,7 @@ impl Core {
             }
             self.tell_lost(&victim, left);
             self.name_happened(dir.ino(), EventMask::DELETE, name, as_dir, 0);
+            names.end(dir.inode());
             victim
         };
         self.tell_entry(who, dir.ino(), name);
@@ -90,7 +85,7 @@ impl Core {
     pub(super) fn bury_directory(&self, victim: &Node) -> Result<()> {
         let body = victim.inode().directory()?;
         self.complete_names(victim.inode(), body)?;
-        let mut names = body.names.write();
+        let mut names = body.names.write(victim.inode());
         if !names.is_empty() {
             return Err(Errno::ENOTEMPTY);
         }

@@ -29,6 +29,14 @@ pub(super) struct Locked<'a> {
 }
 
 impl<'a> Locked<'a> {
+    /// Unlocks both.
+    pub(super) fn end(self, from: &Node, to: &Node) {
+        self.from.end(from.inode());
+        if let Some(names) = self.to {
+            names.end(to.inode());
+        }
+    }
+
     pub(super) fn to(&mut self) -> &mut Names<'a> {
         self.to.as_mut().unwrap_or(&mut self.from)
     }
@@ -92,7 +100,7 @@ impl Core {
         self.check_ends(who, from, to, flags)?;
         let between = from.dir != to.dir;
         let _shape = between.then(|| self.rename_lock.lock());
-        let mut locked = self.lock_ends(from.dir, to.dir)?;
+        let mut locked = self.lock_ends(from, to)?;
         let _guard = self.calm();
 
         let entry = locked.from.get(from.name).ok_or_else(|| self.absent())?;
@@ -150,6 +158,7 @@ impl Core {
                 now,
             )?;
         }
+        locked.end(from.dir, to.dir);
         Ok(std::iter::once(source).chain(target).collect())
     }
 
@@ -179,32 +188,28 @@ impl Core {
         check_component(from.name)
     }
 
-    fn lock_ends<'n>(&self, from: &'n Node, to: &'n Node) -> Result<Locked<'n>> {
-        let (from_body, to_body) = (from.inode().directory()?, to.inode().directory()?);
-        if from == to {
+    fn lock_ends<'n>(&self, from: End<'n>, to: End<'n>) -> Result<Locked<'n>> {
+        let bodies = (from.dir.inode().directory()?, to.dir.inode().directory()?);
+        if from.dir == to.dir {
             return Ok(Locked {
-                from: from_body.names.write(),
+                from: self.lock_names(from.dir, bodies.0, [from.name, to.name]),
                 to: None,
             });
         }
-        let to_first = if self.descends(from, to.ino())? {
+        let to_first = if self.descends(from.dir, to.dir.ino())? {
             true
         } else {
-            !self.descends(to, from.ino())? && to.ino() < from.ino()
+            !self.descends(to.dir, from.dir.ino())? && to.dir.ino() < from.dir.ino()
         };
-        if to_first {
-            let to = to_body.names.write();
-            Ok(Locked {
-                from: from_body.names.write(),
-                to: Some(to),
-            })
+        let lock_from = || self.lock_name(from.dir, bodies.0, from.name);
+        let lock_to = || self.lock_name(to.dir, bodies.1, to.name);
+        let (from, to) = if to_first {
+            let to = lock_to();
+            (lock_from(), to)
         } else {
-            let from = from_body.names.write();
-            Ok(Locked {
-                from,
-                to: Some(to_body.names.write()),
-            })
-        }
+            (lock_from(), lock_to())
+        };
+        Ok(Locked { from, to: Some(to) })
     }
 
     /// Is `dir` below the directory `above` (or the same)? The rename lock is held.
@@ -285,7 +290,7 @@ impl Core {
         if let (true, Some(target)) = (exchange && target_is_dir, target) {
             self.may(who, target.inode(), Access::WRITE)?;
         }
-        let full = |dir: &Node| dir.inode().meta().nlink >= self.policy.link_max();
+        let full = |dir: &Node| self.is_full_of_directories(dir);
         if is_dir && !target_is_dir && full(to_dir)
             || exchange && target_is_dir && !is_dir && full(from_dir)
         {

@@ -1,11 +1,13 @@
 //! The word from which everything in a catalog is found, in its three forms.
 //!
 //! *Invariant.* A body is empty (and then remembers the greatest order ever), or leads to a row of
-//! one or more names and at most 31 slots, or to a table whose row has one or more.
+//! one or more names and at most 31 slots, or to a table and the rows of its names (which claims may
+//! have taken out, all of them).
 #![expect(unsafe_code, reason = "a pointer whose low bits tell the form")]
 
 use super::item::{self, Item};
 use super::iter::Items;
+use super::lanes::{self, Sums};
 use super::row::{self, Row, RowHead};
 use super::table::{self, Table, TableHead};
 use crate::catalog_primitive::{AtomicPtr, Ordering, constant};
@@ -20,7 +22,7 @@ const BIG: usize = 2;
 pub(super) struct Body(AtomicPtr<()>);
 
 /// What the word leads to, by address.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// No names.
     Empty {
@@ -29,7 +31,7 @@ pub(super) enum Form {
     },
     /// A row that is searched.
     Small(NonNull<RowHead>),
-    /// A table and its row.
+    /// A table and its rows.
     Big(NonNull<TableHead>),
 }
 
@@ -43,7 +45,7 @@ pub(super) enum View<'g> {
     },
     /// A row that is searched.
     Small(Row<'g>),
-    /// A table and its row.
+    /// A table and its rows.
     Big(Table<'g>),
 }
 
@@ -108,22 +110,24 @@ impl Drop for Body {
     /// Frees everything at once: who could still look at it would borrow the catalog.
     fn drop(&mut self) {
         let form = self.load();
-        let (row, table) = match form {
-            Form::Empty { .. } => return,
-            Form::Small(row) => (row, None),
-            // SAFETY: live until freed below.
-            Form::Big(table) => (unsafe { Table::from_raw(table) }.row_head(), Some(table)),
-        };
         // SAFETY: live until freed below.
-        for item in unsafe { Row::from_raw(row) }.items() {
-            // SAFETY: every item is in the row, once; nobody looks at it.
+        for item in unsafe { self.view() }.after(0) {
+            // SAFETY: every item is in one row, once; nobody looks at it, nor does the iterator
+            // once it has handed it out.
             unsafe { item::free(item.as_raw()) };
         }
-        // SAFETY: the body's own, and nobody looks at it.
-        unsafe { row::free(row) };
-        if let Some(table) = table {
-            // SAFETY: as above.
-            unsafe { table::free_whole(table) };
+        match form {
+            Form::Empty { .. } => {}
+            // SAFETY: the body's own, and nobody looks at it.
+            Form::Small(row) => unsafe { row::free(row) },
+            Form::Big(table) => {
+                // SAFETY: live until freed below.
+                let all = unsafe { Table::from_raw(table) }.lanes_head();
+                // SAFETY: as above.
+                unsafe { lanes::free(all) };
+                // SAFETY: as above.
+                unsafe { table::free_whole(table) };
+            }
         }
     }
 }
@@ -139,33 +143,39 @@ impl<'g> View<'g> {
         }
     }
 
-    /// The row, if there are names.
-    #[inline]
-    pub(super) fn row(self) -> Option<Row<'g>> {
-        match self {
-            View::Empty { .. } => None,
-            View::Small(row) => Some(row),
-            View::Big(table) => Some(table.row()),
-        }
-    }
-
     pub(super) fn at(self, order: u64) -> Option<Item<'g>> {
-        self.row()?.at(order)
+        let first = self.after(order.checked_sub(1)?).next()?;
+        (first.order() == order).then_some(first)
     }
 
     pub(super) fn after(self, order: u64) -> Items<'g> {
-        self.row().map_or_else(Items::none, |row| row.after(order))
+        match self {
+            View::Empty { .. } => Items::none(),
+            View::Small(row) => row.after(order),
+            View::Big(table) => table.lanes().after(order),
+        }
     }
 
     pub(super) fn len(self) -> u32 {
-        self.row().map_or(0, |row| row.len() as u32)
+        match self {
+            View::Empty { .. } => 0,
+            View::Small(row) => row.len() as u32,
+            View::Big(table) => table.lanes().names() as u32,
+        }
     }
 
     pub(super) fn last_order(self) -> u64 {
         match self {
             View::Empty { last_order } => last_order,
             View::Small(row) => row.last_order(),
-            View::Big(table) => table.row().last_order(),
+            View::Big(table) => table.lanes().last_order(),
+        }
+    }
+
+    pub(super) fn sums(self) -> Option<Sums> {
+        match self {
+            View::Empty { .. } | View::Small(_) => None,
+            View::Big(table) => table.lanes().sums(),
         }
     }
 }

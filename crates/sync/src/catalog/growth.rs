@@ -4,7 +4,8 @@
 //! retired when no entry leads to it any more.
 #![expect(unsafe_code, reason = "readers may look at all that is replaced here")]
 
-use super::row::{Row, RowHead};
+use super::item::Item;
+use super::lanes::Lanes;
 use super::segment::{self, Segment};
 use super::table::{self, Entry, Lead, Table, TableHead};
 use crate::catalog_primitive::{BUCKET_SLOTS, Ordering, SIZE_LOG_MAX};
@@ -16,14 +17,13 @@ const NAMES_PER_SEGMENT: usize = (BUCKET_SLOTS << SIZE_LOG_MAX) * 5 / 8;
 /// full grow instead of being split. Hashes that are random do not get there.
 const DEPTH_SLACK: u32 = 5;
 
-/// Makes a table for all names of a row, and one more.
-///
-/// # Safety
-/// The row and its items are live, and the caller holds the catalog's lock.
-pub(super) unsafe fn build(row_head: NonNull<RowHead>) -> NonNull<TableHead> {
-    // SAFETY: live, says the caller.
-    let row = unsafe { Row::from_raw(row_head) };
-    let names = row.len() + 1;
+/// Makes a table for so many names, and one more.
+pub(super) fn build<'g>(
+    lanes: NonNull<Lanes>,
+    names: usize,
+    items: impl Iterator<Item = Item<'g>>,
+) -> NonNull<TableHead> {
+    let names = names + 1;
     let (depth, size_log) = if names <= NAMES_PER_SEGMENT {
         (
             0,
@@ -34,16 +34,16 @@ pub(super) unsafe fn build(row_head: NonNull<RowHead>) -> NonNull<TableHead> {
         (segments.ilog2(), SIZE_LOG_MAX)
     };
     let size_log = size_log.min(SIZE_LOG_MAX);
-    let mut head = table::allocate(row_head, depth, 1 << (depth + size_log), |_| Lead {
+    let mut head = table::allocate(lanes, depth, 1 << (depth + size_log), |_| Lead {
         first: segment::allocate(size_log),
         depth,
         size_log,
     });
-    for item in row.items() {
+    for item in items {
         // SAFETY: made above, and not shared yet.
-        let mut table: Table<'_> = unsafe { Table::from_raw(head) };
+        let mut table: Table<'g> = unsafe { Table::from_raw(head) };
         let hash = table.hash(item.key());
-        while !table.make_room(hash) {
+        while !table.make_room(hash, names) {
             let doubled = table.doubled();
             // SAFETY: nobody else knows it; the segments are the new one's.
             unsafe { table::free(head) };
@@ -57,15 +57,14 @@ pub(super) unsafe fn build(row_head: NonNull<RowHead>) -> NonNull<TableHead> {
 }
 
 impl<'g> Table<'g> {
-    /// Provides room for a name of this hash; false if that takes a [`doubled`](Self::doubled)
-    /// table first.
-    pub(super) fn make_room(self, hash: u64) -> bool {
+    /// Provides room for a name of this hash, beside so many; false if that takes a
+    /// [`doubled`](Self::doubled) table first.
+    pub(super) fn make_room(self, hash: u64, names: usize) -> bool {
         loop {
             let (lead, segment) = self.segment(hash);
             if segment.has_room_near(hash) {
                 return true;
             }
-            let names = self.row().len();
             let depth_max = (names / NAMES_PER_SEGMENT + 1).ilog2() + DEPTH_SLACK;
             if lead.size_log < SIZE_LOG_MAX {
                 self.regrow(hash, lead, segment);
@@ -82,10 +81,10 @@ impl<'g> Table<'g> {
         }
     }
 
-    /// The same with twice the entries, for the same segments and the same row.
+    /// The same with twice the entries, for the same segments and the same rows.
     pub(super) fn doubled(self) -> NonNull<TableHead> {
         table::allocate(
-            self.row_head(),
+            self.lanes_head(),
             self.head.depth + 1,
             self.buckets(),
             |index| self.entries[index / 2].load(),
@@ -151,7 +150,7 @@ impl<'g> Table<'g> {
         self.head
             .buckets
             .store((self.buckets() + more) as u64, Ordering::Relaxed);
-        // SAFETY: no entry leads there any more, and the catalog's lock is held: it is retired
+        // SAFETY: no entry leads there any more, and the catalog's whole lock is held: it is retired
         // once.
         unsafe { segment::retire(old.first, old.size_log) };
     }

@@ -1,23 +1,30 @@
 //! Names in order: found by key or by number, by readers that take no lock and write nothing.
 //!
 //! A [`Catalog`] grows through three forms: empty (no memory at all), small (up to 31 slots that
-//! are searched) and big (the same in order, and a hash table beside it). Names are items with
-//! memory of their own, which no form ever moves; forms are changed by building the next one and
-//! publishing it with one store.
+//! are searched) and big (the same in order, a row for each thread that adds names, and a hash table
+//! beside them). Names are items with memory of their own, which no form ever moves; forms are
+//! changed by building the next one and publishing it with one store.
 //!
 //! *Invariants.* A key is there once. Orders are given by whoever inserts; each is greater than
-//! all that were ever there. Every operation of a writer leaves a whole catalog behind. A name is
-//! found by key from a moment before it is listed until a moment before it is listed no more.
+//! all that its row ever had, and two names never have the same. Every operation leaves a whole
+//! catalog behind. A name is found by key from a moment before it is listed until a moment before it
+//! is listed no more.
 //!
-//! *Locking.* Writers exclude each other by a lock of one byte. Readers need a guard only; what is
-//! taken out is freed when their guards are gone. The version is odd while two names change
-//! together (a rename): readers wait those few stores out, so that they see both or none.
+//! *Locking.* Who changes the whole catalog, or the small form, takes a lock of one byte and then the
+//! gates of all lanes. Who changes one name or two of the big form [claims](Catalog::claim) them: he
+//! takes the gate of his own lane, then the latches of their home buckets in the order of addresses;
+//! further buckets he only tries. Thus changes of different names write no line in common, unless
+//! their hashes are neighbours. Whatever moves names (growth, splits) is done under the whole lock.
+//! Readers need a guard only; what is taken out is freed when their guards are gone. While two names
+//! change together (a rename), readers of these wait those few stores out.
 
 mod body;
+mod claim;
 mod growth;
 mod hash;
 mod item;
 mod iter;
+mod lanes;
 mod outcome;
 mod reshape;
 mod row;
@@ -26,8 +33,10 @@ mod slot;
 mod table;
 mod writer;
 
+pub use claim::Claim;
 pub use item::Item;
 pub use iter::Items;
+pub use lanes::Sums;
 pub use outcome::{InsertError, Removed};
 pub use writer::CatalogWriter;
 
@@ -72,12 +81,32 @@ impl Catalog {
     #[inline]
     #[must_use]
     pub fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<Item<'g>> {
+        match self.view(guard) {
+            View::Empty { .. } => None,
+            View::Big(table) => table.get(key),
+            View::Small(_) => self.get_small(key, guard),
+        }
+    }
+
+    #[inline]
+    fn get_small<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<Item<'g>> {
+        let mut looks = 0;
         loop {
-            let version = self.version();
-            let found = self.view(guard).get(key);
-            if self.is_at(version) {
-                return found;
+            // Acquire pairs with the release at a change's end: all of it is seen.
+            let version = self.version.load(Ordering::Acquire);
+            if version & 1 == 0 {
+                let found = match self.view(guard) {
+                    View::Big(table) => return table.get(key),
+                    view => view.get(key),
+                };
+                // Pairs with the fence at a change's begin: who saw any of its stores sees it odd.
+                fence(Ordering::Acquire);
+                if self.version.load(Ordering::Relaxed) == version {
+                    return found;
+                }
             }
+            looks += 1;
+            pause(looks);
         }
     }
 
@@ -102,7 +131,15 @@ impl Catalog {
     /// Are there none?
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        matches!(self.body.load(), body::Form::Empty { .. })
+        self.len(&epoch::pin()) == 0
+    }
+
+    /// What claims have noted: each of the past was counted, those of the moment may be. `None` in
+    /// the forms that nobody claims a part of.
+    #[inline]
+    #[must_use]
+    pub fn sums(&self, guard: &Guard) -> Option<Sums> {
+        self.view(guard).sums()
     }
 
     /// The greatest order that a name has or ever had.
@@ -111,57 +148,34 @@ impl Catalog {
         self.view(guard).last_order()
     }
 
-    /// A number that changes with every rename and exchange (not with insertions and removals).
-    /// Waits while one is under way.
-    ///
-    /// What was read between this and an [`is_at`](Self::is_at) that is true shows all renames
-    /// wholly or not at all.
-    #[inline]
-    #[must_use]
-    pub fn version(&self) -> u32 {
-        // Acquire pairs with the release at a change's end: all of it is seen.
-        let version = self.version.load(Ordering::Acquire);
-        if version & 1 == 0 {
-            version
-        } else {
-            self.wait_for_version()
-        }
-    }
-
-    #[cold]
-    fn wait_for_version(&self) -> u32 {
-        let mut looks = 0;
-        loop {
-            let version = self.version.load(Ordering::Acquire);
-            if version & 1 == 0 {
-                return version;
-            }
-            looks += 1;
-            pause(looks);
-        }
-    }
-
-    /// Has no name been renamed since [`version`](Self::version) returned this?
-    #[inline]
-    #[must_use]
-    pub fn is_at(&self, version: u32) -> bool {
-        // Pairs with the fence at a change's begin: who saw any of its stores sees it odd.
-        fence(Ordering::Acquire);
-        self.version.load(Ordering::Relaxed) == version
-    }
-
-    /// Waits for the right to change the catalog. Never under a guard, which would keep memory from
-    /// being freed meanwhile.
+    /// Waits for the right to change the whole catalog. Never under a guard, which would keep memory
+    /// from being freed meanwhile.
     #[must_use]
     pub fn lock(&self) -> CatalogWriter<'_> {
         self.lock.lock();
-        CatalogWriter::locked(self)
+        let writer = CatalogWriter::locked(self);
+        if let View::Big(table) = writer.inside() {
+            table.lanes().lock();
+        }
+        writer
     }
 
-    /// The right to change the catalog, if nobody has it.
+    /// The right to change the whole catalog, if nobody has it, or a part of it.
     #[must_use]
+    #[expect(unsafe_code, reason = "a lock that is given back")]
     pub fn try_lock(&self) -> Option<CatalogWriter<'_>> {
-        self.lock.try_lock().then(|| CatalogWriter::locked(self))
+        if !self.lock.try_lock() {
+            return None;
+        }
+        // SAFETY: only who has this lock replaces what is found.
+        if let View::Big(table) = unsafe { self.body.view() }
+            && !table.lanes().try_lock()
+        {
+            // SAFETY: locked above.
+            unsafe { self.lock.unlock() };
+            return None;
+        }
+        Some(CatalogWriter::locked(self))
     }
 }
 

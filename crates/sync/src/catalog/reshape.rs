@@ -1,14 +1,16 @@
 //! How a catalog takes another form, once a change makes it too large or too small.
 //!
 //! *Invariants.* The new form is whole before it is published; what it replaces is retired after.
+//!
+//! *Locking.* All of this under the catalog's whole lock.
 #![expect(unsafe_code, reason = "readers may look at all that is replaced here")]
 
 use super::body::{Form, View};
 use super::growth;
 use super::item::Item;
-use super::outcome::Removed;
-use super::row::{self, Row, RowHead};
-use super::table::{self, Table, TableHead};
+use super::lanes::{self, Lanes};
+use super::row::{self, GAPS_FREE, Row};
+use super::table::{self, Table};
 use super::writer::CatalogWriter;
 use std::ptr::NonNull;
 
@@ -16,40 +18,20 @@ impl<'a> CatalogWriter<'a> {
     /// Publishes another form and frees the old one, all names included, after a grace period.
     pub(super) fn put(&mut self, form: Form) {
         let old = self.catalog.body.load();
-        let row = self.inside().row();
+        let items = self.inside().after(0);
         self.catalog.body.store(form);
-        for item in row.into_iter().flat_map(Row::items) {
-            // SAFETY: the body does not lead to it any more, and every item is in the row once.
+        for item in items {
+            // SAFETY: the body does not lead to it any more, and every item is in one row, once.
             unsafe { item.retire() };
         }
         // SAFETY: the body leads there no more.
         unsafe { retire_form(old) };
     }
 
-    /// Takes an item out of the row (it is in no table any more) and retires it.
-    pub(super) fn take_from_row(&mut self, view: View<'a>, item: Item<'a>) -> Removed {
-        let removed = Removed::of(item);
-        let Some(row) = view.row() else {
-            return removed;
-        };
-        if row.len() == 1 {
-            let old = self.catalog.body.load();
-            let last_order = row.last_order();
-            self.catalog.body.store(Form::Empty { last_order });
-            // SAFETY: the body leads there no more.
-            unsafe { retire_form(old) };
-        } else {
-            row.remove(item);
-            self.shrink(row);
-        }
-        // SAFETY: in no table, says the caller, and out of the row; not used below.
-        unsafe { item.retire() };
-        removed
-    }
-
     /// Provides room in the table for a name of this hash; returns the table to go on with.
     pub(super) fn make_room(&mut self, mut table: Table<'a>, hash: u64) -> Table<'a> {
-        while !table.make_room(hash) {
+        let names = table.lanes().names();
+        while !table.make_room(hash, names) {
             let Form::Big(old) = self.catalog.body.load() else {
                 unreachable!("the caller has a table");
             };
@@ -63,72 +45,123 @@ impl<'a> CatalogWriter<'a> {
         table
     }
 
-    /// Gives memory back, if there is much more than the names need.
-    pub(super) fn shrink(&mut self, row: Row<'a>) {
-        if row.is_wasteful() {
-            self.resize(row, None);
+    /// Provides a free slot at the end of a lane's row, or of the trunk (0).
+    pub(super) fn lengthen(&mut self, lanes: &'a Lanes, number: usize) {
+        let old = lanes.row(number);
+        if old.is_some_and(|row| lanes.tail(number) < row.capacity()) {
+            return;
         }
-    }
-
-    /// Moves the names, and one more that the table has already, to a row of the right size.
-    pub(super) fn resize(&mut self, row: Row<'a>, more: Option<Item<'a>>) {
-        let names = row.len() + usize::from(more.is_some());
-        let class = row::class_for(names);
-        let new_row: NonNull<RowHead> = row::allocate(class);
+        let names = old.map_or(0, |row| row.all().count());
+        let head = row::allocate(row::class_for(names + 1));
         // SAFETY: made just now.
-        let inside: Row<'a> = unsafe { Row::from_raw(new_row) };
-        inside.copy_from(row);
-        if let Some(item) = more {
-            inside.push(item);
+        let row: Row<'a> = unsafe { Row::from_raw(head) };
+        let items = old.into_iter().flat_map(Row::all);
+        (0..)
+            .zip(items)
+            .for_each(|(position, item)| row.append(position, item, number));
+        if let Some(old) = lanes.set_row(number, head, names) {
+            // SAFETY: no lane has it any more.
+            unsafe { row::retire(old) };
         }
-        let old = self.catalog.body.load();
-        match old {
-            Form::Empty { .. } => {}
-            Form::Small(old_row) if row::is_small(class) => {
-                self.catalog.body.store(Form::Small(new_row));
-                // SAFETY: the body leads to the new one.
-                unsafe { row::retire(old_row) };
-            }
-            Form::Big(_) if row::is_small(class) => {
-                self.catalog.body.store(Form::Small(new_row));
-                // SAFETY: the body leads to the new row.
-                unsafe { retire_form(old) };
-            }
-            Form::Big(head) => {
-                // SAFETY: see `inside`.
-                let table: Table<'a> = unsafe { Table::from_raw(head) };
-                let old_row = table.row_head();
-                if table.is_wasteful(names) {
-                    self.rebuild(new_row);
-                    // SAFETY: the body leads to the new table.
-                    unsafe { table::retire_whole(head) };
-                } else {
-                    table.set_row(new_row);
+    }
+
+    /// Gives memory back, if there is much more than the names need. What claims have noted is lost
+    /// then.
+    pub fn shrink(&mut self) {
+        match self.inside() {
+            View::Empty { .. } => {}
+            View::Small(row) => {
+                if row.is_wasteful() {
+                    self.resize(row, None);
                 }
-                // SAFETY: neither body nor table lead there any more.
-                unsafe { row::retire(old_row) };
             }
-            Form::Small(old_row) => {
-                self.rebuild(new_row);
-                // SAFETY: the body leads to the new table.
-                unsafe { row::retire(old_row) };
+            View::Big(table) => {
+                let lanes = table.lanes();
+                let names = lanes.names();
+                if is_wasteful(names, lanes.slots()) {
+                    self.rebuild(table, names);
+                }
             }
         }
     }
 
-    /// Publishes a new table for a row.
-    fn rebuild(&mut self, row: NonNull<RowHead>) {
-        // SAFETY: the row and its items are live, and this is the writer.
-        let table: NonNull<TableHead> = unsafe { growth::build(row) };
-        self.catalog.body.store(Form::Big(table));
+    /// Moves the names of the small form, and one more, to a row of the right size, or to a table.
+    pub(super) fn resize(&mut self, row: Row<'a>, more: Option<Item<'a>>) {
+        let old = self.catalog.body.load();
+        let names = row.len() + usize::from(more.is_some());
+        let last_order = more.map_or_else(|| row.last_order(), Item::order);
+        let items = row.items().chain(more);
+        self.catalog.body.store(form_of(names, last_order, items));
+        // SAFETY: the body leads to the new form.
+        unsafe { retire_form(old) };
+    }
+
+    /// Moves the names of the big form to a single row of the right size. Nobody counts on what
+    /// claims noted: see [`forget_notes`](Self::forget_notes).
+    fn rebuild(&mut self, table: Table<'a>, names: usize) {
+        let old = self.catalog.body.load();
+        let lanes = table.lanes();
+        let last_order = lanes.last_order();
+        if names == 0 {
+            return self.put(Form::Empty { last_order });
+        }
+        let class = row::class_for(names);
+        if row::is_small(class) || table.is_wasteful(names) {
+            let form = form_of(names, last_order, lanes.after(0));
+            self.catalog.body.store(form);
+            // SAFETY: the body leads to the new form.
+            return unsafe { retire_form(old) };
+        }
+        let old = table.lanes_head();
+        table.set_lanes(long_rows(class, names, last_order, lanes.after(0)));
+        // SAFETY: the table leads to the new ones.
+        unsafe { lanes::retire(old) };
     }
 }
 
-/// Frees a row, or a table and its row, after a grace period; not the items.
+/// Is there much more than so many names need? `slots`: in use, and all.
+pub(super) fn is_wasteful(names: usize, (used, all): (usize, usize)) -> bool {
+    used > 2 * names + GAPS_FREE || all > 4 * names + GAPS_FREE
+}
+
+/// A form for so many names, one or more.
+fn form_of<'g>(
+    names: usize,
+    last_order: u64,
+    items: impl Iterator<Item = Item<'g>> + Clone,
+) -> Form {
+    let class = row::class_for(names);
+    if row::is_small(class) {
+        let head = row::allocate(class);
+        // SAFETY: made just now.
+        unsafe { Row::from_raw(head) }.fill(items, last_order);
+        return Form::Small(head);
+    }
+    let rows = long_rows(class, names, last_order, items.clone());
+    Form::Big(growth::build(rows, names, items))
+}
+
+/// Rows of the big form: the trunk alone, with all names.
+fn long_rows<'g>(
+    class: u32,
+    names: usize,
+    last_order: u64,
+    items: impl Iterator<Item = Item<'g>>,
+) -> NonNull<Lanes> {
+    let head = row::allocate(class);
+    // SAFETY: made just now.
+    let row: Row<'g> = unsafe { Row::from_raw(head) };
+    (0..)
+        .zip(items)
+        .for_each(|(position, item)| row.append(position, item, 0));
+    lanes::allocate(head, names, last_order)
+}
+
+/// Frees a row, or a table and its rows, after a grace period; not the items.
 ///
 /// # Safety
 /// The body does not lead there any more, and it is retired once.
-unsafe fn retire_form(form: Form) {
+pub(super) unsafe fn retire_form(form: Form) {
     match form {
         Form::Empty { .. } => {}
         // SAFETY: says the caller.
@@ -136,10 +169,11 @@ unsafe fn retire_form(form: Form) {
         Form::Big(head) => {
             // SAFETY: live until the grace period is over.
             let table: Table<'_> = unsafe { Table::from_raw(head) };
+            let all = table.lanes_head();
             // SAFETY: says the caller.
-            unsafe { row::retire(table.row_head()) };
-            // SAFETY: as above.
             unsafe { table::retire_whole(head) };
+            // SAFETY: as above.
+            unsafe { lanes::retire(all) };
         }
     }
 }

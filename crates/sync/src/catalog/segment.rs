@@ -2,24 +2,33 @@
 //!
 //! A key's home is one bucket, chosen by its hash; where that is full its item lies in one of the
 //! next. A bucket that was ever passed over is marked, so that a search knows where it ends.
-//! Because items do not move, a reader needs neither lock nor retry.
+//! Because items do not move, a reader needs no lock; it tries again only where a rename is about to
+//! change the key.
 //!
 //! *Invariants.* An item lies in the first buckets from its home on, and all buckets before its own
-//! are marked, since before it was put there.
+//! are marked, since before it was put there. The version of a bucket is odd while names that have
+//! it for their home change together with others.
 //!
-//! *Locking.* Changed under the catalog's lock only; read under a guard.
+//! *Locking.* A bucket is changed under its latch, or under the catalog's whole lock; read under a
+//! guard.
 #![expect(unsafe_code, reason = "an array of lines whose length the owner knows")]
 
 use super::item::Item;
 use super::slot::{Slot, Word};
-use crate::catalog_primitive::{BUCKET_SLOTS, MODEL, REACH, dealloc};
+use crate::catalog_primitive::{
+    AtomicU32, BUCKET_SLOTS, End, Latch, MODEL, Ordering, REACH, dealloc, fence, pause,
+};
 use crate::epoch;
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::ptr::NonNull;
 
-/// One line of slots.
+/// One line: some slots, and who may change them.
 #[repr(C, align(64))]
-pub(super) struct Bucket([Slot; BUCKET_SLOTS]);
+pub(super) struct Bucket {
+    pub(super) latch: Latch,
+    version: AtomicU32,
+    slots: [Slot; BUCKET_SLOTS],
+}
 
 const _: () = assert!(MODEL || size_of::<Bucket>() == 64);
 
@@ -40,7 +49,7 @@ pub(super) fn allocate(size_log: u32) -> NonNull<Bucket> {
             // SAFETY: below the number of buckets allocated.
             let bucket = unsafe { first.add(at) };
             // SAFETY: allocated, aligned, and not shared yet.
-            unsafe { bucket.write(Bucket(std::array::from_fn(|_| Slot::new()))) };
+            unsafe { bucket.write(Bucket::new()) };
         }
     }
     first
@@ -54,8 +63,9 @@ pub(super) unsafe fn free(first: NonNull<Bucket>, size_log: u32) {
     if MODEL {
         // SAFETY: nobody uses it any more, says the caller.
         let segment: Segment<'_> = unsafe { Segment::from_raw(first, size_log) };
-        let slots = segment.buckets.iter().flat_map(|bucket| &bucket.0);
+        let slots = segment.buckets.iter().flat_map(|bucket| &bucket.slots);
         slots.for_each(Slot::end);
+        segment.buckets.iter().for_each(|bucket| bucket.latch.end());
     }
     // SAFETY: allocated with this layout.
     unsafe { dealloc(first.as_ptr().cast(), layout(size_log)) };
@@ -111,32 +121,67 @@ impl<'g> Segment<'g> {
 
     /// The bucket so many steps from the key's home.
     #[inline]
-    fn bucket(self, hash: u64, step: usize) -> &'g Bucket {
+    pub(super) fn bucket(self, hash: u64, step: usize) -> &'g Bucket {
         // The bits above the tag's. Those of the segment are taken from the top.
         let home = (hash >> u16::BITS) as usize;
         &self.buckets[(home + step) & (self.buckets.len() - 1)]
     }
 
+    /// The item of a key. Waits while the key is renamed together with another.
+    #[inline]
+    pub(super) fn get(self, hash: u64, key: &[u8]) -> Option<Item<'g>> {
+        let home = self.bucket(hash, 0);
+        let mut looks = 0;
+        loop {
+            // Acquire pairs with the release at a change's end: all of it is seen.
+            let version = home.version.load(Ordering::Acquire);
+            if version & 1 == 0 {
+                let found = self.find(hash, key);
+                // Pairs with the fence at a change's begin: who saw any of its stores sees it odd.
+                fence(Ordering::Acquire);
+                if home.version.load(Ordering::Relaxed) == version {
+                    return Some(found?.1);
+                }
+            }
+            looks += 1;
+            pause(looks);
+        }
+    }
+
     /// The slot and the item of a key.
     #[inline]
     pub(super) fn find(self, hash: u64, key: &[u8]) -> Option<(&'g Slot, Item<'g>)> {
+        let (_, slot, item) = self.locate(hash, key)?;
+        Some((slot, item))
+    }
+
+    /// As [`find`](Self::find), and how many buckets from home they are.
+    #[inline]
+    pub(super) fn locate(self, hash: u64, key: &[u8]) -> Option<(usize, &'g Slot, Item<'g>)> {
         let home = self.bucket(hash, 0);
         match home.find(tag(hash), key) {
-            None if home.is_marked() => self.find_beyond(hash, key),
-            found => found,
+            Some((slot, item)) => Some((0, slot, item)),
+            None if home.is_marked() => self.locate_beyond(hash, key),
+            None => None,
         }
     }
 
     #[cold]
-    fn find_beyond(self, hash: u64, key: &[u8]) -> Option<(&'g Slot, Item<'g>)> {
+    fn locate_beyond(self, hash: u64, key: &[u8]) -> Option<(usize, &'g Slot, Item<'g>)> {
         for step in 1..self.buckets.len() {
             let bucket = self.bucket(hash, step);
             match bucket.find(tag(hash), key) {
+                Some((slot, item)) => return Some((step, slot, item)),
                 None if bucket.is_marked() => {}
-                found => return found,
+                None => return None,
             }
         }
         None
+    }
+
+    /// Buckets that an item may be away from home when nobody else can make room.
+    pub(super) fn reach(self) -> usize {
+        REACH.min(self.buckets.len())
     }
 
     /// Is there room near the home of this hash?
@@ -170,12 +215,9 @@ impl<'g> Segment<'g> {
         };
         for step in 0..steps {
             // Before the item is put behind it: see the invariants.
-            let first = &self.bucket(hash, step).0[0];
-            first.store(first.load().marked());
+            self.bucket(hash, step).mark();
         }
-        let word = Word::item(item, tag(hash));
-        let marked = slot.load().is_marked();
-        slot.store(if marked { word.marked() } else { word });
+        put_into(slot, hash, item);
         true
     }
 
@@ -188,9 +230,16 @@ impl<'g> Segment<'g> {
 
     /// All items.
     pub(super) fn items(self) -> impl Iterator<Item = Item<'g>> {
-        let slots = self.buckets.iter().flat_map(|bucket| &bucket.0);
+        let slots = self.buckets.iter().flat_map(|bucket| &bucket.slots);
         slots.filter_map(|slot| slot.load().as_item())
     }
+}
+
+/// Fills a free slot.
+pub(super) fn put_into(slot: &Slot, hash: u64, item: Item<'_>) {
+    let word = Word::item(item, tag(hash));
+    let marked = slot.load().is_marked();
+    slot.store(if marked { word.marked() } else { word });
 }
 
 /// Empties a slot of a segment.
@@ -200,12 +249,57 @@ pub(super) fn clear(slot: &Slot) {
     slot.store(if marked { nothing.marked() } else { nothing });
 }
 
+/// While it lives, readers of keys with these homes wait.
+pub(super) struct Change<'a>([Option<&'a AtomicU32>; 2]);
+
+impl<'a> Change<'a> {
+    pub(super) fn begin(one: &'a Bucket, other: &'a Bucket) -> Self {
+        let other = (!std::ptr::eq(one, other)).then_some(&other.version);
+        Self::of([Some(&one.version), other])
+    }
+
+    /// The same with the versions themselves.
+    pub(super) fn of(versions: [Option<&'a AtomicU32>; 2]) -> Self {
+        for version in versions.into_iter().flatten() {
+            let odd = version.load(Ordering::Relaxed).wrapping_add(1);
+            version.store(odd, Ordering::Relaxed);
+        }
+        // Pairs with the fence of readers.
+        fence(Ordering::Release);
+        Self(versions)
+    }
+}
+
+impl Drop for Change<'_> {
+    fn drop(&mut self) {
+        for version in self.0.into_iter().flatten() {
+            let even = version.load(Ordering::Relaxed).wrapping_add(1);
+            // Release pairs with the acquire of readers.
+            version.store(even, Ordering::Release);
+        }
+    }
+}
+
 impl Bucket {
+    fn new() -> Self {
+        Self {
+            latch: Latch::new(),
+            version: AtomicU32::new(0),
+            slots: std::array::from_fn(|_| Slot::new()),
+        }
+    }
+
+    /// Tells searches to go on behind it.
+    pub(super) fn mark(&self) {
+        let first = &self.slots[0];
+        first.store(first.load().marked());
+    }
+
     #[inline]
     fn find(&self, tag: u16, key: &[u8]) -> Option<(&Slot, Item<'_>)> {
         let mut matches = self.which(|word| word.has_tag(tag));
         while matches != 0 {
-            let slot = &self.0[matches.trailing_zeros() as usize % BUCKET_SLOTS];
+            let slot = &self.slots[matches.trailing_zeros() as usize % BUCKET_SLOTS];
             let word = slot.load();
             if word.has_tag(tag)
                 && let Some(item) = word.as_item()
@@ -219,21 +313,21 @@ impl Bucket {
     }
 
     #[inline]
-    fn free_slot(&self) -> Option<&Slot> {
+    pub(super) fn free_slot(&self) -> Option<&Slot> {
         let free = self.which(|word| word.is_free());
-        (free != 0).then(|| &self.0[free.trailing_zeros() as usize % BUCKET_SLOTS])
+        (free != 0).then(|| &self.slots[free.trailing_zeros() as usize % BUCKET_SLOTS])
     }
 
     #[inline]
     fn is_marked(&self) -> bool {
-        self.0[0].load().is_marked()
+        self.slots[0].load().is_marked()
     }
 
     /// The slots of which this holds, a bit for each: found without a branch, because which of
     /// them it will be cannot be foreseen.
     #[inline]
     fn which(&self, holds: impl Fn(Word<'_>) -> bool) -> u32 {
-        let bits = self.0.iter().enumerate();
+        let bits = self.slots.iter().enumerate();
         bits.fold(0, |bits, (at, slot)| {
             bits | u32::from(holds(slot.load())) << at
         })

@@ -20,7 +20,8 @@ const _: () = assert!(usize::BITS == 64);
 /// A word of a row or of a bucket.
 ///
 /// *Invariant.* A reference `&'g Slot` is made only where nothing that is found in the slot is
-/// freed during `'g`: under a guard, or by whoever holds the catalog's lock and has not retired it.
+/// freed during `'g`: under a guard, or by whoever holds the catalog's lock (or a claim of the name)
+/// and has not retired it.
 #[repr(transparent)]
 pub(super) struct Slot(AtomicPtr<Head>);
 
@@ -123,7 +124,8 @@ impl Slot {
         Word::new(self.0.load(Ordering::Acquire))
     }
 
-    /// Changes what it holds; the catalog's lock is held, or nobody else knows the slot yet.
+    /// Changes what it holds. Nobody else may: the catalog's lock is held, or the latch of the slot's
+    /// bucket, or a claim of the name that stands there; or nobody else knows the slot yet.
     pub(super) fn store(&self, word: Word<'_>) {
         // Release: see `load`.
         self.0.store(word.raw, Ordering::Release);

@@ -1,4 +1,4 @@
-//! Changing a catalog, by whoever has locked it.
+//! Changing a whole catalog, by whoever has locked it.
 //!
 //! *Invariants.* What changes is built before anything is published, so that every operation
 //! comes to its end once readers can see a part of it. An item is retired after it was taken out
@@ -9,15 +9,16 @@ use super::Catalog;
 use super::body::{Form, View};
 use super::item::{self, Item, KEY_MAX, TAG_END, VALUE_END};
 use super::iter::Items;
+use super::lanes::Sums;
 use super::outcome::{InsertError, Removed};
 use super::row::{self, NAMES_MAX, Row};
-use super::segment;
-use crate::catalog_primitive::{AtomicU32, Ordering, fence};
+use super::segment::{self, Change};
+use super::table::Table;
 use std::fmt;
 use std::marker::PhantomData;
 
 /// Orders are below this.
-const ORDER_END: u64 = 1 << 63;
+pub(super) const ORDER_END: u64 = 1 << 63;
 
 /// The right to change a catalog; others wait for it until this is dropped.
 ///
@@ -29,31 +30,11 @@ pub struct CatalogWriter<'a> {
 
 impl Drop for CatalogWriter<'_> {
     fn drop(&mut self) {
+        if let View::Big(table) = self.inside() {
+            table.lanes().unlock();
+        }
         // SAFETY: locked by `Catalog::lock` or `try_lock` for this writer, on this thread.
         unsafe { self.catalog.lock.unlock() };
-    }
-}
-
-/// While it lives, readers wait.
-struct Change<'a>(&'a AtomicU32);
-
-impl<'a> Change<'a> {
-    fn begin(version: &'a AtomicU32) -> Self {
-        version.store(
-            version.load(Ordering::Relaxed).wrapping_add(1),
-            Ordering::Relaxed,
-        );
-        // Pairs with the fence in `Catalog::is_at`.
-        fence(Ordering::Release);
-        Self(version)
-    }
-}
-
-impl Drop for Change<'_> {
-    fn drop(&mut self) {
-        // Release pairs with the acquire in `Catalog::version`.
-        let version = self.0.load(Ordering::Relaxed);
-        self.0.store(version.wrapping_add(1), Ordering::Release);
     }
 }
 
@@ -157,16 +138,19 @@ impl<'a> CatalogWriter<'a> {
                 if table.find(hash, key).is_some() {
                     return Err(InsertError::Taken);
                 }
+                let lanes = table.lanes();
+                self.lengthen(lanes, 0);
                 let item = fresh(key, order, value, tag);
                 if !table.put_near(hash, item) {
                     self.make_room(table, hash).put(hash, item);
                 }
-                // Not `table.row()`: there may be another table by now.
-                if let Some(row) = self.inside().row()
-                    && !row.push(item)
-                {
-                    self.resize(row, Some(item));
+                let tail = lanes.tail(0);
+                if let Some(trunk) = lanes.row(0) {
+                    trunk.append(tail, item, 0);
                 }
+                lanes.set_tail(0, tail + 1);
+                lanes.count(1);
+                lanes.set_last_order(order);
             }
         }
         Ok(())
@@ -177,14 +161,29 @@ impl<'a> CatalogWriter<'a> {
         let view = self.inside();
         let item = match view {
             View::Empty { .. } => return None,
-            View::Small(row) => row.find(key)?,
+            View::Small(row) => {
+                let item = row.find(key)?;
+                if row.len() == 1 {
+                    let removed = Removed::of(item);
+                    let last_order = row.last_order();
+                    self.put(Form::Empty { last_order });
+                    return Some(removed);
+                }
+                row.remove(item);
+                item
+            }
             View::Big(table) => {
                 let (slot, item) = table.find(table.hash(key), key)?;
                 segment::clear(slot);
+                take_out(table, item);
                 item
             }
         };
-        Some(self.take_from_row(view, item))
+        let removed = Removed::of(item);
+        self.shrink();
+        // SAFETY: taken out of row and table above; not used below.
+        unsafe { item.retire() };
+        Some(removed)
     }
 
     /// Lets a name lead elsewhere; its place stays. Returns the former value and tag.
@@ -196,24 +195,33 @@ impl<'a> CatalogWriter<'a> {
         Some(self.inside().get(key)?.set_payload(value, tag))
     }
 
-    /// Lets two names lead to where the other did, at once for readers (see
-    /// [`Catalog::version`]). False, and nothing changes, unless both are there.
+    /// Readers of these keys wait for the end of this.
+    fn change(&self, one: &[u8], other: &[u8]) -> Change<'a> {
+        match self.inside() {
+            View::Big(table) => Change::begin(table.home(one), table.home(other)),
+            _ => Change::of([Some(&self.catalog.version), None]),
+        }
+    }
+
+    /// Lets two names lead to where the other did, at once for readers. False, and nothing
+    /// changes, unless both are there.
     pub fn exchange(&mut self, one: &[u8], other: &[u8]) -> bool {
         let view = self.inside();
-        let (Some(one), Some(other)) = (view.get(one), view.get(other)) else {
+        let (Some(first), Some(second)) = (view.get(one), view.get(other)) else {
             return false;
         };
-        let _change = Change::begin(&self.catalog.version);
-        let (value, tag) = one.payload();
-        let (value, tag) = other.set_payload(value, tag);
-        one.set_payload(value, tag);
+        let _change = self.change(one, other);
+        let (value, tag) = first.payload();
+        let (value, tag) = second.set_payload(value, tag);
+        first.set_payload(value, tag);
         true
     }
 
     /// Gives a name another key; place, value and tag stay. Returns the order; `None`, and
     /// nothing changes, unless `from` is there and `to` is not, and could be.
     ///
-    /// A reader finds one of the two in every moment, and never both (see [`Catalog::version`]).
+    /// A reader who finds the new key finds the old one no more, and one who does not find the old
+    /// one finds the new.
     pub fn rename(&mut self, from: &[u8], to: &[u8]) -> Option<u64> {
         if to.is_empty() || to.len() > KEY_MAX {
             return None;
@@ -229,15 +237,17 @@ impl<'a> CatalogWriter<'a> {
         match view {
             View::Empty { .. } => {}
             View::Small(row) => {
-                let _change = Change::begin(&self.catalog.version);
+                let _change = self.change(from, to);
                 row.substitute(old, new);
             }
             View::Big(table) => {
                 let (from_hash, to_hash) = (table.hash(from), table.hash(to));
                 let table = self.make_room(table, to_hash);
-                let _change = Change::begin(&self.catalog.version);
+                let _change = self.change(from, to);
                 table.put(to_hash, new);
-                table.row().substitute(old, new);
+                if let Some(row) = table.lanes().row(old.place().0) {
+                    row.swap(old, new);
+                }
                 if let Some((slot, _)) = table.find(from_hash, from) {
                     segment::clear(slot);
                 }
@@ -248,9 +258,8 @@ impl<'a> CatalogWriter<'a> {
         Some(order)
     }
 
-    /// Removes `from` and lets `to` lead to where it did, at once for readers (see
-    /// [`Catalog::version`]). Returns what both were; `None`, and nothing changes, unless two
-    /// different names are there.
+    /// Removes `from` and lets `to` lead to where it did, at once for readers. Returns what both
+    /// were; `None`, and nothing changes, unless two different names are there.
     pub fn rename_over(&mut self, from: &[u8], to: &[u8]) -> Option<(Removed, Removed)> {
         let view = self.inside();
         let (source, target) = (view.get(from)?, view.get(to)?);
@@ -258,22 +267,55 @@ impl<'a> CatalogWriter<'a> {
             return None;
         }
         let (moved, replaced) = (Removed::of(source), Removed::of(target));
-        let row = view.row()?;
         {
-            let _change = Change::begin(&self.catalog.version);
+            let _change = self.change(from, to);
             target.set_payload(moved.value, moved.tag);
-            if let View::Big(table) = view
-                && let Some((slot, _)) = table.find(table.hash(from), from)
-            {
-                segment::clear(slot);
+            match view {
+                View::Empty { .. } => {}
+                // Not the only name: there are two.
+                View::Small(row) => row.remove(source),
+                View::Big(table) => {
+                    if let Some((slot, _)) = table.find(table.hash(from), from) {
+                        segment::clear(slot);
+                    }
+                    take_out(table, source);
+                }
             }
-            // Not the only name: there are two.
-            row.remove(source);
         }
-        self.shrink(row);
+        self.shrink();
         // SAFETY: taken out of row and table above; not used below.
         unsafe { source.retire() };
         Some((moved, replaced))
+    }
+
+    /// What claims have noted so far, of all that is there. `None` in the forms that nobody claims a
+    /// part of.
+    #[must_use]
+    pub fn sums(&self) -> Option<Sums> {
+        self.view().sums()
+    }
+
+    /// Forgets stamps and tallies. Without this they may get lost when names go.
+    pub fn forget_notes(&mut self) {
+        if let View::Big(table) = self.inside() {
+            table.lanes().forget_notes();
+        }
+    }
+
+    /// Provides what a claim of this key asks for: a lane, and room.
+    pub(super) fn provide(&mut self, number: usize, key: &[u8]) {
+        let View::Big(table) = self.inside() else {
+            return;
+        };
+        let lanes = table.lanes();
+        if lanes.lane(number).is_none() {
+            lanes.add_lane(number);
+        }
+        let hash = table.hash(key);
+        if table.find(hash, key).is_none() {
+            self.lengthen(lanes, number);
+            self.make_room(table, hash);
+        }
     }
 
     /// Removes all names. Orders go on to grow.
@@ -286,14 +328,29 @@ impl<'a> CatalogWriter<'a> {
     /// were prepared apart, which readers are to see all at once; or, with an empty one, to forget
     /// all names as if they had never been.
     pub fn adopt(&mut self, names: Catalog) {
-        let form = names.body.load();
-        names.body.store(Form::Empty { last_order: 0 });
+        let form = {
+            let theirs = names.lock();
+            let form = names.body.load();
+            // Gates stay locked: from now on it is this writer that opens them.
+            names.body.store(Form::Empty { last_order: 0 });
+            drop(theirs);
+            form
+        };
         self.put(form);
     }
 }
 
+/// Takes an item out of its row, for good.
+fn take_out<'a>(table: Table<'a>, item: Item<'a>) {
+    let lanes = table.lanes();
+    if let Some(row) = lanes.row(item.place().0) {
+        row.vacate(item);
+    }
+    lanes.count(-1);
+}
+
 /// A new item, which the caller is about to put into the catalog.
-fn fresh<'a>(key: &[u8], order: u64, value: u64, tag: u8) -> Item<'a> {
+pub(super) fn fresh<'a>(key: &[u8], order: u64, value: u64, tag: u8) -> Item<'a> {
     // SAFETY: not freed before it is taken out again.
     unsafe { Item::from_raw(item::allocate(key, order, value, tag)) }
 }

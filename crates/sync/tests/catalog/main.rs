@@ -1,4 +1,5 @@
 //! What `Catalog` promises, in one thread and among several.
 
+mod claims;
 mod forms;
 mod races;

@@ -1,16 +1,16 @@
 //! Threads that race: readers check what must hold at every moment.
 
-use holdfast_sync::catalog::InsertError;
+use holdfast_sync::catalog::{InsertError, Item};
 use holdfast_sync::{Catalog, CatalogWriter, epoch};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeSet;
 use std::panic::resume_unwind;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::thread;
 
-fn name(number: u64) -> Vec<u8> {
+pub(crate) fn name(number: u64) -> Vec<u8> {
     format!("some-name-{number:06}").into_bytes()
 }
 
@@ -34,7 +34,11 @@ impl Drop for Ends<'_> {
 
 /// Runs `change` for the given number of rounds, and `look` in two more threads until it is done
 /// (but at least once).
-fn race(rounds: u64, mut change: impl FnMut(u64) + Send, look: impl Fn(&mut SmallRng) + Sync) {
+pub(crate) fn race(
+    rounds: u64,
+    mut change: impl FnMut(u64) + Send,
+    look: impl Fn(&mut SmallRng) + Sync,
+) {
     let done = &AtomicBool::new(false);
     let start = &Barrier::new(3);
     let look = &look;
@@ -73,7 +77,7 @@ fn race(rounds: u64, mut change: impl FnMut(u64) + Send, look: impl Fn(&mut Smal
     });
 }
 
-fn rounds(usual: u64) -> u64 {
+pub(crate) fn rounds(usual: u64) -> u64 {
     // The sanitizers' runs ask for less.
     let cases: Option<u64> = std::env::var("PROPTEST_CASES")
         .ok()
@@ -163,41 +167,73 @@ fn a_lasting_name_is_found_and_listed_once_while_tables_grow_and_shrink() {
     churn_beside_lasting_names(3000, 40);
 }
 
-/// A name goes to and fro between two keys, beside `others` that stay, or come and go.
+/// Rounds of changes, counted where they begin and where they end: odd within one.
+#[derive(Default)]
+struct Rounds(AtomicU64);
+
+impl Rounds {
+    fn change(&self, change: impl FnOnce()) {
+        let count = self.0.load(Ordering::Relaxed);
+        self.0.store(count + 1, Ordering::SeqCst);
+        change();
+        self.0.store(count + 2, Ordering::SeqCst);
+    }
+
+    /// What `look` saw between two changes, or within one (then `Ok(false)` if the round was even,
+    /// and `Ok(true)` if it was odd); `Err` if it was more than that.
+    fn look<R>(&self, look: impl FnOnce() -> R) -> Option<(Option<bool>, R)> {
+        let count = self.0.load(Ordering::SeqCst);
+        let seen = look();
+        fence(Ordering::SeqCst);
+        let within = (count % 2 == 1).then_some(count / 2 % 2 == 1);
+        (self.0.load(Ordering::SeqCst) == count).then_some((within, seen))
+    }
+}
+
+/// A name goes to and fro between two keys, beside `others` that stay.
 fn rename_to_and_fro(others: u64) {
-    let (one, two) = (b"the one key".as_slice(), b"the other".as_slice());
+    let keys = [b"the one key".as_slice(), b"the other".as_slice()];
     let catalog = Catalog::new();
     {
         let mut writer = catalog.lock();
         (0..others).for_each(|number| add(&mut writer, &name(number), 0).unwrap());
-        writer.insert(one, 1_000_000, 9, 9).unwrap();
+        writer.insert(keys[0], 1_000_000, 9, 9).unwrap();
     }
+    let rounds_done = Rounds::default();
     let change = |round| {
-        let mut writer = catalog.lock();
-        let (from, to) = if round % 2 == 0 {
-            (one, two)
-        } else {
-            (two, one)
-        };
-        assert_eq!(writer.rename(from, to), Some(1_000_000));
+        let (from, to) = (keys[round as usize % 2], keys[(round as usize + 1) % 2]);
+        rounds_done.change(|| {
+            let order = if round % 4 < 2 {
+                catalog.lock().rename(from, to)
+            } else {
+                catalog.claim(from, Some(to)).rename(from, to)
+            };
+            assert_eq!(order, Some(1_000_000));
+        });
     };
-    let look = |_: &mut SmallRng| {
+    let look = |rng: &mut SmallRng| {
         let guard = epoch::pin();
-        let version = catalog.version();
-        let found = [one, two].map(|key| catalog.get(key, &guard));
-        if catalog.is_at(version) {
-            let count = found.iter().flatten().count();
-            assert_eq!(count, 1, "the name has one key at a time: {found:?}");
+        let first: usize = rng.random_range(0..2);
+        let seen = rounds_done
+            .look(|| [first, 1 - first].map(|which| catalog.get(keys[which], &guard).is_some()));
+        match seen {
+            Some((None, [one, other])) => assert!(one != other, "between the renames"),
+            // The later look must not see what was before, if the first saw what came after.
+            Some((Some(backwards), [one, other])) => {
+                let from = usize::from(backwards);
+                let saw_after = one == (first != from);
+                assert!(!saw_after || other != one, "{one} and then {other}");
+            }
+            None => {}
         }
-        for item in found.iter().flatten() {
+        for item in keys.iter().filter_map(|key| catalog.get(key, &guard)) {
             assert_eq!((item.order(), item.payload()), (1_000_000, (9, 9)));
         }
         let listed = catalog.after(999_999, &guard).map(|item| item.key());
-        assert_eq!(listed.filter(|&key| key == one || key == two).count(), 1);
-        let key = catalog.at(1_000_000, &guard).unwrap().key();
-        assert!(key == one || key == two);
+        assert_eq!(listed.filter(|key| keys.contains(key)).count(), 1);
+        assert!(keys.contains(&catalog.at(1_000_000, &guard).unwrap().key()));
     };
-    race(rounds(1_500_000), change, look);
+    race(rounds(1_000_000), change, look);
 }
 
 #[test]
@@ -210,8 +246,8 @@ fn a_rename_never_shows_both_keys_or_neither_in_a_big_catalog() {
     rename_to_and_fro(100);
 }
 
-/// Two names exchange what they lead to, and one is renamed over the other and made again.
-fn exchange_and_replace(others: u64) {
+/// Two names exchange what they lead to.
+fn exchange_to_and_fro(others: u64) {
     let (one, two) = (b"first".as_slice(), b"second".as_slice());
     let catalog = Catalog::new();
     {
@@ -220,40 +256,79 @@ fn exchange_and_replace(others: u64) {
         add(&mut writer, one, 1).unwrap();
         add(&mut writer, two, 2).unwrap();
     }
+    let rounds_done = Rounds::default();
     let change = |round| {
-        let mut writer = catalog.lock();
-        if round % 5 == 0 {
-            let (moved, replaced) = writer.rename_over(one, two).unwrap();
-            assert_eq!(moved.value + replaced.value, 3);
-            add(&mut writer, one, replaced.value).unwrap();
-        } else {
-            assert!(writer.exchange(one, two));
-        }
+        rounds_done.change(|| {
+            if round % 4 < 2 {
+                assert!(catalog.lock().exchange(one, two));
+            } else {
+                assert!(catalog.claim(one, Some(two)).exchange(one, two));
+            }
+        });
     };
     let look = |_: &mut SmallRng| {
         let guard = epoch::pin();
-        let version = catalog.version();
-        let found = [one, two].map(|key| catalog.get(key, &guard).map(|item| item.value()));
-        if !catalog.is_at(version) {
-            return;
-        }
-        match found {
-            [Some(first), Some(second)] => assert_eq!(first + second, 3),
-            [None, Some(second)] => assert!(second == 1 || second == 2),
-            [_, None] => panic!("the target of a rename is always there"),
+        let seen =
+            rounds_done.look(|| [one, two].map(|key| catalog.get(key, &guard).unwrap().value()));
+        match seen {
+            Some((None, values)) => assert_eq!(values.iter().sum::<u64>(), 3),
+            Some((Some(backwards), [first, second])) => {
+                let after = if backwards { 1 } else { 2 };
+                assert!(first != after || second != first, "{first}, then {second}");
+            }
+            None => {}
         }
     };
-    race(rounds(1_500_000), change, look);
+    race(rounds(1_000_000), change, look);
+}
+
+/// A name is renamed over another and made again.
+fn replace_again_and_again(others: u64) {
+    let (one, two) = (b"first".as_slice(), b"second".as_slice());
+    let catalog = Catalog::new();
+    {
+        let mut writer = catalog.lock();
+        (0..others).for_each(|number| add(&mut writer, &name(number), 0).unwrap());
+        add(&mut writer, one, 1).unwrap();
+        add(&mut writer, two, 0).unwrap();
+    }
+    let change = |round| {
+        let (moved, replaced) = if round % 2 == 0 {
+            catalog.lock().rename_over(one, two).unwrap()
+        } else {
+            let mut claim = catalog.claim(one, Some(two));
+            claim.rename_over(one, two).unwrap()
+        };
+        assert_eq!((moved.value, replaced.value), (round + 1, round));
+        add(&mut catalog.lock(), one, round + 2).unwrap();
+    };
+    let look = |_: &mut SmallRng| {
+        let guard = epoch::pin();
+        let value = |key| catalog.get(key, &guard).map(Item::value);
+        let (before, then) = (value(two), value(one));
+        let after = value(two).expect("the target is always there");
+        let before = before.expect("the target is always there");
+        assert!(after >= before, "back in time");
+        assert!(then.is_none_or(|then| then > before), "both keys");
+        assert!(then.is_none_or(|then| then <= after + 2));
+    };
+    race(rounds(500_000), change, look);
+}
+
+#[test]
+fn what_is_renamed_over_another_is_never_both() {
+    replace_again_and_again(0);
+    replace_again_and_again(100);
 }
 
 #[test]
 fn exchanged_values_are_seen_together_in_a_small_catalog() {
-    exchange_and_replace(0);
+    exchange_to_and_fro(0);
 }
 
 #[test]
 fn exchanged_values_are_seen_together_in_a_big_catalog() {
-    exchange_and_replace(100);
+    exchange_to_and_fro(100);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The catalog under every interleaving of a writer and readers, and every order in which their
-//! memory accesses may be seen.
+//! The catalog under every interleaving of writers and readers, and every order in which their memory
+//! accesses may be seen.
 //!
 //! The modules of the catalog are compiled here once more, with loom's atomics and small sizes in
 //! place of the real ones (`catalog_primitive`), and with epochs that free at the first moment at
@@ -14,6 +14,7 @@ pub mod epoch;
 
 mod catalog_primitive;
 mod changes;
+mod claims;
 mod forms;
 
 use catalog::{Catalog, CatalogWriter, Item};

@@ -1,32 +1,34 @@
-//! The names in the order of their numbers: the small form is nothing else, the big one has a
-//! table beside it.
+//! Names in the order of their numbers: the small form is one row and nothing else, the big one has
+//! a row for each lane, and a table beside them.
 //!
 //! A row is a word of state and slots. Names are appended; a name that goes leaves its order
 //! behind as a gap, so that a listing finds its place by binary search. When gaps or unused slots
 //! outnumber the names, the names move to a new row.
 //!
-//! *Invariants.* Slots `0..tail` are never null. Their orders ascend, and every item that ever
-//! stands in a slot has a greater order than all that stood in the slots before it: a reader with
-//! an old `tail` still finds what is there throughout. At most one gap is at the end; it holds the
-//! greatest order ever. If slot 0 is a gap, it holds instead the position of the first item: the
-//! gaps in front need not be walked.
+//! *Invariants.* The slots in use are never null. Their orders ascend, and every item that ever
+//! stands in a slot has a greater order than all that stood in the slots before it: a reader that
+//! sees fewer of them still finds what is there throughout. If slot 0 is a gap, it holds instead the
+//! position of the first item: the gaps in front need not be walked. In the small form at most one
+//! gap is at the end; it holds the greatest order ever.
 //!
-//! *Locking.* Changed under the catalog's lock only; read under a guard.
+//! *Locking.* The small form's is changed under the catalog's lock only; for those of lanes see
+//! `long`. Read under a guard.
 #![expect(unsafe_code, reason = "a header with slots behind it")]
 
+mod long;
 mod memory;
 
 pub(super) use memory::{NAMES_MAX, RowHead, allocate, class_for, free, is_small, retire};
 
 use super::item::Item;
-use super::iter::Items;
+use super::iter::{Cursor, Items};
 use super::slot::{Slot, Word};
 use crate::catalog_primitive::Ordering;
 use memory::{State, capacity};
 use std::ptr::NonNull;
 
 /// Gaps that are never closed for their number alone.
-const GAPS_FREE: usize = 4;
+pub(super) const GAPS_FREE: usize = 4;
 
 /// A row to look at, or to change by whoever holds the lock.
 #[derive(Clone, Copy)]
@@ -66,14 +68,14 @@ impl<'g> Row<'g> {
         self.whole().iter().for_each(Slot::end);
     }
 
-    /// The slots that readers look at.
+    /// The slots of the small form that readers look at.
     #[inline]
     pub(super) fn slots(self) -> &'g [Slot] {
         // SAFETY: no more than were allocated, as zeros: nothing; live by `from_raw`.
         unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.state().tail) }
     }
 
-    /// All slots, for the writer.
+    /// All slots.
     fn whole(self) -> &'g [Slot] {
         let capacity = capacity(self.state().class);
         // SAFETY: so many were allocated, as zeros: nothing; live by `from_raw`.
@@ -105,18 +107,11 @@ impl<'g> Row<'g> {
 
     /// The names of orders greater than `after`.
     pub(super) fn after(self, after: u64) -> Items<'g> {
-        let slots = self.slots();
-        Items::new(slots, position_after(slots, after), after)
-    }
-
-    /// The name of exactly this order.
-    pub(super) fn at(self, wanted: u64) -> Option<Item<'g>> {
-        let first = self.after(wanted.checked_sub(1)?).next()?;
-        (first.order() == wanted).then_some(first)
+        Items::new(Cursor::behind(self.slots(), after), after)
     }
 
     /// All items, in order.
-    pub(super) fn items(self) -> impl Iterator<Item = Item<'g>> {
+    pub(super) fn items(self) -> impl Iterator<Item = Item<'g>> + Clone {
         self.slots().iter().filter_map(|slot| slot.load().as_item())
     }
 
@@ -131,7 +126,7 @@ impl<'g> Row<'g> {
         let Some(slot) = self.whole().get(position) else {
             return false;
         };
-        item.set_position(position as u32);
+        item.set_place(0, position);
         slot.store(Word::item(item, short_tag(item.key())));
         if gap_at_end {
             state.gaps -= 1;
@@ -145,8 +140,8 @@ impl<'g> Row<'g> {
     /// Puts an item in the place of one with the same order.
     pub(super) fn substitute(self, old: Item<'g>, new: Item<'g>) {
         debug_assert_eq!(old.order(), new.order());
-        let position = old.position();
-        new.set_position(position as u32);
+        let (lane, position) = old.place();
+        new.set_place(lane, position);
         self.whole()[position].store(Word::item(new, short_tag(new.key())));
     }
 
@@ -154,7 +149,7 @@ impl<'g> Row<'g> {
     pub(super) fn remove(self, item: Item<'g>) {
         let mut state = self.state();
         debug_assert!(state.tail - state.gaps > 1);
-        let position = item.position();
+        let (_, position) = item.place();
         let last_order = self.last_order();
         state.gaps += 1;
         let slots = self.whole();
@@ -193,21 +188,19 @@ impl<'g> Row<'g> {
         state.gaps > names + GAPS_FREE || self.whole().len() > 4 * names + GAPS_FREE
     }
 
-    /// Fills this empty row with the names of another, and with the greatest order there ever was.
-    pub(super) fn copy_from(self, other: Row<'g>) {
-        let (from, to) = (other.slots(), self.whole());
+    /// Fills this empty row of the small form with names, and the greatest order there ever was.
+    pub(super) fn fill(self, items: impl Iterator<Item = Item<'g>>, last_order: u64) {
+        let to = self.whole();
         let mut state = self.state();
-        for (position, word) in from.iter().map(Slot::load).enumerate() {
-            let Some(item) = word.as_item() else { continue };
-            to[state.tail].store(word);
-            // Up to the first gap nothing moves: then the item need not be touched.
-            if position != state.tail {
-                item.set_position(state.tail as u32);
-            }
+        let mut last = 0;
+        for item in items {
+            to[state.tail].store(Word::item(item, short_tag(item.key())));
+            item.set_place(0, state.tail);
             state.tail += 1;
+            last = item.order();
         }
-        if let Some(last) = from.last().and_then(|slot| slot.load().as_number()) {
-            to[state.tail].store(Word::number(last));
+        if last < last_order {
+            to[state.tail].store(Word::number(last_order));
             state.tail += 1;
             state.gaps += 1;
         }
@@ -224,12 +217,12 @@ fn first_position(slots: &[Slot]) -> usize {
 }
 
 /// The position of the first slot whose order is greater than `after`.
-fn position_after(slots: &[Slot], after: u64) -> usize {
+pub(super) fn position_after(slots: &[Slot], after: u64) -> usize {
     let first = first_position(slots);
     first + slots[first..].partition_point(|slot| order(slot.load()) <= after)
 }
 
-/// The order of what stands, or stood, in a slot.
+/// The order of what stands, or stood, in a slot; of one that is not in use it is beyond all.
 #[inline]
 fn order(word: Word<'_>) -> u64 {
     match (word.as_number(), word.as_item()) {

@@ -1,0 +1,79 @@
+//! Rows of lanes.
+//!
+//! One thread appends, the one that holds the lane; any thread takes out the names that it has
+//! claimed, each by one store into the slot where the name is. Who does this reads nothing that the
+//! appending thread writes, other slots apart.
+//!
+//! *Invariants.* The first null slot ends the row. Only a change under the catalog's whole lock
+//! moves names, to another row.
+#![expect(unsafe_code, reason = "a slot whose position is known to be good")]
+
+use super::memory::capacity;
+use super::{Row, short_tag};
+use crate::catalog::item::Item;
+use crate::catalog::iter::Cursor;
+use crate::catalog::slot::{Slot, Word};
+
+impl<'g> Row<'g> {
+    /// Slots that there are.
+    pub(in crate::catalog) fn capacity(self) -> usize {
+        capacity(self.state().class)
+    }
+
+    /// From the first name on whose order is greater than `after`.
+    pub(in crate::catalog) fn cursor(self, after: u64) -> Cursor<'g> {
+        Cursor::behind(self.whole(), after)
+    }
+
+    /// All items, in order.
+    pub(in crate::catalog) fn all(self) -> impl Iterator<Item = Item<'g>> {
+        let words = self.whole().iter().map(Slot::load);
+        words
+            .take_while(|word| !word.is_free())
+            .filter_map(Word::as_item)
+    }
+
+    /// Adds a name in the first slot that is not in use, which is this. It is the lane's greatest.
+    pub(in crate::catalog) fn append(self, position: usize, item: Item<'g>, lane: usize) {
+        item.set_place(lane, position);
+        self.whole()[position].store(Word::item(item, short_tag(item.key())));
+    }
+
+    fn slot_of(self, item: Item<'g>) -> (usize, &'g Slot) {
+        let (_, position) = item.place();
+        // SAFETY: the item is in this row, hence its position is below the capacity. (To ask for
+        // that would be to read the state.)
+        let slot = unsafe { self.first.add(position) };
+        // SAFETY: initialised with the row, and live by `from_raw`.
+        (position, unsafe { slot.as_ref() })
+    }
+
+    /// Puts an item in the place of one with the same order. The name is claimed.
+    pub(in crate::catalog) fn swap(self, old: Item<'g>, new: Item<'g>) {
+        debug_assert_eq!(old.order(), new.order());
+        let (lane, position) = old.place();
+        new.set_place(lane, position);
+        self.slot_of(old)
+            .1
+            .store(Word::item(new, short_tag(new.key())));
+    }
+
+    /// Takes a name out that is claimed.
+    pub(in crate::catalog) fn vacate(self, item: Item<'g>) {
+        let (position, slot) = self.slot_of(item);
+        // SAFETY: every row has a first slot; live by `from_raw`.
+        let front = unsafe { self.first.as_ref() };
+        // Of slot 0 as in `first_position`.
+        let first = front.load().as_number().unwrap_or(0) as usize;
+        let is_first = position == first;
+        if position > 0 {
+            slot.store(Word::number(item.order()));
+        }
+        if is_first {
+            // Only whoever takes out the first name comes here, so that nobody else stores now.
+            let words = self.whole().iter().skip(position + 1).map(Slot::load);
+            let gaps = words.take_while(|word| word.as_number().is_some());
+            front.store(Word::number((position + 1 + gaps.count()) as u64));
+        }
+    }
+}
