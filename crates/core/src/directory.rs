@@ -183,7 +183,6 @@ pub(crate) struct Names<'d> {
     right: Right<'d>,
 }
 
-#[expect(clippy::large_enum_variant, reason = "it stays on the stack")]
 enum Right<'d> {
     Whole(CatalogWriter<'d>),
     Claim(Claim<'d>),

@@ -35,7 +35,9 @@ fn a_name_that_is_found_has_its_inode() {
         }
         done.store(true, Ordering::Relaxed);
         // Joined one by one: the sanitizers do not see the end of a scope.
-        readers.map(|thread| thread.join().unwrap());
+        for reader in readers {
+            reader.join().unwrap();
+        }
     });
     assert_eq!(fs.stats().inodes, 1);
 }
@@ -63,7 +65,9 @@ fn a_file_that_is_replaced_again_and_again_is_always_there() {
         }
         done.store(true, Ordering::Relaxed);
         // Joined one by one: the sanitizers do not see the end of a scope.
-        readers.map(|thread| thread.join().unwrap());
+        for reader in readers {
+            reader.join().unwrap();
+        }
     });
     assert_eq!(fs.stats().inodes, 2);
 }

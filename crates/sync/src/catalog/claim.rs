@@ -61,8 +61,8 @@ struct Claimed<'a> {
     found: Option<(&'a Slot, Item<'a>)>,
 }
 
-enum Taken<'a> {
-    Part(Part<'a>),
+/// Why no part could be taken.
+enum Missed {
     /// Nothing to take a part of.
     Small,
     /// What it takes is not there yet.
@@ -81,22 +81,22 @@ impl Catalog {
         let mut looks = 0;
         loop {
             match Part::take(self, key, other) {
-                Taken::Part(part) => return Claim(Hold::Part(part)),
-                Taken::Small => {
+                Ok(part) => return Claim(Hold::Part(part)),
+                Err(Missed::Small) => {
                     let writer = self.lock();
                     // It may have grown meanwhile.
                     if !matches!(self.body.load(), Form::Big(_)) {
                         return Claim(Hold::Whole(writer));
                     }
                 }
-                Taken::Lacks => {
+                Err(Missed::Lacks) => {
                     let mut writer = self.lock();
                     let keys = [Some(key), other];
                     keys.into_iter()
                         .flatten()
                         .for_each(|key| writer.provide(lane() + 1, key));
                 }
-                Taken::Busy => {
+                Err(Missed::Busy) => {
                     looks += 1;
                     pause(looks);
                 }
@@ -106,12 +106,12 @@ impl Catalog {
 }
 
 impl<'a> Part<'a> {
-    fn take(catalog: &'a Catalog, key: &'a [u8], other: Option<&'a [u8]>) -> Taken<'a> {
+    fn take(catalog: &'a Catalog, key: &'a [u8], other: Option<&'a [u8]>) -> Result<Self, Missed> {
         // Until the gate is locked; and what is found near a name may be somebody else's.
         let _guard = epoch::pin();
         let form = catalog.body.load();
         let Form::Big(head) = form else {
-            return Taken::Small;
+            return Err(Missed::Small);
         };
         // SAFETY: under the guard, and used longer only if it is still there once the gate is
         // locked: then nothing of it is replaced until it is unlocked.
@@ -119,7 +119,7 @@ impl<'a> Part<'a> {
         let lanes = table.lanes();
         let number = lane() + 1;
         let Some(lane) = lanes.lane(number) else {
-            return Taken::Lacks;
+            return Err(Missed::Lacks);
         };
         lane.gate.lock();
         let claimed = |key: &'a [u8]| {
@@ -143,15 +143,13 @@ impl<'a> Part<'a> {
             own_thread: PhantomData,
         };
         if catalog.body.load() != form || !ptr::eq(table.lanes(), lanes) {
-            return Taken::Busy;
+            return Err(Missed::Busy);
         }
         part.lock_homes();
         for which in 0..2 {
-            if let Err(refused) = part.settle(which) {
-                return refused;
-            }
+            part.settle(which)?;
         }
-        Taken::Part(part)
+        Ok(part)
     }
 
     /// Locks the homes of all names, by address.
@@ -205,7 +203,7 @@ impl<'a> Part<'a> {
     }
 
     /// Finds a name, or room for it, and holds the buckets that either takes.
-    fn settle(&mut self, which: usize) -> Result<(), Taken<'a>> {
+    fn settle(&mut self, which: usize) -> Result<(), Missed> {
         let Some(name) = &self.names[which] else {
             return Ok(());
         };
@@ -213,7 +211,7 @@ impl<'a> Part<'a> {
         if let Some((step, slot, item)) = segment.locate(hash, name.key) {
             // Nobody else changes what this key leads to: its home is held.
             if step > 0 && !self.try_hold(segment.bucket(hash, step)) {
-                return Err(Taken::Busy);
+                return Err(Missed::Busy);
             }
             if let Some(name) = &mut self.names[which] {
                 name.found = Some((slot, item));
@@ -222,18 +220,18 @@ impl<'a> Part<'a> {
         }
         let row = self.lanes.row(self.number);
         if row.is_none_or(|row| self.lanes.tail(self.number) >= row.capacity()) {
-            return Err(Taken::Lacks);
+            return Err(Missed::Lacks);
         }
         for step in 0..segment.reach() {
             let bucket = segment.bucket(hash, step);
             if !self.try_hold(bucket) {
-                return Err(Taken::Busy);
+                return Err(Missed::Busy);
             }
             if bucket.free_slot().is_some() {
                 return Ok(());
             }
         }
-        Err(Taken::Lacks)
+        Err(Missed::Lacks)
     }
 
     fn name(&self, key: &[u8]) -> &Claimed<'a> {

@@ -210,7 +210,7 @@ fn a_listing_meets_lasting_names_once_beside_claims_and_changes_of_form() {
     let other = AtomicU64::new(0);
     let change = |round: u64| {
         let mut rng = SmallRng::seed_from_u64(round);
-        let fills = round % 2 == 0;
+        let fills = round.is_multiple_of(2);
         thread::scope(|scope| {
             for thread in 0..2 {
                 let (catalog, other) = (&catalog, &other);
@@ -228,7 +228,7 @@ fn a_listing_meets_lasting_names_once_beside_claims_and_changes_of_form() {
                 });
             }
         });
-        if round % 7 == 0 {
+        if round.is_multiple_of(7) {
             // Everything but the lasting, by the whole: down to one row again.
             let mut writer = catalog.lock();
             let keys: Vec<Vec<u8>> = writer.after(0).map(|item| item.key().to_vec()).collect();
