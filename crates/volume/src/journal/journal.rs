@@ -48,38 +48,53 @@ struct Turn {
 
 /// What a commit does besides writing the journal.
 pub trait BeforeCommit {
-    /// Called once in each commit, after the cut and before anything is written: all batches up
-    /// to `cut` will be durable with this commit, and no other. Bytes that `records` is told about
-    /// must be durable when this returns.
+    /// Called once in each commit, before anything is written. It takes the commit's cut by
+    /// [`Commit::cut`], at a moment of its choice: all batches up to there will be durable with this
+    /// commit, and no other. Bytes that [`Commit::append_records`] is told about must be durable when
+    /// this returns. Without a cut of its own, one is taken when it returns.
     ///
-    /// It runs under the journal's own lock: it may append, and must not commit, cut or trim.
+    /// It runs under the journal's own lock: it may append, and must not commit or trim.
     ///
     /// # Errors
     /// They end the commit, which then has had no effect, and can be tried again.
-    fn before(&self, cut: Stamp, records: &mut CommitRecords<'_>) -> Result<()>;
+    fn before(&self, commit: &mut Commit<'_>) -> Result<()>;
 
-    /// All batches up to `durable` are durable now.
-    fn after(&self, durable: Stamp) {
-        let _ = durable;
+    /// All batches up to the position's stamp are durable now. Once they are in the trees as well, a
+    /// replay may begin at the position.
+    fn after(&self, position: Position) {
+        let _ = position;
     }
 }
 
 /// A commit with nothing to do besides.
 impl BeforeCommit for () {
-    fn before(&self, _: Stamp, _: &mut CommitRecords<'_>) -> Result<()> {
+    fn before(&self, _: &mut Commit<'_>) -> Result<()> {
         Ok(())
     }
 }
 
-/// Takes the records that belong to a commit's cut.
+/// A commit that is under way: takes its cut, and the records that belong to it.
 #[derive(Debug)]
-pub struct CommitRecords<'a> {
-    supply: &'a Supply,
-    lane: Lane,
-    cut: Stamp,
+pub struct Commit<'a> {
+    journal: &'a Journal,
+    waiting: &'a mut Vec<Frame>,
+    lane: Option<(Stamp, Lane)>,
 }
 
-impl CommitRecords<'_> {
+impl Commit<'_> {
+    /// Takes the cut: what was appended up to now belongs to this commit, what comes later does not.
+    /// Whoever keeps others from appending meanwhile knows exactly what that is. Taken again, it moves.
+    pub fn cut(&mut self) -> Stamp {
+        let mut own = Vec::new();
+        let cut = self.journal.gather(self.waiting);
+        if let Some((_, mut lane)) = self.lane.take() {
+            lane.empty(&self.journal.supply, cut, &mut own);
+            self.waiting.append(&mut own);
+        }
+        self.lane = Some((cut, Lane::new(COMMIT, Stamp(cut.0 - 1))));
+        cut
+    }
+
     /// Appends one batch with the cut's stamp: it is replayed after all others of this commit.
     ///
     /// # Errors
@@ -88,9 +103,25 @@ impl CommitRecords<'_> {
         if records.is_empty() {
             return Ok(());
         }
-        let cut = self.cut;
-        self.lane.append(self.supply, || cut, realm, records)?;
+        if self.lane.is_none() {
+            self.cut();
+        }
+        if let Some((cut, lane)) = &mut self.lane {
+            let cut = *cut;
+            lane.append(&self.journal.supply, || cut, realm, records)?;
+        }
         Ok(())
+    }
+
+    /// The cut, and the frames of the records that belong to it.
+    fn finish(mut self) -> (Stamp, Vec<Frame>) {
+        if self.lane.is_none() {
+            self.cut();
+        }
+        let mut own = Vec::new();
+        let (cut, lane) = self.lane.as_mut().expect("taken above");
+        lane.empty(&self.journal.supply, *cut, &mut own);
+        (*cut, own)
     }
 }
 
@@ -164,6 +195,21 @@ impl Journal {
         lane.append(&self.supply, || self.stamps.next(), realm, batch)
     }
 
+    /// As [`append`](Self::append), for records.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub fn append_records(&self, realm: u64, records: &[Record<'_>]) -> Result<Stamp> {
+        if self.failed() {
+            return Err(Error::Failed);
+        }
+        let mut lane = self.lanes[*self.mine.mine()].lock();
+        if records.is_empty() {
+            return Ok(self.stamps.next());
+        }
+        lane.append(&self.supply, || self.stamps.next(), realm, records)
+    }
+
     /// Makes all batches up to `upto` durable, all that were appended so far with `None`. Callers
     /// that come at the same time share one flush.
     ///
@@ -193,32 +239,54 @@ impl Journal {
         self.lead(hook)
     }
 
+    /// As [`commit`](Self::commit), of all batches so far, and even if there is nothing to be written.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub fn commit_now(&self, hook: &dyn BeforeCommit) -> Result<()> {
+        let mut turn = self.turn.lock();
+        while turn.taken {
+            self.turned.wait(&mut turn);
+        }
+        if self.failed() {
+            return Err(Error::Failed);
+        }
+        turn.taken = true;
+        drop(turn);
+        let _leading = Leading(self);
+        self.lead(hook)
+    }
+
     fn lead(&self, hook: &dyn BeforeCommit) -> Result<()> {
         let mut writer = self.writer.lock();
-        let cut = self.gather(&mut writer.waiting);
-        let mut records = CommitRecords {
-            supply: &self.supply,
-            lane: Lane::new(COMMIT, cut),
-            cut,
+        let Writer { ring, waiting } = &mut *writer;
+        let mut commit = Commit {
+            journal: self,
+            waiting,
+            lane: None,
         };
-        let result = hook.before(cut, &mut records);
-        let mut own = Vec::new();
-        records.lane.empty(&self.supply, cut, &mut own);
+        let result = hook.before(&mut commit);
+        let (cut, mut own) = commit.finish();
         if let Err(error) = result {
             self.drop_frames(own);
             return Err(error);
         }
-        let mut group = std::mem::take(&mut writer.waiting);
+        let mut group = std::mem::take(waiting);
         group.append(&mut own);
-        if let Err(error) = writer.ring.write(&mut group) {
+        if let Err(error) = ring.write(&mut group) {
             // Relaxed: whoever must see it takes a lock that was released later.
             self.failed.store(true, Ordering::Relaxed);
             return Err(error);
         }
         self.durable.fetch_max(cut.0, Ordering::Release);
+        let position = Position {
+            block: ring.head,
+            stamp: cut,
+            life: ring.life,
+        };
         drop(writer);
         self.supply.recycle(group);
-        hook.after(cut);
+        hook.after(position);
         Ok(())
     }
 

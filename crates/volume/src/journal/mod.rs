@@ -39,7 +39,7 @@ mod tests;
 mod varint;
 
 pub use error::{Error, Reason, Result};
-pub use journal::{BeforeCommit, CommitRecords, Journal};
+pub use journal::{BeforeCommit, Commit, Journal};
 pub use record::{Map, Record};
 pub use region::{BLOCKS_MIN, Position, Region};
 pub use replay::{Batch, Replay};

@@ -1,7 +1,7 @@
 //! Group commit, what a commit does besides, and failures.
 
 use super::{creation, formatted, fresh, reopened, shown};
-use crate::journal::{BeforeCommit, CommitRecords, Error, Map, Position, Record, Result};
+use crate::journal::{BeforeCommit, Commit, Error, Journal, Map, Position, Record, Result};
 use holdfast_core::store::Stamp;
 use std::collections::BTreeMap;
 use std::sync::Barrier;
@@ -12,9 +12,9 @@ use std::thread;
 pub(super) struct Maps(pub(super) Vec<Map>);
 
 impl BeforeCommit for Maps {
-    fn before(&self, _: Stamp, records: &mut CommitRecords<'_>) -> Result<()> {
+    fn before(&self, commit: &mut Commit<'_>) -> Result<()> {
         for map in &self.0 {
-            records.append_records(1, &[Record::Map(*map)])?;
+            commit.append_records(1, &[Record::Map(*map)])?;
         }
         Ok(())
     }
@@ -29,7 +29,7 @@ fn threads_that_commit_at_once_share_flushes() {
     /// A device that takes its time, so that others arrive meanwhile.
     struct Slow;
     impl BeforeCommit for Slow {
-        fn before(&self, _: Stamp, _: &mut CommitRecords<'_>) -> Result<()> {
+        fn before(&self, _: &mut Commit<'_>) -> Result<()> {
             thread::sleep(std::time::Duration::from_micros(200));
             Ok(())
         }
@@ -121,8 +121,8 @@ fn all_who_wait_for_a_failed_commit_hear_of_it() {
 fn a_commit_that_its_hook_refuses_can_be_tried_again() {
     struct Refuses;
     impl BeforeCommit for Refuses {
-        fn before(&self, _: Stamp, records: &mut CommitRecords<'_>) -> Result<()> {
-            Maps(vec![MAP; 3]).before(Stamp(0), records)?;
+        fn before(&self, commit: &mut Commit<'_>) -> Result<()> {
+            Maps(vec![MAP; 3]).before(commit)?;
             Err(Error::Full)
         }
     }
@@ -148,4 +148,58 @@ fn a_commit_that_its_hook_refuses_can_be_tried_again() {
     assert_eq!(seen, expected);
     journal.trim(journal.cut());
     assert_eq!(journal.used(), 0, "nothing is lost of the room");
+}
+
+#[test]
+fn a_commit_takes_its_cut_when_its_hook_says_so() {
+    /// Appends before its cut and behind it.
+    struct Appends<'j>(&'j Journal, parking_lot::Mutex<Vec<Stamp>>);
+    impl BeforeCommit for Appends<'_> {
+        fn before(&self, commit: &mut Commit<'_>) -> Result<()> {
+            let mut stamps = self.1.lock();
+            stamps.push(self.0.append(1, &creation(1, b"before"))?);
+            stamps.push(commit.cut());
+            stamps.push(self.0.append(1, &creation(2, b"behind"))?);
+            Ok(())
+        }
+
+        fn after(&self, position: Position) {
+            self.1.lock().push(position.stamp);
+        }
+    }
+    let (device, journal) = fresh(64);
+    let first = journal.append(1, &creation(0, b"first")).expect("room");
+    let hook = Appends(&journal, parking_lot::Mutex::default());
+    journal.commit_now(&hook).expect("a device that works");
+    let stamps = hook.1.lock().clone();
+    assert_eq!(stamps[3], stamps[1], "the position is the cut's");
+    assert!(journal.durable() < stamps[2]);
+    let (_, seen) = reopened(&device, 64, Position::default());
+    let seen: Vec<Stamp> = seen.iter().map(|(stamp, ..)| *stamp).collect();
+    assert_eq!(seen, [first, stamps[0]]);
+}
+
+#[test]
+fn a_replay_may_begin_where_a_commit_ended() {
+    struct Ends(parking_lot::Mutex<Position>);
+    impl BeforeCommit for Ends {
+        fn before(&self, commit: &mut Commit<'_>) -> Result<()> {
+            Maps(Vec::new()).before(commit)
+        }
+
+        fn after(&self, position: Position) {
+            *self.0.lock() = position;
+        }
+    }
+    let (device, journal) = fresh(64);
+    journal.append(1, &creation(0, b"folded")).expect("room");
+    let hook = Ends(parking_lot::Mutex::default());
+    journal.commit_now(&hook).expect("a device that works");
+    let position = *hook.0.lock();
+    let later = journal.append(1, &creation(1, b"later")).expect("room");
+    journal.commit(None, &()).expect("a device that works");
+    journal.trim(position);
+    let (_, seen) = reopened(&device, 64, position);
+    assert_eq!(seen.len(), 1);
+    assert_eq!(seen[0].0, later);
 }
