@@ -1,7 +1,17 @@
 //! Holdfast's volume: a file system on an image file or a block device.
 
 pub mod checksum;
+mod error;
 pub mod journal;
 pub mod space;
 mod space_primitive;
+pub mod store;
+pub mod superblock;
 pub mod tree;
+
+pub use error::{Error, Result};
+pub use store::{FormatOptions, OpenOptions, VolumeStore, format};
+pub use superblock::Label;
+
+/// The unit of space, in bytes.
+pub const BLOCK: usize = 4096;

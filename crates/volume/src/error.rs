@@ -1,0 +1,87 @@
+//! What can go wrong with a volume.
+
+use holdfast_device::DeviceError;
+use holdfast_types::Errno;
+use thiserror::Error;
+
+use crate::superblock::SlotError;
+use crate::{journal, space, tree};
+
+/// A result whose error is a volume's.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong with a volume.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The device below.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// There is no superblock that can be used.
+    #[error("{device}: no usable superblock ({}; {})", slots[0], slots[1])]
+    Superblock {
+        /// The device.
+        device: String,
+        /// What is wrong with each slot.
+        slots: [SlotError; 2],
+    },
+    /// The device is shorter than the volume on it.
+    #[error("{device} has {found} blocks of the {expected} that its volume has: it was cut short")]
+    CutShort {
+        /// The device.
+        device: String,
+        /// Blocks of the device.
+        found: u64,
+        /// Blocks of the volume.
+        expected: u64,
+    },
+    /// A volume of this shape cannot be.
+    #[error("{0}")]
+    Geometry(String),
+    /// A tree.
+    #[error(transparent)]
+    Tree(#[from] tree::Error),
+    /// Space.
+    #[error(transparent)]
+    Space(#[from] space::Error),
+    /// The journal.
+    #[error("journal: {0}")]
+    Journal(#[from] journal::Error),
+    /// Something on the volume contradicts itself.
+    #[error("damaged: {0}")]
+    Damaged(String),
+    /// An earlier error stopped all writing.
+    #[error("an earlier error stopped all writing: {0}")]
+    Stopped(String),
+}
+
+impl Error {
+    /// What the core answers.
+    #[must_use]
+    pub fn errno(&self) -> Errno {
+        match self {
+            Self::Device(error) => error.errno(),
+            Self::Tree(tree::Error::Device { errno, .. }) => *errno,
+            Self::Tree(tree::Error::NoSpace)
+            | Self::Space(space::Error::Full { .. } | space::Error::Later { .. })
+            | Self::Journal(journal::Error::Full | journal::Error::TooLarge { .. }) => {
+                Errno::ENOSPC
+            }
+            Self::Journal(journal::Error::Device(_) | journal::Error::Failed)
+            | Self::Stopped(_) => Errno::EIO,
+            Self::Geometry(_) => Errno::EINVAL,
+            Self::Superblock { .. }
+            | Self::CutShort { .. }
+            | Self::Tree(_)
+            | Self::Space(_)
+            | Self::Journal(_)
+            | Self::Damaged(_) => Errno::EUCLEAN,
+        }
+    }
+}
+
+impl From<Error> for Errno {
+    fn from(error: Error) -> Self {
+        error.errno()
+    }
+}

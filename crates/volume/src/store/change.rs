@@ -1,0 +1,262 @@
+//! One operation's changes, made in memory.
+//!
+//! First those of content, which need the length from before; then attributes and names. What has to
+//! be journalled differs from what came: bytes of mapped files go to the device at the commit,
+//! and space that is taken is journalled as the places that it got.
+
+use holdfast_core::store::{Change, InodeRecord};
+use holdfast_types::Ino;
+
+use super::content::Content;
+use super::device::Blocks;
+use super::load::Finder;
+use super::mapping::Run;
+use super::overlay::Object;
+use crate::journal::{Map, Record};
+use crate::space::Extent;
+use crate::{Error, Result};
+
+/// What making changes needs beside the layers.
+pub(super) struct Maker<'m> {
+    pub(super) finder: Finder<'m>,
+    /// Where bytes are read from; `None` in replay.
+    pub(super) source: Option<&'m Blocks>,
+    /// Takes so many blocks at once, or fewer, near a goal.
+    pub(super) place: &'m dyn Fn(Option<u64>, u64) -> Result<Run>,
+    /// Places that are not needed any more.
+    pub(super) freed: Vec<Run>,
+    /// How many inodes came, less those that went.
+    pub(super) inodes: i64,
+}
+
+impl<'m> Maker<'m> {
+    /// Makes the changes of one batch; returns what is to be journalled.
+    pub(super) fn make<'c>(&mut self, batch: &'c [Change<'c>]) -> Result<Vec<Record<'c>>> {
+        let mut records = Vec::with_capacity(batch.len());
+        for change in batch {
+            self.change_content(change, &mut records)?;
+        }
+        for change in batch {
+            self.change_rest(change, &mut records)?;
+        }
+        Ok(records)
+    }
+
+    fn change_content<'c>(
+        &mut self,
+        change: &'c Change<'c>,
+        records: &mut Vec<Record<'c>>,
+    ) -> Result<()> {
+        let source = self.source;
+        let as_is = Record::Change(change.clone());
+        match *change {
+            Change::Write { ino, offset, data } => {
+                let blocks = self.finder.cache.source();
+                let inline = self.content(ino, |content| {
+                    content.write(offset, data, blocks)?;
+                    Ok(content.as_inline().is_some())
+                })?;
+                if inline {
+                    records.push(as_is);
+                }
+            }
+            Change::Truncate { ino, size } => {
+                let freed = self.content(ino, |content| {
+                    content.resize(size, source.map(|source| source as _))
+                })?;
+                self.freed.extend(freed);
+                records.push(as_is);
+            }
+            Change::Zero {
+                ino,
+                offset,
+                len,
+                keep,
+            } => {
+                let range = offset..offset.saturating_add(len);
+                let freed = self.content(ino, |content| {
+                    content.zero(range.clone(), keep, source.map(|source| source as _))
+                })?;
+                self.freed.extend(freed);
+                records.push(as_is);
+                if keep && source.is_some() {
+                    self.allocate(ino, offset, len, records)?;
+                }
+            }
+            Change::Allocate { ino, offset, len } if source.is_some() => {
+                self.allocate(ino, offset, len, records)?;
+            }
+            Change::Collapse { ino, offset, len } => {
+                let range = offset..offset.saturating_add(len);
+                let freed = self.content(ino, |content| Ok(content.collapse(range)))?;
+                self.freed.extend(freed);
+                records.push(as_is);
+            }
+            Change::Insert { ino, offset, len } => {
+                self.content(ino, |content| {
+                    content.insert(offset, len);
+                    Ok(())
+                })?;
+                records.push(as_is);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn change_rest<'c>(
+        &mut self,
+        change: &'c Change<'c>,
+        records: &mut Vec<Record<'c>>,
+    ) -> Result<()> {
+        match *change {
+            Change::Create { ref inode, target } => {
+                let mut shard = self.finder.layers.active.shard(inode.ino);
+                let object = shard.create(inode.ino);
+                object.record = Some(Some(inode.clone()));
+                object.target = target.map(Box::from);
+                self.inodes += 1;
+            }
+            Change::Attributes { ref inode } => self.attributes(inode)?,
+            Change::Enter {
+                dir,
+                name,
+                cookie,
+                ino,
+                kind,
+            } => self.object(dir, |object| {
+                object.names_mut().enter(name, cookie, ino, kind);
+            }),
+            Change::Leave { dir, name, cookie } => self.object(dir, |object| {
+                object.names_mut().leave(name, cookie);
+            }),
+            Change::Xattr { ino, name, value } => self.object(ino, |object| {
+                object.xattrs.insert(name.into(), value.map(Box::from));
+            }),
+            Change::Free { ino } => self.free(ino)?,
+            // Content was changed before.
+            _ => return Ok(()),
+        }
+        records.push(Record::Change(change.clone()));
+        Ok(())
+    }
+
+    /// Replays a place that a file's blocks got.
+    pub(super) fn map(&mut self, map: &Map, run: Run) -> Result<()> {
+        let freed = self.content(map.ino, |content| Ok(content.map(map.offset, run)))?;
+        self.freed.extend(freed);
+        Ok(())
+    }
+
+    /// The parts of a run that the file does not have at this place already.
+    pub(super) fn parts_elsewhere(&self, ino: Ino, offset: u64, run: Run) -> Result<Vec<Extent>> {
+        self.content(ino, |content| Ok(content.parts_elsewhere(offset, run)))
+    }
+
+    fn object<R>(&self, ino: Ino, change: impl FnOnce(&mut Object) -> R) -> R {
+        let mut shard = self.finder.layers.active.shard(ino);
+        change(shard.changed(ino))
+    }
+
+    fn attributes(&mut self, inode: &InodeRecord) -> Result<()> {
+        let active = &self.finder.layers.active;
+        let mut shard = active.shard(inode.ino);
+        let object = shard.changed(inode.ino);
+        if let Some(content) = &mut object.content {
+            let before = content.dirty();
+            content.grow(inode.size, self.source.map(|source| source as _))?;
+            active.count_dirty(inode.ino, before, content.dirty());
+        }
+        object.record = Some(Some(inode.clone()));
+        Ok(())
+    }
+
+    /// Shows a file's content to be changed, loaded if need be.
+    fn content<R>(&self, ino: Ino, change: impl FnOnce(&mut Content) -> Result<R>) -> Result<R> {
+        let active = &self.finder.layers.active;
+        if active.with(ino, |object| object.content.is_some()) != Some(true) {
+            let content = self.load(ino)?;
+            let mut shard = active.shard(ino);
+            let object = shard.changed(ino);
+            // Who changes a file excludes others, so nobody was faster.
+            object.content.get_or_insert(content);
+        }
+        let mut shard = active.shard(ino);
+        let content = shard
+            .get_mut(ino)
+            .and_then(|object| object.content.as_mut());
+        let content = content.ok_or_else(|| Error::Damaged(format!("file {ino} went")))?;
+        let before = content.dirty();
+        let changed = change(content);
+        active.count_dirty(ino, before, content.dirty());
+        changed
+    }
+
+    fn load(&self, ino: Ino) -> Result<Content> {
+        let fresh = self.finder.layers.active.with(ino, |object| object.fresh);
+        let record = self.finder.inode(ino)?;
+        let len = record.map_or(0, |record| record.size);
+        if fresh == Some(true) {
+            // Before its first bytes a new file has none.
+            let mut content = Content::inline(Vec::new());
+            content.settle(len);
+            return Ok(content);
+        }
+        self.finder.content(ino, len)
+    }
+
+    /// Takes space for what has none in a range of bytes.
+    fn allocate(
+        &mut self,
+        ino: Ino,
+        offset: u64,
+        len: u64,
+        records: &mut Vec<Record<'_>>,
+    ) -> Result<()> {
+        let range = offset..offset.saturating_add(len);
+        let holes = self.content(ino, |content| Ok(content.holes(range)))?;
+        for hole in holes {
+            let mut at = hole.start;
+            while at < hole.end {
+                let run = Run {
+                    unwritten: true,
+                    ..(self.place)(None, hole.end - at)?
+                };
+                let freed = self.content(ino, |content| Ok(content.map(at, run)))?;
+                debug_assert!(freed.is_empty(), "it was a hole");
+                records.push(Record::Map(Map {
+                    ino,
+                    offset: at,
+                    start: run.extent.start,
+                    blocks: run.extent.length,
+                    birth: run.birth,
+                    unwritten: true,
+                }));
+                at += run.extent.length;
+            }
+        }
+        Ok(())
+    }
+
+    /// An inode ends, and all that it has.
+    fn free(&mut self, ino: Ino) -> Result<()> {
+        if self.finder.is_file(ino)? {
+            let freed = self.content(ino, |content| content.resize(0, None))?;
+            self.freed.extend(freed);
+        }
+        self.inodes -= 1;
+        let mut shard = self.finder.layers.active.shard(ino);
+        let object = shard.changed(ino);
+        if object.fresh {
+            shard.forget(ino);
+        } else {
+            // What the trees have of it is found there; which names went is known only here.
+            *object = Object {
+                record: Some(None),
+                names: object.names.take(),
+                ..Object::default()
+            };
+        }
+        Ok(())
+    }
+}

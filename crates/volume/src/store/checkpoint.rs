@@ -1,0 +1,94 @@
+//! Folding what changed into the trees.
+//!
+//! One sorted merge for each tree, into new nodes; then the bitmaps that changed, then the
+//! superblock, which switches to all of it at once. Until then a crash finds the old trees and the
+//! journal. Changes go on meanwhile, in a new overlay.
+
+use holdfast_types::Time;
+use std::time::SystemTime;
+
+use super::Inner;
+use super::commit::Frozen;
+use super::fold::Fold;
+use super::layers::{Layers, Roots};
+use super::nodes::NewNodes;
+use crate::Result;
+use crate::superblock::{self, Superblock};
+
+impl Inner {
+    /// Folds everything that changed so far into the trees. `clean`: nothing will follow.
+    pub(super) fn checkpoint(&self, clean: bool) -> Result<()> {
+        let _one = self.checkpointing.lock();
+        self.running()?;
+        let frozen = self.freeze()?;
+        self.fold(&frozen, clean).map_err(|error| self.stop(error))
+    }
+
+    fn fold(&self, frozen: &Frozen, clean: bool) -> Result<()> {
+        let generation = self.next_generation();
+        let roots = self.merge(frozen, generation)?;
+        let bitmaps = self.space.dirty_bitmaps(generation);
+        let pieces: Vec<(u64, &[u8])> = bitmaps
+            .blocks
+            .iter()
+            .map(|(block, bytes)| (*block, &bytes[..]))
+            .collect();
+        self.blocks().write_batch(&pieces)?;
+        self.blocks().flush()?;
+        let superblock = Superblock {
+            generation,
+            written: Time::from(SystemTime::now()),
+            clean,
+            journal_position: frozen.position,
+            last_ino: frozen.last_ino,
+            inodes: frozen.inodes,
+            seal: bitmaps.seal,
+            roots: roots.in_superblock(),
+            orphans: roots.orphans,
+            ..self.superblock.lock().clone()
+        };
+        self.write_superblock(&superblock)?;
+        *self.superblock.lock() = superblock;
+        {
+            let mut layers = self.layers.write();
+            layers.roots = roots;
+            layers.frozen = None;
+        }
+        // Both slots have this generation now, so nobody goes back to an older one.
+        self.space.checkpointed(generation)?;
+        self.journal.trim(frozen.position);
+        Ok(())
+    }
+
+    /// Writes the superblock to both slots, one after the other: one of them is whole in any moment.
+    pub(super) fn write_superblock(&self, superblock: &Superblock) -> Result<()> {
+        for slot in superblock::SLOTS {
+            self.blocks().write(slot, &superblock.encode(slot))?;
+            self.blocks().flush()?;
+        }
+        Ok(())
+    }
+
+    /// Merges a frozen overlay into the trees; returns their new roots.
+    fn merge(&self, frozen: &Frozen, generation: u64) -> Result<Roots> {
+        // Only checkpoints change roots, so these stay, and nobody is kept from working.
+        let layers = Layers::over(self.layers.read().roots);
+        let nodes = NewNodes::new(self, generation);
+        let fold = Fold {
+            finder: self.finder(&layers),
+            numbers: frozen.overlay.numbers(),
+            overlay: &frozen.overlay,
+            hasher: &self.hasher,
+            nodes: &nodes,
+        };
+        let roots = Roots {
+            inodes: fold.inodes()?,
+            entries: fold.entries()?,
+            hashes: fold.hashes()?,
+            data: fold.data()?,
+            orphans: fold.orphans()?,
+        };
+        nodes.finish()?;
+        Ok(roots)
+    }
+}

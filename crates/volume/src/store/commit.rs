@@ -1,0 +1,197 @@
+//! Making changes durable.
+//!
+//! A commit takes a *cut*: no operation is under way at that moment. All that was journalled before
+//! belongs to it, and the pages that waited then get places, are written and flushed, and their
+//! places are journalled as the commit's last batch. So a replay, which takes a commit whole or not
+//! at all, finds the bytes of every file as they were at the cut.
+
+use std::sync::Arc;
+
+use holdfast_core::store::Stamp;
+use parking_lot::Mutex;
+
+use super::content::Outgoing;
+use super::layers::Layers;
+use super::mapping::Run;
+use super::overlay::Overlay;
+use super::{Inner, REALM};
+use crate::journal::{self, BeforeCommit, Commit, Map, Position, Record};
+use crate::space::{Extent, Request};
+use crate::{Error, Result};
+
+/// What a commit does for a store besides writing the journal.
+struct Hook<'s> {
+    store: &'s Inner,
+    /// Is the overlay to be frozen at the cut, for a checkpoint?
+    freeze: bool,
+    outcome: Mutex<Outcome>,
+}
+
+#[derive(Default)]
+struct Outcome {
+    frozen: Option<Frozen>,
+    position: Option<Position>,
+    error: Option<Error>,
+}
+
+/// What a checkpoint folds.
+pub(super) struct Frozen {
+    pub(super) overlay: Arc<Overlay>,
+    /// Where a replay begins once it is folded.
+    pub(super) position: Position,
+    pub(super) inodes: u64,
+    pub(super) last_ino: u64,
+}
+
+impl Inner {
+    /// Makes everything up to a stamp durable; everything so far without one.
+    pub(super) fn make_durable(&self, upto: Option<Stamp>) -> Result<()> {
+        self.running()?;
+        let hook = Hook {
+            store: self,
+            freeze: false,
+            outcome: Mutex::default(),
+        };
+        let committed = self.journal.commit(upto, &hook);
+        hook.settle(committed)?;
+        Ok(())
+    }
+
+    /// Commits, and freezes what changed up to then.
+    pub(super) fn freeze(&self) -> Result<Frozen> {
+        self.running()?;
+        let hook = Hook {
+            store: self,
+            freeze: true,
+            outcome: Mutex::default(),
+        };
+        let committed = self.journal.commit_now(&hook);
+        let outcome = hook.settle(committed)?;
+        let (Some(mut frozen), Some(position)) = (outcome.frozen, outcome.position) else {
+            return Err(Error::Stopped("a commit came to no end".to_owned()));
+        };
+        frozen.position = position;
+        Ok(frozen)
+    }
+
+    /// Gives places to all pages that wait. Nobody changes anything meanwhile.
+    fn place_dirty(&self, layers: &Layers, cut: Stamp) -> Result<(Vec<Map>, Vec<Outgoing>)> {
+        let mut maps = Vec::new();
+        let mut outgoing = Vec::new();
+        let mut promise = self.promise.lock();
+        for ino in layers.active.take_dirty_files() {
+            let mut shard = layers.active.shard(ino);
+            let Some(content) = shard
+                .get_mut(ino)
+                .and_then(|object| object.content.as_mut())
+            else {
+                continue;
+            };
+            let before = content.dirty();
+            let mut place = |goal: Option<u64>, blocks: u64| {
+                let request = Request {
+                    goal,
+                    ..Request::data(blocks)
+                };
+                let extent = if promise.blocks() > 0 {
+                    self.space.allocate_promised(&mut promise, &request)?
+                } else {
+                    self.space.allocate(&request)?
+                };
+                Ok(Run {
+                    extent,
+                    birth: self.next_generation(),
+                    unwritten: false,
+                })
+            };
+            let mut fresh = Vec::new();
+            let mut placed = |offset, run: Run, is_new: bool| {
+                if is_new {
+                    fresh.push(run.extent);
+                }
+                maps.push(Map {
+                    ino,
+                    offset,
+                    start: run.extent.start,
+                    blocks: run.extent.length,
+                    birth: run.birth,
+                    unwritten: false,
+                });
+            };
+            content.take_dirty(&mut place, &mut placed, &mut outgoing)?;
+            layers.active.count_dirty(ino, before, content.dirty());
+            for extent in fresh {
+                self.space.record(extent, cut.0)?;
+            }
+        }
+        // What writers were promised and did not need, because it fitted into places that were
+        // there. Some of it may still be on its way to be used.
+        let idle = promise.blocks().saturating_sub(IDLE_PROMISE);
+        drop(promise.split(idle));
+        Ok((maps, outgoing))
+    }
+}
+
+/// Promised blocks that are kept for writers under way.
+const IDLE_PROMISE: u64 = 64;
+
+impl Hook<'_> {
+    fn cut(&self, commit: &mut Commit<'_>) -> Result<()> {
+        let store = self.store;
+        let maps = {
+            let mut layers = store.layers.write();
+            let cut = commit.cut();
+            let (maps, outgoing) = store.place_dirty(&layers, cut)?;
+            store.blocks().announce(outgoing);
+            if self.freeze {
+                store.space.begin_checkpoint(cut.0)?;
+                let overlay = std::mem::replace(&mut layers.active, Arc::new(Overlay::new()));
+                layers.frozen = Some(Arc::clone(&overlay));
+                self.outcome.lock().frozen = Some(Frozen {
+                    overlay,
+                    position: Position::default(),
+                    inodes: store.inodes(),
+                    last_ino: store.last_number(),
+                });
+            }
+            maps
+        };
+        store.blocks().write_out()?;
+        let records: Vec<Record<'_>> = maps.into_iter().map(Record::Map).collect();
+        commit.append_records(REALM, &records)?;
+        Ok(())
+    }
+
+    /// What the commit did; an error stops the store.
+    fn settle(self, committed: journal::Result<()>) -> Result<Outcome> {
+        let mut outcome = self.outcome.into_inner();
+        let error = outcome.error.take().or(committed.err().map(Error::from));
+        match error {
+            Some(error) => Err(self.store.stop(error)),
+            None => Ok(outcome),
+        }
+    }
+}
+
+impl BeforeCommit for Hook<'_> {
+    fn before(&self, commit: &mut Commit<'_>) -> journal::Result<()> {
+        self.cut(commit).map_err(|error| {
+            self.outcome.lock().error = Some(error);
+            journal::Error::Failed
+        })
+    }
+
+    fn after(&self, position: Position) {
+        let freed = self.store.space.committed(position.stamp.0);
+        let mut outcome = self.outcome.lock();
+        outcome.position = Some(position);
+        if let Err(error) = freed {
+            outcome.error = Some(error.into());
+        }
+    }
+}
+
+/// The extent of a map record.
+pub(super) fn extent_of(map: &Map) -> Extent {
+    Extent::new(map.start, map.blocks)
+}

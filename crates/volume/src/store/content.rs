@@ -1,0 +1,514 @@
+//! The bytes of one file that changed since the last checkpoint.
+//!
+//! Few bytes are kept together (*inline*); a file that outgrows [`INLINE_MAX`] is *mapped*: its blocks have
+//! places on the device, and those that changed lie here until a commit writes them.
+//!
+//! *Invariants.* Nothing at or beyond `len` shows: what a page or the device holds there may be left
+//! over, and is zeroed before the file grows over it. No written block lies wholly beyond `len`.
+//!
+//! *Replay.* The journal has the bytes of inline files only. Those of mapped ones are on the device
+//! already when it is replayed, as they were at the end of their commit: pages are left alone then.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::ops::Range;
+
+use super::mapping::{Mapping, Run};
+use crate::space::Extent;
+use crate::{BLOCK, Result};
+
+/// Files up to this length are kept inside the trees.
+pub const INLINE_MAX: usize = 2048;
+
+const BLOCK_LEN: u64 = BLOCK as u64;
+
+/// A block's worth of bytes.
+pub(super) type Page = Box<[u8; BLOCK]>;
+
+/// Where blocks are read from.
+pub(super) trait Source {
+    /// Reads one block.
+    fn read(&self, block: u64, page: &mut [u8; BLOCK]) -> Result<()>;
+}
+
+/// What changed of a file's content, and how the rest is found.
+#[derive(Clone, Debug)]
+pub(super) struct Content {
+    len: u64,
+    form: Form,
+}
+
+#[derive(Clone, Debug)]
+enum Form {
+    Inline(Vec<u8>),
+    Mapped {
+        mapping: Mapping,
+        dirty: BTreeMap<u64, Page>,
+    },
+}
+
+/// A page to write, and where to.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    pub(super) block: u64,
+    pub(super) page: Page,
+}
+
+fn zeros() -> Page {
+    vec![0; BLOCK].try_into().expect("of this length")
+}
+
+/// The blocks that a range of bytes touches.
+fn touched(range: &Range<u64>) -> Range<u64> {
+    range.start / BLOCK_LEN..range.end.div_ceil(BLOCK_LEN)
+}
+
+/// The blocks that lie wholly in a range of bytes.
+fn whole(range: &Range<u64>) -> Range<u64> {
+    let start = range.start.div_ceil(BLOCK_LEN);
+    start..(range.end / BLOCK_LEN).max(start)
+}
+
+impl Content {
+    /// Of a file with these few bytes.
+    pub(super) fn inline(bytes: Vec<u8>) -> Self {
+        Self {
+            len: bytes.len() as u64,
+            form: Form::Inline(bytes),
+        }
+    }
+
+    /// Of a file of this length whose blocks have places.
+    pub(super) fn mapped(len: u64, mapping: Mapping) -> Self {
+        let dirty = BTreeMap::new();
+        Self {
+            len,
+            form: Form::Mapped { mapping, dirty },
+        }
+    }
+
+    /// Agrees to a length that the attributes say; what was read is from before they did.
+    pub(super) fn settle(&mut self, len: u64) {
+        // Without a source nothing is read, so nothing fails; few bytes have no places to give back.
+        let _ = self.resize(len, None);
+    }
+
+    /// The bytes, if they are few.
+    pub(super) fn as_inline(&self) -> Option<&[u8]> {
+        match &self.form {
+            Form::Inline(bytes) => Some(bytes),
+            Form::Mapped { .. } => None,
+        }
+    }
+
+    /// The places, if there are any.
+    pub(super) fn mapping(&self) -> Option<&Mapping> {
+        match &self.form {
+            Form::Inline(_) => None,
+            Form::Mapped { mapping, .. } => Some(mapping),
+        }
+    }
+
+    /// Pages that wait to be written.
+    pub(super) fn dirty(&self) -> usize {
+        match &self.form {
+            Form::Inline(_) => 0,
+            Form::Mapped { dirty, .. } => dirty.len(),
+        }
+    }
+
+    /// Puts bytes in. They may lie beyond the end.
+    pub(super) fn write(&mut self, offset: u64, data: &[u8], source: &dyn Source) -> Result<()> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        let end = offset + data.len() as u64;
+        self.grow(end.max(self.len), Some(source))?;
+        if let Form::Inline(bytes) = &mut self.form {
+            bytes[offset as usize..end as usize].copy_from_slice(data);
+            return Ok(());
+        }
+        for block in touched(&(offset..end)) {
+            let start = block * BLOCK_LEN;
+            let (from, to) = (offset.max(start), end.min(start + BLOCK_LEN));
+            let part = &data[(from - offset) as usize..(to - offset) as usize];
+            let page = self.page(block, part.len() == BLOCK, source)?;
+            page[(from - start) as usize..(to - start) as usize].copy_from_slice(part);
+        }
+        Ok(())
+    }
+
+    /// Gives the file another length; returns the places that it does not need any more.
+    /// Without a source: in replay.
+    pub(super) fn resize(&mut self, len: u64, source: Option<&dyn Source>) -> Result<Vec<Run>> {
+        if len >= self.len && len > 0 {
+            self.grow(len, source)?;
+        }
+        if len == 0 {
+            let before = std::mem::replace(self, Self::inline(Vec::new()));
+            return Ok(match before.form {
+                Form::Inline(_) => Vec::new(),
+                Form::Mapped { mapping, .. } => mapping.iter().map(|(_, run)| run).collect(),
+            });
+        }
+        self.len = len;
+        match &mut self.form {
+            Form::Inline(bytes) => {
+                bytes.truncate(len as usize);
+                Ok(Vec::new())
+            }
+            Form::Mapped { mapping, dirty } => {
+                let end = len.div_ceil(BLOCK_LEN);
+                dirty.split_off(&end);
+                if let Some(page) = dirty.get_mut(&(len / BLOCK_LEN)) {
+                    page[(len % BLOCK_LEN) as usize..].fill(0);
+                }
+                Ok(mapping.unmap(end..u64::MAX))
+            }
+        }
+    }
+
+    /// Says how long the file is, if it grew by other means than bytes.
+    pub(super) fn grow(&mut self, len: u64, source: Option<&dyn Source>) -> Result<()> {
+        if len <= self.len {
+            return Ok(());
+        }
+        if len > INLINE_MAX as u64 {
+            self.become_mapped();
+        }
+        let last = self.len / BLOCK_LEN;
+        match (&mut self.form, source) {
+            (Form::Inline(bytes), _) => bytes.resize(len as usize, 0),
+            (Form::Mapped { mapping, dirty }, Some(source)) => {
+                let written = mapping.find(last).is_some_and(|run| !run.unwritten);
+                if !self.len.is_multiple_of(BLOCK_LEN) && written && !dirty.contains_key(&last) {
+                    self.page(last, false, source)?;
+                }
+            }
+            (Form::Mapped { .. }, None) => {}
+        }
+        self.len = len;
+        Ok(())
+    }
+
+    /// Lets bytes of a range read as zeros; returns places that are not needed any more.
+    ///
+    /// `keep`: places stay, and are as if never written. Without a source: in replay.
+    pub(super) fn zero(
+        &mut self,
+        range: Range<u64>,
+        keep: bool,
+        source: Option<&dyn Source>,
+    ) -> Result<Vec<Run>> {
+        if keep {
+            self.become_mapped();
+        }
+        if let Form::Inline(bytes) = &mut self.form {
+            let len = bytes.len() as u64;
+            bytes[range.start.min(len) as usize..range.end.min(len) as usize].fill(0);
+            return Ok(Vec::new());
+        }
+        let inner = whole(&range);
+        if let Some(source) = source {
+            let edges = [
+                range.start..(inner.start * BLOCK_LEN).min(range.end),
+                (inner.end * BLOCK_LEN).max(range.start)..range.end,
+            ];
+            for edge in edges {
+                let edge = edge.start..edge.end.min(self.len);
+                if edge.start < edge.end {
+                    self.zero_within_page(edge, source)?;
+                }
+            }
+        }
+        let Form::Mapped { mapping, dirty } = &mut self.form else {
+            return Ok(Vec::new());
+        };
+        let gone: Vec<u64> = dirty.range(inner.clone()).map(|(at, _)| *at).collect();
+        for block in gone {
+            dirty.remove(&block);
+        }
+        if !keep {
+            return Ok(mapping.unmap(inner));
+        }
+        for (at, run) in mapping.within(inner) {
+            let unwritten = true;
+            mapping.map(at, Run { unwritten, ..run });
+        }
+        Ok(Vec::new())
+    }
+
+    /// Zeroes bytes of one block, if it holds any.
+    fn zero_within_page(&mut self, range: Range<u64>, source: &dyn Source) -> Result<()> {
+        let block = range.start / BLOCK_LEN;
+        let start = block * BLOCK_LEN;
+        if let Form::Mapped { mapping, dirty } = &self.form
+            && !dirty.contains_key(&block)
+            && mapping.find(block).is_none_or(|run| run.unwritten)
+        {
+            return Ok(());
+        }
+        let page = self.page(block, false, source)?;
+        page[(range.start - start) as usize..(range.end - start) as usize].fill(0);
+        Ok(())
+    }
+
+    /// Blocks of a range of bytes without a place, as ranges of blocks.
+    pub(super) fn holes(&mut self, range: Range<u64>) -> Vec<Range<u64>> {
+        self.become_mapped();
+        let Form::Mapped { mapping, dirty } = &self.form else {
+            return Vec::new();
+        };
+        let mut holes: Vec<Range<u64>> = Vec::new();
+        let mut at = touched(&range);
+        while at.start < at.end {
+            let start = at.start;
+            if let Some(run) = mapping.find(start) {
+                at.start += run.extent.length;
+                continue;
+            }
+            let end = mapping
+                .next(start)
+                .map_or(at.end, |(next, _)| next.min(at.end));
+            at.start = end;
+            // A page that waits gets its place when it is written.
+            let mut from = start;
+            for block in dirty.range(start..end).map(|(block, _)| *block) {
+                if from < block {
+                    holes.push(from..block);
+                }
+                from = block + 1;
+            }
+            if from < end {
+                holes.push(from..end);
+            }
+        }
+        holes
+    }
+
+    /// Gives blocks a place; returns what they had before. What waited to be written there is there.
+    pub(super) fn map(&mut self, at: u64, run: Run) -> Vec<Run> {
+        self.become_mapped();
+        let Form::Mapped { mapping, dirty } = &mut self.form else {
+            return Vec::new();
+        };
+        if !run.unwritten {
+            let end = at + run.extent.length;
+            let there: Vec<u64> = dirty.range(at..end).map(|(at, _)| *at).collect();
+            for block in there {
+                dirty.remove(&block);
+            }
+        }
+        let before = mapping.map(at, run);
+        // The same place again is none to give back.
+        let elsewhere = |old: &Run| !old.extent.overlaps(&run.extent);
+        before.into_iter().filter(elsewhere).collect()
+    }
+
+    /// The parts of a run that these blocks do not have as their place already.
+    pub(super) fn parts_elsewhere(&self, at: u64, run: Run) -> Vec<Extent> {
+        let Some(mapping) = self.mapping() else {
+            return vec![run.extent];
+        };
+        let mut parts = Vec::new();
+        let mut skip = 0;
+        let mut push = |from: u64, to: u64| {
+            if from < to {
+                parts.push(Extent::new(run.extent.start + from, to - from));
+            }
+        };
+        for (block, old) in mapping.within(at..at + run.extent.length) {
+            let here = block - at;
+            if old.extent.start == run.extent.start + here {
+                push(skip, here);
+                skip = here + old.extent.length;
+            }
+        }
+        push(skip, run.extent.length);
+        parts
+    }
+
+    /// Removes a range of whole blocks; what follows moves down. Returns the places of the range.
+    pub(super) fn collapse(&mut self, range: Range<u64>) -> Vec<Run> {
+        self.become_mapped();
+        let Form::Mapped { mapping, dirty } = &mut self.form else {
+            return Vec::new();
+        };
+        let blocks = whole(&range);
+        let len = blocks.end - blocks.start;
+        let gone = mapping.unmap(blocks.clone());
+        mapping.collapse(blocks.clone());
+        let behind = dirty.split_off(&blocks.end);
+        dirty.split_off(&blocks.start);
+        dirty.extend(behind.into_iter().map(|(at, page)| (at - len, page)));
+        self.len = self
+            .len
+            .saturating_sub(range.end - range.start)
+            .max(range.start.min(self.len));
+        gone
+    }
+
+    /// Opens a hole of whole blocks; what follows moves up.
+    pub(super) fn insert(&mut self, offset: u64, len: u64) {
+        self.become_mapped();
+        let Form::Mapped { mapping, dirty } = &mut self.form else {
+            return;
+        };
+        let (at, blocks) = (offset / BLOCK_LEN, len / BLOCK_LEN);
+        mapping.insert(at, blocks);
+        let behind = dirty.split_off(&at);
+        dirty.extend(behind.into_iter().map(|(at, page)| (at + blocks, page)));
+        if offset < self.len {
+            self.len += len;
+        }
+    }
+
+    /// Reads bytes; holes and what lies beyond the end read as zeros.
+    pub(super) fn read(&self, offset: u64, buf: &mut [u8], source: &dyn Source) -> Result<()> {
+        buf.fill(0);
+        let end = (offset + buf.len() as u64).min(self.len);
+        if offset >= end {
+            return Ok(());
+        }
+        let (mapping, dirty) = match &self.form {
+            Form::Inline(bytes) => {
+                let part = &bytes[offset as usize..end as usize];
+                buf[..part.len()].copy_from_slice(part);
+                return Ok(());
+            }
+            Form::Mapped { mapping, dirty } => (mapping, dirty),
+        };
+        let mut scratch = zeros();
+        for block in touched(&(offset..end)) {
+            let start = block * BLOCK_LEN;
+            let (from, to) = (offset.max(start), end.min(start + BLOCK_LEN));
+            let page = match (dirty.get(&block), mapping.find(block)) {
+                (Some(page), _) => page,
+                (None, Some(run)) if !run.unwritten => {
+                    source.read(run.extent.start, &mut scratch)?;
+                    &scratch
+                }
+                _ => continue,
+            };
+            buf[(from - offset) as usize..(to - offset) as usize]
+                .copy_from_slice(&page[(from - start) as usize..(to - start) as usize]);
+        }
+        Ok(())
+    }
+
+    /// The first run of bytes at or after `offset` that is data, as (start, length).
+    pub(super) fn next_data(&self, offset: u64) -> Option<(u64, u64)> {
+        if offset >= self.len {
+            return None;
+        }
+        let (mapping, dirty) = match &self.form {
+            Form::Inline(_) => return Some((offset, self.len - offset)),
+            Form::Mapped { mapping, dirty } => (mapping, dirty),
+        };
+        let first = offset / BLOCK_LEN;
+        let page = dirty.range(first..).next().map(|(at, _)| (*at, 1));
+        let run = std::iter::successors(mapping.next(first), |(at, run)| {
+            mapping.next(at + run.extent.length)
+        })
+        .find(|(_, run)| !run.unwritten)
+        .map(|(at, run)| (at, run.extent.length));
+        let (at, blocks) = match (page, run) {
+            (Some(page), Some(run)) => page.min(run),
+            (page, run) => page.or(run)?,
+        };
+        let start = (at * BLOCK_LEN).max(offset);
+        let end = ((at + blocks) * BLOCK_LEN).min(self.len);
+        (start < end).then(|| (start, end - start))
+    }
+
+    /// Takes the pages that wait out, each with its place. `place` finds room for so many blocks
+    /// at once, possibly fewer, near where a block lies; `placed` hears of every place that is
+    /// new (true) or written for the first time.
+    pub(super) fn take_dirty(
+        &mut self,
+        place: &mut dyn FnMut(Option<u64>, u64) -> Result<Run>,
+        placed: &mut dyn FnMut(u64, Run, bool),
+        outgoing: &mut Vec<Outgoing>,
+    ) -> Result<()> {
+        let Form::Mapped { mapping, dirty } = &mut self.form else {
+            return Ok(());
+        };
+        while let Some((&first, _)) = dirty.first_key_value() {
+            let run = match mapping.find(first) {
+                Some(run) => run,
+                None => {
+                    let end = mapping.next(first).map_or(u64::MAX, |(next, _)| next);
+                    let blocks = consecutive(dirty, first..end);
+                    let near = first.checked_sub(1).and_then(|left| mapping.find(left));
+                    let goal = near.map(|run| run.extent.start + 1);
+                    place(goal, blocks)?
+                }
+            };
+            let blocks = consecutive(dirty, first..first.saturating_add(run.extent.length));
+            let mut run = run;
+            run.extent.length = blocks;
+            let is_new = mapping.find(first).is_none();
+            if run.unwritten || is_new {
+                run.unwritten = false;
+                mapping.map(first, run);
+                placed(first, run, is_new);
+            }
+            for skip in 0..blocks {
+                if let Some(page) = dirty.remove(&(first + skip)) {
+                    let block = run.extent.start + skip;
+                    outgoing.push(Outgoing { block, page });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A page to be changed. `whole`: all of it is about to be.
+    fn page(&mut self, block: u64, whole: bool, source: &dyn Source) -> Result<&mut Page> {
+        let len = self.len;
+        let Form::Mapped { mapping, dirty } = &mut self.form else {
+            unreachable!("asked of mapped files only");
+        };
+        let page = match dirty.entry(block) {
+            Entry::Occupied(page) => page.into_mut(),
+            Entry::Vacant(free) => {
+                let mut page = zeros();
+                if !whole && let Some(run) = mapping.find(block).filter(|run| !run.unwritten) {
+                    source.read(run.extent.start, &mut page)?;
+                    let start = block * BLOCK_LEN;
+                    let shown = len.saturating_sub(start).min(BLOCK_LEN) as usize;
+                    page[shown..].fill(0);
+                }
+                free.insert(page)
+            }
+        };
+        Ok(page)
+    }
+
+    /// Gives up the inline form.
+    fn become_mapped(&mut self) {
+        let Form::Inline(bytes) = &mut self.form else {
+            return;
+        };
+        let bytes = std::mem::take(bytes);
+        let mut dirty = BTreeMap::new();
+        for (block, part) in bytes.chunks(BLOCK).enumerate() {
+            let mut page = zeros();
+            page[..part.len()].copy_from_slice(part);
+            dirty.insert(block as u64, page);
+        }
+        let mapping = Mapping::default();
+        self.form = Form::Mapped { mapping, dirty };
+    }
+}
+
+/// How many pages wait in a row from the start of this range on.
+fn consecutive(dirty: &BTreeMap<u64, Page>, range: Range<u64>) -> u64 {
+    let first = range.start;
+    let row = dirty.range(range).zip(first..);
+    row.take_while(|((at, _), expected)| *at == expected)
+        .count() as u64
+}
+
+#[cfg(test)]
+mod tests;

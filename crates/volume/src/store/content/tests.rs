@@ -1,0 +1,199 @@
+use super::*;
+use proptest::prelude::*;
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// A device of garbage where nothing was written.
+#[derive(Default)]
+struct Device {
+    blocks: RefCell<HashMap<u64, Page>>,
+    next: u64,
+}
+
+impl Source for Device {
+    fn read(&self, block: u64, page: &mut [u8; BLOCK]) -> Result<()> {
+        match self.blocks.borrow().get(&block) {
+            Some(written) => page.copy_from_slice(&written[..]),
+            None => page.fill(0xee),
+        }
+        Ok(())
+    }
+}
+
+impl Device {
+    fn place(&mut self, blocks: u64) -> Run {
+        let start = self.next;
+        self.next += blocks + 1;
+        Run {
+            extent: Extent::new(start, blocks),
+            birth: 1,
+            unwritten: true,
+        }
+    }
+
+    fn write_out(&mut self, content: &mut Content) {
+        let mut outgoing = Vec::new();
+        let mut next = self.next;
+        let mut place = |_: Option<u64>, blocks: u64| {
+            // Never more than three in a row: runs are cut short at times.
+            let blocks = blocks.min(3);
+            next += blocks + 1;
+            let extent = Extent::new(next - blocks - 1, blocks);
+            Ok(Run {
+                extent,
+                birth: 1,
+                unwritten: false,
+            })
+        };
+        content
+            .take_dirty(&mut place, &mut |_, _, _| {}, &mut outgoing)
+            .unwrap();
+        self.next = next;
+        for page in outgoing {
+            self.blocks.borrow_mut().insert(page.block, page.page);
+        }
+        assert_eq!(content.dirty(), 0);
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Write(u64, usize, u8),
+    Resize(u64),
+    Zero(u64, u64, bool),
+    Allocate(u64, u64),
+    Collapse(u64, u64),
+    Insert(u64, u64),
+    WriteOut,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let offset = 0..40_000_u64;
+    let len = 1..9000_u64;
+    prop_oneof![
+        4 => (offset.clone(), 1..9000_usize, 1..=255_u8).prop_map(|(at, len, byte)| Step::Write(at, len, byte)),
+        2 => (0..3000_u64, 1..100_usize, 1..=255_u8).prop_map(|(at, len, byte)| Step::Write(at, len, byte)),
+        2 => offset.clone().prop_map(Step::Resize),
+        1 => Just(Step::Resize(0)),
+        2 => (offset.clone(), len.clone(), any::<bool>()).prop_map(|(at, len, keep)| Step::Zero(at, len, keep)),
+        1 => (offset, len).prop_map(|(at, len)| Step::Allocate(at, len)),
+        1 => (0..8_u64, 1..3_u64).prop_map(|(at, len)| Step::Collapse(at, len)),
+        1 => (0..8_u64, 1..3_u64).prop_map(|(at, len)| Step::Insert(at, len)),
+        3 => Just(Step::WriteOut),
+    ]
+}
+
+/// Performs a step as the core would have it performed; on plain bytes too.
+fn perform(step: &Step, content: &mut Content, device: &mut Device, naive: &mut Vec<u8>) {
+    let size = naive.len() as u64;
+    match *step {
+        Step::Write(at, len, byte) => {
+            content.write(at, &vec![byte; len], device).unwrap();
+            let end = at as usize + len;
+            naive.resize(naive.len().max(end), 0);
+            naive[at as usize..end].fill(byte);
+        }
+        Step::Resize(len) => {
+            content.resize(len, Some(device)).unwrap();
+            naive.resize(len as usize, 0);
+        }
+        Step::Zero(at, len, keep) => {
+            content.zero(at..at + len, keep, Some(device)).unwrap();
+            let end = (at + len).min(size);
+            if at < end {
+                naive[at as usize..end as usize].fill(0);
+            }
+        }
+        Step::Allocate(at, len) => {
+            for hole in content.holes(at..at + len) {
+                let run = device.place(hole.end - hole.start);
+                content.map(hole.start, run);
+            }
+            content.grow(at + len, Some(device)).unwrap();
+            naive.resize(naive.len().max((at + len) as usize), 0);
+        }
+        Step::Collapse(at, len) => {
+            let (at, len) = (at * BLOCK_LEN, len * BLOCK_LEN);
+            if at + len < size {
+                content.collapse(at..at + len);
+                naive.drain(at as usize..(at + len) as usize);
+            }
+        }
+        Step::Insert(at, len) => {
+            let (at, len) = (at * BLOCK_LEN, len * BLOCK_LEN);
+            if at < size {
+                content.insert(at, len);
+                let zeros = vec![0; len as usize];
+                naive.splice(at as usize..at as usize, zeros);
+            }
+        }
+        Step::WriteOut => device.write_out(content),
+    }
+}
+
+proptest! {
+    #[test]
+    fn it_reads_as_plain_bytes_would(steps in prop::collection::vec(step(), 1..30)) {
+        let mut device = Device::default();
+        let mut content = Content::inline(Vec::new());
+        let mut naive = Vec::new();
+        for step in &steps {
+            perform(step, &mut content, &mut device, &mut naive);
+            let mut read = vec![1; naive.len() + 5000];
+            content.read(0, &mut read, &device).unwrap();
+            prop_assert!(read[..naive.len()] == naive[..], "after {step:?}");
+            prop_assert!(read[naive.len()..].iter().all(|byte| *byte == 0));
+            let mut at = 0;
+            while let Some((start, len)) = content.next_data(at) {
+                prop_assert!(naive[at as usize..start as usize].iter().all(|byte| *byte == 0));
+                at = start + len;
+            }
+            prop_assert!(naive[at as usize..].iter().all(|byte| *byte == 0));
+        }
+    }
+}
+
+#[test]
+fn what_a_file_does_not_need_any_more_comes_back_once() {
+    let mut device = Device::default();
+    let mut content = Content::inline(Vec::new());
+    content.write(0, &[1; 5 * BLOCK], &device).unwrap();
+    device.write_out(&mut content);
+    let blocks = |runs: Vec<Run>| runs.iter().map(|run| run.extent.length).sum::<u64>();
+    assert_eq!(
+        blocks(
+            content
+                .zero(BLOCK_LEN..2 * BLOCK_LEN, false, Some(&device))
+                .unwrap()
+        ),
+        1
+    );
+    assert_eq!(
+        blocks(
+            content
+                .zero(BLOCK_LEN..2 * BLOCK_LEN, false, Some(&device))
+                .unwrap()
+        ),
+        0
+    );
+    assert_eq!(
+        blocks(content.resize(3 * BLOCK_LEN - 1, Some(&device)).unwrap()),
+        2
+    );
+    assert_eq!(blocks(content.resize(0, Some(&device)).unwrap()), 2);
+    assert!(content.as_inline().is_some(), "small again");
+}
+
+#[test]
+fn the_same_place_again_is_not_given_back() {
+    let mut device = Device::default();
+    let mut content = Content::inline(Vec::new());
+    let run = device.place(4);
+    assert!(content.map(0, run).is_empty());
+    let written = Run {
+        unwritten: false,
+        ..run
+    };
+    assert!(content.map(0, written).is_empty());
+    assert_eq!(content.map(0, device.place(4)).len(), 1);
+}

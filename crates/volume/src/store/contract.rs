@@ -1,0 +1,161 @@
+//! The contract with the core.
+
+use holdfast_core::Store;
+use holdfast_core::store::{
+    Change, EntryRecord, Guarantees, InodeRecord, Space as Wanted, SpaceReport, Stamp, XattrList,
+};
+use holdfast_types::{Errno, Ino, Result};
+use std::sync::atomic::Ordering;
+
+use super::change::Maker;
+use super::commit::extent_of;
+use super::mapping::Run;
+use super::{Inner, REALM, VolumeStore};
+use crate::journal::Record;
+use crate::space::Request;
+
+impl Store for VolumeStore {
+    fn guarantees(&self) -> Guarantees {
+        Guarantees {
+            pinned: false,
+            exclusive: true,
+            durable: true,
+            blocks: true,
+        }
+    }
+
+    fn load_inodes(&self, inos: &[Ino], found: &mut Vec<InodeRecord>) -> Result<()> {
+        let layers = self.inner.layers.read();
+        let finder = self.inner.finder(&layers);
+        for ino in inos {
+            found.extend(finder.inode(*ino)?);
+        }
+        Ok(())
+    }
+
+    fn load_target(&self, ino: Ino) -> Result<Box<[u8]>> {
+        let layers = self.inner.layers.read();
+        Ok(self.inner.finder(&layers).target(ino)?)
+    }
+
+    fn load_xattrs(&self, ino: Ino) -> Result<XattrList> {
+        let layers = self.inner.layers.read();
+        Ok(self.inner.finder(&layers).xattrs(ino)?)
+    }
+
+    fn lookup(&self, dir: Ino, name: &[u8]) -> Result<Option<EntryRecord>> {
+        let layers = self.inner.layers.read();
+        Ok(self.inner.finder(&layers).lookup(dir, name)?)
+    }
+
+    fn read_entries(
+        &self,
+        dir: Ino,
+        after: u64,
+        max: usize,
+        run: &mut Vec<(EntryRecord, InodeRecord)>,
+    ) -> Result<()> {
+        let layers = self.inner.layers.read();
+        let finder = self.inner.finder(&layers);
+        for entry in finder.names(dir, after, max)? {
+            let inode = finder.inode(entry.ino)?.ok_or(Errno::EUCLEAN)?;
+            run.push((entry, inode));
+        }
+        Ok(())
+    }
+
+    fn next_data(&self, ino: Ino, offset: u64) -> Result<Option<(u64, u64)>> {
+        let layers = self.inner.layers.read();
+        let finder = self.inner.finder(&layers);
+        Ok(finder.with_content(ino, |content| Ok(content.next_data(offset)))?)
+    }
+
+    fn read_data(&self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let layers = self.inner.layers.read();
+        let finder = self.inner.finder(&layers);
+        let blocks = self.inner.blocks();
+        Ok(finder.with_content(ino, |content| content.read(offset, buf, blocks))?)
+    }
+
+    fn reserve(&self, space: Wanted) -> Result<()> {
+        Ok(self.inner.promise(space.pages)?)
+    }
+
+    fn release(&self, _space: Wanted) {
+        // Space comes back with the changes that free it, and promises that nobody needed at the
+        // next commit.
+    }
+
+    fn apply(&self, batch: &[Change<'_>]) -> Result<Stamp> {
+        self.throttle()?;
+        let applied = self.inner.apply(batch);
+        Ok(applied.map_err(|error| self.inner.stop(error))?)
+    }
+
+    fn commit(&self, upto: Option<Stamp>) -> Result<()> {
+        Ok(self.inner.make_durable(upto)?)
+    }
+
+    fn walk(&self, after: Ino, max: usize, run: &mut Vec<InodeRecord>) -> Result<()> {
+        let layers = self.inner.layers.read();
+        Ok(self.inner.finder(&layers).walk(after, max, run)?)
+    }
+
+    fn last_ino(&self) -> Result<Ino> {
+        Ok(Ino(self.inner.last_number()))
+    }
+
+    fn space(&self) -> Result<SpaceReport> {
+        let report = self.inner.space.report();
+        let free = report.available();
+        Ok(SpaceReport {
+            pages: Some(report.total),
+            pages_used: report.total.saturating_sub(free),
+            inodes: None,
+            inodes_used: self.inner.inodes(),
+        })
+    }
+}
+
+impl Inner {
+    /// Makes one operation's changes, in memory and in the journal.
+    pub(super) fn apply(&self, batch: &[Change<'_>]) -> crate::Result<Stamp> {
+        let layers = self.layers.read();
+        self.running()?;
+        let place = |goal: Option<u64>, blocks: u64| {
+            let request = Request {
+                goal,
+                ..Request::data(blocks)
+            };
+            let extent = self.space.allocate(&request)?;
+            Ok(Run {
+                extent,
+                birth: self.next_generation(),
+                unwritten: true,
+            })
+        };
+        let mut maker = Maker {
+            finder: self.finder(&layers),
+            source: Some(self.blocks()),
+            place: &place,
+            freed: Vec::new(),
+            inodes: 0,
+        };
+        let records = maker.make(batch)?;
+        let stamp = self.journal.append_records(REALM, &records)?;
+        for run in &maker.freed {
+            self.space.free_data(run.extent, stamp.0)?;
+        }
+        for record in &records {
+            match record {
+                Record::Map(map) => self.space.record(extent_of(map), stamp.0)?,
+                Record::Change(Change::Create { inode, .. }) => {
+                    self.last_ino.fetch_max(inode.ino.0, Ordering::Relaxed);
+                }
+                Record::Change(_) => {}
+            }
+        }
+        self.inodes.fetch_add(maker.inodes, Ordering::Relaxed);
+        Ok(stamp)
+    }
+}

@@ -1,0 +1,156 @@
+//! The device as trees and files see it: by blocks, with what is being written on top.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use holdfast_device::{BlockDevice, ReadRequest, WriteRequest};
+use holdfast_types::Errno;
+use parking_lot::{Mutex, RwLock};
+
+use super::content::{Outgoing, Page, Source};
+use crate::tree::NodeSource;
+use crate::{BLOCK, Error, Result};
+
+const BLOCK_LEN: u64 = BLOCK as u64;
+/// Blocks that are gathered into one write.
+const GATHER: usize = 256;
+
+/// A device, and pages on their way to it.
+#[derive(Debug)]
+pub(super) struct Blocks {
+    device: Arc<dyn BlockDevice>,
+    /// By their block numbers: who reads one meanwhile finds it here.
+    outgoing: RwLock<HashMap<u64, Arc<Page>, RandomState>>,
+    /// Held by the one who writes them.
+    writing: Mutex<()>,
+}
+
+impl Blocks {
+    pub(super) fn new(device: Arc<dyn BlockDevice>) -> Self {
+        Self {
+            device,
+            outgoing: RwLock::default(),
+            writing: Mutex::new(()),
+        }
+    }
+
+    /// Shows pages to readers from now on, as if they were written.
+    pub(super) fn announce(&self, pages: Vec<Outgoing>) {
+        let mut outgoing = self.outgoing.write();
+        let pages = pages.into_iter();
+        outgoing.extend(pages.map(|page| (page.block, Arc::new(page.page))));
+    }
+
+    /// Writes all pages that were announced, and makes them durable.
+    ///
+    /// # Errors
+    /// If the device fails; the pages stay announced.
+    pub(super) fn write_out(&self) -> Result<()> {
+        let _writing = self.writing.lock();
+        let mut pages: Vec<(u64, Arc<Page>)> = {
+            let outgoing = self.outgoing.read();
+            let pages = outgoing.iter();
+            pages
+                .map(|(block, page)| (*block, Arc::clone(page)))
+                .collect()
+        };
+        if pages.is_empty() {
+            return Ok(());
+        }
+        pages.sort_unstable_by_key(|(block, _)| *block);
+        let mut gathered = Vec::with_capacity(GATHER * BLOCK);
+        for row in rows(&pages) {
+            gathered.clear();
+            for (_, page) in row {
+                gathered.extend_from_slice(&page[..]);
+            }
+            self.write(row[0].0, &gathered)?;
+        }
+        self.flush()?;
+        let mut outgoing = self.outgoing.write();
+        for (block, page) in pages {
+            // Not what was announced for the same block meanwhile.
+            if outgoing
+                .get(&block)
+                .is_some_and(|now| Arc::ptr_eq(now, &page))
+            {
+                outgoing.remove(&block);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads whole blocks that no file has.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub(super) fn read_at(&self, block: u64, bytes: &mut [u8]) -> Result<()> {
+        Ok(self.device.read(block * BLOCK_LEN, bytes)?)
+    }
+
+    /// Writes whole blocks.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub(super) fn write(&self, block: u64, bytes: &[u8]) -> Result<()> {
+        Ok(self.device.write(block * BLOCK_LEN, bytes)?)
+    }
+
+    /// Writes pieces anywhere.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub(super) fn write_batch(&self, pieces: &[(u64, &[u8])]) -> Result<()> {
+        let requests: Vec<WriteRequest<'_>> = pieces
+            .iter()
+            .map(|(block, bytes)| WriteRequest::new(block * BLOCK_LEN, bytes))
+            .collect();
+        Ok(self.device.write_batch(&requests)?)
+    }
+
+    /// Makes all that was written durable.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub(super) fn flush(&self) -> Result<()> {
+        Ok(self.device.flush()?)
+    }
+}
+
+/// Pages in rows of consecutive blocks, none longer than [`GATHER`].
+fn rows(blocks: &[(u64, Arc<Page>)]) -> impl Iterator<Item = &[(u64, Arc<Page>)]> {
+    blocks
+        .chunk_by(|(left, _), (right, _)| left + 1 == *right)
+        .flat_map(|row| row.chunks(GATHER))
+}
+
+impl Source for Blocks {
+    fn read(&self, block: u64, page: &mut [u8; BLOCK]) -> Result<()> {
+        if let Some(outgoing) = self.outgoing.read().get(&block) {
+            page.copy_from_slice(&outgoing[..]);
+            return Ok(());
+        }
+        Ok(self.device.read(block * BLOCK_LEN, page)?)
+    }
+}
+
+impl NodeSource for Blocks {
+    fn blocks(&self) -> u64 {
+        self.device.size() / BLOCK_LEN
+    }
+
+    fn read(&self, block: u64, bytes: &mut [u8]) -> Result<(), Errno> {
+        let read = self.device.read(block * BLOCK_LEN, bytes);
+        read.map_err(|error| Error::from(error).errno())
+    }
+
+    fn read_batch(&self, reads: &mut [(u64, Box<[u8]>)]) -> Result<(), Errno> {
+        let mut requests: Vec<ReadRequest<'_>> = reads
+            .iter_mut()
+            .map(|(block, bytes)| ReadRequest::new(*block * BLOCK_LEN, bytes))
+            .collect();
+        let read = self.device.read_batch(&mut requests);
+        read.map_err(|error| Error::from(error).errno())
+    }
+}

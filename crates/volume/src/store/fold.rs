@@ -1,0 +1,172 @@
+//! What a frozen overlay means for the trees: one sorted merge for each.
+
+use std::collections::BTreeMap;
+
+use holdfast_core::store::InodeRecord;
+use holdfast_types::Ino;
+
+use super::REALM;
+use super::hash::NameHasher;
+use super::load::Finder;
+use super::names::Place;
+use super::nodes::NewNodes;
+use super::overlay::Overlay;
+use super::records::data_changes;
+use crate::Result;
+use crate::tree::{self, Birth, Entry, EntryKey, HashKey, Inode, Root, Shape};
+
+/// Everything that the merges need.
+pub(super) struct Fold<'f> {
+    /// For the trees as they are.
+    pub(super) finder: Finder<'f>,
+    pub(super) overlay: &'f Overlay,
+    /// What changed in it, ascending.
+    pub(super) numbers: Vec<Ino>,
+    pub(super) hasher: &'f NameHasher,
+    pub(super) nodes: &'f NewNodes<'f>,
+}
+
+impl Fold<'_> {
+    fn birth(&self) -> Birth {
+        Birth {
+            generation: self.nodes.generation(),
+            realm: REALM as u32,
+        }
+    }
+
+    /// Attributes.
+    pub(super) fn inodes(&self) -> Result<Option<Root>> {
+        let mut space = self.nodes;
+        let tree = self.finder.inodes();
+        let mut merge = tree.merge(self.birth(), Shape::STANDARD, &mut space);
+        for (ino, record) in self.records() {
+            match record {
+                Some(record) => merge.put(ino, &stored(record))?,
+                None => merge.delete(ino)?,
+            }
+        }
+        Ok(merge.finish()?.root)
+    }
+
+    /// Inodes without names, once more.
+    pub(super) fn orphans(&self) -> Result<Option<Root>> {
+        let mut space = self.nodes;
+        let tree = self.finder.orphans();
+        let mut merge = tree.merge(self.birth(), Shape::STANDARD, &mut space);
+        for (ino, record) in self.records() {
+            match record {
+                Some(record) if record.nlink == 0 => merge.put(ino, &stored(record))?,
+                _ => merge.delete(ino)?,
+            }
+        }
+        Ok(merge.finish()?.root)
+    }
+
+    /// Names by their places.
+    pub(super) fn entries(&self) -> Result<Option<Root>> {
+        let mut space = self.nodes;
+        let tree = self.finder.entries();
+        let mut merge = tree.merge(self.birth(), Shape::STANDARD, &mut space);
+        self.each_place(|dir, cookie, place| {
+            let key = EntryKey { dir, cookie };
+            match &place.now {
+                Some(name) => {
+                    let entry = Entry {
+                        ino: name.ino,
+                        kind: name.kind,
+                        name: &name.bytes,
+                    };
+                    merge.put(key, &entry)
+                }
+                None => merge.delete(key),
+            }
+        })?;
+        Ok(merge.finish()?.root)
+    }
+
+    /// Places by the names' hashes.
+    pub(super) fn hashes(&self) -> Result<Option<Root>> {
+        let mut space = self.nodes;
+        let tree = self.finder.hashes();
+        let mut merge = tree.merge(self.birth(), Shape::STANDARD, &mut space);
+        for dir in &self.numbers {
+            for (key, is_there) in name_hash_changes(self.overlay, *dir, self.hasher) {
+                if is_there {
+                    merge.put(key, &())?;
+                } else {
+                    merge.delete(key)?;
+                }
+            }
+        }
+        Ok(merge.finish()?.root)
+    }
+
+    /// Content, extents, extended attributes.
+    pub(super) fn data(&self) -> Result<Option<Root>> {
+        let mut space = self.nodes;
+        let tree = self.finder.data();
+        let mut merge = tree.merge(self.birth(), Shape::STANDARD, &mut space);
+        for ino in &self.numbers {
+            for (key, value) in data_changes(&self.finder, self.overlay, *ino, self.nodes)? {
+                match value {
+                    Some(value) => merge.put(key, &value.borrowed())?,
+                    None => merge.delete(key)?,
+                }
+            }
+        }
+        Ok(merge.finish()?.root)
+    }
+
+    /// Attributes that changed; `None`: the inode is no more.
+    fn records(&self) -> impl Iterator<Item = (Ino, Option<InodeRecord>)> {
+        self.numbers.iter().filter_map(|ino| {
+            let record = self.overlay.with(*ino, |object| object.record.clone());
+            Some((*ino, record.flatten()?))
+        })
+    }
+
+    /// Shows every place of a directory that changed, in the order of the entry tree.
+    fn each_place(
+        &self,
+        mut each: impl FnMut(Ino, u64, &Place) -> tree::Result<()>,
+    ) -> tree::Result<()> {
+        for dir in &self.numbers {
+            let shown = self.overlay.with(*dir, |object| {
+                let mut names = object.names.iter().flat_map(|names| names.after(0));
+                names.try_for_each(|(cookie, place)| each(*dir, cookie, place))
+            });
+            shown.unwrap_or(Ok(()))?;
+        }
+        Ok(())
+    }
+}
+
+fn stored(record: InodeRecord) -> Inode {
+    Inode {
+        record,
+        next_cookie: 0,
+        flags: 0,
+    }
+}
+
+/// What becomes of a directory's name hashes, ascending: are they there from now on?
+fn name_hash_changes(overlay: &Overlay, dir: Ino, hasher: &NameHasher) -> Vec<(HashKey, bool)> {
+    let mut changes = BTreeMap::new();
+    overlay.with(dir, |object| {
+        let places = object.names.iter().flat_map(|names| names.after(0));
+        for (cookie, place) in places {
+            let key = |name: &[u8]| HashKey {
+                dir,
+                hash: hasher.hash(name),
+                cookie,
+            };
+            if let Some(before) = &place.before {
+                changes.insert(key(before), false);
+            }
+            if let Some(now) = &place.now {
+                changes.insert(key(&now.bytes), true);
+            }
+        }
+    });
+    changes.into_iter().collect()
+}

@@ -1,0 +1,102 @@
+//! Making an empty volume.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use holdfast_device::BlockDevice;
+use holdfast_types::Time;
+use uuid::Uuid;
+
+use crate::journal::{Journal, Position};
+use crate::space::{GROUP_BLOCKS_MAX, Seal, Space};
+use crate::superblock::{Features, Label, Roots, SLOTS, Superblock};
+use crate::{BLOCK, Error, Result};
+
+/// Blocks before the journal: superblocks, and room for more.
+const HEAD_BLOCKS: u64 = 16;
+/// The journal is this part of a volume, within the bounds that follow.
+const JOURNAL_PART: u64 = 64;
+/// Fewest blocks of a journal: 512 KiB.
+const JOURNAL_MIN: u64 = 128;
+/// Most blocks of a journal, unless asked for: 128 MiB.
+const JOURNAL_MAX: u64 = 32_768;
+/// Fewest blocks of a volume: 2 MiB.
+pub const BLOCKS_MIN: u64 = 512;
+
+/// How a volume is to be made.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FormatOptions {
+    /// Its name.
+    pub label: Label,
+    /// Bytes of its journal; chosen by the size of the volume if absent.
+    pub journal: Option<u64>,
+    /// Blocks of a group; as many as can be if absent.
+    pub group_blocks: Option<u64>,
+}
+
+/// Makes an empty volume of the whole device. Whatever was there is lost.
+///
+/// # Errors
+/// [`Error::Geometry`] if the device is too small for a volume, or the options make none of it;
+/// [`Error::Device`].
+pub fn format(device: &Arc<dyn BlockDevice>, options: &FormatOptions) -> Result<()> {
+    let blocks = device.size() / BLOCK as u64;
+    if blocks < BLOCKS_MIN {
+        return Err(Error::Geometry(format!(
+            "{} bytes are too few for a volume: give it {} at least",
+            device.size(),
+            BLOCKS_MIN * BLOCK as u64
+        )));
+    }
+    let journal_blocks = match options.journal {
+        Some(bytes) => bytes / BLOCK as u64,
+        None => (blocks / JOURNAL_PART).clamp(JOURNAL_MIN, JOURNAL_MAX),
+    };
+    let groups_start = HEAD_BLOCKS.saturating_add(journal_blocks);
+    if journal_blocks < JOURNAL_MIN || groups_start > blocks / 2 {
+        return Err(Error::Geometry(format!(
+            "a journal of {journal_blocks} blocks: it takes {JOURNAL_MIN} at least, and half of the \
+             volume at most"
+        )));
+    }
+    let group_blocks = options.group_blocks.unwrap_or(GROUP_BLOCKS_MAX);
+    let group_blocks = u32::try_from(group_blocks)
+        .map_err(|_| Error::Geometry(format!("groups of {group_blocks} blocks")))?;
+    let now = Time::from(SystemTime::now());
+    let mut superblock = Superblock {
+        uuid: Uuid::new_v4(),
+        label: options.label,
+        features: Features::default(),
+        blocks,
+        group_blocks,
+        journal_start: HEAD_BLOCKS,
+        journal_blocks,
+        groups_start,
+        generation: 1,
+        created: now,
+        written: now,
+        clean: true,
+        journal_position: Position::default(),
+        journal_secret: Uuid::new_v4().as_u64_pair().1,
+        seal: Seal::default(),
+        last_ino: 1,
+        hash_seed: Uuid::new_v4().as_u64_pair().1,
+        inodes: 0,
+        roots: Roots::default(),
+        orphans: None,
+        shared: None,
+    };
+    // Groups without a bitmap are free, and those of another volume are none.
+    superblock.seal = Space::format(superblock.layout())?.seal();
+    // First of all what was there ends to be a volume.
+    for slot in SLOTS {
+        device.write(slot * BLOCK as u64, &[0; BLOCK])?;
+    }
+    device.flush()?;
+    Journal::format(Arc::clone(device), superblock.region())?;
+    for slot in SLOTS {
+        device.write(slot * BLOCK as u64, &superblock.encode(slot))?;
+    }
+    device.flush()?;
+    Ok(())
+}

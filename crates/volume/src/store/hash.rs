@@ -1,0 +1,35 @@
+//! The hash by which names are found in the trees.
+
+use siphasher::sip::SipHasher13;
+use std::hash::Hasher as _;
+
+/// Hashes names with a volume's secret seed, so that nobody can make names that collide.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NameHasher {
+    seed: u64,
+}
+
+impl NameHasher {
+    pub(super) fn new(seed: u64) -> Self {
+        Self { seed }
+    }
+
+    /// A name's hash: SipHash-1-3 with the seed as both halves of the key, its lower 32 bits.
+    pub(super) fn hash(&self, name: &[u8]) -> u32 {
+        let mut hasher = SipHasher13::new_with_keys(self.seed, !self.seed);
+        hasher.write(name);
+        hasher.finish() as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_part_of_the_format() {
+        let hasher = NameHasher::new(0x0123_4567_89ab_cdef);
+        assert_eq!(hasher.hash(b"name"), 98_861_119);
+        assert_ne!(hasher.hash(b"name"), NameHasher::new(1).hash(b"name"));
+    }
+}

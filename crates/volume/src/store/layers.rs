@@ -1,0 +1,95 @@
+//! The layers in which something is looked for: what changed since the last cut, what a checkpoint is
+//! folding into the trees, the trees.
+//!
+//! *Locking.* Who reads or changes something holds the lock for reading to the end, devices
+//! included; a cut, and the end of a checkpoint, hold it for writing.
+
+use std::sync::Arc;
+
+use super::overlay::{Object, Overlay};
+use crate::superblock::{self, Superblock};
+use crate::tree::Root;
+use holdfast_types::Ino;
+
+/// The roots of the trees.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Roots {
+    pub(super) inodes: Option<Root>,
+    pub(super) entries: Option<Root>,
+    pub(super) hashes: Option<Root>,
+    pub(super) data: Option<Root>,
+    /// Inodes without names, in a tree of their own.
+    pub(super) orphans: Option<Root>,
+}
+
+/// The layers, the newest first.
+#[derive(Debug)]
+pub(super) struct Layers {
+    /// What changes now.
+    pub(super) active: Arc<Overlay>,
+    /// What a checkpoint folds; it changes no more.
+    pub(super) frozen: Option<Arc<Overlay>>,
+    pub(super) roots: Roots,
+}
+
+impl Layers {
+    pub(super) fn over(roots: Roots) -> Self {
+        Self {
+            active: Arc::new(Overlay::new()),
+            frozen: None,
+            roots,
+        }
+    }
+
+    /// The overlays, the newest first.
+    pub(super) fn overlays(&self) -> impl Iterator<Item = &Overlay> {
+        std::iter::once(&*self.active).chain(self.frozen.as_deref())
+    }
+
+    /// Asks the overlays, the newest first, until one knows. `Known::Nothing`: there is nothing below
+    /// either.
+    pub(super) fn find<R>(&self, ino: Ino, mut look: impl FnMut(&Object) -> Option<R>) -> Known<R> {
+        for overlay in self.overlays() {
+            let known = overlay.with(ino, |object| match look(object) {
+                Some(found) => Known::Found(found),
+                None if object.fresh || object.is_freed() => Known::Nothing,
+                None => Known::Below,
+            });
+            match known {
+                None | Some(Known::Below) => {}
+                Some(known) => return known,
+            }
+        }
+        Known::Below
+    }
+}
+
+/// What overlays know of something.
+#[derive(Debug)]
+pub(super) enum Known<R> {
+    /// This.
+    Found(R),
+    /// There is none.
+    Nothing,
+    /// The trees know.
+    Below,
+}
+
+impl Roots {
+    /// As a superblock has them.
+    pub(super) fn of_superblock(superblock: &Superblock) -> Self {
+        let [inodes, entries, hashes, data] = superblock.roots.map(|tree| tree[0]);
+        Self {
+            inodes,
+            entries,
+            hashes,
+            data,
+            orphans: superblock.orphans,
+        }
+    }
+
+    /// As a superblock keeps them.
+    pub(super) fn in_superblock(self) -> superblock::Roots {
+        [self.inodes, self.entries, self.hashes, self.data].map(|root| [root, None, None, None])
+    }
+}

@@ -1,0 +1,367 @@
+//! Finding what is asked for: in the overlays, then in the trees.
+
+use std::collections::BTreeMap;
+
+use holdfast_core::store::{EntryRecord, InodeRecord, XattrList};
+use holdfast_types::{FileType, Ino};
+
+use super::content::Content;
+use super::device::Blocks;
+use super::hash::NameHasher;
+use super::layers::{Known, Layers};
+use super::mapping::{Mapping, Run};
+use super::window::{Places, Window};
+use crate::space::Extent;
+use crate::tree::{
+    Contents, Data, DataKey, DataKind, Entries, EntryKey, HashKey, Hashes, Inodes, NodeCache, Tree,
+    XattrValue,
+};
+use crate::{BLOCK, Error, Result, tree};
+
+/// Longest value of an extended attribute: Linux's.
+const XATTR_MAX: u64 = 64 << 10;
+
+/// Everything that a search needs.
+#[derive(Clone, Copy)]
+pub(super) struct Finder<'l> {
+    pub(super) layers: &'l Layers,
+    pub(super) cache: &'l NodeCache<Blocks>,
+    pub(super) hasher: &'l NameHasher,
+}
+
+impl<'l> Finder<'l> {
+    pub(super) fn inodes(&self) -> Tree<'l, Inodes, Blocks> {
+        Tree::new(self.cache, self.layers.roots.inodes)
+    }
+
+    pub(super) fn entries(&self) -> Tree<'l, Entries, Blocks> {
+        Tree::new(self.cache, self.layers.roots.entries)
+    }
+
+    pub(super) fn hashes(&self) -> Tree<'l, Hashes, Blocks> {
+        Tree::new(self.cache, self.layers.roots.hashes)
+    }
+
+    pub(super) fn data(&self) -> Tree<'l, Contents, Blocks> {
+        Tree::new(self.cache, self.layers.roots.data)
+    }
+
+    pub(super) fn orphans(&self) -> Tree<'l, Inodes, Blocks> {
+        Tree::new(self.cache, self.layers.roots.orphans)
+    }
+
+    /// An inode's attributes.
+    pub(super) fn inode(&self, ino: Ino) -> Result<Option<InodeRecord>> {
+        match self.layers.find(ino, |object| object.record.clone()) {
+            Known::Found(record) => Ok(record),
+            Known::Nothing => Ok(None),
+            Known::Below => Ok(self.inodes().get(&ino, |inode| inode.record)?),
+        }
+    }
+
+    /// Where a symbolic link leads.
+    pub(super) fn target(&self, ino: Ino) -> Result<Box<[u8]>> {
+        let known = self.layers.find(ino, |object| object.target.clone());
+        if let Known::Found(target) = known {
+            return Ok(target);
+        }
+        let key = DataKey::first(ino, DataKind::Inline);
+        let found = self.data().get(&key, |value| match value {
+            Data::Inline(bytes) => Some(Box::from(bytes)),
+            _ => None,
+        })?;
+        found
+            .flatten()
+            .ok_or_else(|| Error::Damaged(format!("symbolic link {ino} has no target")))
+    }
+
+    /// All extended attributes.
+    pub(super) fn xattrs(&self, ino: Ino) -> Result<XattrList> {
+        let mut layers = Vec::new();
+        let mut below = true;
+        for overlay in self.layers.overlays() {
+            let found = overlay.with(ino, |object| (object.xattrs.clone(), object.fresh));
+            if let Some((xattrs, fresh)) = found {
+                layers.push(xattrs);
+                if fresh {
+                    below = false;
+                    break;
+                }
+            }
+        }
+        let mut all = BTreeMap::new();
+        if below {
+            let mut external = Vec::new();
+            self.each_data(ino, DataKind::Xattr, |_, value| match value {
+                Data::Xattr {
+                    name,
+                    value: XattrValue::Inline(value),
+                } => {
+                    all.insert(Box::<[u8]>::from(name), Some(Box::<[u8]>::from(value)));
+                }
+                Data::Xattr {
+                    name,
+                    value: XattrValue::External { extent, len },
+                } => external.push((Box::<[u8]>::from(name), extent, len)),
+                _ => {}
+            })?;
+            for (name, extent, len) in external {
+                all.insert(name, Some(self.external(extent, len)?));
+            }
+        }
+        for layer in layers.into_iter().rev() {
+            all.extend(layer);
+        }
+        let there = all
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)));
+        Ok(there.collect())
+    }
+
+    /// A value that is too large for a node.
+    fn external(&self, extent: tree::Extent, len: u32) -> Result<Box<[u8]>> {
+        let room = u64::from(extent.blocks) * BLOCK as u64;
+        if u64::from(len) > room.min(XATTR_MAX) {
+            let block = extent.block;
+            let what = format!("an extended attribute of {len} bytes at block {block}");
+            return Err(Error::Damaged(what));
+        }
+        let mut bytes = vec![0; (len as usize).next_multiple_of(BLOCK)];
+        self.cache.source().read_at(extent.block, &mut bytes)?;
+        bytes.truncate(len as usize);
+        Ok(bytes.into())
+    }
+
+    /// One name of a directory.
+    pub(super) fn lookup(&self, dir: Ino, name: &[u8]) -> Result<Option<EntryRecord>> {
+        let entry = |cookie, ino, kind| EntryRecord {
+            name: name.into(),
+            cookie,
+            ino,
+            kind,
+        };
+        let known = self.layers.find(dir, |object| {
+            let found = object.names.as_ref()?.find(name)?;
+            Some(found.map(|(cookie, name)| entry(cookie, name.ino, name.kind)))
+        });
+        match known {
+            Known::Found(found) => return Ok(found),
+            Known::Nothing => return Ok(None),
+            Known::Below => {}
+        }
+        let hash = self.hasher.hash(name);
+        let first = HashKey {
+            dir,
+            hash,
+            cookie: 0,
+        };
+        let mut cursor = self.hashes().range(Some(&first))?;
+        while let Some((key, ())) = cursor.next()? {
+            if (key.dir, key.hash) != (dir, hash) {
+                break;
+            }
+            let place = EntryKey {
+                dir,
+                cookie: key.cookie,
+            };
+            let found = self.entries().get(&place, |found| {
+                (found.name == name).then(|| entry(place.cookie, found.ino, found.kind))
+            })?;
+            if let Some(Some(found)) = found {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A run of a directory's names.
+    pub(super) fn names(&self, dir: Ino, after: u64, max: usize) -> Result<Vec<EntryRecord>> {
+        let mut found = Vec::new();
+        let mut after = after;
+        while found.len() < max {
+            let window = self.window(dir, after, max - found.len())?;
+            found.extend(window.names);
+            match window.upto {
+                Some(upto) => after = upto,
+                None => break,
+            }
+        }
+        Ok(found)
+    }
+
+    /// The names of some places behind a cookie.
+    fn window(&self, dir: Ino, after: u64, max: usize) -> Result<Window> {
+        let mut places = Places::default();
+        let mut below = true;
+        for overlay in self.layers.overlays() {
+            let seen = overlay.with(dir, |object| {
+                let names = object.names.as_ref();
+                let changes = names.into_iter().flat_map(|names| names.after(after));
+                let changes = changes.map(|(cookie, place)| (cookie, place.entry(cookie)));
+                places.take(changes.take(max), max);
+                object.fresh
+            });
+            if seen == Some(true) {
+                below = false;
+                break;
+            }
+        }
+        if below {
+            let from = EntryKey {
+                dir,
+                cookie: after.saturating_add(1),
+            };
+            let mut cursor = self.entries().range(Some(&from))?;
+            let mut run = Vec::new();
+            while run.len() < max {
+                let Some((key, entry)) = cursor.next()? else {
+                    break;
+                };
+                if key.dir != dir || places.upto.is_some_and(|upto| key.cookie > upto) {
+                    break;
+                }
+                let entry = EntryRecord {
+                    name: entry.name.into(),
+                    cookie: key.cookie,
+                    ino: entry.ino,
+                    kind: entry.kind,
+                };
+                run.push((key.cookie, Some(entry)));
+            }
+            places.take(run.into_iter(), max);
+        }
+        Ok(places.window(max))
+    }
+
+    /// What is known of a file's content below the active overlay. `len`: its length there.
+    pub(super) fn content(&self, ino: Ino, len: u64) -> Result<Content> {
+        if let Some(frozen) = &self.layers.frozen {
+            let known = frozen.with(ino, |object| {
+                let fresh = object.fresh.then(|| Content::inline(Vec::new()));
+                object.content.clone().or(fresh)
+            });
+            if let Some(Some(content)) = known {
+                return Ok(content);
+            }
+        }
+        self.content_in_trees(ino, len)
+    }
+
+    /// A file's content as the trees have it.
+    pub(super) fn content_in_trees(&self, ino: Ino, len: u64) -> Result<Content> {
+        let key = DataKey::first(ino, DataKind::Inline);
+        let inline = self.data().get(&key, |value| match value {
+            Data::Inline(bytes) => Some(bytes.to_vec()),
+            _ => None,
+        })?;
+        if let Some(Some(bytes)) = inline {
+            let mut content = Content::inline(bytes);
+            content.settle(len);
+            return Ok(content);
+        }
+        let mut mapping = Mapping::default();
+        self.each_data(ino, DataKind::Extent, |offset, value| {
+            if let Data::Extent(extent) = value {
+                let run = Run {
+                    extent: Extent::new(extent.block, u64::from(extent.blocks)),
+                    birth: extent.birth,
+                    unwritten: extent.unwritten,
+                };
+                mapping.map(offset, run);
+            }
+        })?;
+        if mapping.is_empty() && len == 0 {
+            return Ok(Content::inline(Vec::new()));
+        }
+        Ok(Content::mapped(len, mapping))
+    }
+
+    /// Shows a file's content as it is now.
+    pub(super) fn with_content<R>(
+        &self,
+        ino: Ino,
+        mut look: impl FnMut(&Content) -> Result<R>,
+    ) -> Result<R> {
+        let known = self
+            .layers
+            .find(ino, |object| object.content.as_ref().map(&mut look));
+        match known {
+            Known::Found(seen) => seen,
+            Known::Nothing => look(&Content::inline(Vec::new())),
+            Known::Below => {
+                let len = self.inode(ino)?.map_or(0, |inode| inode.size);
+                look(&self.content_in_trees(ino, len)?)
+            }
+        }
+    }
+
+    /// Inodes behind this one, by number: at most `max`.
+    pub(super) fn walk(&self, after: Ino, max: usize, run: &mut Vec<InodeRecord>) -> Result<()> {
+        let mut fresh: Vec<Ino> = Vec::new();
+        for overlay in self.layers.overlays() {
+            fresh.extend(overlay.fresh_after(after, max));
+        }
+        fresh.sort_unstable();
+        let mut fresh = fresh.into_iter().peekable();
+        let mut cursor = self.inodes().range(Some(&Ino(after.0.saturating_add(1))))?;
+        let mut held = cursor.next()?.map(|(ino, inode)| (ino, inode.record));
+        let mut left = max;
+        while left > 0 {
+            let next_fresh = fresh.peek().copied();
+            let record = match (next_fresh, &held) {
+                (None, None) => break,
+                (Some(ino), below) if below.as_ref().is_none_or(|(below, _)| ino < *below) => {
+                    fresh.next();
+                    self.inode(ino)?
+                }
+                (_, Some(_)) => {
+                    let below = held.take();
+                    held = cursor.next()?.map(|(ino, inode)| (ino, inode.record));
+                    match below {
+                        Some((ino, record)) => self.newest(ino, record),
+                        None => None,
+                    }
+                }
+                (Some(_), None) => None,
+            };
+            if let Some(record) = record {
+                run.push(record);
+                left -= 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// The attributes of an inode of which the trees have this.
+    fn newest(&self, ino: Ino, below: InodeRecord) -> Option<InodeRecord> {
+        match self.layers.find(ino, |object| object.record.clone()) {
+            Known::Found(record) => record,
+            Known::Nothing => None,
+            Known::Below => Some(below),
+        }
+    }
+
+    /// All records of one kind that belong to an inode.
+    pub(super) fn each_data(
+        &self,
+        ino: Ino,
+        kind: DataKind,
+        mut each: impl FnMut(u64, Data<'_>),
+    ) -> Result<()> {
+        let first = DataKey::first(ino, kind);
+        let mut cursor = self.data().range(Some(&first))?;
+        while let Some((key, value)) = cursor.next()? {
+            if (key.ino, key.kind) != (ino, kind) {
+                break;
+            }
+            each(key.offset, value);
+        }
+        Ok(())
+    }
+
+    /// Is this a regular file?
+    pub(super) fn is_file(&self, ino: Ino) -> Result<bool> {
+        let inode = self.inode(ino)?;
+        Ok(inode.is_some_and(|inode| inode.kind == FileType::Regular))
+    }
+}

@@ -1,0 +1,263 @@
+//! Where the blocks of one file lie.
+//!
+//! *Invariants.* Runs do not overlap, neither in the file nor on the device, and none is empty. Neighbours
+//! that continue each other are one run.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::space::Extent;
+
+/// Consecutive blocks of a file that lie consecutively on the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    /// Where they lie.
+    pub(super) extent: Extent,
+    /// The generation that allocated them.
+    pub(super) birth: u64,
+    /// Taken, but never written: they read as zeros.
+    pub(super) unwritten: bool,
+}
+
+impl Run {
+    /// The part that begins `skip` blocks in.
+    fn behind(self, skip: u64) -> Self {
+        Self {
+            extent: self.extent.split(skip).1,
+            ..self
+        }
+    }
+
+    /// The first `blocks` of it.
+    fn first(self, blocks: u64) -> Self {
+        Self {
+            extent: Extent::new(self.extent.start, blocks),
+            ..self
+        }
+    }
+
+    fn continues(&self, other: &Self) -> bool {
+        other.extent.start + other.extent.length == self.extent.start
+            && self.birth == other.birth
+            && self.unwritten == other.unwritten
+    }
+}
+
+/// The blocks of a file that have a place, by their numbers in the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Mapping(BTreeMap<u64, Run>);
+
+impl Mapping {
+    /// The run that holds a block, from this block on.
+    pub(super) fn find(&self, block: u64) -> Option<Run> {
+        let (first, run) = self.0.range(..=block).next_back()?;
+        let skip = block - first;
+        (skip < run.extent.length).then(|| run.behind(skip))
+    }
+
+    /// The first mapped block at or after this one, and the run from there on.
+    pub(super) fn next(&self, block: u64) -> Option<(u64, Run)> {
+        if let Some(run) = self.find(block) {
+            return Some((block, run));
+        }
+        self.0.range(block..).next().map(|(at, run)| (*at, *run))
+    }
+
+    /// All runs, in the order of the file.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, Run)> {
+        self.0.iter().map(|(at, run)| (*at, *run))
+    }
+
+    /// Is nothing mapped?
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many blocks have a place.
+    #[cfg(test)]
+    pub(super) fn blocks(&self) -> u64 {
+        self.0.values().map(|run| run.extent.length).sum()
+    }
+
+    /// Gives blocks a place; returns what they had before.
+    pub(super) fn map(&mut self, at: u64, run: Run) -> Vec<Run> {
+        debug_assert!(run.extent.length > 0);
+        let before = self.unmap(at..at + run.extent.length);
+        let (mut at, mut run) = (at, run);
+        if let Some((first, left)) = self.0.range(..at).next_back()
+            && first + left.extent.length == at
+            && run.continues(left)
+        {
+            run = left.first(left.extent.length + run.extent.length);
+            at = *first;
+        }
+        let end = at + run.extent.length;
+        if let Some(right) = self.0.get(&end)
+            && right.continues(&run)
+        {
+            run = run.first(run.extent.length + right.extent.length);
+            self.0.remove(&end);
+        }
+        self.0.insert(at, run);
+        before
+    }
+
+    /// Takes their places from these blocks; returns the places, in the order of the file.
+    pub(super) fn unmap(&mut self, range: Range<u64>) -> Vec<Run> {
+        self.split(range.start);
+        self.split(range.end);
+        let gone: Vec<u64> = self.0.range(range).map(|(at, _)| *at).collect();
+        gone.iter().filter_map(|at| self.0.remove(at)).collect()
+    }
+
+    /// The mapped parts of a range, cut to it.
+    pub(super) fn within(&self, range: Range<u64>) -> Vec<(u64, Run)> {
+        let mut found = Vec::new();
+        let mut at = range.start;
+        while let Some((first, run)) = self.next(at).filter(|(first, _)| *first < range.end) {
+            let run = run.first(run.extent.length.min(range.end - first));
+            at = first + run.extent.length;
+            found.push((first, run));
+        }
+        found
+    }
+
+    /// Blocks from `range.end` on move down to `range.start`; the range has no places any more.
+    pub(super) fn collapse(&mut self, range: Range<u64>) {
+        debug_assert!(self.within(range.clone()).is_empty());
+        let len = range.end - range.start;
+        let behind = self.0.split_off(&range.end);
+        for (at, run) in behind {
+            self.map(at - len, run);
+        }
+    }
+
+    /// Blocks from `at` on move up by `blocks`.
+    pub(super) fn insert(&mut self, at: u64, blocks: u64) {
+        self.split(at);
+        let behind = self.0.split_off(&at);
+        self.0
+            .extend(behind.into_iter().map(|(at, run)| (at + blocks, run)));
+    }
+
+    /// Lets a run end where this block begins.
+    fn split(&mut self, block: u64) {
+        let Some((first, run)) = self.0.range_mut(..block).next_back() else {
+            return;
+        };
+        let before = block - first;
+        if before < run.extent.length {
+            let behind = run.behind(before);
+            *run = run.first(before);
+            self.0.insert(block, behind);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const BLOCKS: u64 = 40;
+
+    fn run(start: u64, blocks: u64, unwritten: bool) -> Run {
+        Run {
+            extent: Extent::new(start, blocks),
+            birth: 1,
+            unwritten,
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Map(u64, u64, bool),
+        Unmap(u64, u64),
+        Collapse(u64, u64),
+        Insert(u64, u64),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let at = 0..BLOCKS;
+        let len = 1..8_u64;
+        prop_oneof![
+            (at.clone(), len.clone(), any::<bool>()).prop_map(|(at, len, u)| Step::Map(at, len, u)),
+            (at.clone(), len.clone()).prop_map(|(at, len)| Step::Unmap(at, len)),
+            (at.clone(), len.clone()).prop_map(|(at, len)| Step::Collapse(at, len)),
+            (at, len).prop_map(|(at, len)| Step::Insert(at, len)),
+        ]
+    }
+
+    type Naive = Vec<Option<(u64, bool)>>;
+
+    fn naive_step(naive: &mut Naive, step: &Step, fresh: u64) {
+        match *step {
+            Step::Map(at, len, unwritten) => {
+                for skip in 0..len {
+                    naive[(at + skip) as usize] = Some((fresh + skip, unwritten));
+                }
+            }
+            Step::Unmap(at, len) => naive[at as usize..(at + len) as usize].fill(None),
+            Step::Collapse(at, len) => {
+                naive.drain(at as usize..(at + len) as usize);
+                naive.resize(1000, None);
+            }
+            Step::Insert(at, len) => {
+                naive.splice(at as usize..at as usize, (0..len).map(|_| None));
+                naive.truncate(1000);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_what_a_list_of_blocks_would_be(steps in prop::collection::vec(step(), 1..40)) {
+            let mut mapping = Mapping::default();
+            let mut naive: Naive = vec![None; 1000];
+            for (number, step) in steps.iter().enumerate() {
+                let fresh = 1000 * (number as u64 + 1);
+                match *step {
+                    Step::Map(at, len, unwritten) => {
+                        mapping.map(at, run(fresh, len, unwritten));
+                    }
+                    Step::Unmap(at, len) => {
+                        mapping.unmap(at..at + len);
+                    }
+                    Step::Collapse(at, len) => {
+                        mapping.unmap(at..at + len);
+                        mapping.collapse(at..at + len);
+                    }
+                    Step::Insert(at, len) => mapping.insert(at, len),
+                }
+                naive_step(&mut naive, step, fresh);
+            }
+            for (block, place) in naive.iter().enumerate() {
+                let found = mapping.find(block as u64).map(|run| (run.extent.start, run.unwritten));
+                prop_assert_eq!(found, *place);
+            }
+            let blocks = naive.iter().flatten().count() as u64;
+            prop_assert_eq!(mapping.blocks(), blocks);
+            let mut last: Option<(u64, Run)> = None;
+            for (at, run) in mapping.iter() {
+                if let Some((before, left)) = last {
+                    let adjacent = before + left.extent.length == at;
+                    prop_assert!(before + left.extent.length <= at);
+                    prop_assert!(!(adjacent && run.continues(&left)), "not merged");
+                }
+                last = Some((at, run));
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_new_place_replaces_comes_back() {
+        let mut mapping = Mapping::default();
+        assert!(mapping.map(0, run(100, 10, false)).is_empty());
+        let before = mapping.map(3, run(200, 4, false));
+        assert_eq!(before, [run(103, 4, false)]);
+        assert_eq!(mapping.within(2..8).len(), 3);
+        assert_eq!(mapping.next(12), None);
+        assert_eq!(mapping.unmap(0..100).len(), 3);
+        assert!(mapping.is_empty());
+    }
+}

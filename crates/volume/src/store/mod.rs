@@ -1,0 +1,127 @@
+//! The volume as the core's store.
+//!
+//! What changes is kept in an *overlay* in memory and in the journal; a commit makes the journal
+//! durable, a checkpoint folds the overlay into the trees. Reads look into the overlays, then into the
+//! trees.
+//!
+//! *Invariants.* The overlays over the trees are what all batches so far made. The journal from the
+//! superblock's position on, replayed over its trees, makes what was committed last. An error that
+//! leaves any doubt stops all writing.
+//!
+//! *Locking.* The journal's own lock (a commit), `layers`, a shard of an overlay, space. `layers` is
+//! held for reading by every operation, for writing by a commit's cut and the end of a checkpoint.
+
+mod change;
+mod checkpoint;
+mod commit;
+mod content;
+mod contract;
+mod device;
+mod fold;
+mod format;
+mod hash;
+mod layers;
+mod load;
+mod mapping;
+mod names;
+mod nodes;
+mod open;
+mod orphans;
+mod overlay;
+mod records;
+mod replay;
+mod room;
+mod window;
+mod worker;
+
+pub use content::INLINE_MAX;
+pub use format::{BLOCKS_MIN, FormatOptions, format};
+pub use open::OpenOptions;
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::{Mutex, RwLock};
+
+use crate::journal::Journal;
+use crate::space::{Reservation, Space};
+use crate::superblock::Superblock;
+use crate::tree::NodeCache;
+use crate::{Error, Result};
+use device::Blocks;
+use hash::NameHasher;
+use layers::Layers;
+use load::Finder;
+use worker::Worker;
+
+/// The number of the only realm.
+const REALM: u64 = 1;
+
+/// An open volume.
+///
+/// It commits every few seconds, and folds when the journal fills. Dropped it is as after a crash;
+/// [`VolumeStore::close`] ends it cleanly.
+#[derive(Debug)]
+pub struct VolumeStore {
+    inner: Arc<Inner>,
+    worker: Worker,
+}
+
+/// What the store shares with its worker.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    layers: RwLock<Layers>,
+    cache: NodeCache<Blocks>,
+    space: Arc<Space>,
+    /// What writers were promised and what no page has got yet.
+    promise: Mutex<Reservation>,
+    journal: Journal,
+    hasher: NameHasher,
+    /// As it was written last.
+    superblock: Mutex<Superblock>,
+    checkpointing: Mutex<()>,
+    inodes: AtomicI64,
+    last_ino: AtomicU64,
+    stopped: OnceLock<String>,
+}
+
+impl Inner {
+    fn blocks(&self) -> &Blocks {
+        self.cache.source()
+    }
+
+    fn finder<'l>(&'l self, layers: &'l Layers) -> Finder<'l> {
+        Finder {
+            layers,
+            cache: &self.cache,
+            hasher: &self.hasher,
+        }
+    }
+
+    /// The generation that the next checkpoint will have.
+    fn next_generation(&self) -> u64 {
+        self.superblock.lock().generation + 1
+    }
+
+    fn inodes(&self) -> u64 {
+        u64::try_from(self.inodes.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+
+    fn last_number(&self) -> u64 {
+        self.last_ino.load(Ordering::Relaxed)
+    }
+
+    /// Has nothing stopped it?
+    fn running(&self) -> Result<()> {
+        match self.stopped.get() {
+            Some(reason) => Err(Error::Stopped(reason.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Nothing is written from now on; gives the error back.
+    fn stop(&self, error: Error) -> Error {
+        self.stopped.get_or_init(|| error.to_string());
+        error
+    }
+}

@@ -1,0 +1,172 @@
+//! Opening a volume: superblock, bitmaps, journal.
+
+use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use holdfast_device::{BlockDevice, ReadRequest};
+use parking_lot::{Mutex, RwLock};
+
+use super::device::Blocks;
+use super::hash::NameHasher;
+use super::layers::{Layers, Roots};
+use super::load::Finder;
+use super::replay::{Counts, replay};
+use super::worker::Worker;
+use super::{Inner, VolumeStore};
+use crate::journal::Journal;
+use crate::space::{Loader, Space};
+use crate::superblock::{SLOTS, SlotError, Superblock};
+use crate::tree::NodeCache;
+use crate::{BLOCK, Error, Result};
+
+/// Numbers left out after a crash: those that were dealt and not committed are never dealt again.
+const NUMBERS_LOST: u64 = 1 << 32;
+/// Bitmaps read at once.
+const BITMAPS: usize = 256;
+
+/// How a volume is opened.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenOptions {
+    /// Bytes of tree nodes that are kept in memory.
+    pub cache: usize,
+    /// How often changes are committed; never by itself if absent.
+    pub commit_every: Option<Duration>,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self {
+            cache: 64 << 20,
+            commit_every: Some(Duration::from_secs(5)),
+        }
+    }
+}
+
+impl VolumeStore {
+    /// Opens the volume on a device, and brings it to where the last commit left it.
+    ///
+    /// # Errors
+    /// [`Error::Superblock`] if there is none; [`Error::CutShort`]; errors of the device, and of what was
+    /// found damaged.
+    pub fn open(device: Arc<dyn BlockDevice>, options: &OpenOptions) -> Result<Self> {
+        let superblock = read_superblock(&device)?;
+        let found = device.size() / BLOCK as u64;
+        if found < superblock.blocks {
+            return Err(Error::CutShort {
+                device: device.describe(),
+                found,
+                expected: superblock.blocks,
+            });
+        }
+        let space = load_space(&device, &superblock)?;
+        let cache = NodeCache::new(Blocks::new(Arc::clone(&device)), options.cache);
+        let hasher = NameHasher::new(superblock.hash_seed);
+        let layers = Layers::over(Roots::of_superblock(&superblock));
+        let mut counts = Counts::default();
+        let region = superblock.region();
+        let mut journal = Journal::open(device, region, superblock.journal_position)?;
+        while let Some(mut batch) = journal.next_batch()? {
+            let finder = Finder {
+                layers: &layers,
+                cache: &cache,
+                hasher: &hasher,
+            };
+            let mut records = Vec::new();
+            while let Some(record) = batch.next()? {
+                records.push(record);
+            }
+            replay(finder, &space, &records, &mut counts)?;
+        }
+        let journal = journal.finish()?;
+        let mut last_ino = superblock.last_ino.max(counts.last_ino);
+        if !superblock.clean {
+            last_ino += NUMBERS_LOST;
+        }
+        let inodes = superblock.inodes.cast_signed() + counts.inodes;
+        let inner = Arc::new(Inner {
+            layers: RwLock::new(layers),
+            cache,
+            promise: Mutex::new(space.reserve(0)?),
+            space,
+            journal,
+            hasher,
+            superblock: Mutex::new(superblock),
+            checkpointing: Mutex::new(()),
+            inodes: AtomicI64::new(inodes),
+            last_ino: AtomicU64::new(last_ino),
+            stopped: OnceLock::new(),
+        });
+        inner.begin()?;
+        inner.end_orphans()?;
+        let worker = Worker::start(&inner, options.commit_every);
+        Ok(Self { inner, worker })
+    }
+
+    /// Folds everything into the trees and says so: the next opening has nothing to replay.
+    ///
+    /// # Errors
+    /// Those of the last checkpoint; the volume is then as after a crash.
+    pub fn close(&self) -> Result<()> {
+        self.worker.stop();
+        self.inner.checkpoint(true)
+    }
+}
+
+impl Inner {
+    /// Says on the device that the volume is in use: until it is closed, a crash may come.
+    fn begin(&self) -> Result<()> {
+        let mut superblock = self.superblock.lock();
+        if superblock.clean {
+            superblock.clean = false;
+            let written = superblock.clone();
+            drop(superblock);
+            self.write_superblock(&written)?;
+        }
+        Ok(())
+    }
+}
+
+/// The newest whole superblock.
+fn read_superblock(device: &Arc<dyn BlockDevice>) -> Result<Superblock> {
+    let read = |slot: u64| -> Result<Result<Superblock, SlotError>> {
+        let mut bytes = vec![0; BLOCK];
+        if device.size() < (slot + 1) * BLOCK as u64 {
+            return Ok(Err(SlotError::Magic));
+        }
+        device.read(slot * BLOCK as u64, &mut bytes)?;
+        Ok(Superblock::decode(&bytes, slot))
+    };
+    match (read(SLOTS[0])?, read(SLOTS[1])?) {
+        (Ok(one), Ok(other)) if other.generation > one.generation => Ok(other),
+        (Ok(one), _) => Ok(one),
+        (Err(_), Ok(other)) => Ok(other),
+        (Err(one), Err(other)) => Err(Error::Superblock {
+            device: device.describe(),
+            slots: [one, other],
+        }),
+    }
+}
+
+/// Reads the bitmaps of all groups.
+fn load_space(device: &Arc<dyn BlockDevice>, superblock: &Superblock) -> Result<Arc<Space>> {
+    let mut loader = Loader::new(superblock.layout(), superblock.generation)?;
+    let groups: Vec<u64> = (0..loader.groups()).collect();
+    for some in groups.chunks(BITMAPS) {
+        let mut pairs: Vec<Box<[u8; 2 * BLOCK]>> =
+            some.iter().map(|_| Box::new([0; 2 * BLOCK])).collect();
+        let mut requests: Vec<ReadRequest<'_>> = some
+            .iter()
+            .zip(&mut pairs)
+            .map(|(group, pair)| {
+                ReadRequest::new(loader.slots(*group)[0] * BLOCK as u64, &mut pair[..])
+            })
+            .collect();
+        device.read_batch(&mut requests)?;
+        for (group, pair) in some.iter().zip(&pairs) {
+            let (blocks, _) = pair.as_chunks::<BLOCK>();
+            loader.add(*group, [&blocks[0], &blocks[1]])?;
+        }
+    }
+    Ok(loader.finish(Some(superblock.seal))?)
+}

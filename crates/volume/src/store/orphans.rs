@@ -1,0 +1,37 @@
+//! Inodes without names: in use until a crash, and of no use after it.
+
+use std::collections::BTreeSet;
+
+use holdfast_core::store::Change;
+use holdfast_types::Ino;
+
+use super::Inner;
+use crate::Result;
+
+impl Inner {
+    /// Ends the inodes that had no names when the volume was last in use.
+    pub(super) fn end_orphans(&self) -> Result<()> {
+        for ino in self.orphans()? {
+            self.apply(&[Change::Free { ino }])?;
+        }
+        Ok(())
+    }
+
+    fn orphans(&self) -> Result<BTreeSet<Ino>> {
+        let layers = self.layers.read();
+        let finder = self.finder(&layers);
+        let mut suspects: BTreeSet<Ino> = layers.active.numbers().into_iter().collect();
+        let mut cursor = finder.orphans().range(None)?;
+        while let Some((ino, _)) = cursor.next()? {
+            suspects.insert(ino);
+        }
+        let mut orphans = BTreeSet::new();
+        for ino in suspects {
+            // One may have got a name since, or have ended.
+            if finder.inode(ino)?.is_some_and(|inode| inode.nlink == 0) {
+                orphans.insert(ino);
+            }
+        }
+        Ok(orphans)
+    }
+}

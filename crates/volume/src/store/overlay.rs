@@ -1,0 +1,170 @@
+//! What changed since a checkpoint, in memory, over the trees.
+//!
+//! *Locking.* Each object lies in one shard, by its number; a shard's lock is a leaf, except that a
+//! device may be read under it. Who changes several objects as one is excluded by the store's gate.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use foldhash::fast::RandomState;
+use holdfast_core::store::InodeRecord;
+use holdfast_sync::Padded;
+use holdfast_types::Ino;
+use parking_lot::{Mutex, MutexGuard};
+
+use super::content::Content;
+use super::names::Names;
+
+const SHARDS: usize = 64;
+
+/// Objects that changed, by their numbers.
+#[derive(Debug, Default)]
+pub(super) struct Objects {
+    by_number: HashMap<u64, Object, RandomState>,
+    /// Those that the layers below do not have, in order.
+    fresh: BTreeSet<u64>,
+}
+
+impl Objects {
+    /// An object that changed.
+    pub(super) fn get(&self, ino: Ino) -> Option<&Object> {
+        self.by_number.get(&ino.0)
+    }
+
+    /// An object that changed, to change it again.
+    pub(super) fn get_mut(&mut self, ino: Ino) -> Option<&mut Object> {
+        self.by_number.get_mut(&ino.0)
+    }
+
+    /// An object, changed from now on.
+    pub(super) fn changed(&mut self, ino: Ino) -> &mut Object {
+        self.by_number.entry(ino.0).or_default()
+    }
+
+    /// A new object.
+    pub(super) fn create(&mut self, ino: Ino) -> &mut Object {
+        self.fresh.insert(ino.0);
+        let object = self.changed(ino);
+        object.fresh = true;
+        object
+    }
+
+    /// Forgets an object that the layers below never had.
+    pub(super) fn forget(&mut self, ino: Ino) {
+        self.fresh.remove(&ino.0);
+        self.by_number.remove(&ino.0);
+    }
+}
+
+/// What changed of one inode and all that belongs to it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Object {
+    /// Its attributes, or that it is no more; `None`: as below.
+    pub(super) record: Option<Option<InodeRecord>>,
+    /// The target of a new symbolic link.
+    pub(super) target: Option<Box<[u8]>>,
+    /// Extended attributes that changed; `None`: gone.
+    pub(super) xattrs: BTreeMap<Box<[u8]>, Option<Box<[u8]>>>,
+    /// A file's bytes, if they changed.
+    pub(super) content: Option<Content>,
+    /// A directory's names, as far as they changed.
+    pub(super) names: Option<Box<Names>>,
+    /// Nothing below has this number: what is here is all.
+    pub(super) fresh: bool,
+}
+
+impl Object {
+    /// The names, to be changed.
+    pub(super) fn names_mut(&mut self) -> &mut Names {
+        self.names.get_or_insert_default()
+    }
+
+    /// Is it no more?
+    pub(super) fn is_freed(&self) -> bool {
+        matches!(self.record, Some(None))
+    }
+}
+
+/// All changes.
+#[derive(Debug)]
+pub(super) struct Overlay {
+    shards: Box<[Padded<Mutex<Objects>>]>,
+    /// Pages that wait to be written.
+    dirty: AtomicUsize,
+    /// The files whose they are, and perhaps others.
+    dirty_files: Mutex<Vec<Ino>>,
+}
+
+impl Overlay {
+    pub(super) fn new() -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| Padded(Mutex::default())).collect(),
+            dirty: AtomicUsize::new(0),
+            dirty_files: Mutex::default(),
+        }
+    }
+
+    /// The shard in which a number's object is, if it changed.
+    pub(super) fn shard(&self, ino: Ino) -> MutexGuard<'_, Objects> {
+        self.shards[ino.0 as usize % SHARDS].lock()
+    }
+
+    /// All shards, one after the other.
+    pub(super) fn shards(&self) -> impl Iterator<Item = MutexGuard<'_, Objects>> {
+        self.shards.iter().map(|shard| shard.lock())
+    }
+
+    /// Looks at what changed of an object.
+    pub(super) fn with<R>(&self, ino: Ino, look: impl FnOnce(&Object) -> R) -> Option<R> {
+        self.shard(ino).get(ino).map(look)
+    }
+
+    /// Pages that wait to be written.
+    pub(super) fn dirty(&self) -> usize {
+        self.dirty.load(Ordering::Relaxed)
+    }
+
+    /// Counts what a change of a file did to them.
+    pub(super) fn count_dirty(&self, ino: Ino, before: usize, after: usize) {
+        if before == 0 && after > 0 {
+            self.dirty_files.lock().push(ino);
+        }
+        // Relaxed: an estimate for throttling.
+        if after >= before {
+            self.dirty.fetch_add(after - before, Ordering::Relaxed);
+        } else {
+            self.dirty.fetch_sub(before - after, Ordering::Relaxed);
+        }
+    }
+
+    /// The files that have pages to be written, and perhaps others; from now on none.
+    pub(super) fn take_dirty_files(&self) -> Vec<Ino> {
+        let mut files = std::mem::take(&mut *self.dirty_files.lock());
+        files.sort_unstable();
+        files.dedup();
+        files
+    }
+
+    /// The numbers of all objects that changed, ascending.
+    pub(super) fn numbers(&self) -> Vec<Ino> {
+        let mut numbers: Vec<Ino> = Vec::new();
+        for shard in self.shards() {
+            numbers.extend(shard.by_number.keys().map(|ino| Ino(*ino)));
+        }
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// Numbers of new objects behind this one, ascending: at most `max`.
+    pub(super) fn fresh_after(&self, after: Ino, max: usize) -> Vec<Ino> {
+        let behind = (Bound::Excluded(after.0), Bound::Unbounded);
+        let mut found: Vec<Ino> = Vec::new();
+        for shard in self.shards() {
+            found.extend(shard.fresh.range(behind).take(max).map(|ino| Ino(*ino)));
+        }
+        found.sort_unstable();
+        found.truncate(max);
+        found
+    }
+}

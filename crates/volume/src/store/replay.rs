@@ -1,0 +1,87 @@
+//! What the journal knows and the trees do not, brought back into memory.
+
+use holdfast_core::store::Change;
+
+use super::change::Maker;
+use super::commit::extent_of;
+use super::load::Finder;
+use super::mapping::Run;
+use crate::journal::{Map, Record};
+use crate::space::Space;
+use crate::{Error, Result};
+
+/// Counts that batches move.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) inodes: i64,
+    pub(super) last_ino: u64,
+    pub(super) batches: u64,
+}
+
+/// Makes the changes of a journalled batch again.
+pub(super) fn replay(
+    finder: Finder<'_>,
+    space: &Space,
+    records: &[Record<'_>],
+    counts: &mut Counts,
+) -> Result<()> {
+    let no_place = |_: Option<u64>, _: u64| -> Result<Run> {
+        Err(Error::Damaged("the journal asks for space".to_owned()))
+    };
+    let mut maker = Maker {
+        finder,
+        source: None,
+        place: &no_place,
+        freed: Vec::new(),
+        inodes: 0,
+    };
+    let mut changes: Vec<Change<'_>> = Vec::new();
+    for record in records {
+        match record {
+            Record::Change(change) => {
+                if let Change::Create { inode, .. } = change {
+                    counts.last_ino = counts.last_ino.max(inode.ino.0);
+                }
+                changes.push(change.clone());
+            }
+            Record::Map(_) => {}
+        }
+    }
+    maker.make(&changes)?;
+    give_back(space, &mut maker)?;
+    for record in records {
+        if let Record::Map(map) = record {
+            replay_map(space, &mut maker, map)?;
+        }
+    }
+    counts.inodes += maker.inodes;
+    counts.batches += 1;
+    Ok(())
+}
+
+fn replay_map(space: &Space, maker: &mut Maker<'_>, map: &Map) -> Result<()> {
+    if map.blocks == 0 {
+        return Err(Error::Damaged(
+            "a journalled extent of no blocks".to_owned(),
+        ));
+    }
+    let extent = extent_of(map);
+    let run = Run {
+        extent,
+        birth: map.birth,
+        unwritten: map.unwritten,
+    };
+    // Blocks that the file has there already were only written for the first time.
+    for part in maker.parts_elsewhere(map.ino, map.offset, run)? {
+        space.mark_used(part)?;
+    }
+    maker.map(map, run)?;
+    give_back(space, maker)
+}
+
+fn give_back(space: &Space, maker: &mut Maker<'_>) -> Result<()> {
+    for run in std::mem::take(&mut maker.freed) {
+        space.mark_free(run.extent)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! The thread that commits in time, and folds before the journal is full.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::Inner;
+
+/// The thread, and what it waits for.
+#[derive(Debug)]
+pub(super) struct Worker {
+    bell: Arc<Bell>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug, Default)]
+struct Bell {
+    state: Mutex<State>,
+    rung: Condvar,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    /// Is a checkpoint wanted?
+    fold: bool,
+    stop: bool,
+}
+
+impl Worker {
+    /// Starts it. `every`: how often it commits.
+    pub(super) fn start(inner: &Arc<Inner>, every: Option<Duration>) -> Self {
+        let bell = Arc::new(Bell::default());
+        let (store, ringing) = (Arc::clone(inner), Arc::clone(&bell));
+        let work = move || {
+            loop {
+                let state = ringing.wait(every);
+                if state.stop {
+                    return;
+                }
+                // What fails stops the store: whoever comes next is told.
+                let _ = if state.fold {
+                    store.checkpoint(false)
+                } else {
+                    store.make_durable(None)
+                };
+            }
+        };
+        let thread = std::thread::Builder::new()
+            .name("holdfast-volume".to_owned())
+            .spawn(work)
+            .ok();
+        Self {
+            bell,
+            thread: Mutex::new(thread),
+        }
+    }
+
+    /// Asks for a checkpoint.
+    pub(super) fn ask_to_fold(&self) {
+        let mut state = self.bell.state.lock();
+        if !state.fold {
+            state.fold = true;
+            self.bell.rung.notify_one();
+        }
+    }
+
+    /// Ends it, and waits for that.
+    pub(super) fn stop(&self) {
+        self.bell.state.lock().stop = true;
+        self.bell.rung.notify_one();
+        if let Some(thread) = self.thread.lock().take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Bell {
+    fn wait(&self, every: Option<Duration>) -> State {
+        let mut state = self.state.lock();
+        if !state.fold && !state.stop {
+            match every {
+                Some(every) => {
+                    self.rung.wait_for(&mut state, every);
+                }
+                None => self.rung.wait(&mut state),
+            }
+        }
+        let found = *state;
+        state.fold = false;
+        found
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

@@ -1,0 +1,331 @@
+//! The superblock's bytes. `docs/disk-format.md` has the same as a table.
+
+use holdfast_types::Time;
+use thiserror::Error;
+use uuid::Uuid;
+use zerocopy::little_endian::{I64, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use super::{Features, LABEL_MAX, Label, Roots, Superblock, VERSION};
+use crate::BLOCK;
+use crate::checksum::checksum;
+use crate::journal::Position;
+use crate::space::Seal;
+use crate::tree::Root;
+
+/// Where the slots are: the first blocks of the device.
+pub const SLOTS: [u64; 2] = [0, 1];
+/// Blocks of a slot.
+pub const SLOT_BLOCKS: u64 = 1;
+
+const MAGIC: [u8; 8] = *b"HOLDFAST";
+const CHECKSUM: std::ops::Range<usize> = 8..16;
+const BLOCK_LOG: u32 = BLOCK.ilog2();
+const CLEAN: u32 = 1;
+
+/// Incompatible features that this code knows.
+const KNOWN_INCOMPATIBLE: u64 = 0;
+/// Read-only compatible features that this code knows.
+const KNOWN_READ_ONLY_COMPATIBLE: u64 = 0;
+
+/// What is wrong with a slot.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum SlotError {
+    /// There is no superblock.
+    #[error("no Holdfast volume: the magic number is missing")]
+    Magic,
+    /// It was torn or damaged.
+    #[error("the checksum is {found:#x} instead of {expected:#x}")]
+    Checksum {
+        /// What stands there.
+        found: u64,
+        /// What the bytes make.
+        expected: u64,
+    },
+    /// It was written by a later Holdfast.
+    #[error("format version {0}, and this Holdfast knows {VERSION}: use a newer one")]
+    Version(u32),
+    /// It needs what this Holdfast does not have.
+    #[error("incompatible features {0:#x} that this Holdfast does not know: use a newer one")]
+    Incompatible(u64),
+    /// A field that cannot be.
+    #[error("{0} is impossible")]
+    Field(&'static str),
+}
+
+type RawRoot = [u8; Root::LEN];
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Raw {
+    magic: [u8; 8],
+    checksum: U64,
+    own_block: U64,
+    version: U32,
+    block_log: U32,
+    incompatible: U64,
+    read_only_compatible: U64,
+    compatible: U64,
+    uuid: [u8; 16],
+    label: [u8; LABEL_MAX + 1],
+    blocks: U64,
+    group_blocks: U32,
+    flags: U32,
+    journal_start: U64,
+    journal_blocks: U64,
+    groups_start: U64,
+    generation: U64,
+    created: I64,
+    written: I64,
+    journal_position: [u8; Position::BYTES],
+    journal_secret: U64,
+    seal_fingerprint: U64,
+    seal_free: U64,
+    shared: RawRoot,
+    // The realm table of version 1: one realm, whose numbers are the external ones.
+    realms: U32,
+    realm: U32,
+    realm_base: U64,
+    realm_last_ino: U64,
+    realm_hash_seed: U64,
+    realm_inodes: U64,
+    realm_born: U64,
+    realm_last_fork: U64,
+    roots: [[RawRoot; 4]; 4],
+    orphans: RawRoot,
+}
+
+const _: () = assert!(size_of::<Raw>() <= BLOCK);
+
+impl Superblock {
+    /// The block to write to a slot.
+    #[must_use]
+    pub fn encode(&self, slot: u64) -> Vec<u8> {
+        let raw = Raw {
+            magic: MAGIC,
+            checksum: 0.into(),
+            own_block: slot.into(),
+            version: VERSION.into(),
+            block_log: BLOCK_LOG.into(),
+            incompatible: self.features.incompatible.into(),
+            read_only_compatible: self.features.read_only_compatible.into(),
+            compatible: self.features.compatible.into(),
+            uuid: *self.uuid.as_bytes(),
+            label: self.label.0,
+            blocks: self.blocks.into(),
+            group_blocks: self.group_blocks.into(),
+            flags: u32::from(self.clean).into(),
+            journal_start: self.journal_start.into(),
+            journal_blocks: self.journal_blocks.into(),
+            groups_start: self.groups_start.into(),
+            generation: self.generation.into(),
+            created: self.created.0.into(),
+            written: self.written.0.into(),
+            journal_position: self.journal_position.to_bytes(),
+            journal_secret: self.journal_secret.into(),
+            seal_fingerprint: self.seal.fingerprint.into(),
+            seal_free: self.seal.free.into(),
+            shared: Root::to_bytes(self.shared),
+            realms: 1.into(),
+            realm: 1.into(),
+            realm_base: 0.into(),
+            realm_last_ino: self.last_ino.into(),
+            realm_hash_seed: self.hash_seed.into(),
+            realm_inodes: self.inodes.into(),
+            realm_born: 0.into(),
+            realm_last_fork: 0.into(),
+            roots: self.roots.map(|tree| tree.map(Root::to_bytes)),
+            orphans: Root::to_bytes(self.orphans),
+        };
+        let mut bytes = vec![0; BLOCK];
+        bytes[..size_of::<Raw>()].copy_from_slice(raw.as_bytes());
+        let sum = checksum(&bytes, CHECKSUM);
+        bytes[CHECKSUM].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    /// Reads a slot's block.
+    ///
+    /// # Errors
+    /// See [`SlotError`].
+    pub fn decode(bytes: &[u8], slot: u64) -> Result<Self, SlotError> {
+        let (raw, _) = Raw::ref_from_prefix(bytes).map_err(|_| SlotError::Field("the length"))?;
+        if raw.magic != MAGIC {
+            return Err(SlotError::Magic);
+        }
+        let (found, expected) = (raw.checksum.get(), checksum(bytes, CHECKSUM));
+        if found != expected {
+            return Err(SlotError::Checksum { found, expected });
+        }
+        if raw.version.get() != VERSION {
+            return Err(SlotError::Version(raw.version.get()));
+        }
+        let unknown = raw.incompatible.get() & !KNOWN_INCOMPATIBLE;
+        if unknown != 0 {
+            return Err(SlotError::Incompatible(unknown));
+        }
+        let root = |bytes: &RawRoot| Root::from_bytes(bytes).ok_or(SlotError::Field("a root"));
+        let mut roots = Roots::default();
+        for (tree, raw) in roots.iter_mut().zip(&raw.roots) {
+            for (layer, raw) in tree.iter_mut().zip(raw) {
+                *layer = root(raw)?;
+            }
+        }
+        let superblock = Self {
+            uuid: Uuid::from_bytes(raw.uuid),
+            label: Label(raw.label),
+            features: Features {
+                incompatible: raw.incompatible.get(),
+                read_only_compatible: raw.read_only_compatible.get(),
+                compatible: raw.compatible.get(),
+            },
+            blocks: raw.blocks.get(),
+            group_blocks: raw.group_blocks.get(),
+            journal_start: raw.journal_start.get(),
+            journal_blocks: raw.journal_blocks.get(),
+            groups_start: raw.groups_start.get(),
+            generation: raw.generation.get(),
+            created: Time(raw.created.get()),
+            written: Time(raw.written.get()),
+            clean: raw.flags.get() & CLEAN != 0,
+            journal_position: Position::from_bytes(raw.journal_position),
+            journal_secret: raw.journal_secret.get(),
+            seal: Seal {
+                fingerprint: raw.seal_fingerprint.get(),
+                free: raw.seal_free.get(),
+            },
+            last_ino: raw.realm_last_ino.get(),
+            hash_seed: raw.realm_hash_seed.get(),
+            inodes: raw.realm_inodes.get(),
+            roots,
+            orphans: root(&raw.orphans)?,
+            shared: root(&raw.shared)?,
+        };
+        superblock.check(raw, slot)?;
+        Ok(superblock)
+    }
+
+    /// What a checksum cannot tell: fields that contradict each other.
+    fn check(&self, raw: &Raw, slot: u64) -> Result<(), SlotError> {
+        let journal_end = self.journal_start.checked_add(self.journal_blocks);
+        let claims = [
+            (raw.own_block.get() == slot, "the place of the superblock"),
+            (raw.block_log.get() == BLOCK_LOG, "the block size"),
+            (self.blocks < 1 << 48, "the number of blocks"),
+            (self.group_blocks > 0, "the size of a group"),
+            (
+                self.journal_start >= SLOTS.len() as u64 * SLOT_BLOCKS && self.journal_blocks > 0,
+                "the place of the journal",
+            ),
+            (
+                journal_end.is_some_and(|end| end <= self.groups_start)
+                    && self.groups_start <= self.blocks,
+                "the place of the groups",
+            ),
+            (raw.realms.get() == 1, "the number of realms"),
+            (
+                raw.realm.get() == 1 && raw.realm_base.get() == 0,
+                "the first realm",
+            ),
+            (self.last_ino < 1 << 62, "the last inode number"),
+        ];
+        claims
+            .iter()
+            .find(|(holds, _)| !holds)
+            .map_or(Ok(()), |(_, what)| Err(SlotError::Field(what)))
+    }
+
+    /// Has it features that allow reading only?
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.features.read_only_compatible & !KNOWN_READ_ONLY_COMPATIBLE != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::Pointer;
+    use holdfast_core::store::Stamp;
+
+    fn sample(generation: u64) -> Superblock {
+        let mut roots = Roots::default();
+        roots[0][0] = Some(Root {
+            node: Pointer {
+                block: 0xabcd_ef01_2345,
+                blocks: 4,
+                birth: 3,
+            },
+            level: 2,
+            records: 1 << 33,
+        });
+        Superblock {
+            uuid: Uuid::from_u128(7),
+            label: Label::new("a").unwrap(),
+            features: Features::default(),
+            blocks: 1 << 20,
+            group_blocks: 32256,
+            journal_start: 16,
+            journal_blocks: 1024,
+            groups_start: 1040,
+            generation,
+            created: Time(-5),
+            written: Time(6),
+            clean: generation == 4,
+            journal_position: Position {
+                block: 5,
+                stamp: Stamp(6),
+                life: 7,
+            },
+            journal_secret: 8,
+            seal: Seal {
+                fingerprint: 9,
+                free: 10,
+            },
+            last_ino: 77,
+            hash_seed: 78,
+            inodes: 79,
+            roots,
+            orphans: None,
+            shared: None,
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_back_from_its_own_slot_alone() {
+        for slot in SLOTS {
+            let written = sample(3 + slot);
+            let bytes = written.encode(slot);
+            assert_eq!(bytes.len(), BLOCK);
+            assert_eq!(Superblock::decode(&bytes, slot), Ok(written));
+            let other = SLOTS[0] + SLOTS[1] - slot;
+            assert_eq!(
+                Superblock::decode(&bytes, other),
+                Err(SlotError::Field("the place of the superblock"))
+            );
+        }
+    }
+
+    #[test]
+    fn every_damaged_byte_is_noticed() {
+        let bytes = sample(4).encode(0);
+        for at in 0..BLOCK {
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 0x10;
+            assert!(Superblock::decode(&bytes, 0).is_err(), "byte {at}");
+        }
+        assert!(Superblock::decode(&bytes[..100], 0).is_err());
+    }
+
+    #[test]
+    fn unknown_features_are_refused_as_far_as_they_say() {
+        let mut superblock = sample(4);
+        superblock.features.compatible = 1 << 40;
+        superblock.features.read_only_compatible = 2;
+        let read = Superblock::decode(&superblock.encode(0), 0).unwrap();
+        assert!(read.is_read_only());
+        superblock.features.incompatible = 4;
+        let refused = Superblock::decode(&superblock.encode(0), 0);
+        assert_eq!(refused, Err(SlotError::Incompatible(4)));
+    }
+}
