@@ -61,6 +61,10 @@
 //! own (`EDQUOT`). [`FileSystem::with_store`] puts another [`Store`] than memory below.
 //! [`FileSystem::core`] is the core that front ends use: everything here is a thin layer over it.
 //!
+//! # Volumes
+//!
+//! A [`Volume`] lasts: it lies in an image file or on a block device, and survives crashes.
+//!
 //! # Its end
 //!
 //! A file system in memory is gone with its last handle, file and directory.
@@ -87,6 +91,7 @@ mod open_options;
 mod permissions;
 mod read_dir;
 mod view;
+mod volume;
 mod watch;
 
 pub use builder::Builder;
@@ -100,6 +105,7 @@ pub use metadata::Metadata;
 pub use open_options::OpenOptions;
 pub use permissions::Permissions;
 pub use read_dir::{DirEntry, ReadDir};
+pub use volume::{Volume, VolumeBuilder};
 pub use watch::{Event, Events, Watcher};
 
 pub use holdfast_core as core;
