@@ -24,6 +24,8 @@ use std::path::PathBuf;
 /// The options, for `--help` and the manual.
 const OPTIONS_HELP: &str = "\
 Options for -o:
+  create              make the image file, with an empty volume, if it is not there, as --create
+  create_size=AMOUNT  bytes of an image file that is made, as --size
   size=AMOUNT         most bytes of file content: 512m, 8g, or 25% of memory; 0: no limit
                       (default: 50%)
   nr_inodes=NUMBER    most files and directories: 100k, 10m; 0: no limit
@@ -63,7 +65,8 @@ signal detaches it, to end with its last user, and a third ends the process at o
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = OPTIONS_HELP)]
 pub(crate) struct Arguments {
-    /// What to mount: `mem:`, a new, empty file system in memory
+    /// What to mount: the image file or block device of a volume, or `mem:`, a new, empty file
+    /// system in memory
     #[arg(value_name = "SOURCE")]
     source: String,
 
@@ -74,6 +77,15 @@ pub(crate) struct Arguments {
     /// Mount options, separated by commas; may be repeated (--help lists them)
     #[arg(short, long, value_name = "OPTIONS", allow_hyphen_values = true)]
     options: Vec<String>,
+
+    /// Make the image file, with an empty volume, if it is not there
+    #[arg(long)]
+    create: bool,
+
+    /// Bytes of an image file that is made (512m, 8g, 1t): it is sparse, and takes what is written.
+    /// Without this, what is free where it lies, 1t at most
+    #[arg(long, value_name = "AMOUNT", requires = "create")]
+    size: Option<String>,
 
     /// Stay in the foreground; unmount on SIGINT and SIGTERM
     #[arg(short, long)]
@@ -133,6 +145,10 @@ impl Arguments {
                 lists.push(option.into());
             }
         }
+        if self.create {
+            lists.push("create".into());
+        }
+        lists.extend(self.size.iter().map(|size| format!("create_size={size}")));
         lists.extend(
             self.transport
                 .iter()
@@ -151,13 +167,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if plan.mount.remount {
         return remount::run(&arguments.dir, &plan);
     }
-    let source: Source = arguments.source.parse()?;
+    let source = arguments.source.parse::<Source>()?.absolute()?;
     let point = MountPoint::prepare(&arguments.dir)?;
     if arguments.foreground {
         return foreground(source, plan, &point, arguments.log.as_deref());
     }
     let launched = launch::launch(
-        &arguments.source,
+        &source.to_string(),
         &point,
         &plan.given,
         arguments.log.as_deref(),
@@ -178,7 +194,7 @@ pub(crate) fn run_helper(request: &Request) -> Result<()> {
             remount::run(&request.dir, &plan)
         };
     }
-    let source: Source = request.source.parse()?;
+    let source = request.source.parse::<Source>()?.absolute()?;
     if request.fake {
         return Ok(());
     }

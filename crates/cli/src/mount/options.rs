@@ -14,7 +14,9 @@ use holdfast_fuse::{
 };
 
 /// Every option there is, for suggestions and for the manual. Those that end in `=` take a value.
-pub(crate) const KNOWN: [&str; 58] = [
+pub(crate) const KNOWN: [&str; 60] = [
+    "create",
+    "create_size=",
     "size=",
     "nr_inodes=",
     "mode=",
@@ -81,6 +83,9 @@ pub(crate) struct Plan {
     pub(crate) core: Options,
     pub(crate) mount: MountOptions,
     pub(crate) limits: MemoryLimits,
+    /// Is an image file to be made if it is not there, and of how many bytes?
+    pub(crate) create: bool,
+    pub(crate) create_size: Option<u64>,
     pub(crate) transport: TransportChoice,
     pub(crate) auto_unmount: bool,
     /// What was asked for, in order, without what only mount(8) cares about.
@@ -97,6 +102,8 @@ impl Default for Plan {
                 bytes: Some(memory / 2),
                 inodes: Some(memory / 1024),
             },
+            create: false,
+            create_size: None,
             transport: TransportChoice::default(),
             auto_unmount: false,
             given: Vec::new(),
@@ -161,6 +168,10 @@ impl Plan {
             "nr_inodes" => {
                 let inodes = parse_amount(needed()?, None).map_err(wrong)?;
                 self.limits.inodes = (inodes != 0).then_some(inodes);
+            }
+            "create" if value.is_none() => self.create = true,
+            "create_size" => {
+                self.create_size = Some(parse_amount(needed()?, None).map_err(wrong)?);
             }
             "transport" => self.transport = transport(needed()?).map_err(wrong)?,
             "auto_unmount" if value.is_none() => self.auto_unmount = true,

@@ -12,9 +12,9 @@ use crate::{
     message::{Failure, Result},
     source::Source,
 };
-use holdfast::FileSystem;
+use holdfast::{FileSystem, Volume};
 use holdfast_fuse::{Config, serve::mount};
-use std::{io, sync::Arc};
+use std::{io, path::Path, sync::Arc};
 
 /// Mounts, calls `live` with the transport's name, and returns when the mount has ended.
 ///
@@ -28,12 +28,8 @@ pub(super) fn serve(
 ) -> Result<()> {
     let start = |error: io::Error| Failure::new(format!("the daemon cannot start: {error}"));
     let signals = Caught::begin().map_err(start)?;
-    let fs = match source {
-        Source::Memory => FileSystem::builder()
-            .limits(plan.limits)
-            .options(plan.core)
-            .build(),
-    };
+    let opened = Opened::of(&source, &plan)?;
+    let fs = opened.file_system().clone();
     let reporter = Arc::new(Reporter::new(source.to_string(), &plan, fs.core().clone()));
     let config = config(&source, &plan);
     let reports = reporter.clone();
@@ -60,7 +56,69 @@ pub(super) fn serve(
     if let Some(watched) = watched {
         watched.dismiss();
     }
+    drop(fs);
+    opened.close(&source)?;
     told.map_err(|error| Failure::new(format!("nobody waits for this mount: {error}")))
+}
+
+/// What is served.
+enum Opened {
+    Memory(FileSystem),
+    Volume(Box<Volume>),
+}
+
+impl Opened {
+    fn of(source: &Source, plan: &Plan) -> Result<Self> {
+        match source {
+            Source::Memory => Ok(Self::Memory(
+                FileSystem::builder()
+                    .limits(plan.limits)
+                    .options(plan.core)
+                    .build(),
+            )),
+            Source::Volume(path) => {
+                let mut builder = Volume::builder().options(plan.core);
+                if let Some(size) = plan.create_size {
+                    builder = builder.size(size);
+                }
+                let volume = if plan.create {
+                    builder.open_or_create(path)
+                } else {
+                    builder.open(path)
+                };
+                let volume = volume.map_err(|error| volume_failure(path, &error))?;
+                Ok(Self::Volume(Box::new(volume)))
+            }
+        }
+    }
+
+    fn file_system(&self) -> &FileSystem {
+        match self {
+            Self::Memory(fs) => fs,
+            Self::Volume(volume) => volume.file_system(),
+        }
+    }
+
+    fn close(self, source: &Source) -> Result<()> {
+        match self {
+            Self::Memory(_) => Ok(()),
+            Self::Volume(volume) => volume.close().map_err(|error| {
+                Failure::new(format!("cannot be closed cleanly: {error}"))
+                    .about(source.to_string())
+                    .hint("mount it again: what was durable before is there")
+            }),
+        }
+    }
+}
+
+fn volume_failure(path: &Path, error: &io::Error) -> Failure {
+    let failure = Failure::new(error.to_string()).at(path);
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            failure.hint("to make the image file, with an empty volume: --create")
+        }
+        _ => failure,
+    }
 }
 
 fn config(source: &Source, plan: &Plan) -> Config {
