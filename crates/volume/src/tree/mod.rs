@@ -37,6 +37,7 @@ mod shape;
 #[cfg(test)]
 mod tests;
 mod varint;
+mod view;
 
 pub use cache::{CacheCounts, NodeCache, NodeSource};
 pub use check::{Finding, Inspect};
@@ -54,3 +55,4 @@ pub use pointer::{ADDRESS_BITS, LEVEL_MAX, NODE_BLOCKS_MAX, Pointer, Root};
 pub use record::{Key, Kind, Record};
 pub use shape::Shape;
 pub use varint::Reader;
+pub use view::Claim;

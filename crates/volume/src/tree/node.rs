@@ -63,7 +63,7 @@ impl Header {
     }
 
     /// Reads a header without believing it. `None`: it is none.
-    fn read(bytes: &[u8]) -> Option<Self> {
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(bytes);
         let long =
             |reader: &mut Reader<'_>| Some(u64::from_le_bytes(*reader.take(8)?.first_chunk()?));

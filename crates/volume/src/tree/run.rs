@@ -188,6 +188,18 @@ impl<R: Record> Run<R> {
         Ok(ControlFlow::Continue(()))
     }
 
+    /// Calls `read` with all that is left of this block of records.
+    pub(super) fn each_of_open(
+        &mut self,
+        read: &mut impl FnMut(R::Key, R::Value<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.peeked = None;
+        if self.has_more()? {
+            let _ = each_of_block(&self.node, &mut self.place, read)?;
+        }
+        Ok(())
+    }
+
     /// The next record if it lies below `bound` (`None`: wherever it lies).
     #[inline]
     pub(super) fn next_below(&mut self, bound: Option<&R::Key>) -> Result<Below<'_, R>> {

@@ -1,8 +1,8 @@
 //! Reading beside merges, reading ahead, and what stays in memory.
 
 use super::super::memory::Memory;
-use super::super::node::BLOCK;
-use super::super::{Change, Error, Inodes, NodeCache, Shape, Tree};
+use super::super::node::{BLOCK, reseal};
+use super::super::{Change, Claim, Error, Inodes, Kind, NodeCache, Shape, Tree};
 use super::model::{Bench, Changes};
 use super::sample::Sample;
 use super::sizes::fresh;
@@ -189,4 +189,46 @@ fn many_threads_read_one_tree() {
             });
         }
     });
+}
+
+#[test]
+fn single_nodes_can_be_looked_at_and_damage_costs_one_block_of_records() {
+    let memory = Memory::default();
+    let bench = numbered(&memory, 3000);
+    let mut records = 0;
+    for (node, level) in bench.nodes() {
+        let bytes = memory.state().nodes[&node.block].clone();
+        let claim = Claim::read(&bytes).expect("a node");
+        assert_eq!(
+            (claim.kind, claim.level, claim.node),
+            (Kind::Inodes, level, node)
+        );
+        let read = bench.cache.read_node::<Inodes>(node, level).expect("sound");
+        let mut children = 0;
+        read.each_child::<Inodes>(|_, child| {
+            assert_ne!(child, node);
+            children += 1;
+        })
+        .expect("sound");
+        read.each_record::<Inodes>(|_, _| records += 1)
+            .expect("sound");
+        assert_eq!(children, if level > 0 { read.count() } else { 0 });
+    }
+    assert_eq!(records, 3000);
+    let (leaf, _) = *bench
+        .nodes()
+        .iter()
+        .find(|(_, level)| *level == 0)
+        .expect("leaves");
+    memory.change(leaf.block, |bytes| {
+        // The mode of the first record: no such type.
+        let run = 49 + 1;
+        bytes[run..run + 60].fill(0xff);
+        reseal(bytes);
+    });
+    let read = bench.cache.read_node::<Inodes>(leaf, 0).expect("sealed");
+    let mut left = 0;
+    let error = read.each_record::<Inodes>(|_, _| left += 1);
+    assert!(matches!(error, Err(Error::Corrupt { block, .. }) if block == leaf.block));
+    assert!(left > 0 && left < read.count());
 }
