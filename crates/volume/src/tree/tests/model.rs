@@ -2,8 +2,8 @@
 
 use super::super::memory::Memory;
 use super::super::{
-    Birth, Change, Contents, Entries, Error, Finding, Hashes, Inodes, Inspect, NodeCache, Pointer,
-    Record, Root, Shape, Tree,
+    Birth, Change, Contents, Entries, Error, Finding, Hashes, Inodes, Inspect, NODE_BLOCKS_MAX,
+    NodeCache, Pointer, Record, Root, Shape, Tree,
 };
 use super::sample::Sample;
 use proptest::prelude::*;
@@ -298,4 +298,37 @@ fn a_tree_of_tiny_nodes_grows_high_and_shrinks_to_nothing() {
         bench.compare(&mut rng, 4000);
     }
     assert_eq!(bench.root, None);
+}
+
+/// Nodes full to their last bytes, with the longest records there are among them.
+fn nodes_of_a_length_follow_the_model<R: Sample>(blocks: u16) {
+    let mut rng = ChaCha8Rng::seed_from_u64(u64::from(blocks));
+    let memory = Memory::default();
+    let mut bench = Bench::<R>::new(&memory, Shape::of(blocks));
+    for keep in [1, 2, 40] {
+        let keys: Vec<_> = (0..9000).map(|_| R::key(&mut rng, 20_000)).collect();
+        let mut change = |key| {
+            let put = rng.random_ratio(1, keep);
+            (key, put.then(|| R::owned(&mut rng, key)))
+        };
+        let changes = keys.into_iter().map(&mut change).collect();
+        bench.merge(&changes).expect("sound");
+        bench.compare(&mut rng, 20_000);
+    }
+    let nodes = bench.nodes();
+    let fullest = nodes.iter().map(|&(node, level)| {
+        let node = bench.cache.load::<R>(node, level).expect("sound");
+        assert_eq!(node.bytes().len(), usize::from(blocks) * 4096);
+        node.used()
+    });
+    assert!(fullest.max() > Some(usize::from(blocks) * 3500));
+}
+
+#[test]
+fn nodes_of_any_length_follow_the_model() {
+    for blocks in [2, 4, NODE_BLOCKS_MAX] {
+        nodes_of_a_length_follow_the_model::<Inodes>(blocks);
+        nodes_of_a_length_follow_the_model::<Entries>(blocks);
+        nodes_of_a_length_follow_the_model::<Contents>(blocks);
+    }
 }
