@@ -1,3 +1,5 @@
+mod models;
+
 use super::super::tests::{fill, tiny};
 use super::super::*;
 use super::Piece;
