@@ -9,6 +9,7 @@ use holdfast_testkit::diff::library::{LibraryTarget, options};
 use holdfast_testkit::diff::run::{Plan, Sides, generated};
 use holdfast_testkit::diff::target::Target;
 use holdfast_testkit::fsx;
+use holdfast_types::{Caller, OpenFlags};
 use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore, format};
 use std::sync::Arc;
 
@@ -104,4 +105,24 @@ fn fsx_finds_nothing_over_a_volume() {
     fsx::exercise(&fs, "fsx", &plan).unwrap_or_else(|report| panic!("{report}"));
     fs.close().unwrap();
     store.close().unwrap();
+}
+
+#[test]
+fn a_file_that_was_not_read_yet_shows_its_space() {
+    let device = device(64 * MIB);
+    let who = Caller::root();
+    {
+        let store = open(&device);
+        let fs = FileSystem::new(store.clone(), Options::default()).unwrap();
+        let flags = OpenFlags::WRITE_ONLY;
+        let file = fs.create(&who, &fs.root(), b"f", 0o644, flags).unwrap();
+        assert_eq!(fs.write(&who, &file, 0, &[1; 10_000]), Ok(10_000));
+        drop(file);
+        fs.close().unwrap();
+        drop(fs);
+        store.close().unwrap();
+    }
+    let fs = FileSystem::new(open(&device), Options::default()).unwrap();
+    let node = fs.lookup(&who, &fs.root(), b"f").unwrap();
+    assert_eq!(fs.getattr(&node).blocks, 24, "three pages of eight sectors");
 }

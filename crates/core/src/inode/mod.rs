@@ -16,7 +16,7 @@ mod meta;
 pub(crate) use extension::{Content, DirectoryBody, Rare};
 pub(crate) use meta::Meta;
 
-use holdfast_cache::Pages;
+use holdfast_cache::{PAGE_SIZE, Pages};
 use holdfast_sync::Held;
 use holdfast_sync::epoch::{self, Guard};
 use once_cell::race::OnceBox;
@@ -136,6 +136,15 @@ impl Object {
             FileType::Directory => Err(Errno::EISDIR),
             _ => Err(Errno::EINVAL),
         }
+    }
+
+    /// Pages of space that a file has. Of one whose content was never asked for only the size is
+    /// known: then those that it would have without holes.
+    fn pages_held(&self, size: u64) -> u64 {
+        if self.kind() == FileType::Regular && !self.is_complete() {
+            return size.div_ceil(PAGE_SIZE as u64);
+        }
+        self.pages.pages()
     }
 
     /// The attributes of the moment; writes nothing. Of a directory see [`stat`](Self::stat).
@@ -298,7 +307,7 @@ impl Numbered for Inode {
             gid: meta.gid,
             rdev: self.rdev(),
             size: meta.size,
-            blocks: self.pages.pages() * 8,
+            blocks: self.pages_held(meta.size) * 8,
             atime: meta.atime,
             mtime: meta.mtime,
             ctime: meta.ctime,
