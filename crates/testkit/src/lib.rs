@@ -1,7 +1,9 @@
 //! What Holdfast is tested with: a differential tester against the host kernel, an fsx of its
-//! own, stores and devices that fail or wait or remember, a conformance suite for every front end, and a stress test.
+//! own, stores and devices that fail or wait or remember, a conformance suite for every front end, a stress
+//! test, and a crash test of volumes.
 
 pub mod conformance;
+pub mod crash;
 pub mod device;
 pub mod diff;
 pub mod fsx;

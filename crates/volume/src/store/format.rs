@@ -32,7 +32,23 @@ pub struct FormatOptions {
     pub journal: Option<u64>,
     /// Blocks of a group; as many as can be if absent.
     pub group_blocks: Option<u64>,
+    /// What its identity and its secrets follow from, so that a test can make the same volume
+    /// again; random if absent, as they must be for everybody else.
+    pub seed: Option<u64>,
 }
+
+impl FormatOptions {
+    /// A number that nobody else has: the `nth` of this volume.
+    fn unique(&self, nth: u64) -> Uuid {
+        match self.seed {
+            Some(seed) => Uuid::from_u64_pair(seed.wrapping_add(1).wrapping_mul(SPREAD), nth),
+            None => Uuid::new_v4(),
+        }
+    }
+}
+
+/// An odd number with its bits well mixed.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Makes an empty volume of the whole device. Whatever was there is lost.
 ///
@@ -64,7 +80,7 @@ pub fn format(device: &Arc<dyn BlockDevice>, options: &FormatOptions) -> Result<
         .map_err(|_| Error::Geometry(format!("groups of {group_blocks} blocks")))?;
     let now = Time::from(SystemTime::now());
     let mut superblock = Superblock {
-        uuid: Uuid::new_v4(),
+        uuid: options.unique(0),
         label: options.label,
         features: Features::default(),
         blocks,
@@ -77,10 +93,10 @@ pub fn format(device: &Arc<dyn BlockDevice>, options: &FormatOptions) -> Result<
         written: now,
         clean: true,
         journal_position: Position::default(),
-        journal_secret: Uuid::new_v4().as_u64_pair().1,
+        journal_secret: options.unique(1).as_u64_pair().1,
         seal: Seal::default(),
         last_ino: 1,
-        hash_seed: Uuid::new_v4().as_u64_pair().1,
+        hash_seed: options.unique(2).as_u64_pair().1,
         inodes: 0,
         roots: Roots::default(),
         orphans: None,

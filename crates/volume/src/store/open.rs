@@ -103,6 +103,15 @@ impl VolumeStore {
         Ok(Self { inner, worker })
     }
 
+    /// Folds everything that changed so far into the trees, as the volume does by itself when its
+    /// journal fills: what an opening has to replay is short afterwards.
+    ///
+    /// # Errors
+    /// Those of the device; nothing more is written then.
+    pub fn checkpoint(&self) -> Result<()> {
+        self.inner.checkpoint(false)
+    }
+
     /// Folds everything into the trees and says so: the next opening has nothing to replay.
     ///
     /// # Errors

@@ -1,0 +1,227 @@
+//! A crash test of volumes: the power goes at any moment, and what the volume then holds must be
+//! where some moment before had left it.
+//!
+//! A *sequence* of steps is performed through the core on a recorded device, with a look at the
+//! whole tree after each step. Then the states in which a crash may leave the device are made
+//! ([`CrashStates`]), each is opened, and its tree compared: it must be that after one of
+//! the steps begun, none that was made durable may be missing. Sectors of large files may be those
+//! of a later step, because they are written in place before their commit is; nothing else is
+//! forgiven. Some of the states are also filled to the brim and emptied: a block that two have, or
+//! that nobody has, shows.
+//!
+//! Sequences are numbered: all of one and of two steps of an alphabet, then random ones. A failure
+//! prints what brings it back: seed, sequence, state.
+
+pub mod command;
+mod plan;
+mod step;
+mod subject;
+mod trace;
+mod tree;
+mod verify;
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use crate::device::CrashStates;
+pub use step::Step;
+use subject::Bases;
+use trace::Trace;
+use verify::verify;
+
+/// What a run is to be like.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Random sequences and states follow from it.
+    pub seed: u64,
+    /// States to try.
+    pub states: u64,
+    /// Steps of a random sequence at most.
+    pub operations: usize,
+    /// Threads.
+    pub threads: usize,
+    /// After this time no new sequence is begun.
+    pub time: Option<Duration>,
+    /// Only this sequence.
+    pub sequence: Option<u64>,
+    /// Only this state of each.
+    pub state: Option<u64>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            states: 100_000,
+            operations: 60,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            time: None,
+            sequence: None,
+            state: None,
+        }
+    }
+}
+
+/// What a run found.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// Sequences performed.
+    pub sequences: u64,
+    /// Were those of one and two steps among them, all of them?
+    pub exhaustive: bool,
+    /// States opened and compared.
+    pub states: u64,
+    /// Those that were filled and emptied, too.
+    pub closely: u64,
+    /// What failed: the first ones.
+    pub failures: Vec<String>,
+    /// How many failed.
+    pub failed: u64,
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} sequences (all of one and two steps: {}), {} states tried ({} filled and emptied), \
+             {} failures",
+            self.sequences,
+            if self.exhaustive { "yes" } else { "no" },
+            self.states,
+            self.closely,
+            self.failed
+        )
+    }
+}
+
+/// Failures that are kept.
+const KEPT: usize = 20;
+/// Of a sequence's states so many are sampled, beside the systematic ones.
+const SAMPLED: u64 = 15;
+/// And so many of a random one.
+const SAMPLED_OF_LONG: u64 = 300;
+/// One of so many states is filled and emptied.
+const CLOSELY: u64 = 23;
+
+struct Run<'r> {
+    settings: &'r Settings,
+    bases: Bases,
+    next: AtomicU64,
+    summary: Mutex<Summary>,
+    deadline: Option<Instant>,
+    say: &'r (dyn Fn(&str) + Sync),
+}
+
+/// Tries states until there were as many as are wanted. `say` hears of failures.
+///
+/// # Errors
+/// If not even a volume to begin with can be made.
+pub fn run(settings: &Settings, say: &(dyn Fn(&str) + Sync)) -> Result<Summary, String> {
+    let run = Run {
+        settings,
+        bases: Bases::make(settings.seed)?,
+        next: AtomicU64::new(settings.sequence.unwrap_or(0)),
+        summary: Mutex::default(),
+        deadline: settings.time.map(|time| Instant::now() + time),
+        say,
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..settings.threads.max(1) {
+            scope.spawn(|| run.work());
+        }
+    });
+    let mut summary = run.summary.into_inner();
+    summary.exhaustive = summary.sequences >= plan::EXHAUSTIVE;
+    Ok(summary)
+}
+
+impl Run<'_> {
+    fn work(&self) {
+        while !self.is_over() {
+            // Relaxed: only a count.
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            if self.settings.sequence.is_some_and(|only| only != number) {
+                return;
+            }
+            self.sequence(number);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let late = self.deadline.is_some_and(|end| Instant::now() >= end);
+        late || self.summary.lock().states >= self.settings.states
+    }
+
+    fn sequence(&self, number: u64) {
+        let Settings {
+            seed, operations, ..
+        } = *self.settings;
+        let steps = plan::steps(seed, number, operations);
+        let recorded = unpanicked(|| Trace::record(&self.bases, number, &steps));
+        self.summary.lock().sequences += 1;
+        let Trace { history, seen } = match recorded {
+            Ok(trace) => trace,
+            Err(trouble) => {
+                self.fail(&format!("{trouble}\n  steps {steps:?}"), number, None);
+                return;
+            }
+        };
+        let states = CrashStates::new(history, seed ^ number);
+        let sampled = if number < plan::EXHAUSTIVE {
+            SAMPLED
+        } else {
+            SAMPLED_OF_LONG
+        };
+        let wanted = states.systematic() + sampled;
+        let (skip, take) = match self.settings.state {
+            Some(only) => (only, 1),
+            None => (0, wanted),
+        };
+        let (mut tried, mut closely) = (0, 0);
+        for state in states.iter().skip(skip as usize).take(take as usize) {
+            let index = state.index;
+            let is_close =
+                self.settings.state.is_some() || (index + number).is_multiple_of(CLOSELY);
+            let shown = state.to_string();
+            let verified = unpanicked(|| verify(state, &seen, &self.bases, is_close));
+            (tried, closely) = (tried + 1, closely + u64::from(is_close));
+            if let Err(trouble) = verified {
+                let text = format!("{shown}\n  {trouble}\n  steps {:?}", seen.steps);
+                self.fail(&text, number, Some(index));
+            }
+        }
+        let mut summary = self.summary.lock();
+        summary.states += tried;
+        summary.closely += closely;
+    }
+
+    fn fail(&self, trouble: &str, sequence: u64, state: Option<u64>) {
+        let Settings {
+            seed, operations, ..
+        } = self.settings;
+        let state = state.map_or(String::new(), |state| format!(" --state {state}"));
+        let text = format!(
+            "{trouble}\n  again: crash --seed {seed} --operations {operations} --sequence \
+             {sequence}{state}"
+        );
+        let mut summary = self.summary.lock();
+        summary.failed += 1;
+        if summary.failures.len() < KEPT {
+            (self.say)(&text);
+            summary.failures.push(text);
+        }
+    }
+}
+
+/// A panic is a failure like any other.
+fn unpanicked<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        Err(format!("panicked: {}", text.unwrap_or("without a word")))
+    })
+}

@@ -1,0 +1,150 @@
+//! Which sequences are tried: all of one and two steps, then random ones without end.
+
+use super::step::Step;
+use crate::rng::Rng;
+
+/// What the exhaustive sequences are made of.
+const ALPHABET: [Step; 46] = [
+    Step::Create("new"),
+    Step::Create("dir/new"),
+    Step::Mkdir("new"),
+    Step::Write("new", 0, 100),
+    Step::Write("new", 0, 10_000),
+    Step::Write("big", 0, 8192),
+    Step::Write("big", 5000, 300),
+    Step::Write("big", 30_000, 100),
+    Step::Write("dir/leaf", 200, 500),
+    Step::Append("big", 5000),
+    Step::Append("small", 100),
+    Step::Append("small", 5000),
+    Step::Truncate("big", 6000),
+    Step::Truncate("big", 0),
+    Step::Truncate("big", 60_000),
+    Step::Truncate("small", 10),
+    Step::Truncate("small", 3000),
+    Step::Punch("big", 4096, 8192),
+    Step::Punch("big", 1000, 9000),
+    Step::Punch("small", 10, 50),
+    Step::Zero("big", 2000, 6000),
+    Step::Allocate("big", 20_480, 20_000),
+    Step::Reserve("big", 8192, 40_000),
+    Step::Collapse("big", 4096, 4096),
+    Step::Insert("big", 4096, 4096),
+    Step::Rename("small", "new"),
+    Step::Rename("dir/leaf", "small"),
+    Step::Rename("big", "dir/data"),
+    Step::Rename("dir", "new"),
+    Step::Exchange("small", "big"),
+    Step::Exchange("dir", "big"),
+    Step::Link("big", "new"),
+    Step::Unlink("small"),
+    Step::Unlink("big"),
+    Step::Rmdir("void"),
+    Step::Symlink("new"),
+    Step::SetXattr("small", 50),
+    Step::SetXattr("big", 20_000),
+    Step::RemoveXattr("big"),
+    Step::Chmod("dir", 0o700),
+    Step::Hold("big"),
+    Step::Fsync("big"),
+    Step::Sync,
+    Step::Checkpoint,
+    Step::Reopen,
+    Step::Close,
+];
+
+/// Names that random sequences use.
+const PATHS: [&str; 12] = [
+    "small", "big", "new", "other", "dir", "dir/leaf", "dir/data", "dir/new", "void", "void/in",
+    "link", "hard",
+];
+
+/// How many sequences are exhaustive.
+pub(super) const EXHAUSTIVE: u64 = (ALPHABET.len() + ALPHABET.len() * ALPHABET.len()) as u64;
+
+/// The steps of a sequence. `most`: how long random ones are at most.
+pub(super) fn steps(seed: u64, number: u64, most: usize) -> Vec<Step> {
+    let letters = ALPHABET.len() as u64;
+    let letter = |nth: u64| ALPHABET[nth as usize].clone();
+    let mut steps = match number {
+        one if one < letters => vec![letter(one)],
+        two if two < EXHAUSTIVE => {
+            let pair = two - letters;
+            vec![letter(pair / letters), letter(pair % letters)]
+        }
+        _ => sampled(seed, number, most),
+    };
+    // What is not committed leaves no trace to crash in.
+    steps.extend([Step::Sync, Step::Checkpoint]);
+    steps
+}
+
+fn sampled(seed: u64, number: u64, most: usize) -> Vec<Step> {
+    let mut rng = Rng::new(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    if rng.one_in(2) {
+        let len = 3 + rng.index(3);
+        return (0..len).map(|_| rng.pick(&ALPHABET).clone()).collect();
+    }
+    let len = most.min(8) + rng.index(most.saturating_sub(8) + 1);
+    (0..len).map(|_| random(&mut rng)).collect()
+}
+
+fn random(rng: &mut Rng) -> Step {
+    let path = *rng.pick(&PATHS);
+    let other = *rng.pick(&PATHS);
+    let offset = match rng.below(4) {
+        0 => 0,
+        1 => rng.below(16) * 4096,
+        2 => rng.below(3000),
+        _ => rng.below(70_000),
+    };
+    let len = match rng.below(3) {
+        0 => 1 + rng.below(600),
+        1 => (1 + rng.below(4)) * 4096,
+        _ => 1 + rng.below(20_000),
+    };
+    match rng.below(60) {
+        0..4 => Step::Create(path),
+        4..6 => Step::Mkdir(path),
+        6..16 => Step::Write(path, offset, len as usize),
+        16..19 => Step::Append(path, len as usize),
+        19..22 => Step::Truncate(path, offset),
+        22..24 => Step::Punch(path, offset, len),
+        24 => Step::Zero(path, offset, len),
+        25 => Step::Allocate(path, offset, len),
+        26 => Step::Reserve(path, offset, len),
+        27 => Step::Collapse(path, offset / 4096 * 4096, len.div_ceil(4096) * 4096),
+        28 => Step::Insert(path, offset / 4096 * 4096, len.div_ceil(4096) * 4096),
+        29..33 => Step::Rename(path, other),
+        33 => Step::Exchange(path, other),
+        34..36 => Step::Link(path, other),
+        36..39 => Step::Unlink(path),
+        39 => Step::Rmdir(path),
+        40..42 => Step::Symlink(path),
+        42..44 => Step::SetXattr(path, len as usize),
+        44 => Step::RemoveXattr(path),
+        45 => Step::Chmod(path, 0o600 + rng.below(0o100) as u16),
+        46..48 => Step::Hold(path),
+        48..50 => Step::WriteHeld(offset, len as usize),
+        50..52 => Step::Close,
+        52..55 => Step::Fsync(path),
+        55..57 => Step::Sync,
+        57..59 => Step::Checkpoint,
+        _ => Step::Reopen,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequences_follow_from_seed_and_number() {
+        assert_eq!(steps(1, 0, 50).len(), 3);
+        assert_eq!(steps(1, EXHAUSTIVE - 1, 50).len(), 4);
+        let some = |seed| -> Vec<_> { (0..20).map(|n| steps(seed, EXHAUSTIVE + n, 50)).collect() };
+        assert_eq!(some(1), some(1));
+        assert_ne!(some(1), some(2));
+        assert!(some(1).iter().all(|steps| steps.len() <= 52));
+    }
+}

@@ -1,0 +1,125 @@
+//! A sequence of steps on a recorded volume, with a look at everything after each.
+
+use std::collections::HashSet;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use holdfast_device::BlockDevice;
+
+use super::step::Step;
+use super::subject::{Bases, Subject};
+use super::tree::{Leeway, Tree};
+use crate::device::{CrashState, History, RecordingDevice};
+
+/// What happened, and what it looked like.
+#[derive(Debug)]
+pub(super) struct Trace {
+    pub(super) history: History,
+    pub(super) seen: Seen,
+}
+
+/// What there was to see before the first step and after each.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) steps: Vec<(Step, bool)>,
+    trees: Vec<Tree>,
+    /// The file that each step moved bytes of.
+    shifted: Vec<Option<u64>>,
+    large: HashSet<u64>,
+}
+
+/// That a step begins, or that all up to it is durable.
+fn mark(step: usize, is_durable: bool) -> u64 {
+    (step as u64) << 1 | u64::from(is_durable)
+}
+
+impl Trace {
+    /// Performs the steps on one of the volumes to begin with.
+    pub(super) fn record(bases: &Bases, number: u64, steps: &[Step]) -> Result<Self, String> {
+        let image = bases.images[number as usize % bases.images.len()].clone();
+        let device = Arc::new(RecordingDevice::from_image(image));
+        let mut subject = Subject::open(Arc::clone(&device) as Arc<dyn BlockDevice>)?;
+        let mut seen = Seen {
+            steps: Vec::new(),
+            trees: vec![subject.tree()?],
+            shifted: Vec::new(),
+            large: HashSet::new(),
+        };
+        for (nth, step) in (1..).zip(steps) {
+            device.mark(mark(nth, false));
+            let path = step.shifts();
+            let shifted = path.and_then(|path| seen.trees[nth - 1].number(path));
+            let done = subject.step(step, number << 20 | nth as u64);
+            let done = done.map_err(|trouble| format!("step {nth}, {step:?}: {trouble}"))?;
+            if done && step.is_durable() {
+                device.mark(mark(nth, true));
+            }
+            let tree = subject
+                .tree()
+                .map_err(|trouble| format!("after step {nth}, {step:?}: {trouble}"))?;
+            seen.large.extend(tree.large());
+            seen.trees.push(tree);
+            seen.shifted.push(shifted.filter(|_| done));
+            seen.steps.push((step.clone(), done));
+        }
+        seen.large.extend(seen.trees[0].large());
+        let history = device.history();
+        Ok(Self { history, seen })
+    }
+}
+
+impl Seen {
+    /// Of which steps a crash may show the end.
+    pub(super) fn possible(state: &CrashState) -> RangeInclusive<usize> {
+        let (mut first, mut last) = (0, 0);
+        for mark in state.reached() {
+            let step = (mark >> 1) as usize;
+            if mark & 1 == 1 {
+                first = step;
+            } else {
+                last = step;
+            }
+        }
+        first..=last
+    }
+
+    /// Is this what there was after one of these steps?
+    ///
+    /// # Errors
+    /// What differs from the one that is the most alike.
+    pub(super) fn explain(
+        &self,
+        found: &Tree,
+        steps: RangeInclusive<usize>,
+    ) -> Result<usize, String> {
+        let last = *steps.end();
+        if let Some(step) = steps
+            .clone()
+            .rev()
+            .find(|step| self.trees[*step].is_like(found))
+        {
+            return Ok(step);
+        }
+        let mut closest: Option<(usize, Vec<String>)> = None;
+        for step in steps.clone().rev() {
+            let may = Leeway {
+                later: self.trees[step + 1..=last].iter().collect(),
+                large: self.large.clone(),
+                shifted: self.shifted[step..last].iter().flatten().copied().collect(),
+            };
+            let differences = self.trees[step].differences(found, &may);
+            if differences.is_empty() {
+                return Ok(step);
+            }
+            let fewer = |(_, least): &(usize, Vec<String>)| differences.len() < least.len();
+            if closest.as_ref().is_none_or(fewer) {
+                closest = Some((step, differences));
+            }
+        }
+        let (step, differences) = closest.unwrap_or_default();
+        Err(format!(
+            "none of steps {steps:?} ends like this; nearest is step {step}: {}",
+            differences.join(" | ")
+        ))
+    }
+}

@@ -1,0 +1,84 @@
+//! What must hold of a volume that is opened after a crash.
+
+use std::sync::Arc;
+
+use holdfast_device::{BlockDevice, MemoryDevice};
+
+use super::step::Step;
+use super::subject::{Bases, Subject};
+use super::trace::Seen;
+use super::tree::Tree;
+use crate::device::CrashState;
+
+/// Bytes of each write that fills a volume.
+const PIECE: usize = 1 << 16;
+
+/// Opens a state and looks at it. `closely`: also fills the volume and empties it, to see that
+/// no block is used twice, and none lost.
+///
+/// # Errors
+/// What is wrong.
+pub(super) fn verify(
+    state: CrashState,
+    seen: &Seen,
+    bases: &Bases,
+    closely: bool,
+) -> Result<(), String> {
+    let steps = Seen::possible(&state);
+    let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::from_image("crash", state.image));
+    let subject = Subject::open(Arc::clone(&device))?;
+    let found = subject.tree()?;
+    seen.explain(&found, steps)?;
+    if closely {
+        let filled = fill(subject, &found, device)?;
+        empty(filled, bases)?;
+    }
+    Ok(())
+}
+
+/// Takes all space there is, and looks whether anybody else had some of it.
+fn fill(
+    mut subject: Subject,
+    found: &Tree,
+    device: Arc<dyn BlockDevice>,
+) -> Result<Subject, String> {
+    let mut offset = 0;
+    while subject.step(&Step::Write("filler", offset, PIECE), offset)? {
+        offset += PIECE as u64;
+    }
+    subject.step(&Step::Sync, 0)?;
+    let filled = subject.tree()?;
+    drop(subject);
+    let subject = Subject::open(device).map_err(|trouble| format!("filled, it {trouble}"))?;
+    let again = subject
+        .tree()
+        .map_err(|trouble| format!("filled, it {trouble}"))?;
+    let differences = filled.differences(&again, &Default::default());
+    if !differences.is_empty() {
+        return Err(format!("filled and opened: {}", differences.join(" | ")));
+    }
+    let differences = found.differences_below_root(&again);
+    if !differences.is_empty() {
+        return Err(format!("filling it changed {}", differences.join(" | ")));
+    }
+    Ok(subject)
+}
+
+/// Removes everything, and looks whether all space is back.
+fn empty(mut subject: Subject, bases: &Bases) -> Result<(), String> {
+    subject
+        .remove_all()
+        .map_err(|error| format!("full, it cannot be emptied: {error}"))?;
+    let device = subject
+        .close()
+        .map_err(|trouble| format!("emptied, it {trouble}"))?;
+    let subject = Subject::open(device).map_err(|trouble| format!("emptied, it {trouble}"))?;
+    let used = subject.used().map_err(|error| error.to_string())?;
+    if used != bases.empty {
+        return Err(format!(
+            "emptied, it has {used} pages in use, and a new one {}",
+            bases.empty
+        ));
+    }
+    Ok(())
+}
