@@ -3,6 +3,7 @@
 pub mod checksum;
 mod error;
 pub mod journal;
+mod journal_primitive;
 pub mod space;
 mod space_primitive;
 pub mod store;

@@ -7,13 +7,14 @@ use super::replay::Replay;
 use super::ring::Ring;
 use super::room::Room;
 use super::stamps::Stamps;
+use crate::journal_primitive::{
+    AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, PerCore,
+};
 use holdfast_core::store::{Change, Stamp};
 use holdfast_device::BlockDevice;
-use holdfast_sync::{Padded, PerCore};
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use holdfast_sync::Padded;
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// An open journal. See the module's text.
 #[derive(Debug)]

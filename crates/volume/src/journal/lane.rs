@@ -7,8 +7,8 @@ use super::frame::{FRAME_BLOCKS, Frame, HEADER, Piece};
 use super::record::{AsRecord, BatchHead};
 use super::region::BLOCK;
 use super::room::Room;
+use crate::journal_primitive::Mutex;
 use holdfast_core::store::Stamp;
-use parking_lot::Mutex;
 
 /// What all lanes draw from.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) struct Supply {
 const SPARE_MAX: usize = 32;
 
 impl Supply {
-    pub(super) const fn new(room: Room, most: u64) -> Self {
+    pub(super) fn new(room: Room, most: u64) -> Self {
         Self {
             room,
             most,

@@ -1,4 +1,4 @@
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::journal_primitive::{AtomicU64, Ordering};
 
 /// The blocks of a ring that nobody has asked for yet.
 ///
@@ -12,7 +12,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    pub(super) const fn new(free: u64, reserve: u64) -> Self {
+    pub(super) fn new(free: u64, reserve: u64) -> Self {
         Self {
             free: AtomicU64::new(free),
             reserve,
@@ -41,7 +41,7 @@ impl Room {
     fn take_down_to(&self, blocks: u64, floor: u64) -> bool {
         let taken = |free: u64| free.checked_sub(blocks).filter(|left| *left >= floor);
         self.free
-            .try_update(Ordering::Relaxed, Ordering::Relaxed, taken)
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken)
             .is_ok()
     }
 

@@ -1,6 +1,6 @@
+use crate::journal_primitive::{AtomicU64, CLOCK, Ordering};
 use holdfast_core::store::Stamp;
 use holdfast_sync::Padded;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Where stamps come from.
@@ -26,7 +26,7 @@ const SLOWEST: Duration = Duration::from_nanos(120);
 impl Stamps {
     /// Stamps greater than `last`, from the clock if it is good enough.
     pub(super) fn after(last: Stamp) -> Self {
-        if clock_is_good() {
+        if CLOCK && clock_is_good() {
             Self::Clock {
                 origin: Instant::now(),
                 base: last.0 + 1,

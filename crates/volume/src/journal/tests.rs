@@ -3,6 +3,7 @@
 mod codec;
 mod commit;
 mod crash;
+mod lanes;
 mod ring;
 
 use super::{Journal, Position, Record, Region};
