@@ -144,14 +144,27 @@ cargo_tool() {
     touch "$stamp"
 }
 
-# mount_holdfast DIR [ARGUMENT…]: mounts an empty memory file system and checks that it is live.
+# What is mounted: `memory`, or `volume`, a new one each time.
+STORE=${HOLDFAST_STORE:-memory}
+VOLUMES=0
+
+# mount_holdfast DIR [ARGUMENT…]: mounts an empty file system and checks that it is live.
 mount_holdfast() {
-    local dir=$1
+    local dir=$1 source=mem: how=()
     shift
     mkdir -p "$dir"
-    say "holdfast mount mem: $dir $*"
+    case $STORE in
+    memory) ;;
+    volume)
+        VOLUMES=$((VOLUMES + 1))
+        source=$WORK/volume-$VOLUMES.hf
+        how=(--create --size 4g)
+        ;;
+    *) die "HOLDFAST_STORE is $STORE: memory and volume are the ones there are" ;;
+    esac
+    say "holdfast mount $source $dir ${how[*]} $*"
     MOUNTS+=("$dir")
-    "$HOLDFAST" mount mem: "$dir" "$@" </dev/null
+    "$HOLDFAST" mount "$source" "$dir" "${how[@]}" "$@" </dev/null
     is_mounted "$dir" || die "holdfast mount returned, but nothing is mounted at $dir"
 }
 
