@@ -41,6 +41,12 @@ pub(crate) struct Report {
     pub(crate) pages: u64,
     /// Memory that pages and their tables take.
     pub(crate) bytes: u64,
+    /// Space of the file system, as statfs(2) tells it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) space_bytes: Option<u64>,
+    /// What is free of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) space_free_bytes: Option<u64>,
     pub(crate) open_files: u64,
     pub(crate) watches: u64,
     pub(crate) locks: u64,

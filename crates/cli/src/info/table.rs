@@ -59,6 +59,9 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
             .map(|states| ("by state", by_state(&states))),
     );
     rows.extend(report.inode_types.map(|types| ("by type", by_type(&types))));
+    if let (Some(all), Some(free)) = (report.space_bytes, report.space_free_bytes) {
+        rows.push(("space", format!("{} free of {}", bytes(free), bytes(all))));
+    }
     rows.extend([
         ("names", number(report.names)),
         ("pages", number(report.pages)),

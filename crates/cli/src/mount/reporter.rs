@@ -2,6 +2,7 @@
 
 use super::options::Plan;
 use crate::info::report::{Abi, InodeStates, InodeTypes, Limits, Report};
+use crate::source::Source;
 use holdfast::{AtimePolicy, MemoryLimits, Options, core::FileSystem};
 use holdfast_fuse::{Info, Negotiated, Session, Transport, serve::InfoDetail};
 use std::{
@@ -20,11 +21,14 @@ pub(super) struct Reporter {
 }
 
 impl Reporter {
-    pub(super) fn new(source: String, plan: &Plan, fs: FileSystem) -> Self {
+    pub(super) fn new(source: &Source, plan: &Plan, fs: FileSystem) -> Self {
         Self {
-            source,
+            source: source.to_string(),
             options: plan.given.clone(),
-            limits: plan.limits,
+            limits: match source {
+                Source::Memory => plan.limits,
+                Source::Volume(_) => MemoryLimits::default(),
+            },
             fs,
             begun: Instant::now(),
             session: OnceLock::new(),
@@ -68,6 +72,7 @@ impl Reporter {
 
     fn core_part(&self) -> Report {
         let stats = self.fs.stats();
+        let space = self.fs.statfs().ok();
         Report {
             version: env!("CARGO_PKG_VERSION").into(),
             source: self.source.clone(),
@@ -86,6 +91,8 @@ impl Reporter {
             open_files: stats.open_files,
             watches: stats.watches,
             locks: stats.locks,
+            space_bytes: space.map(|space| space.blocks * u64::from(space.block_size)),
+            space_free_bytes: space.map(|space| space.blocks_free * u64::from(space.block_size)),
             ..Report::default()
         }
     }
@@ -182,7 +189,7 @@ mod tests {
         let plan =
             Plan::parse(["noatime,size=1m,nr_inodes=0,mode=700,allow_other"], false).unwrap();
         let fs = FileSystem::memory(plan.limits, plan.core);
-        let reporter = Reporter::new("mem:".into(), &plan, fs);
+        let reporter = Reporter::new(&Source::Memory, &plan, fs);
         let report: Report = serde_json::from_str(&reporter.json(InfoDetail::Brief)).unwrap();
         assert_eq!(
             (report.source.as_str(), report.pid),

@@ -30,7 +30,7 @@ pub(super) fn serve(
     let signals = Caught::begin().map_err(start)?;
     let opened = Opened::of(&source, &plan)?;
     let fs = opened.file_system().clone();
-    let reporter = Arc::new(Reporter::new(source.to_string(), &plan, fs.core().clone()));
+    let reporter = Arc::new(Reporter::new(&source, &plan, fs.core().clone()));
     let config = config(&source, &plan);
     let reports = reporter.clone();
     let info = Arc::new(move |detail| reports.json(detail));
@@ -77,6 +77,13 @@ impl Opened {
                     .build(),
             )),
             Source::Volume(path) => {
+                let only_memory =
+                    |item: &&String| item.starts_with("size=") || item.starts_with("nr_inodes=");
+                if let Some(item) = plan.given.iter().find(only_memory) {
+                    return Err(Failure::new("only `mem:` has such a limit")
+                        .about(format!("option {item}"))
+                        .hint("the size of a new image file: --create --size AMOUNT"));
+                }
                 let mut builder = Volume::builder().options(plan.core);
                 if let Some(size) = plan.create_size {
                     builder = builder.size(size);

@@ -9,3 +9,4 @@ mod force;
 mod forms;
 mod mounts;
 mod refusals;
+mod volumes;

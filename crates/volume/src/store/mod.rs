@@ -119,6 +119,11 @@ impl Inner {
         }
     }
 
+    /// Nothing is written from now on, for this reason.
+    fn end(&self, reason: &str) {
+        self.stopped.get_or_init(|| reason.to_owned());
+    }
+
     /// Nothing is written from now on; gives the error back.
     fn stop(&self, error: Error) -> Error {
         self.stopped.get_or_init(|| error.to_string());

@@ -118,7 +118,9 @@ impl VolumeStore {
     /// Those of the last checkpoint; the volume is then as after a crash.
     pub fn close(&self) -> Result<()> {
         self.worker.stop();
-        self.inner.checkpoint(true)
+        self.inner.checkpoint(true)?;
+        self.inner.end("the volume was closed");
+        Ok(())
     }
 }
 

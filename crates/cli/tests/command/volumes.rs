@@ -1,0 +1,109 @@
+//! Mounts that last: image files made, mounted again, left behind by a crash, in use by others.
+
+use crate::fixture::{Place, holdfast};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::{self, File};
+use std::io::Write;
+
+/// Mounts an image at `mnt` with more arguments.
+#[track_caller]
+fn mount(place: &Place, more: &[&str]) {
+    let image = place.path("data.hf");
+    let image = image.to_str().expect("a plain path");
+    let mnt = place.mnt();
+    holdfast([&["mount", image, &mnt], more].concat()).ok();
+    assert!(place.is_mounted(), "returned before the mount is live");
+}
+
+const CREATE: [&str; 3] = ["--create", "--size", "64m"];
+
+#[test]
+fn an_image_that_is_not_there_is_made_only_if_asked_for() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    let image = place.path("data.hf");
+    let error = holdfast(["mount", image.to_str().unwrap(), &place.mnt()]).fails(1);
+    assert!(error.contains("--create"), "{error}");
+    assert!(!image.exists() && !place.path("mnt").exists());
+    mount(&place, &CREATE);
+    assert_eq!(fs::metadata(&image).unwrap().len(), 64 << 20);
+    place.umount();
+}
+
+#[test]
+fn what_was_written_is_there_when_the_image_is_mounted_again() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    mount(&place, &CREATE);
+    fs::create_dir(place.path("mnt/dir")).unwrap();
+    fs::write(place.path("mnt/dir/small"), "few").unwrap();
+    fs::write(place.path("mnt/dir/large"), vec![7; 100_000]).unwrap();
+    place.umount();
+    // `--create` of one that is there opens it.
+    mount(&place, &CREATE);
+    assert_eq!(fs::read(place.path("mnt/dir/small")).unwrap(), b"few");
+    assert_eq!(fs::read(place.path("mnt/dir/large")).unwrap(), [7; 100_000]);
+    let info = place.info();
+    assert_eq!(info["source"], place.path("data.hf").to_str().unwrap());
+    assert!(info["space_bytes"].as_u64().unwrap() < 64 << 20, "{info}");
+    place.umount();
+}
+
+#[test]
+fn what_was_synced_survives_the_end_of_the_daemon() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    mount(&place, &CREATE);
+    fs::write(place.path("mnt/before"), "before").unwrap();
+    let mut file = File::create(place.path("mnt/synced")).unwrap();
+    file.write_all(&[9; 10_000]).unwrap();
+    file.sync_all().unwrap();
+    drop(file);
+    let daemon = Pid::from_raw(place.daemon()).unwrap();
+    kill_process(daemon, Signal::KILL).unwrap();
+    place.umount();
+    mount(&place, &[]);
+    assert_eq!(fs::read(place.path("mnt/synced")).unwrap(), [9; 10_000]);
+    assert_eq!(
+        fs::read(place.path("mnt/before")).unwrap(),
+        b"before",
+        "what came before it is there too"
+    );
+    place.umount();
+}
+
+#[test]
+fn an_image_belongs_to_one_mount_and_others_are_told_whose() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    mount(&place, &CREATE);
+    let daemon = place.daemon();
+    let image = place.path("data.hf");
+    let other = place.path("other");
+    let error = holdfast(["mount", image.to_str().unwrap(), other.to_str().unwrap()]).fails(1);
+    assert!(error.contains(&format!("process {daemon}")), "{error}");
+    assert!(!other.exists());
+    place.umount();
+}
+
+#[test]
+fn limits_of_memory_are_refused() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    let image = place.path("data.hf");
+    let arguments = [
+        "mount",
+        image.to_str().unwrap(),
+        &place.mnt(),
+        "-o",
+        "size=1g",
+    ];
+    let error = holdfast(arguments).fails(1);
+    assert!(error.contains("option size=1g"), "{error}");
+    assert!(!image.exists());
+}
