@@ -1,10 +1,14 @@
 //! `dir:PATH`: any directory of the host, through system calls.
 
 use super::folder::Folder;
+use super::sys::xfs_bulkstat;
+use super::volume::drop_host_caches;
 use super::{Io, OpenHow, Session, Tree};
 use anyhow::Result;
 use holdfast_types::Errno;
-use rustix::fs::{AtFlags, Mode, OFlags, RawDir, ftruncate, mkdirat, openat, statat, unlinkat};
+use rustix::fs::{
+    AtFlags, Mode, OFlags, RawDir, chmodat, ftruncate, mkdirat, openat, statat, syncfs, unlinkat,
+};
 use rustix::io::{self, pread, pwrite, write};
 use std::ffi::CStr;
 use std::fs::File;
@@ -109,6 +113,24 @@ impl Session for DirectorySession<'_> {
             }
         }
         Ok(entries)
+    }
+
+    fn chmod(&mut self, path: &CStr) -> Result<(), Errno> {
+        let mode = Mode::from_raw_mode(0o600);
+        told(chmodat(self.root, below(path), mode, AtFlags::empty()))
+    }
+
+    fn bulkstat(&mut self, part: usize, parts: usize) -> Result<u64, Errno> {
+        xfs_bulkstat(self.root, part, parts)
+    }
+
+    fn sync(&mut self) -> Result<(), Errno> {
+        told(syncfs(self.root))
+    }
+
+    fn chill(&mut self) -> Result<(), Errno> {
+        self.sync()?;
+        drop_host_caches()
     }
 
     fn unlink(&mut self, path: &CStr) -> Result<(), Errno> {

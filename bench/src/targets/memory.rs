@@ -1,8 +1,10 @@
-//! `mem:`: the core with its memory store, in this process; or with another store (`made:`).
+//! `mem:`: the core with its memory store, in this process; or with another store (`made:`,
+//! `volume:PATH`).
 
+use super::volume::Image;
 use super::{Io, OpenHow, Session, Tree};
 use anyhow::Result;
-use holdfast_core::{FileSystem, MemoryLimits, Node, OpenFile, Options, Visit};
+use holdfast_core::{Bulkstat, FileSystem, MemoryLimits, Node, OpenFile, Options, Visit};
 use holdfast_types::{Caller, Errno, OpenFlags, SetAttr};
 use std::ffi::CStr;
 use std::hint::black_box;
@@ -12,6 +14,8 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) struct MemoryTree {
     /// Until it is unmounted.
     fs: Mutex<Option<FileSystem>>,
+    /// Where its files are when they are not in memory.
+    image: Option<Image>,
 }
 
 impl MemoryTree {
@@ -23,7 +27,30 @@ impl MemoryTree {
     pub(crate) fn of(fs: FileSystem) -> Self {
         Self {
             fs: Mutex::new(Some(fs)),
+            image: None,
         }
+    }
+
+    /// Of the file system on an image.
+    pub(super) fn on(image: Image, fs: FileSystem) -> Self {
+        Self {
+            image: Some(image),
+            ..Self::of(fs)
+        }
+    }
+
+    fn take(&self) -> Option<FileSystem> {
+        self.fs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    /// # Panics
+    /// If it was unmounted.
+    fn fs(&self) -> FileSystem {
+        let held = self.fs.lock().unwrap_or_else(PoisonError::into_inner);
+        held.clone().expect("in use until it is unmounted")
     }
 }
 
@@ -37,18 +64,21 @@ impl Tree for MemoryTree {
     /// # Panics
     /// If it was unmounted.
     fn session(&self) -> MemorySession<'_> {
-        let held = self.fs.lock().unwrap_or_else(PoisonError::into_inner);
-        let fs = held.clone().expect("in use until it is unmounted");
+        let fs = self.fs();
         MemorySession {
             root: fs.root(),
             fs,
             who: Caller::root(),
-            tree: &self.fs,
+            tree: self,
         }
     }
 
     fn close(self) -> Result<()> {
-        Ok(())
+        drop(self.take());
+        match self.image {
+            Some(image) => image.remove(),
+            None => Ok(()),
+        }
     }
 }
 
@@ -58,7 +88,7 @@ pub(crate) struct MemorySession<'t> {
     root: Node,
     who: Caller,
     /// The tree's own use.
-    tree: &'t Mutex<Option<FileSystem>>,
+    tree: &'t MemoryTree,
 }
 
 impl Session for MemorySession<'_> {
@@ -131,15 +161,63 @@ impl Session for MemorySession<'_> {
     /// The session has an empty file system from then on.
     fn unmount(&mut self, part: usize) -> Result<u64, Errno> {
         let inodes = self.fs.stats().inodes;
-        let fs = std::mem::replace(&mut self.fs, empty());
-        drop(std::mem::replace(&mut self.root, self.fs.root()));
+        let fs = self.fs.clone();
+        self.leave()?;
         if part != 0 {
             return Ok(0);
         }
-        let mut tree = self.tree.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(tree.take());
+        drop(self.tree.take());
         fs.close()?;
         Ok(inodes)
+    }
+
+    fn chmod(&mut self, path: &CStr) -> Result<(), Errno> {
+        let path = path.to_bytes();
+        let node = self.fs.resolve(&self.who, &self.root, path, true)?;
+        let set = SetAttr {
+            perm: Some(0o600),
+            ..SetAttr::default()
+        };
+        self.fs.setattr(&self.who, &node, &set, None).map(drop)
+    }
+
+    fn bulkstat(&mut self, part: usize, _parts: usize) -> Result<u64, Errno> {
+        let mut met = 0;
+        if part == 0 {
+            self.fs.bulkstat(&mut Bulkstat::new(), |_, attr| {
+                black_box(attr);
+                met += 1;
+                Ok(Visit::Continue)
+            })?;
+        }
+        Ok(met)
+    }
+
+    fn sync(&mut self) -> Result<(), Errno> {
+        self.fs.sync()
+    }
+
+    fn leave(&mut self) -> Result<(), Errno> {
+        self.fs = empty();
+        self.root = self.fs.root();
+        Ok(())
+    }
+
+    fn chill(&mut self) -> Result<(), Errno> {
+        let image = self.tree.image.as_ref().ok_or(Errno::EOPNOTSUPP)?;
+        if let Some(fs) = self.tree.take() {
+            fs.close()?;
+        }
+        let fs = image.reopened()?;
+        let mut held = self.tree.fs.lock().unwrap_or_else(PoisonError::into_inner);
+        *held = Some(fs);
+        Ok(())
+    }
+
+    fn enter(&mut self) -> Result<(), Errno> {
+        self.fs = self.tree.fs();
+        self.root = self.fs.root();
+        Ok(())
     }
 
     fn unlink(&mut self, path: &CStr) -> Result<(), Errno> {

@@ -12,12 +12,15 @@ mod directory;
 mod folder;
 mod made;
 mod memory;
+mod sys;
+mod volume;
 
 pub(crate) use baseline::{Guard, GuardedTree, ListedTree};
 pub(crate) use directory::DirectoryTree;
 pub(crate) use folder::{Folder, Parent};
 pub(crate) use made::{Layout, made, names};
 pub(crate) use memory::MemoryTree;
+pub(crate) use volume::volume;
 
 use anyhow::{Error, Result, bail};
 use clap::ValueEnum;
@@ -36,6 +39,8 @@ pub(crate) enum Target {
     Memory,
     /// `made:`: the same over a store that computes its files, to be loaded and let go.
     Made,
+    /// `volume:PATH`: a volume in this process, on a new image file beside this path.
+    Volume(PathBuf),
     /// `dir:PATH`: a directory of the host, through system calls.
     Directory(PathBuf),
     /// `baseline:list`: as `mem:`, with all inodes on one list under one lock.
@@ -101,6 +106,37 @@ pub(crate) trait Session {
         Err(Errno::EOPNOTSUPP)
     }
 
+    /// Changes its permissions.
+    fn chmod(&mut self, _path: &CStr) -> Result<(), Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    /// Asks for the attributes of all inodes that are in one of so many parts, by no path; gives
+    /// their number.
+    fn bulkstat(&mut self, _part: usize, _parts: usize) -> Result<u64, Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    /// Makes everything durable that was done in the tree.
+    fn sync(&mut self) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    /// Gives up what it holds of the tree, so that the tree can be made cold.
+    fn leave(&mut self) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    /// Lets nothing of the tree be in memory, the host's caches included. Every session has left.
+    fn chill(&mut self) -> Result<(), Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    /// Comes back to the tree that it left.
+    fn enter(&mut self) -> Result<(), Errno> {
+        Ok(())
+    }
+
     /// Removes a file's name.
     fn unlink(&mut self, path: &CStr) -> Result<(), Errno>;
 
@@ -151,8 +187,23 @@ impl Target {
     /// Do its files live in the memory of the process that uses them?
     pub(crate) fn in_process(&self) -> bool {
         match self {
-            Self::Memory | Self::Made | Self::Listed | Self::Guarded(_) => true,
+            Self::Memory | Self::Made | Self::Volume(_) | Self::Listed | Self::Guarded(_) => true,
             Self::Directory(_) => false,
+        }
+    }
+}
+
+impl Target {
+    /// Can it tell the attributes of all inodes, by no path?
+    pub(crate) fn has_bulkstat(&self) -> bool {
+        /// `XFS_SUPER_MAGIC` of the kernel's `magic.h`.
+        const XFS: rustix::fs::FsWord = 0x5846_5342;
+        match self {
+            Self::Volume(_) => true,
+            Self::Directory(path) => {
+                rustix::fs::statfs(path).is_ok_and(|found| found.f_type == XFS)
+            }
+            _ => false,
         }
     }
 }
@@ -164,13 +215,16 @@ impl FromStr for Target {
         match text.split_once(':') {
             Some(("mem", "")) => Ok(Self::Memory),
             Some(("made", "")) => Ok(Self::Made),
+            Some(("volume", path)) if !path.is_empty() => Ok(Self::Volume(path.into())),
             Some(("dir", path)) if !path.is_empty() => Ok(Self::Directory(path.into())),
             Some((BASELINE, LIST)) => Ok(Self::Listed),
             Some((BASELINE, design)) => match Guard::from_str(design, false) {
                 Ok(guard) => Ok(Self::Guarded(guard)),
                 Err(_) => bail!("not a baseline: `{text}` ({})", known_baselines()),
             },
-            _ => bail!("not a target: `{text}` (known are `mem:`, `made:` and `dir:PATH`)"),
+            _ => bail!(
+                "not a target: `{text}` (known are `mem:`, `made:`, `volume:PATH` and `dir:PATH`)"
+            ),
         }
     }
 }
@@ -180,6 +234,7 @@ impl fmt::Display for Target {
         match self {
             Self::Memory => f.write_str("mem:"),
             Self::Made => f.write_str("made:"),
+            Self::Volume(path) => write!(f, "volume:{}", path.display()),
             Self::Directory(path) => write!(f, "dir:{}", path.display()),
             Self::Listed => write!(f, "{BASELINE}:{LIST}"),
             Self::Guarded(guard) => write!(f, "{BASELINE}:{}", name(*guard)),
@@ -219,7 +274,7 @@ impl From<Target> for String {
 pub(crate) fn parents(targets: &[Target]) -> Result<Vec<Parent>> {
     let directories = targets.iter().filter_map(|target| match target {
         Target::Directory(path) => Some(path),
-        Target::Memory | Target::Made | Target::Listed | Target::Guarded(_) => None,
+        _ => None,
     });
     directories.map(|path| Parent::ready(path)).collect()
 }
@@ -251,6 +306,7 @@ mod tests {
             "mem:",
             "made:",
             "dir:/tmp/x:y",
+            "volume:/tmp/x.hf",
             "dir:relative",
             "baseline:list",
             "baseline:lock",
@@ -260,7 +316,7 @@ mod tests {
             let target: Target = text.parse().expect("a target");
             assert_eq!(target.to_string(), text);
         }
-        for text in ["mem", "mem:x", "made:9", "dir:", "/tmp", "volume:x", ""] {
+        for text in ["mem", "mem:x", "made:9", "dir:", "/tmp", "volume:", ""] {
             let error = text.parse::<Target>().expect_err("refused");
             assert!(error.to_string().contains("known are `mem:`"), "{error}");
         }

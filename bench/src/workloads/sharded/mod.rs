@@ -28,7 +28,8 @@ pub(crate) const NAME: &str = "sharded";
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ShardedArgs {
     /// What to run on: `mem:`, `made:` for files that a store computes, which are loaded and let
-    /// go, or `dir:PATH` for a directory of the host. The last one is what ratios compare with
+    /// go, `volume:PATH` for a volume on a new image file beside that path, or `dir:PATH` for a
+    /// directory of the host. The last one is what ratios compare with
     #[arg(long = "target", value_name = "TARGET", required = true)]
     targets: Vec<Target>,
     /// Thread counts
@@ -49,6 +50,9 @@ pub(crate) struct ShardedArgs {
     /// Phases to report; what they need is made in any case
     #[arg(long, value_name = "PHASE,…", value_delimiter = ',')]
     phases: Vec<Phase>,
+    /// End each phase that writes with everything durable; so it is beside any `volume:`
+    #[arg(long)]
+    sync: bool,
     #[command(flatten)]
     report: ReportArgs,
 }
@@ -57,7 +61,9 @@ impl ShardedArgs {
     /// The phases asked for.
     fn phases(&self) -> Vec<Phase> {
         if self.phases.is_empty() {
-            Phase::all()
+            let lasting = self.syncs();
+            let all = Phase::all().into_iter();
+            all.filter(|phase| lasting || !phase.is_cold()).collect()
         } else {
             self.phases.clone()
         }
@@ -68,7 +74,18 @@ impl ShardedArgs {
             None => "one directory per thread".to_owned(),
             Some(count) => format!("directories of {count}"),
         };
-        format!("{} files per thread, {each}", self.files)
+        let synced = if self.syncs() {
+            "; everything durable at the end of each phase that writes, and that counts"
+        } else {
+            ""
+        };
+        format!("{} files per thread, {each}{synced}", self.files)
+    }
+
+    /// Beside a volume everything is to be as durable as there.
+    fn syncs(&self) -> bool {
+        let volume = |target: &Target| matches!(target, Target::Volume(_));
+        self.sync || self.targets.iter().any(volume)
     }
 
     fn check(&self) -> Result<()> {
@@ -114,6 +131,11 @@ impl Run<'_> {
                     "{}: {phase}, round {}, {}",
                     self.label, self.round, self.shape
                 ));
+                if phase.is_cold() {
+                    for step in [Phase::Leave, Phase::Chill, Phase::Enter] {
+                        team.perform(step).context(self.label.to_owned())?;
+                    }
+                }
                 let done = team.perform(phase).context(self.label.to_owned())?;
                 let record = self.record(phase, &done)?;
                 if reported {
@@ -179,6 +201,7 @@ pub(crate) fn measure(args: &ShardedArgs, program: &Program, report: &mut Report
                     target: target.clone(),
                     files: args.files,
                     per_dir: args.per_dir,
+                    syncs: args.syncs(),
                 };
                 let run = Run {
                     label,

@@ -31,11 +31,28 @@ pub(crate) enum Phase {
     DropCaches,
     /// End the file system, with all inodes in memory
     Unmount,
+    /// As walk, with nothing in memory, the host's caches included
+    ColdWalk,
+    /// Change the permissions of each, with nothing in memory
+    ColdChmod,
+    /// Ask for the attributes of all inodes by no path, with nothing in memory; xfs has a call for it
+    Bulkstat,
+    /// Remove it, with nothing in memory
+    ColdUnlink,
+    /// Give up what is held of the tree, before it is made cold
+    #[value(skip)]
+    Leave,
+    /// Make the tree cold
+    #[value(skip)]
+    Chill,
+    /// Come back to it
+    #[value(skip)]
+    Enter,
 }
 
 /// All phases in the order they run. Those of one plan run in the same processes, and need its
 /// first; each plan has fresh ones. A phase of several plans is told of by the first of them.
-const PLANS: [&[Phase]; 5] = [
+const PLANS: [&[Phase]; 6] = [
     &[
         Phase::Create,
         Phase::Stat,
@@ -48,6 +65,13 @@ const PLANS: [&[Phase]; 5] = [
     &[Phase::Create, Phase::Unmount],
     &[Phase::Load, Phase::DropCaches],
     &[Phase::Load, Phase::Unmount],
+    &[
+        Phase::Create,
+        Phase::ColdWalk,
+        Phase::ColdChmod,
+        Phase::Bulkstat,
+        Phase::ColdUnlink,
+    ],
 ];
 
 /// How often an iteration is repeated: once is over too soon to be measured.
@@ -90,11 +114,36 @@ impl Phase {
         }
     }
 
+    /// Does it begin with nothing in memory?
+    pub(crate) fn is_cold(self) -> bool {
+        matches!(
+            self,
+            Self::ColdWalk | Self::ColdChmod | Self::Bulkstat | Self::ColdUnlink
+        )
+    }
+
+    /// Does it change anything?
+    pub(super) fn writes(self) -> bool {
+        matches!(
+            self,
+            Self::Create
+                | Self::Unlink
+                | Self::Mkdir
+                | Self::Rmdir
+                | Self::ColdChmod
+                | Self::ColdUnlink
+        )
+    }
+
     /// Does the target have such a call?
     pub(crate) fn offered_by(self, target: &Target) -> bool {
         match self {
             Self::Load | Self::DropCaches => *target == Target::Made,
             Self::Unmount => matches!(target, Target::Memory | Target::Made),
+            Self::Bulkstat => target.has_bulkstat(),
+            Self::ColdWalk | Self::ColdChmod | Self::ColdUnlink => {
+                matches!(target, Target::Volume(_) | Target::Directory(_))
+            }
             Self::Iterate => target.in_process() && *target != Target::Made,
             _ => *target != Target::Made,
         }
@@ -106,7 +155,7 @@ impl Phase {
         let all = (threads * files) as u64;
         match self {
             Self::Iterate => met >= ITERATIONS * all,
-            Self::DropCaches | Self::Unmount => met >= all,
+            Self::DropCaches | Self::Unmount | Self::Bulkstat => met >= all,
             _ => met == all,
         }
     }

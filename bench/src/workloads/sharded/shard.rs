@@ -14,6 +14,8 @@ use std::ops::Range;
 pub(super) struct Shard {
     /// Which thread's, of how many.
     place: (usize, usize),
+    /// Does each phase that writes end with a sync?
+    syncs: bool,
     top: CString,
     folders: Vec<Folder>,
 }
@@ -58,29 +60,51 @@ impl Shard {
         let place = (index, threads);
         Ok(Self {
             place,
+            syncs: false,
             top,
             folders,
         })
     }
 
+    /// Phases that write end with a sync from now on, if so said.
+    pub(super) fn syncing(self, syncs: bool) -> Self {
+        Self { syncs, ..self }
+    }
+
     /// Does this phase's part; gives the number of files, or directories, that it met.
     pub(super) fn run<S: Session>(&self, phase: Phase, session: &mut S) -> Result<u64> {
+        let met = self.meet(phase, session)?;
+        if self.syncs && phase.writes() {
+            session.sync().context("sync")?;
+        }
+        Ok(met)
+    }
+
+    fn meet<S: Session>(&self, phase: Phase, session: &mut S) -> Result<u64> {
+        let (part, parts) = self.place;
         match phase {
             Phase::Create => {
                 self.make_folders(session)?;
                 self.each(phase, FILE, |path| session.create(path))
             }
+            Phase::ColdChmod => self.each(phase, FILE, |path| session.chmod(path)),
+            Phase::Bulkstat => session.bulkstat(part, parts).context("bulkstat"),
+            Phase::Leave => session.leave().map(|()| 0).context("leave"),
+            Phase::Chill if part == 0 => session.chill().map(|()| 0).context("empty the caches"),
+            Phase::Chill => Ok(0),
+            Phase::Enter => session.enter().map(|()| 0).context("come back"),
             Phase::Stat => self.each(phase, FILE, |path| session.stat(path)),
             Phase::Open => self.each(phase, FILE, |path| session.open(path)),
-            Phase::Walk | Phase::Load => self.walk(session),
+            Phase::Walk | Phase::ColdWalk | Phase::Load => self.walk(session),
             Phase::Iterate => self.iterate(session),
             Phase::DropCaches => {
-                let (part, parts) = self.place;
                 let dropped = session.drop_caches(part, parts);
                 dropped.context("drop caches")
             }
             Phase::Unmount => session.unmount(self.place.0).context("unmount"),
-            Phase::Unlink => self.each(phase, FILE, |path| session.unlink(path)),
+            Phase::Unlink | Phase::ColdUnlink => {
+                self.each(phase, FILE, |path| session.unlink(path))
+            }
             Phase::Mkdir => {
                 self.make_folders(session)?;
                 self.each(phase, DIR, |path| session.make_dir(path))

@@ -3,7 +3,9 @@
 use super::phase::Phase;
 use super::shard::Shard;
 use crate::crew::{Crew, Work};
-use crate::targets::{DirectoryTree, Layout, ListedTree, MemoryTree, Session, Target, Tree, made};
+use crate::targets::{
+    DirectoryTree, Layout, ListedTree, MemoryTree, Session, Target, Tree, made, volume,
+};
 use crate::team::{Seats, worker::Boss};
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
@@ -16,6 +18,8 @@ pub(crate) struct Task {
     pub(super) files: usize,
     /// Of which so many are in one directory; all, if nothing is said.
     pub(super) per_dir: Option<usize>,
+    /// Does each phase that writes end with everything durable?
+    pub(super) syncs: bool,
 }
 
 impl Task {
@@ -34,6 +38,7 @@ impl Task {
                 };
                 self.on(made(layout)?, seats, boss)
             }
+            Target::Volume(path) => self.on(volume(path)?, seats, boss),
             Target::Directory(path) => self.on(DirectoryTree::new(path)?, seats, boss),
             Target::Listed => self.on(ListedTree::new(), seats, boss),
             Target::Guarded(_) => bail!("{} is for another workload", self.target),
@@ -44,7 +49,10 @@ impl Task {
     where
         for<'t> T::Session<'t>: Session,
     {
-        let shard = |index| Shard::new((index, seats.threads), self.files, self.per_dir);
+        let shard = |index| {
+            Shard::new((index, seats.threads), self.files, self.per_dir)
+                .map(|shard| shard.syncing(self.syncs))
+        };
         let shards = (0..seats.threads).map(shard);
         let shards: Vec<Shard> = shards.collect::<Result<_>>()?;
         let outcome = std::thread::scope(|scope| {

@@ -1,0 +1,90 @@
+//! `volume:PATH`: the core over a volume, in this process.
+
+use super::{Folder, MemoryTree};
+use anyhow::{Context, Result};
+use holdfast_core::{FileSystem, Options};
+use holdfast_device::{BlockDevice, FileDevice, FileOptions};
+use holdfast_types::Errno;
+use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes of an image, which is sparse: as many as rivals are given.
+const SIZE: u64 = 16 << 30;
+
+/// An image file in a folder of its own, with its volume.
+pub(crate) struct Image {
+    folder: Folder,
+    path: PathBuf,
+    /// The volume, as long as it is open.
+    store: Mutex<Option<Arc<VolumeStore>>>,
+}
+
+/// A tree on a volume of its own, in a fresh folder beside `path`. It commits every five seconds.
+///
+/// # Errors
+/// If the image cannot be made.
+pub(crate) fn volume(path: &Path) -> Result<MemoryTree> {
+    let parent = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    let folder = Folder::fresh_in(parent)?;
+    let path = folder.path().join("image");
+    let device: Arc<dyn BlockDevice> = {
+        let device = FileDevice::create(&path, SIZE, FileOptions::default());
+        Arc::new(device.context("cannot make the image")?)
+    };
+    holdfast_volume::format(&device, &FormatOptions::default())
+        .context("cannot make the volume")?;
+    let image = Image {
+        folder,
+        path,
+        store: Mutex::new(None),
+    };
+    let fs = image.open_on(device).context("cannot open the volume")?;
+    Ok(MemoryTree::on(image, fs))
+}
+
+impl Image {
+    fn open_on(&self, device: Arc<dyn BlockDevice>) -> Result<FileSystem, Errno> {
+        let opened = VolumeStore::open(device, &OpenOptions::default());
+        let store = Arc::new(opened.map_err(|error| error.errno())?);
+        let fs = FileSystem::new(store.clone(), Options::default())?;
+        *self.held() = Some(store);
+        Ok(fs)
+    }
+
+    fn held(&self) -> std::sync::MutexGuard<'_, Option<Arc<VolumeStore>>> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Closes the volume, lets the host forget the image, and opens it again. Nobody uses its file
+    /// system.
+    ///
+    /// # Errors
+    /// Those of closing and of opening; without the right to empty the host's caches, `EACCES`.
+    pub(super) fn reopened(&self) -> Result<FileSystem, Errno> {
+        if let Some(store) = self.held().take() {
+            store.close().map_err(|error| error.errno())?;
+        }
+        drop_host_caches()?;
+        let device = FileDevice::open(&self.path, FileOptions::default());
+        self.open_on(Arc::new(device.map_err(|error| error.errno())?))
+    }
+
+    /// Ends the volume and removes the image.
+    pub(super) fn remove(self) -> Result<()> {
+        drop(self.held().take());
+        self.folder.close()
+    }
+}
+
+/// Lets the host forget everything that it has in memory of any file and that is written.
+///
+/// # Errors
+/// `EACCES` without the right to.
+pub(super) fn drop_host_caches() -> Result<(), Errno> {
+    std::fs::write("/proc/sys/vm/drop_caches", "3")
+        .map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(0)))
+}
