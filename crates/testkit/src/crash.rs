@@ -13,6 +13,7 @@
 //! prints what brings it back: seed, sequence, state.
 
 pub mod command;
+mod faults;
 mod plan;
 mod step;
 mod subject;
@@ -28,6 +29,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::device::CrashStates;
+pub use faults::{Tried, faults};
 pub use step::Step;
 use subject::Bases;
 use trace::Trace;

@@ -113,7 +113,11 @@ impl Subject {
             .open_at(&self.who, &root, path.as_bytes(), flags, 0o644)
     }
 
-    fn perform(&mut self, step: &Step, fill: u64) -> Result<()> {
+    /// Does a step other than opening again.
+    ///
+    /// # Errors
+    /// What the file system answers.
+    pub(super) fn perform(&mut self, step: &Step, fill: u64) -> Result<()> {
         let (fs, who, root) = (&self.fs, &self.who, &self.fs.root());
         match *step {
             Step::Create(path) => drop(self.file(path, OpenFlags::CREATE)?),
@@ -217,7 +221,7 @@ impl Subject {
             Step::Reserve(path, offset, len) => (path, Fallocate::KEEP_SIZE, offset, len),
             Step::Collapse(path, offset, len) => (path, Fallocate::COLLAPSE_RANGE, offset, len),
             Step::Insert(path, offset, len) => (path, Fallocate::INSERT_RANGE, offset, len),
-            _ => unreachable!("sorted by perform"),
+            _ => return Err(Errno::EINVAL),
         };
         let file = self.file(path, OpenFlags::empty())?;
         self.fs.fallocate(&self.who, &file, mode, offset, len)
@@ -253,7 +257,7 @@ fn remove_within(fs: &FileSystem, who: &Caller, dir: &holdfast_core::Node) -> Re
 }
 
 /// Volumes that sequences begin with.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Bases {
     /// With a tree: closed cleanly, and all of it in the journal.
     pub(super) images: [Image; 2],

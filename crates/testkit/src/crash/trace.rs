@@ -39,16 +39,9 @@ impl Trace {
         let image = bases.images[number as usize % bases.images.len()].clone();
         let device = Arc::new(RecordingDevice::from_image(image));
         let mut subject = Subject::open(Arc::clone(&device) as Arc<dyn BlockDevice>)?;
-        let mut seen = Seen {
-            steps: Vec::new(),
-            trees: vec![subject.tree()?],
-            shifted: Vec::new(),
-            large: HashSet::new(),
-        };
+        let mut seen = Seen::beginning(subject.tree()?);
         for (nth, step) in (1..).zip(steps) {
             device.mark(mark(nth, false));
-            let path = step.shifts();
-            let shifted = path.and_then(|path| seen.trees[nth - 1].number(path));
             let done = subject.step(step, number << 20 | nth as u64);
             let done = done.map_err(|trouble| format!("step {nth}, {step:?}: {trouble}"))?;
             if done && step.is_durable() {
@@ -57,18 +50,36 @@ impl Trace {
             let tree = subject
                 .tree()
                 .map_err(|trouble| format!("after step {nth}, {step:?}: {trouble}"))?;
-            seen.large.extend(tree.large());
-            seen.trees.push(tree);
-            seen.shifted.push(shifted.filter(|_| done));
-            seen.steps.push((step.clone(), done));
+            seen.note(step, done, Some(tree));
         }
-        seen.large.extend(seen.trees[0].large());
         let history = device.history();
         Ok(Self { history, seen })
     }
 }
 
 impl Seen {
+    /// Nothing has happened to this yet.
+    pub(super) fn beginning(tree: Tree) -> Self {
+        Self {
+            steps: Vec::new(),
+            large: tree.large().collect(),
+            trees: vec![tree],
+            shifted: Vec::new(),
+        }
+    }
+
+    /// A step, whether it was done, and what there was after it; if that cannot be seen, it is as
+    /// before.
+    pub(super) fn note(&mut self, step: &Step, done: bool, tree: Option<Tree>) {
+        let before = self.trees.last().cloned().unwrap_or_default();
+        let shifted = step.shifts().and_then(|path| before.number(path));
+        let tree = tree.unwrap_or(before);
+        self.large.extend(tree.large());
+        self.trees.push(tree);
+        self.shifted.push(shifted.filter(|_| done));
+        self.steps.push((step.clone(), done));
+    }
+
     /// Of which steps a crash may show the end.
     pub(super) fn possible(state: &CrashState) -> RangeInclusive<usize> {
         let (mut first, mut last) = (0, 0);

@@ -1,5 +1,6 @@
 //! What must hold of a volume that is opened after a crash.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use holdfast_device::{BlockDevice, MemoryDevice};
@@ -25,7 +26,21 @@ pub(super) fn verify(
     closely: bool,
 ) -> Result<(), String> {
     let steps = Seen::possible(&state);
-    let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::from_image("crash", state.image));
+    let device = Arc::new(MemoryDevice::from_image("crash", state.image));
+    examine(device, seen, steps, bases, closely)
+}
+
+/// Opens a volume and looks at it; it must be as after one of these steps.
+///
+/// # Errors
+/// What is wrong.
+pub(super) fn examine(
+    device: Arc<dyn BlockDevice>,
+    seen: &Seen,
+    steps: RangeInclusive<usize>,
+    bases: &Bases,
+    closely: bool,
+) -> Result<(), String> {
     let subject = Subject::open(Arc::clone(&device))?;
     let found = subject.tree()?;
     seen.explain(&found, steps)?;
