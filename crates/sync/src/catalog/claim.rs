@@ -3,7 +3,8 @@
 //! *Invariants.* While a claim of a part is held, nobody moves a name of the catalog, and nobody else
 //! changes the claimed names, or the buckets in which they are or would be.
 //!
-//! *Locking.* The gate of the thread's lane, then the latches of the names' home buckets by address.
+//! *Locking.* The gate of the thread's lane, then the latches of the names' home buckets by address; none
+//! as long as there is one lane, since another is made with its gate locked.
 //! Latches of further buckets are tried: who does not get one lets go of all and begins anew.
 #![expect(unsafe_code, reason = "readers may look at all that is changed here")]
 
@@ -49,6 +50,8 @@ struct Part<'a> {
     number: usize,
     names: [Option<Claimed<'a>>; 2],
     held: Held<'a>,
+    /// There is no other lane: the gate is as good as all latches.
+    alone: bool,
     wasteful: bool,
     own_thread: PhantomData<*mut ()>,
 }
@@ -139,13 +142,16 @@ impl<'a> Part<'a> {
             number,
             names: [Some(claimed(key)), other.map(claimed)],
             held: Held::default(),
+            alone: lanes.is_only_one(),
             wasteful: false,
             own_thread: PhantomData,
         };
         if catalog.body.load() != form || !ptr::eq(table.lanes(), lanes) {
             return Err(Missed::Busy);
         }
-        part.lock_homes();
+        if !part.alone {
+            part.lock_homes();
+        }
         for which in 0..2 {
             part.settle(which)?;
         }
@@ -184,6 +190,9 @@ impl<'a> Part<'a> {
     }
 
     fn holds(&self, bucket: &Bucket) -> bool {
+        if self.alone {
+            return true;
+        }
         self.held
             .iter()
             .flatten()

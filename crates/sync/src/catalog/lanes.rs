@@ -39,6 +39,8 @@ pub(super) struct Lanes {
 struct LaneSet {
     rows: [AtomicPtr<RowHead>; LANES],
     lanes: [AtomicPtr<Lane>; LANES],
+    /// How many lanes there are.
+    made: AtomicU32,
 }
 
 /// What the changes of one thread write.
@@ -194,6 +196,14 @@ impl Lanes {
         NonNull::new(lane).map(|lane| unsafe { lane.as_ref() })
     }
 
+    /// Is there one lane only? For whoever has locked its gate: then nobody else claims anything.
+    #[inline]
+    pub(super) fn is_only_one(&self) -> bool {
+        // Relaxed: it changes while all gates are locked.
+        self.set()
+            .is_some_and(|set| set.made.load(Ordering::Relaxed) == 1)
+    }
+
     /// All lanes that were made.
     pub(super) fn lanes(&self) -> impl Iterator<Item = &Lane> {
         let some = self.set().map(|_| 1..=LANES);
@@ -274,6 +284,7 @@ impl Lanes {
             let set = make(LaneSet {
                 rows: from_fn(|_| AtomicPtr::new(ptr::null_mut())),
                 lanes: from_fn(|_| AtomicPtr::new(ptr::null_mut())),
+                made: AtomicU32::new(0),
             });
             // Release: it was filled before.
             self.set.store(set.as_ptr(), Ordering::Release);
@@ -283,9 +294,12 @@ impl Lanes {
         // SAFETY: made above.
         unsafe { lane.as_ref() }.gate.lock();
         // SAFETY: lives as long as this block.
-        let place = &unsafe { set.as_ref() }.lanes[number - 1];
+        let set = unsafe { set.as_ref() };
         // Release: see `lane`.
-        place.store(lane.as_ptr(), Ordering::Release);
+        set.lanes[number - 1].store(lane.as_ptr(), Ordering::Release);
+        // Relaxed: whoever must know of it locks a gate that is locked here.
+        let made = set.made.load(Ordering::Relaxed);
+        set.made.store(made + 1, Ordering::Relaxed);
     }
 
     /// Waits until no claim is held, and lets none in.

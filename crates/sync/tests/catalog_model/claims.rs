@@ -228,3 +228,20 @@ fn claims_of_three_threads_get_along() {
         assert_eq!(list(catalog, 0), ["y", "c", "d", "e", "x"]);
     });
 }
+
+#[test]
+fn a_claim_that_is_alone_ends_before_another_lane_is_made() {
+    model(PAIR, BIG, |catalog| {
+        set_lane(0);
+        assert!(enter(catalog, "w", 0) && leave(catalog, "w"));
+        let other = beside(catalog, |catalog| enter(catalog, "x", 7));
+        assert!(rename(catalog, "a", "y").is_some());
+        assert!(enter(catalog, "z", 8));
+        assert!(other.join().unwrap());
+        assert_eq!(names(catalog), BIG.len() + 2);
+        for key in ["x", "y", "z"] {
+            assert!(find(catalog, key).is_some(), "{key}");
+        }
+        assert!(find(catalog, "a").is_none());
+    });
+}
