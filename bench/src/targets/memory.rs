@@ -184,7 +184,7 @@ impl Session for MemorySession<'_> {
     fn bulkstat(&mut self, part: usize, _parts: usize) -> Result<u64, Errno> {
         let mut met = 0;
         if part == 0 {
-            self.fs.bulkstat(&mut Bulkstat::new(), |_, attr| {
+            self.fs.bulkstat_attributes(&mut Bulkstat::new(), |attr| {
                 black_box(attr);
                 met += 1;
                 Ok(Visit::Continue)

@@ -360,9 +360,14 @@ impl Core {
     }
 
     fn hand_over(&self, batch: &[Change<'_>], turns: Vec<MutexGuard<'_, ()>>) -> Result<()> {
-        let values: Vec<_> = batch.iter().map(|change| self.value(change)).collect();
-        let latest = |(change, value)| self.latest(change, value);
-        let batch: Vec<Change<'_>> = batch.iter().zip(&values).map(latest).collect();
+        let is_xattr = |change: &Change<'_>| matches!(change, Change::Xattr { .. });
+        let values: Vec<_> = if batch.iter().any(is_xattr) {
+            batch.iter().map(|change| self.value(change)).collect()
+        } else {
+            Vec::new()
+        };
+        let latest = |(place, change)| self.latest(change, values.get(place).unwrap_or(&None));
+        let batch: Vec<Change<'_>> = batch.iter().enumerate().map(latest).collect();
         let handed_over = self.store.apply(&batch);
         drop(turns);
         let applied = handed_over.and_then(|stamp| {

@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicU64;
 
 use crate::acl::Acl;
 use crate::directory::{Directory, Loaded as Names};
+use crate::ends::Ends;
 use crate::file_system::Core;
 use crate::inode::{
     Content, DirectoryBody, Inode, Meta, Numbered as _, Object, Rare, directory_size,
@@ -42,6 +43,30 @@ impl Core {
                     self.keep(&node);
                 }
                 return Ok(node);
+            }
+        }
+    }
+
+    /// Brings those of these inodes into memory that are not there, as far as that goes: who needs
+    /// one of them that is still missing loads it, and learns why it could not be.
+    pub(crate) fn load_together(&self, inos: impl Iterator<Item = Ino>) {
+        let mut missing: Vec<Ino> = {
+            let guard = epoch::pin();
+            inos.filter(|ino| self.index.peek(ino.0, &guard).is_none())
+                .collect()
+        };
+        if missing.len() < 2 {
+            return;
+        }
+        missing.sort_unstable();
+        let ends = self.ends.snapshot();
+        let mut found = Vec::with_capacity(missing.len());
+        if self.store.load_inodes(&missing, &mut found).is_err() {
+            return;
+        }
+        for record in &found {
+            if let Ok(Some(node)) = self.take_in(record, Ends::of(&ends, record.ino), false) {
+                self.put(node);
             }
         }
     }
@@ -139,10 +164,10 @@ impl Core {
         loop {
             run.clear();
             self.store
-                .read_entries(inode.ino(), after, NAMES_MAX, &mut run)?;
-            let Some((last, _)) = run.last() else { break };
+                .read_names(inode.ino(), after, NAMES_MAX, &mut run)?;
+            let Some(last) = run.last() else { break };
             after = last.cookie;
-            for (entry, _) in run.drain(..) {
+            for entry in run.drain(..) {
                 loaded.add(&entry.name, entry.cookie, entry.ino, entry.kind)?;
             }
         }

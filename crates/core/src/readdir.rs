@@ -105,7 +105,7 @@ impl FileSystem {
         after: u64,
         sink: &mut dyn FnMut(DirEntry<'_>) -> bool,
     ) -> Result<()> {
-        self.list(dir, after, &mut |entry| Ok(sink(entry)))
+        self.list(dir, after, &mut |_| {}, &mut |entry| Ok(sink(entry)))
     }
 
     /// As [`FileSystem::read_dir`], with each name's inode and its attributes. A name that
@@ -119,20 +119,32 @@ impl FileSystem {
         after: u64,
         sink: &mut dyn FnMut(DirEntry<'_>, &Node, &Attr) -> bool,
     ) -> Result<()> {
-        self.list(dir, after, &mut |entry| match self.core.node(entry.ino) {
-            Ok(node) => {
-                let attr = self.getattr(&node);
-                Ok(sink(entry, &node, &attr))
+        let core = &self.core;
+        let mut prepare = |run: &Run| {
+            if !core.pinned {
+                core.load_together(run.entries.iter().map(|entry| entry.ino));
             }
-            Err(Errno::ESTALE) => Ok(true),
-            Err(error) => Err(error),
-        })
+        };
+        self.list(
+            dir,
+            after,
+            &mut prepare,
+            &mut |entry| match core.node(entry.ino) {
+                Ok(node) => {
+                    let attr = self.getattr(&node);
+                    Ok(sink(entry, &node, &attr))
+                }
+                Err(Errno::ESTALE) => Ok(true),
+                Err(error) => Err(error),
+            },
+        )
     }
 
     fn list(
         &self,
         dir: &OpenFile,
         mut after: u64,
+        prepare: &mut dyn FnMut(&Run),
         sink: &mut dyn FnMut(DirEntry<'_>) -> Result<bool>,
     ) -> Result<()> {
         if dir.flags().contains(OpenFlags::PATH) {
@@ -153,6 +165,7 @@ impl FileSystem {
         let end = dir.listing_end.load(Ordering::Relaxed);
         let mut run = Run::default();
         'runs: while run.fill(node.ino(), body, after, end) {
+            prepare(&run);
             for entry in run.iter() {
                 if !sink(entry)? {
                     break 'runs;

@@ -256,6 +256,23 @@ pub trait Store: Send + Sync + 'static {
         run: &mut Vec<(EntryRecord, InodeRecord)>,
     ) -> Result<()>;
 
+    /// As [`Store::read_entries`], for a caller who needs no inodes.
+    ///
+    /// # Errors
+    /// Those of `read_entries`.
+    fn read_names(
+        &self,
+        dir: Ino,
+        after: u64,
+        max: usize,
+        run: &mut Vec<EntryRecord>,
+    ) -> Result<()> {
+        let mut both = Vec::new();
+        self.read_entries(dir, after, max, &mut both)?;
+        run.extend(both.into_iter().map(|(entry, _)| entry));
+        Ok(())
+    }
+
     /// The first run of bytes at or after `offset` that is data, as (start, length); `None`: only
     /// holes follow. The run may be shorter than the data is.
     ///

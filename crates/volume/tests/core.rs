@@ -1,6 +1,6 @@
 //! The core over a volume: the suites that every store passes, and what only a volume has to.
 
-use holdfast_core::{FileSystem, Options};
+use holdfast_core::{Bulkstat, FileSystem, Options, Visit};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_testkit::conformance::{LibrarySubject, all, failures};
 use holdfast_testkit::diff::cast::cast;
@@ -9,7 +9,7 @@ use holdfast_testkit::diff::library::{LibraryTarget, options};
 use holdfast_testkit::diff::run::{Plan, Sides, generated};
 use holdfast_testkit::diff::target::Target;
 use holdfast_testkit::fsx;
-use holdfast_types::{Caller, OpenFlags};
+use holdfast_types::{Caller, OpenFlags, SetAttr};
 use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore, format};
 use std::sync::Arc;
 
@@ -125,4 +125,80 @@ fn a_file_that_was_not_read_yet_shows_its_space() {
     let fs = FileSystem::new(open(&device), Options::default()).unwrap();
     let node = fs.lookup(&who, &fs.root(), b"f").unwrap();
     assert_eq!(fs.getattr(&node).blocks, 24, "three pages of eight sectors");
+}
+
+/// All numbers and permissions that a scan shows, by inodes and by attributes alone; they agree.
+fn scanned(fs: &FileSystem) -> Vec<(u64, u16)> {
+    let mut shown = Vec::new();
+    fs.bulkstat(&mut Bulkstat::new(), |_, attr| {
+        shown.push(*attr);
+        Ok(Visit::Continue)
+    })
+    .unwrap();
+    let mut streamed = Vec::new();
+    fs.bulkstat_attributes(&mut Bulkstat::new(), |attr| {
+        streamed.push(*attr);
+        Ok(Visit::Continue)
+    })
+    .unwrap();
+    assert_eq!(shown, streamed);
+    streamed
+        .iter()
+        .map(|attr| (attr.ino.0, attr.perm))
+        .collect()
+}
+
+#[test]
+fn scans_and_listings_show_every_file_once_wherever_its_newest_record_is() {
+    const FILES: usize = 3000;
+    let device = device(64 * MIB);
+    let store = open(&device);
+    let fs = FileSystem::new(store.clone(), Options::default()).unwrap();
+    let (root, who) = (fs.root(), Caller::root());
+    for number in 0..FILES {
+        let name = format!("/{number}");
+        let flags = OpenFlags::CREATE | OpenFlags::WRITE_ONLY;
+        let made = fs.open_at(&who, &root, name.as_bytes(), flags, 0o644);
+        drop(made.unwrap());
+    }
+    assert_eq!(scanned(&fs).len(), FILES + 1, "all is in the overlay");
+    fs.close().unwrap();
+    drop((root, fs));
+    store.close().unwrap();
+    drop(store);
+
+    let store = open(&device);
+    let fs = FileSystem::new(store.clone(), Options::default()).unwrap();
+    assert_eq!(scanned(&fs).len(), FILES + 1, "all is in the trees");
+    let root = fs.root();
+    for number in (0..FILES).step_by(3) {
+        fs.unlink_at(&who, &root, format!("/{number}").as_bytes())
+            .unwrap();
+    }
+    let set = SetAttr {
+        perm: Some(0o600),
+        ..SetAttr::default()
+    };
+    let changed = fs.resolve(&who, &root, b"/1", true).unwrap();
+    fs.setattr(&who, &changed, &set, None).unwrap();
+    let left = scanned(&fs);
+    assert_eq!(left.len(), FILES - FILES.div_ceil(3) + 1);
+    let listing = fs
+        .open_at(&who, &root, b"/", OpenFlags::DIRECTORY, 0)
+        .unwrap();
+    let mut listed = vec![];
+    fs.read_dir_plus(&listing, 0, &mut |entry, _, attr| {
+        assert_eq!(entry.ino, attr.ino);
+        if entry.name != b".." {
+            listed.push((attr.ino.0, attr.perm));
+        }
+        true
+    })
+    .unwrap();
+    listed.sort_unstable();
+    assert_eq!(left, listed);
+    assert!(left.contains(&(changed.ino().0, 0o600)));
+    drop(listing);
+    fs.close().unwrap();
+    store.close().unwrap();
 }

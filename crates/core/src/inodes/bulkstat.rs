@@ -4,16 +4,23 @@
 //! others use. So what it alone brings in is let go with its last use, at once (XFS's
 //! `DONTCACHE`); what was in memory before, or is asked for by others meanwhile, stays.
 
+use holdfast_cache::PAGE_SIZE;
+use holdfast_sync::epoch;
+
 use crate::FileSystem;
 use crate::ends::Ends;
 use crate::file_system::Core;
+use crate::inode::Numbered as _;
 use crate::node::Node;
-use crate::types::{Attr, Errno, Ino, Result};
+use crate::store::InodeRecord;
+use crate::types::{Attr, Errno, FileType, Ino, Result};
 
 use super::{InodeWalk, Visit};
 
 /// Records asked of the store at once.
 const BATCH: usize = 256;
+/// The same where nothing is done with them but to show them.
+const STREAM: usize = 1024;
 
 /// A scan of all inodes, or what is left of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,6 +102,77 @@ impl FileSystem {
             }
         }
         Ok(())
+    }
+}
+
+impl FileSystem {
+    /// As [`FileSystem::bulkstat`], for a visitor who needs only attributes: nothing is brought into
+    /// memory, so it is much faster over a store. An inode that goes or changes meanwhile may be shown
+    /// as it was before.
+    ///
+    /// # Errors
+    /// Those of `bulkstat`.
+    pub fn bulkstat_attributes(
+        &self,
+        scan: &mut Bulkstat,
+        mut visit: impl FnMut(&Attr) -> Result<Visit>,
+    ) -> Result<()> {
+        let core = &self.core;
+        if core.pinned {
+            return self.bulkstat(scan, |_, attr| visit(attr));
+        }
+        core.alive()?;
+        let mut run = Vec::with_capacity(STREAM);
+        while !scan.done {
+            run.clear();
+            core.store.walk(scan.after, STREAM, &mut run)?;
+            scan.done = run.is_empty();
+            for record in &run {
+                if record.ino <= scan.after {
+                    return Err(Errno::EUCLEAN);
+                }
+                scan.after = record.ino;
+                if visit(&core.newest(record))? == Visit::Stop {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Core {
+    /// An inode's attributes: those in memory, which may be ahead of the store's, or the record's.
+    fn newest(&self, record: &InodeRecord) -> Attr {
+        let guard = epoch::pin();
+        match self.index.peek(record.ino.0, &guard) {
+            Some(inode) => inode.attr(&inode.stat()),
+            None => attributes_of(record),
+        }
+    }
+}
+
+/// What a record says, as the inode would once it is loaded.
+fn attributes_of(record: &InodeRecord) -> Attr {
+    let pages = if record.kind == FileType::Regular {
+        record.size.div_ceil(PAGE_SIZE as u64)
+    } else {
+        0
+    };
+    Attr {
+        ino: record.ino,
+        kind: record.kind,
+        perm: record.perm,
+        nlink: record.nlink,
+        uid: record.uid,
+        gid: record.gid,
+        rdev: record.rdev,
+        size: record.size,
+        blocks: pages * 8,
+        atime: record.atime,
+        mtime: record.mtime,
+        ctime: record.ctime,
+        btime: record.btime,
     }
 }
 

@@ -16,6 +16,19 @@ use crate::journal::{Map, Record};
 use crate::space::Extent;
 use crate::{Error, Result};
 
+/// Does it change a file's bytes or their places?
+pub(super) fn is_of_content(change: &Change<'_>) -> bool {
+    matches!(
+        change,
+        Change::Write { .. }
+            | Change::Truncate { .. }
+            | Change::Zero { .. }
+            | Change::Allocate { .. }
+            | Change::Collapse { .. }
+            | Change::Insert { .. }
+    )
+}
+
 /// What making changes needs beside the layers.
 pub(super) struct Maker<'m> {
     pub(super) finder: Finder<'m>,
@@ -37,9 +50,19 @@ impl<'m> Maker<'m> {
             self.change_content(change, &mut records)?;
         }
         for change in batch {
-            self.change_rest(change, &mut records)?;
+            self.change_other(change)?;
+            if !is_of_content(change) {
+                records.push(Record::Change(change.clone()));
+            }
         }
         Ok(records)
+    }
+
+    /// Makes the changes of a batch that has none of content.
+    pub(super) fn make_others(&mut self, batch: &[Change<'_>]) -> Result<()> {
+        batch
+            .iter()
+            .try_for_each(|change| self.change_other(change))
     }
 
     fn change_content<'c>(
@@ -47,6 +70,9 @@ impl<'m> Maker<'m> {
         change: &'c Change<'c>,
         records: &mut Vec<Record<'c>>,
     ) -> Result<()> {
+        if !is_of_content(change) {
+            return Ok(());
+        }
         let source = self.source;
         let as_is = Record::Change(change.clone());
         match *change {
@@ -104,11 +130,8 @@ impl<'m> Maker<'m> {
         Ok(())
     }
 
-    fn change_rest<'c>(
-        &mut self,
-        change: &'c Change<'c>,
-        records: &mut Vec<Record<'c>>,
-    ) -> Result<()> {
+    /// Makes any change but one of content.
+    fn change_other(&mut self, change: &Change<'_>) -> Result<()> {
         match *change {
             Change::Create { ref inode, target } => {
                 let mut shard = self.finder.layers.active.shard(inode.ino);
@@ -135,9 +158,8 @@ impl<'m> Maker<'m> {
             }),
             Change::Free { ino } => self.free(ino)?,
             // Content was changed before.
-            _ => return Ok(()),
+            _ => {}
         }
-        records.push(Record::Change(change.clone()));
         Ok(())
     }
 
@@ -179,12 +201,12 @@ impl<'m> Maker<'m> {
             let mut shard = active.shard(ino);
             let object = shard.changed(ino);
             // Who changes a file excludes others, so nobody was faster.
-            object.content.get_or_insert(content);
+            object.content.get_or_insert(Box::new(content));
         }
         let mut shard = active.shard(ino);
         let content = shard
             .get_mut(ino)
-            .and_then(|object| object.content.as_mut());
+            .and_then(|object| object.content.as_deref_mut());
         let content = content.ok_or_else(|| Error::Damaged(format!("file {ino} went")))?;
         let before = content.dirty();
         let changed = change(content);

@@ -83,7 +83,7 @@ impl Inner {
             let mut shard = layers.active.shard(ino);
             let Some(content) = shard
                 .get_mut(ino)
-                .and_then(|object| object.content.as_mut())
+                .and_then(|object| object.content.as_deref_mut())
             else {
                 continue;
             };

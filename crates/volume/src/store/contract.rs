@@ -7,7 +7,7 @@ use holdfast_core::store::{
 use holdfast_types::{Errno, Ino, Result};
 use std::sync::atomic::Ordering;
 
-use super::change::Maker;
+use super::change::{Maker, is_of_content};
 use super::commit::extent_of;
 use super::mapping::Run;
 use super::{Inner, REALM, VolumeStore};
@@ -27,10 +27,11 @@ impl Store for VolumeStore {
     fn load_inodes(&self, inos: &[Ino], found: &mut Vec<InodeRecord>) -> Result<()> {
         let layers = self.inner.layers.read();
         let finder = self.inner.finder(&layers);
-        for ino in inos {
+        if let [ino] = inos {
             found.extend(finder.inode(*ino)?);
+            return Ok(());
         }
-        Ok(())
+        Ok(finder.each_inode(inos.iter().copied(), |record| found.extend(record))?)
     }
 
     fn load_target(&self, ino: Ino) -> Result<Box<[u8]>> {
@@ -57,10 +58,26 @@ impl Store for VolumeStore {
     ) -> Result<()> {
         let layers = self.inner.layers.read();
         let finder = self.inner.finder(&layers);
-        for entry in finder.names(dir, after, max)? {
-            let inode = finder.inode(entry.ino)?.ok_or(Errno::EUCLEAN)?;
-            run.push((entry, inode));
+        let names = finder.names(dir, after, max)?;
+        let mut inodes = Vec::with_capacity(names.len());
+        finder.each_inode(names.iter().map(|entry| entry.ino), |inode| {
+            inodes.push(inode);
+        })?;
+        for (entry, inode) in names.into_iter().zip(inodes) {
+            run.push((entry, inode.ok_or(Errno::EUCLEAN)?));
         }
+        Ok(())
+    }
+
+    fn read_names(
+        &self,
+        dir: Ino,
+        after: u64,
+        max: usize,
+        run: &mut Vec<EntryRecord>,
+    ) -> Result<()> {
+        let layers = self.inner.layers.read();
+        run.extend(self.inner.finder(&layers).names(dir, after, max)?);
         Ok(())
     }
 
@@ -78,6 +95,9 @@ impl Store for VolumeStore {
     }
 
     fn reserve(&self, space: Wanted) -> Result<()> {
+        if space.pages == 0 {
+            return Ok(());
+        }
         Ok(self.inner.promise(space.pages)?)
     }
 
@@ -141,21 +161,34 @@ impl Inner {
             freed: Vec::new(),
             inodes: 0,
         };
-        let records = maker.make(batch)?;
-        let stamp = self.journal.append_records(REALM, &records)?;
+        let stamp = if batch.iter().any(is_of_content) {
+            let records = maker.make(batch)?;
+            let stamp = self.journal.append_records(REALM, &records)?;
+            for record in &records {
+                if let Record::Map(map) = record {
+                    self.space.record(extent_of(map), stamp.0)?;
+                }
+            }
+            stamp
+        } else {
+            // It is journalled as it came.
+            maker.make_others(batch)?;
+            self.journal.append(REALM, batch)?
+        };
         for run in &maker.freed {
             self.space.free_data(run.extent, stamp.0)?;
         }
-        for record in &records {
-            match record {
-                Record::Map(map) => self.space.record(extent_of(map), stamp.0)?,
-                Record::Change(Change::Create { inode, .. }) => {
+        for change in batch {
+            if let Change::Create { inode, .. } = change {
+                // Asked first: a line that all cores write is a line that they wait for.
+                if self.last_ino.load(Ordering::Relaxed) < inode.ino.0 {
                     self.last_ino.fetch_max(inode.ino.0, Ordering::Relaxed);
                 }
-                Record::Change(_) => {}
             }
         }
-        self.inodes.fetch_add(maker.inodes, Ordering::Relaxed);
+        if maker.inodes != 0 {
+            self.inodes.fetch_add(maker.inodes, Ordering::Relaxed);
+        }
         Ok(stamp)
     }
 }

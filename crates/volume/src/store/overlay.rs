@@ -3,8 +3,8 @@
 //! *Locking.* Each object lies in one shard, by its number; a shard's lock is a leaf, except that a
 //! device may be read under it. Who changes several objects as one is excluded by the store's gate.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::Bound;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use foldhash::fast::RandomState;
@@ -17,13 +17,15 @@ use super::content::Content;
 use super::names::Names;
 
 const SHARDS: usize = 64;
+/// Numbers that follow each other are in one shard: the core deals them to one thread.
+const RUN: u64 = 64;
 
 /// Objects that changed, by their numbers.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     by_number: HashMap<u64, Object, RandomState>,
-    /// Those that the layers below do not have, in order.
-    fresh: BTreeSet<u64>,
+    /// Those that the layers below do not have, in order: a bit for each number of a run.
+    fresh: BTreeMap<u64, u64>,
 }
 
 impl Objects {
@@ -44,7 +46,7 @@ impl Objects {
 
     /// A new object.
     pub(super) fn create(&mut self, ino: Ino) -> &mut Object {
-        self.fresh.insert(ino.0);
+        *self.fresh.entry(ino.0 / RUN).or_default() |= 1 << (ino.0 % RUN);
         let object = self.changed(ino);
         object.fresh = true;
         object
@@ -52,7 +54,12 @@ impl Objects {
 
     /// Forgets an object that the layers below never had.
     pub(super) fn forget(&mut self, ino: Ino) {
-        self.fresh.remove(&ino.0);
+        if let Entry::Occupied(mut run) = self.fresh.entry(ino.0 / RUN) {
+            *run.get_mut() &= !(1 << (ino.0 % RUN));
+            if *run.get() == 0 {
+                run.remove();
+            }
+        }
         self.by_number.remove(&ino.0);
     }
 }
@@ -67,7 +74,7 @@ pub(super) struct Object {
     /// Extended attributes that changed; `None`: gone.
     pub(super) xattrs: BTreeMap<Box<[u8]>, Option<Box<[u8]>>>,
     /// A file's bytes, if they changed.
-    pub(super) content: Option<Content>,
+    pub(super) content: Option<Box<Content>>,
     /// A directory's names, as far as they changed.
     pub(super) names: Option<Box<Names>>,
     /// Nothing below has this number: what is here is all.
@@ -107,7 +114,7 @@ impl Overlay {
 
     /// The shard in which a number's object is, if it changed.
     pub(super) fn shard(&self, ino: Ino) -> MutexGuard<'_, Objects> {
-        self.shards[ino.0 as usize % SHARDS].lock()
+        self.shards[(ino.0 / RUN) as usize % SHARDS].lock()
     }
 
     /// All shards, one after the other.
@@ -118,6 +125,11 @@ impl Overlay {
     /// Looks at what changed of an object.
     pub(super) fn with<R>(&self, ino: Ino, look: impl FnOnce(&Object) -> R) -> Option<R> {
         self.shard(ino).get(ino).map(look)
+    }
+
+    /// Did nothing change?
+    pub(super) fn is_empty(&self) -> bool {
+        self.shards().all(|shard| shard.by_number.is_empty())
     }
 
     /// Pages that wait to be written.
@@ -158,10 +170,14 @@ impl Overlay {
 
     /// Numbers of new objects behind this one, ascending: at most `max`.
     pub(super) fn fresh_after(&self, after: Ino, max: usize) -> Vec<Ino> {
-        let behind = (Bound::Excluded(after.0), Bound::Unbounded);
         let mut found: Vec<Ino> = Vec::new();
         for shard in self.shards() {
-            found.extend(shard.fresh.range(behind).take(max).map(|ino| Ino(*ino)));
+            let runs = shard.fresh.range(after.0 / RUN..);
+            let numbers = runs.flat_map(|(run, bits)| {
+                let there = (0..RUN).filter(move |bit| bits >> bit & 1 != 0);
+                there.map(move |bit| Ino(run * RUN + bit))
+            });
+            found.extend(numbers.filter(|ino| *ino > after).take(max));
         }
         found.sort_unstable();
         found.truncate(max);
