@@ -1,8 +1,8 @@
-use super::pages::PageMap;
-use holdfast_core::Store;
+use super::pages::{PAGE, PageMap};
 use holdfast_core::store::{
     Change, EntryRecord, Guarantees, InodeRecord, Space, SpaceReport, Stamp,
 };
+use holdfast_core::{MemoryLimits, Store};
 use holdfast_types::{Errno, Ino, Result};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
@@ -15,6 +15,7 @@ use std::sync::OnceLock;
 #[derive(Debug, Default)]
 pub struct ModelStore {
     held: Mutex<Held>,
+    limits: MemoryLimits,
     refusal: OnceLock<String>,
 }
 
@@ -46,6 +47,20 @@ impl ModelStore {
         Self::default()
     }
 
+    /// An empty store with room for so much.
+    #[must_use]
+    pub fn limited(limits: MemoryLimits) -> Self {
+        Self {
+            limits,
+            ..Self::default()
+        }
+    }
+
+    /// Pages that it has room for.
+    fn pages(&self) -> Option<u64> {
+        self.limits.bytes.map(|bytes| bytes / PAGE)
+    }
+
     fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock()
     }
@@ -55,6 +70,7 @@ impl ModelStore {
     pub fn copied(&self) -> Self {
         Self {
             held: Mutex::new(self.held().clone()),
+            limits: self.limits,
             refusal: OnceLock::new(),
         }
     }
@@ -282,8 +298,15 @@ impl Store for ModelStore {
 
     fn reserve(&self, space: Space) -> Result<()> {
         let mut held = self.held();
-        held.pages_used += space.pages;
-        held.inodes_used += space.inodes;
+        let (pages, inodes) = (
+            held.pages_used + space.pages,
+            held.inodes_used + space.inodes,
+        );
+        let is_full = |used: u64, most: Option<u64>| most.is_some_and(|most| used > most);
+        if is_full(pages, self.pages()) || is_full(inodes, self.limits.inodes) {
+            return Err(Errno::ENOSPC);
+        }
+        (held.pages_used, held.inodes_used) = (pages, inodes);
         Ok(())
     }
 
@@ -327,10 +350,31 @@ impl Store for ModelStore {
     fn space(&self) -> Result<SpaceReport> {
         let held = self.held();
         Ok(SpaceReport {
-            pages: None,
+            pages: self.pages(),
             pages_used: held.pages_used,
-            inodes: None,
+            inodes: self.limits.inodes,
             inodes_used: held.inodes_used,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_with_limits_is_full_at_them_and_takes_all_or_nothing() {
+        let store = ModelStore::limited(MemoryLimits {
+            bytes: Some(3 * PAGE),
+            inodes: Some(1),
+        });
+        let space = |pages, inodes| Space { pages, inodes };
+        assert_eq!(store.reserve(space(2, 1)), Ok(()));
+        assert_eq!(store.reserve(space(1, 1)), Err(Errno::ENOSPC));
+        assert_eq!(store.reserve(space(2, 0)), Err(Errno::ENOSPC));
+        assert_eq!(store.reserve(space(1, 0)), Ok(()));
+        store.release(space(3, 1));
+        let left = store.space().unwrap();
+        assert_eq!((left.pages_used, left.inodes_used), (0, 0));
     }
 }

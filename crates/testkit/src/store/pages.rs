@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-const PAGE: u64 = 4096;
+pub(super) const PAGE: u64 = 4096;
 
 /// Pages by number; what is absent is a hole.
 #[derive(Clone, Debug, Default)]
