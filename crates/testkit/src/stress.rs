@@ -6,11 +6,13 @@
 //! everything is closed, compared with itself after an eviction, and removed; or the file system is
 //! revoked under its users, and while the next round runs they go on to use what they hold (which
 //! must fail) and close it bit by bit. Either way nothing may be left: inodes, names, pages, bytes,
-//! open files, watches, locks, space of the store; and after a few rounds the process must not grow.
+//! open files, watches, locks, space of the store; and whenever no file system lives, as much memory
+//! is allocated as before the first one.
 //!
 //! Which operation meets which cannot be repeated; what each thread asks for follows from the seed.
 
 mod attributes;
+mod below;
 mod chores;
 pub mod command;
 mod content;
@@ -21,16 +23,18 @@ mod names;
 mod paths;
 mod round;
 mod survey;
+pub mod sys;
 mod words;
 mod worker;
 mod world;
 
-use memory::Growth;
+use memory::Memory;
 use round::{Ending, Round};
 use std::fmt;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
+use sys::Live;
 
 /// What the file systems stand on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +43,8 @@ pub enum Base {
     Memory,
     /// The model store: what nobody uses is evicted and loaded again.
     Model,
+    /// A volume on a device in memory: closed at the end, opened again and compared.
+    Volume,
 }
 
 /// What a run is to be like.
@@ -54,8 +60,6 @@ pub struct Settings {
     pub seed: u64,
     /// What stands below.
     pub base: Base,
-    /// May the process grow? Under a sanitizer it does.
-    pub may_grow: bool,
 }
 
 /// What a run has done.
@@ -69,8 +73,10 @@ pub struct Summary {
     pub done: u64,
     /// Operations that were refused, as they had to be or may be.
     pub refused: u64,
-    /// The most resident memory of the first half, and the least of the last quarter, in KiB.
-    pub resident: (u64, u64),
+    /// What was alive when no file system lived, at most, beside what was before the first one.
+    pub left: Live,
+    /// The most resident memory seen after a round, in KiB.
+    pub resident: u64,
 }
 
 impl fmt::Display for Summary {
@@ -80,74 +86,122 @@ impl fmt::Display for Summary {
             revoked,
             done,
             refused,
-            resident: (early, late),
+            left: Live { bytes, blocks },
+            resident,
         } = self;
         write!(
             f,
             "{rounds} rounds ({revoked} revoked), {done} operations done and {refused} refused, \
-             resident {early} KiB at first and {late} KiB at last"
+             at most {bytes} bytes in {blocks} blocks left of them, resident {resident} KiB at most"
         )
     }
 }
 
-/// Runs rounds until the time is up; `say` gets a line for each.
+/// Runs `body` on a thread of its own: what threads keep for themselves goes with it.
+fn alone<T: Send>(body: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
+    thread::scope(|scope| {
+        let done = scope.spawn(body).join();
+        done.unwrap_or_else(|_| Err("a thread panicked".to_owned()))
+    })
+}
+
+/// What winds up the file systems that were revoked, while the next one lives.
+struct Closer {
+    leftovers: mpsc::Sender<Ending>,
+    wound: mpsc::Receiver<()>,
+    /// Sent, and not known to be wound up.
+    owed: u64,
+}
+
+impl Closer {
+    const GONE: &str = "what was revoked before could not be wound up";
+
+    fn send(&mut self, ending: Ending) -> Result<(), String> {
+        // Gone already: what could not be sent is what went wrong with the others.
+        self.leftovers.send(ending).map_err(|_| Self::GONE)?;
+        self.owed += 1;
+        Ok(())
+    }
+
+    /// Waits until nothing is left to be wound up.
+    fn wait(&mut self) -> Result<(), String> {
+        while self.owed > 0 {
+            self.wound.recv().map_err(|_| Self::GONE)?;
+            self.owed -= 1;
+        }
+        Ok(())
+    }
+}
+
+/// Runs rounds until the time is up; `say` gets a line for each. The program's allocator has to be
+/// [`sys::Counting`].
 ///
 /// # Errors
 /// What went wrong, with the seed.
 pub fn run(settings: &Settings, say: &(dyn Fn(&str) + Sync)) -> Result<Summary, String> {
     let named = |trouble: String| format!("seed {}: {trouble}", settings.seed);
-    let end = Instant::now() + settings.time;
     let mut summary = Summary::default();
-    let mut growth = Growth::new();
-    // What a revoked file system leaves behind is looked after while the next one lives.
+    let mut memory = Memory::new().map_err(named)?;
     let (leftovers, left) = mpsc::channel::<Ending>();
+    let (wound_up, wound) = mpsc::channel();
     thread::scope(|scope| {
-        let closer = scope.spawn(move || left.iter().try_for_each(Ending::wind_up));
-        let lived = rounds(settings, end, say, &mut summary, &mut growth, &leftovers);
-        drop(leftovers);
-        let closed = closer
+        let closing = scope.spawn(move || {
+            left.iter().try_for_each(|ending| {
+                alone(|| ending.wind_up())?;
+                // Nobody listens any more if something went wrong there.
+                let _ = wound_up.send(());
+                Ok(())
+            })
+        });
+        let mut closer = Closer {
+            leftovers,
+            wound,
+            owed: 0,
+        };
+        let lived = rounds(settings, say, &mut summary, &mut memory, &mut closer);
+        drop(closer);
+        let closed = closing
             .join()
             .unwrap_or_else(|_| Err("winding up panicked".to_owned()));
         // What went wrong there first is why nothing could be sent any more.
         closed.and(lived)
     })
+    .and_then(|()| memory.nothing_lives())
     .map_err(named)?;
-    growth.settled(settings.may_grow).map_err(named)?;
-    summary.resident = growth.ends();
+    (summary.left, summary.resident) = memory.most();
     Ok(summary)
 }
 
 fn rounds(
     settings: &Settings,
-    end: Instant,
     say: &(dyn Fn(&str) + Sync),
     summary: &mut Summary,
-    growth: &mut Growth,
-    leftovers: &mpsc::Sender<Ending>,
+    memory: &mut Memory,
+    closer: &mut Closer,
 ) -> Result<(), String> {
+    let end = Instant::now() + settings.time;
     while Instant::now() < end || summary.rounds == 0 {
         let left = end.saturating_duration_since(Instant::now());
-        let round = Round::new(settings, summary.rounds, settings.round.min(left));
+        let round = Round::new(settings, summary.rounds, settings.round.min(left))?;
         let revoked = round.ends_by_force();
-        let ending = round.live()?;
+        let ending = alone(|| round.live())?;
         let (done, refused) = ending.counts();
         summary.rounds += 1;
         summary.revoked += u64::from(revoked);
         summary.done += done;
         summary.refused += refused;
-        if revoked {
-            // Gone already: what could not be sent is what went wrong with the others.
-            leftovers
-                .send(ending)
-                .map_err(|_| "what was revoked before could not be wound up".to_owned())?;
+        let how = if revoked {
+            closer.send(ending)?;
+            "revoked"
         } else {
-            ending.wind_up()?;
-        }
-        let resident = growth.note()?;
+            alone(|| ending.wind_up())?;
+            closer.wait()?;
+            memory.nothing_lives()?;
+            "closed"
+        };
+        let (rounds, size) = (summary.rounds, memory.note()?);
         say(&format!(
-            "round {}: {done} done, {refused} refused, {}, resident {resident} KiB",
-            summary.rounds,
-            if revoked { "revoked" } else { "closed" },
+            "round {rounds}: {done} done, {refused} refused, {how}, {size}"
         ));
     }
     Ok(())

@@ -1,9 +1,12 @@
 //! The stress test in its short form: five seconds over each store, of short rounds.
-//! `HOLDFAST_STRESS_SECONDS` makes it longer, `HOLDFAST_STRESS_SEED` chooses what is asked for, and
-//! `HOLDFAST_STRESS_MAY_GROW=1` is for sanitizers, which keep notes.
+//! `HOLDFAST_STRESS_SECONDS` makes it longer, `HOLDFAST_STRESS_SEED` chooses what is asked for.
 
-use holdfast_testkit::stress::{Base, Settings, run};
+use holdfast_testkit::stress::{Base, Settings, run, sys::Counting};
+use std::alloc::System;
 use std::time::Duration;
+
+#[global_allocator]
+static ALLOCATOR: Counting<System> = Counting(System);
 
 fn number(variable: &str, default: u64) -> u64 {
     let value = std::env::var(variable).ok();
@@ -19,7 +22,6 @@ fn holds_out(base: Base) {
         threads: 8,
         seed: number("HOLDFAST_STRESS_SEED", 1),
         base,
-        may_grow: number("HOLDFAST_STRESS_MAY_GROW", 0) > 0,
     };
     match run(&settings, &|line| println!("{line}")) {
         Ok(summary) => {
@@ -35,4 +37,5 @@ fn holds_out(base: Base) {
 fn file_systems_hold_out_and_leave_nothing_behind() {
     holds_out(Base::Memory);
     holds_out(Base::Model);
+    holds_out(Base::Volume);
 }

@@ -1,5 +1,16 @@
-//! Runs the stress test: `stress --minutes N --threads 8 --seed S --store memory|model`.
+//! Runs the stress test: `stress --minutes N --threads 8 --seed S --store memory|model|volume`.
+
+use holdfast_testkit::stress::{command, sys::Counting};
+
+/// That of the `holdfast` command, counted. Sanitizers watch the system's.
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
+
+#[cfg(not(feature = "mimalloc"))]
+#[global_allocator]
+static ALLOCATOR: Counting<std::alloc::System> = Counting(std::alloc::System);
 
 fn main() -> std::process::ExitCode {
-    holdfast_testkit::stress::command::main(std::env::args().skip(1))
+    command::main(std::env::args().skip(1))
 }

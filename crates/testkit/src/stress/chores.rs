@@ -122,7 +122,7 @@ fn switch(world: &World, number: usize, rng: &mut Rng) {
             Ok(())
         }),
         // Over other stores there are none.
-        1 if world.model.is_none() => world.judged(number, "quota_on", || {
+        1 if world.below.is_pinned() => world.judged(number, "quota_on", || {
             fs.quota_on(rng.one_in(2))?;
             let some = |most: u64| QuotaLimit {
                 soft: None,
@@ -140,7 +140,7 @@ fn switch(world: &World, number: usize, rng: &mut Rng) {
             Ok(())
         }),
         3 => world.judged(number, "quota_report", || {
-            let (inodes, used) = (fs.quota_report(), world.store.space()?);
+            let (inodes, used) = (fs.quota_report(), world.below.store().space()?);
             let most = used.inodes_used + 1_000_000;
             let wild = inodes.iter().find(|record| record.usage.inodes > most);
             world.demand(wild.is_none(), || format!("{wild:?}"));

@@ -1,70 +1,107 @@
 //! The memory of the process, and what waits to be freed.
 
+use super::alone;
+use super::sys::{self, Live};
 use holdfast_sync::epoch;
 use std::fs;
 
-/// Fewer rounds tell nothing of growth.
-const ROUNDS_MIN: usize = 24;
-/// By how much it may be greater at the end, beside an eighth: rounds differ, and an allocator
-/// keeps what it had.
-const SLACK_KIB: u64 = 16 * 1024;
+/// By how many bytes, and blocks, more may be alive when nothing lives than before the first file system:
+/// the places that threads have in lists of the process, which are kept for the next threads, with the
+/// room that their queues of garbage once needed.
+const BYTES_MAX: i64 = 1 << 20;
+const BLOCKS_MAX: i64 = 256;
 
-/// Values that may wait for a grace period although nobody works: each thread that still lives
-/// keeps some until it retires more.
-const PENDING_MAX: u64 = 4096;
+/// Values that may wait for a grace period although nobody works: a thread that still lives keeps
+/// some until it retires more.
+const PENDING_MAX: u64 = 256;
 
-/// How the process grew.
-pub(super) struct Growth {
-    /// Resident KiB after each round.
-    resident: Vec<u64>,
+/// What was alive before the first file system, and at most when none was left.
+pub(super) struct Memory {
+    baseline: Live,
+    most: Live,
+    /// Resident KiB, greatest.
+    resident: u64,
 }
 
-impl Growth {
-    pub(super) fn new() -> Self {
-        Self {
-            resident: Vec::new(),
+impl Memory {
+    /// To be made before anything lives.
+    ///
+    /// # Errors
+    /// If the program's allocator does not count.
+    pub(super) fn new() -> Result<Self, String> {
+        let baseline = settled()?;
+        Ok(Self {
+            baseline,
+            most: Live::default(),
+            resident: 0,
+        })
+    }
+
+    /// A word on the size of the process.
+    ///
+    /// # Errors
+    /// When it cannot be told.
+    pub(super) fn note(&mut self) -> Result<String, String> {
+        let (live, resident) = (counted()?, resident()?);
+        self.resident = self.resident.max(resident);
+        let Live { bytes, blocks } = live;
+        let live = bytes / 1024;
+        Ok(format!(
+            "{live} KiB live in {blocks} blocks, resident {resident} KiB"
+        ))
+    }
+
+    /// To be asked when all file systems have ended, with their threads.
+    ///
+    /// # Errors
+    /// If more is alive than at first, or garbage is left.
+    pub(super) fn nothing_lives(&mut self) -> Result<(), String> {
+        let live = settled()?;
+        let more = Live {
+            bytes: live.bytes - self.baseline.bytes,
+            blocks: live.blocks - self.baseline.blocks,
+        };
+        self.most.bytes = self.most.bytes.max(more.bytes);
+        self.most.blocks = self.most.blocks.max(more.blocks);
+        within_bounds(more)?;
+        match epoch::pending() {
+            0..=PENDING_MAX => Ok(()),
+            pending => Err(format!("{pending} values still wait to be freed")),
         }
     }
 
-    /// Notes the size after a round.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub(super) fn note(&mut self) -> Result<u64, String> {
-        epoch::synchronize();
-        let resident = resident()?;
-        self.resident.push(resident);
-        Ok(resident)
+    /// What more than at first was alive at most when nothing lived, and the most that was resident,
+    /// in KiB.
+    pub(super) fn most(&self) -> (Live, u64) {
+        (self.most, self.resident)
     }
+}
 
-    /// The greatest size in the first half of the run, and the least in the last quarter: one that
-    /// is larger by chance, or grows while the allocator finds its size, is no growth.
-    pub(super) fn ends(&self) -> (u64, u64) {
-        let rounds = self.resident.len();
-        let early = self.resident[..rounds.div_ceil(2)].iter().max();
-        let late = self.resident[rounds - rounds.div_ceil(4)..].iter().min();
-        (early.copied().unwrap_or(0), late.copied().unwrap_or(0))
-    }
-
-    /// To be asked when all threads have ended.
-    ///
-    /// # Errors
-    /// If garbage is left, or the process has grown all the time and must not.
-    pub(super) fn settled(&self, may_grow: bool) -> Result<(), String> {
-        epoch::synchronize();
-        let pending = epoch::pending();
-        if pending > PENDING_MAX {
-            return Err(format!("{pending} values still wait to be freed"));
-        }
-        let (early, late) = self.ends();
-        if !may_grow && self.resident.len() >= ROUNDS_MIN && late > early + early / 8 + SLACK_KIB {
-            return Err(format!(
-                "resident memory has grown from {early} to {late} KiB: {:?}",
-                self.resident
-            ));
+/// What is alive when all garbage is gone. Garbage is freed on a thread of its own: threads keep
+/// some memory for the next file, until they end.
+fn settled() -> Result<Live, String> {
+    alone(|| {
+        // What is freed may retire more.
+        for _ in 0..3 {
+            epoch::synchronize();
         }
         Ok(())
+    })?;
+    counted()
+}
+
+fn within_bounds(more: Live) -> Result<(), String> {
+    let Live { bytes, blocks } = more;
+    if bytes > BYTES_MAX || blocks > BLOCKS_MAX {
+        return Err(format!(
+            "nothing lives, and {bytes} bytes in {blocks} blocks are left of it"
+        ));
     }
+    Ok(())
+}
+
+fn counted() -> Result<Live, String> {
+    sys::live().ok_or_else(|| "the allocator of this program does not count".to_owned())
 }
 
 fn resident() -> Result<u64, String> {
@@ -79,16 +116,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steady_growth_is_found_and_a_large_round_is_none() {
-        let of = |resident: &[u64]| Growth {
-            resident: resident.to_vec(),
-        };
-        let mut sizes = vec![100_000; 20];
-        sizes[15] = 900_000;
-        assert_eq!(of(&sizes).settled(false), Ok(()));
-        let sizes: Vec<u64> = (0..40).map(|round| 100_000 + round * 10_000).collect();
-        assert!(of(&sizes).settled(false).is_err());
-        assert_eq!(of(&sizes).settled(true), Ok(()));
+    fn one_byte_or_block_more_than_may_be_left_is_a_leak() {
+        let of = |bytes, blocks| within_bounds(Live { bytes, blocks });
+        assert_eq!(of(BYTES_MAX, BLOCKS_MAX), Ok(()));
+        assert!(of(BYTES_MAX + 1, 1).unwrap_err().contains("left"));
+        assert!(of(0, BLOCKS_MAX + 1).unwrap_err().contains("left"));
+    }
+
+    #[test]
+    fn the_resident_size_can_be_read() {
         assert!(resident().unwrap() > 100);
     }
 }

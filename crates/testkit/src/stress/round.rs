@@ -1,5 +1,6 @@
 //! The life of one file system, and what must be left of it: nothing.
 
+use super::below::Below;
 use super::hands::Hands;
 use super::survey::{difference, remove_all, survey};
 use super::worker::{Worker, owner};
@@ -7,7 +8,6 @@ use super::world::World;
 use super::{Settings, chores};
 use crate::rng::Rng;
 use holdfast_core::{FileSystem, Options, QuotaKind, Stats};
-use holdfast_types::Ino;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -30,7 +30,9 @@ pub(super) struct Ending {
 }
 
 impl Round {
-    pub(super) fn new(settings: &Settings, number: u64, time: Duration) -> Self {
+    /// # Errors
+    /// If there is nothing to stand on.
+    pub(super) fn new(settings: &Settings, number: u64, time: Duration) -> Result<Self, String> {
         let mut rng = Rng::new(settings.seed.wrapping_add(number << 20));
         let threads = settings.threads;
         let options = Options {
@@ -39,15 +41,15 @@ impl Round {
             lazytime: rng.one_in(2),
             ..Options::default()
         };
-        let world = World::new(settings.base, number, threads + chores::COUNT, options);
-        Self {
+        let world = World::new(settings.base, number, threads + chores::COUNT, options)?;
+        Ok(Self {
             world: Arc::new(world),
             threads,
             // Short ones too: what has just begun is taken away in another way.
             time: if rng.one_in(4) { time / 20 } else { time },
             by_force: number % 3 != 2,
             rng,
-        }
+        })
     }
 
     /// Will it be revoked?
@@ -136,24 +138,28 @@ impl Ending {
             }
         }
         world.trouble()?;
-        if by_force {
+        let fs = if by_force {
             left(&world.fs, "revoked")?;
-            nothing_taken(&world, "revoked")?;
-            // Whoever comes next finds what was there.
-            if let Some(model) = &world.model {
-                consistent(&world)?;
-                let store = Arc::clone(model) as Arc<dyn holdfast_core::Store>;
-                let next = FileSystem::new(store, Options::default())
-                    .map_err(|error| format!("the next one: {error:?}"))?;
-                survey(&next)?;
-                empty(&world, &next)?;
+            if world.below.is_pinned() {
+                return world.below.nothing_taken("revoked");
             }
-            return Ok(());
-        }
-        compare_after_eviction(&world)?;
-        empty(&world, &world.fs)?;
-        let closed = world.fs.close();
-        closed.map_err(|error| format!("close: {error:?}"))
+            world.below.consistent()?;
+            // Whoever comes next finds what was there.
+            FileSystem::new(world.below.store(), Options::default())
+                .map_err(|error| format!("the next one: {error:?}"))?
+        } else {
+            compare_after_eviction(&world)?;
+            world.fs.clone()
+        };
+        let world = Arc::into_inner(world).ok_or("somebody has the world still")?;
+        let below = world.below;
+        drop(world.fs);
+        let seen = survey(&fs)?;
+        let (below, fs) = below.reopened(fs, &seen)?;
+        empty(&below, &fs)?;
+        fs.close().map_err(|error| format!("close: {error:?}"))?;
+        drop(fs);
+        below.end()
     }
 }
 
@@ -162,39 +168,22 @@ fn compare_after_eviction(world: &World) -> Result<(), String> {
     let before = survey(&world.fs)?;
     let dropped = world.fs.drop_caches();
     dropped.map_err(|error| format!("drop_caches: {error:?}"))?;
-    if world.model.is_some() {
+    if !world.below.is_pinned() {
         let inodes = world.fs.stats().inodes;
         if inodes != 1 {
             return Err(format!("{inodes} inodes after an eviction without users"));
         }
-        consistent(world)?;
+        world.below.consistent()?;
     }
     let after = survey(&world.fs)?;
     difference(&before, &after).map_or(Ok(()), Err)
 }
 
-fn consistent(world: &World) -> Result<(), String> {
-    let contradictions = world.model.as_ref().map(|model| model.contradictions());
-    match contradictions.unwrap_or_default().as_slice() {
-        [] => Ok(()),
-        found => Err(format!("the store contradicts itself: {found:?}")),
-    }
-}
-
 /// Removes everything; then nothing may be left, in memory or in the store.
-fn empty(world: &World, fs: &FileSystem) -> Result<(), String> {
+fn empty(below: &Below, fs: &FileSystem) -> Result<(), String> {
     remove_all(fs)?;
     left(fs, "emptied")?;
-    nothing_taken(world, "emptied")?;
-    let Some(model) = &world.model else {
-        return Ok(());
-    };
-    let mut left = Vec::new();
-    let walked = holdfast_core::Store::walk(&**model, Ino(0), 10, &mut left);
-    match (walked, left.as_slice()) {
-        (Ok(()), [root]) if root.ino == Ino::ROOT => Ok(()),
-        other => Err(format!("the emptied store has {other:?}")),
-    }
+    below.nothing_taken("emptied")
 }
 
 /// Nothing but the root may be left in memory.
@@ -222,15 +211,4 @@ fn left(fs: &FileSystem, what: &str) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// A store of memory has nothing but its root, either.
-fn nothing_taken(world: &World, what: &str) -> Result<(), String> {
-    let space = world.store.space();
-    let space = space.map_err(|error| format!("space: {error:?}"))?;
-    // What the model store keeps is counted when it is emptied.
-    if world.model.is_some() || (space.pages_used, space.inodes_used) == (0, 1) {
-        return Ok(());
-    }
-    Err(format!("{what}, and the store has {space:?}"))
 }

@@ -65,13 +65,10 @@ fn look(fs: &FileSystem, who: &Caller, node: &Node) -> Result<Seen> {
         FileType::Symlink => Some(fs.readlink(node)?),
         _ => None,
     };
-    let names = fs.listxattr(who, node)?;
     let mut xattrs = Vec::new();
-    for name in names
-        .split(|byte| *byte == 0)
-        .filter(|name| !name.is_empty())
-    {
-        xattrs.push((name.to_vec(), fs.getxattr(who, node, name)?));
+    for name in xattr_names(fs, who, node)? {
+        let value = fs.getxattr(who, node, &name)?;
+        xattrs.push((name, value));
     }
     let mut attr = fs.attributes(node)?;
     attr.atime = attr.mtime;
@@ -83,6 +80,15 @@ fn look(fs: &FileSystem, who: &Caller, node: &Node) -> Result<Seen> {
         content,
         xattrs,
     })
+}
+
+fn xattr_names(fs: &FileSystem, who: &Caller, node: &Node) -> Result<Vec<Vec<u8>>> {
+    let names = fs.listxattr(who, node)?;
+    let names = names.split(|byte| *byte == 0);
+    Ok(names
+        .filter(|name| !name.is_empty())
+        .map(<[u8]>::to_vec)
+        .collect())
 }
 
 fn content(fs: &FileSystem, file: &OpenFile) -> Result<u64> {
@@ -140,13 +146,20 @@ fn names(seen: &Seen) -> String {
     seen.xattrs.iter().map(show).collect::<Vec<_>>().join(", ")
 }
 
-/// Removes everything.
+/// Removes everything, and the root's extended attributes.
 ///
 /// # Errors
 /// Where that fails: nobody else is at work.
 pub(super) fn remove_all(fs: &FileSystem) -> std::result::Result<(), String> {
-    let who = Caller::root();
-    remove_in(fs, &who, &fs.root()).map_err(|error| format!("removing everything: {error:?}"))
+    let (who, root) = (Caller::root(), fs.root());
+    let strip = || -> Result<()> {
+        for name in xattr_names(fs, &who, &root)? {
+            fs.removexattr(&who, &root, &name)?;
+        }
+        Ok(())
+    };
+    strip().map_err(|error| format!("stripping the root: {error:?}"))?;
+    remove_in(fs, &who, &root).map_err(|error| format!("removing everything: {error:?}"))
 }
 
 fn remove_in(fs: &FileSystem, who: &Caller, dir: &Node) -> Result<()> {

@@ -1,28 +1,20 @@
 //! What all threads of a round share, and the judge of their answers.
 
 use super::Base;
-use crate::store::ModelStore;
-use holdfast_core::store::Store;
-use holdfast_core::{Cancel, FileSystem, MemoryLimits, MemoryStore, Options};
+use super::below::Below;
+use holdfast_core::{Cancel, FileSystem, Options};
 use holdfast_types::{Errno, Result};
 use parking_lot::Mutex;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// No thread may be in one operation for so long.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Pages and inodes that a memory store has: few enough that it is full now and then.
-const PAGES: u64 = 24 * 1024;
-const INODES: u64 = 6000;
-
 /// One file system, and those who work on it.
 pub(super) struct World {
     pub(super) fs: FileSystem,
-    pub(super) store: Arc<dyn Store>,
-    /// The same, if it is one.
-    pub(super) model: Option<Arc<ModelStore>>,
+    pub(super) below: Below,
     /// Distinguishes this round's content from that of others; not 0.
     pub(super) round: u16,
     /// Waits for locks, for those who cancel some.
@@ -44,21 +36,19 @@ struct Post {
 }
 
 impl World {
-    pub(super) fn new(base: Base, round: u64, threads: usize, options: Options) -> Self {
-        let model = (base == Base::Model).then(|| Arc::new(ModelStore::new()));
-        let limits = MemoryLimits {
-            bytes: Some(PAGES * 4096),
-            inodes: Some(INODES),
-        };
-        let store: Arc<dyn Store> = match &model {
-            Some(model) => Arc::clone(model) as Arc<dyn Store>,
-            None => Arc::new(MemoryStore::new(limits)),
-        };
-        Self {
-            fs: FileSystem::new(Arc::clone(&store), options)
-                .expect("nothing is there that could be damaged"),
-            store,
-            model,
+    /// # Errors
+    /// If what it is to stand on cannot be made.
+    pub(super) fn new(
+        base: Base,
+        round: u64,
+        threads: usize,
+        options: Options,
+    ) -> std::result::Result<Self, String> {
+        let below = Below::new(base)?;
+        let fs = FileSystem::new(below.store(), options);
+        Ok(Self {
+            fs: fs.map_err(|error| format!("over a new store: {error:?}"))?,
+            below,
             round: (round % u64::from(u16::MAX)) as u16 + 1,
             waits: Mutex::new(Vec::new()),
             stopped: AtomicBool::new(false),
@@ -66,7 +56,7 @@ impl World {
             done: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             posts: (0..threads).map(|_| Post::default()).collect(),
-        }
+        })
     }
 
     /// Ends the work of all threads.
@@ -98,10 +88,8 @@ impl World {
         let Some(trouble) = &*first else {
             return Ok(());
         };
-        let refusal = self.model.as_ref().and_then(|model| model.refusal());
-        let why = refusal.map_or(String::new(), |change| {
-            format!(" (first of all the store refused {change})")
-        });
+        let refusal = self.below.refusal();
+        let why = refusal.map_or(String::new(), |why| format!(" ({why})"));
         Err(format!("{trouble}{why}"))
     }
 
