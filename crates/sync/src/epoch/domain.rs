@@ -6,7 +6,11 @@ use super::record::{PINNED, Record};
 use crate::epoch_primitive::{AtomicBool, AtomicPtr, AtomicU64, Ordering, constant};
 use crate::epoch_primitive::{everywhere, fence, is_due};
 use crate::padded::Padded;
+use std::collections::VecDeque;
 use std::ptr;
+
+/// Bags for which an empty queue keeps room.
+pub(super) const ROOM_KEPT: usize = 64;
 
 /// Epoch and records.
 ///
@@ -154,6 +158,11 @@ impl Domain {
                 let mut sealed = record.sealed.lock();
                 match sealed.front() {
                     Some(first) if first.is_due(epoch) => sealed.pop_front(),
+                    None if sealed.capacity() > ROOM_KEPT => {
+                        // Some pin has held much up once; records are never freed.
+                        *sealed = VecDeque::new();
+                        None
+                    }
                     _ => None,
                 }
             };

@@ -57,6 +57,21 @@ fn a_thread_that_ends_leaves_no_garbage_behind() {
 }
 
 #[test]
+fn a_queue_that_was_long_once_does_not_keep_its_room() {
+    use super::domain::{Domain, ROOM_KEPT};
+    let domain = Domain::new();
+    let record = domain.take_record();
+    for _ in 0..20 * ROOM_KEPT {
+        let sealed = domain.seal(Vec::new());
+        record.sealed.lock().push_back(sealed);
+    }
+    assert!(record.sealed.lock().capacity() > ROOM_KEPT);
+    domain.wait_for_grace(None);
+    assert!(record.sealed.lock().is_empty());
+    assert!(record.sealed.lock().capacity() <= ROOM_KEPT);
+}
+
+#[test]
 fn destructors_may_retire() {
     struct Chain(u32, Arc<AtomicUsize>);
     impl Drop for Chain {
