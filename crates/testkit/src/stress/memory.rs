@@ -6,9 +6,8 @@ use holdfast_sync::epoch;
 use std::fs;
 
 /// By how many bytes, and blocks, more may be alive when nothing lives than before the first file system:
-/// the places that threads have in lists of the process, which are kept for the next threads, with the
-/// room that their queues of garbage once needed.
-const BYTES_MAX: i64 = 1 << 20;
+/// the places that threads have in lists of the process, which are kept for the next threads.
+const BYTES_MAX: i64 = 256 * 1024;
 const BLOCKS_MAX: i64 = 256;
 
 /// Values that may wait for a grace period although nobody works: a thread that still lives keeps
