@@ -180,6 +180,11 @@ impl Space {
         self.ledger.set_spare(blocks)
     }
 
+    /// Blocks that may be promised to data, and those set aside for nodes.
+    pub(crate) fn balance(&self) -> (u64, u64) {
+        self.ledger.balance()
+    }
+
     /// Blocks set aside for files that may grow.
     fn preallocated(&self) -> u64 {
         u64::try_from(self.preallocated.sum()).unwrap_or(0)

@@ -57,6 +57,7 @@ impl Inner {
         // Both slots have this generation now, so nobody goes back to an older one.
         self.space.checkpointed(generation)?;
         self.journal.trim(frozen.position);
+        self.look_for_room_again();
         Ok(())
     }
 

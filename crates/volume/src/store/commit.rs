@@ -93,11 +93,7 @@ impl Inner {
                     goal,
                     ..Request::data(blocks)
                 };
-                let extent = if promise.blocks() > 0 {
-                    self.space.allocate_promised(&mut promise, &request)?
-                } else {
-                    self.space.allocate(&request)?
-                };
+                let extent = self.place(&mut promise, &request)?;
                 Ok(Run {
                     extent,
                     birth: self.next_generation(),

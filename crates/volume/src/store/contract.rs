@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 
 use super::change::{Maker, is_of_content};
 use super::commit::extent_of;
+use super::growth::Growth;
 use super::mapping::Run;
 use super::{Inner, REALM, VolumeStore};
 use crate::journal::Record;
@@ -95,10 +96,7 @@ impl Store for VolumeStore {
     }
 
     fn reserve(&self, space: Wanted) -> Result<()> {
-        if space.pages == 0 {
-            return Ok(());
-        }
-        Ok(self.inner.promise(space.pages)?)
+        Ok(self.inner.reserve(space)?)
     }
 
     fn release(&self, _space: Wanted) {
@@ -107,8 +105,9 @@ impl Store for VolumeStore {
     }
 
     fn apply(&self, batch: &[Change<'_>]) -> Result<Stamp> {
-        self.throttle()?;
-        let applied = self.inner.apply(batch);
+        let growth = Growth::of(batch);
+        self.throttle(growth)?;
+        let applied = self.inner.apply(batch, growth);
         Ok(applied.map_err(|error| self.inner.stop(error))?)
     }
 
@@ -139,15 +138,16 @@ impl Store for VolumeStore {
 
 impl Inner {
     /// Makes one operation's changes, in memory and in the journal.
-    pub(super) fn apply(&self, batch: &[Change<'_>]) -> crate::Result<Stamp> {
+    pub(super) fn apply(&self, batch: &[Change<'_>], growth: Growth) -> crate::Result<Stamp> {
         let layers = self.layers.read();
         self.running()?;
+        layers.active.count(growth);
         let place = |goal: Option<u64>, blocks: u64| {
             let request = Request {
                 goal,
                 ..Request::data(blocks)
             };
-            let extent = self.space.allocate(&request)?;
+            let extent = self.place(&mut self.promise.lock(), &request)?;
             Ok(Run {
                 extent,
                 birth: self.next_generation(),

@@ -19,6 +19,7 @@ mod contract;
 mod device;
 mod fold;
 mod format;
+mod growth;
 mod hash;
 mod layers;
 mod load;
@@ -75,6 +76,8 @@ pub(crate) struct Inner {
     space: Arc<Space>,
     /// What writers were promised and what no page has got yet.
     promise: Mutex<Reservation>,
+    /// Half the blocks that were free at the last look: as long as much less is needed, nobody looks.
+    comfort: AtomicU64,
     journal: Journal,
     hasher: NameHasher,
     /// As it was written last.

@@ -88,6 +88,7 @@ impl VolumeStore {
             layers: RwLock::new(layers),
             cache,
             promise: Mutex::new(space.reserve(0)?),
+            comfort: AtomicU64::new(0),
             space,
             journal,
             hasher,
@@ -97,6 +98,7 @@ impl VolumeStore {
             last_ino: AtomicU64::new(last_ino),
             stopped: OnceLock::new(),
         });
+        inner.set_aside();
         inner.begin()?;
         inner.end_orphans()?;
         let worker = Worker::start(&inner, options.commit_every);

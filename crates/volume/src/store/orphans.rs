@@ -6,13 +6,15 @@ use holdfast_core::store::Change;
 use holdfast_types::Ino;
 
 use super::Inner;
+use super::growth::Growth;
 use crate::Result;
 
 impl Inner {
     /// Ends the inodes that had no names when the volume was last in use.
     pub(super) fn end_orphans(&self) -> Result<()> {
         for ino in self.orphans()? {
-            self.apply(&[Change::Free { ino }])?;
+            let end = [Change::Free { ino }];
+            self.apply(&end, Growth::of(&end))?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use foldhash::fast::RandomState;
 use holdfast_core::store::InodeRecord;
@@ -14,6 +14,7 @@ use holdfast_types::Ino;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::content::Content;
+use super::growth::Growth;
 use super::names::Names;
 
 const SHARDS: usize = 64;
@@ -101,6 +102,9 @@ pub(super) struct Overlay {
     dirty: AtomicUsize,
     /// The files whose they are, and perhaps others.
     dirty_files: Mutex<Vec<Ino>>,
+    /// How many keys of the trees changed at most, and bytes that they gain.
+    keys: AtomicU64,
+    bytes: AtomicU64,
 }
 
 impl Overlay {
@@ -109,6 +113,8 @@ impl Overlay {
             shards: (0..SHARDS).map(|_| Padded(Mutex::default())).collect(),
             dirty: AtomicUsize::new(0),
             dirty_files: Mutex::default(),
+            keys: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
         }
     }
 
@@ -147,6 +153,21 @@ impl Overlay {
             self.dirty.fetch_add(after - before, Ordering::Relaxed);
         } else {
             self.dirty.fetch_sub(before - after, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts what a batch means for the trees.
+    pub(super) fn count(&self, growth: Growth) {
+        // Relaxed: estimates, and who needs them exactly has stopped everybody else.
+        self.keys.fetch_add(growth.keys, Ordering::Relaxed);
+        self.bytes.fetch_add(growth.bytes, Ordering::Relaxed);
+    }
+
+    /// What all batches mean for the trees.
+    pub(super) fn growth(&self) -> Growth {
+        Growth {
+            keys: self.keys.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
         }
     }
 

@@ -1,8 +1,18 @@
-//! Keeping writers from outrunning the device.
+//! Keeping writers from outrunning the device, and from taking the room that a checkpoint needs.
+//!
+//! *Invariant.* Free blocks, with those set aside for nodes, are as many as the next checkpoint may
+//! take. A batch that would break this waits for a checkpoint, after which little is needed. If
+//! that does not help, there is no space: who asks before he changes anything is told so, and the others
+//! (who remove names, above all) have what was set aside.
 
+use std::sync::atomic::Ordering;
+
+use holdfast_core::store::Space as Wanted;
+
+use super::growth::Growth;
 use super::{Inner, VolumeStore};
 use crate::Result;
-use crate::space::{self, Remedy};
+use crate::space::{self, Extent, Remedy, Request, Reservation};
 
 /// Pages that may wait to be written, however large the journal is: 128 MiB.
 const DIRTY_MAX: u64 = 32_768;
@@ -12,16 +22,25 @@ const MAP_MAX: u64 = 32;
 const COMMITS_PART: u64 = 8;
 /// How often what others took meanwhile is fetched again.
 const ATTEMPTS: usize = 4;
+/// The part of a volume that is set aside for nodes, and its bounds in blocks.
+const ASIDE_PART: u64 = 16;
+const ASIDE_MIN: u64 = 96;
+const ASIDE_MAX: u64 = 16_384;
+/// What may be changed without asking, beyond what was: an operation that adds a name, or a value.
+const UNASKED: Growth = Growth {
+    keys: 8,
+    bytes: 16 << 10,
+};
 
 impl VolumeStore {
-    /// Waits until there is room for another batch in memory and in the journal.
-    pub(super) fn throttle(&self) -> Result<()> {
+    /// Waits until there is room for another batch in memory, in the journal, and for its checkpoint.
+    pub(super) fn throttle(&self, growth: Growth) -> Result<()> {
         let inner = &self.inner;
         let (used, capacity) = (inner.journal.used(), inner.journal.capacity());
         if used > capacity / 2 {
             self.worker.ask_to_fold();
         }
-        if used > capacity - capacity / 8 {
+        if used > capacity - capacity / 8 || !inner.has_room(growth) {
             inner.checkpoint(false)?;
         }
         let dirty = inner.layers.read().active.dirty() as u64;
@@ -33,8 +52,67 @@ impl VolumeStore {
 }
 
 impl Inner {
+    /// Sets space aside for the nodes of checkpoints.
+    pub(super) fn set_aside(&self) {
+        self.space.set_spare(self.wanted_aside());
+    }
+
+    fn wanted_aside(&self) -> u64 {
+        let total = self.superblock.lock().blocks;
+        (total / ASIDE_PART).clamp(ASIDE_MIN, ASIDE_MAX)
+    }
+
+    /// Could all that changed be folded into the trees, with this in addition?
+    fn has_room(&self, growth: Growth) -> bool {
+        let layers = self.layers.read();
+        let changed = layers.overlays().map(|overlay| overlay.growth());
+        let changed = changed.fold(growth, |sum, one| sum + one);
+        // Relaxed: an estimate that everybody who takes space brings up to date.
+        if changed.blocks_anyway() < self.comfort.load(Ordering::Relaxed) {
+            return true;
+        }
+        let (free, aside) = self.space.balance();
+        self.comfort.store((free + aside) / 2, Ordering::Relaxed);
+        changed.blocks(&layers.roots) <= free + aside
+    }
+
+    /// Lets the next one who asks for room look how much there is.
+    pub(super) fn look_for_room_again(&self) {
+        self.comfort.store(0, Ordering::Relaxed);
+    }
+
+    /// Promises space to an operation, before anything is changed.
+    pub(super) fn reserve(&self, wanted: Wanted) -> Result<()> {
+        if wanted.pages > 0 {
+            // One more: the bytes of a small file need a block once it is no longer small.
+            self.promise(wanted.pages + 1)?;
+            // Blocks that were free are promised now.
+            let took = |comfort: u64| Some(comfort.saturating_sub(wanted.pages + 1));
+            let _ = self
+                .comfort
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, took);
+        }
+        let growth = Growth {
+            keys: UNASKED.keys + 3 * wanted.inodes + wanted.pages,
+            bytes: UNASKED.bytes + 512 * wanted.inodes + 32 * wanted.pages,
+        };
+        if self.has_room(growth) {
+            return Ok(());
+        }
+        self.checkpoint(false)?;
+        // What was set aside must be whole, or there would be none to remove names with.
+        let aside = self.space.balance().1;
+        if self.has_room(growth) && aside >= self.wanted_aside() / 4 * 3 {
+            return Ok(());
+        }
+        drop(self.promise.lock().split(wanted.pages + 1));
+        let free = self.space.balance().0;
+        let wanted = wanted.pages;
+        Err(space::Error::Full { wanted, free }.into())
+    }
+
     /// Promises blocks for pages that are about to be written.
-    pub(super) fn promise(&self, blocks: u64) -> Result<()> {
+    fn promise(&self, blocks: u64) -> Result<()> {
         for _ in 0..ATTEMPTS {
             let grown = self.promise.lock().grow(blocks);
             match grown {
@@ -44,6 +122,15 @@ impl Inner {
             }
         }
         Ok(self.promise.lock().grow(blocks)?)
+    }
+
+    /// Places blocks that were promised; more than were, if there are more.
+    pub(super) fn place(&self, promise: &mut Reservation, request: &Request) -> Result<Extent> {
+        Ok(if promise.blocks() > 0 {
+            self.space.allocate_promised(promise, request)?
+        } else {
+            self.space.allocate(request)?
+        })
     }
 
     fn make_room(&self, remedy: Remedy) -> Result<()> {
