@@ -64,6 +64,7 @@ external: build
     scripts/fsx.sh
     scripts/real-use.sh
     scripts/kill9.sh --rounds 30
+    scripts/crash9.sh --rounds 200
 
 build:
     cargo build --release

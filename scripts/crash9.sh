@@ -33,6 +33,8 @@ start() {
         </dev/null >"$WORK/daemon.log" 2>&1 &
     daemon=$!
     PIDS+=("$daemon")
+    # That it is killed is no news.
+    disown "$daemon"
     until_true 20 is_mounted "$place" || die "not mounted after 20 s: $(cat "$WORK/daemon.log")"
 }
 
@@ -40,7 +42,6 @@ daemon_gone() { process_gone "$daemon"; }
 
 reap_daemon() {
     until_true 20 daemon_gone || die "the daemon is still there"
-    wait "$daemon" || true
     drop_pid "$daemon"
 }
 
@@ -112,6 +113,13 @@ whole() {
     content "$1" "$2" "$(length "$2")" | cmp -s - "$3" || die "$1: $3 has other bytes"
 }
 
+all_busy() {
+    local name
+    for name in w1 w2 w3 w4; do
+        grep -q '^put' "$WORK/$name.log" || return 1
+    done
+}
+
 writers_gone() {
     local pid
     for pid in "${writers[@]}"; do
@@ -132,6 +140,7 @@ for ((round = 1; round <= rounds; round++)); do
         writers+=($!)
         PIDS+=($!)
     done
+    until_true 30 all_busy || die "round $round: the writers do not write"
     sleep "$((RANDOM % 2)).$((RANDOM % 10))$((RANDOM % 10))"
     kill -9 "$daemon"
     reap_daemon
