@@ -24,7 +24,8 @@ const RUN: u64 = 64;
 /// Objects that changed, by their numbers.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
-    by_number: HashMap<u64, Object, RandomState>,
+    /// In boxes: a growing table moves less, and its empty places are small.
+    by_number: HashMap<u64, Box<Object>, RandomState>,
     /// Those that the layers below do not have, in order: a bit for each number of a run.
     fresh: BTreeMap<u64, u64>,
 }
@@ -32,12 +33,12 @@ pub(super) struct Objects {
 impl Objects {
     /// An object that changed.
     pub(super) fn get(&self, ino: Ino) -> Option<&Object> {
-        self.by_number.get(&ino.0)
+        self.by_number.get(&ino.0).map(|object| &**object)
     }
 
     /// An object that changed, to change it again.
     pub(super) fn get_mut(&mut self, ino: Ino) -> Option<&mut Object> {
-        self.by_number.get_mut(&ino.0)
+        self.by_number.get_mut(&ino.0).map(|object| &mut **object)
     }
 
     /// An object, changed from now on.
