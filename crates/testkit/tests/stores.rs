@@ -136,3 +136,28 @@ fn every_prefix_of_a_recording_is_a_tree_without_contradictions() {
         );
     }
 }
+
+#[test]
+fn links_of_one_file_made_at_once_reach_the_store_at_their_own_places() {
+    let store = Arc::new(ModelStore::new());
+    let fs = FileSystem::new(store.clone(), Options::default()).unwrap();
+    let who = Caller::root();
+    let flags = OpenFlags::WRITE_ONLY;
+    let file = fs.create(&who, &fs.root(), b"file", 0o644, flags).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (fs, who, file) = (&fs, &who, &file);
+            scope.spawn(move || {
+                let name = format!("dir-{thread}").into_bytes();
+                let dir = fs.mkdir(who, &fs.root(), &name, 0o755).unwrap();
+                for round in 0..5000 {
+                    let name = format!("link-{}", round % (3 + thread)).into_bytes();
+                    fs.link(who, file.node(), &dir, &name).unwrap();
+                    fs.unlink(who, &dir, &name).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(store.refusal(), None);
+    assert_eq!(store.contradictions(), [""; 0]);
+}

@@ -28,6 +28,7 @@ impl FileSystem {
                 return Err(Errno::EPERM);
             }
             let now = clock::now();
+            let cookie = names.next_cookie();
             {
                 let mut meta = node.inode().write();
                 if meta.nlink == 0 && !meta.linkable {
@@ -36,7 +37,6 @@ impl FileSystem {
                 if meta.nlink >= core.policy.link_max() {
                     return Err(Errno::EMLINK);
                 }
-                let cookie = names.next_cookie();
                 names.insert(name, cookie, node.ino(), node.kind())?;
                 meta.nlink += 1;
                 meta.linkable = false;
@@ -50,11 +50,11 @@ impl FileSystem {
             if !core.pinned {
                 let (ino, kind) = (node.ino(), node.kind());
                 let inode = node.inode().record(&node.inode().meta());
-                let (parent, cookie) = (dir.ino(), node.inode().meta().home.1);
+                // Not the home's cookie: the file may have got yet another name meanwhile.
                 core.apply(&[
                     Change::Attributes { inode },
                     Change::Enter {
-                        dir: parent,
+                        dir: dir.ino(),
                         name,
                         cookie,
                         ino,
