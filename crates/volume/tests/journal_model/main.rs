@@ -34,7 +34,11 @@ const REGION: Region = Region {
 
 fn main() {
     let chosen = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
-    let models: [(&str, fn()); 3] = [
+    let models: [(&str, fn()); 4] = [
+        (
+            "a_cut_takes_all_lanes_at_one_moment",
+            a_cut_takes_all_lanes_at_one_moment,
+        ),
         (
             "a_commit_is_a_consistent_prefix",
             a_commit_is_a_consistent_prefix,
@@ -105,6 +109,23 @@ impl World {
         }
         seen
     }
+}
+
+/// The one who commits has no lane: between two lanes, both of the others may append.
+fn a_cut_takes_all_lanes_at_one_moment() {
+    let world = World::new();
+    let others = [(); 2].map(|()| {
+        let world = Arc::clone(&world);
+        thread::spawn(move || world.change())
+    });
+    world.journal.commit(None, &()).expect("it works");
+    let seen = world.survivors(Position::default());
+    assert!(seen.iter().copied().eq(1..=seen.len() as u64), "{seen:?}");
+    for other in others {
+        other.join().expect("no panic");
+    }
+    world.journal.commit(None, &()).expect("it works");
+    assert_eq!(world.survivors(Position::default()), [1, 2]);
 }
 
 fn a_commit_is_a_consistent_prefix() {
