@@ -12,6 +12,7 @@ use crate::group::PAGE_SHIFT;
 use crate::ranges::RangeSet;
 use holdfast_sync::epoch;
 use holdfast_sync::frame::{Frames, FramesLock};
+use parking_lot::Mutex;
 use std::fmt;
 
 mod change;
@@ -45,6 +46,7 @@ pub use read::Contended;
 ///
 /// An empty one is 16 bytes and has no heap; a file that fits one page has one allocation of 64 to
 /// 4096 bytes.
+#[repr(transparent)]
 pub struct Pages {
     frames: Frames<RangeSet>,
 }
@@ -87,6 +89,12 @@ impl Pages {
         PagesLock {
             frames: self.frames.lock(),
         }
+    }
+
+    /// A lock that is the owner's to use, for which there is room. It has no part in anything here.
+    #[inline]
+    pub fn beside(&self) -> &Mutex<()> {
+        self.frames.beside()
     }
 
     /// Are all pages holes?
@@ -145,6 +153,14 @@ impl PagesLock<'_> {
             frames: totals.frames,
             bytes: totals.bytes + unwritten,
         }
+    }
+
+    /// Says that the file has `size` bytes at least, which readers of pages before that need not ask
+    /// for any more. To be called when the size is there already, before the lock is dropped; it
+    /// holds until the next [`begin`](Self::begin), which comes before the size shrinks
+    /// ([`truncate`](Self::truncate) begins).
+    pub fn has_size(&mut self, size: u64) {
+        self.frames.inside(size >> PAGE_SHIFT);
     }
 
     /// Hides every change from readers until this is dropped, so that they see all of them

@@ -200,6 +200,7 @@ impl Core {
             });
             return Err(error);
         }
+        pages.has_size(inode.size());
         inode.completed();
         Ok(())
     }

@@ -321,7 +321,7 @@ fn a_million_frames_are_found_again() {
         frame.push(&u64::to_le_bytes(number));
         lock.put(number, frame);
     }
-    let nodes = (lock.totals().bytes - 1_000_000 * FRAME_SIZE as u64) / 576;
+    let nodes = (lock.totals().bytes - 1_000_000 * FRAME_SIZE as u64) / 640;
     assert!(nodes < 16_000, "{nodes}");
     for number in (0..1_000_000).step_by(997) {
         assert_eq!(lock.get(number).unwrap().bytes(), u64::to_le_bytes(number));

@@ -43,6 +43,7 @@ impl File {
         let written = pages.write_alone(offset, data, self.size(), self.account());
         assert_eq!(written, Ok(data.len()));
         self.grow(offset + data.len() as u64);
+        pages.has_size(self.size());
         drop(pages);
     }
 
@@ -55,6 +56,7 @@ impl File {
         let mut pages = self.pages.lock();
         change(&mut pages, self.account());
         self.size.store(size, Ordering::Release);
+        pages.has_size(size);
         drop(pages);
     }
 

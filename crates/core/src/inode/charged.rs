@@ -7,7 +7,7 @@ impl Object {
     /// Is it counted? To be asked and changed as quotas say.
     #[inline]
     pub(crate) fn mark(&self) -> Mark<'_> {
-        Mark::new(&self.meta.marks, COUNTED)
+        Mark::new(&self.front.marks, COUNTED)
     }
 
     /// To whom it is charged. User and group are read one after the other: the caller holds what
@@ -15,7 +15,7 @@ impl Object {
     /// will do.
     #[inline]
     pub(crate) fn owner(&self) -> Owner {
-        let (uid, gid) = self.meta.owner();
+        let (uid, gid) = self.front.owner();
         Owner { uid, gid }
     }
 }

@@ -82,51 +82,48 @@ impl Meta {
     }
 }
 
-/// Where an inode keeps its [`Meta`].
-pub(super) struct MetaCell {
-    seq: AtomicU32,
-    lock: Mutex<()>,
-    /// Marks that the inode's other parts keep here, where there is room.
-    pub(super) marks: AtomicU8,
-    file_system: u16,
+/// The part of an inode's [`Meta`] that stays as it is while the content is changed, on the line of
+/// an inode that readers of its content need: whoever writes there disturbs them.
+#[repr(C)]
+pub(super) struct Front {
+    atime: AtomicI64,
     /// Permission bits, LINKABLE, type.
     mode: AtomicU32,
     uid: AtomicU32,
     gid: AtomicU32,
+    file_system: u16,
+    /// Marks that the inode's other parts keep here, where there is room.
+    pub(super) marks: AtomicU8,
+}
+
+/// The part that a writer changes, on the line of what else he changes.
+#[repr(C)]
+pub(super) struct Back {
+    seq: AtomicU32,
     nlink: AtomicU32,
     size: AtomicU64,
     mtime: AtomicI64,
     ctime: AtomicI64,
-    atime: AtomicI64,
     btime: AtomicI64,
     home: AtomicU64,
     home_cookie: AtomicU64,
 }
 
-const _: () = assert!(size_of::<MetaCell>() == 80, "an inode grew");
+const _: () = assert!(
+    size_of::<Front>() == 24 && size_of::<Back>() == 56,
+    "an inode grew"
+);
 
-impl MetaCell {
-    pub(super) fn new(file_system: u16, kind: FileType, meta: &Meta) -> Self {
-        let kind = (kind as u32) << KIND_SHIFT;
-        let cell = Self {
-            seq: AtomicU32::new(0),
-            lock: Mutex::new(()),
-            marks: AtomicU8::new(0),
-            file_system,
-            mode: AtomicU32::new(kind),
+impl Front {
+    pub(super) fn new(file_system: u16, kind: FileType) -> Self {
+        Self {
+            atime: AtomicI64::new(0),
+            mode: AtomicU32::new((kind as u32) << KIND_SHIFT),
             uid: AtomicU32::new(0),
             gid: AtomicU32::new(0),
-            nlink: AtomicU32::new(0),
-            size: AtomicU64::new(0),
-            mtime: AtomicI64::new(0),
-            ctime: AtomicI64::new(0),
-            atime: AtomicI64::new(0),
-            btime: AtomicI64::new(0),
-            home: AtomicU64::new(0),
-            home_cookie: AtomicU64::new(0),
-        };
-        cell.store(meta);
-        cell
+            file_system,
+            marks: AtomicU8::new(0),
+        }
     }
 
     /// The file system as it was given.
@@ -140,6 +137,33 @@ impl MetaCell {
         (self.mode.load(Relaxed) >> KIND_SHIFT) as u8
     }
 
+    /// Owner and group, one after the other.
+    #[inline]
+    pub(super) fn owner(&self) -> (u32, u32) {
+        (self.uid.load(Relaxed), self.gid.load(Relaxed))
+    }
+
+    /// The access time alone.
+    #[inline]
+    pub(super) fn atime(&self) -> Time {
+        Time(self.atime.load(Relaxed))
+    }
+}
+
+impl Back {
+    pub(super) fn new() -> Self {
+        Self {
+            seq: AtomicU32::new(0),
+            nlink: AtomicU32::new(0),
+            size: AtomicU64::new(0),
+            mtime: AtomicI64::new(0),
+            ctime: AtomicI64::new(0),
+            btime: AtomicI64::new(0),
+            home: AtomicU64::new(0),
+            home_cookie: AtomicU64::new(0),
+        }
+    }
+
     /// The size alone.
     #[inline]
     pub(super) fn size(&self) -> u64 {
@@ -151,51 +175,64 @@ impl MetaCell {
     pub(super) fn nlink(&self) -> u32 {
         self.nlink.load(Acquire)
     }
+}
+
+/// Where an inode keeps its [`Meta`]: both parts, and the lock of their writers.
+#[derive(Clone, Copy)]
+pub(super) struct MetaCell<'i> {
+    pub(super) front: &'i Front,
+    pub(super) back: &'i Back,
+    pub(super) lock: &'i Mutex<()>,
+}
+
+impl<'i> MetaCell<'i> {
+    /// Stores the first ones, before anybody can read them.
+    pub(super) fn begin(self, meta: &Meta) {
+        self.store(meta);
+    }
 
     /// All of them, as one moment saw them; and what `look` saw in that moment.
     #[inline]
-    pub(super) fn read<R>(&self, look: impl Fn() -> R) -> (Meta, R) {
+    pub(super) fn read<R>(self, look: impl Fn() -> R) -> (Meta, R) {
         self.consistent(|| (self.load(), look()))
     }
 
     /// Permission bits, owner and group alone; and what `look` saw in that moment.
     #[inline]
-    pub(super) fn read_owner<R>(&self, look: impl Fn() -> R) -> ((u16, u32, u32), R) {
+    pub(super) fn read_owner<R>(self, look: impl Fn() -> R) -> ((u16, u32, u32), R) {
         self.consistent(|| {
-            let perm = (self.mode.load(Relaxed) & 0o7777) as u16;
-            let owner = (perm, self.uid.load(Relaxed), self.gid.load(Relaxed));
+            let perm = (self.front.mode.load(Relaxed) & 0o7777) as u16;
+            let owner = (
+                perm,
+                self.front.uid.load(Relaxed),
+                self.front.gid.load(Relaxed),
+            );
             (owner, look())
         })
     }
 
-    /// Owner and group, one after the other.
-    #[inline]
-    pub(super) fn owner(&self) -> (u32, u32) {
-        (self.uid.load(Relaxed), self.gid.load(Relaxed))
-    }
-
     /// Access, modification and change, of one moment.
     #[inline]
-    pub(super) fn read_times(&self) -> (Time, Time, Time) {
+    pub(super) fn read_times(self) -> (Time, Time, Time) {
         self.consistent(|| {
             (
-                Time(self.atime.load(Relaxed)),
-                Time(self.mtime.load(Relaxed)),
-                Time(self.ctime.load(Relaxed)),
+                Time(self.front.atime.load(Relaxed)),
+                Time(self.back.mtime.load(Relaxed)),
+                Time(self.back.ctime.load(Relaxed)),
             )
         })
     }
 
     /// What `look` sees in one moment.
     #[inline]
-    fn consistent<R>(&self, look: impl Fn() -> R) -> R {
+    fn consistent<R>(self, look: impl Fn() -> R) -> R {
         for _ in 0..SPINS {
-            let before = self.seq.load(Acquire);
+            let before = self.back.seq.load(Acquire);
             if before & 1 == 0 {
                 let seen = look();
                 // The loads above come before the second look at the number.
                 fence(Acquire);
-                if self.seq.load(Relaxed) == before {
+                if self.back.seq.load(Relaxed) == before {
                     return seen;
                 }
             }
@@ -207,55 +244,69 @@ impl MetaCell {
     }
 
     /// Keeps others from changing them.
-    pub(super) fn lock(&self) -> MutexGuard<'_, ()> {
+    pub(super) fn lock(self) -> MutexGuard<'i, ()> {
         self.lock.lock()
     }
 
     /// Stores new ones, and does `more` in the same moment. The caller holds the lock.
-    pub(super) fn publish(&self, meta: &Meta, more: impl FnOnce()) {
-        let seq = self.seq.load(Relaxed);
-        self.seq.store(seq.wrapping_add(1), Relaxed);
+    pub(super) fn publish(self, meta: &Meta, more: impl FnOnce()) {
+        let seq = self.back.seq.load(Relaxed);
+        self.back.seq.store(seq.wrapping_add(1), Relaxed);
         // The odd number comes before the words.
         fence(Release);
         self.store(meta);
         more();
-        self.seq.store(seq.wrapping_add(2), Release);
+        self.back.seq.store(seq.wrapping_add(2), Release);
     }
 
     #[inline]
-    pub(super) fn load(&self) -> Meta {
-        let mode = self.mode.load(Relaxed);
+    pub(super) fn load(self) -> Meta {
+        let mode = self.front.mode.load(Relaxed);
         Meta {
             perm: (mode & 0o7777) as u16,
             linkable: mode & LINKABLE != 0,
-            nlink: self.nlink.load(Relaxed),
-            uid: self.uid.load(Relaxed),
-            gid: self.gid.load(Relaxed),
-            size: self.size.load(Relaxed),
-            atime: Time(self.atime.load(Relaxed)),
-            mtime: Time(self.mtime.load(Relaxed)),
-            ctime: Time(self.ctime.load(Relaxed)),
-            btime: Time(self.btime.load(Relaxed)),
-            home: (Ino(self.home.load(Relaxed)), self.home_cookie.load(Relaxed)),
+            nlink: self.back.nlink.load(Relaxed),
+            uid: self.front.uid.load(Relaxed),
+            gid: self.front.gid.load(Relaxed),
+            size: self.back.size.load(Relaxed),
+            atime: Time(self.front.atime.load(Relaxed)),
+            mtime: Time(self.back.mtime.load(Relaxed)),
+            ctime: Time(self.back.ctime.load(Relaxed)),
+            btime: Time(self.back.btime.load(Relaxed)),
+            home: (
+                Ino(self.back.home.load(Relaxed)),
+                self.back.home_cookie.load(Relaxed),
+            ),
         }
     }
 
-    fn store(&self, meta: &Meta) {
-        let kind = self.mode.load(Relaxed) & (0xff << KIND_SHIFT);
+    fn store(self, meta: &Meta) {
+        let kind = self.front.mode.load(Relaxed) & (0xff << KIND_SHIFT);
         let linkable = if meta.linkable { LINKABLE } else { 0 };
-        self.mode
-            .store(kind | linkable | u32::from(meta.perm & 0o7777), Relaxed);
-        self.nlink.store(meta.nlink, Release);
-        self.uid.store(meta.uid, Relaxed);
-        self.gid.store(meta.gid, Relaxed);
+        let mode = kind | linkable | u32::from(meta.perm & 0o7777);
+        // Only what is new: who changes the content takes this line from nobody.
+        let front = self.front;
+        for (place, word) in [
+            (&front.mode, mode),
+            (&front.uid, meta.uid),
+            (&front.gid, meta.gid),
+        ] {
+            if place.load(Relaxed) != word {
+                place.store(word, Relaxed);
+            }
+        }
+        if front.atime() != meta.atime {
+            front.atime.store(meta.atime.0, Relaxed);
+        }
+        let back = self.back;
+        back.nlink.store(meta.nlink, Release);
         // Release: who sees a greater size sees the bytes that were written before.
-        self.size.store(meta.size, Release);
-        self.atime.store(meta.atime.0, Relaxed);
-        self.mtime.store(meta.mtime.0, Relaxed);
-        self.ctime.store(meta.ctime.0, Relaxed);
-        self.btime.store(meta.btime.0, Relaxed);
-        self.home.store(meta.home.0.0, Relaxed);
-        self.home_cookie.store(meta.home.1, Relaxed);
+        back.size.store(meta.size, Release);
+        back.mtime.store(meta.mtime.0, Relaxed);
+        back.ctime.store(meta.ctime.0, Relaxed);
+        back.btime.store(meta.btime.0, Relaxed);
+        back.home.store(meta.home.0.0, Relaxed);
+        back.home_cookie.store(meta.home.1, Relaxed);
     }
 }
 
@@ -276,13 +327,20 @@ mod tests {
 
     #[test]
     fn a_reader_never_sees_half_a_change() {
-        let cell = MetaCell::new(1, FileType::Regular, &all(0));
+        let (front, back) = (Front::new(1, FileType::Regular), Back::new());
+        let lock = Mutex::new(());
+        let cell = MetaCell {
+            front: &front,
+            back: &back,
+            lock: &lock,
+        };
+        cell.begin(&all(0));
         let done = AtomicBool::new(false);
         thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
                     while !done.load(Relaxed) {
-                        let (meta, size) = cell.read(|| cell.size());
+                        let (meta, size) = cell.read(|| cell.back.size());
                         assert_eq!(meta, all(meta.uid));
                         assert_eq!(size, meta.size);
                     }
@@ -298,10 +356,16 @@ mod tests {
 
     #[test]
     fn the_type_outlives_changes() {
-        let cell = MetaCell::new(1, FileType::Socket, &all(1));
+        let (front, back) = (Front::new(1, FileType::Socket), Back::new());
+        let cell = MetaCell {
+            front: &front,
+            back: &back,
+            lock: &Mutex::new(()),
+        };
+        cell.begin(&all(1));
         let _lock = cell.lock();
         cell.publish(&all(0o7777), || {});
-        assert_eq!(cell.kind_bits(), FileType::Socket as u8);
+        assert_eq!(front.kind_bits(), FileType::Socket as u8);
         assert_eq!(cell.load().perm, 0o7777);
     }
 }

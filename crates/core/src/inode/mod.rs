@@ -29,7 +29,7 @@ use crate::locks::InodeLocks;
 use crate::store::InodeRecord;
 use crate::types::{Access, Attr, Caller, Errno, FileType, Ino, Result, Time};
 use extension::Extension;
-use meta::MetaCell;
+use meta::{Back, Front, MetaCell};
 
 /// What every empty directory's size is, and each name's share: tmpfs's figures.
 const DIR_SIZE: u64 = 40;
@@ -48,17 +48,27 @@ const UNBORN: u8 = 1 << 3;
 pub(crate) type Inode = Held<Object>;
 
 /// A file object.
+///
+/// In the index it takes two cache lines. The first has what is needed to find and to read the
+/// content, its border goes through the pages, and the second has what a writer of the content
+/// changes, his locks included.
+#[repr(C)]
 pub(crate) struct Object {
-    meta: MetaCell,
-    /// A regular file's content; empty for others.
-    pages: Pages,
+    front: Front,
     extension: OnceBox<Extension>,
+    /// A regular file's content; empty for others. The lock beside it is that of the attributes.
+    pages: Pages,
+    back: Back,
 }
 
 const _: () = assert!(size_of::<Object>() == 104, "an inode grew");
 const _: () = assert!(
     size_of::<Inode>() == 128,
     "an inode takes more than two lines"
+);
+const _: () = assert!(
+    size_of::<Inode>() - size_of::<Object>() + std::mem::offset_of!(Object, pages) == 56,
+    "the border of the lines is not behind the first word of the pages"
 );
 
 impl Object {
@@ -82,25 +92,36 @@ impl Object {
             let _ = extension.set(Box::new(made));
         }
         let object = Self {
-            meta: MetaCell::new(file_system, kind, meta),
-            pages: Pages::new(),
+            front: Front::new(file_system, kind),
             extension,
+            pages: Pages::new(),
+            back: Back::new(),
         };
+        object.cell().begin(meta);
         if complete {
             object.completed();
         }
         object
     }
 
+    #[inline]
+    fn cell(&self) -> MetaCell<'_> {
+        MetaCell {
+            front: &self.front,
+            back: &self.back,
+            lock: self.pages.beside(),
+        }
+    }
+
     /// The number of its file system.
     pub(crate) fn file_system(&self) -> u16 {
-        self.meta.file_system()
+        self.front.file_system()
     }
 
     /// What it is.
     #[inline]
     pub(crate) fn kind(&self) -> FileType {
-        let mode = u32::from(self.meta.kind_bits()) << 12;
+        let mode = u32::from(self.front.kind_bits()) << 12;
         FileType::from_mode(mode).unwrap_or(FileType::Regular)
     }
 
@@ -150,7 +171,7 @@ impl Object {
     /// The attributes of the moment; writes nothing. Of a directory see [`stat`](Self::stat).
     #[inline]
     pub(crate) fn meta(&self) -> Meta {
-        self.meta.read(|| ()).0
+        self.cell().read(|| ()).0
     }
 
     /// As [`meta`](Self::meta); size, times and `nlink` of a directory with what changes of single
@@ -161,7 +182,7 @@ impl Object {
             return self.meta();
         };
         let guard = epoch::pin();
-        let (mut meta, sums) = self.meta.read(|| body.names.sums(&guard));
+        let (mut meta, sums) = self.cell().read(|| body.names.sums(&guard));
         if let Some(sums) = sums {
             meta.add(&sums);
         }
@@ -171,7 +192,7 @@ impl Object {
     /// Attributes, and what few inodes have, of one moment.
     #[inline]
     pub(crate) fn view<'g>(&'g self, guard: &'g Guard) -> View<'g> {
-        let (meta, rare) = self.meta.read(|| self.rare(guard));
+        let (meta, rare) = self.cell().read(|| self.rare(guard));
         View { meta, rare }
     }
 
@@ -181,7 +202,7 @@ impl Object {
         if who.checked {
             return true;
         }
-        let ((perm, uid, gid), rare) = self.meta.read_owner(|| self.rare(guard));
+        let ((perm, uid, gid), rare) = self.cell().read_owner(|| self.rare(guard));
         let acl = rare.and_then(|rare| rare.acl.as_ref());
         acl::permission(who, uid, gid, perm, acl, self.kind(), want)
     }
@@ -194,71 +215,77 @@ impl Object {
     #[inline]
     pub(crate) fn is_complete(&self) -> bool {
         // Acquire pairs with the release in `completed`: who sees the mark sees the pages.
-        self.meta.marks.load(Ordering::Acquire) & COMPLETE != 0
+        self.front.marks.load(Ordering::Acquire) & COMPLETE != 0
     }
 
     /// They are; to be said under the lock of the pages.
     pub(crate) fn completed(&self) {
-        self.meta.marks.fetch_or(COMPLETE, Ordering::Release);
+        self.front.marks.fetch_or(COMPLETE, Ordering::Release);
     }
 
     /// Has its store not heard of it yet? Then nobody but its maker may change it: others do not
     /// find it.
     #[inline]
     pub(crate) fn is_unborn(&self) -> bool {
-        self.meta.marks.load(Ordering::Acquire) & UNBORN != 0
+        self.front.marks.load(Ordering::Acquire) & UNBORN != 0
     }
 
     /// It has not: to be said before anybody can find it.
     pub(crate) fn unborn(&self) {
-        self.meta.marks.fetch_or(UNBORN, Ordering::Relaxed);
+        self.front.marks.fetch_or(UNBORN, Ordering::Relaxed);
     }
 
     /// Now it has.
     pub(crate) fn born(&self) {
-        self.meta.marks.fetch_and(!UNBORN, Ordering::Release);
+        self.front.marks.fetch_and(!UNBORN, Ordering::Release);
     }
 
     /// An access time is newer here than in the store.
     pub(crate) fn mark_lazy_time(&self) {
-        self.meta.marks.fetch_or(LAZY_TIME, Ordering::AcqRel);
+        self.front.marks.fetch_or(LAZY_TIME, Ordering::AcqRel);
     }
 
     /// Was it?
     pub(crate) fn has_lazy_time(&self) -> bool {
-        self.meta.marks.load(Ordering::Acquire) & LAZY_TIME != 0
+        self.front.marks.load(Ordering::Acquire) & LAZY_TIME != 0
     }
 
     /// Was it? From now on not, the caller sees to it.
     pub(crate) fn take_lazy_time(&self) -> bool {
         // Mostly it was not, and then nothing is written.
         self.has_lazy_time()
-            && self.meta.marks.fetch_and(!LAZY_TIME, Ordering::AcqRel) & LAZY_TIME != 0
+            && self.front.marks.fetch_and(!LAZY_TIME, Ordering::AcqRel) & LAZY_TIME != 0
     }
 
     /// The size alone: what was written before it grew can be read.
     #[inline]
     pub(crate) fn size(&self) -> u64 {
-        self.meta.size()
+        self.back.size()
+    }
+
+    /// The time of the last access alone; no writer of the content disturbs whoever asks.
+    #[inline]
+    pub(crate) fn atime(&self) -> Time {
+        self.front.atime()
     }
 
     /// Access, modification and change.
     #[inline]
     pub(crate) fn times(&self) -> (Time, Time, Time) {
-        self.meta.read_times()
+        self.cell().read_times()
     }
 
     /// The number of names alone.
     pub(crate) fn nlink(&self) -> u32 {
-        self.meta.nlink()
+        self.back.nlink()
     }
 
     /// Locks the attributes for a change, which readers see when the result is dropped.
     pub(crate) fn write(&self) -> MetaWrite<'_> {
-        let lock = self.meta.lock();
+        let lock = self.cell().lock();
         MetaWrite {
             object: self,
-            meta: self.meta.load(),
+            meta: self.cell().load(),
             rare: None,
             published: false,
             _lock: lock,
@@ -419,7 +446,7 @@ impl MetaWrite<'_> {
         }
         self.published = true;
         let rare = self.rare.take();
-        self.object.meta.publish(&self.meta, || {
+        self.object.cell().publish(&self.meta, || {
             if rare.is_some() {
                 self.object.extension_or_new().rare.replace(rare);
             }

@@ -107,7 +107,7 @@ impl Core {
         self.drop_privileges(who, to.node())?;
         let space = FileSpace::new(self, to.node().inode(), Check::of(who));
         let copied = pages.copy_within(to_offset, from_offset, len, space.account())?;
-        self.copied(to.node().inode(), &pages, to_offset, copied)?;
+        self.copied(to.node().inode(), &mut pages, to_offset, copied)?;
         Ok(copied)
     }
 
@@ -139,12 +139,18 @@ impl Core {
         let space = FileSpace::new(self, target, Check::of(who));
         let copied =
             target_pages.copy_range(to_offset, &source_pages, from_offset, len, space.account())?;
-        self.copied(target, &target_pages, to_offset, copied)?;
+        self.copied(target, &mut target_pages, to_offset, copied)?;
         Ok(copied)
     }
 
     /// Bytes arrived in a file whose pages are locked.
-    fn copied(&self, target: &Inode, pages: &PagesLock<'_>, offset: u64, len: u64) -> Result<()> {
+    fn copied(
+        &self,
+        target: &Inode,
+        pages: &mut PagesLock<'_>,
+        offset: u64,
+        len: u64,
+    ) -> Result<()> {
         let end = offset + len;
         let record = {
             let mut meta = target.write();
@@ -152,6 +158,7 @@ impl Core {
             meta.modified(clock::now());
             target.record(&meta)
         };
+        pages.has_size(target.size());
         if self.pinned {
             return Ok(());
         }

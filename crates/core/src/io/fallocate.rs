@@ -61,6 +61,9 @@ impl FileSystem {
             let new_size = new_size(request, size)?;
             core.drop_privileges(who, node)?;
             let space = FileSpace::new(core, inode, Check::of(who));
+            if new_size < size {
+                pages.begin();
+            }
             carry_out(request, &mut pages, space.account())?;
             let record = {
                 let mut meta = inode.write();
@@ -68,6 +71,7 @@ impl FileSystem {
                 meta.modified(clock::now());
                 inode.record(&meta)
             };
+            pages.has_size(new_size);
             if !core.pinned {
                 core.apply(&[
                     change(request, inode.ino()),

@@ -28,6 +28,9 @@ impl Core {
                 if stamp || size != meta.size || pages.pages() > 0 {
                     meta.modified(clock::now());
                 }
+                if size < meta.size {
+                    pages.begin();
+                }
                 if size <= meta.size {
                     let space = FileSpace::new(self, inode, Check::of(who));
                     pages.truncate(size, space.account());
@@ -35,6 +38,7 @@ impl Core {
                 meta.size = size;
                 inode.record(&meta)
             };
+            pages.has_size(size);
             // Only now, that the size says so too: there is nothing to be asked for.
             inode.completed();
             if !self.pinned {

@@ -63,8 +63,7 @@ impl FileSystem {
         let given = total(bufs);
         check_range(0, given)?;
         core.writable()?;
-        let node = file.node();
-        let inode = node.inode();
+        let inode = file.node().inode();
         core.complete_pages(inode, pages)?;
         let (start, done) = {
             let mut pages = pages.lock();
@@ -76,7 +75,7 @@ impl FileSystem {
             if start >= SIZE_MAX {
                 return Err(Errno::EFBIG);
             }
-            core.drop_privileges(who, node)?;
+            core.drop_privileges(who, file.node())?;
             if bufs.len() > 1 && start < size {
                 // Several pieces are one write.
                 pages.begin();
@@ -103,6 +102,7 @@ impl FileSystem {
                 meta.modified(clock::now());
                 inode.record(&meta)
             };
+            pages.has_size(inode.size());
             if !core.pinned {
                 let mut batch = vec![Change::Attributes { inode: record }];
                 let mut at = start;

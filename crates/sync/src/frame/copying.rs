@@ -7,7 +7,9 @@
 #![expect(unsafe_code, reason = "copies through wide registers")]
 
 #[cfg(target_arch = "x86_64")]
-use std::arch::x86_64::__m256i;
+use std::arch::is_x86_feature_detected as has;
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::{__m256i, __m512i};
 #[cfg(target_arch = "x86_64")]
 use std::ops::RangeInclusive;
 
@@ -15,9 +17,9 @@ use std::ops::RangeInclusive;
 #[cfg(target_arch = "x86_64")]
 const LENGTHS: RangeInclusive<usize> = 1024..=8192;
 
-/// Bytes of one round: four registers.
+/// Registers of one round.
 #[cfg(target_arch = "x86_64")]
-const ROUND: usize = 4 * size_of::<__m256i>();
+const ROUND: usize = 4;
 
 /// Copies `from` to `to`, which the caches of this core hold.
 ///
@@ -27,45 +29,107 @@ const ROUND: usize = 4 * size_of::<__m256i>();
 pub fn copy(from: &[u8], to: &mut [u8]) {
     assert_eq!(from.len(), to.len(), "copies are equally long");
     #[cfg(target_arch = "x86_64")]
-    if LENGTHS.contains(&from.len()) && std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: both are that long, and `to` is exclusive, so they do not overlap; the processor
-        // has the instructions.
-        return unsafe { in_registers(from.as_ptr(), to.as_mut_ptr(), from.len()) };
+    if LENGTHS.contains(&from.len()) {
+        // The first processors that had registers of 64 bytes went slower for a while after each use;
+        // those that have VBMI2, which came later, do not.
+        if has!("avx512f") && has!("avx512vbmi2") {
+            // SAFETY: both are that long, and `to` is exclusive, so they do not overlap; the
+            // processor has the instructions.
+            return unsafe { in_lines(from.as_ptr(), to.as_mut_ptr(), from.len()) };
+        }
+        if has!("avx2") {
+            // SAFETY: as above.
+            return unsafe { in_half_lines(from.as_ptr(), to.as_mut_ptr(), from.len()) };
+        }
     }
     to.copy_from_slice(from);
 }
 
 /// # Safety
-/// That of `ptr::copy_nonoverlapping`; `len` is a [`ROUND`] at least, and there is AVX2.
+/// That of `ptr::copy_nonoverlapping`; `len` is a round at least, and there is AVX-512.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+unsafe fn in_lines(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { in_registers::<__m512i>(from, to, len) }
+}
+
+/// # Safety
+/// That of `ptr::copy_nonoverlapping`; `len` is a round at least, and there is AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-unsafe fn in_registers(from: *const u8, to: *mut u8, len: usize) {
+unsafe fn in_half_lines(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { in_registers::<__m256i>(from, to, len) }
+}
+
+/// By registers of type `R`; compiled as part of functions for processors that have them.
+///
+/// # Safety
+/// That of `ptr::copy_nonoverlapping`; `len` is [`ROUND`] registers at least.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn in_registers<R: Copy>(from: *const u8, to: *mut u8, len: usize) {
+    let width = size_of::<R>();
     let load = |at: usize| {
-        let place = from.wrapping_add(at).cast::<__m256i>();
+        let place = from.wrapping_add(at).cast::<R>();
         // SAFETY: `at` is a register's width before `len` at most.
         unsafe { place.read_unaligned() }
     };
-    let store = |at: usize, value: __m256i| {
-        let place = to.wrapping_add(at).cast::<__m256i>();
+    let store = |at: usize, value: R| {
+        let place = to.wrapping_add(at).cast::<R>();
         // SAFETY: as for `load`.
         unsafe { place.write_unaligned(value) };
     };
     let round = |at: usize| {
-        let values = [load(at), load(at + 32), load(at + 64), load(at + 96)];
-        let [first, second, third, fourth] = values;
-        store(at, first);
-        store(at + 32, second);
-        store(at + 64, third);
-        store(at + 96, fourth);
+        let values: [R; ROUND] = std::array::from_fn(|index| load(at + index * width));
+        for (index, value) in values.into_iter().enumerate() {
+            store(at + index * width, value);
+        }
     };
     // Stores that straddle lines cost more than loads that do: the first round may be unaligned, and
     // the next begins where the registers fit, behind or within it.
     round(0);
-    let mut at = size_of::<__m256i>() - to.addr() % size_of::<__m256i>();
-    while at + ROUND < len {
+    let mut at = width - to.addr() % width;
+    while at + ROUND * width < len {
         round(at);
-        at += ROUND;
+        at += ROUND * width;
     }
     // The last one overlaps the one before.
-    round(len - ROUND);
+    round(len - ROUND * width);
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    /// One of the kinds of copies.
+    type Copying = unsafe fn(*const u8, *mut u8, usize);
+
+    #[test]
+    fn copies_by_each_kind_of_register_are_copies() {
+        let from: Vec<u8> = (0..9000_u32).map(|at| (at * 7 / 3) as u8).collect();
+        let kinds: [(bool, Copying); 2] = [
+            (has!("avx512f"), |from, to, len| {
+                // SAFETY: only called with these instructions, and for places of so many bytes.
+                unsafe { in_lines(from, to, len) }
+            }),
+            (has!("avx2"), |from, to, len| {
+                // SAFETY: as above.
+                unsafe { in_half_lines(from, to, len) }
+            }),
+        ];
+        for (_, copying) in kinds.into_iter().filter(|(there, _)| *there) {
+            for len in (1024..1300).chain([2048, 4095, 4096, 4097, 8191, 8192]) {
+                for (at, gap) in [(0, 0), (1, 16), (33, 7), (64, 63)] {
+                    let mut to = vec![0xEE; len + 100];
+                    // SAFETY: both places have so many bytes, and are apart.
+                    unsafe { copying(from[at..].as_ptr(), to[gap..].as_mut_ptr(), len) };
+                    assert!(to[gap..gap + len] == from[at..at + len], "{len} at {at}");
+                    let around = to[..gap].iter().chain(&to[gap + len..]);
+                    assert!(around.into_iter().all(|byte| *byte == 0xEE), "{len}");
+                }
+            }
+        }
+    }
 }

@@ -17,6 +17,8 @@ pub struct FramesLock<'a, X: Send + 'static> {
     pub(super) writing: Writing,
     /// The version is odd.
     begun: bool,
+    /// What the owner has said to be inside.
+    inside: Option<u64>,
     _lock: MutexGuard<'a, ()>,
     // Dropped last.
     _hand_over: HandOver,
@@ -32,6 +34,7 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
             // it, and the token is used for the slots of this map below.
             writing: unsafe { Writing::new() },
             begun: false,
+            inside: None,
             _lock: lock,
             _hand_over: HandOver,
         }
@@ -47,9 +50,31 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
         self.begun = true;
         let version = self.map.version.own().wrapping_add(1);
         self.map.version.store(version, Ordering::Relaxed);
+        if let Some(Entry::Node(root)) = self.map.root.load(&self.writing) {
+            root.gate.close(&self.writing);
+        }
         // Who sees anything that comes now sees the odd version: pairs with the fence in
-        // `Snapshot::holds`.
+        // `Snapshot::holds`, and for the gate with that in `Gate::holds`.
         fence(Ordering::Release);
+    }
+
+    /// Says that the first `frames` frames are *inside*, whether they are there or not: nobody who
+    /// reads one of them needs to ask the owner how far he may read. It is for the owner to say when
+    /// he has made it so, and lasts until the next [`begin`](Self::begin): before it becomes untrue he
+    /// begins.
+    ///
+    /// # Panics
+    /// If fewer are inside than before and it was not begun (with debug assertions).
+    pub fn inside(&mut self, frames: u64) {
+        debug_assert!(
+            self.begun
+                || match self.map.root.load(&self.writing) {
+                    Some(Entry::Node(root)) => root.gate.inside(&self.writing) <= frames,
+                    _ => true,
+                },
+            "what is inside shrank without a beginning"
+        );
+        self.inside = Some(frames);
     }
 
     /// Ends a change of one store: whoever sees the next one sees that there was this one.
@@ -227,6 +252,9 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
             slot.enclose(new, at, &self.writing);
             self.count_path(number, shift + 1, 0, 1, guard);
         }
+        if at_root {
+            node.gate.close(&self.writing);
+        }
     }
 
     /// Turns a root that is a frame into a leaf with that frame.
@@ -254,6 +282,11 @@ impl<X: Send + 'static> Drop for FramesLock<'_, X> {
             let version = self.map.version.own().wrapping_add(1);
             // Release: who sees the even version sees all that was changed, the owner's too.
             self.map.version.store(version, Ordering::Release);
+        }
+        if let Some(inside) = self.inside
+            && let Some(Entry::Node(root)) = self.map.root.load(&self.writing)
+        {
+            root.gate.open(inside, &self.writing);
         }
     }
 }

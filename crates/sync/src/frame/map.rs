@@ -12,10 +12,15 @@ use std::fmt;
 /// tree with 64 slots a node, in which nodes with a single child are left out: a frame costs a
 /// slot, and a lonely one far out a node or two. Beside the frames there may be a `side` part of
 /// type `X`, for the writer only.
+///
+/// The first 8 bytes are all of it that who reads frames which are [inside](FramesLock::inside) needs;
+/// the others are written by each writer. An owner may lay the border of two cache lines between.
+#[repr(C)]
 pub struct Frames<X: Send + 'static> {
     pub(super) root: Slot<X>,
     pub(super) version: AtomicU32,
     pub(super) lock: Mutex<()>,
+    beside: Mutex<()>,
 }
 
 /// What a map holds.
@@ -38,6 +43,7 @@ impl<X: Send + 'static> Frames<X> {
                 root: Slot::empty(),
                 version: AtomicU32::new(0),
                 lock: Mutex::new(()),
+                beside: Mutex::new(()),
             }
         }
     }
@@ -46,6 +52,25 @@ impl<X: Send + 'static> Frames<X> {
     #[inline]
     pub fn lock(&self) -> FramesLock<'_, X> {
         FramesLock::new(self, self.lock.lock())
+    }
+
+    /// A lock that is the owner's to use, for which there is room.
+    #[inline]
+    pub fn beside(&self) -> &Mutex<()> {
+        &self.beside
+    }
+
+    /// The filled bytes of a frame that is [inside](FramesLock::inside), at some moment of the call;
+    /// none if there is no such frame: then it is zero. The outer `None`: it is not known to be
+    /// inside, or changes are being made.
+    #[inline]
+    pub fn find_inside<'g>(&'g self, number: u64, guard: &'g Guard) -> Option<Option<&'g [u8]>> {
+        let Some(Entry::Node(root)) = self.root.load(guard) else {
+            return None;
+        };
+        let pass = root.gate.pass(number)?;
+        let frame = find_below(root, number, guard);
+        root.gate.holds(pass).then_some(frame.map(Stored::bytes))
     }
 
     /// Nothing there, neither frames nor a side part?
@@ -98,20 +123,27 @@ impl<X: Send + 'static> Frames<X> {
     /// The frame `number`.
     #[inline]
     pub(super) fn find<'g>(&'g self, number: u64, keeps: &'g impl Keeps) -> Option<Stored<'g>> {
-        let mut slot = &self.root;
-        let mut at_root = true;
-        loop {
-            match slot.load(keeps)? {
-                // Below the root the path has led to the very number.
-                Entry::Frame(frame) => return (!at_root || number == 0).then_some(frame),
-                Entry::Node(node) => {
-                    if !node.spans(number) {
-                        return None;
-                    }
-                    slot = &node.slots[node.place(number)];
-                    at_root = false;
-                }
-            }
+        match self.root.load(keeps)? {
+            Entry::Frame(frame) => (number == 0).then_some(frame),
+            Entry::Node(root) => find_below(root, number, keeps),
+        }
+    }
+}
+
+/// The frame `number`, if it is below this node.
+#[inline]
+fn find_below<'g, X>(
+    mut node: &'g Node<X>,
+    number: u64,
+    keeps: &'g impl Keeps,
+) -> Option<Stored<'g>> {
+    loop {
+        if !node.spans(number) {
+            return None;
+        }
+        match node.slots[node.place(number)].load(keeps)? {
+            Entry::Frame(frame) => return Some(frame),
+            Entry::Node(below) => node = below,
         }
     }
 }

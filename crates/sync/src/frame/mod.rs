@@ -23,6 +23,7 @@
 mod block;
 mod copying;
 mod fresh;
+mod gate;
 mod lock;
 mod map;
 mod node;

@@ -1,6 +1,7 @@
 //! A node of the tree: 64 slots, for frames or for nodes.
 #![expect(unsafe_code, reason = "a part that only the writer touches")]
 
+use super::gate::Gate;
 use super::slot::{Owned, Slot, Writing};
 use crate::frame_primitive::{self, AtomicU64, Ordering::Relaxed, Own as _};
 use std::cell::UnsafeCell;
@@ -14,11 +15,15 @@ pub(super) const FAN_SHIFT: u32 = frame_primitive::FAN_SHIFT;
 ///
 /// *Invariants.* With `shift` 0 its slots hold frames, else nodes. Bit `i` of `used` is set if and
 /// only if `slots[i]` holds something. `frames` and `nodes` count what is in this node and below,
-/// itself included. All are written by the writer only. `side` and `note` mean something in the root only.
-#[repr(C, align(16))]
+/// itself included. All are written by the writer only. `side`, `note` and `gate` mean something in the
+/// root only; the gate of a node that is not the root is closed.
+#[repr(C, align(64))]
 pub(super) struct Node<X> {
     pub(super) base: u64,
     pub(super) shift: u32,
+    pub(super) gate: Gate,
+    // What every reader needs is apart from what changes with a frame.
+    _apart: [u64; 5],
     pub(super) slots: [Slot<X>; FAN as usize],
     used: AtomicU64,
     frames: AtomicU64,
@@ -55,6 +60,8 @@ impl<X> Node<X> {
         Box::new(Self {
             base,
             shift,
+            gate: Gate::closed(),
+            _apart: [0; 5],
             slots: std::array::from_fn(|_| Slot::empty()),
             used: AtomicU64::new(0),
             frames: AtomicU64::new(0),

@@ -45,7 +45,7 @@ mod lock {
     pub(crate) use loom::sync::MutexGuard;
 
     /// A lock that knows no poison, like the real one.
-    pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
+    pub struct Mutex<T>(loom::sync::Mutex<T>);
 
     impl<T> Mutex<T> {
         pub(crate) fn new(value: T) -> Self {

@@ -14,6 +14,7 @@ pub mod frame;
 mod appends;
 pub mod epoch;
 mod frame_primitive;
+mod gates;
 mod shapes;
 mod writes;
 
