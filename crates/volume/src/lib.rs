@@ -1,5 +1,6 @@
 //! Holdfast's volume: a file system on an image file or a block device.
 
+pub mod check;
 pub mod checksum;
 mod error;
 pub mod journal;
@@ -10,6 +11,7 @@ pub mod store;
 pub mod superblock;
 pub mod tree;
 
+pub use check::{CheckOptions, check};
 pub use error::{Error, Result};
 pub use store::{FormatOptions, OpenOptions, VolumeStore, format};
 pub use superblock::Label;

@@ -5,17 +5,17 @@ use std::hash::Hasher as _;
 
 /// Hashes names with a volume's secret seed, so that nobody can make names that collide.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct NameHasher {
+pub(crate) struct NameHasher {
     seed: u64,
 }
 
 impl NameHasher {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self { seed }
     }
 
     /// A name's hash: SipHash-1-3 with the seed as both halves of the key, its lower 32 bits.
-    pub(super) fn hash(&self, name: &[u8]) -> u32 {
+    pub(crate) fn hash(&self, name: &[u8]) -> u32 {
         let mut hasher = SipHasher13::new_with_keys(self.seed, !self.seed);
         hasher.write(name);
         hasher.finish() as u32

@@ -20,7 +20,7 @@ mod device;
 mod fold;
 mod format;
 mod growth;
-mod hash;
+pub(crate) mod hash;
 mod layers;
 mod load;
 mod mapping;

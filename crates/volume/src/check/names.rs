@@ -1,0 +1,296 @@
+//! Names: what they lead to, and how they are found.
+//!
+//! Entries and hashes are read once each, in their own orders. A sum over the hashes of both, kept
+//! apart for some thousand sets of directories, tells the sets in which they differ; only of those
+//! the two trees are read again, and compared one by one.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use holdfast_types::{FileType, Ino};
+use parking_lot::Mutex;
+
+use super::Context;
+use super::finding::{Branch, Finding};
+use super::inodes::{AT_PARENT, Census};
+use super::nodes::tell;
+use crate::store::hash::NameHasher;
+use crate::tree::{self, Entries, Entry, EntryKey, HashKey, Hashes, Inspect, Pointer};
+
+/// Sets of directories.
+const SETS: usize = 4096;
+/// Keys of the sets that differ which are compared at most: 24 bytes each in two sets.
+const KEYS_MAX: usize = 4 << 20;
+
+fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ value >> 31
+}
+
+fn set_of(dir: Ino) -> usize {
+    (mix(dir.0) % SETS as u64) as usize
+}
+
+/// What entries have more than hashes, for each set.
+struct Sums(Vec<AtomicU64>);
+
+impl Sums {
+    fn new() -> Self {
+        Self((0..SETS).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    fn print(key: &HashKey) -> u64 {
+        mix(mix(mix(key.dir.0) ^ u64::from(key.hash)) ^ key.cookie)
+    }
+
+    // Relaxed: sums are looked at when those who made them have been joined.
+    fn add(&self, key: &HashKey) {
+        self.0[set_of(key.dir)].fetch_add(Self::print(key), Ordering::Relaxed);
+    }
+
+    fn take(&self, key: &HashKey) {
+        self.0[set_of(key.dir)].fetch_sub(Self::print(key), Ordering::Relaxed);
+    }
+
+    fn differs(&self, set: usize) -> bool {
+        self.0[set].load(Ordering::Relaxed) != 0
+    }
+}
+
+/// Checks both trees.
+pub(super) fn check(context: &Context<'_>, census: &Census) {
+    let hasher = NameHasher::new(context.superblock.hash_seed);
+    let sums = Sums::new();
+    let entries = context.tree::<Entries>(Branch::Entries);
+    let hashes = context.tree::<Hashes>(Branch::Hashes);
+    let generation = context.superblock.generation;
+    entries.check(generation, context.jobs, || Named {
+        context,
+        census,
+        hasher,
+        sums: &sums,
+    });
+    let parts = hashes.check(generation, context.jobs, || Hashed {
+        context,
+        sums: &sums,
+        first: None,
+        last: None,
+        alike: Vec::new(),
+    });
+    let mut alike = Vec::new();
+    let mut last: Option<HashKey> = None;
+    for part in parts {
+        if let (Some(last), Some(first)) = (last, part.first)
+            && (last.dir, last.hash) == (first.dir, first.hash)
+        {
+            alike.push((last, first));
+        }
+        last = part.last.or(last);
+        alike.extend(part.alike);
+    }
+    same_names(context, &alike);
+    if (0..SETS).any(|set| sums.differs(set)) {
+        compare(context, hasher, &sums);
+    }
+}
+
+struct Named<'c> {
+    context: &'c Context<'c>,
+    census: &'c Census,
+    hasher: NameHasher,
+    sums: &'c Sums,
+}
+
+impl Inspect<Entries> for Named<'_> {
+    fn finding(&mut self, finding: tree::Finding) {
+        tell(self.context.sink, Branch::Entries, finding);
+    }
+
+    fn node(&mut self, node: Pointer, _level: u8) {
+        self.context.node(Branch::Entries, node);
+    }
+
+    fn record(&mut self, key: EntryKey, entry: Entry<'_>) {
+        self.context.meter.step();
+        let EntryKey { dir, cookie } = key;
+        let name = || Box::<[u8]>::from(entry.name);
+        let sink = self.context.sink;
+        self.sums.add(&HashKey {
+            dir,
+            hash: self.hasher.hash(entry.name),
+            cookie,
+        });
+        if !is_name(entry.name) || cookie == 0 {
+            let name = name();
+            sink.put(Finding::EntryName { dir, cookie, name });
+        }
+        let parent = self.census.get(dir);
+        let parent = parent.filter(|parent| parent.kind == FileType::Directory);
+        if parent.is_none() {
+            let name = name();
+            sink.put(Finding::EntryDirectory { dir, cookie, name });
+        }
+        let ino = entry.ino;
+        let Some(known) = self.census.get(ino) else {
+            let name = name();
+            sink.put(Finding::EntryNowhere {
+                dir,
+                cookie,
+                name,
+                ino,
+            });
+            return;
+        };
+        known.name();
+        if known.kind != entry.kind {
+            let name = name();
+            sink.put(Finding::EntryKind {
+                dir,
+                cookie,
+                name,
+                ino,
+            });
+        }
+        if known.parent == dir {
+            known.mark(AT_PARENT);
+        }
+        if known.kind == FileType::Directory
+            && let Some(parent) = parent
+        {
+            parent.directory();
+        }
+    }
+}
+
+/// Can a name be like this?
+fn is_name(bytes: &[u8]) -> bool {
+    !matches!(bytes, b"" | b"." | b"..") && !bytes.iter().any(|byte| matches!(byte, 0 | b'/'))
+}
+
+struct Hashed<'c> {
+    context: &'c Context<'c>,
+    sums: &'c Sums,
+    first: Option<HashKey>,
+    last: Option<HashKey>,
+    /// Places of one directory whose names have the same hash.
+    alike: Vec<(HashKey, HashKey)>,
+}
+
+impl Inspect<Hashes> for Hashed<'_> {
+    fn finding(&mut self, finding: tree::Finding) {
+        tell(self.context.sink, Branch::Hashes, finding);
+    }
+
+    fn node(&mut self, node: Pointer, _level: u8) {
+        self.context.node(Branch::Hashes, node);
+    }
+
+    fn record(&mut self, key: HashKey, (): ()) {
+        self.context.meter.step();
+        self.sums.take(&key);
+        if let Some(last) = self.last
+            && (last.dir, last.hash) == (key.dir, key.hash)
+            && self.alike.len() < KEYS_MAX
+        {
+            self.alike.push((last, key));
+        }
+        self.first.get_or_insert(key);
+        self.last = Some(key);
+    }
+}
+
+/// Looks whether names with the same hash are the same.
+fn same_names(context: &Context<'_>, alike: &[(HashKey, HashKey)]) {
+    let entries = context.tree::<Entries>(Branch::Entries);
+    let name = |key: &HashKey| {
+        let place = EntryKey {
+            dir: key.dir,
+            cookie: key.cookie,
+        };
+        let found = entries.get(&place, |entry| Box::<[u8]>::from(entry.name));
+        found.ok().flatten()
+    };
+    // A row of equal hashes comes as pairs of neighbours.
+    let mut seen: Vec<Box<[u8]>> = Vec::new();
+    let mut before: Option<HashKey> = None;
+    for (one, other) in alike {
+        if before != Some(*one) {
+            seen.clear();
+            seen.extend(name(one));
+        }
+        before = Some(*other);
+        let Some(name) = name(other) else {
+            continue;
+        };
+        if seen.contains(&name) {
+            context.sink.put(Finding::SameName {
+                dir: other.dir,
+                cookie: other.cookie,
+                name,
+            });
+        } else {
+            seen.push(name);
+        }
+    }
+}
+
+/// Keys of sets that differ.
+struct Keys<'c> {
+    sums: &'c Sums,
+    hasher: NameHasher,
+    keys: &'c Mutex<BTreeSet<HashKey>>,
+}
+
+impl Keys<'_> {
+    fn take(&self, key: HashKey) {
+        if self.sums.differs(set_of(key.dir)) {
+            let mut keys = self.keys.lock();
+            if keys.len() < KEYS_MAX {
+                keys.insert(key);
+            }
+        }
+    }
+}
+
+impl Inspect<Entries> for Keys<'_> {
+    fn finding(&mut self, _finding: tree::Finding) {}
+
+    fn record(&mut self, key: EntryKey, entry: Entry<'_>) {
+        self.take(HashKey {
+            dir: key.dir,
+            hash: self.hasher.hash(entry.name),
+            cookie: key.cookie,
+        });
+    }
+}
+
+impl Inspect<Hashes> for Keys<'_> {
+    fn finding(&mut self, _finding: tree::Finding) {}
+
+    fn record(&mut self, key: HashKey, (): ()) {
+        self.take(key);
+    }
+}
+
+/// Finds the names without hashes and the hashes without names.
+fn compare(context: &Context<'_>, hasher: NameHasher, sums: &Sums) {
+    let generation = context.superblock.generation;
+    let (named, hashed) = (Mutex::default(), Mutex::default());
+    let keys = |keys| Keys { sums, hasher, keys };
+    // One part after the other: what is cut off is then the same on both sides, their ends.
+    context
+        .tree::<Entries>(Branch::Entries)
+        .check(generation, 1, || keys(&named));
+    context
+        .tree::<Hashes>(Branch::Hashes)
+        .check(generation, 1, || keys(&hashed));
+    let (named, hashed) = (named.into_inner(), hashed.into_inner());
+    for HashKey { dir, hash, cookie } in named.difference(&hashed).copied() {
+        context.sink.put(Finding::NoHash { dir, cookie, hash });
+    }
+    for HashKey { dir, hash, cookie } in hashed.difference(&named).copied() {
+        context.sink.put(Finding::NoEntry { dir, cookie, hash });
+    }
+}
