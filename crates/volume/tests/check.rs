@@ -6,8 +6,10 @@ use holdfast_testkit::diff::cast::cast;
 use holdfast_testkit::diff::host::AtimeRule;
 use holdfast_testkit::diff::library::{LibraryTarget, options};
 use holdfast_testkit::diff::run::{Plan, Sides, generated};
-use holdfast_volume::check::Report;
+use holdfast_volume::check::{Finding, Report};
+use holdfast_volume::superblock::{SLOTS, Superblock};
 use holdfast_volume::{CheckOptions, FormatOptions, OpenOptions, VolumeStore, check, format};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 const MIB: u64 = 1 << 20;
@@ -102,4 +104,59 @@ fn damage_of_metadata_in_use_is_found_and_names_its_block() {
     }
     // Two superblocks, a bitmap, the nodes of four trees.
     assert!(found >= 7, "damage was found in {found} blocks");
+}
+
+/// What is found if a closed volume's superblock said something else.
+fn codes(sound: &MemoryDevice, change: impl Fn(&mut Superblock)) -> BTreeSet<&'static str> {
+    let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::from_image("bad", sound.image()));
+    for slot in SLOTS {
+        let mut bytes = vec![0; 4096];
+        device.read(slot * 4096, &mut bytes).unwrap();
+        let mut superblock = Superblock::decode(&bytes, slot).unwrap();
+        change(&mut superblock);
+        device.write(slot * 4096, &superblock.encode(slot)).unwrap();
+    }
+    let report = look(&device);
+    report.findings.iter().map(Finding::code).collect()
+}
+
+#[test]
+fn parts_that_do_not_fit_each_other_are_found() {
+    let sound = exercised(7, 3000, true);
+    let none = BTreeSet::new();
+    assert_eq!(codes(&sound, |_| {}), none);
+    let found = codes(&sound, |superblock| superblock.inodes += 1);
+    assert_eq!(found, BTreeSet::from(["inode-count"]));
+    let found = codes(&sound, |superblock| superblock.last_ino = 1);
+    assert_eq!(found, BTreeSet::from(["inode-number"]));
+    let found = codes(&sound, |superblock| superblock.seal.free += 1);
+    assert_eq!(found, BTreeSet::from(["seal"]));
+    let found = codes(&sound, |superblock| superblock.hash_seed ^= 1);
+    assert_eq!(found, BTreeSet::from(["no-hash", "no-entry"]));
+    // Without one of the trees: inodes, entries, hashes, data.
+    let without = |tree: usize| codes(&sound, |superblock| superblock.roots[tree][0] = None);
+    assert_eq!(without(2), BTreeSet::from(["no-hash", "leaked"]));
+    assert_eq!(without(3), BTreeSet::from(["no-target", "leaked"]));
+    let found = without(1);
+    for code in ["nameless", "unreachable", "links", "no-entry", "leaked"] {
+        assert!(found.contains(code), "{code}: {found:?}");
+    }
+    let found = without(0);
+    for code in [
+        "entry-nowhere",
+        "entry-directory",
+        "data-owner",
+        "inode-count",
+    ] {
+        assert!(found.contains(code), "{code}: {found:?}");
+    }
+    // One tree in the place of another one, and twice.
+    let found = codes(&sound, |superblock| {
+        superblock.orphans = superblock.roots[0][0]
+    });
+    assert_eq!(found, BTreeSet::from(["used-twice", "no-orphan"]));
+    let found = codes(&sound, |superblock| {
+        superblock.roots[3] = superblock.roots[1]
+    });
+    assert!(found.contains("node"), "{found:?}");
 }
