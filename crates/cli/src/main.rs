@@ -3,6 +3,7 @@
 //! One module for each command. A failure is a message and a remedy on standard error and exit
 //! code 1; a wrong call is exit code 2.
 
+mod fsck;
 mod generate;
 mod helper;
 mod info;
@@ -42,6 +43,7 @@ enum Command {
     Mount(mount::Arguments),
     Umount(umount::Arguments),
     Info(info::Arguments),
+    Fsck(fsck::Arguments),
     Bench(holdfast_bench::BenchArgs),
     Completions(generate::CompletionsArguments),
     Man(generate::ManArguments),
@@ -55,7 +57,11 @@ fn main() -> ExitCode {
     if let Some(helper) = name.as_deref().and_then(Helper::named) {
         return helper.run();
     }
-    match run(Cli::parse().command) {
+    let command = Cli::parse().command;
+    if let Command::Fsck(arguments) = &command {
+        return fsck::run(arguments);
+    }
+    match run(command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             failure.print();
@@ -69,6 +75,8 @@ fn run(command: Command) -> Result<()> {
         Command::Mount(arguments) => mount::run(&arguments),
         Command::Umount(arguments) => umount::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),
+        // Its exit codes are its own.
+        Command::Fsck(_) => Ok(()),
         Command::Bench(arguments) => Ok(holdfast_bench::run(arguments)?),
         Command::Completions(arguments) => generate::completions(&arguments),
         Command::Man(arguments) => generate::man(&arguments),

@@ -107,3 +107,54 @@ fn limits_of_memory_are_refused() {
     assert!(error.contains("option size=1g"), "{error}");
     assert!(!image.exists());
 }
+
+#[test]
+fn a_volume_is_clean_after_use_and_after_the_end_of_its_daemon() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    let image = place.path("data.hf");
+    let image = image.to_str().unwrap();
+    mount(&place, &CREATE);
+    fs::write(place.path("mnt/file"), vec![1; 50_000]).unwrap();
+    fs::create_dir(place.path("mnt/dir")).unwrap();
+    let error = holdfast(["fsck", image]).fails(8);
+    assert!(error.contains("in use by process"), "{error}");
+    place.umount();
+    let out = holdfast(["fsck", image]).ok();
+    assert!(out.contains("clean: 3 inodes"), "{out}");
+
+    mount(&place, &[]);
+    let file = File::create(place.path("mnt/synced")).unwrap();
+    file.sync_all().unwrap();
+    drop(file);
+    let daemon = Pid::from_raw(place.daemon()).unwrap();
+    kill_process(daemon, Signal::KILL).unwrap();
+    place.umount();
+    let out = holdfast(["fsck", "--json", image]).ok();
+    let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(report["clean"], true, "{report}");
+    assert_eq!(report["replayed"], true, "{report}");
+    assert_eq!(report["inodes"], 4, "{report}");
+}
+
+#[test]
+fn damage_is_found_and_told_by_the_exit_code() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    let image = place.path("data.hf");
+    mount(&place, &CREATE);
+    fs::write(place.path("mnt/file"), "x").unwrap();
+    place.umount();
+    let mut bytes = fs::read(&image).unwrap();
+    // A superblock: its copy is whole.
+    bytes[200] ^= 1;
+    fs::write(&image, &bytes).unwrap();
+    let run = holdfast(["fsck", image.to_str().unwrap()]);
+    assert_eq!(run.code, Some(4), "{}{}", run.out, run.error);
+    assert!(run.out.contains("DAMAGED"), "{}", run.out);
+    let none = place.path("none");
+    let error = holdfast(["fsck", none.to_str().unwrap()]).fails(8);
+    assert!(error.contains("none"), "{error}");
+}
