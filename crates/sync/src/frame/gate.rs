@@ -11,9 +11,10 @@
 //! the root no longer. What is said to be inside is not taken away but behind a closed gate.
 
 use super::slot::Writing;
-use crate::frame_primitive::{AtomicU64, Ordering, Own as _, fence};
+use crate::frame_primitive::{AtomicU64, Ordering, Own as _};
 
-/// The lower half: frames inside. The upper half: a number that is odd while the gate is closed.
+/// The lower half: frames inside, none while the gate is closed. The upper half: a number that is odd
+/// as long as it is.
 pub(super) struct Gate {
     word: AtomicU64,
 }
@@ -41,18 +42,19 @@ impl Gate {
         let word = self.word.load(Ordering::Acquire);
         let opened = word >> SHIFT;
         let inside = word & ((1 << SHIFT) - 1);
-        (opened.is_multiple_of(2) && number < inside).then_some(Pass { opened })
+        // While it is closed, nothing is inside.
+        (number < inside).then_some(Pass { opened })
     }
 
     /// Has the gate not been closed since?
     #[inline]
     pub(super) fn holds(&self, pass: Pass) -> bool {
-        // The loads before cannot see anything of a change that follows a closing not seen here.
-        fence(Ordering::Acquire);
+        // What was loaded from slots in between was stored there with a release and loaded with an
+        // acquire: who saw anything of a change sees the closing that came before it.
         self.word.load(Ordering::Relaxed) >> SHIFT == pass.opened
     }
 
-    /// Closes it. A release fence comes before the next change of more than one store.
+    /// Closes it, before a change of more than one store.
     pub(super) fn close(&self, _writing: &Writing) {
         let opened = self.word.own() >> SHIFT;
         if opened.is_multiple_of(2) {

@@ -54,7 +54,7 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
             root.gate.close(&self.writing);
         }
         // Who sees anything that comes now sees the odd version: pairs with the fence in
-        // `Snapshot::holds`, and for the gate with that in `Gate::holds`.
+        // `Snapshot::holds`.
         fence(Ordering::Release);
     }
 
