@@ -2,10 +2,13 @@
 # Runs a command with xfs, ext4 and btrfs mounted on loop devices, and takes everything down again.
 #
 #   scripts/rivals.sh [-d DIR] [-s SIZE] COMMAND [ARGUMENT ...]
+#   scripts/rivals.sh [-d DIR] [-s SIZE] bench WORKLOAD [ARGUMENT ...]
 #
 # The images (sparse, SIZE each, 16G by default) lie in a new directory below DIR (/dev/shm by default);
 # the command gets its path as $RIVALS, with the mounts at $RIVALS/xfs, $RIVALS/ext4 and $RIVALS/btrfs.
 # ext4 and btrfs commit every 5 seconds; xfs flushes its log every 5 seconds while the command runs.
+# `bench` runs a workload of `$HOLDFAST bench` (target/release/holdfast by default) on a volume, whose image lies
+# beside theirs, and on all three; every side is as durable as the others at the end of each phase.
 # Needs root; installs xfsprogs and btrfs-progs if they are missing (Debian).
 set -eu
 
@@ -19,7 +22,7 @@ while getopts d:s: option; do
     esac
 done
 shift $((OPTIND - 1))
-[ $# -gt 0 ] || { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -gt 0 ] || { sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 
 if ! command -v mkfs.xfs >/dev/null || ! command -v mkfs.btrfs >/dev/null; then
     apt-get install -y xfsprogs btrfs-progs >&2
@@ -56,4 +59,9 @@ if [ -w $flush ]; then
     echo 500 >$flush
 fi
 
-"$@"
+if [ "$1" = bench ]; then
+    "${HOLDFAST:-target/release/holdfast}" "$@" --target "volume:$RIVALS/volume" \
+        --target "dir:$RIVALS/btrfs" --target "dir:$RIVALS/ext4" --target "dir:$RIVALS/xfs"
+else
+    "$@"
+fi

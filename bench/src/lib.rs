@@ -35,6 +35,7 @@ pub struct BenchArgs {
 enum Workload {
     Sharded(workloads::sharded::ShardedArgs),
     CachedRead(workloads::cached_read::CachedReadArgs),
+    Sparse(workloads::sparse::SparseArgs),
     Fuse(workloads::fuse::FuseArgs),
     Baselines(workloads::baselines::BaselinesArgs),
     Report(document::DocumentArgs),
@@ -63,6 +64,7 @@ pub fn run(args: BenchArgs) -> Result<()> {
     match &args.workload {
         Workload::Sharded(args) => workloads::sharded::run(args),
         Workload::CachedRead(args) => workloads::cached_read::run(args),
+        Workload::Sparse(args) => workloads::sparse::run(args),
         Workload::Fuse(args) => workloads::fuse::run(args),
         Workload::Baselines(args) => workloads::baselines::run(args),
         Workload::Report(args) => document::run(args),

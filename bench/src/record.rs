@@ -40,6 +40,15 @@ pub(crate) struct Record {
     /// Operations of the thread that disturbed the others, which are not among the items.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) writes: Option<u64>,
+    /// In how many pieces a file's bytes lie, where the target says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) extents_per_file: Option<f64>,
+    /// Nanoseconds of one write, the mean of each equal part of the writes, in their order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) write_nanos: Option<Vec<f64>>,
+    /// Seconds of the fsync at the end, which are among `seconds`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) fsync_seconds: Option<f64>,
     /// The way requests came, for a mount that the run made itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) transport: Option<String>,

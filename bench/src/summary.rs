@@ -166,6 +166,56 @@ pub(crate) fn kept(records: &[Record]) -> Vec<Kept<'_>> {
     pairs.collect()
 }
 
+/// What the writes of a file came to.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Written<'r> {
+    pub(crate) target: &'r str,
+    pub(crate) shape: Shape,
+    pub(crate) phase: &'r str,
+    /// Bytes a second, the median over rounds.
+    pub(crate) bytes: f64,
+    /// Pieces in which a file lies, if they are told.
+    pub(crate) extents: Option<f64>,
+    /// The time of a write among the last tenth over that among the first, each the median of its
+    /// parts, where pauses do not show.
+    pub(crate) slope: Option<f64>,
+}
+
+/// Of the records that tell how long they took to be durable, in the order of the rows.
+pub(crate) fn written(records: &[Record]) -> Vec<Written<'_>> {
+    let rows = rows(records).into_iter();
+    let written = rows.filter_map(|row| {
+        let mine: Vec<&Record> = records
+            .iter()
+            .filter(|one| {
+                (one.shape(), one.phase.as_str(), one.target.as_str())
+                    == (row.shape, row.phase, row.target)
+                    && one.fsync_seconds.is_some()
+            })
+            .collect();
+        let middle = |told: &dyn Fn(&Record) -> Option<f64>| {
+            median(&mut mine.iter().filter_map(|one| told(one)).collect::<Vec<_>>())
+        };
+        Some(Written {
+            target: row.target,
+            shape: row.shape,
+            phase: row.phase,
+            bytes: middle(&|one| Some(one.bytes as f64 / one.seconds))?,
+            extents: middle(&|one| one.extents_per_file),
+            slope: middle(&|one| slope(one.write_nanos.as_deref()?)),
+        })
+    });
+    written.collect()
+}
+
+/// The last tenth over the first.
+fn slope(nanos: &[f64]) -> Option<f64> {
+    let tenth = nanos.len() / 10;
+    let first = median(&mut nanos.get(..tenth)?.to_vec())?;
+    let last = median(&mut nanos.get(nanos.len() - tenth..)?.to_vec())?;
+    Some(last / first)
+}
+
 /// Each value once, in the order of its first place.
 pub(crate) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut seen = Vec::new();
@@ -286,6 +336,24 @@ mod tests {
             .collect();
         let expected = [("mem:", "file", 270.4), ("mem:", "empty directory", 300.0)];
         assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn what_was_written_has_the_slope_of_its_parts() {
+        let record = |last: f64| Record {
+            bytes: 2000,
+            fsync_seconds: Some(0.1),
+            extents_per_file: Some(7.0),
+            write_nanos: Some((0..20).map(|at| if at < 18 { 5.0 } else { last }).collect()),
+            ..Record::sample("volume:", "fill", 2, 2.0)
+        };
+        let records = [record(5.0), record(10.0), record(11.0)];
+        let told = written(&records);
+        assert_eq!(told.len(), 1);
+        let one = &told[0];
+        assert_eq!((one.extents, one.slope), (Some(7.0), Some(2.0)));
+        assert!(close(one.bytes, 1000.0), "{one:?}");
+        assert_eq!(written(&[Record::sample("mem:", "stat", 1, 1.0)]), []);
     }
 
     #[test]

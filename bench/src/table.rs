@@ -45,6 +45,13 @@ pub(crate) fn render(records: &[Record]) -> String {
     if judged {
         text.push_str("2p: two independent processes of one thread each\n");
     }
+    text.push_str(&beside(records));
+    text
+}
+
+/// What there is to say below the table.
+fn beside(records: &[Record]) -> String {
+    let mut text = String::new();
     for kept in summary::kept(records) {
         let _ = writeln!(
             text,
@@ -54,6 +61,26 @@ pub(crate) fn render(records: &[Record]) -> String {
             kept.part * 100.0,
             kept.disturbance
         );
+    }
+    for written in summary::written(records) {
+        let _ = write!(
+            text,
+            "{}, {}: {} at {:.1} MB/s",
+            written.target,
+            written.shape,
+            written.phase,
+            written.bytes / 1e6
+        );
+        if let Some(extents) = written.extents {
+            let _ = write!(text, ", {extents:.0} extents per file");
+        }
+        if let Some(slope) = written.slope {
+            let _ = write!(
+                text,
+                ", the last writes take {slope:.2} times as long as the first"
+            );
+        }
+        text.push('\n');
     }
     for footprint in summary::footprints(records) {
         let _ = writeln!(

@@ -1,13 +1,14 @@
 //! `dir:PATH`: any directory of the host, through system calls.
 
 use super::folder::Folder;
-use super::sys::xfs_bulkstat;
+use super::sys::{extents, xfs_bulkstat};
 use super::volume::drop_host_caches;
 use super::{Io, OpenHow, Session, Tree};
 use anyhow::Result;
 use holdfast_types::Errno;
 use rustix::fs::{
-    AtFlags, Mode, OFlags, RawDir, chmodat, ftruncate, mkdirat, openat, statat, syncfs, unlinkat,
+    AtFlags, Mode, OFlags, RawDir, chmodat, fsync, ftruncate, mkdirat, openat, statat, syncfs,
+    unlinkat,
 };
 use rustix::io::{self, pread, pwrite, write};
 use std::ffi::CStr;
@@ -177,5 +178,17 @@ impl Io for DirectorySession<'_> {
 
     fn set_size(&mut self, file: &OwnedFd, size: u64) -> Result<(), Errno> {
         told(ftruncate(file, size))
+    }
+
+    fn fsync(&mut self, file: &OwnedFd) -> Result<(), Errno> {
+        told(fsync(file))
+    }
+
+    fn extents(&mut self, file: &OwnedFd) -> Result<Option<u64>, Errno> {
+        match extents(file) {
+            // tmpfs and others have no such call.
+            Err(Errno::EOPNOTSUPP | Errno::ENOTTY) => Ok(None),
+            told => told.map(Some),
+        }
     }
 }

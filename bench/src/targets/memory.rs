@@ -269,4 +269,15 @@ impl Io for MemorySession<'_> {
             .setattr(&self.who, file.node(), &set, Some(file))
             .map(drop)
     }
+
+    fn fsync(&mut self, file: &OpenFile) -> Result<(), Errno> {
+        self.fs.fsync(file, false)
+    }
+
+    fn extents(&mut self, file: &OpenFile) -> Result<Option<u64>, Errno> {
+        let image = self.tree.image.as_ref();
+        image
+            .map(|image| image.extents(file.node().ino()))
+            .transpose()
+    }
 }

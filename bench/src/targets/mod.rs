@@ -15,7 +15,7 @@ mod memory;
 mod sys;
 mod volume;
 
-pub(crate) use baseline::{Guard, GuardedTree, ListedTree};
+pub(crate) use baseline::{Guard, GuardedTree, ListedTree, Pieces, PiecesTree};
 pub(crate) use directory::DirectoryTree;
 pub(crate) use folder::{Folder, Parent};
 pub(crate) use made::{Layout, made, names};
@@ -47,6 +47,9 @@ pub(crate) enum Target {
     Listed,
     /// `baseline:lock` and others: as `mem:`, with reads that write something shared.
     Guarded(Guard),
+    /// `baseline:pieces-list` and `baseline:pieces-index`: writes that are given places, and nothing
+    /// else.
+    Pieces(Pieces),
 }
 
 /// What baselines are called, followed by the design.
@@ -181,15 +184,22 @@ pub(crate) trait Io {
 
     /// Makes it so long (ftruncate(2)).
     fn set_size(&mut self, file: &Self::File, size: u64) -> Result<(), Errno>;
+
+    /// Makes its bytes durable, and the names that lead to it (fsync(2)).
+    fn fsync(&mut self, _file: &Self::File) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    /// In how many pieces its bytes lie; `None` where they lie nowhere.
+    fn extents(&mut self, _file: &Self::File) -> Result<Option<u64>, Errno> {
+        Ok(None)
+    }
 }
 
 impl Target {
     /// Do its files live in the memory of the process that uses them?
     pub(crate) fn in_process(&self) -> bool {
-        match self {
-            Self::Memory | Self::Made | Self::Volume(_) | Self::Listed | Self::Guarded(_) => true,
-            Self::Directory(_) => false,
-        }
+        !matches!(self, Self::Directory(_))
     }
 }
 
@@ -218,10 +228,14 @@ impl FromStr for Target {
             Some(("volume", path)) if !path.is_empty() => Ok(Self::Volume(path.into())),
             Some(("dir", path)) if !path.is_empty() => Ok(Self::Directory(path.into())),
             Some((BASELINE, LIST)) => Ok(Self::Listed),
-            Some((BASELINE, design)) => match Guard::from_str(design, false) {
-                Ok(guard) => Ok(Self::Guarded(guard)),
-                Err(_) => bail!("not a baseline: `{text}` ({})", known_baselines()),
-            },
+            Some((BASELINE, design)) => {
+                let guard = Guard::from_str(design, false).map(Self::Guarded);
+                let pieces = || Pieces::from_str(design, false).map(Self::Pieces);
+                match guard.or_else(|_| pieces()) {
+                    Ok(target) => Ok(target),
+                    Err(_) => bail!("not a baseline: `{text}` ({})", known_baselines()),
+                }
+            }
             _ => bail!(
                 "not a target: `{text}` (known are `mem:`, `made:`, `volume:PATH` and `dir:PATH`)"
             ),
@@ -237,19 +251,21 @@ impl fmt::Display for Target {
             Self::Volume(path) => write!(f, "volume:{}", path.display()),
             Self::Directory(path) => write!(f, "dir:{}", path.display()),
             Self::Listed => write!(f, "{BASELINE}:{LIST}"),
-            Self::Guarded(guard) => write!(f, "{BASELINE}:{}", name(*guard)),
+            Self::Guarded(guard) => write!(f, "{BASELINE}:{}", name(guard)),
+            Self::Pieces(pieces) => write!(f, "{BASELINE}:{}", name(pieces)),
         }
     }
 }
 
 fn known_baselines() -> String {
-    let guards = Guard::value_variants().iter().copied().map(name);
-    let all: Vec<String> = std::iter::once(LIST.to_owned()).chain(guards).collect();
-    format!("known are {}", all.join(", "))
+    let guards = Guard::value_variants().iter().map(name);
+    let pieces = Pieces::value_variants().iter().map(name);
+    let all = std::iter::once(LIST.to_owned()).chain(guards).chain(pieces);
+    format!("known are {}", all.collect::<Vec<_>>().join(", "))
 }
 
-fn name(guard: Guard) -> String {
-    let value = guard.to_possible_value();
+fn name(design: &impl ValueEnum) -> String {
+    let value = design.to_possible_value();
     value.map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
@@ -312,6 +328,8 @@ mod tests {
             "baseline:lock",
             "baseline:two-counters",
             "baseline:one-counter",
+            "baseline:pieces-list",
+            "baseline:pieces-index",
         ] {
             let target: Target = text.parse().expect("a target");
             assert_eq!(target.to_string(), text);
@@ -321,7 +339,7 @@ mod tests {
             assert!(error.to_string().contains("known are `mem:`"), "{error}");
         }
         let error = "baseline:x".parse::<Target>().expect_err("refused");
-        let known = "known are list, lock, two-counters, one-counter";
+        let known = "known are list, lock, two-counters, one-counter, pieces-list, pieces-index";
         assert!(error.to_string().contains(known), "{error}");
     }
 

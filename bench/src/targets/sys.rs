@@ -1,14 +1,12 @@
-//! Calls for which rivals have no safe wrapper: xfs's own way to ask for all inodes.
-#![expect(
-    unsafe_code,
-    reason = "the call of one file system has no safe wrapper"
-)]
+//! Calls for which rivals have no safe wrapper: xfs's own way to ask for all inodes, and where a file
+//! lies.
+#![expect(unsafe_code, reason = "these calls have no safe wrapper")]
 
 use holdfast_types::Errno;
 use std::fs::File;
 use std::hint::black_box;
 use std::mem::size_of;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 
 /// Inodes asked for by one call.
 const BATCH: usize = 1024;
@@ -73,4 +71,44 @@ pub(super) fn xfs_bulkstat(root: &File, part: usize, parts: usize) -> Result<u64
         black_box(&request.inodes);
         met += u64::from(request.found);
     }
+}
+
+/// `FS_IOC_FIEMAP` of `linux/fs.h`: `_IOWR('f', 11, struct fiemap)`.
+const FIEMAP: libc::c_ulong = 3 << 30 | 32 << 16 | (b'f' as libc::c_ulong) << 8 | 11;
+
+/// `struct fiemap`, without room for extents: they are counted then.
+#[repr(C)]
+struct Fiemap {
+    start: u64,
+    length: u64,
+    flags: u32,
+    mapped: u32,
+    room: u32,
+    reserved: u32,
+}
+
+const _: () = assert!(size_of::<Fiemap>() == 32);
+
+/// In how many extents a file lies, as its file system says.
+///
+/// # Errors
+/// `EOPNOTSUPP` or `ENOTTY` where it does not say.
+pub(super) fn extents(file: impl AsFd) -> Result<u64, Errno> {
+    let mut request = Fiemap {
+        start: 0,
+        length: u64::MAX,
+        flags: 0,
+        mapped: 0,
+        room: 0,
+        reserved: 0,
+    };
+    let fd = file.as_fd().as_raw_fd();
+    // SAFETY: the structure is the call's, has room for no extents as it says, and lives across the
+    // call.
+    let code = unsafe { libc::ioctl(fd, FIEMAP, &raw mut request) };
+    if code != 0 {
+        let error = std::io::Error::last_os_error().raw_os_error();
+        return Err(Errno::from_raw(error.unwrap_or(libc::EIO)));
+    }
+    Ok(u64::from(request.mapped))
 }

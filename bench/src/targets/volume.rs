@@ -4,7 +4,7 @@ use super::{Folder, MemoryTree};
 use anyhow::{Context, Result};
 use holdfast_core::{FileSystem, Options};
 use holdfast_device::{BlockDevice, FileDevice, FileOptions};
-use holdfast_types::Errno;
+use holdfast_types::{Errno, Ino};
 use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -71,6 +71,17 @@ impl Image {
         drop_host_caches()?;
         let device = FileDevice::open(&self.path, FileOptions::default());
         self.open_on(Arc::new(device.map_err(|error| error.errno())?))
+    }
+
+    /// In how many pieces a file's bytes lie.
+    ///
+    /// # Errors
+    /// Those of the volume.
+    pub(super) fn extents(&self, ino: Ino) -> Result<u64, Errno> {
+        let held = self.held();
+        let store = held.as_ref().ok_or(Errno::EIO)?;
+        let extents = store.extents(ino).map_err(|error| error.errno())?;
+        Ok(extents.len() as u64)
     }
 
     /// Ends the volume and removes the image.

@@ -16,7 +16,7 @@ pub(crate) use wire::{Done, Seats};
 use crate::process;
 use crate::program::Program;
 use crate::sys;
-use crate::workloads::{cached_read, sharded};
+use crate::workloads::{cached_read, sharded, sparse};
 use anyhow::{Context, Result, anyhow, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -49,6 +49,8 @@ pub(crate) enum Task {
     Sharded(sharded::Task),
     /// Reads of one file.
     CachedRead(cached_read::Task),
+    /// Small writes, scattered over files.
+    Sparse(sparse::Task),
 }
 
 /// How a task is divided.

@@ -33,6 +33,7 @@ pub(crate) fn run() -> Result<()> {
     let outcome = match &task {
         Task::Sharded(task) => task.staff(seats, &mut boss),
         Task::CachedRead(task) => task.staff(seats, &mut boss),
+        Task::Sparse(task) => task.staff(seats, &mut boss),
     };
     match outcome {
         Err(error) if !boss.ready => say(&Answer::Failed(format!("{error:#}"))),

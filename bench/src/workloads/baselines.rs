@@ -1,7 +1,8 @@
 //! `baselines`: the designs that were replaced, beside the engine, in the phases that condemned
-//! them: one list of all inodes, and reads that write what readers share.
+//! them: one list of all inodes, reads that write what readers share, and one list of what is set
+//! aside for a file.
 
-use super::{cached_read, sharded};
+use super::{cached_read, sharded, sparse};
 use crate::arguments::parsed;
 use crate::program::Program;
 use crate::report::{Report, ReportArgs};
@@ -17,7 +18,7 @@ pub(crate) struct BaselinesArgs {
     /// Thread counts
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,2")]
     threads: Vec<usize>,
-    /// Files of each thread
+    /// Files of each thread, and five times the scattered writes
     #[arg(long, value_name = "F", default_value_t = 100_000)]
     files: usize,
     /// How long each phase of reads is
@@ -30,7 +31,7 @@ pub(crate) struct BaselinesArgs {
     report: ReportArgs,
 }
 
-/// Runs both workloads and prints what came of them.
+/// Runs the workloads and prints what came of them.
 ///
 /// # Errors
 /// Those of the workloads.
@@ -40,7 +41,7 @@ pub(crate) fn run(args: &BaselinesArgs) -> Result<()> {
     report.finish()
 }
 
-/// Runs both workloads as chapters of this report.
+/// Runs the workloads as chapters of this report.
 ///
 /// # Errors
 /// Those of the workloads.
@@ -58,5 +59,11 @@ pub(crate) fn measure(args: &BaselinesArgs, program: &Program, report: &mut Repo
                  --target baseline:one-counter --target mem: \
                  --phases read2,pread3 --sizes 1,4096 --seconds";
     let reads = reads.split_whitespace().chain([seconds.as_str()]);
-    cached_read::measure(&parsed(reads.chain(both))?, program, report)
+    cached_read::measure(&parsed(reads.chain(both))?, program, report)?;
+
+    let writes = (args.files / 5).max(1).to_string();
+    let pieces = "--target baseline:pieces-list --target baseline:pieces-index \
+                  --phases sparse-random,sparse-stride --writes";
+    let pieces = pieces.split_whitespace().chain([writes.as_str()]);
+    sparse::measure(&parsed(pieces.chain(both))?, program, report)
 }

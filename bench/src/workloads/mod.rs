@@ -4,3 +4,4 @@ pub(crate) mod baselines;
 pub(crate) mod cached_read;
 pub(crate) mod fuse;
 pub(crate) mod sharded;
+pub(crate) mod sparse;

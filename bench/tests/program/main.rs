@@ -6,6 +6,7 @@ mod fuse;
 mod report;
 mod sharded;
 mod signals;
+mod sparse;
 
 use serde_json::Value;
 use std::fs;

@@ -13,7 +13,7 @@ pub mod tree;
 
 pub use check::{CheckOptions, check};
 pub use error::{Error, Result};
-pub use store::{FormatOptions, OpenOptions, VolumeStore, format};
+pub use store::{FileExtent, FormatOptions, OpenOptions, VolumeStore, format};
 pub use superblock::Label;
 
 /// The unit of space, in bytes.

@@ -3,9 +3,11 @@
 
 mod guarded;
 mod listed;
+mod pieces;
 
 pub(crate) use guarded::GuardedTree;
 pub(crate) use listed::ListedTree;
+pub(crate) use pieces::PiecesTree;
 
 use clap::ValueEnum;
 
@@ -18,4 +20,15 @@ pub(crate) enum Guard {
     TwoCounters,
     /// A reference
     OneCounter,
+}
+
+/// How what is set aside for a file is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Pieces {
+    /// On one list under one lock, searched from its head
+    #[value(name = "pieces-list")]
+    List,
+    /// In the engine's index
+    #[value(name = "pieces-index")]
+    Index,
 }

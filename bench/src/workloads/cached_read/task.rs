@@ -48,7 +48,7 @@ impl Task {
             Target::Memory => self.on(MemoryTree::new(), seats, boss),
             Target::Directory(path) => self.on(DirectoryTree::new(path)?, seats, boss),
             Target::Guarded(guard) => self.on(GuardedTree::new(*guard), seats, boss),
-            Target::Made | Target::Volume(_) | Target::Listed => {
+            Target::Made | Target::Volume(_) | Target::Listed | Target::Pieces(_) => {
                 bail!("{} is for another workload", self.target)
             }
         }

@@ -41,7 +41,9 @@ impl Task {
             Target::Volume(path) => self.on(volume(path)?, seats, boss),
             Target::Directory(path) => self.on(DirectoryTree::new(path)?, seats, boss),
             Target::Listed => self.on(ListedTree::new(), seats, boss),
-            Target::Guarded(_) => bail!("{} is for another workload", self.target),
+            Target::Guarded(_) | Target::Pieces(_) => {
+                bail!("{} is for another workload", self.target)
+            }
         }
     }
 

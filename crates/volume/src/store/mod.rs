@@ -17,6 +17,7 @@ mod commit;
 mod content;
 mod contract;
 mod device;
+mod extents;
 mod fold;
 mod format;
 mod growth;
@@ -36,6 +37,7 @@ mod window;
 mod worker;
 
 pub use content::INLINE_MAX;
+pub use extents::FileExtent;
 pub use format::{BLOCKS_MIN, FormatOptions, format};
 pub use open::OpenOptions;
 

@@ -1,0 +1,73 @@
+//! What a worker of this workload is given, and the threads that it puts to it.
+
+use super::pattern::WRITE;
+use super::phase::Phase;
+use super::writer::Writer;
+use crate::crew::Crew;
+use crate::targets::{DirectoryTree, Io, MemoryTree, PiecesTree, Session, Target, Tree, volume};
+use crate::team::{Seats, worker::Boss};
+use anyhow::{Result, bail};
+use serde::{Deserialize, Serialize};
+
+/// One run's tree, and how much is written.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Task {
+    pub(super) target: Target,
+    pub(super) amounts: Amounts,
+}
+
+/// Of each thread.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub(super) struct Amounts {
+    /// Scattered writes.
+    pub(super) scattered: u64,
+    /// Bytes of a file that is filled.
+    pub(super) fill: u64,
+    /// Small files.
+    pub(super) small: u64,
+}
+
+impl Amounts {
+    /// Writes of one thread, or its small files.
+    pub(super) fn writes(&self, phase: Phase) -> u64 {
+        match phase {
+            Phase::SparseRandom | Phase::SparseStride => self.scattered,
+            // Whole blocks, so that rows of writes are whole too.
+            Phase::Fill | Phase::FillSeq4 => (self.fill / WRITE as u64).next_multiple_of(4),
+            Phase::SmallFiles => self.small,
+        }
+    }
+}
+
+impl Task {
+    /// Makes a fresh tree, lets a crew take steps from the boss, removes the tree.
+    ///
+    /// # Errors
+    /// If the tree cannot be made or removed; orders that make no sense.
+    pub(crate) fn staff(&self, seats: Seats, boss: &mut Boss) -> Result<()> {
+        match &self.target {
+            Target::Memory => self.on(MemoryTree::new(), seats, boss),
+            Target::Volume(path) => self.on(volume(path)?, seats, boss),
+            Target::Directory(path) => self.on(DirectoryTree::new(path)?, seats, boss),
+            Target::Pieces(design) => self.on(PiecesTree::new(*design)?, seats, boss),
+            Target::Made | Target::Listed | Target::Guarded(_) => {
+                bail!("{} is for another workload", self.target)
+            }
+        }
+    }
+
+    fn on<T: Tree>(&self, tree: T, seats: Seats, boss: &mut Boss) -> Result<()>
+    where
+        for<'t> T::Session<'t>: Io + Session,
+    {
+        let outcome = std::thread::scope(|scope| {
+            let workers = (0..seats.threads).map(|index| {
+                let mut writer = Writer::new(index, tree.session(), self.amounts);
+                move |step| writer.step(step)
+            });
+            boss.serve(&Crew::hire(scope, seats.first, workers)?)
+        });
+        let closed = tree.close();
+        outcome.and(closed)
+    }
+}
