@@ -40,4 +40,5 @@ for seed in $(seq 1 "$seeds"); do
     cargo run --quiet -p holdfast-testkit --bin differential -- --steps "$steps" --seed "$seed" \
         --against "dir:$WORK/mnt/diff-$seed" --atime ignored
 done
+umount_holdfast "$WORK/mnt"
 echo "conformance: all passed on the mount ($seeds x $steps differential steps)"

@@ -6,7 +6,8 @@
 # Four writers create, rename and remove files, make each change durable, and only then note it in
 # a log outside the mount. After the kill the volume is mounted again; all that the logs say must be
 # there, byte for byte, and what they say was removed must be gone. Only the change that a writer was
-# at may be there or not. Then the next round goes on with the same volume.
+# at may be there or not. `holdfast fsck` must find nothing. Then the next round goes on with the same
+# volume.
 set -euo pipefail
 # shellcheck source=scripts/session.sh
 source "$(dirname "$0")/session.sh"
@@ -150,6 +151,8 @@ for ((round = 1; round <= rounds; round++)); do
         drop_pid "$pid"
     done
     "$HOLDFAST" umount "$place" >/dev/null
+    # As the kill left it, and looked at only: the mount then replays its journal.
+    sound "$image"
     start
     for name in w1 w2 w3 w4; do
         expect "$name" "$WORK/$name.log"
@@ -159,5 +162,6 @@ for ((round = 1; round <= rounds; round++)); do
 done
 "$HOLDFAST" umount "$place"
 reap_daemon
+sound "$image"
 [ "$checked" -gt "$rounds" ] || die "only $checked files were made durable: the writers do not write"
 say "$rounds kills, $checked files checked, nothing fsynced was lost"

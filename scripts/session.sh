@@ -147,6 +147,8 @@ cargo_tool() {
 # What is mounted: `memory`, or `volume`, a new one each time.
 STORE=${HOLDFAST_STORE:-memory}
 VOLUMES=0
+# The volume mounted at a mount point.
+declare -A IMAGE_AT=()
 
 # mount_holdfast DIR [ARGUMENT…]: mounts an empty file system and checks that it is live.
 mount_holdfast() {
@@ -159,6 +161,7 @@ mount_holdfast() {
         VOLUMES=$((VOLUMES + 1))
         source=$WORK/volume-$VOLUMES.hf
         how=(--create --size 4g)
+        IMAGE_AT[$dir]=$source
         ;;
     *) die "HOLDFAST_STORE is $STORE: memory and volume are the ones there are" ;;
     esac
@@ -168,7 +171,15 @@ mount_holdfast() {
     is_mounted "$dir" || die "holdfast mount returned, but nothing is mounted at $dir"
 }
 
-# umount_holdfast DIR: unmounts as a user would, and fails if anything stays behind.
+# sound IMAGE: a volume that is not mounted must be without findings.
+sound() {
+    local found
+    found=$("$HOLDFAST" fsck "$1") || die "holdfast fsck: exit code $?"$'\n'"$found"
+    say "$found"
+}
+
+# umount_holdfast DIR: unmounts as a user would, and fails if anything stays behind, or if the volume
+# that was mounted is unsound.
 umount_holdfast() {
     local dir=$1 other kept=()
     "$HOLDFAST" umount "$dir"
@@ -178,6 +189,7 @@ umount_holdfast() {
         [ "$other" = "$dir" ] || kept+=("$other")
     done
     MOUNTS=("${kept[@]}")
+    [ -z "${IMAGE_AT[$dir]:-}" ] || sound "${IMAGE_AT[$dir]}"
 }
 
 no_daemon() { [ -z "$(daemons_of "$1")" ]; }

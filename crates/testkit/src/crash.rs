@@ -89,8 +89,8 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} sequences (all of one and two steps: {}), {} states tried ({} filled and emptied), \
-             {} failures",
+            "{} sequences (all of one and two steps: {}), {} states tried and checked ({} filled and \
+             emptied), {} failures",
             self.sequences,
             if self.exhaustive { "yes" } else { "no" },
             self.states,

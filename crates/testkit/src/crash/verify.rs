@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use holdfast_device::{BlockDevice, MemoryDevice};
+use holdfast_volume::{CheckOptions, check};
 
 use super::step::Step;
 use super::subject::{Bases, Subject};
@@ -14,8 +15,14 @@ use crate::device::CrashState;
 /// Bytes of each write that fills a volume.
 const PIECE: usize = 1 << 16;
 
-/// Opens a state and looks at it. `closely`: also fills the volume and empties it, to see that
-/// no block is used twice, and none lost.
+/// How volumes are checked here: they are small, and other threads have states of their own.
+const CHECK: CheckOptions = CheckOptions {
+    jobs: 1,
+    findings_max: 20,
+};
+
+/// Checks a state as it is, opens it and looks at it, and checks what it then closes as. `closely`:
+/// also fills the volume and empties it, to see that no block is used twice, and none lost.
 ///
 /// # Errors
 /// What is wrong.
@@ -41,14 +48,28 @@ pub(super) fn examine(
     bases: &Bases,
     closely: bool,
 ) -> Result<(), String> {
+    sound(&device, "before it is opened")?;
     let subject = Subject::open(Arc::clone(&device))?;
     let found = subject.tree()?;
     seen.explain(&found, steps)?;
+    let device = subject.close()?;
+    sound(&device, "opened and closed")?;
     if closely {
+        let subject = Subject::open(Arc::clone(&device))?;
         let filled = fill(subject, &found, device)?;
         empty(filled, bases)?;
     }
     Ok(())
+}
+
+/// Must be without findings.
+fn sound(device: &Arc<dyn BlockDevice>, when: &str) -> Result<(), String> {
+    let report = check(device, &CHECK, &|_, _, _| {});
+    if report.is_clean() {
+        return Ok(());
+    }
+    let findings: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
+    Err(format!("{when}, it is unsound: {}", findings.join(" | ")))
 }
 
 /// Takes all space there is, and looks whether anybody else had some of it.

@@ -151,15 +151,13 @@ fn superblocks(device: &Arc<dyn BlockDevice>, sink: &Sink) -> Option<Superblock>
     };
     let slots = SLOTS.map(read);
     if let [Ok(one), Ok(other)] = &slots
-        && one != other
-        // A crash between the two leaves the second behind by one; both are sound then.
-        && (one.generation, one.clean) < (other.generation, other.clean)
+        && !may_stand_together(one, other)
     {
         let generations = [one.generation, other.generation];
         sink.put(Finding::Superblocks { generations });
     }
     for (slot, result) in SLOTS.iter().zip(&slots) {
-        // The other one is torn when a crash came while it was written.
+        // A crash may leave one torn, but not beside a clean one: see the store's `close`.
         if let Err(error) = result
             && (slots.iter().all(Result::is_err) || is_clean(&slots))
         {
@@ -194,6 +192,20 @@ fn superblocks(device: &Arc<dyn BlockDevice>, sink: &Sink) -> Option<Superblock>
         }
     }
     Some(newest)
+}
+
+/// Can a crash leave these two, or nothing at all having happened? The first one is written first: by
+/// a checkpoint as a whole, by opening and closing with another flag.
+fn may_stand_together(one: &Superblock, other: &Superblock) -> bool {
+    if one.generation == other.generation {
+        let clean = other.clean;
+        return *other
+            == Superblock {
+                clean,
+                ..one.clone()
+            };
+    }
+    one.generation == other.generation.wrapping_add(1) && !one.clean && !other.clean
 }
 
 fn is_clean(slots: &[Result<Superblock, SlotError>; 2]) -> bool {

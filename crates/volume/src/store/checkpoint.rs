@@ -16,15 +16,15 @@ use crate::Result;
 use crate::superblock::{self, Superblock};
 
 impl Inner {
-    /// Folds everything that changed so far into the trees. `clean`: nothing will follow.
-    pub(super) fn checkpoint(&self, clean: bool) -> Result<()> {
+    /// Folds everything that changed so far into the trees.
+    pub(super) fn checkpoint(&self) -> Result<()> {
         let _one = self.checkpointing.lock();
         self.running()?;
         let frozen = self.freeze()?;
-        self.fold(&frozen, clean).map_err(|error| self.stop(error))
+        self.fold(&frozen).map_err(|error| self.stop(error))
     }
 
-    fn fold(&self, frozen: &Frozen, clean: bool) -> Result<()> {
+    fn fold(&self, frozen: &Frozen) -> Result<()> {
         let generation = self.next_generation();
         let roots = self.merge(frozen, generation)?;
         let bitmaps = self.space.dirty_bitmaps(generation);
@@ -38,7 +38,6 @@ impl Inner {
         let superblock = Superblock {
             generation,
             written: Time::from(SystemTime::now()),
-            clean,
             journal_position: frozen.position,
             last_ino: frozen.last_ino,
             inodes: frozen.inodes,

@@ -50,7 +50,7 @@ impl VolumeStore {
     /// [`Error::Superblock`] if there is none; [`Error::CutShort`]; errors of the device, and of what was
     /// found damaged.
     pub fn open(device: Arc<dyn BlockDevice>, options: &OpenOptions) -> Result<Self> {
-        let superblock = read_superblock(&device)?;
+        let (superblock, behind) = read_superblock(&device)?;
         let found = device.size() / BLOCK as u64;
         if found < superblock.blocks {
             return Err(Error::CutShort {
@@ -99,7 +99,8 @@ impl VolumeStore {
             stopped: OnceLock::new(),
         });
         inner.set_aside();
-        inner.begin()?;
+        inner.catch_up(&behind)?;
+        inner.mark(false)?;
         inner.end_orphans()?;
         let worker = Worker::start(&inner, options.commit_every);
         Ok(Self { inner, worker })
@@ -111,7 +112,7 @@ impl VolumeStore {
     /// # Errors
     /// Those of the device; nothing more is written then.
     pub fn checkpoint(&self) -> Result<()> {
-        self.inner.checkpoint(false)
+        self.inner.checkpoint()
     }
 
     /// Folds everything into the trees and says so: the next opening has nothing to replay.
@@ -120,28 +121,42 @@ impl VolumeStore {
     /// Those of the last checkpoint; the volume is then as after a crash.
     pub fn close(&self) -> Result<()> {
         self.worker.stop();
-        self.inner.checkpoint(true)?;
+        self.inner.checkpoint()?;
         self.inner.end("the volume was closed");
-        Ok(())
+        self.inner.mark(true)
     }
 }
 
 impl Inner {
-    /// Says on the device that the volume is in use: until it is closed, a crash may come.
-    fn begin(&self) -> Result<()> {
-        let mut superblock = self.superblock.lock();
-        if superblock.clean {
-            superblock.clean = false;
-            let written = superblock.clone();
-            drop(superblock);
-            self.write_superblock(&written)?;
+    /// Writes the superblock to slots that a crash has left behind. The next checkpoint uses blocks that
+    /// an older one refers to, and may itself be torn: nobody must have to go back to them.
+    fn catch_up(&self, behind: &[u64]) -> Result<()> {
+        let superblock = self.superblock.lock().clone();
+        for slot in behind {
+            self.blocks().write(*slot, &superblock.encode(*slot))?;
+            self.blocks().flush()?;
         }
         Ok(())
     }
+
+    /// Says on the device that the volume is in use, and a crash may come; or that it was closed.
+    ///
+    /// Nothing else changes, and all that does lies in the first sector of the superblock. So beside
+    /// one that says *closed* a crash leaves no torn one: if there is one, it was damaged.
+    fn mark(&self, clean: bool) -> Result<()> {
+        let mut superblock = self.superblock.lock();
+        if superblock.clean == clean {
+            return Ok(());
+        }
+        superblock.clean = clean;
+        let written = superblock.clone();
+        drop(superblock);
+        self.write_superblock(&written)
+    }
 }
 
-/// The newest whole superblock.
-fn read_superblock(device: &Arc<dyn BlockDevice>) -> Result<Superblock> {
+/// The newest whole superblock, and the slots that do not hold it.
+fn read_superblock(device: &Arc<dyn BlockDevice>) -> Result<(Superblock, Vec<u64>)> {
     let read = |slot: u64| -> Result<Result<Superblock, SlotError>> {
         let mut bytes = vec![0; BLOCK];
         if device.size() < (slot + 1) * BLOCK as u64 {
@@ -150,15 +165,24 @@ fn read_superblock(device: &Arc<dyn BlockDevice>) -> Result<Superblock> {
         device.read(slot * BLOCK as u64, &mut bytes)?;
         Ok(Superblock::decode(&bytes, slot))
     };
-    match (read(SLOTS[0])?, read(SLOTS[1])?) {
-        (Ok(one), Ok(other)) if other.generation > one.generation => Ok(other),
-        (Ok(one), _) => Ok(one),
-        (Err(_), Ok(other)) => Ok(other),
-        (Err(one), Err(other)) => Err(Error::Superblock {
-            device: device.describe(),
-            slots: [one, other],
-        }),
-    }
+    let slots = SLOTS.map(read);
+    let [one, other] = slots;
+    let (one, other) = (one?, other?);
+    let newest = match (&one, &other) {
+        (Ok(one), Ok(other)) if other.generation > one.generation => other,
+        (Ok(one), _) => one,
+        (Err(_), Ok(other)) => other,
+        (Err(one), Err(other)) => {
+            return Err(Error::Superblock {
+                device: device.describe(),
+                slots: [one.clone(), other.clone()],
+            });
+        }
+    };
+    let slots = SLOTS.into_iter().zip([&one, &other]);
+    let behind = slots.filter(|(_, found)| found.as_ref() != Ok(newest));
+    let behind = behind.map(|(slot, _)| slot).collect();
+    Ok((newest.clone(), behind))
 }
 
 /// Reads the bitmaps of all groups.

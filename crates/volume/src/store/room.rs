@@ -41,7 +41,7 @@ impl VolumeStore {
             self.worker.ask_to_fold();
         }
         if used > capacity - capacity / 8 || !inner.has_room(growth) {
-            inner.checkpoint(false)?;
+            inner.checkpoint()?;
         }
         let dirty = inner.layers.read().active.dirty() as u64;
         if dirty > DIRTY_MAX.min(capacity / COMMITS_PART / MAP_MAX) {
@@ -99,7 +99,7 @@ impl Inner {
         if self.has_room(growth) {
             return Ok(());
         }
-        self.checkpoint(false)?;
+        self.checkpoint()?;
         // What was set aside must be whole, or there would be none to remove names with.
         let aside = self.space.balance().1;
         if self.has_room(growth) && aside >= self.wanted_aside() / 4 * 3 {
@@ -136,7 +136,7 @@ impl Inner {
     fn make_room(&self, remedy: Remedy) -> Result<()> {
         match remedy {
             Remedy::Commit => self.make_durable(None),
-            Remedy::Checkpoint => self.checkpoint(false),
+            Remedy::Checkpoint => self.checkpoint(),
         }
     }
 }

@@ -41,7 +41,7 @@ impl Worker {
                 }
                 // What fails stops the store: whoever comes next is told.
                 let _ = if state.fold {
-                    store.checkpoint(false)
+                    store.checkpoint()
                 } else {
                     store.make_durable(None)
                 };
