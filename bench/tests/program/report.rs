@@ -27,7 +27,7 @@ fn a_report_fills_its_page_around_what_others_wrote_and_again_from_its_records()
     }
     assert!(!Path::new(&path("rival")).exists(), "what was made is gone");
     let plots = folder.path().join("plots");
-    assert_eq!(entries(&plots), 6);
+    assert_eq!(entries(&plots), 7);
     for (_, rest) in text
         .match_indices("](plots/")
         .map(|(at, _)| text.split_at(at))
@@ -41,7 +41,7 @@ fn a_report_fills_its_page_around_what_others_wrote_and_again_from_its_records()
     let again = run(&["report", "--from", &records, "--out", &page]);
     assert!(again.status.success(), "{again:?}");
     assert_eq!(fs::read_to_string(&page).expect("a page"), text);
-    assert_eq!(entries(&plots), 6);
+    assert_eq!(entries(&plots), 7);
 
     let foreign = run(&["report", "--from", &page, "--out", &page]);
     let errors = String::from_utf8_lossy(&foreign.stderr);

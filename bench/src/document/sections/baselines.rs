@@ -7,7 +7,7 @@ use crate::goals::ENGINE;
 use crate::report::Chapter;
 use crate::summary::rate;
 use crate::team::Shape;
-use crate::workloads::sharded;
+use crate::workloads::{sharded, sparse};
 use anyhow::Result;
 use std::fmt::Write as _;
 
@@ -17,13 +17,22 @@ pub(super) fn section(chapters: &[Chapter], plots: &Plots) -> Result<Option<Stri
         let figures = Figures::of(chapter);
         text.push_str(&figures.caption());
         let workload = &chapter.records[0].workload;
-        let (what, title) = if workload == sharded::NAME {
-            ("Files a second", "All inodes on one list, beside no list")
-        } else {
-            (
+        let (what, title, engine) = match workload.as_str() {
+            sharded::NAME => (
+                "Files a second",
+                "All inodes on one list, beside no list",
+                ENGINE,
+            ),
+            sparse::NAME => (
+                "Writes that get a place a second",
+                "What is set aside for a file on one list, beside an index",
+                "baseline:pieces-index",
+            ),
+            _ => (
                 "Reads a second",
                 "Reads that write what readers share, beside one that does not",
-            )
+                ENGINE,
+            ),
         };
         let _ = write!(text, "{what}, all threads together.\n\n| phase | threads |");
         for target in figures.targets() {
@@ -50,7 +59,7 @@ pub(super) fn section(chapters: &[Chapter], plots: &Plots) -> Result<Option<Stri
             }
         }
         text.push('\n');
-        let chart = growth_chart(&figures, title);
+        let chart = growth_chart(&figures, title, engine);
         text.push_str(&plots.draw(&format!("baselines-{workload}.svg"), &chart)?);
     }
     Ok(Some(text).filter(|text| !text.is_empty()))
@@ -58,7 +67,7 @@ pub(super) fn section(chapters: &[Chapter], plots: &Plots) -> Result<Option<Stri
 
 /// Each design with each number of threads, against the engine with the fewest: how much slower a
 /// design is, and what more threads bring it.
-fn growth_chart(figures: &Figures<'_>, title: &str) -> Chart {
+fn growth_chart(figures: &Figures<'_>, title: &str, engine: &str) -> Chart {
     let threads = figures.threads();
     let fewest = threads.iter().copied().min().unwrap_or(1);
     let bars: Vec<(&str, usize)> = figures
@@ -67,7 +76,7 @@ fn growth_chart(figures: &Figures<'_>, title: &str) -> Chart {
         .flat_map(|target| threads.iter().map(move |&threads| (target, threads)))
         .collect();
     let group = |phase: &&str| {
-        let unit = figures.row(Shape::Threads(fewest), phase, ENGINE);
+        let unit = figures.row(Shape::Threads(fewest), phase, engine);
         let bar = |&(target, threads): &(&str, usize)| {
             let row = figures.row(Shape::Threads(threads), phase, target)?;
             Some(row.median / unit?.median)
@@ -81,7 +90,7 @@ fn growth_chart(figures: &Figures<'_>, title: &str) -> Chart {
     let named = |(target, threads): &(&str, usize)| format!("{target}, {}", count(*threads));
     Chart {
         title: title.to_owned(),
-        axis: format!("times {ENGINE}, {}", count(fewest)),
+        axis: format!("times {engine}, {}", count(fewest)),
         series: bars.iter().map(named).collect(),
         groups: measured(figures.phases().iter().map(group).collect()),
     }
