@@ -188,7 +188,7 @@ impl Space {
     }
 
     /// Blocks set aside for files that may grow.
-    fn preallocated(&self) -> u64 {
+    pub(crate) fn preallocated(&self) -> u64 {
         u64::try_from(self.preallocated.sum()).unwrap_or(0)
     }
 

@@ -13,8 +13,8 @@ use super::load::Finder;
 use super::mapping::Run;
 use super::overlay::Object;
 use crate::journal::{Map, Record};
-use crate::space::Extent;
-use crate::{Error, Result};
+use crate::space::{Extent, FileRequest};
+use crate::{BLOCK, Error, Result};
 
 /// Does it change a file's bytes or their places?
 pub(super) fn is_of_content(change: &Change<'_>) -> bool {
@@ -34,8 +34,10 @@ pub(super) struct Maker<'m> {
     pub(super) finder: Finder<'m>,
     /// Where bytes are read from; `None` in replay.
     pub(super) source: Option<&'m Blocks>,
-    /// Takes so many blocks at once, or fewer, near a goal.
-    pub(super) place: &'m dyn Fn(Option<u64>, u64) -> Result<Run>,
+    /// Finds room for what a file asks for, or less; `None` in replay.
+    pub(super) place: &'m dyn Fn(Ino, &FileRequest) -> Result<Run>,
+    /// Files that have no bytes any more from some block on, or others there.
+    pub(super) cut: Vec<(Ino, u64)>,
     /// Places that are not needed any more.
     pub(super) freed: Vec<Run>,
     /// How many inodes came, less those that went.
@@ -91,6 +93,7 @@ impl<'m> Maker<'m> {
                     content.resize(size, source.map(|source| source as _))
                 })?;
                 self.freed.extend(freed);
+                self.cut.push((ino, size.div_ceil(BLOCK as u64)));
                 records.push(as_is);
             }
             Change::Zero {
@@ -116,6 +119,7 @@ impl<'m> Maker<'m> {
                 let range = offset..offset.saturating_add(len);
                 let freed = self.content(ino, |content| Ok(content.collapse(range)))?;
                 self.freed.extend(freed);
+                self.cut.push((ino, offset / BLOCK as u64));
                 records.push(as_is);
             }
             Change::Insert { ino, offset, len } => {
@@ -123,6 +127,7 @@ impl<'m> Maker<'m> {
                     content.insert(offset, len);
                     Ok(())
                 })?;
+                self.cut.push((ino, offset / BLOCK as u64));
                 records.push(as_is);
             }
             _ => {}
@@ -240,9 +245,11 @@ impl<'m> Maker<'m> {
         for hole in holes {
             let mut at = hole.start;
             while at < hole.end {
+                let request =
+                    self.content(ino, |content| Ok(content.missing(at, hole.end - at)))?;
                 let run = Run {
                     unwritten: true,
-                    ..(self.place)(None, hole.end - at)?
+                    ..(self.place)(ino, &request)?
                 };
                 let freed = self.content(ino, |content| Ok(content.map(at, run)))?;
                 debug_assert!(freed.is_empty(), "it was a hole");
@@ -265,6 +272,7 @@ impl<'m> Maker<'m> {
         if self.finder.is_file(ino)? {
             let freed = self.content(ino, |content| content.resize(0, None))?;
             self.freed.extend(freed);
+            self.cut.push((ino, 0));
         }
         self.inodes -= 1;
         let mut shard = self.finder.layers.active.shard(ino);

@@ -56,6 +56,7 @@ impl Inner {
         // Both slots have this generation now, so nobody goes back to an older one.
         self.space.checkpointed(generation)?;
         self.journal.trim(frozen.position);
+        self.ahead.age();
         self.look_for_room_again();
         Ok(())
     }

@@ -16,7 +16,7 @@ use super::mapping::Run;
 use super::overlay::Overlay;
 use super::{Inner, REALM};
 use crate::journal::{self, BeforeCommit, Commit, Map, Position, Record};
-use crate::space::{Extent, Request};
+use crate::space::{Extent, FileRequest};
 use crate::{Error, Result};
 
 /// What a commit does for a store besides writing the journal.
@@ -79,6 +79,7 @@ impl Inner {
         let mut maps = Vec::new();
         let mut outgoing = Vec::new();
         let mut promise = self.promise.lock();
+        let birth = self.next_generation();
         for ino in layers.active.take_dirty_files() {
             let mut shard = layers.active.shard(ino);
             let Some(content) = shard
@@ -88,15 +89,11 @@ impl Inner {
                 continue;
             };
             let before = content.dirty();
-            let mut place = |goal: Option<u64>, blocks: u64| {
-                let request = Request {
-                    goal,
-                    ..Request::data(blocks)
-                };
-                let extent = self.place(&mut promise, &request)?;
+            let mut place = |request: &FileRequest| {
+                let extent = self.ahead.place(ino, request, &mut promise)?;
                 Ok(Run {
                     extent,
-                    birth: self.next_generation(),
+                    birth,
                     unwritten: false,
                 })
             };

@@ -14,7 +14,8 @@ use std::collections::btree_map::Entry;
 use std::ops::Range;
 
 use super::mapping::{Mapping, Run};
-use crate::space::Extent;
+use super::placing::{Waiting, missing};
+use crate::space::{Extent, FileRequest};
 use crate::{BLOCK, Result};
 
 /// Files up to this length are kept inside the trees.
@@ -286,6 +287,15 @@ impl Content {
         holes
     }
 
+    /// What is asked for blocks without a place, from `first` on.
+    pub(super) fn missing(&self, first: u64, blocks: u64) -> FileRequest {
+        let size = self.len.div_ceil(BLOCK_LEN);
+        match &self.form {
+            Form::Inline(_) => missing(&Mapping::default(), first, blocks, size),
+            Form::Mapped { mapping, .. } => missing(mapping, first, blocks, size),
+        }
+    }
+
     /// Gives blocks a place; returns what they had before. What waited to be written there is there.
     pub(super) fn map(&mut self, at: u64, run: Run) -> Vec<Run> {
         self.become_mapped();
@@ -421,44 +431,46 @@ impl Content {
         (start < end).then(|| (start, end - start))
     }
 
-    /// Takes the pages that wait out, each with its place. `place` finds room for so many blocks
-    /// at once, possibly fewer, near where a block lies; `placed` hears of every place that is
-    /// new (true) or written for the first time.
+    /// Takes the pages that wait out, each with its place. `place` finds room for what is asked for,
+    /// possibly less; `placed` hears of every place that is new (true) or written for the first
+    /// time. If there is no room, what has none waits on.
     pub(super) fn take_dirty(
         &mut self,
-        place: &mut dyn FnMut(Option<u64>, u64) -> Result<Run>,
+        place: &mut dyn FnMut(&FileRequest) -> Result<Run>,
         placed: &mut dyn FnMut(u64, Run, bool),
         outgoing: &mut Vec<Outgoing>,
     ) -> Result<()> {
+        let size = self.len.div_ceil(BLOCK_LEN);
         let Form::Mapped { mapping, dirty } = &mut self.form else {
             return Ok(());
         };
-        while let Some((&first, _)) = dirty.first_key_value() {
-            let run = match mapping.find(first) {
-                Some(run) => run,
-                None => {
-                    let end = mapping.next(first).map_or(u64::MAX, |(next, _)| next);
-                    let blocks = consecutive(dirty, first..end);
-                    let near = first.checked_sub(1).and_then(|left| mapping.find(left));
-                    let goal = near.map(|run| run.extent.start + 1);
-                    place(goal, blocks)?
+        let mut waiting = Waiting::new(dirty.keys().copied().collect(), size, mapping);
+        let mut pages = std::mem::take(dirty).into_iter();
+        let mut done = 0;
+        while let Some((first, row)) = waiting.row(done) {
+            let has = mapping.find(first);
+            let found = match has {
+                Some(run) => Ok(run),
+                None => place(&waiting.request(mapping, first, row)),
+            };
+            let mut run = match found {
+                Ok(run) => run,
+                Err(error) => {
+                    dirty.extend(pages);
+                    return Err(error);
                 }
             };
-            let blocks = consecutive(dirty, first..first.saturating_add(run.extent.length));
-            let mut run = run;
-            run.extent.length = blocks;
-            let is_new = mapping.find(first).is_none();
+            run.extent.length = run.extent.length.min(row);
+            let is_new = has.is_none();
             if run.unwritten || is_new {
                 run.unwritten = false;
                 mapping.map(first, run);
                 placed(first, run, is_new);
             }
-            for skip in 0..blocks {
-                if let Some(page) = dirty.remove(&(first + skip)) {
-                    let block = run.extent.start + skip;
-                    outgoing.push(Outgoing { block, page });
-                }
-            }
+            let written = run.extent.length as usize;
+            let blocks = (run.extent.start..).zip(pages.by_ref().take(written));
+            outgoing.extend(blocks.map(|(block, (_, page))| Outgoing { block, page }));
+            done += written;
         }
         Ok(())
     }
@@ -500,14 +512,6 @@ impl Content {
         let mapping = Mapping::default();
         self.form = Form::Mapped { mapping, dirty };
     }
-}
-
-/// How many pages wait in a row from the start of this range on.
-fn consecutive(dirty: &BTreeMap<u64, Page>, range: Range<u64>) -> u64 {
-    let first = range.start;
-    let row = dirty.range(range).zip(first..);
-    row.take_while(|((at, _), expected)| *at == expected)
-        .count() as u64
 }
 
 #[cfg(test)]

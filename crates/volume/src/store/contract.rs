@@ -13,7 +13,7 @@ use super::growth::Growth;
 use super::mapping::Run;
 use super::{Inner, REALM, VolumeStore};
 use crate::journal::Record;
-use crate::space::Request;
+use crate::space::FileRequest;
 
 impl Store for VolumeStore {
     fn guarantees(&self) -> Guarantees {
@@ -142,12 +142,8 @@ impl Inner {
         let layers = self.layers.read();
         self.running()?;
         layers.active.count(growth);
-        let place = |goal: Option<u64>, blocks: u64| {
-            let request = Request {
-                goal,
-                ..Request::data(blocks)
-            };
-            let extent = self.place(&mut self.promise.lock(), &request)?;
+        let place = |ino: Ino, request: &FileRequest| {
+            let extent = self.ahead.place(ino, request, &mut self.promise.lock())?;
             Ok(Run {
                 extent,
                 birth: self.next_generation(),
@@ -158,6 +154,7 @@ impl Inner {
             finder: self.finder(&layers),
             source: Some(self.blocks()),
             place: &place,
+            cut: Vec::new(),
             freed: Vec::new(),
             inodes: 0,
         };
@@ -175,10 +172,16 @@ impl Inner {
             maker.make_others(batch)?;
             self.journal.append(REALM, batch)?
         };
+        for (ino, block) in &maker.cut {
+            self.ahead.cut(*ino, *block);
+        }
         for run in &maker.freed {
             self.space.free_data(run.extent, stamp.0)?;
         }
         for change in batch {
+            if let Change::Free { ino } = change {
+                self.ahead.forget(*ino);
+            }
             if let Change::Create { inode, .. } = change {
                 // Asked first: a line that all cores write is a line that they wait for.
                 if self.last_ino.load(Ordering::Relaxed) < inode.ino.0 {

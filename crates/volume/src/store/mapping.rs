@@ -36,10 +36,19 @@ impl Run {
         }
     }
 
+    /// Of whatever birth: nothing is shared before there are forks.
     fn continues(&self, other: &Self) -> bool {
         other.extent.start + other.extent.length == self.extent.start
-            && self.birth == other.birth
             && self.unwritten == other.unwritten
+    }
+
+    /// Both, of which the other continues this one. The older birth is that of both: it may call
+    /// an extent shared that is not, never the other way round.
+    fn with(self, other: &Self) -> Self {
+        Self {
+            birth: self.birth.min(other.birth),
+            ..self.first(self.extent.length + other.extent.length)
+        }
     }
 }
 
@@ -61,6 +70,12 @@ impl Mapping {
             return Some((block, run));
         }
         self.0.range(block..).next().map(|(at, run)| (*at, *run))
+    }
+
+    /// The last run that begins before a block.
+    pub(super) fn before(&self, block: u64) -> Option<(u64, Run)> {
+        let last = self.0.range(..block).next_back();
+        last.map(|(at, run)| (*at, *run))
     }
 
     /// All runs, in the order of the file.
@@ -88,14 +103,14 @@ impl Mapping {
             && first + left.extent.length == at
             && run.continues(left)
         {
-            run = left.first(left.extent.length + run.extent.length);
+            run = left.with(&run);
             at = *first;
         }
         let end = at + run.extent.length;
         if let Some(right) = self.0.get(&end)
             && right.continues(&run)
         {
-            run = run.first(run.extent.length + right.extent.length);
+            run = run.with(right);
             self.0.remove(&end);
         }
         self.0.insert(at, run);

@@ -11,6 +11,7 @@
 //! *Locking.* The journal's own lock (a commit), `layers`, a shard of an overlay, space. `layers` is
 //! held for reading by every operation, for writing by a commit's cut and the end of a checkpoint.
 
+mod ahead;
 mod change;
 mod checkpoint;
 mod commit;
@@ -30,6 +31,7 @@ mod nodes;
 mod open;
 mod orphans;
 mod overlay;
+mod placing;
 mod records;
 mod replay;
 mod room;
@@ -51,6 +53,7 @@ use crate::space::{Reservation, Space};
 use crate::superblock::Superblock;
 use crate::tree::NodeCache;
 use crate::{Error, Result};
+use ahead::Ahead;
 use device::Blocks;
 use hash::NameHasher;
 use layers::Layers;
@@ -76,6 +79,7 @@ pub(crate) struct Inner {
     layers: RwLock<Layers>,
     cache: NodeCache<Blocks>,
     space: Arc<Space>,
+    ahead: Ahead,
     /// What writers were promised and what no page has got yet.
     promise: Mutex<Reservation>,
     /// Half the blocks that were free at the last look: as long as much less is needed, nobody looks.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use holdfast_device::{BlockDevice, ReadRequest};
 use parking_lot::{Mutex, RwLock};
 
+use super::ahead::Ahead;
 use super::device::Blocks;
 use super::hash::NameHasher;
 use super::layers::{Layers, Roots};
@@ -89,6 +90,7 @@ impl VolumeStore {
             cache,
             promise: Mutex::new(space.reserve(0)?),
             comfort: AtomicU64::new(0),
+            ahead: Ahead::new(&space),
             space,
             journal,
             hasher,

@@ -7,7 +7,7 @@ use super::commit::extent_of;
 use super::load::Finder;
 use super::mapping::Run;
 use crate::journal::{Map, Record};
-use crate::space::Space;
+use crate::space::{FileRequest, Space};
 use crate::{Error, Result};
 
 /// Counts that batches move.
@@ -25,13 +25,14 @@ pub(super) fn replay(
     records: &[Record<'_>],
     counts: &mut Counts,
 ) -> Result<()> {
-    let no_place = |_: Option<u64>, _: u64| -> Result<Run> {
+    let no_place = |_, _: &FileRequest| -> Result<Run> {
         Err(Error::Damaged("the journal asks for space".to_owned()))
     };
     let mut maker = Maker {
         finder,
         source: None,
         place: &no_place,
+        cut: Vec::new(),
         freed: Vec::new(),
         inodes: 0,
     };

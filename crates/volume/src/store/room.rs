@@ -12,7 +12,7 @@ use holdfast_core::store::Space as Wanted;
 use super::growth::Growth;
 use super::{Inner, VolumeStore};
 use crate::Result;
-use crate::space::{self, Extent, Remedy, Request, Reservation};
+use crate::space::{self, Remedy};
 
 /// Pages that may wait to be written, however large the journal is: 128 MiB.
 const DIRTY_MAX: u64 = 32_768;
@@ -71,7 +71,9 @@ impl Inner {
         if changed.blocks_anyway() < self.comfort.load(Ordering::Relaxed) {
             return true;
         }
-        let (free, aside) = self.space.balance();
+        let (mut free, aside) = self.space.balance();
+        // What is set aside for files is given up for nodes, too.
+        free += self.space.preallocated();
         self.comfort.store((free + aside) / 2, Ordering::Relaxed);
         changed.blocks(&layers.roots) <= free + aside
     }
@@ -99,6 +101,7 @@ impl Inner {
         if self.has_room(growth) {
             return Ok(());
         }
+        self.space.give_up();
         self.checkpoint()?;
         // What was set aside must be whole, or there would be none to remove names with.
         let aside = self.space.balance().1;
@@ -122,15 +125,6 @@ impl Inner {
             }
         }
         Ok(self.promise.lock().grow(blocks)?)
-    }
-
-    /// Places blocks that were promised; more than were, if there are more.
-    pub(super) fn place(&self, promise: &mut Reservation, request: &Request) -> Result<Extent> {
-        Ok(if promise.blocks() > 0 {
-            self.space.allocate_promised(promise, request)?
-        } else {
-            self.space.allocate(request)?
-        })
     }
 
     fn make_room(&self, remedy: Remedy) -> Result<()> {

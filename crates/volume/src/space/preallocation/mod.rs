@@ -97,10 +97,10 @@ impl Preallocations {
             goal: window.goal(request),
             ..Request::data(wanted)
         };
-        let attempt = || match (small, request.is_last()) {
+        let attempt = || match (small, request.sets_aside()) {
             (true, _) => self.space.place_small(wanted, exact.goal),
-            (false, true) => None,
-            (false, false) => self.place_window(request, window, wanted),
+            (false, true) => self.place_window(request, window, wanted),
+            (false, false) => None,
         };
         if let Some(promise) = promise {
             // What can be set aside is not promised to anybody, so the promise is free again.

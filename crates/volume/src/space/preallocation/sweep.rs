@@ -6,6 +6,12 @@ use std::sync::Weak;
 const PASSES: usize = 3;
 
 impl Space {
+    /// Gives up everything that is set aside for files. Whoever calls holds no lock. Gives how many
+    /// blocks became free.
+    pub(crate) fn give_up(&self) -> u64 {
+        self.sweep(u64::MAX)
+    }
+
     /// Gives up preallocations until `needed` blocks became free by it, or all there are: those of
     /// small files, then those of inodes, group by group, the lowest first. Whoever calls holds no
     /// lock. Gives how many blocks became free.

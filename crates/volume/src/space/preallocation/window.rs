@@ -33,6 +33,8 @@ pub struct FileRequest {
     pub size: u64,
     /// May the file go on growing? Not if nobody has it open for writing.
     pub growing: bool,
+    /// Is so little written around it that room for more would mostly stay empty?
+    pub scattered: bool,
     /// The nearest blocks before and behind that have a place.
     pub before: Option<Mapped>,
     /// See `before`.
@@ -50,6 +52,7 @@ impl FileRequest {
             length,
             size: logical.saturating_add(length),
             growing: true,
+            scattered: false,
             before: None,
             after: None,
             goal: None,
@@ -72,6 +75,12 @@ impl FileRequest {
     #[must_use]
     pub fn is_last(&self) -> bool {
         !self.growing && self.end() >= self.size
+    }
+
+    /// Is room looked for beyond what is written?
+    #[must_use]
+    pub fn sets_aside(&self) -> bool {
+        !self.is_last() && !self.scattered
     }
 }
 

@@ -34,9 +34,9 @@ impl Device {
     fn write_out(&mut self, content: &mut Content) {
         let mut outgoing = Vec::new();
         let mut next = self.next;
-        let mut place = |_: Option<u64>, blocks: u64| {
+        let mut place = |request: &FileRequest| {
             // Never more than three in a row: runs are cut short at times.
-            let blocks = blocks.min(3);
+            let blocks = request.length.min(3);
             next += blocks + 1;
             let extent = Extent::new(next - blocks - 1, blocks);
             Ok(Run {

@@ -1,0 +1,126 @@
+//! What is set aside for files that are written: each large one's own pieces, and those that small
+//! ones share by core.
+//!
+//! The store hears of no close. A file that was given no place between two checkpoints is taken for
+//! closed, and what was set aside for it goes back; so it does when the file is cut or freed, and,
+//! by the space itself, as soon as room is short. Nothing of it is ever on the device: a crash, or
+//! the end of the store, gives it back by itself.
+//!
+//! *Locking.* A shard is a leaf over the groups of space: what a file had is given up under it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use foldhash::fast::RandomState;
+use holdfast_sync::Padded;
+use holdfast_types::Ino;
+use parking_lot::Mutex;
+
+use crate::Result;
+use crate::space::{Extent, FileRequest, Preallocations, Reservation, Space};
+
+const SHARDS: usize = 16;
+/// Files up to this size (in blocks) have none of their own.
+const SMALL: u64 = 16;
+
+/// The pieces of all files.
+#[derive(Debug)]
+pub(super) struct Ahead {
+    space: Arc<Space>,
+    shards: Box<[Padded<Mutex<Files>>]>,
+    /// Of files that have none of their own.
+    small: Arc<Preallocations>,
+    /// How many checkpoints there were.
+    age: AtomicU64,
+}
+
+type Files = HashMap<Ino, Entry, RandomState>;
+
+#[derive(Debug)]
+struct Entry {
+    pieces: Arc<Preallocations>,
+    /// The age at which it was asked last.
+    asked: u64,
+}
+
+impl Ahead {
+    /// Of nobody yet.
+    pub(super) fn new(space: &Arc<Space>) -> Self {
+        Self {
+            space: Arc::clone(space),
+            shards: (0..SHARDS).map(|_| Padded::default()).collect(),
+            small: Preallocations::new(space),
+            age: AtomicU64::new(0),
+        }
+    }
+
+    /// Places blocks of a file, maybe fewer than asked for: out of the promise, as far as it goes.
+    ///
+    /// # Errors
+    /// Those of the space, if there is none.
+    pub(super) fn place(
+        &self,
+        ino: Ino,
+        request: &FileRequest,
+        promise: &mut Reservation,
+    ) -> Result<Extent> {
+        let promise = Some(promise).filter(|promise| promise.blocks() > 0);
+        Ok(self.of(ino, request).place(request, promise)?)
+    }
+
+    fn of(&self, ino: Ino, request: &FileRequest) -> Arc<Preallocations> {
+        // Relaxed: who reads an older one keeps the pieces for one more checkpoint.
+        let asked = self.age.load(Ordering::Relaxed);
+        let mut files = self.shard(ino);
+        if let Some(entry) = files.get_mut(&ino) {
+            entry.asked = asked;
+            return Arc::clone(&entry.pieces);
+        }
+        if request.size() <= SMALL || !request.sets_aside() {
+            return Arc::clone(&self.small);
+        }
+        let pieces = Preallocations::new(&self.space);
+        let entry = Entry {
+            pieces: Arc::clone(&pieces),
+            asked,
+        };
+        files.insert(ino, entry);
+        pieces
+    }
+
+    /// A file has none of these blocks any more, nor any behind them, or has others there.
+    pub(super) fn cut(&self, ino: Ino, block: u64) {
+        let pieces = self
+            .shard(ino)
+            .get(&ino)
+            .map(|entry| Arc::clone(&entry.pieces));
+        if let Some(pieces) = pieces {
+            pieces.discard(block);
+        }
+    }
+
+    /// A file is no more.
+    pub(super) fn forget(&self, ino: Ino) {
+        let entry = self.shard(ino).remove(&ino);
+        // Given up when the lock is free.
+        drop(entry);
+    }
+
+    /// A checkpoint was made: files that asked for nothing since the one before are done.
+    pub(super) fn age(&self) {
+        let now = self.age.fetch_add(1, Ordering::Relaxed);
+        for shard in &self.shards {
+            let idle: Vec<Entry> = {
+                let mut files = shard.lock();
+                let idle = files.extract_if(|_, entry| entry.asked < now);
+                idle.map(|(_, entry)| entry).collect()
+            };
+            drop(idle);
+        }
+    }
+
+    fn shard(&self, ino: Ino) -> parking_lot::MutexGuard<'_, Files> {
+        self.shards[ino.0 as usize % SHARDS].lock()
+    }
+}

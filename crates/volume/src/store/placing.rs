@@ -1,0 +1,165 @@
+//! What is asked of space for blocks of a file that are about to be written.
+
+use super::mapping::{Mapping, Run};
+use crate::space::{FileRequest, GROUP_BLOCKS_MAX, Mapped, Window};
+
+/// A piece is worth setting aside where so much of it, at least, has a place or waits for one.
+const WORTHWHILE_PART: u64 = 8;
+
+/// What is asked for blocks from `first` on that have no place: as many as there are before the next
+/// that has one, at most `row`. Nothing more is set aside.
+pub(super) fn missing(mapping: &Mapping, first: u64, row: u64, size: u64) -> FileRequest {
+    let mapped = |(logical, run): (u64, Run)| Mapped {
+        logical,
+        extent: run.extent,
+    };
+    let after = mapping.next(first).map(mapped);
+    let length = after.map_or(row, |after| row.min(after.logical - first));
+    FileRequest {
+        size,
+        growing: false,
+        scattered: true,
+        before: mapping.before(first).map(mapped),
+        after,
+        ..FileRequest::new(first, length)
+    }
+}
+
+/// The blocks of a file that wait to be written, ascending.
+pub(super) struct Waiting {
+    blocks: Vec<u64>,
+    /// Blocks of the file.
+    size: u64,
+    /// May it grow?
+    growing: bool,
+    /// The window looked at last, and whether little of it is written.
+    judged: Option<(Window, bool)>,
+}
+
+impl Waiting {
+    /// These blocks of a file of so many.
+    pub(super) fn new(blocks: Vec<u64>, size: u64, mapping: &Mapping) -> Self {
+        // A file that is written for the first time, all of it, is likely to be complete.
+        let growing = !mapping.is_empty() || blocks.len() as u64 != size;
+        Self {
+            blocks,
+            size,
+            growing,
+            judged: None,
+        }
+    }
+
+    /// The block at this place among those that wait, and how many follow each other from there on.
+    pub(super) fn row(&self, place: usize) -> Option<(u64, u64)> {
+        let (&first, _) = self.blocks.get(place..)?.split_first()?;
+        let row = self.blocks[place..].iter().zip(first..);
+        let length = row.take_while(|(at, expected)| **at == *expected).count();
+        Some((first, length as u64))
+    }
+
+    /// What is asked for a row that has no place.
+    pub(super) fn request(&mut self, mapping: &Mapping, first: u64, row: u64) -> FileRequest {
+        let mut request = missing(mapping, first, row, self.size);
+        request.growing = self.growing;
+        request.scattered = self.is_scattered(&request, mapping);
+        request
+    }
+
+    /// Is little written around there, as far as one can see?
+    fn is_scattered(&mut self, request: &FileRequest, mapping: &Mapping) -> bool {
+        let goes_on = |before: Mapped| before.logical + before.extent.length == request.logical;
+        if request.end() >= self.size && request.before.is_none_or(goes_on) {
+            // It grows at its end.
+            return false;
+        }
+        let whole = FileRequest {
+            before: None,
+            after: None,
+            ..*request
+        };
+        let Some(window) = Window::of(&whole, GROUP_BLOCKS_MAX) else {
+            return true;
+        };
+        if let Some((judged, scattered)) = self.judged
+            && judged == window
+        {
+            return scattered;
+        }
+        let upto = |end: u64| self.blocks.partition_point(|block| *block < end);
+        let mut seen = (upto(window.end) - upto(window.start)) as u64;
+        let mut at = window.start;
+        // What waits may have a place already, and counts twice: then it is written often.
+        while seen * WORTHWHILE_PART < window.length()
+            && let Some((first, run)) = mapping.next(at).filter(|(first, _)| *first < window.end)
+        {
+            at = first + run.extent.length;
+            seen += at.min(window.end) - first;
+        }
+        let scattered = seen * WORTHWHILE_PART < window.length();
+        self.judged = Some((window, scattered));
+        scattered
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::space::Extent;
+
+    /// Blocks of 8 MiB.
+    const WINDOW: u64 = 2048;
+
+    fn asked(mapping: &Mapping, blocks: impl Iterator<Item = u64>, size: u64) -> Vec<bool> {
+        let mut waiting = Waiting::new(blocks.collect(), size, mapping);
+        let mut place = 0;
+        let mut asked = Vec::new();
+        while let Some((first, row)) = waiting.row(place) {
+            asked.push(waiting.request(mapping, first, row).sets_aside());
+            place += row as usize;
+        }
+        asked
+    }
+
+    #[test]
+    fn room_is_set_aside_where_much_is_written_and_not_where_little_is() {
+        let (none, size) = (Mapping::default(), 100 * WINDOW);
+        let dense = (0..WINDOW).step_by(6);
+        assert!(asked(&none, dense, size).into_iter().all(|aside| aside));
+        let sparse = (WINDOW..9 * WINDOW).step_by(16);
+        assert!(asked(&none, sparse, size).into_iter().all(|aside| !aside));
+    }
+
+    #[test]
+    fn what_has_a_place_already_counts() {
+        let mut mapping = Mapping::default();
+        for at in (0..WINDOW).step_by(7) {
+            let extent = Extent::new(10_000 + 2 * at, 1);
+            let (birth, unwritten) = (1, false);
+            mapping.map(
+                at,
+                Run {
+                    extent,
+                    birth,
+                    unwritten,
+                },
+            );
+        }
+        assert_eq!(
+            asked(&mapping, [5, WINDOW + 5].into_iter(), 100 * WINDOW),
+            [true, false]
+        );
+    }
+
+    #[test]
+    fn a_file_that_grows_at_its_end_has_room_set_aside_and_a_complete_one_has_not() {
+        let mut mapping = Mapping::default();
+        assert_eq!(asked(&mapping, 0..300, 300), [false]);
+        let run = Run {
+            extent: Extent::new(5000, 300),
+            birth: 1,
+            unwritten: false,
+        };
+        mapping.map(0, run);
+        assert_eq!(asked(&mapping, 300..301, 301), [true]);
+    }
+}
