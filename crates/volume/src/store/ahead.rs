@@ -6,7 +6,7 @@
 //! by the space itself, as soon as room is short. Nothing of it is ever on the device: a crash, or
 //! the end of the store, gives it back by itself.
 //!
-//! *Locking.* A shard is a leaf over the groups of space: what a file had is given up under it.
+//! *Locking.* A shard is a leaf: what a file had is given up when it is free.
 
 use std::collections::HashMap;
 use std::sync::Arc;
