@@ -5,15 +5,16 @@
 //! order stands in `docs/locking.md`.
 
 use holdfast_cache::CacheStats;
-use holdfast_sync::{Index, Padded, Prepared, ShardedCounter, epoch};
+use holdfast_sync::{Index, Padded, ShardedCounter, epoch};
 use once_cell::race::OnceBox;
-use parking_lot::{Mutex, MutexGuard, RwLock};
+use parking_lot::{Mutex, RwLock};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::ahead::Ahead;
 use crate::ends::Ends;
-use crate::inode::{Content, Extension, Meta, Numbered as _, Object};
+use crate::inode::{Content, Meta, Numbered as _, Object};
 use crate::lane::Lanes;
 use crate::locks::LockGraph;
 use crate::memory::{MemoryLimits, MemoryStore};
@@ -25,13 +26,16 @@ use crate::policy::Policy;
 use crate::quota::{Check, Quotas};
 use crate::registry::Enrolment;
 use crate::store::{Change, Space, Store};
-use crate::turns::Turns;
+use crate::turns::{Taken, Turns};
 use crate::types::{Errno, FileType, Ino, NAME_MAX, Result, StatFs};
 use crate::watch::WatchRegistry;
 use crate::{clock, inode};
 
 /// Beyond this number a store is taken for damaged: nobody deals so many.
 const INO_MAX: u64 = 1 << 62;
+
+/// Changes of a batch that is handed over without memory of its own.
+const FEW: usize = 4;
 
 /// A file system: a cheap handle, to be cloned at will.
 #[derive(Clone)]
@@ -57,6 +61,7 @@ pub(crate) struct Core {
     pub(crate) numbers: Numbers,
     /// What keeps loads from bringing back the past.
     pub(crate) ends: Ends,
+    pub(crate) ahead: Ahead,
     /// Who hands over changes of which inode.
     turns: Turns,
     /// Held by a rename between directories: the shape of the tree stands still.
@@ -94,6 +99,7 @@ impl FileSystem {
             root: OnceBox::new(),
             numbers: Numbers::after(last),
             ends: Ends::new(),
+            ahead: Ahead::default(),
             turns: Turns::new(),
             rename_lock: Padded(Mutex::new(())),
             watches: WatchRegistry::new(),
@@ -277,10 +283,9 @@ impl Core {
         meta.nlink = 2;
         meta.size = inode::directory_size(0);
         let content = Content::of(FileType::Directory, Ino::ROOT, 0, None);
-        let extension = Extension::of(content, None);
         let fs = self.enrolment.number();
-        let root = Object::new(fs, FileType::Directory, &meta, extension, true);
-        let root = self.publish(Ino::ROOT, Prepared::new(root), Check::Nothing)?;
+        let root = Object::new(fs, FileType::Directory, &meta, None, content, true);
+        let root = self.publish(Ino::ROOT, root, Check::Nothing)?;
         if !self.pinned {
             let record = root.inode().record(&root.inode().meta());
             self.apply(&[Change::Create {
@@ -360,7 +365,7 @@ impl Core {
         }
     }
 
-    fn hand_over(&self, batch: &[Change<'_>], turns: Vec<MutexGuard<'_, ()>>) -> Result<()> {
+    fn hand_over(&self, batch: &[Change<'_>], turns: Taken<'_>) -> Result<()> {
         let is_xattr = |change: &Change<'_>| matches!(change, Change::Xattr { .. });
         let values: Vec<_> = if batch.iter().any(is_xattr) {
             batch.iter().map(|change| self.value(change)).collect()
@@ -368,8 +373,17 @@ impl Core {
             Vec::new()
         };
         let latest = |(place, change)| self.latest(change, values.get(place).unwrap_or(&None));
-        let batch: Vec<Change<'_>> = batch.iter().enumerate().map(latest).collect();
-        let handed_over = self.store.apply(&batch);
+        let handed_over = if batch.len() <= FEW {
+            // Nearly every batch: it needs no memory of its own.
+            let few: [Change<'_>; FEW] = std::array::from_fn(|place| match batch.get(place) {
+                Some(change) => latest((place, change)),
+                None => Change::Free { ino: Ino(0) },
+            });
+            self.store.apply(&few[..batch.len()])
+        } else {
+            let batch: Vec<Change<'_>> = batch.iter().enumerate().map(latest).collect();
+            self.store.apply(&batch)
+        };
         drop(turns);
         let applied = handed_over.and_then(|stamp| {
             if self.policy.sync() {

@@ -14,6 +14,7 @@
 //! *Locking.* `docs/locking.md` has the one order.
 
 mod acl;
+mod ahead;
 mod attributes;
 mod clock;
 mod directory;

@@ -13,7 +13,7 @@ use crate::directory::{Directory, Loaded as Names};
 use crate::ends::Ends;
 use crate::file_system::Core;
 use crate::inode::{
-    Content, DirectoryBody, Extension, Inode, Meta, Numbered as _, Object, Rare, directory_size,
+    Content, DirectoryBody, Inode, Meta, Numbered as _, Object, Rare, directory_size,
 };
 use crate::node::Node;
 use crate::store::InodeRecord;
@@ -30,6 +30,12 @@ impl Core {
     /// inode is let go with its last use, unless somebody else asks for it meanwhile.
     #[cold]
     pub(crate) fn load(&self, ino: Ino, once: bool) -> Result<Node> {
+        if !once
+            && let run @ 2.. = self.ahead.run(ino)
+            && let Some(node) = self.load_run(ino, run)
+        {
+            return Ok(node);
+        }
         loop {
             let ends = *self.ends.lock(ino);
             let mut found = Vec::new();
@@ -45,6 +51,36 @@ impl Core {
                 return Ok(node);
             }
         }
+    }
+
+    /// Loads an inode and those behind it, this many in all. `None`: it has to be asked for alone, for
+    /// whatever reason.
+    fn load_run(&self, first: Ino, count: usize) -> Option<Node> {
+        let ends = self.ends.snapshot();
+        let mut found = Vec::with_capacity(count);
+        let before = Ino(first.0.checked_sub(1)?);
+        self.store.walk(before, count, &mut found).ok()?;
+        self.ahead.reached(found.last()?.ino);
+        {
+            let guard = epoch::pin();
+            let missing = |record: &InodeRecord| {
+                // Orphans are for those who have them.
+                record.ino == first
+                    || record.nlink > 0 && self.index.peek(record.ino.0, &guard).is_none()
+            };
+            found.retain(missing);
+        }
+        let mut wanted = None;
+        for record in &found {
+            let ends = Ends::of(&ends, record.ino);
+            match self.take_in(record, ends, false) {
+                Ok(Some(node)) if record.ino == first => wanted = Some(node),
+                Ok(Some(node)) => self.put(node),
+                // Who needs it learns why.
+                Ok(None) | Err(_) => {}
+            }
+        }
+        wanted
     }
 
     /// Brings those of these inodes into memory that are not there, as far as that goes: who needs
@@ -127,7 +163,11 @@ impl Core {
         meta.btime = record.btime;
         meta.home = (record.parent, 0);
         let mut rare = None::<Box<Rare>>;
-        for (name, value) in self.store.load_xattrs(record.ino)? {
+        let values = match record.xattrs {
+            true => self.store.load_xattrs(record.ino)?,
+            false => Vec::new(),
+        };
+        for (name, value) in values {
             let rare = rare.get_or_insert_default();
             match &*name {
                 ACL_ACCESS => rare.acl = Acl::parse(&value)?,
@@ -146,8 +186,7 @@ impl Core {
             kind => Content::of(kind, record.parent, record.rdev, None),
         };
         let (fs, kind) = (self.enrolment.number(), record.kind);
-        let extension = Extension::of(content, rare);
-        Ok(Object::new(fs, kind, &meta, extension, false))
+        Ok(Object::new(fs, kind, &meta, rare, content, false))
     }
 
     /// Makes sure that all names of a directory are in memory.

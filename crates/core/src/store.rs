@@ -63,6 +63,8 @@ pub struct InodeRecord {
     pub btime: Time,
     /// A directory's parent (itself for the root); for others the directory of a name.
     pub parent: Ino,
+    /// May it have extended attributes? If not, nobody asks the store for them.
+    pub xattrs: bool,
 }
 
 /// A name of a directory as a store keeps it.

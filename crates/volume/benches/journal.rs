@@ -102,6 +102,7 @@ fn inode(ino: u64, kind: FileType, time: i64, parent: u64) -> InodeRecord {
         ctime: Time(time),
         btime: Time(time),
         parent: Ino(parent),
+        xattrs: false,
     }
 }
 

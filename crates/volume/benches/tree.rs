@@ -122,6 +122,7 @@ fn inode(ino: u64, dir: u64) -> Inode {
         ctime: time,
         btime: time,
         parent: Ino(dir),
+        xattrs: false,
     };
     Inode {
         record,

@@ -44,6 +44,7 @@ impl MadeStore {
             ctime: BIRTH,
             btime: BIRTH,
             parent: self.layout.ino(self.layout.parent(thing)),
+            xattrs: false,
         }
     }
 

@@ -13,7 +13,7 @@ mod charged;
 mod extension;
 mod meta;
 
-pub(crate) use extension::{Content, DirectoryBody, Extension, Rare};
+pub(crate) use extension::{Content, DirectoryBody, Rare};
 pub(crate) use meta::Meta;
 
 use holdfast_cache::{PAGE_SIZE, Pages};
@@ -28,6 +28,7 @@ use crate::acl::{self, Acl};
 use crate::locks::InodeLocks;
 use crate::store::InodeRecord;
 use crate::types::{Access, Attr, Caller, Errno, FileType, Ino, Result, Time};
+use extension::Extension;
 use meta::{Back, Front, MetaCell};
 
 /// What every empty directory's size is, and each name's share: tmpfs's figures.
@@ -72,23 +73,35 @@ const _: () = assert!(
 
 impl Object {
     /// One that is in no index yet. `complete`: nothing of a file's content is elsewhere.
-    ///
-    /// Inlined, so that it is built where it stays: see [`holdfast_sync::Prepared`].
-    #[inline(always)]
     pub(crate) fn new(
         file_system: u16,
         kind: FileType,
         meta: &Meta,
-        extension: Option<Box<Extension>>,
+        rare: Option<Box<Rare>>,
+        content: Content,
         complete: bool,
     ) -> Self {
-        let marks = if complete { COMPLETE } else { 0 };
-        Self {
-            front: Front::new(file_system, kind, meta, marks),
-            extension: extension.map_or_else(OnceBox::new, OnceBox::with_value),
-            pages: Pages::new(),
-            back: Back::new(meta),
+        let extension = OnceBox::new();
+        if rare.is_some() || !matches!(content, Content::None) {
+            let made = Extension {
+                content,
+                rare: rare.map_or_else(Default::default, holdfast_sync::Published::new),
+                locks: OnceBox::new(),
+            };
+            // The cell is new: there is nothing yet.
+            let _ = extension.set(Box::new(made));
         }
+        let object = Self {
+            front: Front::new(file_system, kind),
+            extension,
+            pages: Pages::new(),
+            back: Back::new(),
+        };
+        object.cell().begin(meta);
+        if complete {
+            object.completed();
+        }
+        object
     }
 
     #[inline]
@@ -196,6 +209,12 @@ impl Object {
 
     fn rare<'g>(&'g self, guard: &'g Guard) -> Option<&'g Rare> {
         self.extension.get()?.rare.load(guard)
+    }
+
+    /// Has it, or had it, extended attributes?
+    fn has_rare(&self) -> bool {
+        let rare = |extension: &Extension| extension.rare.load(&epoch::pin()).is_some();
+        self.extension.get().is_some_and(rare)
     }
 
     /// Are all bytes of the file in memory (else the store has to be asked first)?
@@ -348,6 +367,7 @@ impl Numbered for Inode {
             ctime: meta.ctime,
             btime: meta.btime,
             parent,
+            xattrs: self.has_rare(),
         }
     }
 }

@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use super::Birth;
 use super::rename::{End, Locked};
 use crate::acl::to_xattr;
-use crate::clock;
 use crate::file_system::Core;
 use crate::inode::Numbered as _;
 use crate::node::Node;
@@ -47,7 +46,7 @@ impl Core {
         } else if from.dir == to.dir && whiteout.is_none() {
             locked.from.rename(from.name, to.name)
         } else {
-            let cookie = locked.to().next_cookie(now);
+            let cookie = locked.to().next_cookie();
             if let Err(error) = locked.to().insert(to.name, cookie, ino, kind) {
                 if let Some(whiteout) = whiteout {
                     self.unpublish(whiteout);
@@ -111,7 +110,7 @@ impl Core {
         if whiteout {
             let birth = Birth::of(FileType::CharDevice, 0);
             let place = locked.from.get(from.name).map_or(0, |entry| entry.cookie);
-            let (ino, inode) = self.conceive(who, from.dir.inode(), clock::now(), place, birth)?;
+            let (ino, inode) = self.conceive(who, from.dir, place, birth)?;
             // The inode first: who finds the name finds it.
             made = Some(self.publish(ino, inode, Check::of(who))?);
         }

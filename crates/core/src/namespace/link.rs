@@ -1,7 +1,6 @@
 //! Giving an inode one more name.
 
-use crate::file_system::Core;
-use crate::inode::{Inode, Numbered as _};
+use crate::inode::Numbered as _;
 use crate::node::Node;
 use crate::store::Change;
 use crate::types::{Caller, Errno, Result, check_new_name};
@@ -15,34 +14,27 @@ impl FileSystem {
     /// `EEXIST`, `EACCES`, `EROFS`, `ENAMETOOLONG`; `EPERM` for a directory; `EMLINK` when it has
     /// too many names; `ENOENT` in a removed directory, or when the inode lost its last name.
     pub fn link(&self, who: &Caller, node: &Node, dir: &Node, name: &[u8]) -> Result<()> {
-        self.core.link(who, node, dir.inode(), name)
-    }
-}
-
-impl Core {
-    /// See [`FileSystem::link`].
-    pub(crate) fn link(&self, who: &Caller, node: &Node, dir: &Inode, name: &[u8]) -> Result<()> {
-        let body = self.search(who, dir)?;
+        let core = &self.core;
+        let body = core.search(who, dir)?;
         check_new_name(name)?;
         {
-            let mut names = body.names.unclaimed();
-            self.lock_one(&mut names, dir, body, name);
-            let _guard = self.calm();
+            let mut names = core.lock_name(dir, body, name);
+            let _guard = core.calm();
             if names.get(name).is_some() {
                 return Err(Errno::EEXIST);
             }
-            self.may_create(who, dir, &names)?;
+            core.may_create(who, dir.inode(), &names)?;
             if node.kind().is_dir() {
                 return Err(Errno::EPERM);
             }
             let now = clock::now();
-            let cookie = names.next_cookie(now);
+            let cookie = names.next_cookie();
             {
                 let mut meta = node.inode().write();
                 if meta.nlink == 0 && !meta.linkable {
                     return Err(Errno::ENOENT);
                 }
-                if meta.nlink >= self.policy.link_max() {
+                if meta.nlink >= core.policy.link_max() {
                     return Err(Errno::EMLINK);
                 }
                 names.insert(name, cookie, node.ino(), node.kind())?;
@@ -52,14 +44,14 @@ impl Core {
                 meta.home = (dir.ino(), cookie);
                 node.inode().spare();
             }
-            self.doom_if_revoked(node);
-            names.changed(dir, 0, 0, now);
-            self.names.add(1);
-            if !self.pinned {
+            core.doom_if_revoked(node);
+            names.changed(dir.inode(), 0, 0, now);
+            core.names.add(1);
+            if !core.pinned {
                 let (ino, kind) = (node.ino(), node.kind());
                 let inode = node.inode().record(&node.inode().meta());
                 // Not the home's cookie: the file may have got yet another name meanwhile.
-                self.apply(&[
+                core.apply(&[
                     Change::Attributes { inode },
                     Change::Enter {
                         dir: dir.ino(),
@@ -69,15 +61,15 @@ impl Core {
                         kind,
                     },
                     Change::Attributes {
-                        inode: dir.record(&dir.meta()),
+                        inode: dir.inode().record(&dir.inode().meta()),
                     },
                 ])?;
             }
-            self.watches.notify(node.ino(), EventMask::ATTRIB, None, 0);
-            self.name_happened(dir.ino(), EventMask::CREATE, name, false, 0);
+            core.watches.notify(node.ino(), EventMask::ATTRIB, None, 0);
+            core.name_happened(dir.ino(), EventMask::CREATE, name, false, 0);
         }
-        self.tell_inode(who, node.ino(), false);
-        self.tell_entry(who, dir.ino(), name);
+        core.tell_inode(who, node.ino(), false);
+        core.tell_entry(who, dir.ino(), name);
         Ok(())
     }
 }

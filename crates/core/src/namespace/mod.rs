@@ -6,7 +6,6 @@
 //! locked after the one that holds it. Two directories are locked only by a rename, under
 //! `rename_lock`. Times and counts are in `meta`, a leaf.
 
-mod birth;
 mod carry;
 mod create;
 mod link;
@@ -15,65 +14,50 @@ mod publish;
 mod remove;
 mod rename;
 
-pub(crate) use birth::Birth;
+pub(crate) use create::{Birth, check_target};
 pub(crate) use lookup::dangling;
 pub(crate) use rename::{End, check_flags};
 
 use crate::directory::Names;
 use crate::file_system::Core;
-use crate::inode::{DirectoryBody, Inode};
+use crate::inode::DirectoryBody;
+use crate::node::Node;
 
 impl Core {
     /// Locks a name of a directory for changes: over a store that hears of changes all of its names,
     /// so that they reach it in the order of their making.
     pub(crate) fn lock_name<'n>(
         &self,
-        dir: &'n Inode,
+        dir: &'n Node,
         body: &'n DirectoryBody,
         name: &'n [u8],
     ) -> Names<'n> {
-        let mut names = body.names.unclaimed();
-        self.lock_one(&mut names, dir, body, name);
-        names
-    }
-
-    /// As [`Core::lock_name`], in the place where it is kept.
-    #[inline]
-    pub(crate) fn lock_one<'n>(
-        &self,
-        names: &mut Names<'n>,
-        dir: &'n Inode,
-        body: &'n DirectoryBody,
-        name: &'n [u8],
-    ) {
         if self.pinned {
-            names.claim(name, None);
+            body.names.claim(name, None)
         } else {
-            *names = body.names.write(dir);
+            body.names.write(dir.inode())
         }
     }
 
     /// As [`Core::lock_name`], for two names.
     fn lock_names<'n>(
         &self,
-        dir: &'n Inode,
+        dir: &'n Node,
         body: &'n DirectoryBody,
         names: [&'n [u8]; 2],
     ) -> Names<'n> {
         if self.pinned {
-            let mut claimed = body.names.unclaimed();
-            claimed.claim(names[0], Some(names[1]));
-            claimed
+            body.names.claim(names[0], Some(names[1]))
         } else {
-            body.names.write(dir)
+            body.names.write(dir.inode())
         }
     }
 
     /// Is there no room for one more directory in this one, whose name (or all) is locked?
-    fn is_full_of_directories(&self, dir: &Inode) -> bool {
+    fn is_full_of_directories(&self, dir: &Node) -> bool {
         let most = self.policy.link_max();
         // As many as nobody makes need not be counted.
-        most < UNCOUNTED && dir.stat().nlink >= most
+        most < UNCOUNTED && dir.inode().stat().nlink >= most
     }
 }
 

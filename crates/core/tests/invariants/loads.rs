@@ -1,11 +1,12 @@
 //! I1, R-I8: what is loaded is what the store last heard, and nobody meets what is not ready.
 
 use crate::stage::{Stage, gated, in_threads};
+use holdfast_core::store::Store;
 use holdfast_core::types::{
     Caller, Errno, FileType, Ino, OpenFlags, RenameFlags, SetAttr, XattrSet,
 };
 use holdfast_core::{Bulkstat, InodeWalk, Options, Visit};
-use holdfast_testkit::store::{Call, Latency, ModelStore, SlowStore};
+use holdfast_testkit::store::{Call, Latency, ModelStore, Record, SlowStore, Wrapped};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -22,7 +23,7 @@ fn chmod(perm: u16) -> SetAttr {
 #[test]
 fn an_inode_that_changes_while_it_is_loaded_shows_the_change() {
     let (gate, stage) = gated(Call::LoadXattrs);
-    let ino = stage.open("f").node().ino();
+    let ino = stage.labelled("f");
     stage.fs.drop_caches().unwrap();
     gate.hook().arm();
     thread::scope(|scope| {
@@ -44,7 +45,7 @@ fn an_inode_that_changes_while_it_is_loaded_shows_the_change() {
 fn an_inode_that_is_freed_while_it_is_loaded_is_no_corruption() {
     for scan in [false, true] {
         let (gate, stage) = gated(Call::LoadXattrs);
-        let ino = stage.open("f").node().ino();
+        let ino = stage.labelled("f");
         let last = stage.open("last").node().ino();
         stage.fs.drop_caches().unwrap();
         gate.hook().arm();
@@ -73,6 +74,50 @@ fn an_inode_that_is_freed_while_it_is_loaded_is_no_corruption() {
         stage.fs.drop_caches().unwrap();
         assert_eq!(stage.held().inodes, 1);
     }
+}
+
+/// Removing everything in the order in which it was made asks the store a few times for many.
+#[test]
+fn inodes_that_are_wanted_one_after_the_other_come_together() {
+    let store = Wrapped::new(Arc::new(ModelStore::new()), Record::default());
+    let stage = Stage::over(Arc::clone(&store) as Arc<dyn Store>, Options::default());
+    let name = |number: u64| format!("file-{number:04}");
+    let asked = |call| store.hook().count(call);
+    let cold = |change: &dyn Fn(&str, u64)| {
+        stage.fs.drop_caches().unwrap();
+        store.hook().clear();
+        for number in 0..1000 {
+            change(&name(number), number);
+        }
+        asked(Call::LoadInodes) + asked(Call::Walk)
+    };
+    for number in 0..1000 {
+        drop(stage.open(&name(number)));
+    }
+    let perm = |number: u64| 0o600 + (number % 8) as u16;
+    let loads = cold(&|name, number| {
+        let node = stage.lookup(name).unwrap();
+        let set = stage
+            .fs
+            .setattr(&stage.who, &node, &chmod(perm(number)), None);
+        assert_eq!(set.map(|attr| attr.perm), Ok(perm(number)));
+    });
+    assert!(loads < 20, "{loads} loads of 1000 inodes");
+    assert_eq!(asked(Call::LoadXattrs), 0);
+    let loads = cold(&|name, number| {
+        assert_eq!(
+            stage.fs.getattr(&stage.lookup(name).unwrap()).perm,
+            perm(number)
+        );
+        stage.unlink(name);
+    });
+    assert!(loads < 20, "{loads} loads of 1000 inodes");
+    assert_eq!(stage.held().inodes, 1);
+    let left = stage.fs.bulkstat(&mut Bulkstat::new(), |node, _| {
+        assert_eq!(node.ino(), Ino::ROOT);
+        Ok(Visit::Continue)
+    });
+    assert_eq!(left, Ok(()));
 }
 
 /// The numbers that can be asked for, and those that a walk shows.

@@ -297,7 +297,7 @@ fn a_watch_beside_the_revocation_is_refused_or_hears_of_it() {
 #[test]
 fn an_inode_loaded_beside_the_revocation_does_not_stay() {
     let (gate, stage) = gated(Call::LoadXattrs);
-    let ino = stage.open("f").node().ino();
+    let ino = stage.labelled("f");
     stage.fs.drop_caches().unwrap();
     gate.hook().arm();
     thread::scope(|scope| {

@@ -1,7 +1,7 @@
 //! File systems to test, over memory and over a store that can be asked again.
 
 use holdfast_core::store::{Stamp, Store};
-use holdfast_core::types::{Caller, OpenFlags, Result};
+use holdfast_core::types::{Caller, Ino, OpenFlags, Result, XattrSet};
 use holdfast_core::{FileSystem, MemoryLimits, MemoryStore, Node, OpenFile, Options};
 use holdfast_testkit::store::{Call, Hook, ModelStore, Wrapped};
 use parking_lot::{Condvar, Mutex};
@@ -73,6 +73,15 @@ impl Stage {
     /// Is it over memory?
     pub(crate) fn is_memory(&self) -> bool {
         self.store.guarantees().pinned
+    }
+
+    /// The number of a new file of the root with an extended attribute, which is loaded with it.
+    pub(crate) fn labelled(&self, name: &str) -> Ino {
+        let file = self.open(name);
+        let (label, how) = (b"user.label", XattrSet::Any);
+        let set = self.fs.setxattr(&self.who, file.node(), label, b"", how);
+        set.unwrap();
+        file.node().ino()
     }
 
     /// Opens a file of the root for reading and writing, made if it is not there.

@@ -26,7 +26,6 @@ mod item;
 mod iter;
 mod lanes;
 mod outcome;
-mod part;
 mod reshape;
 mod row;
 mod segment;

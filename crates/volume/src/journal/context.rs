@@ -60,6 +60,7 @@ const NOTHING: InodeRecord = InodeRecord {
     ctime: Time(0),
     btime: Time(0),
     parent: Ino(0),
+    xattrs: false,
 };
 
 impl Context {
@@ -122,8 +123,10 @@ const GID: u16 = 1 << 11;
 const RDEV: u16 = 1 << 12;
 const PARENT: u16 = 1 << 13;
 const BTIME: u16 = 1 << 14;
+// It says all there is to say: the one of the reference is the other.
+const XATTRS: u16 = 1 << 15;
 const LOW: u16 = INO | CTIME | MTIME | ATIME | SIZE | NLINK;
-const HIGH: u16 = KIND | PERM | UID | GID | RDEV | PARENT | BTIME;
+const HIGH: u16 = KIND | PERM | UID | GID | RDEV | PARENT | BTIME | XATTRS;
 
 /// The fields in which an inode is not what was expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,7 +195,8 @@ impl Context {
                 | bit(GID, inode.gid != last.gid)
                 | bit(RDEV, inode.rdev != last.rdev)
                 | bit(PARENT, inode.parent.0 != self.expected_parent(role))
-                | bit(BTIME, inode.btime != btime),
+                | bit(BTIME, inode.btime != btime)
+                | bit(XATTRS, inode.xattrs != last.xattrs),
         )
     }
 
@@ -329,6 +333,7 @@ impl Context {
             inode.parent = Ino(reader.delta(inode.parent.0)?);
         }
         inode.btime = time(reader, BTIME, last.btime, btime)?;
+        inode.xattrs ^= mask & XATTRS != 0;
         Ok(inode)
     }
 

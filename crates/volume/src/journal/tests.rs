@@ -80,6 +80,7 @@ fn inode(ino: u64, kind: FileType, time: i64) -> InodeRecord {
         ctime: Time(time),
         btime: Time(time),
         parent: Ino(7),
+        xattrs: false,
     }
 }
 

@@ -11,6 +11,7 @@ use super::content::Content;
 use super::device::Blocks;
 use super::load::Finder;
 use super::mapping::Run;
+use super::names::Name;
 use super::overlay::Object;
 use crate::journal::{Map, Record};
 use crate::space::{Extent, FileRequest};
@@ -142,7 +143,9 @@ impl<'m> Maker<'m> {
                 let mut shard = self.finder.layers.active.shard(inode.ino);
                 let object = shard.create(inode.ino);
                 object.record = Some(Some(inode.clone()));
-                object.target = target.map(Box::from);
+                if let Some(target) = target {
+                    object.rest_mut().target = Some(target.into());
+                }
                 self.inodes += 1;
             }
             Change::Attributes { ref inode } => self.attributes(inode)?,
@@ -152,14 +155,18 @@ impl<'m> Maker<'m> {
                 cookie,
                 ino,
                 kind,
-            } => self.object(dir, |object| {
-                object.names_mut().enter(name, cookie, ino, kind);
-            }),
-            Change::Leave { dir, name, cookie } => self.object(dir, |object| {
-                object.names_mut().leave(name, cookie);
-            }),
+            } => {
+                let bytes = name;
+                let name = Name { bytes, ino, kind };
+                self.object(dir, |object| object.names_mut().enter(cookie, name));
+            }
+            Change::Leave { dir, name, cookie } => {
+                let hash = || self.finder.hasher.hash(name);
+                self.object(dir, |object| object.names_mut().leave(name, cookie, hash));
+            }
             Change::Xattr { ino, name, value } => self.object(ino, |object| {
-                object.xattrs.insert(name.into(), value.map(Box::from));
+                let xattrs = &mut object.rest_mut().xattrs;
+                xattrs.insert(name.into(), value.map(Box::from));
             }),
             Change::Free { ino } => self.free(ino)?,
             // Content was changed before.
@@ -189,7 +196,7 @@ impl<'m> Maker<'m> {
         let active = &self.finder.layers.active;
         let mut shard = active.shard(inode.ino);
         let object = shard.changed(inode.ino);
-        if let Some(content) = &mut object.content {
+        if let Some(content) = object.content_mut() {
             let before = content.dirty();
             content.grow(inode.size, self.source.map(|source| source as _))?;
             active.count_dirty(inode.ino, before, content.dirty());
@@ -201,17 +208,16 @@ impl<'m> Maker<'m> {
     /// Shows a file's content to be changed, loaded if need be.
     fn content<R>(&self, ino: Ino, change: impl FnOnce(&mut Content) -> Result<R>) -> Result<R> {
         let active = &self.finder.layers.active;
-        if active.with(ino, |object| object.content.is_some()) != Some(true) {
+        if active.with(ino, |object| object.content().is_some()) != Some(true) {
             let content = self.load(ino)?;
             let mut shard = active.shard(ino);
             let object = shard.changed(ino);
             // Who changes a file excludes others, so nobody was faster.
-            object.content.get_or_insert(Box::new(content));
+            let held = &mut object.rest_mut().content;
+            held.get_or_insert(Box::new(content));
         }
         let mut shard = active.shard(ino);
-        let content = shard
-            .get_mut(ino)
-            .and_then(|object| object.content.as_deref_mut());
+        let content = shard.get_mut(ino).and_then(Object::content_mut);
         let content = content.ok_or_else(|| Error::Damaged(format!("file {ino} went")))?;
         let before = content.dirty();
         let changed = change(content);
@@ -280,12 +286,7 @@ impl<'m> Maker<'m> {
         if object.fresh {
             shard.forget(ino);
         } else {
-            // What the trees have of it is found there; which names went is known only here.
-            *object = Object {
-                record: Some(None),
-                names: object.names.take(),
-                ..Object::default()
-            };
+            object.end();
         }
         Ok(())
     }

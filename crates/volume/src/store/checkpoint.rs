@@ -48,11 +48,10 @@ impl Inner {
         };
         self.write_superblock(&superblock)?;
         *self.superblock.lock() = superblock;
-        {
-            let mut layers = self.layers.write();
+        self.gate.close().change(|layers| {
             layers.roots = roots;
             layers.frozen = None;
-        }
+        });
         // Both slots have this generation now, so nobody goes back to an older one.
         self.space.checkpointed(generation)?;
         self.journal.trim(frozen.position);
@@ -73,7 +72,7 @@ impl Inner {
     /// Merges a frozen overlay into the trees; returns their new roots.
     fn merge(&self, frozen: &Frozen, generation: u64) -> Result<Roots> {
         // Only checkpoints change roots, so these stay, and nobody is kept from working.
-        let layers = Layers::over(self.layers.read().roots);
+        let layers = Layers::over(self.gate.pass().roots);
         let nodes = NewNodes::new(self, generation);
         let fold = Fold {
             finder: self.finder(&layers),

@@ -82,10 +82,7 @@ impl Inner {
         let birth = self.next_generation();
         for ino in layers.active.take_dirty_files() {
             let mut shard = layers.active.shard(ino);
-            let Some(content) = shard
-                .get_mut(ino)
-                .and_then(|object| object.content.as_deref_mut())
-            else {
+            let Some(content) = shard.get_mut(ino).and_then(|object| object.content_mut()) else {
                 continue;
             };
             let before = content.dirty();
@@ -132,14 +129,17 @@ impl Hook<'_> {
     fn cut(&self, commit: &mut Commit<'_>) -> Result<()> {
         let store = self.store;
         let maps = {
-            let mut layers = store.layers.write();
+            let mut layers = store.gate.close();
             let cut = commit.cut();
             let (maps, outgoing) = store.place_dirty(&layers, cut)?;
             store.blocks().announce(outgoing);
             if self.freeze {
                 store.space.begin_checkpoint(cut.0)?;
-                let overlay = std::mem::replace(&mut layers.active, Arc::new(Overlay::new()));
-                layers.frozen = Some(Arc::clone(&overlay));
+                let (overlay, next) = (Arc::clone(&layers.active), Arc::new(Overlay::new()));
+                layers.change(|layers| {
+                    layers.active = Arc::clone(&next);
+                    layers.frozen = Some(Arc::clone(&overlay));
+                });
                 self.outcome.lock().frozen = Some(Frozen {
                     overlay,
                     position: Position::default(),

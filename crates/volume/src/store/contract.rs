@@ -5,7 +5,6 @@ use holdfast_core::store::{
     Change, EntryRecord, Guarantees, InodeRecord, Space as Wanted, SpaceReport, Stamp, XattrList,
 };
 use holdfast_types::{Errno, Ino, Result};
-use std::sync::atomic::Ordering;
 
 use super::change::{Maker, is_of_content};
 use super::commit::extent_of;
@@ -26,7 +25,7 @@ impl Store for VolumeStore {
     }
 
     fn load_inodes(&self, inos: &[Ino], found: &mut Vec<InodeRecord>) -> Result<()> {
-        let layers = self.inner.layers.read();
+        let layers = self.inner.gate.pass();
         let finder = self.inner.finder(&layers);
         if let [ino] = inos {
             found.extend(finder.inode(*ino)?);
@@ -36,17 +35,17 @@ impl Store for VolumeStore {
     }
 
     fn load_target(&self, ino: Ino) -> Result<Box<[u8]>> {
-        let layers = self.inner.layers.read();
+        let layers = self.inner.gate.pass();
         Ok(self.inner.finder(&layers).target(ino)?)
     }
 
     fn load_xattrs(&self, ino: Ino) -> Result<XattrList> {
-        let layers = self.inner.layers.read();
+        let layers = self.inner.gate.pass();
         Ok(self.inner.finder(&layers).xattrs(ino)?)
     }
 
     fn lookup(&self, dir: Ino, name: &[u8]) -> Result<Option<EntryRecord>> {
-        let layers = self.inner.layers.read();
+        let layers = self.inner.gate.pass();
         Ok(self.inner.finder(&layers).lookup(dir, name)?)
     }
 
@@ -57,7 +56,7 @@ impl Store for VolumeStore {
         max: usize,
         run: &mut Vec<(EntryRecord, InodeRecord)>,
     ) -> Result<()> {
-        let layers = self.inner.layers.read();
+        let layers = self.inner.gate.pass();
         let finder = self.inner.finder(&layers);
         let names = finder.names(dir, after, max)?;
         let mut inodes = Vec::with_capacity(names.len());
@@ -77,19 +76,19 @@ impl Store for VolumeStore {
         max: usize,
         run: &mut Vec<EntryRecord>,
     ) -> Result<()> {
-        let layers = self.inner.layers.read();
+        let layers = self.inner.gate.pass();
         run.extend(self.inner.finder(&layers).names(dir, after, max)?);
         Ok(())
     }
 
     fn next_data(&self, ino: Ino, offset: u64) -> Result<Option<(u64, u64)>> {
-        let layers = self.inner.layers.read();
+        let layers = self.inner.gate.pass();
         let finder = self.inner.finder(&layers);
         Ok(finder.with_content(ino, |content| Ok(content.next_data(offset)))?)
     }
 
     fn read_data(&self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<()> {
-        let layers = self.inner.layers.read();
+        let layers = self.inner.gate.pass();
         let finder = self.inner.finder(&layers);
         let blocks = self.inner.blocks();
         Ok(finder.with_content(ino, |content| content.read(offset, buf, blocks))?)
@@ -116,7 +115,7 @@ impl Store for VolumeStore {
     }
 
     fn walk(&self, after: Ino, max: usize, run: &mut Vec<InodeRecord>) -> Result<()> {
-        let layers = self.inner.layers.read();
+        let layers = self.inner.gate.pass();
         Ok(self.inner.finder(&layers).walk(after, max, run)?)
     }
 
@@ -139,7 +138,7 @@ impl Store for VolumeStore {
 impl Inner {
     /// Makes one operation's changes, in memory and in the journal.
     pub(super) fn apply(&self, batch: &[Change<'_>], growth: Growth) -> crate::Result<Stamp> {
-        let layers = self.layers.read();
+        let layers = self.gate.pass();
         self.running()?;
         layers.active.count(growth);
         let place = |ino: Ino, request: &FileRequest| {
@@ -183,14 +182,11 @@ impl Inner {
                 self.ahead.forget(*ino);
             }
             if let Change::Create { inode, .. } = change {
-                // Asked first: a line that all cores write is a line that they wait for.
-                if self.last_ino.load(Ordering::Relaxed) < inode.ino.0 {
-                    self.last_ino.fetch_max(inode.ino.0, Ordering::Relaxed);
-                }
+                self.met(inode.ino);
             }
         }
         if maker.inodes != 0 {
-            self.inodes.fetch_add(maker.inodes, Ordering::Relaxed);
+            self.inodes.add(maker.inodes);
         }
         Ok(stamp)
     }

@@ -25,7 +25,7 @@ impl VolumeStore {
     /// # Errors
     /// Those of the device, and of what was found damaged.
     pub fn extents(&self, ino: Ino) -> Result<Vec<FileExtent>> {
-        let layers = self.inner.layers.read();
+        let layers = self.inner.gate.pass();
         let finder = self.inner.finder(&layers);
         finder.with_content(ino, |content| {
             let runs = content.mapping().into_iter().flat_map(|runs| runs.iter());

@@ -1,7 +1,5 @@
 //! What a frozen overlay means for the trees: one sorted merge for each.
 
-use std::collections::BTreeMap;
-
 use holdfast_core::store::InodeRecord;
 use holdfast_types::Ino;
 
@@ -67,14 +65,15 @@ impl Fold<'_> {
         let mut space = self.nodes;
         let tree = self.finder.entries();
         let mut merge = tree.merge(self.birth(), Shape::STANDARD, &mut space);
-        self.each_place(|dir, cookie, place| {
+        self.each_place(|dir, place| {
+            let cookie = place.cookie;
             let key = EntryKey { dir, cookie };
-            match &place.now {
+            match place.now {
                 Some(name) => {
                     let entry = Entry {
                         ino: name.ino,
                         kind: name.kind,
-                        name: &name.bytes,
+                        name: name.bytes,
                     };
                     merge.put(key, &entry)
                 }
@@ -128,12 +127,12 @@ impl Fold<'_> {
     /// Shows every place of a directory that changed, in the order of the entry tree.
     fn each_place(
         &self,
-        mut each: impl FnMut(Ino, u64, &Place) -> tree::Result<()>,
+        mut each: impl FnMut(Ino, Place<'_>) -> tree::Result<()>,
     ) -> tree::Result<()> {
         for dir in &self.numbers {
             let shown = self.overlay.with(*dir, |object| {
-                let mut names = object.names.iter().flat_map(|names| names.after(0));
-                names.try_for_each(|(cookie, place)| each(*dir, cookie, place))
+                let mut places = object.names().into_iter().flat_map(|names| names.after(0));
+                places.try_for_each(|place| each(*dir, place))
             });
             shown.unwrap_or(Ok(()))?;
         }
@@ -151,22 +150,26 @@ fn stored(record: InodeRecord) -> Inode {
 
 /// What becomes of a directory's name hashes, ascending: are they there from now on?
 fn name_hash_changes(overlay: &Overlay, dir: Ino, hasher: &NameHasher) -> Vec<(HashKey, bool)> {
-    let mut changes = BTreeMap::new();
-    overlay.with(dir, |object| {
-        let places = object.names.iter().flat_map(|names| names.after(0));
-        for (cookie, place) in places {
-            let key = |name: &[u8]| HashKey {
+    let changes = overlay.with(dir, |object| {
+        let Some(names) = object.names() else {
+            return Vec::new();
+        };
+        let mut changes = Vec::with_capacity(names.len());
+        for place in names.after(0) {
+            let now = place.now.map(|now| hasher.hash(now.bytes));
+            let key = |hash| HashKey {
                 dir,
-                hash: hasher.hash(name),
-                cookie,
+                hash,
+                cookie: place.cookie,
             };
-            if let Some(before) = &place.before {
-                changes.insert(key(before), false);
+            if let Some(gone) = place.gone.filter(|gone| now != Some(*gone)) {
+                changes.push((key(gone), false));
             }
-            if let Some(now) = &place.now {
-                changes.insert(key(&now.bytes), true);
-            }
+            changes.extend(now.map(|now| (key(now), true)));
         }
+        changes
     });
-    changes.into_iter().collect()
+    let mut changes = changes.unwrap_or_default();
+    changes.sort_unstable_by_key(|(key, _)| (key.hash, key.cookie));
+    changes
 }

@@ -21,9 +21,6 @@ pub(super) struct Growth {
     pub(super) bytes: u64,
 }
 
-/// New nodes on the ways from the roots of all trees, and a few more.
-const PATHS_MAX: u64 = 64;
-
 impl Growth {
     /// What a batch changes.
     pub(super) fn of(batch: &[Change<'_>]) -> Self {
@@ -57,9 +54,9 @@ impl Growth {
         }
     }
 
-    /// Blocks that a checkpoint takes at most, whatever the trees are.
-    pub(super) fn blocks_anyway(self) -> u64 {
-        NODE * (self.keys + PATHS_MAX) + 2 * self.bytes / BLOCK as u64
+    /// Blocks that this adds at most to what a checkpoint takes.
+    pub(super) fn blocks_at_most(self) -> u64 {
+        NODE * self.keys + 2 * self.bytes / BLOCK as u64 + 1
     }
 
     /// Blocks that a checkpoint of these trees takes at most, before it frees any.

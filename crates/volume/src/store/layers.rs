@@ -1,8 +1,8 @@
 //! The layers in which something is looked for: what changed since the last cut, what a checkpoint is
 //! folding into the trees, the trees.
 //!
-//! *Locking.* Who reads or changes something holds the lock for reading to the end, devices
-//! included; a cut, and the end of a checkpoint, hold it for writing.
+//! *Locking.* Who reads or changes something passes the gate and stays inside to the end, devices
+//! included; a cut, and the end of a checkpoint, close it.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(super) struct Roots {
 }
 
 /// The layers, the newest first.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Layers {
     /// What changes now.
     pub(super) active: Arc<Overlay>,

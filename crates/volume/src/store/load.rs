@@ -11,7 +11,7 @@ use super::device::Blocks;
 use super::hash::NameHasher;
 use super::layers::{Known, Layers};
 use super::mapping::{Mapping, Run};
-use super::overlay::Overlay;
+use super::overlay::{Object, Overlay};
 use super::window::{Places, Window};
 use crate::space::Extent;
 use crate::tree::{
@@ -87,7 +87,9 @@ impl<'l> Finder<'l> {
 
     /// Where a symbolic link leads.
     pub(super) fn target(&self, ino: Ino) -> Result<Box<[u8]>> {
-        let known = self.layers.find(ino, |object| object.target.clone());
+        let known = self
+            .layers
+            .find(ino, |object| object.rest()?.target.clone());
         if let Known::Found(target) = known {
             return Ok(target);
         }
@@ -106,7 +108,10 @@ impl<'l> Finder<'l> {
         let mut layers = Vec::new();
         let mut below = true;
         for overlay in self.layers.overlays() {
-            let found = overlay.with(ino, |object| (object.xattrs.clone(), object.fresh));
+            let found = overlay.with(ino, |object| {
+                let xattrs = object.rest().map(|rest| rest.xattrs.clone());
+                (xattrs.unwrap_or_default(), object.fresh)
+            });
             if let Some((xattrs, fresh)) = found {
                 layers.push(xattrs);
                 if fresh {
@@ -166,14 +171,26 @@ impl<'l> Finder<'l> {
             ino,
             kind,
         };
-        let known = self.layers.find(dir, |object| {
-            let found = object.names.as_ref()?.find(name)?;
-            Some(found.map(|(cookie, name)| entry(cookie, name.ino, name.kind)))
-        });
-        match known {
-            Known::Found(found) => return Ok(found),
-            Known::Nothing => return Ok(None),
-            Known::Below => {}
+        // Names that went from a layer below are known by their places.
+        let gone = |above: usize, cookie| {
+            let mut overlays = self.layers.overlays().take(above);
+            overlays.any(|overlay| {
+                let is_gone = |object: &Object| object.names()?.is_gone(cookie).then_some(());
+                overlay.with(dir, is_gone).flatten().is_some()
+            })
+        };
+        let mut overlays = 0;
+        for overlay in self.layers.overlays() {
+            let known = overlay.with(dir, |object| {
+                let found = object.names().and_then(|names| names.find(name));
+                let found = found.map(|(cookie, name)| entry(cookie, name.ino, name.kind));
+                (found, object.fresh || object.is_freed())
+            });
+            match known {
+                Some((Some(found), _)) if !gone(overlays, found.cookie) => return Ok(Some(found)),
+                Some((_, true)) => return Ok(None),
+                _ => overlays += 1,
+            }
         }
         let hash = self.hasher.hash(name);
         let first = HashKey {
@@ -193,7 +210,9 @@ impl<'l> Finder<'l> {
             let found = self.entries().get(&place, |found| {
                 (found.name == name).then(|| entry(place.cookie, found.ino, found.kind))
             })?;
-            if let Some(Some(found)) = found {
+            if let Some(Some(found)) = found
+                && !gone(overlays, found.cookie)
+            {
                 return Ok(Some(found));
             }
         }
@@ -203,7 +222,7 @@ impl<'l> Finder<'l> {
     /// A run of a directory's names.
     pub(super) fn names(&self, dir: Ino, after: u64, max: usize) -> Result<Vec<EntryRecord>> {
         if self.layers.overlays().all(|overlay| {
-            let known = overlay.with(dir, |object| object.names.is_some() || object.fresh);
+            let known = overlay.with(dir, |object| object.names().is_some() || object.fresh);
             known != Some(true)
         }) {
             return self.names_in_trees(dir, after, max);
@@ -246,9 +265,9 @@ impl<'l> Finder<'l> {
         let mut below = true;
         for overlay in self.layers.overlays() {
             let seen = overlay.with(dir, |object| {
-                let names = object.names.as_ref();
-                let changes = names.into_iter().flat_map(|names| names.after(after));
-                let changes = changes.map(|(cookie, place)| (cookie, place.entry(cookie)));
+                let names = object.names().into_iter();
+                let changes = names.flat_map(|names| names.after(after));
+                let changes = changes.map(|place| (place.cookie, place.entry()));
                 places.take(changes.take(max), max);
                 object.fresh
             });
@@ -289,7 +308,7 @@ impl<'l> Finder<'l> {
         if let Some(frozen) = &self.layers.frozen {
             let known = frozen.with(ino, |object| {
                 let fresh = object.fresh.then(|| Content::inline(Vec::new()));
-                object.content.as_deref().cloned().or(fresh)
+                object.content().cloned().or(fresh)
             });
             if let Some(Some(content)) = known {
                 return Ok(content);
@@ -335,7 +354,7 @@ impl<'l> Finder<'l> {
     ) -> Result<R> {
         let known = self
             .layers
-            .find(ino, |object| object.content.as_deref().map(&mut look));
+            .find(ino, |object| object.content().map(&mut look));
         match known {
             Known::Found(seen) => seen,
             Known::Nothing => look(&Content::inline(Vec::new())),

@@ -8,8 +8,8 @@
 //! superblock's position on, replayed over its trees, makes what was committed last. An error that
 //! leaves any doubt stops all writing.
 //!
-//! *Locking.* The journal's own lock (a commit), `layers`, a shard of an overlay, space. `layers` is
-//! held for reading by every operation, for writing by a commit's cut and the end of a checkpoint.
+//! *Locking.* The journal's own lock (a commit), the gate, a shard of an overlay, space. Every operation
+//! passes the gate; a commit's cut and the end of a checkpoint close it.
 
 mod ahead;
 mod change;
@@ -21,6 +21,7 @@ mod device;
 mod extents;
 mod fold;
 mod format;
+mod gate;
 mod growth;
 pub(crate) mod hash;
 mod layers;
@@ -43,10 +44,12 @@ pub use extents::FileExtent;
 pub use format::{BLOCKS_MIN, FormatOptions, format};
 pub use open::OpenOptions;
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::{Mutex, RwLock};
+use holdfast_sync::{PerCore, ShardedCounter};
+use holdfast_types::Ino;
+use parking_lot::Mutex;
 
 use crate::journal::Journal;
 use crate::space::{Reservation, Space};
@@ -55,6 +58,7 @@ use crate::tree::NodeCache;
 use crate::{Error, Result};
 use ahead::Ahead;
 use device::Blocks;
+use gate::Gate;
 use hash::NameHasher;
 use layers::Layers;
 use load::Finder;
@@ -76,7 +80,7 @@ pub struct VolumeStore {
 /// What the store shares with its worker.
 #[derive(Debug)]
 pub(crate) struct Inner {
-    layers: RwLock<Layers>,
+    gate: Gate,
     cache: NodeCache<Blocks>,
     space: Arc<Space>,
     ahead: Ahead,
@@ -84,13 +88,16 @@ pub(crate) struct Inner {
     promise: Mutex<Reservation>,
     /// Half the blocks that were free at the last look: as long as much less is needed, nobody looks.
     comfort: AtomicU64,
+    /// Blocks that each core may use for changes before it looks again.
+    credit: PerCore<AtomicU64>,
     journal: Journal,
     hasher: NameHasher,
     /// As it was written last.
     superblock: Mutex<Superblock>,
     checkpointing: Mutex<()>,
-    inodes: AtomicI64,
-    last_ino: AtomicU64,
+    inodes: ShardedCounter,
+    /// The highest number that each core has met.
+    last_ino: PerCore<AtomicU64>,
     stopped: OnceLock<String>,
 }
 
@@ -113,11 +120,24 @@ impl Inner {
     }
 
     fn inodes(&self) -> u64 {
-        u64::try_from(self.inodes.load(Ordering::Relaxed)).unwrap_or(0)
+        u64::try_from(self.inodes.sum()).unwrap_or(0)
     }
 
     fn last_number(&self) -> u64 {
-        self.last_ino.load(Ordering::Relaxed)
+        // Relaxed, here and below: who needs it exactly has closed the gate.
+        let met = self.last_ino.iter();
+        met.map(|ino| ino.load(Ordering::Relaxed))
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// There is an inode with this number, or was.
+    fn met(&self, ino: Ino) {
+        let last = self.last_ino.mine();
+        // Asked first: mostly nothing has to be exchanged when threads share it.
+        if last.load(Ordering::Relaxed) < ino.0 {
+            last.fetch_max(ino.0, Ordering::Relaxed);
+        }
     }
 
     /// Has nothing stopped it?

@@ -1,159 +1,372 @@
 //! What changed of one directory's names since the last checkpoint.
 //!
-//! *Invariants.* A place (cookie) has an entry here if the name that it had below changed or if it is
-//! new. Every name that is here or went has its place in `by_name`.
+//! Names that appeared lie in *chunks*, by their places (cookies): names mostly appear at the end, so
+//! that a chunk is filled once and costs little more than the bytes of its names. Of names from below
+//! that went only the place and the hash are kept: that is what the trees are told.
+//!
+//! *Invariants.* A place is in `gone` if the layers below have a name there that went. Names are in
+//! the chunk with the greatest key that is not above their place, ascending.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
-use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use holdfast_core::store::EntryRecord;
 use holdfast_types::{FileType, Ino};
 
-/// What a place of a directory holds now, and held below.
-#[derive(Clone, Debug)]
-pub(super) struct Place {
-    /// The name that the layers below have here, which went.
-    pub(super) before: Option<Arc<[u8]>>,
-    /// The name that is here now.
-    pub(super) now: Option<Name>,
+/// Names of a chunk.
+const CHUNK: usize = 128;
+/// Bytes of names that went, which a chunk may keep in any case.
+const IDLE_MAX: usize = 1024;
+/// Names up to which looking at each is good enough.
+const FEW: usize = 64;
+
+/// A name and what it leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Name<'n> {
+    pub(super) bytes: &'n [u8],
+    pub(super) ino: Ino,
+    pub(super) kind: FileType,
 }
 
-impl Place {
+/// What a place of a directory holds now, and held below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place<'n> {
+    pub(super) cookie: u64,
+    /// The hash of the name that the layers below have here, which went.
+    pub(super) gone: Option<u32>,
+    /// The name that is here now.
+    pub(super) now: Option<Name<'n>>,
+}
+
+impl Place<'_> {
     /// What is here now, as the core knows it.
-    pub(super) fn entry(&self, cookie: u64) -> Option<EntryRecord> {
-        let name = self.now.as_ref()?;
+    pub(super) fn entry(&self) -> Option<EntryRecord> {
+        let name = self.now?;
         Some(EntryRecord {
-            name: (&*name.bytes).into(),
-            cookie,
+            name: name.bytes.into(),
+            cookie: self.cookie,
             ino: name.ino,
             kind: name.kind,
         })
     }
 }
 
-/// A name and what it leads to.
-#[derive(Clone, Debug)]
-pub(super) struct Name {
-    pub(super) bytes: Arc<[u8]>,
-    pub(super) ino: Ino,
-    pub(super) kind: FileType,
-}
-
 /// The changes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
-    by_cookie: BTreeMap<u64, Place>,
-    by_name: HashMap<Arc<[u8]>, Option<u64>, RandomState>,
+    /// By the least place that each may have.
+    chunks: BTreeMap<u64, Chunk>,
+    gone: BTreeMap<u64, u32>,
+    count: usize,
+    /// Places by names, once somebody looked for one among many.
+    by_name: OnceCell<HashMap<Box<[u8]>, u64, RandomState>>,
 }
 
-impl Names {
-    /// A name appears.
-    pub(super) fn enter(&mut self, bytes: &[u8], cookie: u64, ino: Ino, kind: FileType) {
-        let bytes: Arc<[u8]> = bytes.into();
-        let name = Name {
-            bytes: Arc::clone(&bytes),
-            ino,
-            kind,
-        };
-        self.by_cookie
-            .entry(cookie)
-            .or_insert(Place {
-                before: None,
-                now: None,
-            })
-            .now = Some(name);
-        self.by_name.insert(bytes, Some(cookie));
+/// Some names, by their places.
+#[derive(Clone, Debug, Default)]
+struct Chunk {
+    slots: Vec<Slot>,
+    bytes: Vec<u8>,
+    /// How many bytes belong to names that went.
+    idle: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    cookie: u64,
+    ino: Ino,
+    at: u32,
+    len: u16,
+    kind: FileType,
+}
+
+impl Chunk {
+    fn name(&self, slot: &Slot) -> &[u8] {
+        let at = slot.at as usize;
+        self.bytes
+            .get(at..at + usize::from(slot.len))
+            .unwrap_or(&[])
     }
 
-    /// A name disappears.
-    pub(super) fn leave(&mut self, bytes: &[u8], cookie: u64) {
-        match self.by_cookie.get_mut(&cookie) {
-            None => {
-                let bytes: Arc<[u8]> = bytes.into();
-                let place = Place {
-                    before: Some(Arc::clone(&bytes)),
-                    now: None,
-                };
-                self.by_cookie.insert(cookie, place);
-                self.by_name.insert(bytes, None);
+    fn place(&self, cookie: u64) -> Result<usize, usize> {
+        match self.slots.last() {
+            Some(last) if last.cookie < cookie => Err(self.slots.len()),
+            _ => self.slots.binary_search_by_key(&cookie, |slot| slot.cookie),
+        }
+    }
+
+    fn put(&mut self, cookie: u64, name: Name<'_>) -> bool {
+        let slot = Slot {
+            cookie,
+            ino: name.ino,
+            at: self.bytes.len() as u32,
+            // Names have at most 255 bytes.
+            len: name.bytes.len() as u16,
+            kind: name.kind,
+        };
+        self.bytes.extend_from_slice(name.bytes);
+        match self.place(cookie) {
+            Ok(place) => {
+                let before = std::mem::replace(&mut self.slots[place], slot);
+                self.lost(before.len);
+                false
             }
-            Some(place) => {
-                place.now = None;
-                if place.before.is_none() {
-                    self.by_cookie.remove(&cookie);
-                }
-                // It may be below at another place, which went, too: the lookup must not get there.
-                self.by_name.insert(bytes.into(), None);
+            Err(place) => {
+                self.slots.insert(place, slot);
+                true
             }
         }
     }
 
-    /// Where a name is: `None`, nothing is known of it here; `Some(None)`, it went.
-    pub(super) fn find(&self, bytes: &[u8]) -> Option<Option<(u64, &Name)>> {
-        let cookie = *self.by_name.get(bytes)?;
-        Some(cookie.and_then(|cookie| {
-            let name = self.by_cookie.get(&cookie)?.now.as_ref()?;
-            Some((cookie, name))
-        }))
+    /// Drops the bytes of names that went, where they are many.
+    fn lost(&mut self, bytes: u16) {
+        self.idle += usize::from(bytes);
+        if self.idle > IDLE_MAX && self.idle > self.bytes.len() / 2 {
+            *self = self.part(0);
+        }
+    }
+
+    /// The names from the slot `from` on.
+    fn part(&self, from: usize) -> Self {
+        let mut part = Self::default();
+        for slot in &self.slots[from..] {
+            let at = part.bytes.len() as u32;
+            part.bytes.extend_from_slice(self.name(slot));
+            part.slots.push(Slot { at, ..*slot });
+        }
+        part
+    }
+}
+
+impl Names {
+    /// A name appears.
+    pub(super) fn enter(&mut self, cookie: u64, name: Name<'_>) {
+        if let Some(places) = self.by_name.get_mut() {
+            places.insert(name.bytes.into(), cookie);
+        }
+        let key = match self.chunks.range_mut(..=cookie).next_back() {
+            None => cookie,
+            Some((_, chunk)) if chunk.slots.len() < CHUNK || chunk.place(cookie).is_ok() => {
+                self.count += usize::from(chunk.put(cookie, name));
+                return;
+            }
+            Some((_, chunk)) => match chunk.place(cookie) {
+                Err(place) if place < CHUNK => {
+                    let (middle, upper) = (chunk.slots[CHUNK / 2].cookie, chunk.part(CHUNK / 2));
+                    chunk.slots.truncate(CHUNK / 2);
+                    *chunk = chunk.part(0);
+                    self.chunks.insert(middle, upper);
+                    return self.enter(cookie, name);
+                }
+                _ => cookie,
+            },
+        };
+        let mut chunk = Chunk::default();
+        self.count += usize::from(chunk.put(cookie, name));
+        self.chunks.insert(key, chunk);
+    }
+
+    /// A name disappears. `hash`: how its hash is found.
+    pub(super) fn leave(&mut self, name: &[u8], cookie: u64, hash: impl FnOnce() -> u32) {
+        if let Some(places) = self.by_name.get_mut()
+            && places.get(name) == Some(&cookie)
+        {
+            places.remove(name);
+        }
+        let found = self.chunks.range_mut(..=cookie).next_back();
+        let found = found.and_then(|(key, chunk)| Some((*key, chunk.place(cookie).ok()?, chunk)));
+        let Some((key, place, chunk)) = found else {
+            // It is below.
+            self.gone.insert(cookie, hash());
+            return;
+        };
+        let left = chunk.slots.remove(place);
+        self.count -= 1;
+        if chunk.slots.is_empty() {
+            self.chunks.remove(&key);
+        } else {
+            chunk.lost(left.len);
+        }
+    }
+
+    /// Where a name is that appeared.
+    pub(super) fn find(&self, name: &[u8]) -> Option<(u64, Name<'_>)> {
+        let cookie = if self.count <= FEW {
+            let mut all = self.after(0);
+            all.find(|place| place.now.is_some_and(|now| now.bytes == name))?
+                .cookie
+        } else {
+            let all = || {
+                let all = self.after(0);
+                let named = all.filter_map(|place| Some((place.now?.bytes.into(), place.cookie)));
+                named.collect()
+            };
+            *self.by_name.get_or_init(all).get(name)?
+        };
+        let (_, chunk) = self.chunks.range(..=cookie).next_back()?;
+        let slot = &chunk.slots[chunk.place(cookie).ok()?];
+        Some((cookie, slot.named(chunk)))
+    }
+
+    /// Did the name go that the layers below have at this place?
+    pub(super) fn is_gone(&self, cookie: u64) -> bool {
+        self.gone.contains_key(&cookie)
+    }
+
+    /// How many places changed.
+    pub(super) fn len(&self) -> usize {
+        self.count + self.gone.len()
     }
 
     /// The places behind a cookie, in order.
-    pub(super) fn after(&self, cookie: u64) -> impl Iterator<Item = (u64, &Place)> {
-        self.by_cookie
-            .range((Bound::Excluded(cookie), Bound::Unbounded))
-            .map(|(cookie, place)| (*cookie, place))
+    pub(super) fn after(&self, cookie: u64) -> impl Iterator<Item = Place<'_>> {
+        let behind = (Bound::Excluded(cookie), Bound::Unbounded);
+        let mut gone = self.gone.range(behind).peekable();
+        let first = self.chunks.range(..=cookie).next_back();
+        let first = first.map(|(_, chunk)| {
+            let from = chunk.slots.partition_point(|slot| slot.cookie <= cookie);
+            (chunk, from)
+        });
+        let rest = self.chunks.range(behind).map(|(_, chunk)| (chunk, 0));
+        let chunks = first.into_iter().chain(rest);
+        let slots = chunks.flat_map(|(chunk, from)| {
+            let slots = chunk.slots[from..].iter();
+            slots.map(move |slot| (slot.cookie, slot.named(chunk)))
+        });
+        let mut slots = slots.peekable();
+        std::iter::from_fn(move || {
+            let here = slots.peek().map_or(u64::MAX, |(cookie, _)| *cookie);
+            let below = gone.peek().map_or(u64::MAX, |(cookie, _)| **cookie);
+            let now = if here <= below { slots.next() } else { None };
+            let gone = if below <= here { gone.next() } else { None };
+            let cookie = match (now, gone) {
+                (Some((cookie, _)), _) => cookie,
+                (None, gone) => *gone?.0,
+            };
+            Some(Place {
+                cookie,
+                gone: gone.map(|(_, hash)| *hash),
+                now: now.map(|(_, name)| name),
+            })
+        })
+    }
+}
+
+impl Slot {
+    fn named<'n>(&self, chunk: &'n Chunk) -> Name<'n> {
+        Name {
+            bytes: chunk.name(self),
+            ino: self.ino,
+            kind: self.kind,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use std::collections::btree_map::Entry;
 
-    const KIND: FileType = FileType::Regular;
+    fn enter(names: &mut Names, bytes: &[u8], cookie: u64) {
+        let (ino, kind) = (Ino(cookie + 100), FileType::Regular);
+        names.enter(cookie, Name { bytes, ino, kind });
+    }
 
-    fn at(names: &Names, bytes: &[u8]) -> Option<Option<u64>> {
-        names
-            .find(bytes)
-            .map(|found| found.map(|(cookie, _)| cookie))
+    fn leave(names: &mut Names, bytes: &[u8], cookie: u64) {
+        names.leave(bytes, cookie, || u32::from(bytes[0]));
+    }
+
+    fn at(names: &Names, bytes: &[u8]) -> Option<u64> {
+        names.find(bytes).map(|(cookie, _)| cookie)
     }
 
     #[test]
     fn what_came_and_went_leaves_nothing_to_fold() {
         let mut names = Names::default();
-        names.enter(b"a", 5, Ino(9), KIND);
-        assert_eq!(at(&names, b"a"), Some(Some(5)));
-        names.leave(b"a", 5);
-        assert_eq!(at(&names, b"a"), Some(None));
-        assert_eq!(names.after(0).count(), 0);
+        enter(&mut names, b"a", 5);
+        assert_eq!(at(&names, b"a"), Some(5));
+        leave(&mut names, b"a", 5);
+        assert_eq!(at(&names, b"a"), None);
+        assert_eq!((names.after(0).count(), names.len()), (0, 0));
     }
 
     #[test]
     fn a_name_from_below_that_went_is_remembered_through_a_rename() {
         let mut names = Names::default();
-        names.leave(b"old", 5);
-        names.enter(b"new", 5, Ino(9), KIND);
-        names.leave(b"new", 5);
-        names.enter(b"newer", 5, Ino(9), KIND);
-        let (cookie, place) = names.after(0).next().unwrap();
-        assert_eq!(cookie, 5);
-        assert_eq!(place.before.as_deref(), Some(&b"old"[..]));
-        assert_eq!(place.now.as_ref().unwrap().bytes[..], b"newer"[..]);
-        assert_eq!(at(&names, b"old"), Some(None));
-        assert_eq!(at(&names, b"new"), Some(None));
-        assert_eq!(at(&names, b"other"), None);
+        leave(&mut names, b"old", 5);
+        enter(&mut names, b"new", 5);
+        leave(&mut names, b"new", 5);
+        enter(&mut names, b"newer", 5);
+        let place = names.after(0).next().unwrap();
+        assert_eq!((place.cookie, place.gone), (5, Some(u32::from(b'o'))));
+        assert_eq!(place.now.unwrap().bytes, b"newer");
+        assert!(names.is_gone(5));
+        assert_eq!(at(&names, b"new"), None);
+        assert_eq!(at(&names, b"newer"), Some(5));
     }
 
     #[test]
     fn replacing_a_name_below_by_one_at_a_new_place_keeps_both_places() {
         let mut names = Names::default();
-        names.leave(b"a", 5);
-        names.enter(b"a", 9, Ino(9), KIND);
-        assert_eq!(at(&names, b"a"), Some(Some(9)));
+        leave(&mut names, b"a", 5);
+        enter(&mut names, b"a", 9);
+        assert_eq!(at(&names, b"a"), Some(9));
         assert_eq!(names.after(0).count(), 2);
-        names.leave(b"a", 9);
-        assert_eq!(at(&names, b"a"), Some(None));
+        leave(&mut names, b"a", 9);
+        assert_eq!(at(&names, b"a"), None);
         assert_eq!(names.after(5).count(), 0);
+        assert!(names.is_gone(5) && !names.is_gone(9));
+    }
+
+    proptest! {
+        #[test]
+        fn places_are_those_of_a_map(
+            steps in prop::collection::vec((0_u64..700, any::<bool>(), any::<bool>()), 1..1500),
+            from in 0_u64..700,
+        ) {
+            let mut names = Names::default();
+            // What is at each place, and did a name from below go from there?
+            let mut map: BTreeMap<u64, (bool, Option<Vec<u8>>)> = BTreeMap::new();
+            let mut next = 700;
+            for (place, enters, at_the_end) in steps {
+                let cookie = if at_the_end && enters { next } else { place + 1 };
+                let taken = map.get(&cookie).is_some_and(|(_, now)| now.is_some());
+                let bytes = format!("{cookie:x}-name").into_bytes();
+                if enters && !taken {
+                    enter(&mut names, &bytes, cookie);
+                    map.entry(cookie).or_default().1 = Some(bytes);
+                    next += 1;
+                } else if taken {
+                    leave(&mut names, &bytes, cookie);
+                    let (gone, now) = map.get_mut(&cookie).unwrap();
+                    *now = None;
+                    if !*gone {
+                        map.remove(&cookie);
+                    }
+                } else if let Entry::Vacant(entry) = map.entry(cookie) {
+                    leave(&mut names, b"below", cookie);
+                    entry.insert((true, None));
+                }
+            }
+            prop_assert_eq!(names.len(), map.values().map(|(gone, now)| {
+                usize::from(*gone) + usize::from(now.is_some())
+            }).sum::<usize>());
+            let found: Vec<_> = names.after(from).map(|place| {
+                (place.cookie, place.gone.is_some(), place.now.map(|now| now.bytes.to_vec()))
+            }).collect();
+            let expected: Vec<_> = map.range(from + 1..).map(|(cookie, (gone, now))| {
+                (*cookie, *gone, now.clone())
+            }).collect();
+            prop_assert_eq!(found, expected);
+            for (cookie, (gone, now)) in &map {
+                prop_assert_eq!(names.is_gone(*cookie), *gone);
+                if let Some(now) = now {
+                    prop_assert_eq!(at(&names, now), Some(*cookie));
+                }
+            }
+        }
     }
 }

@@ -1,14 +1,16 @@
 //! Opening a volume: superblock, bitmaps, journal.
 
-use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use holdfast_device::{BlockDevice, ReadRequest};
-use parking_lot::{Mutex, RwLock};
+use holdfast_sync::{PerCore, ShardedCounter};
+use parking_lot::Mutex;
 
 use super::ahead::Ahead;
 use super::device::Blocks;
+use super::gate::Gate;
 use super::hash::NameHasher;
 use super::layers::{Layers, Roots};
 use super::load::Finder;
@@ -84,20 +86,22 @@ impl VolumeStore {
         if !superblock.clean {
             last_ino += NUMBERS_LOST;
         }
-        let inodes = superblock.inodes.cast_signed() + counts.inodes;
+        let counted = ShardedCounter::new();
+        counted.add(superblock.inodes.cast_signed() + counts.inodes);
         let inner = Arc::new(Inner {
-            layers: RwLock::new(layers),
+            gate: Gate::new(&layers),
             cache,
             promise: Mutex::new(space.reserve(0)?),
             comfort: AtomicU64::new(0),
             ahead: Ahead::new(&space),
+            credit: PerCore::default(),
             space,
             journal,
             hasher,
             superblock: Mutex::new(superblock),
             checkpointing: Mutex::new(()),
-            inodes: AtomicI64::new(inodes),
-            last_ino: AtomicU64::new(last_ino),
+            inodes: counted,
+            last_ino: PerCore::new(|| AtomicU64::new(last_ino)),
             stopped: OnceLock::new(),
         });
         inner.set_aside();

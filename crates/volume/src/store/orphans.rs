@@ -20,7 +20,7 @@ impl Inner {
     }
 
     fn orphans(&self) -> Result<BTreeSet<Ino>> {
-        let layers = self.layers.read();
+        let layers = self.gate.pass();
         let finder = self.finder(&layers);
         let mut suspects: BTreeSet<Ino> = layers.active.numbers().into_iter().collect();
         let mut cursor = finder.orphans().range(None)?;

@@ -1,15 +1,17 @@
 //! What changed since a checkpoint, in memory, over the trees.
 //!
-//! *Locking.* Each object lies in one shard, by its number; a shard's lock is a leaf, except that a
+//! Objects lie in *runs* of neighbouring numbers, which mostly come and change together: a run is found
+//! once, and what it holds lies side by side.
+//!
+//! *Locking.* Each run lies in one shard, by its number; a shard's lock is a leaf, except that a
 //! device may be read under it. Who changes several objects as one is excluded by the store's gate.
 
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use foldhash::fast::RandomState;
 use holdfast_core::store::InodeRecord;
-use holdfast_sync::Padded;
+use holdfast_sync::{Padded, ShardedCounter};
 use holdfast_types::Ino;
 use parking_lot::{Mutex, MutexGuard};
 
@@ -18,52 +20,115 @@ use super::growth::Growth;
 use super::names::Names;
 
 const SHARDS: usize = 64;
-/// Numbers that follow each other are in one shard: the core deals them to one thread.
+/// Numbers of a run: the core deals as many to one thread.
 const RUN: u64 = 64;
 
 /// Objects that changed, by their numbers.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
-    /// In boxes: a growing table moves less, and its empty places are small.
-    by_number: HashMap<u64, Box<Object>, RandomState>,
-    /// Those that the layers below do not have, in order: a bit for each number of a run.
-    fresh: BTreeMap<u64, u64>,
+    runs: HashMap<u64, Run, RandomState>,
+    /// The runs in which there are objects that the layers below do not have.
+    fresh: BTreeSet<u64>,
+}
+
+/// Neighbours that changed: those that are there have a bit in `there`, and their order.
+#[derive(Debug, Default)]
+struct Run {
+    there: u64,
+    /// Those that the layers below do not have.
+    fresh: u64,
+    objects: Vec<Object>,
+}
+
+impl Run {
+    /// Where the object of a bit is among those that are there.
+    fn place(&self, bit: u64) -> usize {
+        (self.there & (bit - 1)).count_ones() as usize
+    }
+
+    fn changed(&mut self, bit: u64) -> &mut Object {
+        let place = self.place(bit);
+        if self.there & bit == 0 {
+            self.there |= bit;
+            self.objects.insert(place, Object::default());
+        }
+        &mut self.objects[place]
+    }
+}
+
+fn bit(ino: Ino) -> u64 {
+    1 << (ino.0 % RUN)
 }
 
 impl Objects {
     /// An object that changed.
     pub(super) fn get(&self, ino: Ino) -> Option<&Object> {
-        self.by_number.get(&ino.0).map(|object| &**object)
+        let (run, bit) = (self.runs.get(&(ino.0 / RUN))?, bit(ino));
+        (run.there & bit != 0).then(|| &run.objects[run.place(bit)])
     }
 
     /// An object that changed, to change it again.
     pub(super) fn get_mut(&mut self, ino: Ino) -> Option<&mut Object> {
-        self.by_number.get_mut(&ino.0).map(|object| &mut **object)
+        let (run, bit) = (self.runs.get_mut(&(ino.0 / RUN))?, bit(ino));
+        let place = run.place(bit);
+        (run.there & bit != 0).then(|| &mut run.objects[place])
     }
 
     /// An object, changed from now on.
     pub(super) fn changed(&mut self, ino: Ino) -> &mut Object {
-        self.by_number.entry(ino.0).or_default()
+        self.runs.entry(ino.0 / RUN).or_default().changed(bit(ino))
     }
 
     /// A new object.
     pub(super) fn create(&mut self, ino: Ino) -> &mut Object {
-        *self.fresh.entry(ino.0 / RUN).or_default() |= 1 << (ino.0 % RUN);
-        let object = self.changed(ino);
+        let (number, bit) = (ino.0 / RUN, bit(ino));
+        let run = self.runs.entry(number).or_default();
+        if run.fresh == 0 {
+            self.fresh.insert(number);
+        }
+        run.fresh |= bit;
+        let object = run.changed(bit);
         object.fresh = true;
         object
     }
 
     /// Forgets an object that the layers below never had.
     pub(super) fn forget(&mut self, ino: Ino) {
-        if let Entry::Occupied(mut run) = self.fresh.entry(ino.0 / RUN) {
-            *run.get_mut() &= !(1 << (ino.0 % RUN));
-            if *run.get() == 0 {
-                run.remove();
-            }
+        let (number, bit) = (ino.0 / RUN, bit(ino));
+        let Some(run) = self.runs.get_mut(&number) else {
+            return;
+        };
+        if run.there & bit != 0 {
+            run.objects.remove(run.place(bit));
+            run.there &= !bit;
         }
-        self.by_number.remove(&ino.0);
+        run.fresh &= !bit;
+        if run.fresh == 0 {
+            self.fresh.remove(&number);
+        }
+        if run.there == 0 {
+            self.runs.remove(&number);
+        }
     }
+
+    /// New objects behind this one, ascending.
+    fn fresh_after(&self, after: Ino) -> impl Iterator<Item = Ino> {
+        let runs = self.fresh.range(after.0 / RUN..);
+        let numbers = runs.flat_map(|number| {
+            let fresh = self.runs.get(number).map_or(0, |run| run.fresh);
+            bits(*number, fresh)
+        });
+        numbers.filter(move |ino| *ino > after)
+    }
+}
+
+/// The numbers of a run that have their bits set.
+fn bits(run: u64, mut bits: u64) -> impl Iterator<Item = Ino> {
+    std::iter::from_fn(move || {
+        let lowest = bits.trailing_zeros();
+        bits &= bits.checked_sub(1)?;
+        Some(Ino(run * RUN + u64::from(lowest)))
+    })
 }
 
 /// What changed of one inode and all that belongs to it.
@@ -71,22 +136,69 @@ impl Objects {
 pub(super) struct Object {
     /// Its attributes, or that it is no more; `None`: as below.
     pub(super) record: Option<Option<InodeRecord>>,
-    /// The target of a new symbolic link.
-    pub(super) target: Option<Box<[u8]>>,
-    /// Extended attributes that changed; `None`: gone.
-    pub(super) xattrs: BTreeMap<Box<[u8]>, Option<Box<[u8]>>>,
-    /// A file's bytes, if they changed.
-    pub(super) content: Option<Box<Content>>,
-    /// A directory's names, as far as they changed.
-    pub(super) names: Option<Box<Names>>,
+    /// What few have.
+    rest: Option<Box<Rest>>,
     /// Nothing below has this number: what is here is all.
     pub(super) fresh: bool,
 }
 
+/// What is there beside attributes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rest {
+    /// The target of a new symbolic link.
+    pub(super) target: Option<Box<[u8]>>,
+    /// Extended attributes that changed; `None`: gone.
+    pub(super) xattrs: Xattrs,
+    /// A file's bytes, if they changed.
+    pub(super) content: Option<Box<Content>>,
+    /// A directory's names, as far as they changed.
+    pub(super) names: Option<Box<Names>>,
+}
+
+/// Extended attributes that changed.
+pub(super) type Xattrs = BTreeMap<Box<[u8]>, Option<Box<[u8]>>>;
+
 impl Object {
+    /// What is there beside attributes.
+    pub(super) fn rest(&self) -> Option<&Rest> {
+        self.rest.as_deref()
+    }
+
+    /// What is there beside attributes, to be changed.
+    pub(super) fn rest_mut(&mut self) -> &mut Rest {
+        self.rest.get_or_insert_default()
+    }
+
+    /// A file's bytes, if they changed.
+    pub(super) fn content(&self) -> Option<&Content> {
+        self.rest()?.content.as_deref()
+    }
+
+    /// A file's bytes, if they changed, to change them again.
+    pub(super) fn content_mut(&mut self) -> Option<&mut Content> {
+        self.rest.as_mut()?.content.as_deref_mut()
+    }
+
+    /// The names, if they changed.
+    pub(super) fn names(&self) -> Option<&Names> {
+        self.rest()?.names.as_deref()
+    }
+
     /// The names, to be changed.
     pub(super) fn names_mut(&mut self) -> &mut Names {
-        self.names.get_or_insert_default()
+        self.rest_mut().names.get_or_insert_default()
+    }
+
+    /// It is no more. What the trees have of it is found there; which names went is known only here.
+    pub(super) fn end(&mut self) {
+        let names = self.rest.take().and_then(|rest| rest.names);
+        *self = Self {
+            record: Some(None),
+            ..Self::default()
+        };
+        if names.is_some() {
+            self.rest_mut().names = names;
+        }
     }
 
     /// Is it no more?
@@ -104,8 +216,8 @@ pub(super) struct Overlay {
     /// The files whose they are, and perhaps others.
     dirty_files: Mutex<Vec<Ino>>,
     /// How many keys of the trees changed at most, and bytes that they gain.
-    keys: AtomicU64,
-    bytes: AtomicU64,
+    keys: ShardedCounter,
+    bytes: ShardedCounter,
 }
 
 impl Overlay {
@@ -114,8 +226,8 @@ impl Overlay {
             shards: (0..SHARDS).map(|_| Padded(Mutex::default())).collect(),
             dirty: AtomicUsize::new(0),
             dirty_files: Mutex::default(),
-            keys: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
+            keys: ShardedCounter::new(),
+            bytes: ShardedCounter::new(),
         }
     }
 
@@ -125,7 +237,7 @@ impl Overlay {
     }
 
     /// All shards, one after the other.
-    pub(super) fn shards(&self) -> impl Iterator<Item = MutexGuard<'_, Objects>> {
+    fn shards(&self) -> impl Iterator<Item = MutexGuard<'_, Objects>> {
         self.shards.iter().map(|shard| shard.lock())
     }
 
@@ -136,7 +248,7 @@ impl Overlay {
 
     /// Did nothing change?
     pub(super) fn is_empty(&self) -> bool {
-        self.shards().all(|shard| shard.by_number.is_empty())
+        self.shards().all(|shard| shard.runs.is_empty())
     }
 
     /// Pages that wait to be written.
@@ -150,25 +262,25 @@ impl Overlay {
             self.dirty_files.lock().push(ino);
         }
         // Relaxed: an estimate for throttling.
-        if after >= before {
+        if after > before {
             self.dirty.fetch_add(after - before, Ordering::Relaxed);
-        } else {
+        } else if after < before {
             self.dirty.fetch_sub(before - after, Ordering::Relaxed);
         }
     }
 
     /// Counts what a batch means for the trees.
     pub(super) fn count(&self, growth: Growth) {
-        // Relaxed: estimates, and who needs them exactly has stopped everybody else.
-        self.keys.fetch_add(growth.keys, Ordering::Relaxed);
-        self.bytes.fetch_add(growth.bytes, Ordering::Relaxed);
+        self.keys.add(growth.keys.cast_signed());
+        self.bytes.add(growth.bytes.cast_signed());
     }
 
-    /// What all batches mean for the trees.
+    /// What all batches mean for the trees: an estimate, unless everybody else was stopped.
     pub(super) fn growth(&self) -> Growth {
+        let sum = |counter: &ShardedCounter| u64::try_from(counter.sum()).unwrap_or(0);
         Growth {
-            keys: self.keys.load(Ordering::Relaxed),
-            bytes: self.bytes.load(Ordering::Relaxed),
+            keys: sum(&self.keys),
+            bytes: sum(&self.bytes),
         }
     }
 
@@ -182,27 +294,57 @@ impl Overlay {
 
     /// The numbers of all objects that changed, ascending.
     pub(super) fn numbers(&self) -> Vec<Ino> {
-        let mut numbers: Vec<Ino> = Vec::new();
+        let mut runs: Vec<(u64, u64)> = Vec::new();
         for shard in self.shards() {
-            numbers.extend(shard.by_number.keys().map(|ino| Ino(*ino)));
+            runs.extend(shard.runs.iter().map(|(number, run)| (*number, run.there)));
         }
-        numbers.sort_unstable();
-        numbers
+        runs.sort_unstable();
+        let runs = runs.into_iter();
+        runs.flat_map(|(number, there)| bits(number, there))
+            .collect()
     }
 
     /// Numbers of new objects behind this one, ascending: at most `max`.
     pub(super) fn fresh_after(&self, after: Ino, max: usize) -> Vec<Ino> {
         let mut found: Vec<Ino> = Vec::new();
         for shard in self.shards() {
-            let runs = shard.fresh.range(after.0 / RUN..);
-            let numbers = runs.flat_map(|(run, bits)| {
-                let there = (0..RUN).filter(move |bit| bits >> bit & 1 != 0);
-                there.map(move |bit| Ino(run * RUN + bit))
-            });
-            found.extend(numbers.filter(|ino| *ino > after).take(max));
+            found.extend(shard.fresh_after(after).take(max));
         }
         found.sort_unstable();
         found.truncate(max);
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_of_a_run_keep_apart_and_in_order() {
+        let overlay = Overlay::new();
+        for number in [70, 5, 64, 127, 69, 66] {
+            let ino = Ino(number);
+            overlay.shard(ino).create(ino).names_mut();
+        }
+        overlay.shard(Ino(68)).changed(Ino(68)).record = Some(None);
+        let numbers: Vec<u64> = overlay.numbers().iter().map(|ino| ino.0).collect();
+        assert_eq!(numbers, [5, 64, 66, 68, 69, 70, 127]);
+        assert_eq!(overlay.with(Ino(68), Object::is_freed), Some(true));
+        assert_eq!(overlay.with(Ino(69), Object::is_freed), Some(false));
+        assert_eq!(overlay.with(Ino(67), Object::is_freed), None);
+        let fresh = |after, max| -> Vec<u64> {
+            let fresh = overlay.fresh_after(Ino(after), max);
+            fresh.iter().map(|ino| ino.0).collect()
+        };
+        assert_eq!(fresh(0, 9), [5, 64, 66, 69, 70, 127]);
+        assert_eq!(fresh(66, 2), [69, 70]);
+        overlay.shard(Ino(69)).forget(Ino(69));
+        assert_eq!(fresh(66, 9), [70, 127]);
+        for number in [64, 66, 70, 127] {
+            overlay.shard(Ino(number)).forget(Ino(number));
+        }
+        assert_eq!(fresh(5, 9), [] as [u64; 0]);
+        assert_eq!(overlay.numbers(), [Ino(5), Ino(68)]);
     }
 }

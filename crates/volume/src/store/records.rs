@@ -6,7 +6,7 @@ use holdfast_types::Ino;
 
 use super::load::Finder;
 use super::nodes::NewNodes;
-use super::overlay::{Object, Overlay};
+use super::overlay::{Object, Overlay, Rest};
 use crate::space::Extent;
 use crate::tree::{self, Contents, Data, DataKey, DataKind, Record as _, XattrValue};
 use crate::{BLOCK, Result};
@@ -69,10 +69,10 @@ pub(super) fn data_changes(
     nodes: &NewNodes<'_>,
 ) -> Result<Vec<(DataKey, Option<Held>)>> {
     let changed = overlay.with(ino, |object| {
-        object.content.is_some()
-            || object.target.is_some()
-            || !object.xattrs.is_empty()
-            || object.is_freed()
+        let rest = |rest: &Rest| {
+            rest.content.is_some() || rest.target.is_some() || !rest.xattrs.is_empty()
+        };
+        object.is_freed() || object.rest().is_some_and(rest)
     });
     if changed != Some(true) {
         return Ok(Vec::new());
@@ -117,13 +117,16 @@ fn records_after(
         .clone()
         .into_iter()
         .partition(|(key, _)| key.kind == DataKind::Xattr);
-    if let Some(target) = &object.target {
+    let Some(rest) = object.rest() else {
+        return before.clone();
+    };
+    if let Some(target) = &rest.target {
         after.insert(
             DataKey::first(ino, DataKind::Inline),
             Held::Inline(target.to_vec()),
         );
     }
-    if let Some(content) = &object.content {
+    if let Some(content) = &rest.content {
         after.clear();
         match (content.as_inline(), content.mapping()) {
             (Some(bytes), _) if !bytes.is_empty() => {
@@ -153,7 +156,7 @@ fn records_after(
             xattrs.insert(name, value);
         }
     }
-    for (name, value) in &object.xattrs {
+    for (name, value) in &rest.xattrs {
         match value {
             Some(value) => xattrs.insert(name.clone(), Value::Here(value.clone())),
             None => xattrs.remove(name),

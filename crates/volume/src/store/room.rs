@@ -1,15 +1,18 @@
 //! Keeping writers from outrunning the device, and from taking the room that a checkpoint needs.
 //!
 //! *Invariant.* Free blocks, with those set aside for nodes, are as many as the next checkpoint may
-//! take. A batch that would break this waits for a checkpoint, after which little is needed. If
+//! take, and each core's *credit*: it has looked already whether there is room for so much, and pays with
+//! it for batches without looking. A batch that would break this waits for a checkpoint, after which little is needed. If
 //! that does not help, there is no space: who asks before he changes anything is told so, and the others
 //! (who remove names, above all) have what was set aside.
 
+use std::ops::Add;
 use std::sync::atomic::Ordering;
 
 use holdfast_core::store::Space as Wanted;
 
 use super::growth::Growth;
+use super::layers::Layers;
 use super::{Inner, VolumeStore};
 use crate::Result;
 use crate::space::{self, Remedy};
@@ -20,6 +23,8 @@ const DIRTY_MAX: u64 = 32_768;
 const MAP_MAX: u64 = 32;
 /// The part of the journal that is left to commits.
 const COMMITS_PART: u64 = 8;
+/// What a core may change before it looks again whether there is room, in blocks.
+const CREDIT: u64 = 2048;
 /// How often what others took meanwhile is fetched again.
 const ATTEMPTS: usize = 4;
 /// The part of a volume that is set aside for nodes, and its bounds in blocks.
@@ -40,10 +45,10 @@ impl VolumeStore {
         if used > capacity / 2 {
             self.worker.ask_to_fold();
         }
-        if used > capacity - capacity / 8 || !inner.has_room(growth) {
+        if used > capacity - capacity / 8 || !inner.takes_room(growth) {
             inner.checkpoint()?;
         }
-        let dirty = inner.layers.read().active.dirty() as u64;
+        let dirty = inner.gate.pass().active.dirty() as u64;
         if dirty > DIRTY_MAX.min(capacity / COMMITS_PART / MAP_MAX) {
             inner.make_durable(None)?;
         }
@@ -62,20 +67,66 @@ impl Inner {
         (total / ASIDE_PART).clamp(ASIDE_MIN, ASIDE_MAX)
     }
 
-    /// Could all that changed be folded into the trees, with this in addition?
-    fn has_room(&self, growth: Growth) -> bool {
-        let layers = self.layers.read();
-        let changed = layers.overlays().map(|overlay| overlay.growth());
-        let changed = changed.fold(growth, |sum, one| sum + one);
-        // Relaxed: an estimate that everybody who takes space brings up to date.
-        if changed.blocks_anyway() < self.comfort.load(Ordering::Relaxed) {
+    /// As [`Self::has_room`], for what is about to be changed: mostly paid with the core's credit.
+    fn takes_room(&self, growth: Growth) -> bool {
+        let cost = growth.blocks_at_most();
+        let Some(credit) = self.credit.own() else {
+            return self.has_room(growth);
+        };
+        // Relaxed: nobody else writes it.
+        if let Some(left) = credit.load(Ordering::Relaxed).checked_sub(cost) {
+            credit.store(left, Ordering::Relaxed);
             return true;
         }
+        credit.store(0, Ordering::Relaxed);
+        let granted = self.is_comfortable(growth);
+        if granted {
+            credit.store(CREDIT, Ordering::Relaxed);
+        }
+        granted || self.has_room(growth)
+    }
+
+    /// Could this be asked of the core's credit?
+    fn has_credit(&self, growth: Growth) -> bool {
+        let credit = self.credit.own();
+        credit.is_some_and(|credit| credit.load(Ordering::Relaxed) >= growth.blocks_at_most())
+    }
+
+    /// What all cores may change without looking, in blocks.
+    fn credits(&self) -> u64 {
+        let credits = self.credit.iter();
+        credits.map(|credit| credit.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Is there so much room that a core need not look, for this and its credit?
+    fn is_comfortable(&self, growth: Growth) -> bool {
+        let layers = self.gate.pass();
+        let wanted = self.wanted(&layers, growth) + CREDIT;
+        // Relaxed: an estimate that everybody who takes space brings up to date.
+        wanted < self.comfort.load(Ordering::Relaxed) || wanted < self.look() / 2
+    }
+
+    /// Could all that changed be folded into the trees, with this in addition?
+    fn has_room(&self, growth: Growth) -> bool {
+        let layers = self.gate.pass();
+        let wanted = self.wanted(&layers, growth);
+        wanted < self.comfort.load(Ordering::Relaxed) || wanted <= self.look()
+    }
+
+    /// Blocks that a checkpoint may take, with this in addition, and what cores may change unseen.
+    fn wanted(&self, layers: &Layers, growth: Growth) -> u64 {
+        let changed = layers.overlays().map(|overlay| overlay.growth());
+        let changed = changed.fold(growth, Add::add);
+        changed.blocks(&layers.roots) + self.credits()
+    }
+
+    /// Blocks that a checkpoint finds.
+    fn look(&self) -> u64 {
         let (mut free, aside) = self.space.balance();
         // What is set aside for files is given up for nodes, too.
         free += self.space.preallocated();
         self.comfort.store((free + aside) / 2, Ordering::Relaxed);
-        changed.blocks(&layers.roots) <= free + aside
+        free + aside
     }
 
     /// Lets the next one who asks for room look how much there is.
@@ -98,7 +149,8 @@ impl Inner {
             keys: UNASKED.keys + 3 * wanted.inodes + wanted.pages,
             bytes: UNASKED.bytes + 512 * wanted.inodes + 32 * wanted.pages,
         };
-        if self.has_room(growth) {
+        // Who took pages looks: nobody else knows of them.
+        if wanted.pages == 0 && self.has_credit(growth) || self.has_room(growth) {
             return Ok(());
         }
         self.space.give_up();

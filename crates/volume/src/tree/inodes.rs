@@ -44,6 +44,8 @@ const DEVICE: u8 = 1;
 const COOKIE: u8 = 1 << 1;
 /// Extension: flags.
 const FLAGS: u8 = 1 << 2;
+/// Extension of no bytes: there may be extended attributes.
+const XATTRS: u8 = 1 << 3;
 
 /// How the four times relate.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -221,8 +223,13 @@ impl Record for Inodes {
         if flags & SAME_PARENT == 0 {
             context.parent = input.difference(context.parent)?;
         }
-        let (rdev, next_cookie, marks) = if flags & EXTENDED == 0 {
-            (0, 0, 0)
+        let Extensions {
+            rdev,
+            next_cookie,
+            flags: marks,
+            xattrs,
+        } = if flags & EXTENDED == 0 {
+            Extensions::default()
         } else {
             read_extensions(input)?
         };
@@ -240,6 +247,7 @@ impl Record for Inodes {
             ctime: Time(context.ctime as i64),
             btime: Time(btime as i64),
             parent: Ino(context.parent),
+            xattrs,
         };
         let inode = Inode {
             record,
@@ -285,6 +293,7 @@ fn extensions_of(inode: &Inode) -> u8 {
     flag(inode.record.rdev != 0, DEVICE)
         | flag(inode.next_cookie != 0, COOKIE)
         | flag(inode.flags != 0, FLAGS)
+        | flag(inode.record.xattrs, XATTRS)
 }
 
 fn put_extensions(inode: &Inode, extensions: u8, out: &mut Vec<u8>) {
@@ -300,10 +309,19 @@ fn put_extensions(inode: &Inode, extensions: u8, out: &mut Vec<u8>) {
     }
 }
 
-/// Device number, next cookie, flags. What says it is extended has an extension, and none is 0.
-fn read_extensions(input: &mut Reader<'_>) -> Option<(u64, u64, u32)> {
+/// What few inodes have.
+#[derive(Default)]
+struct Extensions {
+    rdev: u64,
+    next_cookie: u64,
+    flags: u32,
+    xattrs: bool,
+}
+
+/// What says it is extended has an extension, and none is 0.
+fn read_extensions(input: &mut Reader<'_>) -> Option<Extensions> {
     let extensions = input.byte()?;
-    if extensions == 0 || extensions & !(DEVICE | COOKIE | FLAGS) != 0 {
+    if extensions == 0 || extensions & !(DEVICE | COOKIE | FLAGS | XATTRS) != 0 {
         return None;
     }
     let mut one = |flag| {
@@ -313,5 +331,10 @@ fn read_extensions(input: &mut Reader<'_>) -> Option<(u64, u64, u32)> {
             input.number().filter(|&value| value != 0)
         }
     };
-    Some((one(DEVICE)?, one(COOKIE)?, u32::try_from(one(FLAGS)?).ok()?))
+    Some(Extensions {
+        rdev: one(DEVICE)?,
+        next_cookie: one(COOKIE)?,
+        flags: u32::try_from(one(FLAGS)?).ok()?,
+        xattrs: extensions & XATTRS != 0,
+    })
 }

@@ -127,6 +127,7 @@ fn inode() -> impl Strategy<Value = InodeRecord> {
             ctime,
             btime,
             parent: Ino(numbers.3),
+            xattrs: owner.1 % 2 == 1,
         }
     })
 }

@@ -97,6 +97,7 @@ impl Sample for Inodes {
             ctime: time(rng),
             btime: time(rng),
             parent: Ino(if plain { 1 } else { number(rng) }),
+            xattrs: !plain && rng.random(),
         };
         let next_cookie = if plain { 0 } else { number(rng) };
         Inode {

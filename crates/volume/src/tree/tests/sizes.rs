@@ -31,6 +31,7 @@ pub(super) fn fresh(ino: u64, now: i64, dir: u64) -> Inode {
         ctime: time,
         btime: time,
         parent: Ino(dir),
+        xattrs: false,
     };
     Inode {
         record,
