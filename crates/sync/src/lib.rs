@@ -25,13 +25,14 @@ mod frame_tests;
 mod index;
 mod padded;
 mod per_core;
+mod prefetch;
 mod primitive;
 mod published;
 mod thread_slot;
 
 pub use catalog::{Catalog, CatalogWriter};
 pub use counter::ShardedCounter;
-pub use index::{Doomed, Held, Index, Ref};
+pub use index::{Doomed, Held, Index, Prepared, Ref};
 pub use padded::Padded;
 pub use per_core::PerCore;
 pub use published::Published;

@@ -105,7 +105,7 @@ impl<'g> Table<'g> {
         };
         // SAFETY: made above; its items are the old one's.
         let new: Segment<'_> = unsafe { Segment::from_raw(grown.first, grown.size_log) };
-        for item in segment.items() {
+        for item in segment.fetched_items() {
             new.put(self.hash(item.key()), item);
         }
         self.entries_of(hash, lead.depth)
@@ -125,7 +125,7 @@ impl<'g> Table<'g> {
         let low_half: Segment<'_> = unsafe { Segment::from_raw(low.first, low.size_log) };
         // SAFETY: as above.
         let high_half: Segment<'_> = unsafe { Segment::from_raw(high.first, high.size_log) };
-        for item in segment.items() {
+        for item in segment.fetched_items() {
             let hash = self.hash(item.key());
             let is_high = hash << lead.depth >> (u64::BITS - 1) == 1;
             let half = if is_high { high_half } else { low_half };

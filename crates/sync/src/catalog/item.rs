@@ -3,6 +3,7 @@
 
 use crate::catalog_primitive::{AtomicU8, AtomicU32, AtomicU64, MODEL, Ordering, dealloc, memory};
 use crate::epoch;
+use crate::prefetch::prefetch;
 use std::alloc::{Layout, alloc, handle_alloc_error};
 use std::fmt;
 use std::marker::PhantomData;
@@ -154,6 +155,13 @@ impl<'g> Item<'g> {
         memory::read(self.head);
         // SAFETY: by the invariant of `head`; what changes in it is atomic.
         unsafe { self.head.as_ref() }
+    }
+
+    /// Has header and key fetched, a key of usual length.
+    pub(super) fn fetch(self) {
+        let head = self.head.as_ptr().cast_const();
+        prefetch(head);
+        prefetch(head.wrapping_add(2));
     }
 
     /// The bytes of the name.

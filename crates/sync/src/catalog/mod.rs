@@ -26,6 +26,7 @@ mod item;
 mod iter;
 mod lanes;
 mod outcome;
+mod part;
 mod reshape;
 mod row;
 mod segment;

@@ -19,6 +19,7 @@ use crate::catalog_primitive::{
     AtomicU32, BUCKET_SLOTS, End, Latch, MODEL, Ordering, REACH, dealloc, fence, pause,
 };
 use crate::epoch;
+use crate::prefetch::prefetch;
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::ptr::NonNull;
 
@@ -228,8 +229,14 @@ impl<'g> Segment<'g> {
             .find_map(|step| Some((step, self.bucket(hash, step).free_slot()?)))
     }
 
+    /// All items, for somebody who looks into each.
+    pub(super) fn fetched_items(self) -> impl Iterator<Item = Item<'g>> {
+        self.items().for_each(Item::fetch);
+        self.items()
+    }
+
     /// All items.
-    pub(super) fn items(self) -> impl Iterator<Item = Item<'g>> {
+    fn items(self) -> impl Iterator<Item = Item<'g>> {
         let slots = self.buckets.iter().flat_map(|bucket| &bucket.slots);
         slots.filter_map(|slot| slot.load().as_item())
     }
@@ -287,6 +294,12 @@ impl Bucket {
             version: AtomicU32::new(0),
             slots: std::array::from_fn(|_| Slot::new()),
         }
+    }
+
+    /// Has it fetched, for whoever will look at it soon.
+    #[inline]
+    pub(super) fn fetch(&self) {
+        prefetch(self);
     }
 
     /// Tells searches to go on behind it.

@@ -5,10 +5,11 @@ use super::doomed::Doomed;
 use super::reference::Ref;
 use super::shares::{Shares, Sharing};
 use super::word::Word;
+use crate::prefetch::prefetch;
 use crate::primitive::{AtomicU64, Ordering};
 use std::fmt;
 use std::ops::Deref;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 
 /// An object that an [`Index`](super::Index) holds (or held), by its number.
 ///
@@ -29,19 +30,27 @@ pub struct Held<T: Send + Sync + 'static> {
     value: T,
 }
 
+/// Where the second line of an object begins.
+const LINE: usize = 64;
+
 impl<T: Send + Sync + 'static> Held<T> {
-    /// On the heap, with one use: the caller's.
-    pub(super) fn with_one_use(key: u64, value: T) -> NonNull<Self> {
-        let held = Box::new(Self {
+    /// One with one use, whose key nobody has set.
+    #[inline(always)]
+    pub(super) fn unborn(value: T) -> Self {
+        Self {
             word: AtomicU64::new(Word::ONE_USE.0),
-            key,
+            key: u64::MAX,
             sharing: Sharing::none(),
             value,
-        });
-        let held = NonNull::from(Box::leak(held));
-        // References are made from shared borrows; `free` needs the whole object back.
-        let _ = held.as_ptr().expose_provenance();
-        held
+        }
+    }
+
+    pub(super) fn into_value(self) -> T {
+        self.value
+    }
+
+    pub(super) fn value(&self) -> &T {
+        &self.value
     }
 
     /// The word alone, without a reference to the rest, which others may free after one's last step.
@@ -79,7 +88,7 @@ impl<T: Send + Sync + 'static> Held<T> {
     /// Frees the object.
     ///
     /// # Safety
-    /// Made by `with_one_use`; in no index, and nobody can reach it any more.
+    /// It was [`Prepared`](super::Prepared); in no index, and nobody can reach it any more.
     pub(super) unsafe fn free(held: NonNull<Self>) {
         let held = std::ptr::with_exposed_provenance_mut::<Self>(held.as_ptr().addr());
         // SAFETY: it came from a box, and the caller says that this is its end.
@@ -108,16 +117,6 @@ impl<T: Send + Sync + 'static> Held<T> {
             }
         };
         drop(end);
-    }
-
-    /// The value of an object that nobody else has ever seen.
-    ///
-    /// # Safety
-    /// Made by `with_one_use`, and not shared with anybody since.
-    pub(super) unsafe fn unwrap(held: NonNull<Self>) -> T {
-        // SAFETY: it came from a box, and the caller has it to himself.
-        let held = unsafe { Box::from_raw(held.as_ptr()) };
-        held.value
     }
 
     /// The number under which the index knows it.
@@ -169,6 +168,8 @@ impl<T: Send + Sync + 'static> Held<T> {
     #[inline]
     #[must_use]
     pub fn try_ref(&self) -> Option<Ref<T>> {
+        // Who takes a use means to look at the rest as well, which the exchange would let wait.
+        prefetch(ptr::from_ref(self).cast::<u8>().wrapping_add(LINE));
         let now = self.state();
         if !(now.is_shared() && self.sharing.acquire()) {
             // Acquire: what was done to the object while it was dying comes before this use.

@@ -26,6 +26,7 @@
 mod doomed;
 mod held;
 mod node;
+mod prepared;
 mod radix;
 mod reference;
 mod scan;
@@ -37,6 +38,7 @@ mod word;
 
 pub use doomed::Doomed;
 pub use held::Held;
+pub use prepared::Prepared;
 pub use reference::Ref;
 
 use crate::counter::ShardedCounter;
@@ -112,10 +114,19 @@ impl<T: Send + Sync + 'static> Index<T> {
     /// # Errors
     /// The value, when the key is taken by a live object (or is `u64::MAX`).
     pub fn publish(&self, key: u64, value: T) -> Result<Ref<T>, T> {
+        self.publish_prepared(key, Prepared::new(value))
+            .map_err(Prepared::into_inner)
+    }
+
+    /// As [`Index::publish`], for an object that is in its place already.
+    ///
+    /// # Errors
+    /// The object, in the same cases.
+    pub fn publish_prepared(&self, key: u64, prepared: Prepared<T>) -> Result<Ref<T>, Prepared<T>> {
         if key == u64::MAX {
-            return Err(value);
+            return Err(prepared);
         }
-        let held = Held::with_one_use(key, value);
+        let held = prepared.leak(key);
         loop {
             let guard = epoch::pin();
             let Err(other) = self.tree.insert(key, held.as_ptr().cast(), &guard) else {
@@ -128,7 +139,7 @@ impl<T: Send + Sync + 'static> Index<T> {
             drop(guard);
             if live {
                 // SAFETY: made above, and nobody has seen it.
-                return Err(unsafe { Held::unwrap(held) });
+                return Err(unsafe { Prepared::from_raw(held) });
             }
             self.wait(key);
         }

@@ -8,6 +8,7 @@ use super::node::{self, SLOTS};
 use super::walk::Next;
 use super::{Held, Index};
 use crate::epoch::{self, Guard};
+use crate::prefetch::prefetch;
 use crate::primitive::Ordering;
 use std::ptr;
 
@@ -119,17 +120,4 @@ impl<T: Send + Sync + 'static> Index<T> {
             }
         }
     }
-}
-
-/// Has the object's first line fetched: the visits that come would each wait for theirs.
-#[inline]
-fn prefetch<T>(held: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch reads nothing, whatever the address.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(held.cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = held;
 }

@@ -11,6 +11,9 @@
 pub mod catalog;
 #[path = "../frame_model/epoch.rs"]
 pub mod epoch;
+/// As it is.
+#[path = "../../src/prefetch.rs"]
+pub mod prefetch;
 
 mod catalog_primitive;
 mod changes;

@@ -13,6 +13,9 @@ pub mod index;
 /// As it is.
 #[path = "../../src/padded.rs"]
 pub mod padded;
+/// As it is.
+#[path = "../../src/prefetch.rs"]
+pub mod prefetch;
 
 mod counter;
 pub mod epoch;

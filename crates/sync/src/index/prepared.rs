@@ -1,0 +1,72 @@
+//! Objects that nobody knows yet, in the place where they will be.
+#![expect(
+    unsafe_code,
+    reason = "the index holds what comes of it as plain pointers"
+)]
+
+use super::held::Held;
+use std::fmt;
+use std::ops::Deref;
+use std::ptr::NonNull;
+
+/// An object on its way into an [`Index`](super::Index), on the heap, with one use.
+///
+/// It is built where it stays: an object that is moved right after it was written, word by word, is
+/// waited for (a load that is wider than the stores before it cannot begin before these have reached
+/// the cache).
+pub struct Prepared<T: Send + Sync + 'static>(Box<Held<T>>);
+
+impl<T: Send + Sync + 'static> Prepared<T> {
+    /// Puts it on the heap.
+    #[inline(always)]
+    pub fn new(value: T) -> Self {
+        Self::with(|| value)
+    }
+
+    /// As [`new`](Self::new), of what `make` makes in the place that was got for it.
+    #[inline(always)]
+    pub fn with(make: impl FnOnce() -> T) -> Self {
+        let place = Box::new_uninit();
+        Self(Box::write(place, Held::unborn(make())))
+    }
+
+    /// The value alone.
+    #[must_use]
+    pub fn into_inner(self) -> T {
+        self.0.into_value()
+    }
+
+    /// To be shared from now on, under this number.
+    #[inline]
+    pub(super) fn leak(mut self, key: u64) -> NonNull<Held<T>> {
+        self.0.key = key;
+        let held = NonNull::from(Box::leak(self.0));
+        // References are made from shared borrows; `free` needs the whole object back.
+        let _ = held.as_ptr().expose_provenance();
+        held
+    }
+
+    /// What was leaked.
+    ///
+    /// # Safety
+    /// It comes from [`leak`](Self::leak), and was not shared with anybody since.
+    pub(super) unsafe fn from_raw(held: NonNull<Held<T>>) -> Self {
+        // SAFETY: it came from a box, and the caller has it to himself.
+        Self(unsafe { Box::from_raw(held.as_ptr()) })
+    }
+}
+
+impl<T: Send + Sync + 'static> Deref for Prepared<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        self.0.value()
+    }
+}
+
+impl<T: fmt::Debug + Send + Sync + 'static> fmt::Debug for Prepared<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Prepared").field(&**self).finish()
+    }
+}
