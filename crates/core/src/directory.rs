@@ -22,7 +22,6 @@ use holdfast_sync::catalog::{Catalog, CatalogWriter, Claim, InsertError, Item, R
 use holdfast_sync::epoch::{self, Guard};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::clock;
 use crate::inode::{Object, directory_size};
 use crate::types::{Errno, FileType, Ino, Result, Time};
 
@@ -155,17 +154,18 @@ impl Directory {
         }
     }
 
-    /// Locks one or two names for changes, which stores do not hear of: nothing puts them in order.
-    pub(crate) fn claim<'d>(&'d self, name: &'d [u8], other: Option<&'d [u8]>) -> Names<'d> {
+    /// Names of which none is locked yet: see [`Names::claim`].
+    #[inline]
+    pub(crate) fn unclaimed(&self) -> Names<'_> {
         Names {
             dir: self,
-            right: Right::Claim(self.catalog.claim(name, other)),
+            right: Right::Claim(Claim::nothing()),
         }
     }
 
     /// Gives memory back, if there is much more than the names need.
     #[cold]
-    fn tidy(&self, inode: &Object) {
+    pub(crate) fn tidy(&self, inode: &Object) {
         if let Right::Whole(writer) = &mut self.write(inode).right {
             writer.shrink();
         }
@@ -198,7 +198,16 @@ macro_rules! either {
     };
 }
 
-impl Names<'_> {
+impl<'d> Names<'d> {
+    /// Locks one or two names for changes, which stores do not hear of: nothing puts them in order.
+    /// (In place: see [`Claim`].)
+    #[inline]
+    pub(crate) fn claim(&mut self, name: &'d [u8], other: Option<&'d [u8]>) {
+        if let Right::Claim(claim) = &mut self.right {
+            claim.take(&self.dir.catalog, name, other);
+        }
+    }
+
     /// Number of names, `.` and `..` not counted. Exact if all are locked.
     pub(crate) fn len(&self) -> u32 {
         match &self.right {
@@ -235,14 +244,9 @@ impl Names<'_> {
         meta.nlink = meta.nlink.saturating_add_signed(subdirs);
     }
 
-    /// Unlocks. Memory that a directory of many names has too much is given back.
-    pub(crate) fn end(self, inode: &Object) {
-        let dir = self.dir;
-        let wasteful = matches!(&self.right, Right::Claim(claim) if claim.is_wasteful());
-        drop(self);
-        if wasteful {
-            dir.tidy(inode);
-        }
+    /// Is it time to [tidy](Directory::tidy) the directory, once this is dropped?
+    pub(crate) fn is_wasteful(&self) -> bool {
+        matches!(&self.right, Right::Claim(claim) if claim.is_wasteful())
     }
 
     /// Was the directory removed?
@@ -272,11 +276,11 @@ impl Names<'_> {
         }
     }
 
-    /// A cookie for a new name.
-    pub(crate) fn next_cookie(&self) -> u64 {
+    /// A cookie for a new name, which is made now.
+    pub(crate) fn next_cookie(&self, now: Time) -> u64 {
         let next = match &self.right {
             Right::Whole(writer) => writer.last_order() + 1,
-            Right::Claim(claim) => claim.next_order(by_the_clock),
+            Right::Claim(claim) => claim.next_order(|| by_the_clock(now)),
         };
         next.max(FIRST_COOKIE)
     }
@@ -359,16 +363,17 @@ fn refused(error: InsertError) -> Errno {
     }
 }
 
-/// The least cookie that a thread deals at this moment.
-fn by_the_clock() -> u64 {
-    let now = u64::try_from(clock::now().0).unwrap_or(0);
+/// The least cookie that a thread deals at this time.
+fn by_the_clock(now: Time) -> u64 {
+    let now = u64::try_from(now.0).unwrap_or(0);
     ((now >> TICK_SHIFT) << STEP_SHIFT).min(CLOCK_END)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inode::{Content, DirectoryBody, Meta};
+    use crate::clock;
+    use crate::inode::{Content, DirectoryBody, Extension, Meta};
     use std::sync::atomic::AtomicU64;
 
     fn name(number: u16) -> Vec<u8> {
@@ -382,11 +387,12 @@ mod tests {
             names: Directory::empty(complete),
         };
         let content = Content::Directory(body);
-        Object::new(1, FileType::Directory, &meta, None, content, true)
+        let extension = Extension::of(content, None);
+        Object::new(1, FileType::Directory, &meta, extension, true)
     }
 
     fn add(names: &mut Names<'_>, name: &[u8], ino: u64) -> u64 {
-        let cookie = names.next_cookie();
+        let cookie = names.next_cookie(clock::now());
         names
             .insert(name, cookie, Ino(ino), FileType::Fifo)
             .unwrap();
@@ -400,7 +406,8 @@ mod tests {
         let mut last = 0;
         for number in 0..100 {
             let name = name(number);
-            let mut names = dir.claim(&name, None);
+            let mut names = dir.unclaimed();
+            names.claim(&name, None);
             let cookie = add(&mut names, &name, 9);
             assert!(cookie > last && cookie < 1 << 63);
             last = cookie;
@@ -415,16 +422,21 @@ mod tests {
         assert_eq!(all(inode.meta()), whole);
         for number in 0..99 {
             let name = name(number);
-            let mut names = dir.claim(&name, None);
+            let mut names = dir.unclaimed();
+            names.claim(&name, None);
             assert!(names.remove(&name).is_some());
             names.changed(&inode, 0, -1, Time(2000));
-            names.end(&inode);
+            let wasteful = names.is_wasteful();
+            drop(names);
+            if wasteful {
+                dir.tidy(&inode);
+            }
         }
         let left = (2, directory_size(1), Time(2000), Time(2000));
         assert_eq!(all(inode.stat()), left);
         assert!(dir.sums(&epoch::pin()).is_none(), "memory was given back");
         assert_eq!(dir.last_cookie(), last);
-        assert!(dir.write(&inode).next_cookie() > last);
+        assert!(dir.write(&inode).next_cookie(clock::now()) > last);
     }
 
     #[test]

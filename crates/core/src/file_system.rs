@@ -5,7 +5,7 @@
 //! order stands in `docs/locking.md`.
 
 use holdfast_cache::CacheStats;
-use holdfast_sync::{Index, Padded, ShardedCounter, epoch};
+use holdfast_sync::{Index, Padded, Prepared, ShardedCounter, epoch};
 use once_cell::race::OnceBox;
 use parking_lot::{Mutex, RwLock};
 use std::fmt;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::ahead::Ahead;
 use crate::ends::Ends;
-use crate::inode::{Content, Meta, Numbered as _, Object};
+use crate::inode::{Content, Extension, Meta, Numbered as _, Object};
 use crate::lane::Lanes;
 use crate::locks::LockGraph;
 use crate::memory::{MemoryLimits, MemoryStore};
@@ -283,9 +283,10 @@ impl Core {
         meta.nlink = 2;
         meta.size = inode::directory_size(0);
         let content = Content::of(FileType::Directory, Ino::ROOT, 0, None);
+        let extension = Extension::of(content, None);
         let fs = self.enrolment.number();
-        let root = Object::new(fs, FileType::Directory, &meta, None, content, true);
-        let root = self.publish(Ino::ROOT, root, Check::Nothing)?;
+        let root = Object::new(fs, FileType::Directory, &meta, extension, true);
+        let root = self.publish(Ino::ROOT, Prepared::new(root), Check::Nothing)?;
         if !self.pinned {
             let record = root.inode().record(&root.inode().meta());
             self.apply(&[Change::Create {

@@ -13,7 +13,7 @@ use crate::directory::{Directory, Loaded as Names};
 use crate::ends::Ends;
 use crate::file_system::Core;
 use crate::inode::{
-    Content, DirectoryBody, Inode, Meta, Numbered as _, Object, Rare, directory_size,
+    Content, DirectoryBody, Extension, Inode, Meta, Numbered as _, Object, Rare, directory_size,
 };
 use crate::node::Node;
 use crate::store::InodeRecord;
@@ -186,7 +186,8 @@ impl Core {
             kind => Content::of(kind, record.parent, record.rdev, None),
         };
         let (fs, kind) = (self.enrolment.number(), record.kind);
-        Ok(Object::new(fs, kind, &meta, rare, content, false))
+        let extension = Extension::of(content, rare);
+        Ok(Object::new(fs, kind, &meta, extension, false))
     }
 
     /// Makes sure that all names of a directory are in memory.

@@ -7,7 +7,9 @@ use std::fmt;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use crate::FileSystem;
+use crate::clock;
 use crate::file_system::Core;
+use crate::inode::{Inode, Numbered as _};
 use crate::lane::Lane;
 use crate::locks::{LockOwner, LockSpace};
 use crate::namespace::{Birth, dangling};
@@ -145,6 +147,18 @@ impl FileSystem {
         perm: u16,
         flags: OpenFlags,
     ) -> Result<OpenFile> {
+        self.create_in(who, dir.inode(), name, perm, flags)
+    }
+
+    /// As [`FileSystem::create`].
+    pub(crate) fn create_in(
+        &self,
+        who: &Caller,
+        dir: &Inode,
+        name: &[u8],
+        perm: u16,
+        flags: OpenFlags,
+    ) -> Result<OpenFile> {
         let core = &self.core;
         let body = core.search(who, dir)?;
         match check_new_name(name) {
@@ -162,20 +176,25 @@ impl FileSystem {
         };
         let existing = match known {
             Err(Errno::ENOENT) => {
-                let mut names = core.lock_name(dir, body, name);
-                let guard = core.calm();
-                match names.get(name) {
-                    Some(_) if exclusive => return Err(Errno::EEXIST),
-                    // Somebody was faster. Under the lock, or it could be gone again.
-                    Some(entry) => core.node(entry.ino).map_err(dangling)?,
-                    None => {
-                        let birth = Birth::of(FileType::Regular, perm);
-                        let node = core.make_in(who, dir, &mut names, name, birth)?;
-                        drop((names, guard));
-                        core.tell_entry(who, dir.ino(), name);
-                        return Ok(self.opened(node, flags));
+                let (node, made) = {
+                    let mut names = body.names.unclaimed();
+                    core.lock_one(&mut names, dir, body, name);
+                    let _guard = core.calm();
+                    match names.get(name) {
+                        Some(_) if exclusive => return Err(Errno::EEXIST),
+                        // Somebody was faster. Under the lock, or it could be gone again.
+                        Some(entry) => (core.node(entry.ino).map_err(dangling)?, false),
+                        None => {
+                            let birth = Birth::of(FileType::Regular, perm);
+                            (core.make_in(who, dir, &mut names, name, birth)?, true)
+                        }
                     }
+                };
+                if made {
+                    core.tell_entry(who, dir.ino(), name);
+                    return Ok(self.opened(node, flags));
                 }
+                node
             }
             found => found?,
         };
@@ -201,12 +220,14 @@ impl FileSystem {
         if !flags.writable() {
             return Err(Errno::EINVAL);
         }
-        let body = dir.inode().directory()?;
-        core.may(who, dir.inode(), Access::WRITE | Access::EXEC)?;
+        let dir = dir.inode();
+        let body = dir.directory()?;
+        core.may(who, dir, Access::WRITE | Access::EXEC)?;
         if body.names.is_dead() {
             return Err(Errno::ENOENT);
         }
-        let (ino, inode) = core.conceive(who, dir, 0, Birth::of(FileType::Regular, perm))?;
+        let birth = Birth::of(FileType::Regular, perm);
+        let (ino, inode) = core.conceive(who, dir, clock::now(), 0, birth)?;
         {
             let mut meta = inode.write();
             meta.nlink = 0;

@@ -71,3 +71,38 @@ fn a_file_that_is_replaced_again_and_again_is_always_there() {
     });
     assert_eq!(fs.stats().inodes, 2);
 }
+
+#[test]
+fn a_rename_that_leaves_much_room_holds_no_child_while_it_locks_the_parent() {
+    let fs = memory();
+    let (who, root, done) = (Caller::root(), fs.root(), AtomicBool::new(false));
+    let below = fs.mkdir(&who, &root, b"below", 0o755).unwrap();
+    drop(fs.mkdir(&who, &below, b"always", 0o755).unwrap());
+    let flags = OpenFlags::WRITE_ONLY | OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
+    thread::scope(|scope| {
+        // Locks the name, then what it leads to: the order that the renames have to keep.
+        let remover = scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                let refused = fs.rmdir(&who, &root, b"below");
+                assert_eq!(refused, Err(Errno::ENOTEMPTY));
+            }
+        });
+        for _ in 0..300 {
+            // So many that names are locked one by one, and that room is given back again.
+            let names: Vec<_> = (0..150).map(|number| format!("f{number}")).collect();
+            for name in &names {
+                drop(
+                    fs.create(&who, &root, name.as_bytes(), 0o644, flags)
+                        .unwrap(),
+                );
+            }
+            for name in &names {
+                let over = RenameFlags::empty();
+                fs.rename(&who, &root, name.as_bytes(), &below, b"kept", over)
+                    .unwrap();
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+        remover.join().unwrap();
+    });
+}

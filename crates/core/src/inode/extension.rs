@@ -22,6 +22,20 @@ pub(crate) struct Extension {
     pub(super) locks: OnceBox<InodeLocks>,
 }
 
+impl Extension {
+    /// What an inode with this content needs, if that is anything.
+    pub(crate) fn of(content: Content, rare: Option<Box<Rare>>) -> Option<Box<Self>> {
+        if rare.is_none() && matches!(content, Content::None) {
+            return None;
+        }
+        Some(Box::new(Self {
+            content,
+            rare: rare.map_or_else(Default::default, Published::new),
+            locks: OnceBox::new(),
+        }))
+    }
+}
+
 /// The content of an inode that is no regular file.
 #[derive(Default)]
 pub(crate) enum Content {

@@ -75,6 +75,13 @@ impl Meta {
         self.nlink = u32::try_from(nlink.max(0)).unwrap_or(u32::MAX);
     }
 
+    /// Permission bits and LINKABLE, as [`Front`] keeps them.
+    #[inline]
+    fn mode(&self) -> u32 {
+        let linkable = if self.linkable { LINKABLE } else { 0 };
+        linkable | u32::from(self.perm & 0o7777)
+    }
+
     /// The content changed now, and so did the inode.
     pub(crate) fn modified(&mut self, now: Time) {
         self.mtime = now;
@@ -115,14 +122,15 @@ const _: () = assert!(
 );
 
 impl Front {
-    pub(super) fn new(file_system: u16, kind: FileType) -> Self {
+    #[inline(always)]
+    pub(super) fn new(file_system: u16, kind: FileType, meta: &Meta, marks: u8) -> Self {
         Self {
-            atime: AtomicI64::new(0),
-            mode: AtomicU32::new((kind as u32) << KIND_SHIFT),
-            uid: AtomicU32::new(0),
-            gid: AtomicU32::new(0),
+            atime: AtomicI64::new(meta.atime.0),
+            mode: AtomicU32::new((kind as u32) << KIND_SHIFT | meta.mode()),
+            uid: AtomicU32::new(meta.uid),
+            gid: AtomicU32::new(meta.gid),
             file_system,
-            marks: AtomicU8::new(0),
+            marks: AtomicU8::new(marks),
         }
     }
 
@@ -151,16 +159,17 @@ impl Front {
 }
 
 impl Back {
-    pub(super) fn new() -> Self {
+    #[inline(always)]
+    pub(super) fn new(meta: &Meta) -> Self {
         Self {
             seq: AtomicU32::new(0),
-            nlink: AtomicU32::new(0),
-            size: AtomicU64::new(0),
-            mtime: AtomicI64::new(0),
-            ctime: AtomicI64::new(0),
-            btime: AtomicI64::new(0),
-            home: AtomicU64::new(0),
-            home_cookie: AtomicU64::new(0),
+            nlink: AtomicU32::new(meta.nlink),
+            size: AtomicU64::new(meta.size),
+            mtime: AtomicI64::new(meta.mtime.0),
+            ctime: AtomicI64::new(meta.ctime.0),
+            btime: AtomicI64::new(meta.btime.0),
+            home: AtomicU64::new(meta.home.0.0),
+            home_cookie: AtomicU64::new(meta.home.1),
         }
     }
 
@@ -186,11 +195,6 @@ pub(super) struct MetaCell<'i> {
 }
 
 impl<'i> MetaCell<'i> {
-    /// Stores the first ones, before anybody can read them.
-    pub(super) fn begin(self, meta: &Meta) {
-        self.store(meta);
-    }
-
     /// All of them, as one moment saw them; and what `look` saw in that moment.
     #[inline]
     pub(super) fn read<R>(self, look: impl Fn() -> R) -> (Meta, R) {
@@ -282,8 +286,7 @@ impl<'i> MetaCell<'i> {
 
     fn store(self, meta: &Meta) {
         let kind = self.front.mode.load(Relaxed) & (0xff << KIND_SHIFT);
-        let linkable = if meta.linkable { LINKABLE } else { 0 };
-        let mode = kind | linkable | u32::from(meta.perm & 0o7777);
+        let mode = kind | meta.mode();
         // Only what is new: who changes the content takes this line from nobody.
         let front = self.front;
         for (place, word) in [
@@ -327,14 +330,14 @@ mod tests {
 
     #[test]
     fn a_reader_never_sees_half_a_change() {
-        let (front, back) = (Front::new(1, FileType::Regular), Back::new());
+        let front = Front::new(1, FileType::Regular, &all(0), 0);
+        let back = Back::new(&all(0));
         let lock = Mutex::new(());
         let cell = MetaCell {
             front: &front,
             back: &back,
             lock: &lock,
         };
-        cell.begin(&all(0));
         let done = AtomicBool::new(false);
         thread::scope(|scope| {
             for _ in 0..2 {
@@ -356,13 +359,13 @@ mod tests {
 
     #[test]
     fn the_type_outlives_changes() {
-        let (front, back) = (Front::new(1, FileType::Socket), Back::new());
+        let front = Front::new(1, FileType::Socket, &all(1), 0);
+        let back = Back::new(&all(1));
         let cell = MetaCell {
             front: &front,
             back: &back,
             lock: &Mutex::new(()),
         };
-        cell.begin(&all(1));
         let _lock = cell.lock();
         cell.publish(&all(0o7777), || {});
         assert_eq!(front.kind_bits(), FileType::Socket as u8);

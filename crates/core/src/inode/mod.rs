@@ -13,7 +13,7 @@ mod charged;
 mod extension;
 mod meta;
 
-pub(crate) use extension::{Content, DirectoryBody, Rare};
+pub(crate) use extension::{Content, DirectoryBody, Extension, Rare};
 pub(crate) use meta::Meta;
 
 use holdfast_cache::{PAGE_SIZE, Pages};
@@ -28,7 +28,6 @@ use crate::acl::{self, Acl};
 use crate::locks::InodeLocks;
 use crate::store::InodeRecord;
 use crate::types::{Access, Attr, Caller, Errno, FileType, Ino, Result, Time};
-use extension::Extension;
 use meta::{Back, Front, MetaCell};
 
 /// What every empty directory's size is, and each name's share: tmpfs's figures.
@@ -73,35 +72,23 @@ const _: () = assert!(
 
 impl Object {
     /// One that is in no index yet. `complete`: nothing of a file's content is elsewhere.
+    ///
+    /// Inlined, so that it is built where it stays: see [`holdfast_sync::Prepared`].
+    #[inline(always)]
     pub(crate) fn new(
         file_system: u16,
         kind: FileType,
         meta: &Meta,
-        rare: Option<Box<Rare>>,
-        content: Content,
+        extension: Option<Box<Extension>>,
         complete: bool,
     ) -> Self {
-        let extension = OnceBox::new();
-        if rare.is_some() || !matches!(content, Content::None) {
-            let made = Extension {
-                content,
-                rare: rare.map_or_else(Default::default, holdfast_sync::Published::new),
-                locks: OnceBox::new(),
-            };
-            // The cell is new: there is nothing yet.
-            let _ = extension.set(Box::new(made));
-        }
-        let object = Self {
-            front: Front::new(file_system, kind),
-            extension,
+        let marks = if complete { COMPLETE } else { 0 };
+        Self {
+            front: Front::new(file_system, kind, meta, marks),
+            extension: extension.map_or_else(OnceBox::new, OnceBox::with_value),
             pages: Pages::new(),
-            back: Back::new(),
-        };
-        object.cell().begin(meta);
-        if complete {
-            object.completed();
+            back: Back::new(meta),
         }
-        object
     }
 
     #[inline]

@@ -101,7 +101,9 @@ impl Core {
         self.watches.notify(ino, EventMask::DELETE_SELF, None, 0);
         self.watches.gone(ino);
         self.detach(orphan);
-        if let Ok(pages) = orphan.regular() {
+        if let Ok(pages) = orphan.regular()
+            && !(pages.is_empty() && orphan.is_complete())
+        {
             let space = FileSpace::new(self, orphan, Check::Nothing);
             pages.lock().clear(space.account());
             if !self.pinned && !orphan.is_complete() {

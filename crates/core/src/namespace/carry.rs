@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use super::Birth;
 use super::rename::{End, Locked};
 use crate::acl::to_xattr;
+use crate::clock;
 use crate::file_system::Core;
 use crate::inode::Numbered as _;
 use crate::node::Node;
@@ -46,7 +47,7 @@ impl Core {
         } else if from.dir == to.dir && whiteout.is_none() {
             locked.from.rename(from.name, to.name)
         } else {
-            let cookie = locked.to().next_cookie();
+            let cookie = locked.to().next_cookie(now);
             if let Err(error) = locked.to().insert(to.name, cookie, ino, kind) {
                 if let Some(whiteout) = whiteout {
                     self.unpublish(whiteout);
@@ -110,7 +111,7 @@ impl Core {
         if whiteout {
             let birth = Birth::of(FileType::CharDevice, 0);
             let place = locked.from.get(from.name).map_or(0, |entry| entry.cookie);
-            let (ino, inode) = self.conceive(who, from.dir, place, birth)?;
+            let (ino, inode) = self.conceive(who, from.dir.inode(), clock::now(), place, birth)?;
             // The inode first: who finds the name finds it.
             made = Some(self.publish(ino, inode, Check::of(who))?);
         }

@@ -1,6 +1,7 @@
 //! Giving an inode one more name.
 
-use crate::inode::Numbered as _;
+use crate::file_system::Core;
+use crate::inode::{Inode, Numbered as _};
 use crate::node::Node;
 use crate::store::Change;
 use crate::types::{Caller, Errno, Result, check_new_name};
@@ -14,27 +15,34 @@ impl FileSystem {
     /// `EEXIST`, `EACCES`, `EROFS`, `ENAMETOOLONG`; `EPERM` for a directory; `EMLINK` when it has
     /// too many names; `ENOENT` in a removed directory, or when the inode lost its last name.
     pub fn link(&self, who: &Caller, node: &Node, dir: &Node, name: &[u8]) -> Result<()> {
-        let core = &self.core;
-        let body = core.search(who, dir)?;
+        self.core.link(who, node, dir.inode(), name)
+    }
+}
+
+impl Core {
+    /// See [`FileSystem::link`].
+    pub(crate) fn link(&self, who: &Caller, node: &Node, dir: &Inode, name: &[u8]) -> Result<()> {
+        let body = self.search(who, dir)?;
         check_new_name(name)?;
         {
-            let mut names = core.lock_name(dir, body, name);
-            let _guard = core.calm();
+            let mut names = body.names.unclaimed();
+            self.lock_one(&mut names, dir, body, name);
+            let _guard = self.calm();
             if names.get(name).is_some() {
                 return Err(Errno::EEXIST);
             }
-            core.may_create(who, dir.inode(), &names)?;
+            self.may_create(who, dir, &names)?;
             if node.kind().is_dir() {
                 return Err(Errno::EPERM);
             }
             let now = clock::now();
-            let cookie = names.next_cookie();
+            let cookie = names.next_cookie(now);
             {
                 let mut meta = node.inode().write();
                 if meta.nlink == 0 && !meta.linkable {
                     return Err(Errno::ENOENT);
                 }
-                if meta.nlink >= core.policy.link_max() {
+                if meta.nlink >= self.policy.link_max() {
                     return Err(Errno::EMLINK);
                 }
                 names.insert(name, cookie, node.ino(), node.kind())?;
@@ -44,14 +52,14 @@ impl FileSystem {
                 meta.home = (dir.ino(), cookie);
                 node.inode().spare();
             }
-            core.doom_if_revoked(node);
-            names.changed(dir.inode(), 0, 0, now);
-            core.names.add(1);
-            if !core.pinned {
+            self.doom_if_revoked(node);
+            names.changed(dir, 0, 0, now);
+            self.names.add(1);
+            if !self.pinned {
                 let (ino, kind) = (node.ino(), node.kind());
                 let inode = node.inode().record(&node.inode().meta());
                 // Not the home's cookie: the file may have got yet another name meanwhile.
-                core.apply(&[
+                self.apply(&[
                     Change::Attributes { inode },
                     Change::Enter {
                         dir: dir.ino(),
@@ -61,15 +69,15 @@ impl FileSystem {
                         kind,
                     },
                     Change::Attributes {
-                        inode: dir.inode().record(&dir.inode().meta()),
+                        inode: dir.record(&dir.meta()),
                     },
                 ])?;
             }
-            core.watches.notify(node.ino(), EventMask::ATTRIB, None, 0);
-            core.name_happened(dir.ino(), EventMask::CREATE, name, false, 0);
+            self.watches.notify(node.ino(), EventMask::ATTRIB, None, 0);
+            self.name_happened(dir.ino(), EventMask::CREATE, name, false, 0);
         }
-        core.tell_inode(who, node.ino(), false);
-        core.tell_entry(who, dir.ino(), name);
+        self.tell_inode(who, node.ino(), false);
+        self.tell_entry(who, dir.ino(), name);
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use crate::FileSystem;
 use crate::file_system::Core;
-use crate::inode::DirectoryBody;
+use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::node::Node;
 use crate::types::{Access, Caller, Errno, Ino, Result, check_component};
 
@@ -18,7 +18,7 @@ impl FileSystem {
             // No name was looked up to get there: nothing had to be searched.
             return Ok(dir.clone());
         }
-        let body = self.core.search(who, dir)?;
+        let body = self.core.search(who, dir.inode())?;
         match name {
             b"." => Ok(dir.clone()),
             // The parent of a removed directory may be gone as well.
@@ -26,10 +26,7 @@ impl FileSystem {
                 Err(Errno::ESTALE) => Err(Errno::ENOENT),
                 found => found,
             },
-            _ => {
-                check_component(name)?;
-                self.core.child(dir, body, name)
-            }
+            _ => self.core.named(dir.inode(), body, name),
         }
     }
 }
@@ -39,19 +36,28 @@ impl Core {
     ///
     /// # Errors
     /// `ENOTDIR`, `EACCES`, what the store answers.
-    pub(crate) fn search<'n>(&self, who: &Caller, dir: &'n Node) -> Result<&'n DirectoryBody> {
+    pub(crate) fn search<'n>(&self, who: &Caller, dir: &'n Inode) -> Result<&'n DirectoryBody> {
         self.alive()?;
-        let body = dir.inode().directory()?;
-        self.may(who, dir.inode(), Access::EXEC)?;
-        self.complete_names(dir.inode(), body)?;
+        let body = dir.directory()?;
+        self.may(who, dir, Access::EXEC)?;
+        self.complete_names(dir, body)?;
         Ok(body)
+    }
+
+    /// As [`Core::child`], for a name that nobody has checked.
+    ///
+    /// # Errors
+    /// The same, and `ENAMETOOLONG`, `EINVAL`.
+    pub(crate) fn named(&self, dir: &Inode, body: &DirectoryBody, name: &[u8]) -> Result<Node> {
+        check_component(name)?;
+        self.child(dir, body, name)
     }
 
     /// The inode of a name.
     ///
     /// # Errors
     /// `ENOENT`, what the store answers.
-    pub(crate) fn child(&self, dir: &Node, body: &DirectoryBody, name: &[u8]) -> Result<Node> {
+    pub(crate) fn child(&self, dir: &Inode, body: &DirectoryBody, name: &[u8]) -> Result<Node> {
         let find = || body.names.find(name).ok_or_else(|| self.absent());
         let mut entry = find()?;
         loop {

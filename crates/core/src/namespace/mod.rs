@@ -6,6 +6,7 @@
 //! locked after the one that holds it. Two directories are locked only by a rename, under
 //! `rename_lock`. Times and counts are in `meta`, a leaf.
 
+mod birth;
 mod carry;
 mod create;
 mod link;
@@ -14,50 +15,65 @@ mod publish;
 mod remove;
 mod rename;
 
-pub(crate) use create::{Birth, check_target};
+pub(crate) use birth::Birth;
 pub(crate) use lookup::dangling;
 pub(crate) use rename::{End, check_flags};
 
 use crate::directory::Names;
 use crate::file_system::Core;
-use crate::inode::DirectoryBody;
-use crate::node::Node;
+use crate::inode::{DirectoryBody, Inode};
 
 impl Core {
     /// Locks a name of a directory for changes: over a store that hears of changes all of its names,
     /// so that they reach it in the order of their making.
     pub(crate) fn lock_name<'n>(
         &self,
-        dir: &'n Node,
+        dir: &'n Inode,
         body: &'n DirectoryBody,
         name: &'n [u8],
     ) -> Names<'n> {
+        let mut names = body.names.unclaimed();
+        self.lock_one(&mut names, dir, body, name);
+        names
+    }
+
+    /// As [`Core::lock_name`], in the place where it is kept.
+    #[inline]
+    pub(crate) fn lock_one<'n>(
+        &self,
+        names: &mut Names<'n>,
+        dir: &'n Inode,
+        body: &'n DirectoryBody,
+        name: &'n [u8],
+    ) {
         if self.pinned {
-            body.names.claim(name, None)
+            names.claim(name, None);
         } else {
-            body.names.write(dir.inode())
+            *names = body.names.write(dir);
         }
     }
 
     /// As [`Core::lock_name`], for two names.
     fn lock_names<'n>(
         &self,
-        dir: &'n Node,
+        dir: &'n Inode,
         body: &'n DirectoryBody,
         names: [&'n [u8]; 2],
     ) -> Names<'n> {
         if self.pinned {
-            body.names.claim(names[0], Some(names[1]))
+            let mut claimed = body.names.unclaimed();
+            claimed.claim(names[0], Some(names[1]));
+            claimed
         } else {
-            body.names.write(dir.inode())
+            body.names.write(dir)
         }
     }
 
     /// Is there no room for one more directory in this one, whose name (or all) is locked?
-    fn is_full_of_directories(&self, dir: &Node) -> bool {
+    fn is_full_of_directories(&self, dir: &Inode) -> bool {
         let most = self.policy.link_max();
         // As many as nobody makes need not be counted.
-        most < UNCOUNTED && dir.inode().stat().nlink >= most
+        most < UNCOUNTED && dir.stat().nlink >= most
     }
 }
 

@@ -1,5 +1,6 @@
 //! The moment from which a new inode is found by its number, and the way back.
 
+use holdfast_sync::Prepared;
 use holdfast_sync::Ref;
 use holdfast_sync::epoch;
 
@@ -42,7 +43,7 @@ impl Core {
     /// # Errors
     /// `EDQUOT` if its owner may have no more; `EUCLEAN` if its number is in use: then somebody
     /// dealt it twice.
-    pub(crate) fn publish(&self, ino: Ino, inode: Object, check: Check) -> Result<Node> {
+    pub(crate) fn publish(&self, ino: Ino, inode: Prepared<Object>, check: Check) -> Result<Node> {
         let published = self.enroll(ino, inode, check);
         if published.is_err() {
             self.store.release(AN_INODE);
@@ -54,7 +55,7 @@ impl Core {
 
     /// Counts a new inode and puts it into the index, under one guard: whoever switches quotas on
     /// or off meanwhile waits for it, and meets the inode.
-    fn enroll(&self, ino: Ino, inode: Object, check: Check) -> Result<Node> {
+    fn enroll(&self, ino: Ino, inode: Prepared<Object>, check: Check) -> Result<Node> {
         // Over other stores there are no quotas.
         let guard = self.pinned.then(epoch::pin);
         if let Some(guard) = &guard {
@@ -63,7 +64,7 @@ impl Core {
         }
         // Its number is new: nobody is waited for.
         self.index
-            .publish(ino.0, inode)
+            .publish_prepared(ino.0, inode)
             .map(Node::new)
             .map_err(|inode| {
                 self.quotas.detach(inode.mark(), inode.owner(), 0);

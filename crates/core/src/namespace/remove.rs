@@ -2,7 +2,7 @@
 
 use super::lookup::dangling;
 use crate::file_system::Core;
-use crate::inode::Numbered as _;
+use crate::inode::{Inode, Numbered as _};
 use crate::node::Node;
 use crate::store::Change;
 use crate::types::{Caller, Errno, Result, Time, check_component, is_special};
@@ -15,10 +15,7 @@ impl FileSystem {
     /// # Errors
     /// `ENOENT`, `EISDIR`, `EACCES`, `EPERM` in a sticky directory, `EROFS`, `ENAMETOOLONG`.
     pub fn unlink(&self, who: &Caller, dir: &Node, name: &[u8]) -> Result<()> {
-        if is_special(name) {
-            return Err(Errno::EISDIR);
-        }
-        self.core.remove(who, dir, name, false)
+        self.core.unlink(who, dir.inode(), name)
     }
 
     /// Removes an empty directory.
@@ -27,33 +24,48 @@ impl FileSystem {
     /// `ENOENT`, `ENOTDIR`, `ENOTEMPTY`, `EACCES`, `EPERM` in a sticky directory, `EROFS`;
     /// `EINVAL` for `.`.
     pub fn rmdir(&self, who: &Caller, dir: &Node, name: &[u8]) -> Result<()> {
-        match name {
-            b"." => Err(Errno::EINVAL),
-            b".." => Err(Errno::ENOTEMPTY),
-            b"/" => Err(Errno::EBUSY),
-            _ => self.core.remove(who, dir, name, true),
-        }
+        self.core.rmdir(who, dir.inode(), name)
     }
 }
 
 impl Core {
-    fn remove(&self, who: &Caller, dir: &Node, name: &[u8], as_dir: bool) -> Result<()> {
+    /// See [`FileSystem::unlink`].
+    pub(crate) fn unlink(&self, who: &Caller, dir: &Inode, name: &[u8]) -> Result<()> {
+        if is_special(name) {
+            return Err(Errno::EISDIR);
+        }
+        self.remove(who, dir, name, false)
+    }
+
+    /// See [`FileSystem::rmdir`].
+    pub(crate) fn rmdir(&self, who: &Caller, dir: &Inode, name: &[u8]) -> Result<()> {
+        match name {
+            b"." => Err(Errno::EINVAL),
+            b".." => Err(Errno::ENOTEMPTY),
+            b"/" => Err(Errno::EBUSY),
+            _ => self.remove(who, dir, name, true),
+        }
+    }
+
+    fn remove(&self, who: &Caller, dir: &Inode, name: &[u8], as_dir: bool) -> Result<()> {
         let body = self.search(who, dir)?;
         check_component(name)?;
         self.writable()?;
+        let wasteful;
         let victim = {
-            let mut names = self.lock_name(dir, body, name);
+            let mut names = body.names.unclaimed();
+            self.lock_one(&mut names, dir, body, name);
             let _guard = self.calm();
             let ino = names.get(name).ok_or_else(|| self.absent())?.ino;
             let victim = self.node(ino).map_err(dangling)?;
-            self.may_delete(who, dir.inode(), &names, &victim, as_dir)?;
+            self.may_delete(who, dir, &names, &victim, as_dir)?;
             if as_dir {
                 self.bury_directory(&victim)?;
             }
             let cookie = names.remove(name).map_or(0, |entry| entry.cookie);
             self.names.add(-1);
             let now = clock::now();
-            names.changed(dir.inode(), 0, -i32::from(as_dir), now);
+            names.changed(dir, 0, -i32::from(as_dir), now);
             let left = self.lose_name(&victim, now);
             if !self.pinned {
                 self.apply(&[
@@ -63,7 +75,7 @@ impl Core {
                         cookie,
                     },
                     Change::Attributes {
-                        inode: dir.inode().record(&dir.inode().meta()),
+                        inode: dir.record(&dir.meta()),
                     },
                     Change::Attributes {
                         inode: victim.inode().record(&victim.inode().meta()),
@@ -72,9 +84,12 @@ impl Core {
             }
             self.tell_lost(&victim, left);
             self.name_happened(dir.ino(), EventMask::DELETE, name, as_dir, 0);
-            names.end(dir.inode());
+            wasteful = names.is_wasteful();
             victim
         };
+        if wasteful {
+            body.names.tidy(dir);
+        }
         self.tell_entry(who, dir.ino(), name);
         self.tell_inode(who, victim.ino(), false);
         self.put(victim);

@@ -33,9 +33,14 @@ pub(super) struct Locked<'a> {
 impl<'a> Locked<'a> {
     /// Unlocks both.
     pub(super) fn end(self, from: &Node, to: &Node) {
-        self.from.end(from.inode());
-        if let Some(names) = self.to {
-            names.end(to.inode());
+        let ends = [(Some(self.from), from), (self.to, to)];
+        // Both are unlocked before either is locked as a whole.
+        let wasteful =
+            ends.map(|(names, dir)| (names.is_some_and(|names| names.is_wasteful()), dir));
+        for (_, dir) in wasteful.into_iter().filter(|(wasteful, _)| *wasteful) {
+            if let Ok(body) = dir.inode().directory() {
+                body.names.tidy(dir.inode());
+            }
         }
     }
 
@@ -184,8 +189,8 @@ impl Core {
                 Errno::EBUSY
             });
         }
-        self.search(who, from.dir)?;
-        self.search(who, to.dir)?;
+        self.search(who, from.dir.inode())?;
+        self.search(who, to.dir.inode())?;
         self.writable()?;
         check_component(from.name)
     }
@@ -194,7 +199,7 @@ impl Core {
         let bodies = (from.dir.inode().directory()?, to.dir.inode().directory()?);
         if from.dir == to.dir {
             return Ok(Locked {
-                from: self.lock_names(from.dir, bodies.0, [from.name, to.name]),
+                from: self.lock_names(from.dir.inode(), bodies.0, [from.name, to.name]),
                 to: None,
             });
         }
@@ -203,8 +208,8 @@ impl Core {
         } else {
             !self.descends(to.dir, from.dir.ino())? && to.dir.ino() < from.dir.ino()
         };
-        let lock_from = || self.lock_name(from.dir, bodies.0, from.name);
-        let lock_to = || self.lock_name(to.dir, bodies.1, to.name);
+        let lock_from = || self.lock_name(from.dir.inode(), bodies.0, from.name);
+        let lock_to = || self.lock_name(to.dir.inode(), bodies.1, to.name);
         let (from, to) = if to_first {
             let to = lock_to();
             (lock_from(), to)
@@ -315,7 +320,7 @@ impl Core {
         if let (true, Some(target)) = (exchange && target_is_dir, target) {
             self.may(who, target.inode(), Access::WRITE)?;
         }
-        let full = |dir: &Node| self.is_full_of_directories(dir);
+        let full = |dir: &Node| self.is_full_of_directories(dir.inode());
         if is_dir && !target_is_dir && full(to_dir)
             || exchange && target_is_dir && !is_dir && full(from_dir)
         {

@@ -39,6 +39,18 @@ pub(crate) struct At<'p> {
     pub(crate) trailing_slash: bool,
 }
 
+/// As [`At`], of a directory that somebody else sees to: it is there, but may be removed meanwhile, as
+/// far as the lock of its names allows.
+#[derive(Clone, Copy)]
+pub(super) struct Spot<'p, 'g> {
+    /// The directory.
+    pub(super) dir: &'g Inode,
+    /// The last name.
+    pub(super) name: &'p [u8],
+    /// Did slashes follow?
+    pub(super) trailing_slash: bool,
+}
+
 /// The first component of a path and what is behind it, slashes included.
 fn split(path: &[u8]) -> (&[u8], &[u8]) {
     let end = path.iter().position(|&byte| byte == b'/');
@@ -172,8 +184,28 @@ impl FileSystem {
         self.resolve_slowly(who, base, path, follow)
     }
 
+    /// Walks all of a path but its last name, and does something there. Where everything on the way
+    /// is cached, and what is done waits for nothing, the directory is not counted as used.
+    #[inline]
+    pub(super) fn at_parent<R>(
+        &self,
+        who: &Caller,
+        base: &Node,
+        path: &[u8],
+        act: impl FnOnce(Spot<'_, '_>) -> Result<R>,
+    ) -> Result<R> {
+        let calm = self.core.calm();
+        if let Some(guard) = &calm
+            && let Some(spot) = self.core.glide_to_parent(who, base.inode(), path, guard)
+        {
+            return act(spot);
+        }
+        let at = self.parent_of(who, base, path)?;
+        act(at.spot())
+    }
+
     /// All of a path but its last name, walked.
-    pub(crate) fn parent_of<'p>(
+    pub(super) fn parent_of<'p>(
         &self,
         who: &Caller,
         base: &Node,
@@ -197,28 +229,56 @@ impl FileSystem {
         base: &Node,
         path: &'p [u8],
     ) -> Option<At<'p>> {
+        let guard = epoch::pin();
+        let core = &self.core;
+        let spot = core.glide_to_parent(who, base.inode(), path, &guard)?;
+        Some(At {
+            dir: Node::acquire(spot.dir)?,
+            name: Cow::Borrowed(spot.name),
+            trailing_slash: spot.trailing_slash,
+        })
+    }
+}
+
+impl Core {
+    /// All of a path but its last name, if no symbolic link and no uncached directory is in the way.
+    #[inline]
+    pub(super) fn glide_to_parent<'p, 'g>(
+        &'g self,
+        who: &Caller,
+        base: &'g Inode,
+        path: &'p [u8],
+        guard: &'g Guard,
+    ) -> Option<Spot<'p, 'g>> {
         let (dir, name, trailing_slash) = split_last(path);
         if name.is_empty() || is_special(name) || path.len() >= PATH_MAX || path.contains(&0) {
             return None;
         }
-        let guard = epoch::pin();
         let dir = if dir.is_empty() {
-            base.clone()
+            base
         } else {
-            match self.core.glide(who, base.inode(), dir, true, &guard) {
-                Glide::Found(inode) => Node::acquire(inode)?,
+            match self.glide(who, base, dir, true, guard) {
+                Glide::Found(inode) => inode,
                 Glide::Missing | Glide::Stuck => return None,
             }
         };
         // The last name's directory must be searchable, whatever becomes of the name.
-        if !dir.inode().permits(who, Access::EXEC, &guard) {
-            return None;
-        }
-        Some(At {
+        dir.permits(who, Access::EXEC, guard).then_some(Spot {
             dir,
-            name: Cow::Borrowed(name),
+            name,
             trailing_slash,
         })
+    }
+}
+
+impl At<'_> {
+    /// The same, lent.
+    pub(super) fn spot(&self) -> Spot<'_, '_> {
+        Spot {
+            dir: self.dir.inode(),
+            name: &self.name,
+            trailing_slash: self.trailing_slash,
+        }
     }
 }
 

@@ -1,5 +1,8 @@
 //! openat(2): opening by path, made if it is not there.
 
+use holdfast_sync::epoch::Guard;
+
+use super::glide::Spot;
 use super::walk::Walk;
 use crate::FileSystem;
 use crate::node::Node;
@@ -22,7 +25,7 @@ impl FileSystem {
         flags: OpenFlags,
         perm: u16,
     ) -> Result<OpenFile> {
-        let _guard = self.core.calm();
+        let guard = self.core.calm();
         let follow = !flags.contains(OpenFlags::NOFOLLOW);
         if flags.contains(OpenFlags::PATH) {
             let kept = OpenFlags::PATH | OpenFlags::DIRECTORY | OpenFlags::NOFOLLOW;
@@ -43,7 +46,7 @@ impl FileSystem {
         if flags.contains(OpenFlags::DIRECTORY) {
             return Err(Errno::EINVAL);
         }
-        self.create_at(who, base, path, flags, perm)
+        self.create_at(who, base, path, flags, perm, guard.as_ref())
     }
 
     fn create_at(
@@ -53,16 +56,24 @@ impl FileSystem {
         path: &[u8],
         flags: OpenFlags,
         perm: u16,
+        calm: Option<&Guard>,
     ) -> Result<OpenFile> {
         let exclusive = flags.contains(OpenFlags::EXCLUSIVE);
-        if let Some(at) = self.parent_quickly(who, base, path)
-            && !at.trailing_slash
-        {
-            match self.create(who, &at.dir, &at.name, perm, flags) {
-                // A symbolic link: to be followed, perhaps.
-                Err(Errno::ELOOP) if !exclusive => {}
-                made => return made,
-            }
+        let create = |at: Spot<'_, '_>| {
+            (!at.trailing_slash).then(|| self.create_in(who, at.dir, at.name, perm, flags))
+        };
+        let made = if let Some(guard) = calm {
+            let spot = self.core.glide_to_parent(who, base.inode(), path, guard);
+            spot.and_then(create)
+        } else {
+            let at = self.parent_quickly(who, base, path);
+            at.and_then(|at| create(at.spot()))
+        };
+        match made {
+            // A symbolic link: to be followed, perhaps.
+            None | Some(Err(Errno::ELOOP)) if !exclusive => {}
+            Some(made) => return made,
+            None => {}
         }
         let mut walk = Walk::new(self, base, path)?;
         loop {

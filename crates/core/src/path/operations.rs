@@ -1,7 +1,7 @@
 //! The operations on names, by path.
 
 use crate::FileSystem;
-use crate::namespace::{End, check_flags, check_target};
+use crate::namespace::{End, check_flags};
 use crate::node::Node;
 use crate::types::{Caller, Errno, FileType, RenameFlags, Result, is_special};
 
@@ -11,9 +11,9 @@ impl FileSystem {
     /// # Errors
     /// Its errors, and those of [`FileSystem::resolve_parent`].
     pub fn mkdir_at(&self, who: &Caller, base: &Node, path: &[u8], perm: u16) -> Result<Node> {
-        let _guard = self.core.calm();
-        let at = self.parent_of(who, base, path)?;
-        self.mkdir(who, &at.dir, &at.name, perm)
+        self.at_parent(who, base, path, |at| {
+            self.core.make_directory(who, at.dir, at.name, perm)
+        })
     }
 
     /// [`FileSystem::mknod`] by path.
@@ -29,10 +29,10 @@ impl FileSystem {
         perm: u16,
         rdev: u64,
     ) -> Result<Node> {
-        let _guard = self.core.calm();
-        let at = self.parent_of(who, base, path)?;
-        at.refuse_slash(&self.core, who)?;
-        self.mknod(who, &at.dir, &at.name, kind, perm, rdev)
+        self.at_parent(who, base, path, |at| {
+            at.refuse_slash(&self.core, who)?;
+            self.core.make_node(who, at.dir, at.name, kind, perm, rdev)
+        })
     }
 
     /// [`FileSystem::symlink`] by path.
@@ -46,11 +46,10 @@ impl FileSystem {
         path: &[u8],
         target: &[u8],
     ) -> Result<Node> {
-        let _guard = self.core.calm();
-        check_target(target)?;
-        let at = self.parent_of(who, base, path)?;
-        at.refuse_slash(&self.core, who)?;
-        self.symlink(who, &at.dir, &at.name, target)
+        self.at_parent(who, base, path, |at| {
+            at.refuse_slash(&self.core, who)?;
+            self.core.make_symlink(who, at.dir, at.name, target)
+        })
     }
 
     /// [`FileSystem::link`] by path: `node` gets the name `path`.
@@ -58,10 +57,10 @@ impl FileSystem {
     /// # Errors
     /// Its errors, and those of [`FileSystem::resolve_parent`].
     pub fn link_at(&self, who: &Caller, node: &Node, base: &Node, path: &[u8]) -> Result<()> {
-        let _guard = self.core.calm();
-        let at = self.parent_of(who, base, path)?;
-        at.refuse_slash(&self.core, who)?;
-        self.link(who, node, &at.dir, &at.name)
+        self.at_parent(who, base, path, |at| {
+            at.refuse_slash(&self.core, who)?;
+            self.core.link(who, node, at.dir, at.name)
+        })
     }
 
     /// [`FileSystem::unlink`] by path.
@@ -69,17 +68,18 @@ impl FileSystem {
     /// # Errors
     /// Its errors, and those of [`FileSystem::resolve_parent`].
     pub fn unlink_at(&self, who: &Caller, base: &Node, path: &[u8]) -> Result<()> {
-        let _guard = self.core.calm();
-        let at = self.parent_of(who, base, path)?;
-        if at.trailing_slash && !is_special(&at.name) {
-            let node = self.lookup(who, &at.dir, &at.name)?;
-            return Err(if node.kind().is_dir() {
-                Errno::EISDIR
-            } else {
-                Errno::ENOTDIR
-            });
-        }
-        self.unlink(who, &at.dir, &at.name)
+        self.at_parent(who, base, path, |at| {
+            if at.trailing_slash && !is_special(at.name) {
+                let body = self.core.search(who, at.dir)?;
+                let node = self.core.named(at.dir, body, at.name)?;
+                return Err(if node.kind().is_dir() {
+                    Errno::EISDIR
+                } else {
+                    Errno::ENOTDIR
+                });
+            }
+            self.core.unlink(who, at.dir, at.name)
+        })
     }
 
     /// [`FileSystem::rmdir`] by path.
@@ -87,9 +87,7 @@ impl FileSystem {
     /// # Errors
     /// Its errors, and those of [`FileSystem::resolve_parent`].
     pub fn rmdir_at(&self, who: &Caller, base: &Node, path: &[u8]) -> Result<()> {
-        let _guard = self.core.calm();
-        let at = self.parent_of(who, base, path)?;
-        self.rmdir(who, &at.dir, &at.name)
+        self.at_parent(who, base, path, |at| self.core.rmdir(who, at.dir, at.name))
     }
 
     /// [`FileSystem::rename`] by paths.

@@ -1,8 +1,8 @@
-use super::glide::At;
+use super::glide::Spot;
 use crate::FileSystem;
 use crate::file_system::Core;
 use crate::node::Node;
-use crate::types::{Caller, Errno, PATH_MAX, Result, SYMLOOP_MAX, check_component, is_special};
+use crate::types::{Caller, Errno, PATH_MAX, Result, SYMLOOP_MAX, is_special};
 
 /// Where a path leads: a directory and the last name, which need not exist.
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ impl Walk {
             let (name, behind) = rest.split_at(len);
             if behind.iter().all(|&byte| byte == b'/') {
                 // The last name's directory must be searchable, whatever becomes of the name.
-                core.search(who, &self.dir)?;
+                core.search(who, self.dir.inode())?;
                 return Ok(Resolved {
                     dir: self.dir.clone(),
                     name: name.to_vec(),
@@ -144,19 +144,18 @@ impl FileSystem {
     }
 }
 
-impl At<'_> {
+impl Spot<'_, '_> {
     /// What Linux answers when something other than a directory is to be made at a name that
     /// slashes follow.
-    pub(super) fn refuse_slash(&self, core: &Core, who: &Caller) -> Result<()> {
+    pub(super) fn refuse_slash(self, core: &Core, who: &Caller) -> Result<()> {
         if !self.trailing_slash {
             return Ok(());
         }
-        if is_special(&self.name) {
+        if is_special(self.name) {
             return Err(Errno::EEXIST);
         }
-        let body = core.search(who, &self.dir)?;
-        check_component(&self.name)?;
-        match core.child(&self.dir, body, &self.name) {
+        let body = core.search(who, self.dir)?;
+        match core.named(self.dir, body, self.name) {
             Ok(_) => Err(Errno::EEXIST),
             Err(error) => Err(error),
         }

@@ -1,0 +1,156 @@
+//! What a new inode is like, and what its store hears of it.
+
+use holdfast_sync::Prepared;
+use holdfast_sync::epoch;
+
+use super::publish::AN_INODE;
+use crate::acl::{self, Acl};
+use crate::file_system::Core;
+use crate::inode::{Content, Extension, Inode, Meta, Numbered as _, Object, Rare, directory_size};
+use crate::node::Node;
+use crate::permission::in_group_or_capable;
+use crate::store::Change;
+use crate::types::{Caller, FileType, Ino, Result, S_ISGID, Time};
+use crate::xattr::{ACL_ACCESS, ACL_DEFAULT};
+
+/// What is to be made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Birth<'a> {
+    /// Type.
+    pub(crate) kind: FileType,
+    /// Permission bits asked for.
+    pub(crate) perm: u16,
+    /// Device number.
+    pub(crate) rdev: u64,
+    /// The target of a symbolic link.
+    pub(crate) target: Option<&'a [u8]>,
+}
+
+impl Birth<'_> {
+    pub(crate) fn of(kind: FileType, perm: u16) -> Self {
+        Self {
+            kind,
+            perm,
+            rdev: 0,
+            target: None,
+        }
+    }
+}
+
+impl Core {
+    /// Builds a new inode: number, owner, group, mode and ACLs as `dir` and `who` decide. `cookie`:
+    /// the one that its name in `dir` will have.
+    pub(crate) fn conceive(
+        &self,
+        who: &Caller,
+        dir: &Inode,
+        now: Time,
+        cookie: u64,
+        birth: Birth<'_>,
+    ) -> Result<(Ino, Prepared<Object>)> {
+        let Birth {
+            kind,
+            mut perm,
+            rdev,
+            target,
+        } = birth;
+        let (dir_perm, dir_gid, default_acl) = {
+            let guard = epoch::pin();
+            let view = dir.view(&guard);
+            (view.meta.perm, view.meta.gid, view.default_acl().cloned())
+        };
+        let inherits = dir_perm & S_ISGID != 0;
+        let gid = if inherits { dir_gid } else { who.gid };
+        if inherits && kind.is_dir() {
+            perm |= S_ISGID;
+        } else if inherits
+            && perm & (S_ISGID | 0o010) == S_ISGID | 0o010
+            && !in_group_or_capable(who, dir_gid)
+        {
+            perm &= !S_ISGID;
+        }
+        let mut access = None;
+        match &default_acl {
+            _ if kind == FileType::Symlink => {}
+            Some(default) => (access, perm) = acl::create(default, perm),
+            None => perm &= !who.umask,
+        }
+        self.store.reserve(AN_INODE)?;
+        let mut meta = Meta::new(perm & 0o7777, who.uid, gid, now);
+        meta.home = (dir.ino(), cookie);
+        if kind.is_dir() {
+            meta.nlink = 2;
+            meta.size = directory_size(0);
+        } else if let Some(target) = target {
+            meta.size = target.len() as u64;
+        }
+        let default_acl = default_acl.filter(|_| kind.is_dir());
+        let rare = (access.is_some() || default_acl.is_some()).then(|| {
+            Box::new(Rare {
+                acl: access,
+                default_acl,
+                ..Rare::default()
+            })
+        });
+        let extension = if kind == FileType::Regular && rare.is_none() {
+            None
+        } else {
+            Extension::of(Content::of(kind, dir.ino(), rdev, target), rare)
+        };
+        let ino = self.numbers.deal();
+        let fs = self.enrolment.number();
+        let object = Prepared::with(|| Object::new(fs, kind, &meta, extension, true));
+        if !self.pinned {
+            object.unborn();
+        }
+        Ok((ino, object))
+    }
+
+    /// Tells the store of a new inode, and of its name if it has one.
+    pub(crate) fn record_birth(
+        &self,
+        dir: &Inode,
+        node: &Node,
+        target: Option<&[u8]>,
+        name: Option<(&[u8], u64)>,
+    ) -> Result<()> {
+        let (record, acls) = {
+            let guard = epoch::pin();
+            let view = node.inode().view(&guard);
+            let value = |acl: Option<&Acl>| acl.map(acl::to_xattr);
+            (
+                node.inode().record(&view.meta),
+                [value(view.acl()), value(view.default_acl())],
+            )
+        };
+        let (ino, kind): (Ino, FileType) = (record.ino, record.kind);
+        let mut batch = vec![Change::Create {
+            inode: record,
+            target,
+        }];
+        for (acl, key) in acls.iter().zip([ACL_ACCESS, ACL_DEFAULT]) {
+            if let Some(value) = acl {
+                batch.push(Change::Xattr {
+                    ino,
+                    name: key,
+                    value: Some(value),
+                });
+            }
+        }
+        if let Some((name, cookie)) = name {
+            batch.push(Change::Enter {
+                dir: dir.ino(),
+                name,
+                cookie,
+                ino,
+                kind,
+            });
+            batch.push(Change::Attributes {
+                inode: dir.record(&dir.meta()),
+            });
+        }
+        self.apply(&batch)?;
+        node.inode().born();
+        Ok(())
+    }
+}
