@@ -33,10 +33,15 @@ impl FileSystem {
 impl Core {
     /// Something happened to an inode: its own watchers hear it, and those of the directory of
     /// the name it got last. The caller holds no lock of that directory.
+    #[inline]
     pub(crate) fn happened(&self, inode: &Inode, mask: EventMask) {
-        if self.watches.count() == 0 {
-            return;
+        if self.watches.count() > 0 {
+            self.tell_watchers(inode, mask);
         }
+    }
+
+    #[inline(never)]
+    fn tell_watchers(&self, inode: &Inode, mask: EventMask) {
         let mask = if inode.kind().is_dir() {
             mask | EventMask::ISDIR
         } else {

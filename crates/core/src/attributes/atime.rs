@@ -10,6 +10,7 @@ use crate::types::Time;
 /// `relatime` moves an access time that is a day old.
 const DAY: i64 = 24 * 60 * 60 * 1_000_000_000;
 
+#[inline]
 fn is_due((atime, mtime, ctime): (Time, Time, Time), policy: AtimePolicy, now: Time) -> bool {
     if atime == now {
         return false;
@@ -35,18 +36,31 @@ fn times(inode: &Inode) -> (Time, Time, Time) {
 
 impl Core {
     /// An inode's content was read: moves its access time as the options say.
+    #[inline]
     pub(crate) fn accessed(&self, inode: &Inode) {
         let policy = self.policy.atime();
-        if policy == AtimePolicy::None
-            || inode.kind().is_dir() && self.policy.nodiratime()
-            || self.writable().is_err()
-        {
+        if policy == AtimePolicy::None {
             return;
         }
         let now = clock::now();
         // Asked without the lock first: most reads change nothing, and then write nothing. Beside a
         // writer most come in the tick of another read, and need not look at what he changes.
-        if inode.atime() == now || !is_due(times(inode), policy, now) {
+        if inode.atime() == now {
+            return;
+        }
+        // Each time is the latest for itself: if they do not fit each other, then because a change is
+        // under way, which may as well come after this read. Of a directory there is more to ask.
+        if inode.kind().is_dir() || is_due(inode.latest_times(), policy, now) {
+            self.move_access_time(inode, policy, now);
+        }
+    }
+
+    #[inline(never)]
+    fn move_access_time(&self, inode: &Inode, policy: AtimePolicy, now: Time) {
+        if inode.kind().is_dir() && self.policy.nodiratime()
+            || self.writable().is_err()
+            || !is_due(times(inode), policy, now)
+        {
             return;
         }
         let record = {

@@ -179,6 +179,15 @@ impl Back {
         self.size.load(Acquire)
     }
 
+    /// The times of modification and change, each by itself.
+    #[inline]
+    pub(super) fn changes(&self) -> (Time, Time) {
+        (
+            Time(self.mtime.load(Relaxed)),
+            Time(self.ctime.load(Relaxed)),
+        )
+    }
+
     /// The number of names alone.
     #[inline]
     pub(super) fn nlink(&self) -> u32 {

@@ -262,6 +262,13 @@ impl Object {
         self.front.atime()
     }
 
+    /// Access, modification and change, each by itself.
+    #[inline]
+    pub(crate) fn latest_times(&self) -> (Time, Time, Time) {
+        let (mtime, ctime) = self.back.changes();
+        (self.front.atime(), mtime, ctime)
+    }
+
     /// Access, modification and change.
     #[inline]
     pub(crate) fn times(&self) -> (Time, Time, Time) {

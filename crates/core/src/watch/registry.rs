@@ -246,6 +246,7 @@ impl WatchRegistry {
     }
 
     /// Watches in all. Reads one line that only adding and removing watches writes.
+    #[inline]
     pub(crate) fn count(&self) -> usize {
         self.shared.count.load(Ordering::Relaxed)
     }

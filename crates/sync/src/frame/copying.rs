@@ -3,7 +3,7 @@
 //! For a page, the C library's memcpy takes a string instruction. That is best for memory that the
 //! caches do not hold, such as a new frame; but its start alone takes a third of a copy from cache to
 //! cache, which is what a reader of pages does who has one buffer. This module copies those in
-//! registers, and leaves every other length to memcpy.
+//! registers, and what is no more than two words without a call; it leaves every other length to memcpy.
 #![expect(unsafe_code, reason = "copies through wide registers")]
 
 #[cfg(target_arch = "x86_64")]
@@ -42,7 +42,37 @@ pub fn copy(from: &[u8], to: &mut [u8]) {
             return unsafe { in_half_lines(from.as_ptr(), to.as_mut_ptr(), from.len()) };
         }
     }
-    to.copy_from_slice(from);
+    if from.len() > SMALL_MAX || !copy_small(from, to) {
+        to.copy_from_slice(from);
+    }
+}
+
+/// Up to here a call of memcpy takes longer than the copy.
+const SMALL_MAX: usize = 16;
+
+/// Copies 1 to 16 bytes: the first and the last word, which may overlap. False, and nothing is
+/// copied, of other lengths.
+#[inline]
+fn copy_small(from: &[u8], to: &mut [u8]) -> bool {
+    ends::<8>(from, to) || ends::<4>(from, to) || ends::<2>(from, to) || ends::<1>(from, to)
+}
+
+/// Copies the first and the last `N` bytes, if that is all.
+#[inline]
+fn ends<const N: usize>(from: &[u8], to: &mut [u8]) -> bool {
+    if from.len() > 2 * N {
+        return false;
+    }
+    let (Some(first), Some(last)) = (from.first_chunk::<N>(), from.last_chunk::<N>()) else {
+        return false;
+    };
+    if let Some(to) = to.first_chunk_mut() {
+        *to = *first;
+    }
+    if let Some(to) = to.last_chunk_mut() {
+        *to = *last;
+    }
+    true
 }
 
 /// # Safety
@@ -105,6 +135,20 @@ mod tests {
 
     /// One of the kinds of copies.
     type Copying = unsafe fn(*const u8, *mut u8, usize);
+
+    #[test]
+    fn copies_of_every_small_length_are_copies() {
+        let from: Vec<u8> = (1..=40).collect();
+        for len in 0..from.len() {
+            let mut to = vec![0; len];
+            assert_eq!(
+                copy_small(&from[..len], &mut to),
+                (1..=SMALL_MAX).contains(&len)
+            );
+            copy(&from[..len], &mut to);
+            assert_eq!(to, from[..len]);
+        }
+    }
 
     #[test]
     fn copies_by_each_kind_of_register_are_copies() {
