@@ -22,6 +22,7 @@ impl FileSystem {
             return Err(Errno::EINVAL);
         }
         self.core.alive()?;
+        self.core.enrolment.place().watch();
         let watch = self.core.watches.add(node.ino(), mask);
         // Whoever releases all watches has made his mark before: either this one was among them,
         // or the mark is seen here.

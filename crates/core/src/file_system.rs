@@ -15,7 +15,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::ahead::Ahead;
 use crate::ends::Ends;
 use crate::inode::{Content, Extension, Meta, Numbered as _, Object};
-use crate::lane::Lanes;
 use crate::locks::LockGraph;
 use crate::memory::{MemoryLimits, MemoryStore};
 use crate::node::Node;
@@ -41,7 +40,6 @@ const FEW: usize = 4;
 #[derive(Clone)]
 pub struct FileSystem {
     pub(crate) core: Arc<Core>,
-    pub(crate) lanes: Arc<Lanes>,
 }
 
 /// What the handles of one file system share.
@@ -70,8 +68,6 @@ pub(crate) struct Core {
     pub(crate) lock_graph: LockGraph,
     pub(crate) observer: RwLock<Option<Arc<dyn Observer>>>,
     pub(crate) observed: AtomicBool,
-    /// Deals the identities of open files.
-    pub(crate) owners: Numbers,
     pub(crate) cache: CacheStats,
     pub(crate) names: ShardedCounter,
     pub(crate) quotas: Quotas,
@@ -106,7 +102,6 @@ impl FileSystem {
             lock_graph: LockGraph::new(),
             observer: RwLock::new(None),
             observed: AtomicBool::new(false),
-            owners: Numbers::after(Ino(0)),
             cache: CacheStats::new(),
             names: ShardedCounter::new(),
             quotas: Quotas::new(),
@@ -114,8 +109,7 @@ impl FileSystem {
             enrolment: Enrolment::new()?,
         });
         core.enrolment.announce(Arc::downgrade(&core));
-        let lanes = Arc::new(Lanes::new(&core));
-        let fs = Self { core, lanes };
+        let fs = Self { core };
         let root = match fs.core.node(Ino::ROOT) {
             Ok(root) if root.kind() == FileType::Directory => root,
             Ok(_) => return Err(Errno::EUCLEAN),
@@ -200,7 +194,7 @@ impl FileSystem {
             names: count(&core.names),
             pages: core.cache.pages(),
             bytes: core.cache.bytes(),
-            open_files: self.lanes.users(),
+            open_files: core.enrolment.place().open_files(),
             watches: core.watches.count() as u64,
             locks: core.lock_graph.held(),
         }

@@ -24,7 +24,6 @@ mod file_system;
 mod inode;
 mod inodes;
 mod io;
-mod lane;
 mod load;
 mod lock_operations;
 mod locks;

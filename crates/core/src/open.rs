@@ -10,12 +10,12 @@ use crate::FileSystem;
 use crate::clock;
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
-use crate::lane::Lane;
 use crate::locks::{LockOwner, LockSpace};
 use crate::namespace::{Birth, dangling};
 use crate::node::Node;
 use crate::permission::owns;
 use crate::quota::Check;
+use crate::registry::Opened;
 use crate::types::{Access, Caller, Errno, FileType, OpenFlags, Result, check_new_name};
 use crate::watch::EventMask;
 
@@ -27,9 +27,9 @@ const CHANGEABLE: OpenFlags = OpenFlags::APPEND
 
 /// An open file description: what open(2) makes, with its own access mode and identity.
 pub struct OpenFile {
-    /// Before `core`: the last use of an orphan finds its file system.
+    /// Before `opened`: who sees no open file any more sees what became of its inode.
     node: Node,
-    core: Lane,
+    opened: Opened,
     flags: AtomicI32,
     /// Dealt when it is first asked for; 0 until then.
     owner: AtomicU64,
@@ -64,7 +64,7 @@ impl OpenFile {
         if held != 0 {
             return LockOwner(held);
         }
-        let fresh = self.core.owners.deal().0;
+        let fresh = self.opened.place().deal_owner();
         let order = (Ordering::AcqRel, Ordering::Acquire);
         let first = self.owner.compare_exchange(0, fresh, order.0, order.1);
         LockOwner(first.map_or_else(|first| first, |_| fresh))
@@ -72,15 +72,27 @@ impl OpenFile {
 }
 
 impl Drop for OpenFile {
+    #[inline]
     fn drop(&mut self) {
-        let core = &self.core;
-        match *self.owner.get_mut() {
-            // Nobody ever asked who it is: it holds nothing.
-            0 => {}
-            owner => {
-                core.release_locks(&self.node, LockOwner(owner), LockSpace::Flock);
-                core.release_locks(&self.node, LockOwner(owner), LockSpace::Ofd);
-            }
+        // If nobody ever asked who it is, it holds nothing.
+        if *self.owner.get_mut() != 0 || self.opened.place().is_watched() {
+            self.tell_end();
+        }
+    }
+}
+
+impl OpenFile {
+    /// Lets go of its locks, and tells watchers.
+    #[cold]
+    fn tell_end(&self) {
+        // Without its file system there is nobody who would wait for a lock, or hear of it.
+        let Some(core) = self.opened.place().core() else {
+            return;
+        };
+        let owner = self.owner.load(Ordering::Relaxed);
+        if owner != 0 {
+            core.release_locks(&self.node, LockOwner(owner), LockSpace::Flock);
+            core.release_locks(&self.node, LockOwner(owner), LockSpace::Ofd);
         }
         if !self.flags().contains(OpenFlags::PATH) {
             let mask = if self.flags().writable() {
@@ -279,7 +291,7 @@ impl FileSystem {
         let kept = flags.difference(OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE);
         OpenFile {
             listing_end: AtomicU64::new(u64::MAX),
-            core: self.lanes.mine(),
+            opened: Opened::at(self.core.enrolment.place()),
             node,
             flags: AtomicI32::new(kept.bits()),
             owner: AtomicU64::new(0),

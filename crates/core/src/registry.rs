@@ -1,59 +1,174 @@
-//! Which file system an inode belongs to.
+//! Which file system an inode or an open file belongs to, and what outlives it.
 //!
 //! A [`crate::Node`] is one pointer, so that it costs nothing to copy but its count. The last one of
 //! an orphan has to tell the file system, and finds it here by the small number that every inode
-//! carries. That is rare: operations end orphans themselves.
+//! carries. That is rare: operations end orphans themselves. An open file is counted here, so that to
+//! open one and to close it changes nothing that other threads change; its end asks for the file
+//! system only if that has something to hear.
+//!
+//! *Invariants.* A place is taken by one file system at a time, and not before all files are closed that
+//! were opened in the one before. So a file that is open belongs to the file system of its place, or
+//! to one that is gone.
+//!
+//! *Locking.* `TAKING` orders those who take a place; each place has a lock of its own for the way to
+//! its file system. Both are leaves. Finding a place takes none.
 
-use parking_lot::RwLock;
-use std::sync::{Arc, Weak};
+use holdfast_sync::ShardedCounter;
+use parking_lot::{Mutex, RwLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
 use crate::file_system::Core;
-use crate::types::{Errno, Result};
+use crate::numbers::Numbers;
+use crate::types::{Errno, Ino, Result};
 
-static LIVE: RwLock<Vec<Option<Weak<Core>>>> = RwLock::new(Vec::new());
+/// Places are made so many at a time.
+const BLOCK: usize = 256;
+const BLOCKS: usize = (u16::MAX as usize + 1) / BLOCK;
 
-/// A file system's place in the list of those that live. Dropped after the inodes.
-pub(crate) struct Enrolment(u16);
+type Block = Box<[OnceLock<Place>; BLOCK]>;
+
+static PLACES: [OnceLock<Block>; BLOCKS] = [const { OnceLock::new() }; BLOCKS];
+static TAKING: Mutex<()> = Mutex::new(());
+
+/// A file system's place; it is there for ever, and taken by one after the other.
+pub(crate) struct Place {
+    number: u16,
+    taken: AtomicBool,
+    core: RwLock<Weak<Core>>,
+    /// Has anybody ever asked to hear of events?
+    watched: AtomicBool,
+    /// Files that were opened, less those that were closed.
+    open_files: ShardedCounter,
+    /// Deals the identities of open files.
+    owners: Numbers,
+}
+
+impl Place {
+    fn new(number: u16) -> Self {
+        Self {
+            number,
+            taken: AtomicBool::new(false),
+            core: RwLock::default(),
+            watched: AtomicBool::new(false),
+            open_files: ShardedCounter::new(),
+            owners: Numbers::after(Ino(0)),
+        }
+    }
+
+    /// Its file system, if that still lives.
+    #[cold]
+    pub(crate) fn core(&self) -> Option<Arc<Core>> {
+        self.core.read().upgrade()
+    }
+
+    /// Somebody wants to hear of events.
+    pub(crate) fn watch(&self) {
+        self.watched.store(true, Ordering::Release);
+    }
+
+    /// Is there perhaps somebody who does?
+    #[inline]
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watched.load(Ordering::Acquire)
+    }
+
+    /// An identity that no open file of this place ever had.
+    pub(crate) fn deal_owner(&self) -> u64 {
+        self.owners.deal().0
+    }
+
+    /// Files that are open. A sum over cores: exact only while none is opened or closed.
+    pub(crate) fn open_files(&self) -> u64 {
+        u64::try_from(self.open_files.sum()).unwrap_or(0)
+    }
+
+    /// Takes it, if nobody has it and nothing is left of who had it.
+    fn take(&self) -> bool {
+        // All that was opened is counted here: whoever let the place go had seen it. What was closed
+        // elsewhere may not be seen yet; then the place is left alone for a while longer.
+        let free = !self.taken.load(Ordering::Acquire) && self.open_files() == 0;
+        if free {
+            self.watched.store(false, Ordering::Relaxed);
+            self.taken.store(true, Ordering::Relaxed);
+        }
+        free
+    }
+}
+
+/// An open file is counted as long as it has this.
+pub(crate) struct Opened(&'static Place);
+
+impl Opened {
+    #[inline]
+    pub(crate) fn at(place: &'static Place) -> Self {
+        place.open_files.add(1);
+        Self(place)
+    }
+
+    #[inline]
+    pub(crate) fn place(&self) -> &'static Place {
+        self.0
+    }
+}
+
+impl Drop for Opened {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.open_files.add(-1);
+    }
+}
+
+/// What a file system has of its place. Dropped after the inodes.
+pub(crate) struct Enrolment(&'static Place);
+
+fn place(number: u16) -> &'static Place {
+    let number_in_all = usize::from(number);
+    let block =
+        PLACES[number_in_all / BLOCK].get_or_init(|| Box::new([const { OnceLock::new() }; BLOCK]));
+    block[number_in_all % BLOCK].get_or_init(|| Place::new(number))
+}
 
 impl Enrolment {
     /// Takes a place.
     ///
     /// # Errors
-    /// `ENFILE` when the process has 65,536 file systems already.
+    /// `ENFILE` when the process has 65,536 file systems already (or files open of some that are gone).
     pub(crate) fn new() -> Result<Self> {
-        let mut live = LIVE.write();
-        let free = live.iter().position(Option::is_none);
-        let place = free.unwrap_or(live.len());
-        let number = u16::try_from(place).map_err(|_| Errno::ENFILE)?;
-        if place == live.len() {
-            live.push(None);
-        }
-        live[place] = Some(Weak::new());
-        Ok(Self(number))
+        let _taking = TAKING.lock();
+        let free = (0..=u16::MAX).map(place).find(|place| place.take());
+        free.map(Self).ok_or(Errno::ENFILE)
     }
 
     /// Its number.
     pub(crate) fn number(&self) -> u16 {
+        self.0.number
+    }
+
+    /// The place itself.
+    #[inline]
+    pub(crate) fn place(&self) -> &'static Place {
         self.0
     }
 
     /// From now on the number leads to this file system.
     pub(crate) fn announce(&self, core: Weak<Core>) {
-        LIVE.write()[usize::from(self.0)] = Some(core);
+        *self.0.core.write() = core;
     }
 }
 
 impl Drop for Enrolment {
     fn drop(&mut self) {
-        LIVE.write()[usize::from(self.0)] = None;
+        *self.0.core.write() = Weak::new();
+        // Release: who takes it next sees what was counted.
+        self.0.taken.store(false, Ordering::Release);
     }
 }
 
 /// The file system of this number, if it still lives.
 #[cold]
 pub(crate) fn find(number: u16) -> Option<Arc<Core>> {
-    let weak = LIVE.read().get(usize::from(number))?.clone();
-    weak?.upgrade()
+    place(number).core()
 }
 
 #[cfg(test)]
@@ -66,5 +181,24 @@ mod tests {
         assert_ne!(a.number(), b.number());
         assert!(find(a.number()).is_none());
         assert!(find(u16::MAX).is_none());
+    }
+
+    #[test]
+    fn a_place_is_taken_again_when_the_last_file_is_closed() {
+        let first = Enrolment::new().unwrap();
+        let (number, file) = (first.number(), Opened::at(first.place()));
+        first.place().watch();
+        drop(first);
+        let others: Vec<_> = (0..8).map(|_| Enrolment::new().unwrap()).collect();
+        assert!(others.iter().all(|other| other.number() != number));
+        assert!(file.place().core().is_none());
+        let owner = file.place().deal_owner();
+        drop(file);
+        // Tests beside this one take places too.
+        let again: Vec<_> = (0..100).map(|_| Enrolment::new().unwrap()).collect();
+        if let Some(again) = again.iter().find(|again| again.number() == number) {
+            assert!(!again.place().is_watched());
+            assert_ne!(again.place().deal_owner(), owner);
+        }
     }
 }

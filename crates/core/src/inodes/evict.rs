@@ -58,6 +58,15 @@ impl FileSystem {
     }
 }
 
+impl Drop for Core {
+    fn drop(&mut self) {
+        // Memory goes with the inodes.
+        if !self.pinned {
+            self.end_orphans();
+        }
+    }
+}
+
 impl Core {
     /// Gives a use back; the last use of a doomed inode ends it.
     #[inline]
@@ -96,7 +105,7 @@ impl Core {
         }
     }
 
-    fn end_orphan(&self, orphan: &Doomed<Object>) {
+    fn end_orphan(&self, orphan: &Inode) {
         let ino = orphan.ino();
         self.watches.notify(ino, EventMask::DELETE_SELF, None, 0);
         self.watches.gone(ino);
@@ -169,6 +178,22 @@ impl Core {
     fn is_evictable(&self, inode: &Inode) -> bool {
         inode.ino() != Ino::ROOT
             && (self.policy.revoked() || inode.locks().is_none_or(InodeLocks::is_empty))
+    }
+
+    /// Frees all orphans: nobody can reach them any more, though files may be open, or nodes held,
+    /// whose file system is gone.
+    fn end_orphans(&self) {
+        let mut next = Some(0);
+        while let Some(from) = next {
+            // The unsafe iterator: whoever has a use gives it back to nobody.
+            let guard = holdfast_sync::epoch::pin();
+            next = self.index.scan(from, u64::MAX, &guard, &mut |inode| {
+                if inode.nlink() == 0 {
+                    self.end_orphan(inode);
+                }
+                true
+            });
+        }
     }
 
     /// Ends all inodes in this range that nobody uses, except the root.
