@@ -282,11 +282,14 @@ impl Core {
 }
 
 impl FileSystem {
+    // Inlined, as what it calls: built where it stays (`docs/decisions/0016`).
+    #[inline(always)]
     fn opened(&self, node: Node, flags: OpenFlags) -> OpenFile {
         self.core.happened(node.inode(), EventMask::OPEN);
         self.open_file(node, flags)
     }
 
+    #[inline(always)]
     fn open_file(&self, node: Node, flags: OpenFlags) -> OpenFile {
         let kept = flags.difference(OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE);
         OpenFile {

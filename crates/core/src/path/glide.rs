@@ -273,7 +273,7 @@ impl Core {
 
 impl At<'_> {
     /// The same, lent.
-    pub(super) fn spot(&self) -> Spot<'_, '_> {
+    fn spot(&self) -> Spot<'_, '_> {
         Spot {
             dir: self.dir.inode(),
             name: &self.name,

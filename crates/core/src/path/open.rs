@@ -2,7 +2,6 @@
 
 use holdfast_sync::epoch::Guard;
 
-use super::glide::Spot;
 use super::walk::Walk;
 use crate::FileSystem;
 use crate::node::Node;
@@ -59,21 +58,27 @@ impl FileSystem {
         calm: Option<&Guard>,
     ) -> Result<OpenFile> {
         let exclusive = flags.contains(OpenFlags::EXCLUSIVE);
-        let create = |at: Spot<'_, '_>| {
-            (!at.trailing_slash).then(|| self.create_in(who, at.dir, at.name, perm, flags))
-        };
-        let made = if let Some(guard) = calm {
-            let spot = self.core.glide_to_parent(who, base.inode(), path, guard);
-            spot.and_then(create)
-        } else {
-            let at = self.parent_quickly(who, base, path);
-            at.and_then(|at| create(at.spot()))
-        };
-        match made {
-            // A symbolic link: to be followed, perhaps.
-            None | Some(Err(Errno::ELOOP)) if !exclusive => {}
-            Some(made) => return made,
-            None => {}
+        if let Some(guard) = calm
+            && let Some(at) = self.core.glide_to_parent(who, base.inode(), path, guard)
+            && !at.trailing_slash
+        {
+            // Returned as it comes: to move an open file that was just made takes long.
+            if exclusive {
+                return self.create_in(who, at.dir, at.name, perm, flags);
+            }
+            match self.create_in(who, at.dir, at.name, perm, flags) {
+                // A symbolic link: to be followed, perhaps.
+                Err(Errno::ELOOP) => {}
+                made => return made,
+            }
+        } else if calm.is_none()
+            && let Some(at) = self.parent_quickly(who, base, path)
+            && !at.trailing_slash
+        {
+            match self.create(who, &at.dir, &at.name, perm, flags) {
+                Err(Errno::ELOOP) if !exclusive => {}
+                made => return made,
+            }
         }
         let mut walk = Walk::new(self, base, path)?;
         loop {
