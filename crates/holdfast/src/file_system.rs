@@ -43,7 +43,7 @@ use crate::{Builder, EventMask, Options, Stats, Store, Watcher};
 /// ```
 #[derive(Clone)]
 pub struct FileSystem {
-    root: Dir,
+    pub(crate) root: Dir,
 }
 
 impl FileSystem {

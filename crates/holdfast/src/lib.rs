@@ -80,6 +80,7 @@
 //! or a name of over 255 bytes, `EINVAL` for a zero byte.
 
 mod builder;
+mod copy;
 mod dir;
 mod dir_builder;
 mod file;
@@ -95,6 +96,7 @@ mod volume;
 mod watch;
 
 pub use builder::Builder;
+pub use copy::{Copied, CopyError, CopyEvent, CopyOptions, Losses, Side};
 pub use dir::Dir;
 pub use dir_builder::DirBuilder;
 pub use file::File;

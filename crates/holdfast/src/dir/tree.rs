@@ -13,7 +13,7 @@ use crate::view::View;
 const BATCH: usize = 256;
 
 impl Dir {
-    pub(super) fn make(&self, path: &Path, perm: u16) -> Result<()> {
+    pub(crate) fn make(&self, path: &Path, perm: u16) -> Result<()> {
         let View { core, who } = &*self.view;
         core.mkdir_at(who, &self.base, bytes(path), perm)?;
         Ok(())

@@ -1,0 +1,213 @@
+//! Our side of a copy: a file system of the core.
+
+use std::cell::Cell;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use super::tree::{About, Lost, NO_PRIVILEGES, Tree, Xattrs, set_xattrs};
+use crate::types::{Errno, FileType, Ino, SetAttr, SetTime, XattrSet};
+use crate::view::View;
+use crate::{Dir, File, OpenOptions, ReadDir};
+
+/// Bytes of pages in memory from which on caches are dropped.
+const BYTES_KEPT: u64 = 128 << 20;
+/// Inodes in memory from which on caches are dropped.
+const INODES_KEPT: u64 = 50_000;
+/// How often that is looked at: after so many names.
+const LOOK: u32 = 256;
+
+/// A file system of the core, as one caller sees it.
+pub(super) struct Inside {
+    root: Dir,
+    /// Which file system it is, for who meets its inodes: no device of the host has this number.
+    pub(super) number: u64,
+    names: Cell<u32>,
+}
+
+impl Inside {
+    pub(super) fn new(root: Dir, number: u64) -> Self {
+        Self {
+            root,
+            number,
+            names: Cell::new(0),
+        }
+    }
+
+    /// Holds a directory; a link to one is followed.
+    pub(super) fn open_dir(&self, path: &Path) -> io::Result<Dir> {
+        self.root.open_dir(path)
+    }
+}
+
+/// The names of a directory.
+pub(super) struct Names(ReadDir);
+
+impl Iterator for Names {
+    type Item = io::Result<OsString>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.0.next()?.map(|entry| entry.file_name()))
+    }
+}
+
+impl Tree for Inside {
+    type Dir = Dir;
+    type File = File;
+    type Names = Names;
+    type Place = Ino;
+
+    fn about(&self, dir: &Dir, name: &OsStr) -> io::Result<About> {
+        let attr = dir.stat(Path::new(name), false)?;
+        Ok(About {
+            kind: attr.kind,
+            perm: attr.perm,
+            uid: attr.uid,
+            gid: attr.gid,
+            rdev: attr.rdev,
+            size: attr.size,
+            nlink: attr.nlink.into(),
+            id: (self.number, attr.ino.0),
+            sparse: attr.size > 0,
+            atime: attr.atime,
+            mtime: attr.mtime,
+            clamped: false,
+        })
+    }
+
+    fn enter(&self, dir: &Dir, name: &OsStr) -> io::Result<Dir> {
+        let node = dir.resolve(Path::new(name), false)?;
+        if !node.kind().is_dir() {
+            return Err(Errno::ENOTDIR.into());
+        }
+        Ok(Dir {
+            view: dir.view.clone(),
+            base: node,
+        })
+    }
+
+    fn names(&self, dir: &Dir) -> io::Result<Names> {
+        Ok(Names(dir.read_dir(".")?))
+    }
+
+    fn target(&self, dir: &Dir, name: &OsStr) -> io::Result<OsString> {
+        Ok(dir.read_link(name)?.into_os_string())
+    }
+
+    fn xattrs(&self, dir: &Dir, name: &OsStr) -> io::Result<Xattrs> {
+        let node = dir.resolve(Path::new(name), false)?;
+        let mut found = Xattrs::new();
+        for name in dir.view.list_xattr(&node)? {
+            if let Some(value) = dir.view.get_xattr(&node, &name)? {
+                found.push((name, value));
+            }
+        }
+        Ok(found)
+    }
+
+    fn open(&self, dir: &Dir, name: &OsStr) -> io::Result<File> {
+        dir.open_with(name, OpenOptions::new().read(true).no_follow(true))
+    }
+
+    fn read_at(&self, file: &File, buf: &mut [u8], at: u64) -> io::Result<usize> {
+        file.read_at(buf, at)
+    }
+
+    fn next_data(&self, file: &File, at: u64) -> io::Result<Option<Range<u64>>> {
+        let Some(start) = file.seek_data(at)? else {
+            return Ok(None);
+        };
+        Ok(file.seek_hole(start)?.map(|end| start..end))
+    }
+
+    fn make_dir(&self, dir: &Dir, name: &OsStr) -> io::Result<()> {
+        Ok(dir.make(Path::new(name), 0o700)?)
+    }
+
+    fn make_file(&self, dir: &Dir, name: &OsStr, about: &About) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        // Without what lends privileges, until the owner is right.
+        let mode = u32::from(about.perm & 0o777);
+        dir.open_with(name, options.write(true).create_new(true).mode(mode))
+    }
+
+    fn make_symlink(&self, dir: &Dir, name: &OsStr, target: &OsStr) -> io::Result<()> {
+        dir.symlink(target, name)
+    }
+
+    fn make_special(&self, dir: &Dir, name: &OsStr, about: &About) -> io::Result<()> {
+        let mode = u32::from(about.perm & 0o777);
+        dir.mknod(name, about.kind, mode, about.rdev)
+    }
+
+    fn write_all_at(&self, file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
+        file.write_all_at(bytes, at)
+    }
+
+    fn set_len(&self, file: &File, size: u64) -> io::Result<()> {
+        file.set_len(size)
+    }
+
+    fn place(&self, _path: &Path, dir: &Dir, name: &OsStr) -> io::Result<Ino> {
+        Ok(dir.resolve(Path::new(name), false)?.ino())
+    }
+
+    fn link(&self, _top: &Dir, place: &Ino, dir: &Dir, name: &OsStr) -> io::Result<()> {
+        let View { core, who } = &*dir.view;
+        let node = core.node(*place)?;
+        Ok(core.link_at(who, &node, &dir.base, name.as_bytes())?)
+    }
+
+    fn remove(&self, dir: &Dir, name: &OsStr) -> io::Result<()> {
+        dir.remove_file(name)
+    }
+
+    /// In this order because a change of owner clears what lends privileges.
+    fn finish(&self, dir: &Dir, name: &OsStr, about: &About, xattrs: &Xattrs) -> io::Result<Lost> {
+        let View { core, who } = &*dir.view;
+        let node = dir.resolve(Path::new(name), false)?;
+        let now = core.attributes(&node)?;
+        let is_link = about.kind == FileType::Symlink;
+        let owner = SetAttr {
+            uid: (now.uid != about.uid).then_some(about.uid),
+            gid: (now.gid != about.gid).then_some(about.gid),
+            ..SetAttr::default()
+        };
+        let mut rest = SetAttr {
+            perm: (!is_link && now.perm != about.perm).then_some(about.perm),
+            atime: Some(SetTime::At(about.atime)),
+            mtime: Some(SetTime::At(about.mtime)),
+            ..SetAttr::default()
+        };
+        let mut lost = Lost::default();
+        if owner != SetAttr::default() {
+            match core.setattr(who, &node, &owner, None) {
+                Err(Errno::EPERM) => {
+                    lost.owner = true;
+                    rest.perm = rest.perm.map(|perm| perm & NO_PRIVILEGES);
+                }
+                other => drop(other?),
+            }
+        }
+        lost.xattrs = set_xattrs(xattrs, |name, value| {
+            Ok(core.setxattr(who, &node, name.as_bytes(), value, XattrSet::Any)?)
+        })?;
+        core.setattr(who, &node, &rest, None)?;
+        Ok(lost)
+    }
+
+    fn relax(&self) -> io::Result<()> {
+        self.names.set(self.names.get().wrapping_add(1));
+        if !self.names.get().is_multiple_of(LOOK) {
+            return Ok(());
+        }
+        let core = &self.root.view.core;
+        let stats = core.stats();
+        if stats.bytes > BYTES_KEPT || stats.inodes > INODES_KEPT {
+            core.drop_caches()?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,374 @@
+//! The copy of one tree: depth first, each directory's attributes when it is left.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::counts::{Copied, CopyError, Side, count};
+use super::tree::{About, Tree, Xattrs};
+use super::{CopyEvent, CopyOptions};
+use crate::types::FileType;
+
+/// Bytes copied at once.
+const CHUNK: usize = 1 << 20;
+/// The name of a directory in itself.
+const SELF: &str = ".";
+
+/// A result whose error names a path and a side.
+type Result<T> = std::result::Result<T, CopyError>;
+
+/// One copy.
+pub(super) struct Walk<'w, F: Tree, T: Tree> {
+    pub(super) from: &'w F,
+    pub(super) to: &'w T,
+    pub(super) options: &'w CopyOptions,
+    pub(super) watch: &'w mut dyn FnMut(CopyEvent<'_>),
+    /// Where both sides begin, for messages.
+    pub(super) tops: (&'w Path, &'w Path),
+    /// The path below both.
+    below: PathBuf,
+    /// The directory copied into, which is not copied into itself.
+    goal: Option<(u64, u64)>,
+    copied: Copied,
+    /// Files with several names, and how many of those are still to come.
+    places: HashMap<(u64, u64), (T::Place, u64)>,
+    buffer: Vec<u8>,
+}
+
+/// A directory on the way.
+struct Level<F: Tree, T: Tree> {
+    from: F::Dir,
+    to: T::Dir,
+    names: F::Names,
+    about: About,
+}
+
+impl<'w, F: Tree, T: Tree> Walk<'w, F, T> {
+    pub(super) fn new(
+        sides: (&'w F, &'w T),
+        tops: (&'w Path, &'w Path),
+        options: &'w CopyOptions,
+        watch: &'w mut dyn FnMut(CopyEvent<'_>),
+    ) -> Self {
+        Self {
+            from: sides.0,
+            to: sides.1,
+            options,
+            watch,
+            tops,
+            below: PathBuf::new(),
+            goal: None,
+            copied: Copied::default(),
+            places: HashMap::new(),
+            buffer: Vec::new(),
+        }
+    }
+
+    /// What goes wrong on one side, with the path there.
+    fn at(&self, side: Side) -> impl Fn(io::Error) -> CopyError {
+        move |error| {
+            let top = match side {
+                Side::From => self.tops.0,
+                Side::To => self.tops.1,
+            };
+            let path = if self.below.as_os_str().is_empty() {
+                top.to_owned()
+            } else {
+                top.join(&self.below)
+            };
+            CopyError { side, path, error }
+        }
+    }
+
+    /// Copies all that a directory holds into another, and its attributes.
+    pub(super) fn contents(mut self, from: F::Dir, to: T::Dir) -> Result<Copied> {
+        let dot = OsStr::new(SELF);
+        self.goal = Some(self.to.about(&to, dot).map_err(self.at(Side::To))?.id);
+        let about = self.from.about(&from, dot).map_err(self.at(Side::From))?;
+        let names = self.from.names(&from).map_err(self.at(Side::From))?;
+        let mut levels = vec![Level::<F, T> {
+            from,
+            to,
+            names,
+            about,
+        }];
+        while let Some(level) = levels.last_mut() {
+            match level.names.next() {
+                Some(Ok(name)) => {
+                    self.below.push(&name);
+                    let (Some(top), Some(last)) = (levels.first(), levels.last()) else {
+                        break;
+                    };
+                    let deeper = self.step(last, &top.to, &name);
+                    match self.unless_fatal(deeper)? {
+                        Some(Some(deeper)) => levels.push(deeper),
+                        _ => drop(self.below.pop()),
+                    }
+                    self.breathe()?;
+                }
+                Some(Err(error)) => {
+                    let failed = Err(self.at(Side::From)(error));
+                    self.unless_fatal::<()>(failed)?;
+                    self.leave(&mut levels)?;
+                }
+                None => self.leave(&mut levels)?,
+            }
+        }
+        Ok(self.copied)
+    }
+
+    /// Copies one name that is no directory's.
+    pub(super) fn single(
+        mut self,
+        from: (&F::Dir, &OsStr),
+        to: (&T::Dir, &OsStr),
+    ) -> Result<Copied> {
+        let about = self
+            .from
+            .about(from.0, from.1)
+            .map_err(self.at(Side::From))?;
+        self.other(from, to, to.0, &about)?;
+        Ok(self.copied)
+    }
+
+    /// Goes on after what concerns one name only.
+    fn unless_fatal<R>(&mut self, done: Result<R>) -> Result<Option<R>> {
+        match done {
+            Ok(done) => Ok(Some(done)),
+            Err(error) if is_fatal(&error) => Err(error),
+            Err(error) => {
+                self.copied.failed += 1;
+                (self.watch)(CopyEvent::Failed(&error));
+                Ok(None)
+            }
+        }
+    }
+
+    fn breathe(&mut self) -> Result<()> {
+        (self.watch)(CopyEvent::Progress(&self.copied));
+        self.from.relax().map_err(self.at(Side::From))?;
+        self.to.relax().map_err(self.at(Side::To))
+    }
+
+    /// The last directory is done.
+    fn leave(&mut self, levels: &mut Vec<Level<F, T>>) -> Result<()> {
+        if let Some(level) = levels.pop() {
+            let dot = OsStr::new(SELF);
+            let finished = self.finish((&level.from, dot), (&level.to, dot), &level.about);
+            if self.unless_fatal(finished)?.is_some() {
+                self.copied.directories += 1;
+            }
+            self.below.pop();
+        }
+        Ok(())
+    }
+
+    /// Copies a name, or enters it.
+    fn step(
+        &mut self,
+        level: &Level<F, T>,
+        top: &T::Dir,
+        name: &OsStr,
+    ) -> Result<Option<Level<F, T>>> {
+        let about = self
+            .from
+            .about(&level.from, name)
+            .map_err(self.at(Side::From))?;
+        if self.options.skip == Some(about.id) {
+            (self.watch)(CopyEvent::Skipped(&self.below));
+            return Ok(None);
+        }
+        if about.kind != FileType::Directory {
+            self.other((&level.from, name), (&level.to, name), top, &about)?;
+            return Ok(None);
+        }
+        if self.goal == Some(about.id) {
+            let error = io::Error::other("is where it is copied to: not copied into itself");
+            return Err(self.at(Side::From)(error));
+        }
+        let from = self
+            .from
+            .enter(&level.from, name)
+            .map_err(self.at(Side::From))?;
+        let names = self.from.names(&from).map_err(self.at(Side::From))?;
+        match self.to.make_dir(&level.to, name) {
+            // A directory that is there already takes what is copied; anything else fails below.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made.map_err(self.at(Side::To))?,
+        }
+        let to = self.to.enter(&level.to, name).map_err(self.at(Side::To))?;
+        Ok(Some(Level {
+            from,
+            to,
+            names,
+            about,
+        }))
+    }
+
+    /// Copies what is no directory.
+    fn other(
+        &mut self,
+        from: (&F::Dir, &OsStr),
+        to: (&T::Dir, &OsStr),
+        top: &T::Dir,
+        about: &About,
+    ) -> Result<()> {
+        if let Some((place, left)) = self.places.get_mut(&about.id) {
+            *left -= 1;
+            let last = *left == 0;
+            let linked = replacing(self.to, to, || self.to.link(top, place, to.0, to.1));
+            if last {
+                self.places.remove(&about.id);
+            }
+            linked.map_err(self.at(Side::To))?;
+            self.copied.links += 1;
+            return Ok(());
+        }
+        match about.kind {
+            FileType::Regular => {
+                self.content(from, to, about)?;
+                self.copied.files += 1;
+            }
+            FileType::Symlink => {
+                let target = self
+                    .from
+                    .target(from.0, from.1)
+                    .map_err(self.at(Side::From))?;
+                replacing(self.to, to, || self.to.make_symlink(to.0, to.1, &target))
+                    .map_err(self.at(Side::To))?;
+                self.copied.symlinks += 1;
+            }
+            _ => {
+                replacing(self.to, to, || self.to.make_special(to.0, to.1, about))
+                    .map_err(self.at(Side::To))?;
+                self.copied.special += 1;
+            }
+        }
+        self.finish(from, to, about)?;
+        if about.nlink > 1 {
+            let place = self
+                .to
+                .place(&self.below, to.0, to.1)
+                .map_err(self.at(Side::To))?;
+            self.places.insert(about.id, (place, about.nlink - 1));
+        }
+        Ok(())
+    }
+
+    /// Makes a regular file and fills it; its holes stay holes.
+    fn content(
+        &mut self,
+        from: (&F::Dir, &OsStr),
+        to: (&T::Dir, &OsStr),
+        about: &About,
+    ) -> Result<()> {
+        let source = self
+            .from
+            .open(from.0, from.1)
+            .map_err(self.at(Side::From))?;
+        let target = replacing(self.to, to, || self.to.make_file(to.0, to.1, about))
+            .map_err(self.at(Side::To))?;
+        self.buffer.resize(CHUNK, 0);
+        let mut at = 0;
+        'runs: loop {
+            let run = if about.sparse {
+                self.from
+                    .next_data(&source, at)
+                    .map_err(self.at(Side::From))?
+            } else {
+                Some(at..u64::MAX)
+            };
+            let Some(run) = run else { break };
+            at = run.start;
+            while at < run.end {
+                let most = usize::try_from(run.end - at).map_or(CHUNK, |left| left.min(CHUNK));
+                let read = self.from.read_at(&source, &mut self.buffer[..most], at);
+                let read = read.map_err(self.at(Side::From))?;
+                if read == 0 {
+                    break 'runs;
+                }
+                self.to
+                    .write_all_at(&target, &self.buffer[..read], at)
+                    .map_err(self.at(Side::To))?;
+                at += read as u64;
+                self.copied.bytes += read as u64;
+                if read == CHUNK {
+                    (self.watch)(CopyEvent::Progress(&self.copied));
+                }
+            }
+        }
+        if about.sparse {
+            self.to
+                .set_len(&target, about.size.max(at))
+                .map_err(self.at(Side::To))?;
+        }
+        Ok(())
+    }
+
+    fn finish(
+        &mut self,
+        from: (&F::Dir, &OsStr),
+        to: (&T::Dir, &OsStr),
+        about: &About,
+    ) -> Result<()> {
+        let xattrs: Xattrs = self
+            .from
+            .xattrs(from.0, from.1)
+            .map_err(self.at(Side::From))?;
+        let finished = self.to.finish(to.0, to.1, about, &xattrs);
+        let lost = finished.map_err(self.at(Side::To))?;
+        let path = if self.below.as_os_str().is_empty() {
+            Path::new(SELF)
+        } else {
+            &self.below
+        };
+        let losses = &mut self.copied.lost;
+        if lost.owner {
+            count(&mut losses.owners, path);
+        }
+        if lost.xattrs > 0 {
+            count(&mut losses.xattrs, path);
+        }
+        if about.clamped {
+            count(&mut losses.times, path);
+        }
+        Ok(())
+    }
+}
+
+/// Makes a name; what is there already and is no directory goes first.
+fn replacing<T: Tree, R>(
+    tree: &T,
+    (dir, name): (&T::Dir, &OsStr),
+    make: impl Fn() -> io::Result<R>,
+) -> io::Result<R> {
+    match make() {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            tree.remove(dir, name)?;
+            make()
+        }
+        made => made,
+    }
+}
+
+/// Will nothing more be written there either?
+fn is_fatal(failed: &CopyError) -> bool {
+    use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    let kind = failed.error.kind();
+    let stops = matches!(kind, StorageFull | ReadOnlyFilesystem | QuotaExceeded);
+    failed.side == Side::To && (stops || failed.error.raw_os_error() == Some(EIO))
+}
+
+/// The device below failed.
+const EIO: i32 = crate::types::Errno::EIO.raw();
+
+/// The directory and the name that a path ends with.
+pub(super) fn split(path: &Path) -> Option<(&Path, OsString)> {
+    let name = path.file_name()?;
+    let parent = match path.parent()? {
+        parent if parent.as_os_str().is_empty() => Path::new(SELF),
+        parent => parent,
+    };
+    Some((parent, name.to_owned()))
+}
