@@ -3,12 +3,14 @@
 //! One module for each command. A failure is a message and a remedy on standard error and exit
 //! code 1; a wrong call is exit code 2.
 
+mod copy;
 mod fsck;
 mod generate;
 mod helper;
 mod info;
 mod log;
 mod message;
+mod mkfs;
 mod mount;
 mod source;
 mod sys;
@@ -40,9 +42,11 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Mkfs(mkfs::Arguments),
     Mount(mount::Arguments),
     Umount(umount::Arguments),
     Info(info::Arguments),
+    Cp(copy::Arguments),
     Fsck(fsck::Arguments),
     Bench(holdfast_bench::BenchArgs),
     Completions(generate::CompletionsArguments),
@@ -72,6 +76,8 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<()> {
     match command {
+        Command::Mkfs(arguments) => mkfs::run(&arguments),
+        Command::Cp(arguments) => copy::run(&arguments),
         Command::Mount(arguments) => mount::run(&arguments),
         Command::Umount(arguments) => umount::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),

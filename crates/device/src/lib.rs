@@ -9,9 +9,11 @@ mod error;
 mod file;
 mod image;
 mod memory;
+mod signature;
 
 pub use block_device::{BlockDevice, ReadRequest, SECTOR, WriteRequest, check_range};
 pub use error::{Cause, DeviceError, Holder, Operation, Result};
 pub use file::{Access, Batches, Caching, FileDevice, FileOptions};
 pub use image::Image;
 pub use memory::MemoryDevice;
+pub use signature::{Content, content};

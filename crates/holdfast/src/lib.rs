@@ -107,7 +107,7 @@ pub use metadata::Metadata;
 pub use open_options::OpenOptions;
 pub use permissions::Permissions;
 pub use read_dir::{DirEntry, ReadDir};
-pub use volume::{Volume, VolumeBuilder};
+pub use volume::{Volume, VolumeBuilder, VolumeInfo};
 pub use watch::{Event, Events, Watcher};
 
 pub use holdfast_core as core;

@@ -1,23 +1,21 @@
 //! File systems that last: on an image file or a block device.
 
+mod builder;
+mod info;
+
 use std::fmt;
 use std::io;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use holdfast_device::{BlockDevice, FileDevice, FileOptions};
-use holdfast_volume::{FormatOptions, Label, OpenOptions, VolumeStore};
+use holdfast_volume::VolumeStore;
 
+use crate::FileSystem;
 use crate::types::Errno;
-use crate::{FileSystem, Options};
 
-/// The sizes of a new image that nobody gave a size: what is free where it lies, within these bounds.
-const SIZE_MIN: u64 = 64 << 20;
-const SIZE_MAX: u64 = 1 << 40;
-/// Sizes are whole multiples of this.
-const SIZE_UNIT: u64 = 1 << 20;
+pub use builder::VolumeBuilder;
+pub use info::VolumeInfo;
 
 /// A file system on an image file or a block device. All calls of [`FileSystem`] are its own.
 ///
@@ -44,6 +42,7 @@ const SIZE_UNIT: u64 = 1 << 20;
 pub struct Volume {
     fs: FileSystem,
     store: Arc<VolumeStore>,
+    /// Is nothing left to be written: is it closed, or only read?
     closed: bool,
 }
 
@@ -55,6 +54,29 @@ impl Volume {
     /// damaged.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         Self::builder().open(path)
+    }
+
+    /// Opens a volume to look at it, as [`VolumeBuilder::open_read_only`].
+    ///
+    /// # Errors
+    /// As [`Volume::open`].
+    pub fn open_read_only(path: impl AsRef<Path>) -> io::Result<Self> {
+        Self::builder().open_read_only(path)
+    }
+
+    /// What a volume says of itself, without opening it: its counts are those of its last
+    /// checkpoint, and [`VolumeInfo::clean`] says whether anything came after that.
+    ///
+    /// # Errors
+    /// As [`Volume::open`].
+    pub fn inspect(path: impl AsRef<Path>) -> io::Result<VolumeInfo> {
+        VolumeInfo::read(path.as_ref())
+    }
+
+    /// What it says of itself at this moment.
+    #[must_use]
+    pub fn info(&self) -> VolumeInfo {
+        VolumeInfo::of(&self.store.info())
     }
 
     /// Begins with options: how to make a volume, how to open one.
@@ -110,108 +132,6 @@ impl fmt::Debug for Volume {
     }
 }
 
-/// How a volume is made and opened; begun by [`Volume::builder`].
-#[derive(Clone, Debug, Default)]
-#[must_use = "a builder does nothing until `open` or `create`"]
-pub struct VolumeBuilder {
-    size: Option<u64>,
-    format: FormatOptions,
-    open: OpenOptions,
-    options: Options,
-}
-
-impl VolumeBuilder {
-    /// Bytes of a new image file, which is sparse: it takes what is written. Without this, what is free where it
-    /// lies, but at most 1 TiB.
-    pub fn size(mut self, bytes: u64) -> Self {
-        self.size = Some(bytes);
-        self
-    }
-
-    /// The name of a new volume, at most 63 bytes.
-    ///
-    /// # Errors
-    /// `EINVAL` if it is longer or has a NUL.
-    pub fn label(mut self, label: &str) -> io::Result<Self> {
-        self.format.label = Label::new(label).ok_or(Errno::EINVAL)?;
-        Ok(self)
-    }
-
-    /// Bytes of a new volume's journal; chosen by its size without this.
-    pub fn journal(mut self, bytes: u64) -> Self {
-        self.format.journal = Some(bytes);
-        self
-    }
-
-    /// How often changes become durable by themselves; without this every 5 seconds.
-    pub fn commit_every(mut self, interval: Duration) -> Self {
-        self.open.commit_every = Some(interval);
-        self
-    }
-
-    /// The options of mount(8): access times, read-only, a new root's owner and mode, ...
-    pub fn options(mut self, options: Options) -> Self {
-        self.options = options;
-        self
-    }
-
-    /// Makes an empty volume in a new image file, and opens it.
-    ///
-    /// # Errors
-    /// `EEXIST` if there is such a file; what the host answers; `EINVAL` for a size or a journal
-    /// that makes no volume.
-    pub fn create(self, path: impl AsRef<Path>) -> io::Result<Volume> {
-        let path = path.as_ref();
-        let size = match self.size {
-            Some(size) => size,
-            None => free_beside(path)?,
-        };
-        let size = size / SIZE_UNIT * SIZE_UNIT;
-        let device = FileDevice::create(path, size, FileOptions::default()).map_err(told)?;
-        let device: Arc<dyn BlockDevice> = Arc::new(device);
-        if let Err(error) = holdfast_volume::format(&device, &self.format) {
-            // It was not there before, and holds nothing.
-            let _ = std::fs::remove_file(path);
-            return Err(told(error));
-        }
-        self.open_on(device)
-    }
-
-    /// Opens the volume in an image file or on a block device.
-    ///
-    /// # Errors
-    /// As [`Volume::open`].
-    pub fn open(self, path: impl AsRef<Path>) -> io::Result<Volume> {
-        let device = FileDevice::open(path.as_ref(), FileOptions::default()).map_err(told)?;
-        self.open_on(Arc::new(device))
-    }
-
-    /// Opens the volume in this image file, made if it is not there.
-    ///
-    /// # Errors
-    /// As [`create`](Self::create) and [`open`](Self::open).
-    pub fn open_or_create(self, path: impl AsRef<Path>) -> io::Result<Volume> {
-        match self.clone().create(&path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.open(path),
-            opened => opened,
-        }
-    }
-
-    /// Opens the volume on any device.
-    ///
-    /// # Errors
-    /// As [`Volume::open`].
-    pub fn open_on(self, device: Arc<dyn BlockDevice>) -> io::Result<Volume> {
-        let store = Arc::new(VolumeStore::open(device, &self.open).map_err(told)?);
-        let fs = FileSystem::with_store(store.clone(), self.options)?;
-        Ok(Volume {
-            fs,
-            store,
-            closed: false,
-        })
-    }
-}
-
 /// An error with its whole text and the kind of its number.
 fn told<E>(error: E) -> io::Error
 where
@@ -236,12 +156,4 @@ impl Numbered for holdfast_device::DeviceError {
     fn number(&self) -> Errno {
         self.errno()
     }
-}
-
-/// Bytes that are free where a file is to lie, within the bounds of sizes.
-fn free_beside(path: &Path) -> io::Result<u64> {
-    let absolute = std::path::absolute(path)?;
-    let dir = absolute.parent().unwrap_or(&absolute);
-    let free = rustix::fs::statvfs(dir)?;
-    Ok((free.f_bavail * free.f_frsize).clamp(SIZE_MIN, SIZE_MAX))
 }

@@ -13,7 +13,10 @@ pub mod tree;
 
 pub use check::{CheckOptions, check};
 pub use error::{Error, Result};
-pub use store::{FileExtent, FormatOptions, OpenOptions, VolumeStore, format};
+pub use store::{
+    FileExtent, FormatOptions, Info, OpenOptions, VolumeStore, format,
+    superblock as read_superblock,
+};
 pub use superblock::Label;
 
 /// The unit of space, in bytes.

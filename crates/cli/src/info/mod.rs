@@ -1,7 +1,7 @@
 //! `holdfast info`: what a mounted file system tells about itself.
 
 pub(crate) mod report;
-mod table;
+pub(crate) mod table;
 
 use crate::{
     message::{Failure, Result},

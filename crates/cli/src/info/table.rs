@@ -170,7 +170,7 @@ fn plural(count: usize) -> &'static str {
 }
 
 /// A number with its thousands apart.
-fn number(value: u64) -> String {
+pub(crate) fn number(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -183,7 +183,7 @@ fn number(value: u64) -> String {
 }
 
 /// Bytes in the unit that leaves one to four digits.
-fn bytes(value: u64) -> String {
+pub(crate) fn bytes(value: u64) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if value < 1024 {
         return format!("{value} B");

@@ -9,7 +9,7 @@ mod remount;
 mod reporter;
 mod serve;
 mod signals;
-mod size;
+pub(crate) mod size;
 pub(crate) mod watcher;
 
 use crate::{

@@ -9,4 +9,5 @@ mod force;
 mod forms;
 mod mounts;
 mod refusals;
+mod tools;
 mod volumes;

@@ -37,7 +37,7 @@ use blocks::Claims;
 use finding::Owner as BlockOwner;
 use meter::Meter;
 use nodes::Nodes;
-use overlay::Overlay;
+pub(crate) use overlay::Overlay;
 use sink::Sink;
 
 /// Bytes of nodes that are kept: only single names are looked up.

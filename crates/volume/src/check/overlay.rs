@@ -12,13 +12,13 @@ const BLOCK_LEN: u64 = BLOCK as u64;
 
 /// What is written to it stays in memory, by whole blocks; the rest is read from below.
 #[derive(Debug)]
-pub(super) struct Overlay {
+pub(crate) struct Overlay {
     below: Arc<dyn BlockDevice>,
     written: RwLock<BTreeMap<u64, Box<[u8]>>>,
 }
 
 impl Overlay {
-    pub(super) fn new(below: Arc<dyn BlockDevice>) -> Self {
+    pub(crate) fn new(below: Arc<dyn BlockDevice>) -> Self {
         Self {
             below,
             written: RwLock::default(),

@@ -57,6 +57,15 @@ impl Layout {
         whole + u64::from(rest >= GROUP_BLOCKS_MIN)
     }
 
+    /// Blocks of all groups that something can be placed in.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        let blocks = self.end.saturating_sub(self.start);
+        let rest = blocks % self.group_blocks;
+        let unused = if rest < GROUP_BLOCKS_MIN { rest } else { 0 };
+        (blocks - unused).saturating_sub(self.groups() * SLOT_BLOCKS)
+    }
+
     /// The blocks of a group.
     #[must_use]
     pub fn group(&self, group: u64) -> Extent {
@@ -126,6 +135,20 @@ mod tests {
         let layout = layout(0, 64 + GROUP_BLOCKS_MIN - 1, 64);
         assert_eq!(layout.groups(), 1);
         assert_eq!(layout.find(64), None);
+    }
+
+    #[test]
+    fn the_capacity_is_that_of_all_groups() {
+        for end in 0..400 {
+            for group_blocks in [16, 17, 64] {
+                let layout = layout(7, end, group_blocks);
+                let groups = 0..layout.groups();
+                let sum: u64 = groups
+                    .map(|group| layout.group(group).length - SLOT_BLOCKS)
+                    .sum();
+                assert_eq!(layout.capacity(), sum, "{layout:?}");
+            }
+        }
     }
 
     #[test]

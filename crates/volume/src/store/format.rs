@@ -8,7 +8,7 @@ use holdfast_types::Time;
 use uuid::Uuid;
 
 use crate::journal::{Journal, Position};
-use crate::space::{GROUP_BLOCKS_MAX, Seal, Space};
+use crate::space::{GROUP_BLOCKS_MAX, GROUP_BLOCKS_MIN, Seal, Space};
 use crate::superblock::{Features, Label, Roots, SLOTS, Superblock};
 use crate::{BLOCK, Error, Result};
 
@@ -32,6 +32,9 @@ pub struct FormatOptions {
     pub journal: Option<u64>,
     /// Blocks of a group; as many as can be if absent.
     pub group_blocks: Option<u64>,
+    /// How many groups there are, about and at most, if the blocks of one are not given; as few as can
+    /// be if absent.
+    pub groups: Option<u64>,
     /// What its identity and its secrets follow from, so that a test can make the same volume
     /// again; random if absent, as they must be for everybody else.
     pub seed: Option<u64>,
@@ -75,7 +78,11 @@ pub fn format(device: &Arc<dyn BlockDevice>, options: &FormatOptions) -> Result<
              volume at most"
         )));
     }
-    let group_blocks = options.group_blocks.unwrap_or(GROUP_BLOCKS_MAX);
+    let group_blocks = match (options.group_blocks, options.groups) {
+        (Some(group_blocks), _) => group_blocks,
+        (None, Some(groups)) => group_blocks_for(groups, blocks - groups_start)?,
+        (None, None) => GROUP_BLOCKS_MAX,
+    };
     let group_blocks = u32::try_from(group_blocks)
         .map_err(|_| Error::Geometry(format!("groups of {group_blocks} blocks")))?;
     let now = Time::from(SystemTime::now());
@@ -108,6 +115,7 @@ pub fn format(device: &Arc<dyn BlockDevice>, options: &FormatOptions) -> Result<
     for slot in SLOTS {
         device.write(slot * BLOCK as u64, &[0; BLOCK])?;
     }
+    wipe(device, blocks)?;
     device.flush()?;
     Journal::format(Arc::clone(device), superblock.region())?;
     for slot in SLOTS {
@@ -115,4 +123,88 @@ pub fn format(device: &Arc<dyn BlockDevice>, options: &FormatOptions) -> Result<
     }
     device.flush()?;
     Ok(())
+}
+
+/// The blocks of each of so many groups.
+fn group_blocks_for(groups: u64, blocks: u64) -> Result<u64> {
+    let (least, most) = (blocks.div_ceil(GROUP_BLOCKS_MAX), blocks / GROUP_BLOCKS_MIN);
+    if !(least..=most).contains(&groups) {
+        return Err(Error::Geometry(format!(
+            "{groups} groups: a volume of this size has {least} to {most}"
+        )));
+    }
+    // Groups of this size may be fewer by one; never more.
+    Ok(blocks.div_ceil(groups))
+}
+
+/// Clears what would tell others that there is something else: magic numbers behind the superblocks, and the
+/// copy of a partition table in the last block. The journal clears what follows.
+fn wipe(device: &Arc<dyn BlockDevice>, blocks: u64) -> Result<()> {
+    let behind = SLOTS.len() as u64..HEAD_BLOCKS;
+    for block in behind.chain([blocks - 1]) {
+        let mut bytes = [0; BLOCK];
+        device.read(block * BLOCK as u64, &mut bytes)?;
+        // Zeros need not be written, and stay a hole of an image file.
+        if bytes.iter().any(|byte| *byte != 0) {
+            device.write(block * BLOCK as u64, &[0; BLOCK])?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::superblock;
+    use holdfast_device::{Content, MemoryDevice, content};
+
+    fn device() -> Arc<dyn BlockDevice> {
+        Arc::new(MemoryDevice::new(64 << 20))
+    }
+
+    #[test]
+    fn nothing_tells_of_what_was_there() {
+        let device = device();
+        device.write(0, &vec![0xaa; 64 << 20]).unwrap();
+        device.write(0x8000, b"\x01CD001").unwrap_err();
+        let mut sector = [0; 512];
+        sector[1..6].copy_from_slice(b"CD001");
+        device.write(0x8000, &sector).unwrap();
+        assert_eq!(
+            content(&*device),
+            Ok(Content::Known("an ISO 9660 file system"))
+        );
+        format(&device, &FormatOptions::default()).unwrap();
+        assert_eq!(content(&*device), Ok(Content::Known("a Holdfast volume")));
+        let mut last = [1; 4096];
+        device.read((64 << 20) - 4096, &mut last).unwrap();
+        assert_eq!(last, [0; 4096]);
+        device.read(0x8000, &mut sector).unwrap();
+        assert_eq!(sector, [0; 512]);
+    }
+
+    #[test]
+    fn the_number_of_groups_is_about_what_was_asked_for() {
+        for groups in [1, 2, 7, 100, 1000] {
+            let device = device();
+            let options = FormatOptions {
+                groups: Some(groups),
+                ..FormatOptions::default()
+            };
+            format(&device, &options).unwrap();
+            let found = superblock(&device).unwrap().layout().groups();
+            assert!(
+                found <= groups && found * 10 > groups * 9,
+                "{groups}: {found}"
+            );
+        }
+        for groups in [0, 1 << 20] {
+            let options = FormatOptions {
+                groups: Some(groups),
+                ..FormatOptions::default()
+            };
+            let refused = format(&device(), &options);
+            assert!(matches!(refused, Err(Error::Geometry(_))), "{groups}");
+        }
+    }
 }

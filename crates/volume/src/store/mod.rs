@@ -24,6 +24,7 @@ mod format;
 mod gate;
 mod growth;
 pub(crate) mod hash;
+mod inspect;
 mod layers;
 mod load;
 mod mapping;
@@ -42,6 +43,7 @@ mod worker;
 pub use content::INLINE_MAX;
 pub use extents::FileExtent;
 pub use format::{BLOCKS_MIN, FormatOptions, format};
+pub use inspect::{Info, superblock};
 pub use open::OpenOptions;
 
 use std::sync::atomic::{AtomicU64, Ordering};

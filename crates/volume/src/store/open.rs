@@ -162,7 +162,7 @@ impl Inner {
 }
 
 /// The newest whole superblock, and the slots that do not hold it.
-fn read_superblock(device: &Arc<dyn BlockDevice>) -> Result<(Superblock, Vec<u64>)> {
+pub(super) fn read_superblock(device: &Arc<dyn BlockDevice>) -> Result<(Superblock, Vec<u64>)> {
     let read = |slot: u64| -> Result<Result<Superblock, SlotError>> {
         let mut bytes = vec![0; BLOCK];
         if device.size() < (slot + 1) * BLOCK as u64 {

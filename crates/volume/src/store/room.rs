@@ -137,6 +137,7 @@ impl Inner {
     /// Promises space to an operation, before anything is changed.
     pub(super) fn reserve(&self, wanted: Wanted) -> Result<()> {
         if wanted.pages > 0 {
+            self.relieve()?;
             // One more: the bytes of a small file need a block once it is no longer small.
             self.promise(wanted.pages + 1)?;
             // Blocks that were free are promised now.
@@ -164,6 +165,17 @@ impl Inner {
         let free = self.space.balance().0;
         let wanted = wanted.pages;
         Err(space::Error::Full { wanted, free }.into())
+    }
+
+    /// Writes pages that wait, before more are promised room: a commit gives promises back that no
+    /// page has taken, so none may come between a promise and its use for want of memory.
+    fn relieve(&self) -> Result<()> {
+        let most = DIRTY_MAX.min(self.journal.capacity() / COMMITS_PART / MAP_MAX);
+        let dirty = self.layers.read().active.dirty() as u64;
+        if dirty > most / 2 {
+            self.make_durable(None)?;
+        }
+        Ok(())
     }
 
     /// Promises blocks for pages that are about to be written.

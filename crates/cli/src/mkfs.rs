@@ -1,0 +1,148 @@
+//! `holdfast mkfs`: makes volumes, empty or filled from a tree of the host.
+
+use crate::copy::{
+    meter::{Meter, summary},
+    place::Place,
+    skip,
+};
+use crate::info::table::{bytes, number};
+use crate::message::{Failure, Result};
+use crate::mount::size::parse_amount;
+use holdfast::{Copied, CopyOptions, Volume};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Make a volume in an image file or on a block device
+///
+/// What is there already is not overwritten without --force: a volume, another file system, swap
+/// space, a LUKS container, a partition table, and in an image file anything but zeros. A device
+/// that is mounted or in use otherwise is refused in any case.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The image file, made if it is not there, or block device
+    #[arg(value_name = "VOLUME")]
+    pub(crate) volume: PathBuf,
+
+    /// Bytes of the image file (512m, 8g, 1t), which is sparse: it takes what is written. Without this,
+    /// the size it has; of a new one, what is free where it lies, 1t at most
+    #[arg(short, long, value_name = "AMOUNT", value_parser = amount)]
+    size: Option<u64>,
+
+    /// The volume's name, of up to 63 bytes
+    #[arg(short = 'L', long, value_name = "TEXT")]
+    label: Option<String>,
+
+    /// About how many groups the space is divided into; without this groups have 126 MiB each
+    #[arg(short, long, value_name = "NUMBER")]
+    groups: Option<u64>,
+
+    /// Bytes of the journal (64m): what may change between two checkpoints. Without this, a 64th
+    /// of the volume, 128m at most
+    #[arg(short, long, value_name = "AMOUNT", value_parser = amount)]
+    journal: Option<u64>,
+
+    /// Overwrite what is there
+    #[arg(short, long)]
+    force: bool,
+
+    /// Fill it with what this directory holds
+    ///
+    /// The directory's own attributes become those of the root. Kept is what `holdfast cp` keeps; what
+    /// cannot be copied is told by its path, and the exit code is 1 then.
+    #[arg(long, value_name = "DIR")]
+    from: Option<PathBuf>,
+
+    /// Say nothing but what goes wrong
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+fn amount(text: &str) -> std::result::Result<u64, String> {
+    parse_amount(text, None)
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let path = &arguments.volume;
+    if let Some(dir) = &arguments.from
+        && !dir.is_dir()
+    {
+        return Err(Failure::new("is no directory").at(dir));
+    }
+    let mut builder = Volume::builder().force(arguments.force);
+    if let Some(size) = arguments.size {
+        builder = builder.size(size);
+    }
+    if let Some(groups) = arguments.groups {
+        builder = builder.groups(groups);
+    }
+    if let Some(journal) = arguments.journal {
+        builder = builder.journal(journal);
+    }
+    if let Some(label) = &arguments.label {
+        let long =
+            |_| Failure::new("a label has up to 63 bytes, and none of them is zero").about(label);
+        builder = builder.label(label).map_err(long)?;
+    }
+    let volume = builder
+        .format(path)
+        .map_err(|error| refusal(path, &error))?;
+    let copied = match &arguments.from {
+        Some(dir) => fill(&volume, path, dir).map(Some),
+        None => Ok(None),
+    };
+    let info = volume.info();
+    volume
+        .close()
+        .map_err(|error| Failure::new(format!("cannot be closed cleanly: {error}")).at(path))?;
+    let copied = copied?;
+    if !arguments.quiet {
+        let mut out = anstream::stdout();
+        writeln!(
+            out,
+            "{}: a volume of {}, {} groups, a journal of {}, {}",
+            path.display(),
+            bytes(info.size),
+            number(info.groups),
+            bytes(info.journal_size),
+            info.uuid
+        )?;
+        if let Some(copied) = &copied {
+            out.write_all(summary(path, copied).as_bytes())?;
+        }
+    }
+    match copied {
+        Some(copied) if copied.failed > 0 => {
+            Err(Failure::new(format!("{} names were not copied", copied.failed)).at(path))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Copies what a directory of the host holds into the root.
+fn fill(volume: &Volume, image: &Path, dir: &Path) -> Result<Copied> {
+    let from = Place::Host(dir.to_owned());
+    let to = Place::Volume {
+        image: image.to_owned(),
+        path: "/".into(),
+    };
+    let mut meter = Meter::new(&from, &to);
+    // With the slash a link leads on to the directory.
+    let source = dir.join("");
+    let options = CopyOptions { skip: skip(&to) };
+    let copied = volume.copy_in(source, "/", &options, &mut |event| meter.note(&event));
+    let copied = copied.map_err(|error| {
+        meter
+            .failure(&error)
+            .hint("the volume holds what was copied before")
+    });
+    meter.end();
+    copied
+}
+
+fn refusal(path: &Path, error: &io::Error) -> Failure {
+    let failure = Failure::new(error.to_string()).at(path);
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => failure.hint("--force overwrites it"),
+        _ => failure,
+    }
+}

@@ -1,0 +1,211 @@
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_device::{Access, BlockDevice, Content, FileDevice, FileOptions};
+use holdfast_volume::{FormatOptions, Label, OpenOptions, VolumeStore};
+
+use super::{Volume, told};
+use crate::types::Errno;
+use crate::{FileSystem, Options};
+
+/// The sizes of a new image that nobody gave a size: what is free where it lies, within these bounds.
+const SIZE_MIN: u64 = 64 << 20;
+const SIZE_MAX: u64 = 1 << 40;
+/// Sizes are whole multiples of this.
+const SIZE_UNIT: u64 = 1 << 20;
+
+/// How a volume is made and opened; begun by [`Volume::builder`].
+#[derive(Clone, Debug, Default)]
+#[must_use = "a builder does nothing until `open` or `create`"]
+pub struct VolumeBuilder {
+    size: Option<u64>,
+    format: FormatOptions,
+    force: bool,
+    open: OpenOptions,
+    options: Options,
+}
+
+impl VolumeBuilder {
+    /// Bytes of a new image file, which is sparse: it takes what is written. Without this, what is free where it
+    /// lies, but at most 1 TiB.
+    pub fn size(mut self, bytes: u64) -> Self {
+        self.size = Some(bytes);
+        self
+    }
+
+    /// The name of a new volume, at most 63 bytes.
+    ///
+    /// # Errors
+    /// `EINVAL` if it is longer or has a NUL.
+    pub fn label(mut self, label: &str) -> io::Result<Self> {
+        self.format.label = Label::new(label).ok_or(Errno::EINVAL)?;
+        Ok(self)
+    }
+
+    /// Bytes of a new volume's journal; chosen by its size without this.
+    pub fn journal(mut self, bytes: u64) -> Self {
+        self.format.journal = Some(bytes);
+        self
+    }
+
+    /// How many groups the space of a new volume is divided into, about and at most; as few as can be
+    /// without this, of 126 MiB each.
+    pub fn groups(mut self, number: u64) -> Self {
+        self.format.groups = Some(number);
+        self
+    }
+
+    /// Lets [`format`](Self::format) overwrite what is there.
+    pub fn force(mut self, force: bool) -> Self {
+        self.force = force;
+        self
+    }
+
+    /// How often changes become durable by themselves; without this every 5 seconds.
+    pub fn commit_every(mut self, interval: Duration) -> Self {
+        self.open.commit_every = Some(interval);
+        self
+    }
+
+    /// The options of mount(8): access times, read-only, a new root's owner and mode, ...
+    pub fn options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Makes an empty volume in a new image file, and opens it.
+    ///
+    /// # Errors
+    /// `EEXIST` if there is such a file; what the host answers; `EINVAL` for a size or a journal
+    /// that makes no volume.
+    pub fn create(self, path: impl AsRef<Path>) -> io::Result<Volume> {
+        let path = path.as_ref();
+        let size = match self.size {
+            Some(size) => size,
+            None => free_beside(path)?,
+        };
+        let size = size / SIZE_UNIT * SIZE_UNIT;
+        let device = FileDevice::create(path, size, FileOptions::default()).map_err(told)?;
+        let device: Arc<dyn BlockDevice> = Arc::new(device);
+        if let Err(error) = holdfast_volume::format(&device, &self.format) {
+            // It was not there before, and holds nothing.
+            let _ = std::fs::remove_file(path);
+            return Err(told(error));
+        }
+        self.open_on(device)
+    }
+
+    /// Makes an empty volume in an image file, new or there before, or on a block device, and opens it.
+    /// An image file that is there keeps its size, or gets this one if it is larger.
+    ///
+    /// # Errors
+    /// `EEXIST` if it holds something, which the message names, unless it may be
+    /// [overwritten](Self::force): a volume, a foreign file system or partition table, in an image
+    /// file anything but zeros. `EINVAL` for a size or a shape that makes no volume. As
+    /// [`Volume::open`].
+    pub fn format(self, path: impl AsRef<Path>) -> io::Result<Volume> {
+        let path = path.as_ref();
+        match self.clone().create(path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made,
+        }
+        let file = FileDevice::open(path, FileOptions::default()).map_err(told)?;
+        let content = holdfast_device::content(&file).map_err(told)?;
+        let in_the_way = match content {
+            Content::Known(name) => Some(name),
+            // Who names a block device means it; a file may hold anything.
+            Content::Unknown if !file.is_block_device() => Some("something other than zeros"),
+            // Too short for a sector to be looked at, or with a rest behind the last.
+            _ if !file.is_block_device() && std::fs::metadata(path)?.len() != file.size() => {
+                Some("something other than zeros")
+            }
+            Content::Unknown | Content::Nothing => None,
+        };
+        if let Some(name) = in_the_way.filter(|_| !self.force) {
+            let text = format!("{} holds {name}", file.describe());
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
+        }
+        if let Some(size) = self.size {
+            let size = size / SIZE_UNIT * SIZE_UNIT;
+            match file.size() {
+                now if now > size => {
+                    let text = format!(
+                        "{} has {now} bytes, more than the {size} asked for: it is not cut",
+                        file.describe()
+                    );
+                    return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+                }
+                _ => file.resize(size).map_err(told)?,
+            }
+        }
+        let device: Arc<dyn BlockDevice> = Arc::new(file);
+        holdfast_volume::format(&device, &self.format).map_err(told)?;
+        self.open_on(device)
+    }
+
+    /// Opens the volume in an image file or on a block device to look at it: what its journal holds
+    /// is replayed in memory, and nothing is written. Others may do so at the same time.
+    ///
+    /// # Errors
+    /// As [`Volume::open`].
+    pub fn open_read_only(mut self, path: impl AsRef<Path>) -> io::Result<Volume> {
+        let options = FileOptions {
+            access: Access::ReadOnly,
+            ..FileOptions::default()
+        };
+        let device = FileDevice::open(path.as_ref(), options).map_err(told)?;
+        let store = VolumeStore::open_read_only(Arc::new(device), &self.open).map_err(told)?;
+        let store = Arc::new(store);
+        self.options.read_only = true;
+        let fs = FileSystem::with_store(store.clone(), self.options)?;
+        Ok(Volume {
+            fs,
+            store,
+            closed: true,
+        })
+    }
+
+    /// Opens the volume in an image file or on a block device.
+    ///
+    /// # Errors
+    /// As [`Volume::open`].
+    pub fn open(self, path: impl AsRef<Path>) -> io::Result<Volume> {
+        let device = FileDevice::open(path.as_ref(), FileOptions::default()).map_err(told)?;
+        self.open_on(Arc::new(device))
+    }
+
+    /// Opens the volume in this image file, made if it is not there.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create) and [`open`](Self::open).
+    pub fn open_or_create(self, path: impl AsRef<Path>) -> io::Result<Volume> {
+        match self.clone().create(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.open(path),
+            opened => opened,
+        }
+    }
+
+    /// Opens the volume on any device.
+    ///
+    /// # Errors
+    /// As [`Volume::open`].
+    pub fn open_on(self, device: Arc<dyn BlockDevice>) -> io::Result<Volume> {
+        let store = Arc::new(VolumeStore::open(device, &self.open).map_err(told)?);
+        let fs = FileSystem::with_store(store.clone(), self.options)?;
+        Ok(Volume {
+            fs,
+            store,
+            closed: false,
+        })
+    }
+}
+
+/// Bytes that are free where a file is to lie, within the bounds of sizes.
+fn free_beside(path: &Path) -> io::Result<u64> {
+    let absolute = std::path::absolute(path)?;
+    let dir = absolute.parent().unwrap_or(&absolute);
+    let free = rustix::fs::statvfs(dir)?;
+    Ok((free.f_bavail * free.f_frsize).clamp(SIZE_MIN, SIZE_MAX))
+}
