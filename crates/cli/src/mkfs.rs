@@ -91,10 +91,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         None => Ok(None),
     };
     let info = volume.info();
-    volume
-        .close()
-        .map_err(|error| Failure::new(format!("cannot be closed cleanly: {error}")).at(path))?;
+    let closed = volume.close();
     let copied = copied?;
+    closed.map_err(|error| Failure::new(format!("cannot be closed cleanly: {error}")).at(path))?;
     if !arguments.quiet {
         let mut out = anstream::stdout();
         writeln!(

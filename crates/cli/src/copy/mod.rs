@@ -64,12 +64,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         None => None,
     };
     let copied = copy_all(arguments, &from, &to, target.as_ref());
-    if let Some(volume) = target {
-        volume.close().map_err(|error| {
-            Failure::new(format!("cannot be closed cleanly: {error}")).about(to.to_string())
-        })?;
-    }
+    let closed = target.map_or(Ok(()), Volume::close);
     let copied = copied?;
+    closed.map_err(|error| {
+        Failure::new(format!("cannot be closed cleanly: {error}")).about(to.to_string())
+    })?;
     if !arguments.quiet {
         anstream::stdout().write_all(summary(Path::new(&arguments.to), &copied).as_bytes())?;
     }
