@@ -2,7 +2,8 @@
 
 use crate::{
     Cli,
-    helper::{MountArguments, UmountArguments},
+    checker::FsckArguments,
+    helper::{MkfsArguments, MountArguments, UmountArguments},
     message::{Failure, Result},
 };
 use clap::{Command, CommandFactory};
@@ -58,7 +59,12 @@ pub(crate) fn man(arguments: &ManArguments) -> Result<()> {
 fn write_pages(dir: &Path) -> io::Result<()> {
     fs::create_dir_all(dir)?;
     clap_mangen::generate_to(Cli::command(), dir)?;
-    for helper in [MountArguments::command(), UmountArguments::command()] {
+    for helper in [
+        MountArguments::command(),
+        UmountArguments::command(),
+        MkfsArguments::command(),
+        FsckArguments::command(),
+    ] {
         write_helper(dir, helper)?;
     }
     Ok(())

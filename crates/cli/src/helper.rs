@@ -1,11 +1,12 @@
-//! By other names: what mount(8) and umount(8) call for `mount -t holdfast` and `umount`.
+//! By other names: what mount(8), umount(8), mkfs(8) and fsck(8) call for the type `holdfast`.
 //!
 //! Their conventions differ from this command's in two things: options of their own, and exit
-//! codes (1 for a wrong call, 32 for a mount that did not succeed).
+//! codes (mount(8): 1 for a wrong call, 32 for a mount that did not succeed).
 
 use crate::{
+    checker::{self, FsckArguments},
     message::{Failure, Result},
-    mount, umount,
+    mkfs, mount, umount,
 };
 use clap::Parser;
 use std::{ffi::OsStr, path::PathBuf, process::ExitCode};
@@ -15,11 +16,21 @@ const USAGE: u8 = 1;
 /// Exit code of mount(8) when mounting or unmounting failed.
 const FAILED: u8 = 32;
 
-/// A helper of mount(8) or umount(8).
+/// Make a volume on behalf of mkfs(8): `mkfs -t holdfast DEVICE`
+#[derive(Debug, Parser)]
+#[command(name = "mkfs.holdfast", version)]
+pub(crate) struct MkfsArguments {
+    #[command(flatten)]
+    arguments: mkfs::Arguments,
+}
+
+/// A helper of another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Helper {
     Mount,
     Umount,
+    Mkfs,
+    Fsck,
 }
 
 /// Mount a file system on behalf of mount(8): `mount -t holdfast mem: DIR`, or a line of fstab
@@ -107,31 +118,46 @@ impl Helper {
         match name.to_str()? {
             "mount.holdfast" | "mount.fuse.holdfast" => Some(Self::Mount),
             "umount.holdfast" | "umount.fuse.holdfast" => Some(Self::Umount),
+            "mkfs.holdfast" => Some(Self::Mkfs),
+            "fsck.holdfast" => Some(Self::Fsck),
             _ => None,
         }
     }
 
     pub(crate) fn run(self) -> ExitCode {
-        let result = match self {
-            Self::Mount => MountArguments::try_parse().map(run_mount),
-            Self::Umount => UmountArguments::try_parse().map(run_umount),
+        let (result, failed) = match self {
+            Self::Mount => (MountArguments::try_parse().map(run_mount), FAILED),
+            Self::Umount => (UmountArguments::try_parse().map(run_umount), FAILED),
+            Self::Mkfs => {
+                let parsed = MkfsArguments::try_parse();
+                (parsed.map(|call| mkfs::run(&call.arguments)), USAGE)
+            }
+            Self::Fsck => {
+                return match FsckArguments::try_parse() {
+                    Ok(arguments) => checker::run(&arguments),
+                    Err(usage) => wrong_call(&usage, checker::USAGE),
+                };
+            }
         };
         match result {
             Ok(Ok(())) => ExitCode::SUCCESS,
             Ok(Err(failure)) => {
                 failure.print();
-                ExitCode::from(FAILED)
+                ExitCode::from(failed)
             }
-            Err(usage) => {
-                // Nothing is left to say it with.
-                let _ = usage.print();
-                if usage.use_stderr() {
-                    ExitCode::from(USAGE)
-                } else {
-                    ExitCode::SUCCESS
-                }
-            }
+            Err(usage) => wrong_call(&usage, USAGE),
         }
+    }
+}
+
+/// Says what is wrong with a call, or what was asked for with `--help`.
+fn wrong_call(usage: &clap::Error, code: u8) -> ExitCode {
+    // Nothing is left to say it with.
+    let _ = usage.print();
+    if usage.use_stderr() {
+        ExitCode::from(code)
+    } else {
+        ExitCode::SUCCESS
     }
 }
 
@@ -200,6 +226,8 @@ mod tests {
         assert_eq!(named("/sbin/mount.holdfast"), Some(Helper::Mount));
         assert_eq!(named("mount.fuse.holdfast"), Some(Helper::Mount));
         assert_eq!(named("/usr/sbin/umount.holdfast"), Some(Helper::Umount));
+        assert_eq!(named("/sbin/mkfs.holdfast"), Some(Helper::Mkfs));
+        assert_eq!(named("fsck.holdfast"), Some(Helper::Fsck));
         assert_eq!(named("/usr/bin/holdfast"), None);
         assert_eq!(named(""), None);
     }

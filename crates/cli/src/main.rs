@@ -3,6 +3,9 @@
 //! One module for each command. A failure is a message and a remedy on standard error and exit
 //! code 1; a wrong call is exit code 2.
 
+mod bulkstat;
+mod checker;
+mod control;
 mod copy;
 mod fsck;
 mod generate;
@@ -12,8 +15,10 @@ mod log;
 mod message;
 mod mkfs;
 mod mount;
+mod resize;
 mod source;
 mod sys;
+mod target;
 mod umount;
 
 use clap::{Parser, Subcommand};
@@ -47,6 +52,9 @@ enum Command {
     Umount(umount::Arguments),
     Info(info::Arguments),
     Cp(copy::Arguments),
+    Bulkstat(bulkstat::Arguments),
+    Resize(resize::ResizeArguments),
+    Trim(resize::TrimArguments),
     Fsck(fsck::Arguments),
     Bench(holdfast_bench::BenchArgs),
     Completions(generate::CompletionsArguments),
@@ -78,6 +86,9 @@ fn run(command: Command) -> Result<()> {
     match command {
         Command::Mkfs(arguments) => mkfs::run(&arguments),
         Command::Cp(arguments) => copy::run(&arguments),
+        Command::Bulkstat(arguments) => bulkstat::run(&arguments),
+        Command::Resize(arguments) => resize::resize(&arguments),
+        Command::Trim(arguments) => resize::trim(&arguments),
         Command::Mount(arguments) => mount::run(&arguments),
         Command::Umount(arguments) => umount::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),

@@ -315,6 +315,16 @@ pub trait Store: Send + Sync + 'static {
     /// `EIO` or `EUCLEAN` when they cannot be read.
     fn walk(&self, after: Ino, max: usize, run: &mut Vec<InodeRecord>) -> Result<()>;
 
+    /// At most `parts - 1` ascending numbers that cut the inodes into about equal parts, for those
+    /// who walk over them in parallel; fewer where that makes no sense.
+    ///
+    /// # Errors
+    /// `EIO` or `EUCLEAN` when that cannot be read.
+    fn split(&self, parts: usize) -> Result<Vec<Ino>> {
+        let _ = parts;
+        Ok(Vec::new())
+    }
+
     /// The highest inode number ever used; the core deals numbers above it.
     ///
     /// # Errors

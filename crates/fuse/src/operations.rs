@@ -87,6 +87,14 @@ pub trait Operations: Send + Sync + 'static {
         Err(Errno::ENOTTY)
     }
 
+    /// Answers an ioctl(2) with bytes for its argument.
+    ///
+    /// # Errors
+    /// `ENOTTY`: there is no such command here.
+    fn ioctl(&self, cx: &Context<'_>, ino: Ino, command: u32, input: &[u8]) -> Result<Vec<u8>> {
+        Err(Errno::ENOTTY)
+    }
+
     /// Shows every inode of which the kernel may hold a reference, and perhaps others.
     fn known(&self, visit: &mut dyn FnMut(Ino)) {}
 

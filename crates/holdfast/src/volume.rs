@@ -5,7 +5,7 @@ mod info;
 
 use std::fmt;
 use std::io;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -77,6 +77,43 @@ impl Volume {
     #[must_use]
     pub fn info(&self) -> VolumeInfo {
         VolumeInfo::of(&self.store.info())
+    }
+
+    /// Lets the volume have `bytes` of its device, while it is used; an image file grows with it, a block
+    /// device must have grown already. After a crash it has the old size or the new one. Gives the
+    /// bytes that it has then.
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("data.hf");
+    /// let volume = holdfast::Volume::builder().size(64 << 20).create(&path)?;
+    /// assert_eq!(volume.grow(96 << 20)?, 96 << 20);
+    /// assert!(volume.grow(64 << 20).is_err(), "volumes do not shrink");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `EINVAL` if it would shrink; what the host answers; `EIO`.
+    pub fn grow(&self, bytes: u64) -> io::Result<u64> {
+        self.store.grow(bytes).map_err(told)
+    }
+
+    /// Tells the device which blocks are free: those within these bytes of the volume, in runs of
+    /// `least` bytes at least. An image file gives the space back to its host. Gives the bytes that were
+    /// discarded.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` if the device takes no discards; `EIO`.
+    pub fn trim(&self, within: Range<u64>, least: u64) -> io::Result<u64> {
+        self.store.trim(within, least).map_err(told)
+    }
+
+    /// What stands below the file system, for those who serve it: it can be grown and trimmed there.
+    #[must_use]
+    pub fn store(&self) -> Arc<VolumeStore> {
+        Arc::clone(&self.store)
     }
 
     /// Begins with options: how to make a volume, how to open one.

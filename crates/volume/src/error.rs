@@ -35,6 +35,12 @@ pub enum Error {
         /// Blocks of the volume.
         expected: u64,
     },
+    /// The device cannot be told what is free.
+    #[error("{device} takes no discards")]
+    NoDiscard {
+        /// The device.
+        device: String,
+    },
     /// A volume of this shape cannot be.
     #[error("{0}")]
     Geometry(String),
@@ -70,6 +76,7 @@ impl Error {
             Self::Journal(journal::Error::Device(_) | journal::Error::Failed)
             | Self::Stopped(_) => Errno::EIO,
             Self::Geometry(_) => Errno::EINVAL,
+            Self::NoDiscard { .. } => Errno::EOPNOTSUPP,
             Self::Superblock { .. }
             | Self::CutShort { .. }
             | Self::Tree(_)

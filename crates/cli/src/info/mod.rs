@@ -1,11 +1,13 @@
-//! `holdfast info`: what a mounted file system tells about itself.
+//! `holdfast info`: what a file system tells about itself.
 
 pub(crate) mod report;
 pub(crate) mod table;
+mod volume;
 
 use crate::{
     message::{Failure, Result},
     mount::point::stale,
+    target::Target,
 };
 use holdfast_fuse::{
     mount::{Mounted, mounts},
@@ -22,17 +24,19 @@ use table::Table;
 /// The largest value that an extended attribute can have.
 const VALUE_MAX: usize = 1 << 16;
 
-/// Tell what a mounted file system is and holds
+/// Tell what a mounted file system, or a volume, is and holds
 ///
-/// Transport and why that one, the protocol agreed on with the kernel, options and limits, counts
+/// Of a volume that is not mounted: identity, label, size, free space, groups, whether it was closed,
+/// counts. It is not changed. One that is mounted is asked as its mount is. Of a mount: transport and why that one, the protocol agreed on with the kernel, options and limits, counts
 /// of inodes, names, pages and bytes, memory of the daemon, and requests so far by their kind.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The mount point, or anything below it
-    #[arg(value_name = "DIR")]
+    /// The mount point, or anything below it; an image file or a block device
+    #[arg(value_name = "DIR|VOLUME")]
     dir: PathBuf,
 
-    /// Also count inodes by state and by type; the daemon looks at each one for that
+    /// Also count inodes by state and by type, which looks at each one: those in memory of a mount; all
+    /// of a volume, which have no states
     ///
     /// States: used by an open file, the kernel or a request; unused; orphans, which have no name
     /// and go with their last use; dying.
@@ -50,8 +54,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     } else {
         INFO_XATTR
     };
-    let text = read(&root_of(&arguments.dir)?, attribute)?;
     let mut out = anstream::stdout();
+    let root = match Target::of(&arguments.dir)? {
+        Target::Mounted(root) => root,
+        Target::Volume(image) => {
+            volume::print(&mut out, &image, arguments.inodes, arguments.json)?;
+            return Ok(out.flush()?);
+        }
+    };
+    let text = read(&root, attribute)?;
     if arguments.json {
         writeln!(out, "{text}")?;
     } else {
@@ -63,7 +74,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// The root of the mount that `dir` is in.
-fn root_of(dir: &Path) -> Result<PathBuf> {
+pub(crate) fn root_of(dir: &Path) -> Result<PathBuf> {
     let path = match std::fs::canonicalize(dir) {
         Ok(path) => path,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

@@ -12,19 +12,27 @@ pub(super) struct Table<'a>(pub(super) &'a Report);
 impl Display for Table<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let report = self.0;
-        let rows = rows(report);
-        let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-        for (name, value) in &rows {
-            // The padding stands outside the style, which some terminals underline.
-            writeln!(
-                f,
-                "{NAME}{name}{NAME:#}{:1$}  {value}",
-                "",
-                width - name.len()
-            )?;
-        }
+        let width = write_rows(f, &rows(report))?;
         write_requests(f, report, width)
     }
+}
+
+/// Writes rows; gives the width of their names.
+pub(super) fn write_rows(
+    f: &mut impl fmt::Write,
+    rows: &[(&'static str, String)],
+) -> Result<usize, fmt::Error> {
+    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    for (name, value) in rows {
+        // The padding stands outside the style, which some terminals underline.
+        writeln!(
+            f,
+            "{NAME}{name}{NAME:#}{:1$}  {value}",
+            "",
+            width - name.len()
+        )?;
+    }
+    Ok(width)
 }
 
 fn rows(report: &Report) -> Vec<(&'static str, String)> {
@@ -85,7 +93,7 @@ fn by_state(states: &InodeStates) -> String {
     ])
 }
 
-fn by_type(types: &InodeTypes) -> String {
+pub(super) fn by_type(types: &InodeTypes) -> String {
     counts([
         (types.regular, "regular"),
         (types.directories, "directories"),

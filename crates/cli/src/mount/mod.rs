@@ -1,5 +1,6 @@
 //! `holdfast mount`: checks what is asked for, and starts the daemon that serves it.
 
+mod answers;
 mod launch;
 mod nearest;
 pub(crate) mod options;

@@ -1,6 +1,7 @@
 //! From a plan to a live mount, and to its end.
 
 use super::{
+    answers::Answers,
     options::Plan,
     point::MountPoint,
     refusal::mount_failure,
@@ -13,7 +14,7 @@ use crate::{
     source::Source,
 };
 use holdfast::{FileSystem, Volume};
-use holdfast_fuse::{Config, serve::mount};
+use holdfast_fuse::{Config, serve::mount_with_control};
 use std::{io, path::Path, sync::Arc};
 
 /// Mounts, calls `live` with the transport's name, and returns when the mount has ended.
@@ -34,7 +35,8 @@ pub(super) fn serve(
     let config = config(&source, &plan);
     let reports = reporter.clone();
     let info = Arc::new(move |detail| reports.json(detail));
-    let session = mount(fs.core(), &point.path, &config, Some(info))
+    let answers = Arc::new(Answers::new(fs.core().clone(), opened.volume()));
+    let session = mount_with_control(fs.core(), &point.path, &config, Some(info), Some(answers))
         .map_err(|error| mount_failure(&error))?;
     let session = Arc::new(session);
     reporter.attach(Arc::downgrade(&session));
@@ -103,6 +105,13 @@ impl Opened {
         match self {
             Self::Memory(fs) => fs,
             Self::Volume(volume) => volume.file_system(),
+        }
+    }
+
+    fn volume(&self) -> Option<&Volume> {
+        match self {
+            Self::Memory(_) => None,
+            Self::Volume(volume) => Some(volume),
         }
     }
 

@@ -4,6 +4,7 @@
 mod fixture;
 
 mod by_name;
+mod care;
 mod daemon;
 mod force;
 mod forms;

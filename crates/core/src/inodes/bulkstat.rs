@@ -26,6 +26,10 @@ const STREAM: usize = 1024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bulkstat {
     after: Ino,
+    /// The last number that is shown.
+    upto: Ino,
+    /// Records asked of the store at once, at most.
+    batch: usize,
     done: bool,
 }
 
@@ -33,10 +37,31 @@ impl Bulkstat {
     /// Of all inodes.
     #[must_use]
     pub fn new() -> Self {
+        Self::between(Ino(0), Ino(u64::MAX))
+    }
+
+    /// Of those with numbers above `after`, up to `upto`.
+    #[must_use]
+    pub fn between(after: Ino, upto: Ino) -> Self {
         Self {
-            after: Ino(0),
-            done: false,
+            after,
+            upto,
+            batch: STREAM,
+            done: after >= upto,
         }
+    }
+
+    /// Asks the store for no more than so many at once: for a visitor who stops after as many.
+    #[must_use]
+    pub fn with_batch(mut self, batch: usize) -> Self {
+        self.batch = batch.clamp(1, STREAM);
+        self
+    }
+
+    /// The numbers that are still to come: those above the first, up to the second.
+    #[must_use]
+    pub fn rest(&self) -> (Ino, Ino) {
+        (self.after, self.upto)
     }
 
     /// Has it come to its end?
@@ -80,6 +105,10 @@ impl FileSystem {
                 if record.ino <= scan.after {
                     return Err(Errno::EUCLEAN);
                 }
+                if record.ino > scan.upto {
+                    scan.done = true;
+                    return Ok(());
+                }
                 scan.after = record.ino;
                 let node = match core.index.get(record.ino.0) {
                     Some(inode) => Ok(Node::new(inode)),
@@ -106,6 +135,22 @@ impl FileSystem {
 }
 
 impl FileSystem {
+    /// Scans that show all inodes together, about equally many each: for several threads. Fewer
+    /// than asked for where there are few inodes.
+    ///
+    /// # Errors
+    /// What the store answers; `EIO` when revoked.
+    pub fn bulkstats(&self, parts: usize) -> Result<Vec<Bulkstat>> {
+        self.core.alive()?;
+        let cuts = self.core.store.split(parts)?;
+        let begins = [Ino(0)].into_iter().chain(cuts.iter().copied());
+        let ends = cuts.iter().copied().chain([Ino(u64::MAX)]);
+        let scans = begins
+            .zip(ends)
+            .map(|(after, upto)| Bulkstat::between(after, upto));
+        Ok(scans.collect())
+    }
+
     /// As [`FileSystem::bulkstat`], for a visitor who needs only attributes: nothing is brought into
     /// memory, so it is much faster over a store. An inode that goes or changes meanwhile may be shown
     /// as it was before.
@@ -125,11 +170,15 @@ impl FileSystem {
         let mut run = Vec::with_capacity(STREAM);
         while !scan.done {
             run.clear();
-            core.store.walk(scan.after, STREAM, &mut run)?;
+            core.store.walk(scan.after, scan.batch, &mut run)?;
             scan.done = run.is_empty();
             for record in &run {
                 if record.ino <= scan.after {
                     return Err(Errno::EUCLEAN);
+                }
+                if record.ino > scan.upto {
+                    scan.done = true;
+                    return Ok(());
                 }
                 scan.after = record.ino;
                 if visit(&core.newest(record))? == Visit::Stop {
@@ -184,13 +233,17 @@ impl Core {
         show: &mut dyn FnMut(&Node) -> Result<Visit>,
     ) -> Result<()> {
         let mut walk = InodeWalk::after(scan.after);
-        let mut last = scan.after;
+        let (mut last, upto, mut over) = (scan.after, scan.upto, false);
         let walked = self.walk_inodes(&mut walk, &mut |node| {
+            if node.ino() > upto {
+                over = true;
+                return Ok(Visit::Stop);
+            }
             last = node.ino();
             show(node)
         });
         scan.after = last;
-        scan.done = walk.is_done();
+        scan.done = over || walk.is_done();
         walked
     }
 }

@@ -1,6 +1,7 @@
 //! Mounting and unmounting: mount(2) for root, `fusermount3` for others, and clear words when
 //! it cannot be done.
 
+mod control;
 mod error;
 mod helper;
 mod holders;
@@ -10,6 +11,7 @@ mod sys;
 mod table;
 mod unmount;
 
+pub use control::Controlled;
 pub use error::{MountError, UmountError};
 pub use holders::{Holder, Holders, holders};
 pub use options::{AtimeOption, MountOptions, OptionError};

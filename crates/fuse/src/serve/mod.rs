@@ -9,6 +9,7 @@
 mod attributes;
 mod caller;
 mod content;
+pub(crate) mod control;
 mod handles;
 mod locks;
 mod names;
@@ -16,6 +17,7 @@ mod observer;
 mod operations;
 mod revoke;
 
+pub use control::{CONTROL_BYTES, Control};
 pub use observer::KernelCaches;
 
 use crate::{
@@ -63,6 +65,8 @@ pub struct CoreOperations {
     handles: Handles,
     /// Guards what answers for [`INFO_XATTR`] and [`INODES_XATTR`].
     info: RwLock<Option<InfoSource>>,
+    /// What answers for ioctl(2).
+    control: RwLock<Option<Arc<dyn Control>>>,
     /// May requests wait for a device?
     blocks: bool,
     /// Do regular files need no opening?
@@ -92,9 +96,24 @@ pub fn mount(
     config: &Config,
     info: Option<InfoSource>,
 ) -> Result<Session, MountError> {
+    mount_with_control(fs, dir, config, info, None)
+}
+
+/// As [`mount`], with what answers for ioctl(2) on the mount's root.
+///
+/// # Errors
+/// [`MountError`]; nothing stays mounted.
+pub fn mount_with_control(
+    fs: &FileSystem,
+    dir: &Path,
+    config: &Config,
+    info: Option<InfoSource>,
+    control: Option<Arc<dyn Control>>,
+) -> Result<Session, MountError> {
     let notifier = Notifier::new();
     let operations = Arc::new(CoreOperations::new(fs.clone(), config, notifier.clone()));
     operations.set_info(info);
+    *operations.control.write() = control;
     let session = Session::mount_with(operations.clone(), dir, config, notifier);
     if session.is_err() {
         operations.destroy();
@@ -114,6 +133,7 @@ impl CoreOperations {
             notifier,
             handles: Handles::new(),
             info: RwLock::default(),
+            control: RwLock::default(),
             no_open: config.no_open,
             cache_listings: config.cache_listings,
             writeback: AtomicBool::new(false),

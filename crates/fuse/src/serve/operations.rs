@@ -29,6 +29,10 @@ impl Operations for CoreOperations {
         self.take_away(cx)
     }
 
+    fn ioctl(&self, cx: &Context<'_>, ino: Ino, command: u32, input: &[u8]) -> Result<Vec<u8>> {
+        self.control(cx, ino, command, input)
+    }
+
     fn known(&self, visit: &mut dyn FnMut(Ino)) {
         self.each_used(visit);
     }
@@ -42,6 +46,8 @@ impl Operations for CoreOperations {
             Request::CopyFileRange(copy) => self.blocks || copy.len > LONG_BYTES,
             Request::Fallocate { length, .. } => self.blocks || *length > LONG_BYTES,
             Request::Interrupt { .. } | Request::GetLk(_) | Request::SetLk(_) => false,
+            // What it asks for takes its time.
+            Request::Ioctl { .. } => true,
             // Counting inodes takes as long as there are many.
             Request::GetXattr { name, .. } => self.blocks || *name == INODES_XATTR.as_bytes(),
             _ => self.blocks,

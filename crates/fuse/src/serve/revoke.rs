@@ -65,7 +65,7 @@ impl CoreOperations {
 ///
 /// The process is looked at where the request does not name the user. It is the caller's and no
 /// later one by the same number: a caller whose request is being served cannot end, not even killed.
-fn may_unmount(cx: &Context<'_>) -> bool {
+pub(super) fn may_unmount(cx: &Context<'_>) -> bool {
     let caller = if cx.uid == UNTOLD {
         uid(cx.pid)
     } else {

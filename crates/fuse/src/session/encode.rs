@@ -31,6 +31,17 @@ pub(super) enum Answer {
     Offset(u64),
 }
 
+/// Writes what an ioctl(2) brings back, for which its caller has so much room.
+pub(super) fn encode_ioctl(bytes: &[u8], room: u32, out: &mut [u8]) -> Result<usize> {
+    let len = put(out, &layout::IoctlOut::default());
+    let end = len + bytes.len();
+    if bytes.len() > room as usize || end > out.len() {
+        return Err(Errno::ERANGE);
+    }
+    out[len..end].copy_from_slice(bytes);
+    Ok(end)
+}
+
 /// Writes the answer to `out`; gives its length.
 pub(super) fn encode(
     answer: Result<Answer>,

@@ -2,7 +2,7 @@
 
 use super::{
     counters::Counters,
-    encode::{Answer, encode},
+    encode::{Answer, encode, encode_ioctl},
     revoke::{REVOKE, Revocation, outlives},
 };
 use crate::{
@@ -148,8 +148,19 @@ impl Handler {
                 })
             }
             Request::Ioctl {
-                command, out_size, ..
-            } => self.ioctl(&cx, (command, out_size), frame.out(), counters),
+                command: REVOKE,
+                out_size,
+                ..
+            } => self.ioctl_revoke(&cx, out_size, frame.out(), counters),
+            Request::Ioctl {
+                command,
+                input,
+                out_size,
+                ..
+            } => {
+                let answer = self.operations.ioctl(&cx, header.ino, command, input);
+                answer.and_then(|bytes| encode_ioctl(&bytes, out_size, frame.out()))
+            }
             request => {
                 let answer = self.answer(header, request);
                 if let Ok(Answer::Written(bytes)) = answer {

@@ -133,15 +133,15 @@ impl Handler {
         notifier.flush();
     }
 
-    /// The one ioctl there is.
-    pub(super) fn ioctl(
+    /// The ioctl that takes the file system away.
+    pub(super) fn ioctl_revoke(
         &self,
         cx: &Context<'_>,
-        (command, room): (u32, u32),
+        room: u32,
         out: &mut [u8],
         own: &Counters,
     ) -> Result<usize> {
-        if command != REVOKE || (room as usize) < size_of::<u64>() {
+        if (room as usize) < size_of::<u64>() {
             return Err(Errno::ENOTTY);
         }
         self.revoke(Some(cx), Some(own))?;

@@ -119,6 +119,11 @@ impl Store for VolumeStore {
         Ok(self.inner.finder(&layers).walk(after, max, run)?)
     }
 
+    fn split(&self, parts: usize) -> Result<Vec<Ino>> {
+        let layers = self.inner.gate.pass();
+        Ok(self.inner.finder(&layers).split(parts)?)
+    }
+
     fn last_ino(&self) -> Result<Ino> {
         Ok(Ino(self.inner.last_number()))
     }

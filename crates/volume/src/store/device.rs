@@ -109,6 +109,31 @@ impl Blocks {
         Ok(self.device.write_batch(&requests)?)
     }
 
+    /// Gives blocks back to the device: nobody reads them before they are written.
+    ///
+    /// # Errors
+    /// [`Error::NoDiscard`]; if the device fails.
+    pub(super) fn discard(&self, block: u64, blocks: u64) -> Result<()> {
+        if self.device.discard(block * BLOCK_LEN, blocks * BLOCK_LEN)? {
+            return Ok(());
+        }
+        Err(Error::NoDiscard {
+            device: self.device.describe(),
+        })
+    }
+
+    /// Lets the device have so many blocks, durably.
+    ///
+    /// # Errors
+    /// If it cannot.
+    pub(super) fn make_room(&self, blocks: u64) -> Result<()> {
+        if self.device.size() / BLOCK_LEN < blocks {
+            self.device.resize(blocks * BLOCK_LEN)?;
+            self.device.flush()?;
+        }
+        Ok(())
+    }
+
     /// Makes all that was written durable.
     ///
     /// # Errors

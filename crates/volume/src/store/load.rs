@@ -405,6 +405,11 @@ impl<'l> Finder<'l> {
         Ok(())
     }
 
+    /// Numbers that cut all inodes into about equal parts.
+    pub(super) fn split(&self, parts: usize) -> Result<Vec<Ino>> {
+        Ok(self.inodes().split_points(parts)?)
+    }
+
     fn walk_trees(&self, after: Ino, max: usize, run: &mut Vec<InodeRecord>) -> Result<()> {
         let mut cursor = self.inodes().range(Some(&Ino(after.0.saturating_add(1))))?;
         let mut left = max;

@@ -36,6 +36,7 @@ mod overlay;
 mod placing;
 mod records;
 mod replay;
+mod resize;
 mod room;
 mod window;
 mod worker;

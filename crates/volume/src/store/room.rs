@@ -171,7 +171,7 @@ impl Inner {
     /// page has taken, so none may come between a promise and its use for want of memory.
     fn relieve(&self) -> Result<()> {
         let most = DIRTY_MAX.min(self.journal.capacity() / COMMITS_PART / MAP_MAX);
-        let dirty = self.layers.read().active.dirty() as u64;
+        let dirty = self.gate.pass().active.dirty() as u64;
         if dirty > most / 2 {
             self.make_durable(None)?;
         }

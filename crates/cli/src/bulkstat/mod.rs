@@ -1,0 +1,190 @@
+//! `holdfast bulkstat`: the attributes of all inodes, as fast as they come.
+
+mod format;
+pub(crate) mod row;
+
+use crate::control::{self, Answer, Request};
+use crate::copy::volume_failure;
+use crate::message::{Failure, Result};
+use crate::target::Target;
+use format::{Format, STANDARD};
+use holdfast::core::{Bulkstat, FileSystem};
+use holdfast::{Visit, Volume, types::Attr};
+use std::io::Write as _;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, SyncSender};
+use std::thread;
+
+/// Bytes of lines that are handed to the output at once.
+const CHUNK: usize = 64 << 10;
+/// Chunks that may wait for it.
+const WAITING: usize = 8;
+
+/// List the attributes of all inodes of a volume, mounted or not
+///
+/// Inodes are read in the order of their numbers, which is much faster than a walk by names, and are not
+/// kept in memory, on either side. With several jobs each prints runs of lines of its own share, in
+/// turns; --jobs 1 keeps the order. Inodes that come, go or change meanwhile may be missing or shown as
+/// they were.
+///
+/// A mount is asked through its daemon, which only root and the one who mounted it may do.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// An image file, a block device, or a directory where one is mounted
+    #[arg(value_name = "VOLUME|DIR")]
+    target: PathBuf,
+
+    /// Print one JSON object a line, times in nanoseconds since 1970
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+
+    /// What is printed of each: %i number, %F type, %a permissions, %f mode in hexadecimal, %h links,
+    /// %u owner, %g group, %s size, %b blocks of 512 bytes, %r device; times: %X of access, %Y
+    /// modification, %Z change, %W birth; %%, \t, \n, \0, \\
+    #[arg(long, value_name = "TEXT", default_value = STANDARD)]
+    format: String,
+
+    /// Threads that read at the same time; one for each processor if absent
+    #[arg(short, long, value_name = "NUMBER")]
+    jobs: Option<NonZeroUsize>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let format = if arguments.json {
+        Format::Json
+    } else {
+        Format::parse(&arguments.format).map_err(|wrong| Failure::new(wrong).about("--format"))?
+    };
+    let jobs = arguments
+        .jobs
+        .or_else(|| thread::available_parallelism().ok());
+    let jobs = jobs.map_or(1, NonZeroUsize::get);
+    match Target::of(&arguments.target)? {
+        Target::Volume(image) => {
+            let volume = Volume::open_read_only(&image);
+            let volume = volume.map_err(|error| volume_failure(&image, &error))?;
+            let fs = volume.core();
+            let failed = |error: holdfast::types::Errno| {
+                Failure::new(std::io::Error::from(error).to_string()).at(&image)
+            };
+            let scans = fs.bulkstats(jobs).map_err(failed)?;
+            print_all(&format, scans, |scan, lines| {
+                of_volume(fs, scan, lines).map_err(failed)
+            })
+        }
+        Target::Mounted(root) => {
+            let mount = control::open(&root)?;
+            let request = Request::Split { parts: jobs };
+            let Answer::Cuts(cuts) = control::ask(&mount, &root, &request)? else {
+                return Err(Failure::new("its daemon answers something else").at(&root));
+            };
+            drop(mount);
+            let begins = [0].into_iter().chain(cuts.iter().copied());
+            let ends = cuts.iter().copied().chain([u64::MAX]);
+            let scans = begins.zip(ends).collect();
+            print_all(&format, scans, |(after, upto), lines| {
+                of_mount(&root, after, upto, lines)
+            })
+        }
+    }
+}
+
+/// The lines of one thread, on their way out.
+struct Lines<'l> {
+    format: &'l Format,
+    text: String,
+    out: SyncSender<String>,
+}
+
+impl Lines<'_> {
+    /// Adds a line; `false` if nobody reads any more.
+    fn add(&mut self, attr: &Attr) -> bool {
+        self.format.line(attr, &mut self.text);
+        self.text.len() < CHUNK || self.send()
+    }
+
+    fn send(&mut self) -> bool {
+        let text = std::mem::replace(&mut self.text, String::with_capacity(CHUNK + 512));
+        self.out.send(text).is_ok()
+    }
+}
+
+/// Runs each scan on a thread of its own, and prints what they bring.
+fn print_all<S: Send>(
+    format: &Format,
+    scans: Vec<S>,
+    scan: impl Fn(S, &mut Lines<'_>) -> Result<()> + Sync,
+) -> Result<()> {
+    let (sender, receiver) = mpsc::sync_channel::<String>(WAITING);
+    thread::scope(|scope| {
+        let threads: Vec<_> = scans
+            .into_iter()
+            .map(|share| {
+                let (out, scan) = (sender.clone(), &scan);
+                scope.spawn(move || {
+                    let mut lines = Lines {
+                        format,
+                        text: String::new(),
+                        out,
+                    };
+                    let scanned = scan(share, &mut lines);
+                    // Who does not read any more has what he wanted.
+                    let _ = lines.send();
+                    scanned
+                })
+            })
+            .collect();
+        drop(sender);
+        let mut out = std::io::stdout().lock();
+        let mut printed = Ok(());
+        for text in receiver {
+            printed = out.write_all(text.as_bytes());
+            if printed.is_err() {
+                break;
+            }
+        }
+        // The receiver is gone here, so that nobody waits for it.
+        let mut outcome = printed.and_then(|()| out.flush()).map_err(Failure::from);
+        for thread in threads {
+            let scanned = thread.join().unwrap_or_else(|_| {
+                Err(Failure::new("a thread met a bug: the list is not complete"))
+            });
+            outcome = outcome.and(scanned);
+        }
+        outcome
+    })
+}
+
+fn of_volume(
+    fs: &FileSystem,
+    mut scan: Bulkstat,
+    lines: &mut Lines<'_>,
+) -> holdfast::types::Result<()> {
+    fs.bulkstat_attributes(&mut scan, |attr| {
+        Ok(if lines.add(attr) {
+            Visit::Continue
+        } else {
+            Visit::Stop
+        })
+    })
+}
+
+fn of_mount(root: &Path, mut after: u64, upto: u64, lines: &mut Lines<'_>) -> Result<()> {
+    let mount = control::open(root)?;
+    while after < upto {
+        let rows = control::rows(&mount, root, &Request::Inodes { after, upto })?;
+        if rows.is_empty() {
+            break;
+        }
+        for row in rows.chunks_exact(row::ROW) {
+            let attr = row::get(row).filter(|attr| attr.ino.0 > after);
+            let attr = attr.ok_or_else(|| Failure::new("its daemon answers no inodes").at(root))?;
+            after = attr.ino.0;
+            if !lines.add(&attr) {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! `fsck.holdfast`: what fsck(8) calls, and what it may ask for.
+
+use crate::{Cli, Command, fsck};
+use clap::Parser;
+use holdfast::Volume;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// fsck(8): a wrong call.
+pub(crate) const USAGE: u8 = 16;
+/// fsck(8): the check could not be done.
+const NOT_DONE: u8 = 8;
+
+/// Check a volume on behalf of fsck(8)
+///
+/// With -a or -p, as at the start of a system, a volume that says nothing wrong of itself is not looked
+/// at closely: what its journal holds is replayed when it is mounted. -f has it checked all the same.
+/// Nothing is changed by any option: what is found is told, and left (exit code 4).
+#[derive(Debug, Parser)]
+#[command(name = "fsck.holdfast", version)]
+pub(crate) struct FsckArguments {
+    /// The image file or block device
+    #[arg(value_name = "VOLUME")]
+    volume: PathBuf,
+
+    /// Ask nothing: at the start of a system
+    #[arg(short = 'a', visible_short_alias = 'p')]
+    automatic: bool,
+
+    /// Change nothing
+    #[arg(short = 'n', conflicts_with = "yes")]
+    no: bool,
+
+    /// Repair what can be repaired: nothing yet
+    #[arg(short = 'y')]
+    yes: bool,
+
+    /// Check even a volume that was closed cleanly
+    #[arg(short = 'f')]
+    force: bool,
+
+    /// Without effect: nothing is asked
+    #[arg(short = 'r')]
+    interactive: bool,
+
+    /// Say more: what a look at the superblock alone has found
+    #[arg(short = 'v')]
+    verbose: bool,
+
+    /// Without effect: progress is shown where standard error is a terminal
+    #[arg(short = 'C', value_name = "DESCRIPTOR", num_args = 0..=1, require_equals = true)]
+    progress: Option<Option<String>>,
+
+    /// The type, without effect
+    #[arg(short = 't', value_name = "TYPE")]
+    kind: Option<String>,
+}
+
+/// Checks; the exit code is fsck(8)'s.
+pub(crate) fn run(arguments: &FsckArguments) -> ExitCode {
+    if arguments.automatic && !arguments.force {
+        return glance(arguments);
+    }
+    let words = ["holdfast", "fsck", "--"].map(OsString::from);
+    let words = words.into_iter().chain([arguments.volume.clone().into()]);
+    match Cli::try_parse_from(words).map(|cli| cli.command) {
+        Ok(Command::Fsck(check)) => fsck::run(&check),
+        // Its own call is right.
+        _ => ExitCode::from(USAGE),
+    }
+}
+
+/// Looks whether there is a volume that can be mounted, as far as its superblock tells.
+fn glance(arguments: &FsckArguments) -> ExitCode {
+    let path = &arguments.volume;
+    match Volume::inspect(path) {
+        Ok(info) => {
+            if arguments.verbose {
+                let state = if info.clean {
+                    "closed cleanly"
+                } else {
+                    "its journal is replayed when it is mounted"
+                };
+                anstream::println!("{}: {state}, {} inodes", path.display(), info.inodes);
+            }
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            crate::copy::volume_failure(path, &error).print();
+            ExitCode::from(NOT_DONE)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_of_fsck_are_understood() {
+        for call in [
+            &["-a", "/dev/sda"][..],
+            &["-p", "-f", "/dev/sda"],
+            &["-n", "-v", "data.hf"],
+            &["-y", "-f", "-C", "data.hf"],
+            &["-C=3", "data.hf"],
+            &["-V", "data.hf"],
+        ] {
+            let words = ["fsck.holdfast"].iter().chain(call);
+            let parsed = FsckArguments::try_parse_from(words);
+            // -V is the version.
+            assert_eq!(parsed.is_ok(), call[0] != "-V", "{call:?}");
+        }
+        assert!(FsckArguments::try_parse_from(["fsck.holdfast", "-n", "-y", "x"]).is_err());
+    }
+}

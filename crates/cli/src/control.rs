@@ -1,0 +1,85 @@
+//! What a command asks of the daemon of a mount, and how it answers.
+//!
+//! Requests and most answers are one JSON object each; inodes come as [`Row`]s of fixed length.
+
+use crate::message::{Failure, Result};
+use holdfast_fuse::mount::Controlled;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::Path;
+
+/// A request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Request {
+    /// Let the volume have so many bytes.
+    Resize {
+        /// That many.
+        bytes: u64,
+    },
+    /// Numbers of inodes that cut all into about equal parts.
+    Split {
+        /// So many parts.
+        parts: usize,
+    },
+    /// Inodes, as rows: as many as fit.
+    Inodes {
+        /// With numbers above this one.
+        after: u64,
+        /// And up to this one.
+        upto: u64,
+    },
+}
+
+/// An answer that is not rows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Answer {
+    /// The volume has so many bytes now.
+    Resized(u64),
+    /// Where to cut.
+    Cuts(Vec<u64>),
+    /// It could not be done.
+    Failed(String),
+}
+
+/// The mount at this root, to be asked.
+pub(crate) fn open(root: &Path) -> Result<Controlled> {
+    Controlled::open(root).map_err(|error| refused(root, &error))
+}
+
+/// Asks for something that is answered in JSON.
+///
+/// # Errors
+/// What the daemon answers, or that it answers nothing of the kind.
+pub(crate) fn ask(mount: &Controlled, root: &Path, request: &Request) -> Result<Answer> {
+    let answer = rows(mount, root, request)?;
+    match serde_json::from_slice(&answer)? {
+        Answer::Failed(why) => Err(Failure::new(why).at(root)),
+        answer => Ok(answer),
+    }
+}
+
+/// Asks for rows.
+///
+/// # Errors
+/// As [`ask`].
+pub(crate) fn rows(mount: &Controlled, root: &Path, request: &Request) -> Result<Vec<u8>> {
+    let request = serde_json::to_vec(request)?;
+    mount.call(&request).map_err(|error| refused(root, &error))
+}
+
+/// A call that failed.
+pub(crate) fn refused(root: &Path, error: &io::Error) -> Failure {
+    use rustix::io::Errno;
+    let failure = match Errno::from_io_error(error) {
+        Some(Errno::NOTTY) => Failure::new("its daemon does not answer such requests"),
+        Some(Errno::PERM) => Failure::new("may not be asked for that by this user")
+            .hint("run as root, or as the user who mounted it"),
+        Some(Errno::OPNOTSUPP) => {
+            Failure::new("cannot do that: it is no volume, or its device cannot")
+        }
+        _ => Failure::new(error.to_string()),
+    };
+    failure.at(root)
+}

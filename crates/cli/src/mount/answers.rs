@@ -1,0 +1,119 @@
+//! The daemon's side of commands about its mount: see [`crate::control`].
+
+use crate::bulkstat::row::{self, ROW};
+use crate::control::{Answer, Request};
+use holdfast::core::{Bulkstat, FileSystem};
+use holdfast::types::{Errno, Ino, Result};
+use holdfast::{Visit, Volume};
+use holdfast_fuse::serve::{CONTROL_BYTES, Control};
+use holdfast_volume::VolumeStore;
+use std::sync::Arc;
+
+/// Rows of one answer.
+const ROWS: usize = (CONTROL_BYTES - 4) / ROW;
+/// Parts that all inodes are cut into at most: each takes up to 21 bytes of an answer.
+const PARTS_MAX: usize = 512;
+
+/// Answers for a file system, and for the volume below it if there is one.
+pub(super) struct Answers {
+    fs: FileSystem,
+    store: Option<Arc<VolumeStore>>,
+}
+
+impl Answers {
+    pub(super) fn new(fs: FileSystem, volume: Option<&Volume>) -> Self {
+        Self {
+            fs,
+            store: volume.map(Volume::store),
+        }
+    }
+
+    fn inodes(&self, after: u64, upto: u64) -> Result<Vec<u8>> {
+        let mut scan = Bulkstat::between(Ino(after), Ino(upto)).with_batch(ROWS);
+        let mut rows = Vec::with_capacity(ROWS * ROW);
+        self.fs.bulkstat_attributes(&mut scan, |attr| {
+            row::put(attr, &mut rows);
+            Ok(if rows.len() < ROWS * ROW {
+                Visit::Continue
+            } else {
+                Visit::Stop
+            })
+        })?;
+        Ok(rows)
+    }
+
+    fn answer(&self, request: Request) -> Result<Answer> {
+        Ok(match request {
+            Request::Resize { bytes } => {
+                if self.fs.options().read_only {
+                    return Err(Errno::EROFS);
+                }
+                let store = self.store.as_ref().ok_or(Errno::EOPNOTSUPP)?;
+                match store.grow(bytes) {
+                    Ok(size) => Answer::Resized(size),
+                    Err(error) => Answer::Failed(error.to_string()),
+                }
+            }
+            Request::Split { parts } => {
+                let scans = self.fs.bulkstats(parts.clamp(1, PARTS_MAX))?;
+                let begins = scans.iter().skip(1).map(|scan| scan.rest().0.0);
+                Answer::Cuts(begins.collect())
+            }
+            Request::Inodes { .. } => return Err(Errno::EINVAL),
+        })
+    }
+}
+
+impl Control for Answers {
+    fn trim(&self, start: u64, len: u64, least: u64) -> Result<u64> {
+        let store = self.store.as_ref().ok_or(Errno::EOPNOTSUPP)?;
+        if self.fs.options().read_only {
+            return Err(Errno::EROFS);
+        }
+        Ok(store.trim(start..start.saturating_add(len), least)?)
+    }
+
+    fn call(&self, request: &[u8]) -> Result<Vec<u8>> {
+        let request = serde_json::from_slice(request).map_err(|_| Errno::EINVAL)?;
+        if let Request::Inodes { after, upto } = request {
+            return self.inodes(after, upto);
+        }
+        let answer = self.answer(request)?;
+        serde_json::to_vec(&answer).map_err(|_| Errno::EIO)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inodes_come_in_pieces_that_fit_and_leave_none_out() {
+        let fs = holdfast::FileSystem::memory();
+        for number in 0..500 {
+            fs.write(format!("/{number}"), "x").unwrap();
+        }
+        let answers = Answers::new(fs.core().clone(), None);
+        let (mut after, mut count) = (0, 0);
+        loop {
+            let request = Request::Inodes {
+                after,
+                upto: u64::MAX,
+            };
+            let rows = answers
+                .call(&serde_json::to_vec(&request).unwrap())
+                .unwrap();
+            assert!(rows.len() <= CONTROL_BYTES - 4);
+            let Some(last) = rows.chunks_exact(ROW).next_back() else {
+                break;
+            };
+            count += rows.len() / ROW;
+            after = row::get(last).unwrap().ino.0;
+        }
+        assert_eq!(count, 501);
+        let resize = serde_json::to_vec(&Request::Resize { bytes: 1 << 30 }).unwrap();
+        assert_eq!(answers.call(&resize), Err(Errno::EOPNOTSUPP));
+        assert_eq!(answers.call(b"nonsense"), Err(Errno::EINVAL));
+        assert_eq!(answers.trim(0, u64::MAX, 0), Err(Errno::EOPNOTSUPP));
+    }
+}

@@ -1,0 +1,103 @@
+//! `holdfast resize` and `holdfast trim`.
+
+use crate::control::{self, Answer, Request};
+use crate::copy::volume_failure;
+use crate::info::table::bytes;
+use crate::message::{Failure, Result};
+use crate::mount::size::parse_amount;
+use crate::target::Target;
+use holdfast::Volume;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+/// Let a volume grow, mounted or not
+///
+/// An image file grows with its volume; a block device must have grown before. Whoever uses the volume
+/// goes on meanwhile, and a crash leaves the old size or the new one. Volumes do not shrink.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ResizeArguments {
+    /// An image file, a block device, or a directory where one is mounted
+    #[arg(value_name = "VOLUME|DIR")]
+    target: PathBuf,
+
+    /// Bytes that it has afterwards (512m, 8g, 1t)
+    #[arg(value_name = "SIZE", value_parser = amount)]
+    size: u64,
+}
+
+/// Give back to the device what is free in a volume, mounted or not
+///
+/// As fstrim(8), which does it for a mount too: an image file gives the space back to its host, a block
+/// device may forget what was there. What a crash could still need is not free.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TrimArguments {
+    /// An image file, a block device, or a directory where one is mounted
+    #[arg(value_name = "VOLUME|DIR")]
+    target: PathBuf,
+
+    /// First byte of the volume that is looked at
+    #[arg(short, long, value_name = "AMOUNT", value_parser = amount, default_value = "0")]
+    offset: u64,
+
+    /// How many bytes are looked at; all without this
+    #[arg(short, long, value_name = "AMOUNT", value_parser = amount)]
+    length: Option<u64>,
+
+    /// Leave alone what is free in fewer bytes in a row
+    #[arg(short, long, value_name = "AMOUNT", value_parser = amount, default_value = "0")]
+    minimum: u64,
+}
+
+fn amount(text: &str) -> std::result::Result<u64, String> {
+    parse_amount(text, None)
+}
+
+pub(crate) fn resize(arguments: &ResizeArguments) -> Result<()> {
+    let path = &arguments.target;
+    let size = match Target::of(path)? {
+        Target::Mounted(root) => {
+            let request = Request::Resize {
+                bytes: arguments.size,
+            };
+            match control::ask(&control::open(&root)?, &root, &request)? {
+                Answer::Resized(size) => size,
+                _ => return Err(Failure::new("its daemon answers something else").at(&root)),
+            }
+        }
+        Target::Volume(image) => {
+            let volume = Volume::open(&image).map_err(|error| volume_failure(&image, &error))?;
+            let grown = volume.grow(arguments.size);
+            let closed = volume.close();
+            let failed = |error: std::io::Error| Failure::new(error.to_string()).at(&image);
+            let size = grown.map_err(failed)?;
+            closed.map_err(failed)?;
+            size
+        }
+    };
+    writeln!(anstream::stdout(), "{}: {}", path.display(), bytes(size))?;
+    Ok(())
+}
+
+pub(crate) fn trim(arguments: &TrimArguments) -> Result<()> {
+    let path = &arguments.target;
+    let (start, least) = (arguments.offset, arguments.minimum);
+    let len = arguments.length.unwrap_or(u64::MAX - start);
+    let trimmed = match Target::of(path)? {
+        Target::Mounted(root) => {
+            let trimmed = control::open(&root)?.trim(start, len, least);
+            trimmed.map_err(|error| control::refused(&root, &error))?
+        }
+        Target::Volume(image) => {
+            let volume = Volume::open(&image).map_err(|error| volume_failure(&image, &error))?;
+            let trimmed = volume.trim(start..start.saturating_add(len), least);
+            let closed = volume.close();
+            let failed = |error: std::io::Error| Failure::new(error.to_string()).at(&image);
+            let trimmed = trimmed.map_err(failed)?;
+            closed.map_err(failed)?;
+            trimmed
+        }
+    };
+    let told = bytes(trimmed);
+    writeln!(anstream::stdout(), "{}: {told} given back", path.display())?;
+    Ok(())
+}

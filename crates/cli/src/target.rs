@@ -1,0 +1,51 @@
+//! What a command about a volume is asked about: one that is mounted, or one that is not.
+
+use crate::info::root_of;
+use crate::message::{Failure, Result};
+use holdfast_fuse::mount::mounts;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A volume, or a mount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// The root of a mount, whose daemon is asked.
+    Mounted(PathBuf),
+    /// An image file or block device.
+    Volume(PathBuf),
+}
+
+impl Target {
+    /// What a path means: a directory is in a mount; an image file that is mounted is that mount.
+    ///
+    /// # Errors
+    /// If there is no such thing, or a directory that is in no mount of ours.
+    pub(crate) fn of(path: &Path) -> Result<Self> {
+        let meta = match std::fs::metadata(path) {
+            Ok(meta) => meta,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(Failure::new("there is no such volume or directory").at(path));
+            }
+            // A dead mount cannot be looked at, and has its line in the table.
+            Err(_) => return Ok(Self::Mounted(root_of(path)?)),
+        };
+        if meta.is_dir() {
+            return Ok(Self::Mounted(root_of(path)?));
+        }
+        Ok(match mount_of(path)? {
+            Some(root) => Self::Mounted(root),
+            None => Self::Volume(path.to_owned()),
+        })
+    }
+}
+
+/// Where the volume in this file or device is mounted, if it is.
+fn mount_of(path: &Path) -> io::Result<Option<PathBuf>> {
+    let Ok(path) = path.canonicalize() else {
+        return Ok(None);
+    };
+    let ours = mounts()?.into_iter().rev().find(|mounted| {
+        mounted.fs_type.starts_with("fuse.holdfast") && Path::new(&mounted.source) == path
+    });
+    Ok(ours.map(|mounted| mounted.mount_point))
+}

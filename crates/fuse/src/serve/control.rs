@@ -1,0 +1,116 @@
+//! What a mount answers besides file operations: ioctl(2) on its root directory.
+//!
+//! `FITRIM` is the kernel's own, for fstrim(8). All else goes through one command, whose bytes are
+//! between a program and whoever it asks; the wire only limits their number.
+
+use super::{CoreOperations, revoke::may_unmount};
+use crate::Context;
+use holdfast_core::types::{Errno, Ino, Result};
+use rustix::ioctl::{Opcode, opcode};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// Bytes of a [`CONTROL`] request and of its answer: as many as an ioctl can have, by eights.
+pub const CONTROL_BYTES: usize = 16_376;
+
+/// The ioctl on the root directory that hands a request to the mount's [`Control`], and brings its
+/// answer back. Both begin with their length, 4 bytes.
+pub(crate) const CONTROL: Opcode = opcode::read_write::<[u8; CONTROL_BYTES]>(b'h', 0xf6);
+
+/// `FITRIM` of Linux.
+pub(crate) const FITRIM: Opcode = opcode::read_write::<TrimRange>(b'X', 121);
+
+/// `struct fstrim_range`.
+#[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout)]
+#[repr(C)]
+pub(crate) struct TrimRange {
+    /// First byte.
+    pub(crate) start: u64,
+    /// How many; discarded ones in the answer.
+    pub(crate) len: u64,
+    /// Shortest run of free bytes.
+    pub(crate) least: u64,
+}
+
+/// What answers such requests. Only administrators, and the one who mounted, get through to it.
+pub trait Control: Send + Sync {
+    /// Discards what is free within `len` bytes from `start`, in runs of `least` bytes at least.
+    /// Gives how many bytes were discarded.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP`; those of the device.
+    fn trim(&self, start: u64, len: u64, least: u64) -> Result<u64>;
+
+    /// Answers a request, in fewer than [`CONTROL_BYTES`] - 4 bytes.
+    ///
+    /// # Errors
+    /// An error that the caller's ioctl(2) fails with.
+    fn call(&self, request: &[u8]) -> Result<Vec<u8>>;
+}
+
+/// Puts bytes into what goes over the wire.
+pub(crate) fn framed(bytes: &[u8]) -> Result<Box<[u8; CONTROL_BYTES]>> {
+    let mut frame = Box::new([0; CONTROL_BYTES]);
+    let room = frame.get_mut(4..4 + bytes.len()).ok_or(Errno::E2BIG)?;
+    room.copy_from_slice(bytes);
+    frame[..4].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
+    Ok(frame)
+}
+
+/// Takes them out.
+pub(crate) fn unframed(frame: &[u8]) -> Result<&[u8]> {
+    let (len, rest) = frame.split_first_chunk().ok_or(Errno::EINVAL)?;
+    let len = u32::from_le_bytes(*len) as usize;
+    rest.get(..len).ok_or(Errno::EINVAL)
+}
+
+impl CoreOperations {
+    /// Answers an ioctl with bytes.
+    pub(super) fn control(
+        &self,
+        cx: &Context<'_>,
+        ino: Ino,
+        command: u32,
+        input: &[u8],
+    ) -> Result<Vec<u8>> {
+        if ino != Ino::ROOT || ![CONTROL, FITRIM].contains(&command) {
+            return Err(Errno::ENOTTY);
+        }
+        let control = self.control.read().clone().ok_or(Errno::ENOTTY)?;
+        if !may_unmount(cx) {
+            return Err(Errno::EPERM);
+        }
+        if command == CONTROL {
+            let answer = control.call(unframed(input)?)?;
+            return Ok(framed(&answer)?.to_vec());
+        }
+        let mut range = TrimRange::read_from_bytes(input).map_err(|_| Errno::EINVAL)?;
+        range.len = control.trim(range.start, range.len, range.least)?;
+        Ok(range.as_bytes().to_vec())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_framed_comes_out_again_and_lengths_are_checked() {
+        for bytes in [&b""[..], b"request", &[7; CONTROL_BYTES - 4]] {
+            assert_eq!(unframed(&framed(bytes).unwrap()[..]), Ok(bytes));
+        }
+        assert_eq!(
+            framed(&[0; CONTROL_BYTES - 3]).map(|_| ()),
+            Err(Errno::E2BIG)
+        );
+        let mut frame = framed(b"x").unwrap();
+        frame[..4].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert_eq!(unframed(&frame[..]), Err(Errno::EINVAL));
+        assert_eq!(unframed(&[1, 2]), Err(Errno::EINVAL));
+    }
+
+    #[test]
+    fn the_commands_are_those_of_the_kernel() {
+        assert_eq!(FITRIM, 0xc018_5879);
+        assert!(CONTROL >> 16 & 0x3fff == CONTROL_BYTES as u32);
+    }
+}

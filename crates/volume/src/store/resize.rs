@@ -1,0 +1,94 @@
+//! Growing an open volume, and telling its device what is free.
+
+use std::ops::Range;
+
+use holdfast_types::Time;
+use std::time::SystemTime;
+
+use super::{Inner, VolumeStore};
+use crate::space::{Extent, Layout, Seal};
+use crate::superblock::Superblock;
+use crate::{BLOCK, Error, Result};
+
+const BLOCK_LEN: u64 = BLOCK as u64;
+
+impl VolumeStore {
+    /// Lets the volume have `bytes` of its device, down to whole blocks; an image file grows with it,
+    /// a block device must have grown already. Others go on meanwhile. After a crash it has the old size
+    /// or the new one. Gives the bytes that it has then.
+    ///
+    /// # Errors
+    /// [`Error::Geometry`] if it would shrink, or grow beyond what can be; [`Error::Space`] likewise;
+    /// those of the device. Nothing changed then, unless the device failed while the superblock was
+    /// written: nothing more is written after that.
+    pub fn grow(&self, bytes: u64) -> Result<u64> {
+        self.inner.grow(bytes / BLOCK_LEN)?;
+        Ok(self.inner.superblock.lock().blocks * BLOCK_LEN)
+    }
+
+    /// Tells the device which blocks are free (discards them): runs within these bytes of the volume,
+    /// of `least` bytes at least. What a crash could still need is not free. Gives the bytes that were
+    /// discarded.
+    ///
+    /// # Errors
+    /// [`Error::NoDiscard`]; those of the device.
+    pub fn trim(&self, within: Range<u64>, least: u64) -> Result<u64> {
+        // What was removed just now is free once that is durable.
+        self.inner.make_durable(None)?;
+        let start = within.start.div_ceil(BLOCK_LEN);
+        let end = within.end / BLOCK_LEN;
+        let within = Extent::new(start, end.saturating_sub(start));
+        let discard = |extent: Extent| self.inner.blocks().discard(extent.start, extent.length);
+        let least = least.div_ceil(BLOCK_LEN);
+        let blocks = self.inner.space.trim(within, least, discard)?;
+        Ok(blocks * BLOCK_LEN)
+    }
+}
+
+impl Inner {
+    /// No checkpoint comes between: the superblock that it writes would have the old size.
+    fn grow(&self, blocks: u64) -> Result<()> {
+        let _one = self.checkpointing.lock();
+        self.running()?;
+        let old = self.superblock.lock().clone();
+        let (before, after) = (
+            old.layout(),
+            Layout {
+                end: blocks,
+                ..old.layout()
+            },
+        );
+        if blocks < old.blocks {
+            return Err(Error::Geometry(format!(
+                "it has {} bytes and cannot shrink to {}",
+                old.blocks * BLOCK_LEN,
+                blocks.saturating_mul(BLOCK_LEN)
+            )));
+        }
+        after.check()?;
+        if blocks == old.blocks {
+            return Ok(());
+        }
+        // First the room, then who says that it is there, then whoever uses it: a journal that
+        // refers to blocks which the superblock does not know could not be replayed.
+        self.blocks().make_room(blocks)?;
+        let superblock = Superblock {
+            blocks,
+            written: Time::from(SystemTime::now()),
+            seal: Seal {
+                free: old.seal.free + (after.capacity() - before.capacity()),
+                ..old.seal
+            },
+            ..old
+        };
+        self.write_superblock(&superblock)
+            .map_err(|error| self.stop(error))?;
+        *self.superblock.lock() = superblock;
+        self.space
+            .grow(blocks)
+            .map_err(|error| self.stop(error.into()))?;
+        self.set_aside();
+        self.look_for_room_again();
+        Ok(())
+    }
+}
