@@ -4,7 +4,7 @@
 //! superblock, which switches to all of it at once. Until then a crash finds the old trees and the
 //! journal. Changes go on meanwhile, in a new overlay.
 
-use holdfast_types::Time;
+use holdfast_types::{Errno, Time};
 use std::time::SystemTime;
 
 use super::Inner;
@@ -14,6 +14,7 @@ use super::layers::{Layers, Roots};
 use super::nodes::NewNodes;
 use crate::Result;
 use crate::superblock::{self, Superblock};
+use crate::tree::Shape;
 
 impl Inner {
     /// Folds everything that changed so far into the trees.
@@ -71,6 +72,17 @@ impl Inner {
 
     /// Merges a frozen overlay into the trees; returns their new roots.
     fn merge(&self, frozen: &Frozen, generation: u64) -> Result<Roots> {
+        match self.merge_in_shape(frozen, generation, Shape::STANDARD) {
+            // There may be room, but no four blocks of it in a row.
+            Err(error) if error.errno() == Errno::ENOSPC => {
+                self.merge_in_shape(frozen, generation, Shape::SMALLEST)
+            }
+            merged => merged,
+        }
+    }
+
+    /// As [`Self::merge`]. What fails has taken nothing.
+    fn merge_in_shape(&self, frozen: &Frozen, generation: u64, shape: Shape) -> Result<Roots> {
         // Only checkpoints change roots, so these stay, and nobody is kept from working.
         let layers = Layers::over(self.gate.pass().roots);
         let nodes = NewNodes::new(self, generation);
@@ -80,15 +92,14 @@ impl Inner {
             overlay: &frozen.overlay,
             hasher: &self.hasher,
             nodes: &nodes,
+            shape,
         };
-        let roots = Roots {
-            inodes: fold.inodes()?,
-            entries: fold.entries()?,
-            hashes: fold.hashes()?,
-            data: fold.data()?,
-            orphans: fold.orphans()?,
-        };
-        nodes.finish()?;
-        Ok(roots)
+        match fold.all() {
+            Ok(roots) => nodes.finish().map(|()| roots),
+            Err(error) => {
+                nodes.abandon();
+                Err(error)
+            }
+        }
     }
 }

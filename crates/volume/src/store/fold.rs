@@ -5,6 +5,7 @@ use holdfast_types::Ino;
 
 use super::REALM;
 use super::hash::NameHasher;
+use super::layers::Roots;
 use super::load::Finder;
 use super::names::Place;
 use super::nodes::NewNodes;
@@ -22,6 +23,8 @@ pub(super) struct Fold<'f> {
     pub(super) numbers: Vec<Ino>,
     pub(super) hasher: &'f NameHasher,
     pub(super) nodes: &'f NewNodes<'f>,
+    /// Of new nodes.
+    pub(super) shape: Shape,
 }
 
 impl Fold<'_> {
@@ -32,11 +35,22 @@ impl Fold<'_> {
         }
     }
 
+    /// All trees.
+    pub(super) fn all(&self) -> Result<Roots> {
+        Ok(Roots {
+            inodes: self.inodes()?,
+            entries: self.entries()?,
+            hashes: self.hashes()?,
+            data: self.data()?,
+            orphans: self.orphans()?,
+        })
+    }
+
     /// Attributes.
-    pub(super) fn inodes(&self) -> Result<Option<Root>> {
+    fn inodes(&self) -> Result<Option<Root>> {
         let mut space = self.nodes;
         let tree = self.finder.inodes();
-        let mut merge = tree.merge(self.birth(), Shape::STANDARD, &mut space);
+        let mut merge = tree.merge(self.birth(), self.shape, &mut space);
         for (ino, record) in self.records() {
             match record {
                 Some(record) => merge.put(ino, &stored(record))?,
@@ -47,10 +61,10 @@ impl Fold<'_> {
     }
 
     /// Inodes without names, once more.
-    pub(super) fn orphans(&self) -> Result<Option<Root>> {
+    fn orphans(&self) -> Result<Option<Root>> {
         let mut space = self.nodes;
         let tree = self.finder.orphans();
-        let mut merge = tree.merge(self.birth(), Shape::STANDARD, &mut space);
+        let mut merge = tree.merge(self.birth(), self.shape, &mut space);
         for (ino, record) in self.records() {
             match record {
                 Some(record) if record.nlink == 0 => merge.put(ino, &stored(record))?,
@@ -61,10 +75,10 @@ impl Fold<'_> {
     }
 
     /// Names by their places.
-    pub(super) fn entries(&self) -> Result<Option<Root>> {
+    fn entries(&self) -> Result<Option<Root>> {
         let mut space = self.nodes;
         let tree = self.finder.entries();
-        let mut merge = tree.merge(self.birth(), Shape::STANDARD, &mut space);
+        let mut merge = tree.merge(self.birth(), self.shape, &mut space);
         self.each_place(|dir, place| {
             let cookie = place.cookie;
             let key = EntryKey { dir, cookie };
@@ -84,10 +98,10 @@ impl Fold<'_> {
     }
 
     /// Places by the names' hashes.
-    pub(super) fn hashes(&self) -> Result<Option<Root>> {
+    fn hashes(&self) -> Result<Option<Root>> {
         let mut space = self.nodes;
         let tree = self.finder.hashes();
-        let mut merge = tree.merge(self.birth(), Shape::STANDARD, &mut space);
+        let mut merge = tree.merge(self.birth(), self.shape, &mut space);
         for dir in &self.numbers {
             for (key, is_there) in name_hash_changes(self.overlay, *dir, self.hasher) {
                 if is_there {
@@ -101,10 +115,10 @@ impl Fold<'_> {
     }
 
     /// Content, extents, extended attributes.
-    pub(super) fn data(&self) -> Result<Option<Root>> {
+    fn data(&self) -> Result<Option<Root>> {
         let mut space = self.nodes;
         let tree = self.finder.data();
-        let mut merge = tree.merge(self.birth(), Shape::STANDARD, &mut space);
+        let mut merge = tree.merge(self.birth(), self.shape, &mut space);
         for ino in &self.numbers {
             for (key, value) in data_changes(&self.finder, self.overlay, *ino, self.nodes)? {
                 match value {

@@ -1,6 +1,6 @@
 //! How much of the trees a batch changes at most: what a checkpoint will have to write.
 
-use holdfast_core::store::Change;
+use holdfast_core::store::{Change, InodeRecord};
 use std::ops::Add;
 
 use super::content::INLINE_MAX;
@@ -9,8 +9,8 @@ use crate::BLOCK;
 
 /// Blocks of a node.
 const NODE: u64 = 4;
-/// Records of a node that is no longer than it must be: fewer than the shortest leaf has.
-const RECORDS_MIN: u64 = 3;
+/// Children of an interior node that is no longer than it must be, where there are many: there are more.
+const CHILDREN_MIN: u64 = 64;
 
 /// Changes of the trees, at most so many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,6 +19,11 @@ pub(super) struct Growth {
     pub(super) keys: u64,
     /// Bytes of records that come.
     pub(super) bytes: u64,
+}
+
+/// Has it a record among the orphans too?
+fn orphan(inode: &InodeRecord) -> usize {
+    usize::from(inode.nlink == 0)
 }
 
 impl Growth {
@@ -32,8 +37,11 @@ impl Growth {
 
     fn of_one(change: &Change<'_>) -> Self {
         let (keys, bytes) = match change {
-            Change::Create { target, .. } => (3, 160 + target.map_or(0, <[u8]>::len)),
-            Change::Attributes { .. } => (2, 0),
+            Change::Create { inode, target } => (
+                1 + orphan(inode) + usize::from(target.is_some()),
+                160 + target.map_or(0, <[u8]>::len),
+            ),
+            Change::Attributes { inode } => (1 + orphan(inode), 0),
             Change::Enter { name, .. } => (2, 64 + name.len()),
             Change::Leave { .. } => (2, 0),
             Change::Write { data, .. } if data.len() <= INLINE_MAX => (2, data.len() + 64),
@@ -59,24 +67,17 @@ impl Growth {
         NODE * self.keys + 2 * self.bytes / BLOCK as u64 + 1
     }
 
-    /// Blocks that a checkpoint of these trees takes at most, before it frees any.
-    pub(super) fn blocks(self, roots: &Roots) -> u64 {
-        let trees = [
-            roots.inodes,
-            roots.entries,
-            roots.hashes,
-            roots.data,
-            roots.orphans,
-        ];
-        let (mut nodes, mut paths) = (0, 0);
-        for root in trees {
-            nodes += root.map_or(0, |root| root.records / RECORDS_MIN + 1);
-            // Of each level one node more, where a tree grows.
-            paths += root.map_or(1, |root| u64::from(root.level) + 2);
-        }
-        // Leaves are at least half full.
+    /// Blocks that a checkpoint of these trees, of so many nodes, takes at most before it frees any.
+    pub(super) fn blocks(self, roots: &Roots, nodes: u64) -> u64 {
+        // Of each level one node more, where a tree grows.
+        let paths = roots
+            .each()
+            .map(|root| root.map_or(1, |root| u64::from(root.level) + 2));
+        // Each leaf that changes may lie below an interior node of its own.
+        let above = self.keys.min(nodes / CHILDREN_MIN);
+        // Leaves are at least a third full, mostly all.
         let added = 2 * self.bytes / BLOCK as u64;
-        NODE * (self.keys.min(nodes) + paths) + added
+        NODE * ((self.keys + above).min(nodes) + paths.iter().sum::<u64>()) + added
     }
 }
 
@@ -107,9 +108,10 @@ mod tests {
         let one = Growth::of(std::slice::from_ref(&leave));
         let many = Growth::of(&vec![leave; 1000]);
         assert_eq!(many.keys, 1000 * one.keys);
-        assert_eq!(many.blocks(&roots), one.blocks(&roots));
+        assert_eq!(many.blocks(&roots, one.keys), one.blocks(&roots, one.keys));
+        assert!(many.blocks(&roots, 100) > one.blocks(&roots, 100));
         let bytes = 1 << 20;
         let more = Growth { bytes, ..one };
-        assert!(more.blocks(&roots) >= one.blocks(&roots) + 2 * bytes / BLOCK as u64);
+        assert!(more.blocks(&roots, 1) >= one.blocks(&roots, 1) + 2 * bytes / BLOCK as u64);
     }
 }

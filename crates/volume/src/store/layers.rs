@@ -88,6 +88,17 @@ impl Roots {
         }
     }
 
+    /// All of them.
+    pub(super) fn each(&self) -> [Option<Root>; 5] {
+        [
+            self.inodes,
+            self.entries,
+            self.hashes,
+            self.data,
+            self.orphans,
+        ]
+    }
+
     /// As a superblock keeps them.
     pub(super) fn in_superblock(self) -> superblock::Roots {
         [self.inodes, self.entries, self.hashes, self.data].map(|root| [root, None, None, None])

@@ -91,6 +91,8 @@ pub(crate) struct Inner {
     promise: Mutex<Reservation>,
     /// Half the blocks that were free at the last look: as long as much less is needed, nobody looks.
     comfort: AtomicU64,
+    /// Of all trees.
+    nodes: AtomicU64,
     /// Blocks that each core may use for changes before it looks again.
     credit: PerCore<AtomicU64>,
     journal: Journal,

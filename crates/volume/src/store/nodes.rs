@@ -1,6 +1,10 @@
 //! Where a checkpoint's nodes go.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+
+use foldhash::fast::RandomState;
 
 use super::Inner;
 use crate::space::{self, Extent, Request};
@@ -23,6 +27,10 @@ struct Work {
     bytes: usize,
     /// Of the trees as they were.
     replaced: Vec<Extent>,
+    /// What was taken and not given back: lengths by first blocks.
+    taken: HashMap<u64, u64, RandomState>,
+    /// Nodes that came, less those that went.
+    nodes: i64,
 }
 
 impl<'s> NewNodes<'s> {
@@ -37,10 +45,23 @@ impl<'s> NewNodes<'s> {
     /// Writes what is left, and says which nodes are replaced.
     pub(super) fn finish(self) -> Result<()> {
         self.write_gathered()?;
-        for extent in self.work.into_inner().replaced {
+        let work = self.work.into_inner();
+        for extent in work.replaced {
             self.store.space.free_node(extent, self.generation)?;
         }
+        // Relaxed: one checkpoint at a time.
+        let nodes = &self.store.nodes;
+        let count = nodes.load(Ordering::Relaxed);
+        nodes.store(count.saturating_add_signed(work.nodes), Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Gives back all that was taken: nothing leads to it.
+    pub(super) fn abandon(self) {
+        for (start, length) in self.work.into_inner().taken {
+            // What cannot be given back is free again once the volume is opened anew.
+            let _ = self.store.space.give_back(Extent::new(start, length));
+        }
     }
 
     /// Takes blocks.
@@ -49,7 +70,9 @@ impl<'s> NewNodes<'s> {
         if goal > 0 {
             request = request.near(goal);
         }
-        Ok(self.store.space.allocate(&request)?.start)
+        let start = self.store.space.allocate(&request)?.start;
+        self.work.borrow_mut().taken.insert(start, blocks);
+        Ok(start)
     }
 
     /// Writes blocks, soon.
@@ -103,7 +126,9 @@ impl<'s> NewNodes<'s> {
 impl NodeSpace for &NewNodes<'_> {
     fn allocate(&mut self, blocks: u16, goal: u64) -> tree::Result<u64> {
         let taken = self.take(u64::from(blocks), goal);
-        taken.map_err(|_| tree::Error::NoSpace)
+        let block = taken.map_err(|_| tree::Error::NoSpace)?;
+        self.work.borrow_mut().nodes += 1;
+        Ok(block)
     }
 
     fn write(&mut self, node: Pointer, bytes: &[u8]) -> tree::Result<()> {
@@ -116,10 +141,16 @@ impl NodeSpace for &NewNodes<'_> {
 
     fn free(&mut self, node: Pointer) {
         self.replace(Extent::new(node.block, u64::from(node.blocks)));
+        self.work.borrow_mut().nodes -= 1;
     }
 
     fn give_back(&mut self, block: u64, blocks: u16) {
-        // A merge that failed stops the volume: nothing is recorded, so nothing is lost.
+        {
+            let mut work = self.work.borrow_mut();
+            work.taken.remove(&block);
+            work.nodes -= 1;
+        }
+        // What cannot be given back is free again once the volume is opened anew.
         let _ = self
             .store
             .space

@@ -1,6 +1,6 @@
 //! Opening a volume: superblock, bitmaps, journal.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use super::{Inner, VolumeStore};
 use crate::journal::Journal;
 use crate::space::{Loader, Space};
 use crate::superblock::{SLOTS, SlotError, Superblock};
-use crate::tree::NodeCache;
+use crate::tree::{NodeCache, Root};
 use crate::{BLOCK, Error, Result};
 
 /// Numbers left out after a crash: those that were dealt and not committed are never dealt again.
@@ -94,6 +94,7 @@ impl VolumeStore {
             promise: Mutex::new(space.reserve(0)?),
             comfort: AtomicU64::new(0),
             ahead: Ahead::new(&space),
+            nodes: AtomicU64::new(0),
             credit: PerCore::default(),
             space,
             journal,
@@ -104,6 +105,7 @@ impl VolumeStore {
             last_ino: PerCore::new(|| AtomicU64::new(last_ino)),
             stopped: OnceLock::new(),
         });
+        inner.nodes.store(inner.count_nodes(), Ordering::Relaxed);
         inner.set_aside();
         inner.catch_up(&behind)?;
         inner.mark(false)?;
@@ -134,6 +136,25 @@ impl VolumeStore {
 }
 
 impl Inner {
+    /// How many nodes the trees have; a tree that is damaged, at most.
+    fn count_nodes(&self) -> u64 {
+        let layers = self.gate.pass();
+        let finder = self.finder(&layers);
+        let counts = [
+            finder.inodes().nodes(),
+            finder.entries().nodes(),
+            finder.hashes().nodes(),
+            finder.data().nodes(),
+            finder.orphans().nodes(),
+        ];
+        let roots = layers.roots.each();
+        let most = |root: Option<Root>| root.map_or(0, |root| root.records.saturating_add(1));
+        let counts = counts.into_iter().zip(roots);
+        counts
+            .map(|(count, root)| count.unwrap_or_else(|_| most(root)))
+            .fold(0, u64::saturating_add)
+    }
+
     /// Writes the superblock to slots that a crash has left behind. The next checkpoint uses blocks that
     /// an older one refers to, and may itself be torn: nobody must have to go back to them.
     fn catch_up(&self, behind: &[u64]) -> Result<()> {

@@ -117,7 +117,9 @@ impl Inner {
     fn wanted(&self, layers: &Layers, growth: Growth) -> u64 {
         let changed = layers.overlays().map(|overlay| overlay.growth());
         let changed = changed.fold(growth, Add::add);
-        changed.blocks(&layers.roots) + self.credits()
+        // Relaxed: who sees the number of the trees before looks at those too.
+        let nodes = self.nodes.load(Ordering::Relaxed);
+        changed.blocks(&layers.roots, nodes) + self.credits()
     }
 
     /// Blocks that a checkpoint finds.

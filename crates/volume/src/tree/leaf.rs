@@ -144,7 +144,7 @@ impl<R: Record> LeafWriter<R> {
         R::encode(&mut self.context, key, value, &mut self.leaf.bytes);
         if self.leaf.used() > self.shape.fill() {
             let alone = self.leaf.records == 0;
-            if !alone || self.leaf.used() > self.shape.len() {
+            if !alone || self.leaf.used() > self.shape.longest() {
                 self.leaf.bytes.truncate(before);
                 if opens {
                     self.leaf.offsets.pop();

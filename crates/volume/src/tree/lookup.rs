@@ -190,6 +190,35 @@ impl<'c, R: Record, S: NodeSource> Tree<'c, R, S> {
         Ok(end)
     }
 
+    /// How many nodes there are. Reads interior ones only.
+    ///
+    /// # Errors
+    /// When a node cannot be read or is damaged.
+    pub fn nodes(&self) -> Result<u64> {
+        let Some(root) = self.root else {
+            return Ok(0);
+        };
+        let mut row = vec![root.node];
+        let mut nodes = 1;
+        for level in (1..=root.level.min(LEVEL_MAX)).rev() {
+            let mut below = Vec::new();
+            for some in row.chunks(AHEAD) {
+                self.cache.prefetch::<R>(some, level);
+                for pointer in some {
+                    if level == 1 {
+                        nodes += self.cache.load::<R>(*pointer, level)?.count() as u64;
+                    } else {
+                        let children = self.children_of(*pointer, level)?.into_iter();
+                        below.extend(children.map(|(_, pointer)| pointer));
+                    }
+                }
+            }
+            nodes += below.len() as u64;
+            row = below;
+        }
+        Ok(nodes)
+    }
+
     fn children_of(&self, pointer: Pointer, level: u8) -> Result<Vec<(R::Key, Pointer)>> {
         let node = self.cache.load::<R>(pointer, level)?;
         (0..node.count())

@@ -9,7 +9,7 @@
 
 use super::error::{Defect, Error, Result};
 use super::leaf::{Fit, Leaf, LeafWriter};
-use super::node::{Birth, HEADER, Header};
+use super::node::{BLOCK, Birth, HEADER, Header};
 use super::pointer::{LEVEL_MAX, Pointer};
 use super::record::{Key, Record};
 use super::shape::Shape;
@@ -177,7 +177,7 @@ impl<'s, R: Record, N: NodeSpace> Output<'s, R, N> {
         let Some(key) = leaf.first() else {
             return Ok(());
         };
-        let node = self.allocate()?;
+        let node = self.allocate(self.shape.leaf_blocks(leaf.used()))?;
         let header = Header {
             kind: R::KIND as u8,
             level: 0,
@@ -187,7 +187,7 @@ impl<'s, R: Record, N: NodeSpace> Output<'s, R, N> {
             count: leaf.records(),
             runs: leaf.runs(),
         };
-        let bytes = leaf.finish(self.shape.len());
+        let bytes = leaf.finish(usize::from(node.blocks) * BLOCK);
         header.seal(bytes);
         self.space.write(node, bytes)?;
         leaf.reset();
@@ -242,7 +242,7 @@ impl<'s, R: Record, N: NodeSpace> Output<'s, R, N> {
         if index + 1 > usize::from(LEVEL_MAX) {
             return Err(Error::Unstorable);
         }
-        let node = self.allocate()?;
+        let node = self.allocate(self.shape.blocks())?;
         let mut bytes = Vec::with_capacity(self.shape.len());
         bytes.resize(HEADER, 0);
         for (key, child) in children {
@@ -264,8 +264,7 @@ impl<'s, R: Record, N: NodeSpace> Output<'s, R, N> {
         self.push(index + 1, first, node)
     }
 
-    fn allocate(&mut self) -> Result<Pointer> {
-        let blocks = self.shape.blocks();
+    fn allocate(&mut self, blocks: u16) -> Result<Pointer> {
         let block = self.space.allocate(blocks, self.goal)?;
         let node = Pointer {
             block,

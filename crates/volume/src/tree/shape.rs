@@ -1,6 +1,7 @@
 //! How large nodes are made. Nodes of any shape can be read.
 
-use super::node::{BLOCK, HEADER};
+use super::data::Contents;
+use super::node::{BLOCK, HEADER, OFFSET};
 use super::pointer::{NODE_BLOCKS_MAX, Pointer};
 use super::record::{Key, Record};
 
@@ -18,17 +19,29 @@ pub struct Shape {
 /// Fewest pointers of a full interior node.
 const FANOUT_MIN: usize = 3;
 
+/// Blocks of a leaf that holds one of the longest records alone.
+const LONGEST_BLOCKS: usize = 2;
+const _: () = {
+    let longest = HEADER + OFFSET + 1 + Contents::LEN_MAX;
+    assert!(
+        longest <= LONGEST_BLOCKS * BLOCK,
+        "no leaf for the longest record"
+    );
+};
+
 impl Shape {
     /// Nodes of 16 KiB.
     pub const STANDARD: Self = Self::of(4);
+    /// Nodes of one block (two for a record that fits into none), where space is in small pieces.
+    pub const SMALLEST: Self = Self::of(1);
 
     /// Nodes of `blocks` blocks.
     ///
     /// # Panics
-    /// If that is not 2 to [`NODE_BLOCKS_MAX`]: a leaf must hold the longest record.
+    /// If that is not 1 to [`NODE_BLOCKS_MAX`].
     #[must_use]
     pub const fn of(blocks: u16) -> Self {
-        assert!(blocks >= 2 && blocks <= NODE_BLOCKS_MAX, "no such node");
+        assert!(blocks >= 1 && blocks <= NODE_BLOCKS_MAX, "no such node");
         Self {
             blocks,
             fill: blocks as usize * BLOCK,
@@ -55,6 +68,16 @@ impl Shape {
     /// Length of a node in bytes.
     pub(super) fn len(self) -> usize {
         usize::from(self.blocks) * BLOCK
+    }
+
+    /// Length of a leaf in blocks that is so full: more than others only for a long record alone.
+    pub(super) fn leaf_blocks(self, used: usize) -> u16 {
+        self.blocks.max(used.div_ceil(BLOCK) as u16)
+    }
+
+    /// Bytes that a leaf may have for one record.
+    pub(super) fn longest(self) -> usize {
+        self.len().max(LONGEST_BLOCKS * BLOCK)
     }
 
     /// Where a node is full.
