@@ -4,7 +4,7 @@ use super::step::Step;
 use crate::rng::Rng;
 
 /// What the exhaustive sequences are made of.
-const ALPHABET: [Step; 46] = [
+const ALPHABET: [Step; 48] = [
     Step::Create("new"),
     Step::Create("dir/new"),
     Step::Mkdir("new"),
@@ -49,6 +49,8 @@ const ALPHABET: [Step; 46] = [
     Step::Fsync("big"),
     Step::Sync,
     Step::Checkpoint,
+    Step::Grow(70),
+    Step::Trim,
     Step::Reopen,
     Step::Close,
 ];
@@ -103,7 +105,7 @@ fn random(rng: &mut Rng) -> Step {
         1 => (1 + rng.below(4)) * 4096,
         _ => 1 + rng.below(20_000),
     };
-    match rng.below(60) {
+    match rng.below(63) {
         0..4 => Step::Create(path),
         4..6 => Step::Mkdir(path),
         6..16 => Step::Write(path, offset, len as usize),
@@ -130,6 +132,8 @@ fn random(rng: &mut Rng) -> Step {
         52..55 => Step::Fsync(path),
         55..57 => Step::Sync,
         57..59 => Step::Checkpoint,
+        59 => Step::Grow(1 + rng.below(100)),
+        60 => Step::Trim,
         _ => Step::Reopen,
     }
 }

@@ -55,6 +55,10 @@ pub enum Step {
     Sync,
     /// Everything is folded into the trees.
     Checkpoint,
+    /// The volume gets so many blocks more.
+    Grow(u64),
+    /// The device is told what is free.
+    Trim,
     /// The volume is closed and opened again.
     Reopen,
 }

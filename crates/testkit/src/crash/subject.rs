@@ -5,7 +5,7 @@ use std::sync::Arc;
 use holdfast_core::{FileSystem, OpenFile, Options};
 use holdfast_device::{BlockDevice, Image, MemoryDevice};
 use holdfast_types::{Caller, Errno, Fallocate, OpenFlags, RenameFlags, Result, SetAttr, XattrSet};
-use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore, format};
+use holdfast_volume::{BLOCK, FormatOptions, OpenOptions, VolumeStore, format};
 
 use super::step::Step;
 use super::tree::Tree;
@@ -13,6 +13,11 @@ use crate::rng::pattern;
 
 /// Bytes of a volume: small, so that states are made quickly.
 const SIZE: u64 = 4 << 20;
+
+/// Bytes that it grows to at most: larger ones set more aside, which is not in use when all is gone.
+const SIZE_MAX: u64 = 6 << 20;
+/// Blocks of a group: there are several, and more when it grows.
+const GROUP_BLOCKS: u64 = 300;
 
 /// An open volume.
 pub(super) struct Subject {
@@ -87,7 +92,7 @@ impl Subject {
             Err(error @ (Errno::EIO | Errno::EROFS | Errno::EUCLEAN)) => {
                 Err(format!("{step:?} answers {error}"))
             }
-            Err(error) if matches!(step, Step::Sync | Step::Checkpoint) => {
+            Err(error) if matches!(step, Step::Sync | Step::Checkpoint | Step::Trim) => {
                 Err(format!("{step:?} answers {error}"))
             }
             Err(_) => Ok(false),
@@ -170,8 +175,23 @@ impl Subject {
             }
             Step::Sync => fs.sync()?,
             Step::Checkpoint => self.store.checkpoint().map_err(|error| error.errno())?,
+            Step::Grow(blocks) => self.grow(blocks)?,
+            Step::Trim => {
+                let trimmed = self.store.trim(0..u64::MAX, 0);
+                trimmed.map_err(|error| error.errno())?;
+            }
             _ => return self.attributes(step, fill),
         }
+        Ok(())
+    }
+
+    fn grow(&self, blocks: u64) -> Result<()> {
+        let size = (self.store.info().superblock.blocks + blocks) * BLOCK as u64;
+        if size > SIZE_MAX {
+            return Err(Errno::EFBIG);
+        }
+        let grown = self.store.grow(size).map_err(|error| error.errno())?;
+        assert_eq!(grown, size, "what it has is what it was told to have");
         Ok(())
     }
 
@@ -273,6 +293,7 @@ impl Bases {
             let device: Arc<dyn BlockDevice> = memory.clone();
             let options = FormatOptions {
                 journal: Some(512 << 10),
+                group_blocks: Some(GROUP_BLOCKS),
                 seed: Some(seed),
                 ..FormatOptions::default()
             };

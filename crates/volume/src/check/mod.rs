@@ -29,7 +29,7 @@ use std::sync::Arc;
 use holdfast_device::BlockDevice;
 
 use crate::BLOCK;
-use crate::space::Extent;
+use crate::space::{Extent, Seal};
 use crate::store::{OpenOptions, VolumeStore};
 use crate::superblock::{SLOTS, SlotError, Superblock};
 use crate::tree::{NodeCache, Pointer, Record, Root, Tree};
@@ -195,17 +195,38 @@ fn superblocks(device: &Arc<dyn BlockDevice>, sink: &Sink) -> Option<Superblock>
 }
 
 /// Can a crash leave these two, or nothing at all having happened? The first one is written first: by
-/// a checkpoint as a whole, by opening and closing with another flag.
+/// a checkpoint as a whole, by opening and closing with another flag, by growing with another size.
 fn may_stand_together(one: &Superblock, other: &Superblock) -> bool {
     if one.generation == other.generation {
         let clean = other.clean;
-        return *other
-            == Superblock {
-                clean,
-                ..one.clone()
-            };
+        return has_grown(one, other)
+            || *other
+                == Superblock {
+                    clean,
+                    ..one.clone()
+                };
     }
     one.generation == other.generation.wrapping_add(1) && !one.clean && !other.clean
+}
+
+/// Is the first one that of the second with more blocks?
+fn has_grown(one: &Superblock, other: &Superblock) -> bool {
+    let gained = one
+        .layout()
+        .capacity()
+        .wrapping_sub(other.layout().capacity());
+    one.blocks > other.blocks
+        && !one.clean
+        && *other
+            == Superblock {
+                blocks: other.blocks,
+                written: other.written,
+                seal: Seal {
+                    free: one.seal.free.wrapping_sub(gained),
+                    ..one.seal
+                },
+                ..one.clone()
+            }
 }
 
 fn is_clean(slots: &[Result<Superblock, SlotError>; 2]) -> bool {
