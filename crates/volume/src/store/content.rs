@@ -14,6 +14,7 @@ use std::collections::btree_map::Entry;
 use std::ops::Range;
 
 use super::mapping::{Mapping, Run};
+use super::page::{Changed, Page, Part, is_part, zeros};
 use super::placing::{Waiting, missing};
 use crate::space::{Extent, FileRequest};
 use crate::{BLOCK, Result};
@@ -22,9 +23,6 @@ use crate::{BLOCK, Result};
 pub const INLINE_MAX: usize = 2048;
 
 const BLOCK_LEN: u64 = BLOCK as u64;
-
-/// A block's worth of bytes.
-pub(super) type Page = Box<[u8; BLOCK]>;
 
 /// Where blocks are read from.
 pub(super) trait Source {
@@ -44,19 +42,17 @@ enum Form {
     Inline(Vec<u8>),
     Mapped {
         mapping: Mapping,
-        dirty: BTreeMap<u64, Page>,
+        dirty: BTreeMap<u64, Changed>,
     },
 }
 
-/// A page to write, and where to.
+/// What is to be written, and where to.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub(super) block: u64,
-    pub(super) page: Page,
-}
-
-fn zeros() -> Page {
-    vec![0; BLOCK].try_into().expect("of this length")
+    pub(super) changed: Changed,
+    /// Is the rest of the block zeros, whatever is there?
+    pub(super) fresh: bool,
 }
 
 /// The blocks that a range of bytes touches.
@@ -133,10 +129,28 @@ impl Content {
             let start = block * BLOCK_LEN;
             let (from, to) = (offset.max(start), end.min(start + BLOCK_LEN));
             let part = &data[(from - offset) as usize..(to - offset) as usize];
-            let page = self.page(block, part.len() == BLOCK, source)?;
-            page[(from - start) as usize..(to - start) as usize].copy_from_slice(part);
+            let range = (from - start) as usize..(to - start) as usize;
+            if part.len() < BLOCK && is_part(&range) {
+                self.put_part(block, range.start, part);
+            } else {
+                let page = self.page(block, part.len() == BLOCK, source)?;
+                page[range].copy_from_slice(part);
+            }
         }
         Ok(())
+    }
+
+    /// Puts a part of a block in, whose rest nobody has to know.
+    fn put_part(&mut self, block: u64, from: usize, bytes: &[u8]) {
+        let Form::Mapped { dirty, .. } = &mut self.form else {
+            unreachable!("asked of mapped files only");
+        };
+        match dirty.entry(block) {
+            Entry::Occupied(mut changed) => changed.get_mut().put(from, bytes),
+            Entry::Vacant(free) => {
+                free.insert(Changed::part(from, bytes));
+            }
+        }
     }
 
     /// Gives the file another length; returns the places that it does not need any more.
@@ -161,8 +175,8 @@ impl Content {
             Form::Mapped { mapping, dirty } => {
                 let end = len.div_ceil(BLOCK_LEN);
                 dirty.split_off(&end);
-                if let Some(page) = dirty.get_mut(&(len / BLOCK_LEN)) {
-                    page[(len % BLOCK_LEN) as usize..].fill(0);
+                if let Some(changed) = dirty.get_mut(&(len / BLOCK_LEN)) {
+                    changed.cut((len % BLOCK_LEN) as usize);
                 }
                 Ok(mapping.unmap(end..u64::MAX))
             }
@@ -182,7 +196,8 @@ impl Content {
             (Form::Inline(bytes), _) => bytes.resize(len as usize, 0),
             (Form::Mapped { mapping, dirty }, Some(source)) => {
                 let written = mapping.find(last).is_some_and(|run| !run.unwritten);
-                if !self.len.is_multiple_of(BLOCK_LEN) && written && !dirty.contains_key(&last) {
+                let known = matches!(dirty.get(&last), Some(Changed::Whole(_)));
+                if !self.len.is_multiple_of(BLOCK_LEN) && written && !known {
                     self.page(last, false, source)?;
                 }
             }
@@ -392,16 +407,25 @@ impl Content {
         for block in touched(&(offset..end)) {
             let start = block * BLOCK_LEN;
             let (from, to) = (offset.max(start), end.min(start + BLOCK_LEN));
-            let page = match (dirty.get(&block), mapping.find(block)) {
-                (Some(page), _) => page,
-                (None, Some(run)) if !run.unwritten => {
+            let changed = dirty.get(&block);
+            let page = match (changed, mapping.find(block)) {
+                (Some(Changed::Whole(page)), _) => page,
+                (_, Some(run)) if !run.unwritten => {
                     source.read(run.extent.start, &mut scratch)?;
                     &scratch
                 }
-                _ => continue,
+                (None, _) => continue,
+                (Some(_), _) => {
+                    scratch.fill(0);
+                    &scratch
+                }
             };
-            buf[(from - offset) as usize..(to - offset) as usize]
-                .copy_from_slice(&page[(from - start) as usize..(to - start) as usize]);
+            let range = (from - start) as usize..(to - start) as usize;
+            let part = &mut buf[(from - offset) as usize..(to - offset) as usize];
+            part.copy_from_slice(&page[range.clone()]);
+            if let Some(Changed::Parts(parts)) = changed {
+                show_parts(parts, range, part);
+            }
         }
         Ok(())
     }
@@ -462,14 +486,19 @@ impl Content {
             };
             run.extent.length = run.extent.length.min(row);
             let is_new = has.is_none();
-            if run.unwritten || is_new {
+            let fresh = run.unwritten || is_new;
+            if fresh {
                 run.unwritten = false;
                 mapping.map(first, run);
                 placed(first, run, is_new);
             }
             let written = run.extent.length as usize;
             let blocks = (run.extent.start..).zip(pages.by_ref().take(written));
-            outgoing.extend(blocks.map(|(block, (_, page))| Outgoing { block, page }));
+            outgoing.extend(blocks.map(|(block, (_, changed))| Outgoing {
+                block,
+                changed,
+                fresh,
+            }));
             done += written;
         }
         Ok(())
@@ -481,20 +510,24 @@ impl Content {
         let Form::Mapped { mapping, dirty } = &mut self.form else {
             unreachable!("asked of mapped files only");
         };
-        let page = match dirty.entry(block) {
-            Entry::Occupied(page) => page.into_mut(),
-            Entry::Vacant(free) => {
-                let mut page = zeros();
-                if !whole && let Some(run) = mapping.find(block).filter(|run| !run.unwritten) {
+        if !matches!(dirty.get(&block), Some(Changed::Whole(_))) {
+            let mut page = zeros();
+            if !whole {
+                if let Some(run) = mapping.find(block).filter(|run| !run.unwritten) {
                     source.read(run.extent.start, &mut page)?;
-                    let start = block * BLOCK_LEN;
-                    let shown = len.saturating_sub(start).min(BLOCK_LEN) as usize;
-                    page[shown..].fill(0);
+                    let shown = len.saturating_sub(block * BLOCK_LEN).min(BLOCK_LEN);
+                    page[shown as usize..].fill(0);
                 }
-                free.insert(page)
+                if let Some(parts) = dirty.get(&block) {
+                    parts.show_in(&mut page);
+                }
             }
-        };
-        Ok(page)
+            dirty.insert(block, Changed::Whole(page));
+        }
+        match dirty.get_mut(&block) {
+            Some(Changed::Whole(page)) => Ok(page),
+            _ => unreachable!("just made whole"),
+        }
     }
 
     /// Gives up the inline form.
@@ -507,10 +540,24 @@ impl Content {
         for (block, part) in bytes.chunks(BLOCK).enumerate() {
             let mut page = zeros();
             page[..part.len()].copy_from_slice(part);
-            dirty.insert(block as u64, page);
+            dirty.insert(block as u64, Changed::Whole(page));
         }
         let mapping = Mapping::default();
         self.form = Form::Mapped { mapping, dirty };
+    }
+}
+
+/// Puts those bytes of the parts in that lie in this range of their block.
+fn show_parts(parts: &[Part], range: Range<usize>, out: &mut [u8]) {
+    for part in parts {
+        let (from, to) = (
+            part.from.max(range.start),
+            (part.from + part.bytes.len()).min(range.end),
+        );
+        if from < to {
+            out[from - range.start..to - range.start]
+                .copy_from_slice(&part.bytes[from - part.from..to - part.from]);
+        }
     }
 }
 

@@ -4,24 +4,25 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use holdfast_device::{BlockDevice, ReadRequest, WriteRequest};
+use holdfast_device::{BlockDevice, ReadRequest, SECTOR, WriteRequest};
 use holdfast_types::Errno;
 use parking_lot::{Mutex, RwLock};
 
-use super::content::{Outgoing, Page, Source};
+use super::content::{Outgoing, Source};
+use super::page::{Changed, zeros};
 use crate::tree::NodeSource;
 use crate::{BLOCK, Error, Result};
 
 const BLOCK_LEN: u64 = BLOCK as u64;
-/// Blocks that are gathered into one write.
-const GATHER: usize = 256;
+/// Bytes that are gathered into one write.
+const GATHER: usize = 256 * BLOCK;
 
 /// A device, and pages on their way to it.
 #[derive(Debug)]
 pub(super) struct Blocks {
     device: Arc<dyn BlockDevice>,
     /// By their block numbers: who reads one meanwhile finds it here.
-    outgoing: RwLock<HashMap<u64, Arc<Page>, RandomState>>,
+    outgoing: RwLock<HashMap<u64, Arc<Outgoing>, RandomState>>,
     /// Held by the one who writes them.
     writing: Mutex<()>,
 }
@@ -39,7 +40,7 @@ impl Blocks {
     pub(super) fn announce(&self, pages: Vec<Outgoing>) {
         let mut outgoing = self.outgoing.write();
         let pages = pages.into_iter();
-        outgoing.extend(pages.map(|page| (page.block, Arc::new(page.page))));
+        outgoing.extend(pages.map(|page| (page.block, Arc::new(page))));
     }
 
     /// Writes all pages that were announced, and makes them durable.
@@ -48,7 +49,7 @@ impl Blocks {
     /// If the device fails; the pages stay announced.
     pub(super) fn write_out(&self) -> Result<()> {
         let _writing = self.writing.lock();
-        let mut pages: Vec<(u64, Arc<Page>)> = {
+        let mut pages: Vec<(u64, Arc<Outgoing>)> = {
             let outgoing = self.outgoing.read();
             let pages = outgoing.iter();
             pages
@@ -59,14 +60,28 @@ impl Blocks {
             return Ok(());
         }
         pages.sort_unstable_by_key(|(block, _)| *block);
-        let mut gathered = Vec::with_capacity(GATHER * BLOCK);
-        for row in rows(&pages) {
-            gathered.clear();
-            for (_, page) in row {
-                gathered.extend_from_slice(&page[..]);
+        let mut gathered = Gathered::new(self);
+        let mut scratch = zeros();
+        for (block, page) in &pages {
+            let at = block * BLOCK_LEN;
+            match &page.changed {
+                Changed::Whole(bytes) => gathered.put(at, &bytes[..])?,
+                Changed::Parts(parts) if !page.fresh && self.device.alignment() <= SECTOR => {
+                    for part in parts {
+                        gathered.put(at + part.from as u64, &part.bytes)?;
+                    }
+                }
+                parts @ Changed::Parts(_) => {
+                    match page.fresh {
+                        true => scratch.fill(0),
+                        false => self.read_at(*block, &mut scratch[..])?,
+                    }
+                    parts.show_in(&mut scratch);
+                    gathered.put(at, &scratch[..])?;
+                }
             }
-            self.write(row[0].0, &gathered)?;
         }
+        gathered.end()?;
         self.flush()?;
         let mut outgoing = self.outgoing.write();
         for (block, page) in pages {
@@ -143,20 +158,55 @@ impl Blocks {
     }
 }
 
-/// Pages in rows of consecutive blocks, none longer than [`GATHER`].
-fn rows(blocks: &[(u64, Arc<Page>)]) -> impl Iterator<Item = &[(u64, Arc<Page>)]> {
-    blocks
-        .chunk_by(|(left, _), (right, _)| left + 1 == *right)
-        .flat_map(|row| row.chunks(GATHER))
+/// Bytes that lie side by side, to be written at once.
+struct Gathered<'b> {
+    blocks: &'b Blocks,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl<'b> Gathered<'b> {
+    fn new(blocks: &'b Blocks) -> Self {
+        Self {
+            blocks,
+            start: 0,
+            bytes: Vec::with_capacity(GATHER),
+        }
+    }
+
+    /// Takes bytes, behind those that it took before.
+    fn put(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
+        let end = self.start + self.bytes.len() as u64;
+        if at != end || self.bytes.len() + bytes.len() > GATHER {
+            self.end()?;
+            self.start = at;
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Writes what it has.
+    fn end(&mut self) -> Result<()> {
+        if !self.bytes.is_empty() {
+            self.blocks.device.write(self.start, &self.bytes)?;
+            self.bytes.clear();
+        }
+        Ok(())
+    }
 }
 
 impl Source for Blocks {
     fn read(&self, block: u64, page: &mut [u8; BLOCK]) -> Result<()> {
-        if let Some(outgoing) = self.outgoing.read().get(&block) {
-            page.copy_from_slice(&outgoing[..]);
-            return Ok(());
+        let outgoing = self.outgoing.read().get(&block).map(Arc::clone);
+        match &outgoing {
+            Some(outgoing) if matches!(outgoing.changed, Changed::Whole(_)) => {}
+            Some(outgoing) if outgoing.fresh => page.fill(0),
+            _ => self.device.read(block * BLOCK_LEN, page)?,
         }
-        Ok(self.device.read(block * BLOCK_LEN, page)?)
+        if let Some(outgoing) = outgoing {
+            outgoing.changed.show_in(page);
+        }
+        Ok(())
     }
 }
 

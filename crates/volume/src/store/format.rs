@@ -7,6 +7,7 @@ use holdfast_device::BlockDevice;
 use holdfast_types::Time;
 use uuid::Uuid;
 
+use super::open::fits;
 use crate::journal::{Journal, Position};
 use crate::space::{GROUP_BLOCKS_MAX, GROUP_BLOCKS_MIN, Seal, Space};
 use crate::superblock::{Features, Label, Roots, SLOTS, Superblock};
@@ -59,6 +60,7 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// [`Error::Geometry`] if the device is too small for a volume, or the options make none of it;
 /// [`Error::Device`].
 pub fn format(device: &Arc<dyn BlockDevice>, options: &FormatOptions) -> Result<()> {
+    fits(device)?;
     let blocks = device.size() / BLOCK as u64;
     if blocks < BLOCKS_MIN {
         return Err(Error::Geometry(format!(

@@ -44,10 +44,15 @@ impl Growth {
             Change::Attributes { inode } => (1 + orphan(inode), 0),
             Change::Enter { name, .. } => (2, 64 + name.len()),
             Change::Leave { .. } => (2, 0),
-            Change::Write { data, .. } if data.len() <= INLINE_MAX => (2, data.len() + 64),
+            Change::Write { offset, data, .. }
+                if offset.saturating_add(data.len() as u64) <= INLINE_MAX as u64 =>
+            {
+                (2, data.len() + 64)
+            }
             Change::Write { data, .. } => {
+                // The bytes go to blocks; the first ones of a file that was small among them.
                 let blocks = data.len().div_ceil(BLOCK);
-                (1 + blocks, 32 * (1 + blocks))
+                (2 + blocks, 32 * (2 + blocks))
             }
             Change::Xattr { name, value, .. } => (
                 4,

@@ -33,6 +33,7 @@ mod nodes;
 mod open;
 mod orphans;
 mod overlay;
+mod page;
 mod placing;
 mod records;
 mod replay;

@@ -53,6 +53,7 @@ impl VolumeStore {
     /// [`Error::Superblock`] if there is none; [`Error::CutShort`]; errors of the device, and of what was
     /// found damaged.
     pub fn open(device: Arc<dyn BlockDevice>, options: &OpenOptions) -> Result<Self> {
+        fits(&device)?;
         let (superblock, behind) = read_superblock(&device)?;
         let found = device.size() / BLOCK as u64;
         if found < superblock.blocks {
@@ -180,6 +181,18 @@ impl Inner {
         drop(superblock);
         self.write_superblock(&written)
     }
+}
+
+/// Refuses a device on which no single block can be written.
+pub(super) fn fits(device: &Arc<dyn BlockDevice>) -> Result<()> {
+    let alignment = device.alignment();
+    if alignment > BLOCK as u64 {
+        return Err(Error::Geometry(format!(
+            "{} moves no less than {alignment} bytes at once, and a volume has blocks of {BLOCK}",
+            device.describe()
+        )));
+    }
+    Ok(())
 }
 
 /// The newest whole superblock, and the slots that do not hold it.

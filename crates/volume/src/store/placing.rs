@@ -4,7 +4,7 @@ use super::mapping::{Mapping, Run};
 use crate::space::{FileRequest, GROUP_BLOCKS_MAX, Mapped, Window};
 
 /// A piece is worth setting aside where so much of it, at least, has a place or waits for one.
-const WORTHWHILE_PART: u64 = 8;
+const WORTHWHILE_PART: u64 = 12;
 
 /// What is asked for blocks from `first` on that have no place: as many as there are before the next
 /// that has one, at most `row`. Nothing more is set aside.

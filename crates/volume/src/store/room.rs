@@ -7,6 +7,7 @@
 //! (who remove names, above all) have what was set aside.
 
 use std::ops::Add;
+use std::sync::LazyLock;
 use std::sync::atomic::Ordering;
 
 use holdfast_core::store::Space as Wanted;
@@ -14,11 +15,17 @@ use holdfast_core::store::Space as Wanted;
 use super::growth::Growth;
 use super::layers::Layers;
 use super::{Inner, VolumeStore};
-use crate::Result;
 use crate::space::{self, Remedy};
+use crate::{BLOCK, Result};
 
-/// Pages that may wait to be written, however large the journal is: 128 MiB.
-const DIRTY_MAX: u64 = 32_768;
+/// Pages that may wait to be written, however large the journal is: a part of the memory, within
+/// bounds (128 MiB, 1 GiB). The more wait, the more of them lie side by side, and the fewer are
+/// written twice.
+static DIRTY_MAX: LazyLock<u64> = LazyLock::new(|| {
+    let system = rustix::system::sysinfo();
+    let memory = system.totalram as u64 * u64::from(system.mem_unit);
+    (memory / BLOCK as u64 / 16).clamp(32_768, 262_144)
+});
 /// Bytes of the journal that a page's place takes at most.
 const MAP_MAX: u64 = 32;
 /// The part of the journal that is left to commits.
@@ -49,7 +56,7 @@ impl VolumeStore {
             inner.checkpoint()?;
         }
         let dirty = inner.gate.pass().active.dirty() as u64;
-        if dirty > DIRTY_MAX.min(capacity / COMMITS_PART / MAP_MAX) {
+        if dirty > (*DIRTY_MAX).min(capacity / COMMITS_PART / MAP_MAX) {
             inner.make_durable(None)?;
         }
         Ok(())

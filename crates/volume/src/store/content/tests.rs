@@ -50,7 +50,14 @@ impl Device {
             .unwrap();
         self.next = next;
         for page in outgoing {
-            self.blocks.borrow_mut().insert(page.block, page.page);
+            let mut blocks = self.blocks.borrow_mut();
+            let own = blocks
+                .entry(page.block)
+                .or_insert_with(|| Box::new([0xee; BLOCK]));
+            if page.fresh {
+                own.fill(0);
+            }
+            page.changed.show_in(own);
         }
         assert_eq!(content.dirty(), 0);
     }
