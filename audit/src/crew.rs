@@ -10,6 +10,7 @@ use std::thread;
 
 use crate::placement::Pair;
 use crate::report::Report;
+use crate::store::StoreKind;
 
 /// The C library copies with vector instructions whatever the size: a repeated instruction traps
 /// for each byte, and touches the same lines.
@@ -20,7 +21,12 @@ const TUNABLES: &str =
 pub(crate) type Outcome = Result<Report, String>;
 
 /// Tries all of these pairs, as many at a time as `jobs` says; the outcomes are in their order.
-pub(crate) fn run(pairs: &[Pair], repetitions: usize, jobs: usize) -> Result<Vec<Outcome>> {
+pub(crate) fn run(
+    pairs: &[Pair],
+    repetitions: usize,
+    store: StoreKind,
+    jobs: usize,
+) -> Result<Vec<Outcome>> {
     let program = std::env::current_exe().context("this program's path")?;
     let next = AtomicUsize::new(0);
     let outcomes: Mutex<Vec<Option<Outcome>>> = Mutex::new(vec![None; pairs.len()]);
@@ -33,7 +39,7 @@ pub(crate) fn run(pairs: &[Pair], repetitions: usize, jobs: usize) -> Result<Vec
                     let Some(pair) = pairs.get(index) else {
                         return;
                     };
-                    let outcome = try_one(&program, pair, repetitions);
+                    let outcome = try_one(&program, pair, repetitions, store);
                     if talking && index.is_multiple_of(20) {
                         eprint!("\r{index} of {} pairs", pairs.len());
                     }
@@ -53,7 +59,12 @@ pub(crate) fn run(pairs: &[Pair], repetitions: usize, jobs: usize) -> Result<Vec
         .collect()
 }
 
-fn try_one(program: &std::path::Path, pair: &Pair, repetitions: usize) -> Outcome {
+fn try_one(
+    program: &std::path::Path,
+    pair: &Pair,
+    repetitions: usize,
+    store: StoreKind,
+) -> Outcome {
     let output = Command::new(program)
         .env("GLIBC_TUNABLES", TUNABLES)
         .arg("--one")
@@ -62,6 +73,7 @@ fn try_one(program: &std::path::Path, pair: &Pair, repetitions: usize) -> Outcom
             format!("{},{}", pair.sides[0].name, pair.sides[1].name),
         ])
         .args(["--placement", pair.placement.word()])
+        .args(["--store", store.word()])
         .args(["--repetitions".into(), repetitions.to_string()])
         .output()
         .map_err(|error| format!("cannot be started: {error}"))?;

@@ -1,10 +1,11 @@
 //! The file system that a pair is tried on, and the places in it.
 
 use holdfast_core::types::{Caller, OpenFlags, Result};
-use holdfast_core::{FileSystem, MemoryLimits, Node, Options};
+use holdfast_core::{FileSystem, Node, Options};
 
 use crate::placement::Placement;
 use crate::seat::{Seat, own_name};
+use crate::store::StoreKind;
 
 /// An ordinary user: nothing is skipped because of capabilities.
 const USER: u32 = 1000;
@@ -37,13 +38,13 @@ impl Stage {
     ///
     /// # Errors
     /// What the calls answer.
-    pub(crate) fn new(placement: Placement, rounds: usize) -> Result<Self> {
+    pub(crate) fn new(placement: Placement, rounds: usize, store: StoreKind) -> Result<Self> {
         let options = Options {
             root_uid: USER,
             root_gid: USER,
             ..Options::default()
         };
-        let fs = FileSystem::memory(MemoryLimits::default(), options);
+        let fs = store.file_system(options)?;
         let stage = Self { fs, placement };
         let (fs, who) = (&stage.fs, user());
         let top = fs.mkdir(&who, &fs.root(), b"top", 0o755)?;
@@ -197,7 +198,7 @@ mod tests {
 
     #[test]
     fn sides_never_get_the_same_page() -> Result<()> {
-        let stage = Stage::new(Placement::Pages, 1)?;
+        let stage = Stage::new(Placement::Pages, 1, StoreKind::Volume)?;
         for round in 0..200 {
             assert_ne!(stage.page(0, round), stage.page(1, round));
         }
@@ -207,7 +208,7 @@ mod tests {
     #[test]
     fn every_operation_can_be_carried_out_wherever_it_is_paired() {
         for placement in Placement::ALL {
-            let stage = Stage::new(placement, 100).expect("a stage");
+            let stage = Stage::new(placement, 100, StoreKind::Memory).expect("a stage");
             let homes = [0, 1].map(|side| {
                 let home = stage.home(side).expect("a home");
                 stage.make_objects(&home, 100).expect("objects");

@@ -11,6 +11,7 @@ use crate::placement::Pair;
 use crate::report::{Block, Code, Line, Place, Report, Touch};
 use crate::stage::Stage;
 use crate::step::{Decoder, LINE_BYTES, Tape};
+use crate::store::StoreKind;
 use crate::worker::{Order, Worker};
 
 /// Rounds before the recorded ones, in which structures that adapt come to rest.
@@ -35,7 +36,7 @@ const CONTROL_BLOCK: u64 = 0x1000;
 ///
 /// # Errors
 /// When an operation fails, or cannot be recorded.
-pub(crate) fn run(pair: &Pair, repetitions: usize) -> Result<Report> {
+pub(crate) fn run(pair: &Pair, repetitions: usize, store: StoreKind) -> Result<Report> {
     memory::note_origins();
     // Objects that both use are warmed up themselves; else each round has names of its own.
     let first = if pair.placement.shares_objects() {
@@ -44,7 +45,8 @@ pub(crate) fn run(pair: &Pair, repetitions: usize) -> Result<Report> {
         WARM_UP
     };
     let rounds = first + repetitions;
-    let stage = Arc::new(Stage::new(pair.placement, rounds).map_err(|error| anyhow!("{error}"))?);
+    let stage = Stage::new(pair.placement, rounds, store).map_err(|error| anyhow!("{error}"))?;
+    let stage = Arc::new(stage);
     let workers = [0, 1].map(|side| Worker::start(Arc::clone(&stage), side, pair.sides[side]));
     let both = |order| -> Result<()> {
         for worker in &workers {

@@ -14,7 +14,14 @@ const BEGIN: &str = "<!-- bench:conflicts -->";
 const END: &str = "<!-- /bench:conflicts -->";
 
 /// Options that look at less than everything: no table for the page.
-const PARTS: [&str; 5] = ["--pair", "--placement", "--quick", "--list", "--help"];
+const PARTS: [&str; 6] = [
+    "--pair",
+    "--placement",
+    "--quick",
+    "--store",
+    "--list",
+    "--help",
+];
 
 /// Runs the audit with these options.
 pub(crate) fn run(root: &Path, options: &[&str]) -> Result<ExitCode> {
