@@ -115,6 +115,7 @@ fn inode(ino: Ino, size: u64) -> InodeRecord {
         ctime: now,
         btime: now,
         parent: Ino(1),
+        xattrs: false,
     }
 }
 

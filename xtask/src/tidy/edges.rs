@@ -66,7 +66,7 @@ const TABLE: [Edges; 13] = [
     },
     Edges {
         name: "audit",
-        uses: &["core"],
+        uses: &["core", "volume", "device"],
     },
     Edges {
         name: "cli",
