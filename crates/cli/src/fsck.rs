@@ -1,10 +1,11 @@
-//! `holdfast fsck`: is a volume what it says it is?
+//! `holdfast fsck`: is a volume what it says it is, and can it be made so?
 
 use crate::message::{Failure, Result};
 use anstyle::{AnsiColor, Style};
 use holdfast_device::{Access, BlockDevice, FileDevice, FileOptions};
-use holdfast_volume::check::{Finding, Report};
-use holdfast_volume::{CheckOptions, check};
+use holdfast_volume::check::{Finding, Report, Stage};
+use holdfast_volume::repair::Outcome;
+use holdfast_volume::{CheckOptions, check, repair};
 use indicatif::ProgressBar;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -12,24 +13,35 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+/// fsck(8): errors were corrected.
+const CORRECTED: u8 = 1;
 /// fsck(8): errors were left as they are.
 const ERRORS_LEFT: u8 = 4;
 /// fsck(8): the check itself could not be done.
 const NOT_DONE: u8 = 8;
 
 const FOUND: Style = AnsiColor::Yellow.on_default().bold();
+const DONE: Style = AnsiColor::Green.on_default().bold();
 
-/// Check a volume that is not mounted; changes nothing
+/// Check a volume that is not mounted; changes nothing, unless asked to repair it
 ///
 /// Every block, name, inode, extent and count is compared with all that refers to it. A volume that was not
 /// closed cleanly is checked as its journal leaves it, in memory.
 ///
-/// Exit code 0: nothing is wrong; 4: something is; 8: it could not be checked.
+/// With --repair the journal is replayed, and what is wrong is made to agree. What has lost its name is put
+/// to lost+found. A volume of which nothing else exists is better copied first.
+///
+/// Exit code 0: nothing is wrong; 1: something was, and is repaired; 4: something is; 8: it could not be
+/// checked or repaired.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The image file or block device
     #[arg(value_name = "VOLUME")]
     volume: PathBuf,
+
+    /// Repair what is wrong
+    #[arg(short, long)]
+    repair: bool,
 
     /// Threads that look at the same time; one for each processor if absent
     #[arg(short, long, value_name = "NUMBER")]
@@ -48,12 +60,23 @@ pub(crate) struct Arguments {
 #[derive(Serialize)]
 struct Summary<'r> {
     clean: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repaired: Option<Repaired<'r>>,
     replayed: bool,
     inodes: u64,
     extents: u64,
     blocks: u64,
     findings: Vec<One<'r>>,
     findings_not_shown: u64,
+}
+
+/// What a repair did.
+#[derive(Serialize)]
+struct Repaired<'r> {
+    findings_before: Vec<One<'r>>,
+    findings_before_not_shown: u64,
+    done: Vec<String>,
+    done_not_shown: u64,
 }
 
 #[derive(Serialize)]
@@ -85,8 +108,7 @@ impl<'r> One<'r> {
 /// Checks; the exit code is fsck(8)'s.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     match checked(arguments) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(ERRORS_LEFT),
+        Ok(code) => code,
         Err(failure) => {
             failure.print();
             ExitCode::from(NOT_DONE)
@@ -94,9 +116,14 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-fn checked(arguments: &Arguments) -> Result<bool> {
+fn checked(arguments: &Arguments) -> Result<ExitCode> {
+    let access = if arguments.repair {
+        Access::ReadWrite
+    } else {
+        Access::ReadOnly
+    };
     let options = FileOptions {
-        access: Access::ReadOnly,
+        access,
         ..FileOptions::default()
     };
     let failed = |error: String| Failure::new(error).at(&arguments.volume);
@@ -111,24 +138,45 @@ fn checked(arguments: &Arguments) -> Result<bool> {
     }
     // Hidden by itself where standard error is no terminal.
     let bar = ProgressBar::new(0);
-    let report = check(&device, &how, &|stage, done, all| {
+    let show = |stage: Stage, done: u64, all: u64| {
         bar.set_length(all);
         bar.set_position(done);
         bar.set_message(format!("{stage:?}"));
-    });
+    };
+    let (report, outcome) = if arguments.repair {
+        let outcome = repair(&device, &how, &show);
+        let outcome = outcome.map_err(|error| failed(error.to_string()))?;
+        (outcome.after.clone(), Some(outcome))
+    } else {
+        (check(&device, &how, &show), None)
+    };
     bar.finish_and_clear();
     let mut out = anstream::stdout().lock();
     if arguments.json {
-        print_json(&mut out, &report)?;
+        print_json(&mut out, &report, outcome.as_ref())?;
     } else {
+        if let Some(outcome) = &outcome {
+            print_repair(&mut out, outcome)?;
+        }
         print_text(&mut out, arguments, &report)?;
     }
-    Ok(report.is_clean())
+    let was_clean = outcome.is_none_or(|outcome| outcome.before.is_clean());
+    Ok(match (report.is_clean(), was_clean) {
+        (true, true) => ExitCode::SUCCESS,
+        (true, false) => ExitCode::from(CORRECTED),
+        (false, _) => ExitCode::from(ERRORS_LEFT),
+    })
 }
 
-fn print_json(out: &mut impl Write, report: &Report) -> io::Result<()> {
+fn print_json(out: &mut impl Write, report: &Report, outcome: Option<&Outcome>) -> io::Result<()> {
     let result = Summary {
         clean: report.is_clean(),
+        repaired: outcome.map(|outcome| Repaired {
+            findings_before: outcome.before.findings.iter().map(One::of).collect(),
+            findings_before_not_shown: outcome.before.more,
+            done: outcome.deeds.iter().map(ToString::to_string).collect(),
+            done_not_shown: outcome.more,
+        }),
         replayed: report.replayed,
         inodes: report.inodes,
         extents: report.extents,
@@ -140,6 +188,23 @@ fn print_json(out: &mut impl Write, report: &Report) -> io::Result<()> {
     writeln!(out)
 }
 
+/// What was wrong, and what was done about it.
+fn print_repair(out: &mut impl Write, outcome: &Outcome) -> io::Result<()> {
+    for finding in &outcome.before.findings {
+        writeln!(out, "{FOUND}{}{FOUND:#}: {finding}", finding.code())?;
+    }
+    if outcome.before.more > 0 {
+        writeln!(out, "and {} more findings", outcome.before.more)?;
+    }
+    for deed in &outcome.deeds {
+        writeln!(out, "{DONE}repair{DONE:#}: {deed}")?;
+    }
+    if outcome.more > 0 {
+        writeln!(out, "and {} more deeds", outcome.more)?;
+    }
+    Ok(())
+}
+
 fn print_text(out: &mut impl Write, arguments: &Arguments, report: &Report) -> io::Result<()> {
     for finding in &report.findings {
         writeln!(out, "{FOUND}{}{FOUND:#}: {finding}", finding.code())?;
@@ -147,10 +212,10 @@ fn print_text(out: &mut impl Write, arguments: &Arguments, report: &Report) -> i
     if report.more > 0 {
         writeln!(out, "and {} more findings", report.more)?;
     }
-    let state = if report.is_clean() {
-        "clean"
-    } else {
-        "DAMAGED, and left as it is"
+    let state = match (report.is_clean(), arguments.repair) {
+        (true, _) => "clean",
+        (false, true) => "DAMAGED, and this cannot be repaired",
+        (false, false) => "DAMAGED, and left as it is (--repair repairs it)",
     };
     let journal = if report.replayed {
         " (as its journal leaves it)"

@@ -7,6 +7,7 @@ mod bulkstat;
 mod checker;
 mod control;
 mod copy;
+mod dump;
 mod fsck;
 mod generate;
 mod helper;
@@ -56,6 +57,7 @@ enum Command {
     Resize(resize::ResizeArguments),
     Trim(resize::TrimArguments),
     Fsck(fsck::Arguments),
+    Dump(dump::Arguments),
     Bench(holdfast_bench::BenchArgs),
     Completions(generate::CompletionsArguments),
     Man(generate::ManArguments),
@@ -92,6 +94,7 @@ fn run(command: Command) -> Result<()> {
         Command::Mount(arguments) => mount::run(&arguments),
         Command::Umount(arguments) => umount::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),
+        Command::Dump(arguments) => dump::run(&arguments),
         // Its exit codes are its own.
         Command::Fsck(_) => Ok(()),
         Command::Bench(arguments) => Ok(holdfast_bench::run(arguments)?),

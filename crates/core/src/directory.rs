@@ -350,6 +350,23 @@ impl Loaded {
             .map_err(refused)
     }
 
+    /// New names get this cookie or greater ones.
+    ///
+    /// # Errors
+    /// `EUCLEAN` if no cookie can be that great.
+    pub(crate) fn go_on_at(&self, next_cookie: u64) -> Result<()> {
+        let mut names = self.0.lock();
+        if next_cookie > names.last_order() + 1 {
+            // A catalog remembers the order of a name that came and went; no name is like this one.
+            let (name, kind) = (b".", FileType::Directory.dirent_type());
+            names
+                .insert(name, next_cookie - 1, Ino::ROOT.0, kind)
+                .map_err(refused)?;
+            names.remove(name);
+        }
+        Ok(())
+    }
+
     /// Number of names so far.
     pub(crate) fn len(&self) -> u32 {
         self.0.lock().len()

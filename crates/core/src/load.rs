@@ -212,6 +212,7 @@ impl Core {
                 loaded.add(&entry.name, entry.cookie, entry.ino, entry.kind)?;
             }
         }
+        loaded.go_on_at(self.store.next_cookie(inode.ino())?)?;
         self.names.add(i64::from(loaded.len()));
         inode.write().size = directory_size(loaded.len());
         names.complete(loaded);

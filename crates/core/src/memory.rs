@@ -115,6 +115,10 @@ impl Store for MemoryStore {
         Ok(())
     }
 
+    fn next_cookie(&self, _dir: Ino) -> Result<u64> {
+        Ok(0)
+    }
+
     fn last_ino(&self) -> Result<Ino> {
         Ok(Ino(0))
     }

@@ -258,6 +258,13 @@ pub trait Store: Send + Sync + 'static {
         run: &mut Vec<(EntryRecord, InodeRecord)>,
     ) -> Result<()>;
 
+    /// No name of this directory ever had this cookie or a greater one, but for those that are there:
+    /// asked when all its names are loaded, so that none comes back. 0: only those that are there had any.
+    ///
+    /// # Errors
+    /// `EIO` or `EUCLEAN` when it cannot be read.
+    fn next_cookie(&self, dir: Ino) -> Result<u64>;
+
     /// As [`Store::read_entries`], for a caller who needs no inodes.
     ///
     /// # Errors

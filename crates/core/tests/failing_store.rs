@@ -44,6 +44,9 @@ impl Store for Fragile {
     ) -> Result<()> {
         Err(Errno::EIO)
     }
+    fn next_cookie(&self, _dir: Ino) -> Result<u64> {
+        Err(Errno::EIO)
+    }
     fn next_data(&self, _ino: Ino, _offset: u64) -> Result<Option<(u64, u64)>> {
         Err(Errno::EIO)
     }

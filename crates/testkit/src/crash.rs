@@ -14,6 +14,7 @@
 
 pub mod command;
 mod faults;
+mod mangled;
 mod plan;
 mod step;
 mod subject;
@@ -30,6 +31,7 @@ use parking_lot::Mutex;
 
 use crate::device::CrashStates;
 pub use faults::{Tried, faults};
+pub use mangled::Images;
 pub use step::Step;
 use subject::Bases;
 use trace::Trace;

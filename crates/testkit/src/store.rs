@@ -119,6 +119,11 @@ impl<H: Hook> Store for Wrapped<H> {
         self.inner.read_entries(dir, after, max, run)
     }
 
+    fn next_cookie(&self, dir: Ino) -> Result<u64> {
+        self.hook.before(Call::ReadEntries)?;
+        self.inner.next_cookie(dir)
+    }
+
     fn next_data(&self, ino: Ino, offset: u64) -> Result<Option<(u64, u64)>> {
         self.hook.before(Call::NextData)?;
         self.inner.next_data(ino, offset)

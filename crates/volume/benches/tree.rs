@@ -31,6 +31,10 @@ struct Memory {
 struct Source<'m>(&'m Mutex<HashMap<u64, Box<[u8]>>>);
 
 impl NodeSource for Source<'_> {
+    fn volume(&self) -> u32 {
+        0
+    }
+
     fn blocks(&self) -> u64 {
         1 << 40
     }

@@ -2,9 +2,11 @@
 
 pub mod check;
 pub mod checksum;
+pub mod dump;
 mod error;
 pub mod journal;
 mod journal_primitive;
+pub mod repair;
 pub mod space;
 mod space_primitive;
 pub mod store;
@@ -13,6 +15,7 @@ pub mod tree;
 
 pub use check::{CheckOptions, check};
 pub use error::{Error, Result};
+pub use repair::repair;
 pub use store::{
     FileExtent, FormatOptions, Info, OpenOptions, VolumeStore, format,
     superblock as read_superblock,

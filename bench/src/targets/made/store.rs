@@ -117,6 +117,10 @@ impl Store for MadeStore {
         Ok(())
     }
 
+    fn next_cookie(&self, _dir: Ino) -> Result<u64> {
+        Ok(0)
+    }
+
     fn next_data(&self, _ino: Ino, _offset: u64) -> Result<Option<(u64, u64)>> {
         Ok(None)
     }

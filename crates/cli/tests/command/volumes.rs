@@ -158,3 +158,31 @@ fn damage_is_found_and_told_by_the_exit_code() {
     let error = holdfast(["fsck", none.to_str().unwrap()]).fails(8);
     assert!(error.contains("none"), "{error}");
 }
+
+#[test]
+fn a_damaged_image_is_found_repaired_and_shown() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    mount(&place, &CREATE);
+    fs::write(place.path("mnt/file"), "kept").unwrap();
+    place.umount();
+    let image = place.path("data.hf");
+    let path = image.to_str().unwrap();
+    holdfast(["fsck", path]).ok();
+    let shown = holdfast(["dump", path, "superblock", "--json"]).ok();
+    assert!(shown.contains("\"closed\":true"), "{shown}");
+    let shown = holdfast(["dump", path, "inode", "1"]).ok();
+    assert!(shown.contains("name: file"), "{shown}");
+    // The second superblock.
+    let mut file = File::options().write(true).open(&image).unwrap();
+    std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(4096)).unwrap();
+    file.write_all(&[7; 4096]).unwrap();
+    drop(file);
+    holdfast(["fsck", path]).fails(4);
+    holdfast(["fsck", "--repair", path]).fails(1);
+    holdfast(["fsck", path]).ok();
+    mount(&place, &[]);
+    assert_eq!(fs::read(place.path("mnt/file")).unwrap(), b"kept");
+    place.umount();
+}

@@ -196,8 +196,13 @@ impl Leeway<'_> {
     }
 }
 
+/// More than any file here has.
+const CONTENT_MAX: u64 = 64 << 20;
+
 fn bytes_of(fs: &FileSystem, file: &OpenFile) -> Result<Vec<u8>> {
-    let mut bytes = vec![0; fs.getattr(file.node()).size as usize];
+    // A damaged length may be any.
+    let size = fs.getattr(file.node()).size.min(CONTENT_MAX);
+    let mut bytes = vec![0; size as usize];
     let got = fs.read(file, 0, &mut bytes)?;
     bytes.truncate(got);
     Ok(bytes)

@@ -26,6 +26,8 @@ struct Held {
     entries: BTreeMap<(Ino, u64), EntryRecord>,
     /// By directory and name: the cookie.
     names: BTreeMap<(Ino, Box<[u8]>), u64>,
+    /// By directory: above all that names of it ever had.
+    next_cookies: BTreeMap<Ino, u64>,
     last_ino: u64,
     stamp: u64,
     pages_used: u64,
@@ -174,6 +176,8 @@ impl Held {
                     ino,
                     kind,
                 };
+                let next = self.next_cookies.entry(dir).or_default();
+                *next = (*next).max(cookie.saturating_add(1));
                 let fresh = self.names.insert((dir, name), cookie).is_none();
                 let placed = self.entries.insert((dir, cookie), entry).is_none();
                 if !fresh || !placed {
@@ -207,6 +211,7 @@ impl Held {
             }
             Change::Free { ino } => {
                 let freed = self.inodes.remove(&ino).ok_or(Errno::EUCLEAN)?;
+                self.next_cookies.remove(&ino);
                 if freed.record.nlink != 0 {
                     return Err(Errno::EUCLEAN);
                 }
@@ -341,6 +346,10 @@ impl Store for ModelStore {
         let behind = held.inodes.range(Ino(after.0.saturating_add(1))..);
         run.extend(behind.take(max).map(|(_, inode)| inode.record.clone()));
         Ok(())
+    }
+
+    fn next_cookie(&self, dir: Ino) -> Result<u64> {
+        Ok(self.held().next_cookies.get(&dir).copied().unwrap_or(0))
     }
 
     fn last_ino(&self) -> Result<Ino> {

@@ -8,6 +8,7 @@ use super::inodes::{BLOCKS, Census, INLINE};
 use super::nodes::tell;
 use crate::BLOCK;
 use crate::space;
+use crate::store::hash::NameHasher;
 use crate::tree::{self, Contents, Data, DataKey, Extent, Inspect, Pointer, XattrValue};
 
 struct Content<'c> {
@@ -17,7 +18,21 @@ struct Content<'c> {
     first: Option<DataKey>,
     last: Option<(Ino, u64)>,
     extents: u64,
+    hasher: NameHasher,
+    alike: Alike,
+    first_name: Option<(DataKey, Box<[u8]>)>,
 }
+
+/// Names of extended attributes of one inode that have one hash.
+#[derive(Default)]
+struct Alike {
+    ino: Option<Ino>,
+    hash: u32,
+    names: Vec<Box<[u8]>>,
+}
+
+/// Names that are kept of those that have one hash: more of them are a wonder.
+const ALIKE_MAX: usize = 64;
 
 /// Checks the data tree; returns how many extents there are.
 pub(super) fn check(context: &Context<'_>, census: &Census) -> u64 {
@@ -28,9 +43,20 @@ pub(super) fn check(context: &Context<'_>, census: &Census) -> u64 {
         first: None,
         last: None,
         extents: 0,
+        hasher: NameHasher::new(context.superblock.hash_seed),
+        alike: Alike::default(),
+        first_name: None,
     });
-    let mut last = None;
+    let (mut last, mut alike) = (None, &Alike::default());
     for part in &parts {
+        if let Some((key, name)) = &part.first_name {
+            let (ino, hash) = (key.ino, (key.offset >> 32) as u32);
+            if (alike.ino, alike.hash) == (Some(ino), hash) && alike.names.contains(name) {
+                let name = name.clone();
+                context.sink.put(Finding::SameXattr { ino, name });
+            }
+            alike = &part.alike;
+        }
         if let (Some((ino, end)), Some(first)) = (last, part.first)
             && ino == first.ino
             && end > first.offset
@@ -65,7 +91,8 @@ impl Inspect<Contents> for Content<'_> {
         match value {
             Data::Inline(bytes) => self.inline(key.ino, bytes.len() as u64),
             Data::Extent(extent) => self.extent(key, &extent),
-            Data::Xattr { value, .. } => {
+            Data::Xattr { name, value } => {
+                self.attribute(key, name);
                 if let XattrValue::External { extent, len } = value {
                     self.value(key.ino, &extent, len);
                 }
@@ -124,6 +151,32 @@ impl Content<'_> {
             let offset = offset.max(file_end);
             sink.put(Finding::BehindEnd { ino, offset });
         }
+    }
+
+    /// Looks at an attribute's name and place.
+    fn attribute(&mut self, key: DataKey, name: &[u8]) {
+        let (ino, sink) = (key.ino, self.context.sink);
+        let hash = (key.offset >> 32) as u32;
+        let known = self.census.get(ino);
+        if self.alike.ino != Some(ino) && known.is_some_and(|known| !known.xattrs) {
+            sink.put(Finding::XattrFlag { ino });
+        }
+        if self.hasher.hash(name) != hash {
+            let name = name.into();
+            sink.put(Finding::XattrPlace { ino, name });
+        }
+        let alike = &mut self.alike;
+        if (alike.ino, alike.hash) != (Some(ino), hash) {
+            alike.names.clear();
+            (alike.ino, alike.hash) = (Some(ino), hash);
+        }
+        if alike.names.iter().any(|before| **before == *name) {
+            let name = name.into();
+            sink.put(Finding::SameXattr { ino, name });
+        } else if alike.names.len() < ALIKE_MAX {
+            alike.names.push(name.into());
+        }
+        self.first_name.get_or_insert_with(|| (key, name.into()));
     }
 
     fn value(&self, ino: Ino, extent: &Extent, len: u32) {

@@ -384,6 +384,31 @@ pub enum Finding {
         /// Which.
         ino: Ino,
     },
+    /// Extended attributes of an inode that says that it has none.
+    #[error("inode {ino} says that it has no extended attributes, and has some")]
+    XattrFlag {
+        /// Whose.
+        ino: Ino,
+    },
+    /// An extended attribute that its name's hash does not lead to.
+    #[error(
+        "the extended attribute {:?} of inode {ino} is not where its name is looked for",
+        shown(name)
+    )]
+    XattrPlace {
+        /// Whose.
+        ino: Ino,
+        /// Its name.
+        name: Box<[u8]>,
+    },
+    /// An extended attribute that is there twice.
+    #[error("inode {ino} has the extended attribute {:?} twice", shown(name))]
+    SameXattr {
+        /// Whose.
+        ino: Ino,
+        /// Its name.
+        name: Box<[u8]>,
+    },
     /// A value that its blocks cannot hold.
     #[error("an extended attribute of inode {ino} has {len} bytes in {blocks} blocks")]
     ValueLength {
@@ -438,6 +463,9 @@ impl Finding {
             Self::BehindEnd { .. } => "behind-end",
             Self::Overlap { .. } => "overlap",
             Self::NoTarget { .. } => "no-target",
+            Self::XattrFlag { .. } => "xattr-flag",
+            Self::XattrPlace { .. } => "xattr-place",
+            Self::SameXattr { .. } => "same-xattr",
             Self::ValueLength { .. } => "value-length",
         }
     }
@@ -479,6 +507,9 @@ impl Finding {
             | Self::BehindEnd { ino, .. }
             | Self::Overlap { ino, .. }
             | Self::NoTarget { ino }
+            | Self::XattrFlag { ino }
+            | Self::XattrPlace { ino, .. }
+            | Self::SameXattr { ino, .. }
             | Self::ValueLength { ino, .. }
             | Self::EntryDirectory { dir: ino, .. }
             | Self::EntryNowhere { dir: ino, .. }
@@ -499,6 +530,8 @@ impl Finding {
             | Self::EntryNowhere { name, .. }
             | Self::EntryKind { name, .. }
             | Self::EntryName { name, .. }
+            | Self::XattrPlace { name, .. }
+            | Self::SameXattr { name, .. }
             | Self::SameName { name, .. } => Some(name),
             _ => None,
         }

@@ -32,6 +32,8 @@ pub(super) struct Known {
     pub(super) size: u64,
     pub(super) nlink: u32,
     pub(super) kind: FileType,
+    /// May it have extended attributes?
+    pub(super) xattrs: bool,
     names: AtomicU32,
     directories: AtomicU32,
     marks: AtomicU8,
@@ -47,6 +49,7 @@ impl Known {
             size: record.size,
             nlink: record.nlink,
             kind: record.kind,
+            xattrs: record.xattrs,
             names: AtomicU32::new(0),
             directories: AtomicU32::new(0),
             marks: AtomicU8::new(0),

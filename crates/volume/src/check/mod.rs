@@ -23,8 +23,8 @@ mod tests;
 
 pub use finding::{Branch, Finding, Owner};
 pub use meter::{Progress, Stage};
-
-use std::sync::Arc;
+pub(crate) use nodes::Nodes;
+pub(crate) use std::sync::Arc;
 
 use holdfast_device::BlockDevice;
 
@@ -36,7 +36,6 @@ use crate::tree::{NodeCache, Pointer, Record, Root, Tree};
 use blocks::Claims;
 use finding::Owner as BlockOwner;
 use meter::Meter;
-use nodes::Nodes;
 pub(crate) use overlay::Overlay;
 use sink::Sink;
 
@@ -274,10 +273,17 @@ fn look(
     sink: &Sink,
     report: &mut Report,
 ) {
-    let cache = NodeCache::new(Nodes(Arc::clone(device)), CACHE);
+    let cache = NodeCache::new(
+        Nodes {
+            device: Arc::clone(device),
+            volume: superblock.identity(),
+        },
+        CACHE,
+    );
     let claims = Claims::new(superblock.layout());
     let records = superblock.roots.iter().map(|tree| tree[0]);
-    let records = records.flatten().map(|root| root.records).sum();
+    let records = records.flatten().map(|root| root.records);
+    let records = records.fold(0, u64::saturating_add);
     let meter = Meter::new(progress, records);
     let context = Context {
         superblock,

@@ -12,17 +12,24 @@ use crate::{BLOCK, Error};
 
 const BLOCK_LEN: u64 = BLOCK as u64;
 
-/// A device that nodes are read from.
+/// A device that nodes of a volume are read from.
 #[derive(Debug)]
-pub(super) struct Nodes(pub(super) Arc<dyn BlockDevice>);
+pub(crate) struct Nodes {
+    pub(crate) device: Arc<dyn BlockDevice>,
+    pub(crate) volume: u32,
+}
 
 impl NodeSource for Nodes {
+    fn volume(&self) -> u32 {
+        self.volume
+    }
+
     fn blocks(&self) -> u64 {
-        self.0.size() / BLOCK_LEN
+        self.device.size() / BLOCK_LEN
     }
 
     fn read(&self, block: u64, bytes: &mut [u8]) -> Result<(), Errno> {
-        let read = self.0.read(block * BLOCK_LEN, bytes);
+        let read = self.device.read(block * BLOCK_LEN, bytes);
         read.map_err(|error| Error::from(error).errno())
     }
 
@@ -31,7 +38,7 @@ impl NodeSource for Nodes {
             .iter_mut()
             .map(|(block, bytes)| ReadRequest::new(*block * BLOCK_LEN, bytes))
             .collect();
-        let read = self.0.read_batch(&mut requests);
+        let read = self.device.read_batch(&mut requests);
         read.map_err(|error| Error::from(error).errno())
     }
 }

@@ -12,6 +12,9 @@ pub(super) const HEADER: usize = size_of::<Header>();
 /// The most blocks of a frame.
 pub(super) const FRAME_BLOCKS: usize = 16;
 
+/// What counts ends below this: nothing that is added to it in a lifetime goes over the end.
+pub(super) const NUMBERS_END: u64 = 1 << 62;
+
 const MAGIC: u32 = u32::from_le_bytes(*b"HFJf");
 const VERSION: u16 = 1;
 const CHECKSUM: Range<usize> = 8..16;
@@ -163,6 +166,9 @@ impl Found {
             && header.reserved == [0; 6];
         let here = header.volume.get() == volume && header.position.get() == position;
         let used = header.used.get() as usize;
+        // Whoever made a frame with greater numbers would have us count over the end.
+        let numbers = [&header.life, &header.group, &header.first, &header.last];
+        let known = known && numbers.iter().all(|number| number.get() < NUMBERS_END);
         if !known || !here || !(HEADER..=FRAME_BLOCKS * BLOCK).contains(&used) {
             return None;
         }

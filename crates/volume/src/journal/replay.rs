@@ -1,6 +1,7 @@
 use super::context::Context;
 use super::decode::{self, Decoder};
 use super::error::{Error, Reason, Result};
+use super::frame::NUMBERS_END;
 use super::journal::Journal;
 use super::record::{BatchHead, Record};
 use super::region::{Area, Position};
@@ -68,8 +69,8 @@ impl Lane {
         let rest = bytes.get(self.now.range.clone()).unwrap_or(&[]);
         let mut reader = Reader::new(rest);
         match decode::head(&mut reader, &mut self.context) {
-            Ok(head) => self.head = head,
-            Err(Malformed) => return Err(self.corrupt(Reason::Record)),
+            Ok(head) if head.stamp.0 < NUMBERS_END => self.head = head,
+            Ok(_) | Err(Malformed) => return Err(self.corrupt(Reason::Record)),
         }
         self.now.range.start = self.now.range.end - reader.left();
         self.now.batches -= 1;

@@ -49,7 +49,7 @@ pub use layout::{GROUP_BLOCKS_MAX, GROUP_BLOCKS_MIN, GROUPS_MAX, Layout, SLOT_BL
 pub use ledger::{Kind, Reservation};
 pub use load::Loader;
 pub use preallocation::{FILE_BLOCKS_MAX, FileRequest, Mapped, Preallocations, Window};
-pub(crate) use recorded::recorded;
+pub(crate) use recorded::{recorded, slot_image};
 pub use report::Report;
 pub use slot::{BLOCK_SIZE, Block, SlotError};
 

@@ -69,6 +69,11 @@ impl Store for VolumeStore {
         Ok(())
     }
 
+    fn next_cookie(&self, dir: Ino) -> Result<u64> {
+        let layers = self.inner.gate.pass();
+        Ok(self.inner.finder(&layers).next_cookie(dir)?)
+    }
+
     fn read_names(
         &self,
         dir: Ino,

@@ -21,6 +21,8 @@ const GATHER: usize = 256 * BLOCK;
 #[derive(Debug)]
 pub(super) struct Blocks {
     device: Arc<dyn BlockDevice>,
+    /// The volume's identity.
+    volume: u32,
     /// By their block numbers: who reads one meanwhile finds it here.
     outgoing: RwLock<HashMap<u64, Arc<Outgoing>, RandomState>>,
     /// Held by the one who writes them.
@@ -28,9 +30,10 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    pub(super) fn new(device: Arc<dyn BlockDevice>) -> Self {
+    pub(super) fn new(device: Arc<dyn BlockDevice>, volume: u32) -> Self {
         Self {
             device,
+            volume,
             outgoing: RwLock::default(),
             writing: Mutex::new(()),
         }
@@ -211,6 +214,10 @@ impl Source for Blocks {
 }
 
 impl NodeSource for Blocks {
+    fn volume(&self) -> u32 {
+        self.volume
+    }
+
     fn blocks(&self) -> u64 {
         self.device.size() / BLOCK_LEN
     }

@@ -1,9 +1,10 @@
 //! What a frozen overlay means for the trees: one sorted merge for each.
 
 use holdfast_core::store::InodeRecord;
-use holdfast_types::Ino;
+use holdfast_types::{FileType, Ino};
 
 use super::REALM;
+use super::device::Blocks;
 use super::hash::NameHasher;
 use super::layers::Roots;
 use super::load::Finder;
@@ -12,7 +13,7 @@ use super::nodes::NewNodes;
 use super::overlay::Overlay;
 use super::records::data_changes;
 use crate::Result;
-use crate::tree::{self, Birth, Entry, EntryKey, HashKey, Inode, Root, Shape};
+use crate::tree::{self, Birth, Cursor, Entry, EntryKey, HashKey, Inode, Inodes, Root, Shape};
 
 /// Everything that the merges need.
 pub(super) struct Fold<'f> {
@@ -27,7 +28,7 @@ pub(super) struct Fold<'f> {
     pub(super) shape: Shape,
 }
 
-impl Fold<'_> {
+impl<'f> Fold<'f> {
     fn birth(&self) -> Birth {
         Birth {
             generation: self.nodes.generation(),
@@ -51,13 +52,45 @@ impl Fold<'_> {
         let mut space = self.nodes;
         let tree = self.finder.inodes();
         let mut merge = tree.merge(self.birth(), self.shape, &mut space);
+        let mut before = None;
         for (ino, record) in self.records() {
             match record {
-                Some(record) => merge.put(ino, &stored(record))?,
+                Some(record) => {
+                    let next_cookie = self.next_cookie(&record, &mut before)?;
+                    merge.put(ino, &stored(record, next_cookie))?;
+                }
                 None => merge.delete(ino)?,
             }
         }
         Ok(merge.finish()?.root)
+    }
+
+    /// What a directory remembers of cookies that names had, so that none comes back.
+    fn next_cookie(
+        &self,
+        record: &InodeRecord,
+        before: &mut Option<Cursor<'f, Inodes, Blocks>>,
+    ) -> Result<u64> {
+        if record.kind != FileType::Directory {
+            return Ok(0);
+        }
+        let remembered = |before| {
+            self.overlay.with(record.ino, |object| {
+                let names = object.names();
+                let now = names.map_or(before, |names| names.remembered(before));
+                (now, object.fresh)
+            })
+        };
+        let (now, fresh) = remembered(0).unwrap_or_default();
+        if fresh {
+            return Ok(now);
+        }
+        let before = match before {
+            Some(before) => before,
+            none => none.insert(self.finder.inodes().range(Some(&record.ino))?),
+        };
+        let old = before.find(&record.ino)?.map_or(0, |old| old.next_cookie);
+        Ok(remembered(old).map_or(old, |(now, _)| now))
     }
 
     /// Inodes without names, once more.
@@ -67,7 +100,7 @@ impl Fold<'_> {
         let mut merge = tree.merge(self.birth(), self.shape, &mut space);
         for (ino, record) in self.records() {
             match record {
-                Some(record) if record.nlink == 0 => merge.put(ino, &stored(record))?,
+                Some(record) if record.nlink == 0 => merge.put(ino, &stored(record, 0))?,
                 _ => merge.delete(ino)?,
             }
         }
@@ -154,10 +187,10 @@ impl Fold<'_> {
     }
 }
 
-fn stored(record: InodeRecord) -> Inode {
+fn stored(record: InodeRecord, next_cookie: u64) -> Inode {
     Inode {
         record,
-        next_cookie: 0,
+        next_cookie,
         flags: 0,
     }
 }

@@ -11,6 +11,7 @@ use super::device::Blocks;
 use super::hash::NameHasher;
 use super::layers::{Known, Layers};
 use super::mapping::{Mapping, Run};
+use super::names::Names;
 use super::overlay::{Object, Overlay};
 use super::window::{Places, Window};
 use crate::space::Extent;
@@ -101,6 +102,25 @@ impl<'l> Finder<'l> {
         found
             .flatten()
             .ok_or_else(|| Error::Damaged(format!("symbolic link {ino} has no target")))
+    }
+
+    /// Above all cookies that names of a directory had, unless names that are there have greater ones.
+    pub(super) fn next_cookie(&self, dir: Ino) -> Result<u64> {
+        let mut next = 0;
+        for overlay in self.layers.overlays() {
+            let known = overlay.with(dir, |object| {
+                let names = object.names();
+                (names.map_or(0, Names::next_cookie), object.fresh)
+            });
+            if let Some((here, fresh)) = known {
+                next = next.max(here);
+                if fresh {
+                    return Ok(next);
+                }
+            }
+        }
+        let below = self.inodes().get(&dir, |inode| inode.next_cookie)?;
+        Ok(next.max(below.unwrap_or(0)))
     }
 
     /// All extended attributes.

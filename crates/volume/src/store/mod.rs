@@ -35,7 +35,7 @@ mod orphans;
 mod overlay;
 mod page;
 mod placing;
-mod records;
+pub(crate) mod records;
 mod replay;
 mod resize;
 mod room;
@@ -47,6 +47,7 @@ pub use extents::FileExtent;
 pub use format::{BLOCKS_MIN, FormatOptions, format};
 pub use inspect::{Info, superblock};
 pub use open::OpenOptions;
+pub(crate) use open::newest_superblock;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};

@@ -62,6 +62,8 @@ pub(super) struct Names {
     count: usize,
     /// Places by names, once somebody looked for one among many.
     by_name: OnceCell<HashMap<Box<[u8]>, u64, RandomState>>,
+    /// The greatest place of a name that came or went.
+    last: u64,
 }
 
 /// Some names, by their places.
@@ -143,6 +145,7 @@ impl Chunk {
 impl Names {
     /// A name appears.
     pub(super) fn enter(&mut self, cookie: u64, name: Name<'_>) {
+        self.last = self.last.max(cookie);
         if let Some(places) = self.by_name.get_mut() {
             places.insert(name.bytes.into(), cookie);
         }
@@ -170,6 +173,7 @@ impl Names {
 
     /// A name disappears. `hash`: how its hash is found.
     pub(super) fn leave(&mut self, name: &[u8], cookie: u64, hash: impl FnOnce() -> u32) {
+        self.last = self.last.max(cookie);
         if let Some(places) = self.by_name.get_mut()
             && places.get(name) == Some(&cookie)
         {
@@ -218,6 +222,22 @@ impl Names {
     /// How many places changed.
     pub(super) fn len(&self) -> usize {
         self.count + self.gone.len()
+    }
+
+    /// Above all cookies that names had which are known here.
+    pub(super) fn next_cookie(&self) -> u64 {
+        self.last.saturating_add(1)
+    }
+
+    /// What a directory must remember as its next cookie, that had to remember `before`; 0 if it
+    /// need not, because a name is there that has the greatest one.
+    pub(super) fn remembered(&self, before: u64) -> u64 {
+        let next = self.next_cookie();
+        let mut last = self.after(self.last.saturating_sub(1));
+        if before <= next && last.next().is_some_and(|place| place.now.is_some()) {
+            return 0;
+        }
+        before.max(next)
     }
 
     /// The places behind a cookie, in order.
@@ -368,5 +388,21 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_cookie_that_went_is_remembered_unless_a_greater_one_is_there() {
+        let mut names = Names::default();
+        enter(&mut names, b"a", 5);
+        assert_eq!(names.remembered(0), 0);
+        assert_eq!(names.remembered(9), 9);
+        enter(&mut names, b"b", 6);
+        names.leave(b"b", 6, || 1);
+        assert_eq!((names.next_cookie(), names.remembered(0)), (7, 7));
+        enter(&mut names, b"c", 7);
+        assert_eq!((names.next_cookie(), names.remembered(7)), (8, 0));
+        // From below.
+        names.leave(b"z", 20, || 1);
+        assert_eq!(names.remembered(7), 21);
     }
 }

@@ -64,7 +64,10 @@ impl VolumeStore {
             });
         }
         let space = load_space(&device, &superblock)?;
-        let cache = NodeCache::new(Blocks::new(Arc::clone(&device)), options.cache);
+        let cache = NodeCache::new(
+            Blocks::new(Arc::clone(&device), superblock.identity()),
+            options.cache,
+        );
         let hasher = NameHasher::new(superblock.hash_seed);
         let layers = Layers::over(Roots::of_superblock(&superblock));
         let mut counts = Counts::default();
@@ -223,6 +226,11 @@ pub(super) fn read_superblock(device: &Arc<dyn BlockDevice>) -> Result<(Superblo
     let behind = slots.filter(|(_, found)| found.as_ref() != Ok(newest));
     let behind = behind.map(|(slot, _)| slot).collect();
     Ok((newest.clone(), behind))
+}
+
+/// The newest whole superblock of a device.
+pub(crate) fn newest_superblock(device: &Arc<dyn BlockDevice>) -> Result<Superblock> {
+    read_superblock(device).map(|(newest, _)| newest)
 }
 
 /// Reads the bitmaps of all groups.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use holdfast_types::Ino;
 
+use super::hash::NameHasher;
 use super::load::Finder;
 use super::nodes::NewNodes;
 use super::overlay::{Object, Overlay, Rest};
@@ -13,7 +14,7 @@ use crate::{BLOCK, Result};
 
 /// A value of the data tree, held.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Held {
+pub(crate) enum Held {
     Inline(Vec<u8>),
     Extent(tree::Extent),
     Xattr { name: Box<[u8]>, value: Value },
@@ -21,7 +22,7 @@ pub(super) enum Held {
 
 /// An extended attribute's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Value {
+pub(crate) enum Value {
     /// As it is.
     Here(Box<[u8]>),
     /// Too large for a node.
@@ -29,7 +30,7 @@ pub(super) enum Value {
 }
 
 impl Held {
-    pub(super) fn borrowed(&self) -> Data<'_> {
+    pub(crate) fn borrowed(&self) -> Data<'_> {
         match self {
             Self::Inline(bytes) => Data::Inline(bytes),
             Self::Extent(extent) => Data::Extent(*extent),
@@ -46,7 +47,7 @@ impl Held {
         }
     }
 
-    fn of(data: Data<'_>) -> Self {
+    pub(crate) fn of(data: Data<'_>) -> Self {
         match data {
             Data::Inline(bytes) => Self::Inline(bytes.to_vec()),
             Data::Extent(extent) => Self::Extent(extent),
@@ -86,7 +87,9 @@ pub(super) fn data_changes(
             })?;
         }
     }
-    let after = overlay.with(ino, |object| records_after(ino, object, &before));
+    let after = overlay.with(ino, |object| {
+        records_after(ino, object, &before, finder.hasher)
+    });
     let mut after = after.unwrap_or_default();
     let mut changes: BTreeMap<DataKey, Option<Held>> = BTreeMap::new();
     for (key, value) in &before {
@@ -109,11 +112,12 @@ fn records_after(
     ino: Ino,
     object: &Object,
     before: &BTreeMap<DataKey, Held>,
+    hasher: &NameHasher,
 ) -> BTreeMap<DataKey, Held> {
     if object.is_freed() {
         return BTreeMap::new();
     }
-    let (old_xattrs, mut after): (BTreeMap<_, _>, BTreeMap<_, _>) = before
+    let (mut xattrs, mut after): (BTreeMap<_, _>, BTreeMap<_, _>) = before
         .clone()
         .into_iter()
         .partition(|(key, _)| key.kind == DataKind::Xattr);
@@ -150,23 +154,36 @@ fn records_after(
             _ => {}
         }
     }
-    let mut xattrs: BTreeMap<Box<[u8]>, Value> = BTreeMap::new();
-    for held in old_xattrs.into_values() {
-        if let Held::Xattr { name, value } = held {
-            xattrs.insert(name, value);
+    for (name, value) in &rest.xattrs {
+        let place = place_of(&xattrs, ino, hasher.hash(name), name);
+        match value {
+            Some(value) => {
+                let (name, value) = (name.clone(), Value::Here(value.clone()));
+                xattrs.insert(place, Held::Xattr { name, value });
+            }
+            None => {
+                xattrs.remove(&place);
+            }
         }
     }
-    for (name, value) in &rest.xattrs {
-        match value {
-            Some(value) => xattrs.insert(name.clone(), Value::Here(value.clone())),
-            None => xattrs.remove(name),
-        };
-    }
-    for (offset, (name, value)) in (0..).zip(xattrs) {
-        let kind = DataKind::Xattr;
-        after.insert(DataKey { ino, kind, offset }, Held::Xattr { name, value });
-    }
+    after.append(&mut xattrs);
     after
+}
+
+/// Where an extended attribute is, or is to be: behind others whose names have the same hash.
+fn place_of(xattrs: &BTreeMap<DataKey, Held>, ino: Ino, hash: u32, name: &[u8]) -> DataKey {
+    let alike = DataKey::xattr(ino, hash, 0)..=DataKey::xattr(ino, hash, u32::MAX);
+    let mut free = 0;
+    for (ordinal, (key, held)) in (0..).zip(xattrs.range(alike)) {
+        if matches!(held, Held::Xattr { name: found, .. } if **found == *name) {
+            return *key;
+        }
+        // The first number that is left out, or the one behind them all.
+        if key.offset as u32 == ordinal {
+            free = ordinal.saturating_add(1);
+        }
+    }
+    DataKey::xattr(ino, hash, free)
 }
 
 /// Puts the values that are too large for nodes into blocks of their own, and lets go of the blocks
@@ -233,4 +250,30 @@ fn external(
             _ => None,
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attribute(name: &[u8]) -> Held {
+        let value = Value::Here(Box::default());
+        let name = name.into();
+        Held::Xattr { name, value }
+    }
+
+    #[test]
+    fn attributes_are_found_by_hash_and_the_first_free_number_is_taken() {
+        let mut there = BTreeMap::new();
+        let ino = Ino(7);
+        assert_eq!(place_of(&there, ino, 5, b"a"), DataKey::xattr(ino, 5, 0));
+        for (name, hash, ordinal) in [(b"a", 5, 0), (b"b", 5, 1), (b"c", 5, 3), (b"d", 6, 0)] {
+            there.insert(DataKey::xattr(ino, hash, ordinal), attribute(name));
+        }
+        assert_eq!(place_of(&there, ino, 5, b"c"), DataKey::xattr(ino, 5, 3));
+        assert_eq!(place_of(&there, ino, 5, b"new"), DataKey::xattr(ino, 5, 2));
+        assert_eq!(place_of(&there, ino, 6, b"new"), DataKey::xattr(ino, 6, 1));
+        there.remove(&DataKey::xattr(ino, 5, 0));
+        assert_eq!(place_of(&there, ino, 5, b"new"), DataKey::xattr(ino, 5, 0));
+    }
 }

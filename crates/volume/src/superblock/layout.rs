@@ -23,6 +23,9 @@ const CHECKSUM: std::ops::Range<usize> = 8..16;
 const BLOCK_LOG: u32 = BLOCK.ilog2();
 const CLEAN: u32 = 1;
 
+/// What counts ends below this: nothing that is added to it in a lifetime goes over the end.
+const NUMBERS_END: u64 = 1 << 62;
+
 /// Incompatible features that this code knows.
 const KNOWN_INCOMPATIBLE: u64 = 0;
 /// Read-only compatible features that this code knows.
@@ -207,6 +210,8 @@ impl Superblock {
 
     /// What a checksum cannot tell: fields that contradict each other.
     fn check(&self, raw: &Raw, slot: u64) -> Result<(), SlotError> {
+        let position = self.journal_position;
+        let mut trees = self.roots.iter().flatten().chain([&self.orphans]).flatten();
         let journal_end = self.journal_start.checked_add(self.journal_blocks);
         let claims = [
             (raw.own_block.get() == slot, "the place of the superblock"),
@@ -227,7 +232,19 @@ impl Superblock {
                 raw.realm.get() == 1 && raw.realm_base.get() == 0,
                 "the first realm",
             ),
-            (self.last_ino < 1 << 62, "the last inode number"),
+            (self.last_ino < NUMBERS_END, "the last inode number"),
+            (self.inodes < NUMBERS_END, "the number of inodes"),
+            (self.generation < NUMBERS_END, "the generation"),
+            (
+                position.block < NUMBERS_END
+                    && position.stamp.0 < NUMBERS_END
+                    && position.life < NUMBERS_END,
+                "the place in the journal",
+            ),
+            (
+                trees.all(|root| root.records < NUMBERS_END),
+                "the number of records of a tree",
+            ),
         ];
         claims
             .iter()

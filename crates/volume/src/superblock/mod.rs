@@ -87,6 +87,12 @@ pub struct Superblock {
 }
 
 impl Superblock {
+    /// By what nodes tell that they are this volume's: the CRC-32C of its UUID.
+    #[must_use]
+    pub fn identity(&self) -> u32 {
+        crc32c::crc32c(self.uuid.as_bytes())
+    }
+
     /// Where the groups lie.
     #[must_use]
     pub fn layout(&self) -> Layout {

@@ -26,6 +26,9 @@ pub trait NodeSource: Send + Sync {
     /// Number of blocks there are: a pointer beyond them is damaged.
     fn blocks(&self) -> u64;
 
+    /// The identity of the volume: nodes of another one are none of this one, whatever they say.
+    fn volume(&self) -> u32;
+
     /// Reads the blocks from `block` on into `bytes`, whose length is a multiple of 4096.
     ///
     /// # Errors
@@ -48,6 +51,10 @@ impl<S: NodeSource + ?Sized> NodeSource for &S {
         (**self).blocks()
     }
 
+    fn volume(&self) -> u32 {
+        (**self).volume()
+    }
+
     fn read(&self, block: u64, bytes: &mut [u8]) -> Result<(), Errno> {
         (**self).read(block, bytes)
     }
@@ -60,6 +67,10 @@ impl<S: NodeSource + ?Sized> NodeSource for &S {
 impl<S: NodeSource + ?Sized> NodeSource for Arc<S> {
     fn blocks(&self) -> u64 {
         (**self).blocks()
+    }
+
+    fn volume(&self) -> u32 {
+        (**self).volume()
     }
 
     fn read(&self, block: u64, bytes: &mut [u8]) -> Result<(), Errno> {
@@ -201,7 +212,7 @@ impl<S: NodeSource> NodeCache<S> {
         let block = pointer.block;
         let read = self.source.read(block, &mut bytes);
         read.map_err(|errno| Error::Device { block, errno })?;
-        verify::<R>(bytes.into(), pointer, level)
+        self.verify::<R>(bytes.into(), pointer, level)
     }
 
     /// Reads those of `pointers` that are not in memory, as one batch. A hint: what fails here
@@ -226,7 +237,7 @@ impl<S: NodeSource> NodeCache<S> {
             return;
         }
         for (pointer, (_, bytes)) in missing.into_iter().zip(reads) {
-            if let Ok(node) = verify::<R>(bytes.into(), pointer, level) {
+            if let Ok(node) = self.verify::<R>(bytes.into(), pointer, level) {
                 self.keep(node);
             }
         }
@@ -248,15 +259,16 @@ impl<S: NodeSource> NodeCache<S> {
         let pointer = node.pointer();
         self.shard(pointer).lock().keep(node, self.shard_bytes);
     }
+
+    fn verify<R: Record>(&self, bytes: Arc<[u8]>, pointer: Pointer, level: u8) -> Result<Node> {
+        let volume = self.source.volume();
+        let node = Node::verify(bytes, volume, pointer, R::KIND, R::Key::LEN, level);
+        node.map_err(|defect| Error::corrupt(pointer.block, defect))
+    }
 }
 
 fn zeroed(pointer: Pointer) -> Box<[u8]> {
     vec![0; usize::from(pointer.blocks) * BLOCK].into()
-}
-
-fn verify<R: Record>(bytes: Arc<[u8]>, pointer: Pointer, level: u8) -> Result<Node> {
-    let node = Node::verify(bytes, pointer, R::KIND, R::Key::LEN, level);
-    node.map_err(|defect| Error::corrupt(pointer.block, defect))
 }
 
 impl Shard {

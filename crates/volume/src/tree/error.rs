@@ -18,6 +18,11 @@ pub enum Defect {
     Magic,
     /// The checksum does not match.
     Checksum,
+    /// It belongs to another volume, perhaps an earlier one of this device.
+    Volume {
+        /// What it says.
+        found: u32,
+    },
     /// It says it belongs to another block: a misdirected write.
     Address {
         /// What it says.
@@ -75,6 +80,7 @@ impl fmt::Display for Defect {
             Self::Pointer => f.write_str("its pointer leads nowhere"),
             Self::Magic => f.write_str("it is not a tree node"),
             Self::Checksum => f.write_str("its checksum is wrong"),
+            Self::Volume { found } => write!(f, "it belongs to another volume, {found:#010x}"),
             Self::Address { found } => write!(f, "it says it is block {found}"),
             Self::Generation { expected, found } => {
                 write!(f, "it is of generation {found}, not {expected}")

@@ -71,6 +71,10 @@ impl State {
 }
 
 impl NodeSource for Memory {
+    fn volume(&self) -> u32 {
+        0
+    }
+
     fn blocks(&self) -> u64 {
         1 << 40
     }

@@ -100,9 +100,10 @@ impl<'c, R: Record, S: NodeSource> Tree<'c, R, S> {
         space: &'s mut N,
     ) -> Merge<'c, 's, R, S, N> {
         let goal = self.root.map_or(0, |root| root.node.block);
+        let volume = self.cache.source().volume();
         Merge {
             tree: *self,
-            output: Output::new(space, shape, birth, goal),
+            output: Output::new(space, shape, birth, volume, goal),
             started: false,
             path: Vec::new(),
             leaf: None,

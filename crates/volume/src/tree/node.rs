@@ -45,8 +45,8 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Writes the header and the checksum over a whole node.
-    pub(super) fn seal(&self, bytes: &mut [u8]) {
+    /// Writes the header, the volume's identity and the checksum over a whole node.
+    pub(super) fn seal(&self, bytes: &mut [u8], volume: u32) {
         bytes[..4].copy_from_slice(&MAGIC);
         bytes[4] = self.kind;
         bytes[5] = self.level;
@@ -58,7 +58,7 @@ impl Header {
         bytes[40..44].copy_from_slice(&self.count.to_le_bytes());
         bytes[44..46].copy_from_slice(&self.runs.to_le_bytes());
         bytes[46..48].fill(0);
-        let sum = checksum(bytes, CHECKSUM);
+        let sum = checksum(bytes, CHECKSUM) | u64::from(volume) << 32;
         bytes[CHECKSUM].copy_from_slice(&sum.to_le_bytes());
     }
 
@@ -73,7 +73,7 @@ impl Header {
             return None;
         }
         let (kind, level, blocks) = (reader.byte()?, reader.byte()?, reader.short()?);
-        let _checksum = long(&mut reader)?;
+        let _checksum_and_volume = long(&mut reader)?;
         let (block, birth) = (long(&mut reader)?, long(&mut reader)?);
         let (realm, used, count) = (word(&mut reader)?, word(&mut reader)?, word(&mut reader)?);
         let (runs, flags) = (reader.short()?, reader.short()?);
@@ -105,6 +105,7 @@ impl Node {
     /// Checks what was read through `pointer` for a tree of `kind`. `level`: where it must stand.
     pub(super) fn verify(
         bytes: Arc<[u8]>,
+        volume: u32,
         pointer: Pointer,
         kind: Kind,
         key_len: usize,
@@ -115,8 +116,14 @@ impl Node {
             return Err(Defect::Magic);
         }
         let stored = bytes.get(CHECKSUM).and_then(|field| field.first_chunk());
-        if stored != Some(&checksum(&bytes, CHECKSUM).to_le_bytes()) {
+        let stored = u64::from_le_bytes(*stored.ok_or(Defect::Layout)?);
+        // The checksum's upper half is always zero; there the volume is told.
+        if u64::from(stored as u32) != checksum(&bytes, CHECKSUM) {
             return Err(Defect::Checksum);
+        }
+        let found = (stored >> 32) as u32;
+        if found != volume {
+            return Err(Defect::Volume { found });
         }
         let header = Header::read(&bytes).ok_or(Defect::Layout)?;
         let found = header.node;

@@ -56,6 +56,8 @@ pub(super) struct Output<'s, R: Record, N: NodeSpace> {
     pub(super) space: &'s mut N,
     shape: Shape,
     birth: Birth,
+    /// The volume's identity.
+    volume: u32,
     leaves: LeafWriter<R>,
     held: Option<Leaf<R>>,
     spare: Leaf<R>,
@@ -69,11 +71,18 @@ pub(super) struct Output<'s, R: Record, N: NodeSpace> {
 }
 
 impl<'s, R: Record, N: NodeSpace> Output<'s, R, N> {
-    pub(super) fn new(space: &'s mut N, shape: Shape, birth: Birth, goal: u64) -> Self {
+    pub(super) fn new(
+        space: &'s mut N,
+        shape: Shape,
+        birth: Birth,
+        volume: u32,
+        goal: u64,
+    ) -> Self {
         Self {
             space,
             shape,
             birth,
+            volume,
             leaves: LeafWriter::new(shape),
             held: None,
             spare: Leaf::default(),
@@ -188,7 +197,7 @@ impl<'s, R: Record, N: NodeSpace> Output<'s, R, N> {
             runs: leaf.runs(),
         };
         let bytes = leaf.finish(usize::from(node.blocks) * BLOCK);
-        header.seal(bytes);
+        header.seal(bytes, self.volume);
         self.space.write(node, bytes)?;
         leaf.reset();
         self.spare = leaf;
@@ -259,7 +268,7 @@ impl<'s, R: Record, N: NodeSpace> Output<'s, R, N> {
             runs: 0,
         };
         bytes.resize(self.shape.len(), 0);
-        header.seal(&mut bytes);
+        header.seal(&mut bytes, self.volume);
         self.space.write(node, &bytes)?;
         self.push(index + 1, first, node)
     }

@@ -1,0 +1,255 @@
+//! Writing what was decided: trees into free blocks, then bitmaps, then the superblock that leads to
+//! them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use holdfast_device::BlockDevice;
+use holdfast_types::Ino;
+
+use super::names::Name;
+use super::room::{Room, Used};
+use super::walk::walk;
+use crate::check::Nodes;
+use crate::space::{self, Extent, Layout, Seal, recorded, slot_image};
+use crate::store::hash::NameHasher;
+use crate::store::records::Held;
+use crate::superblock::{SLOTS, Superblock};
+use crate::tree::{
+    Birth, Contents, Data, Entries, Entry, EntryKey, HashKey, Hashes, Inode, Inodes, NodeCache,
+    Pointer, Record, Root, Shape, Tree, XattrValue,
+};
+use crate::{BLOCK, Result, tree};
+
+/// The number of the only realm.
+const REALM: u32 = 1;
+
+/// A value that is held apart from its tree.
+pub(super) trait Value<R: Record> {
+    /// As the tree takes it.
+    fn value(&self) -> R::Value<'_>;
+}
+
+impl Value<Inodes> for Inode {
+    fn value(&self) -> Inode {
+        self.clone()
+    }
+}
+
+impl Value<Entries> for Name {
+    fn value(&self) -> Entry<'_> {
+        self.borrowed()
+    }
+}
+
+impl Value<Contents> for Held {
+    fn value(&self) -> Data<'_> {
+        self.borrowed()
+    }
+}
+
+/// Who writes the trees of a new generation.
+pub(super) struct Writer<'w> {
+    pub(super) cache: &'w NodeCache<Nodes>,
+    pub(super) room: Room,
+    /// That of the new superblock.
+    pub(super) generation: u64,
+}
+
+impl<'w> Writer<'w> {
+    fn birth(&self) -> Birth {
+        Birth {
+            generation: self.generation,
+            realm: REALM,
+        }
+    }
+
+    /// A tree with changes; `None`: what has this key goes. Of a damaged tree a new one is made, of what
+    /// can be read.
+    pub(super) fn tree<R: Record, V: Value<R> + Send + Sync>(
+        &mut self,
+        root: Option<Root>,
+        is_damaged: bool,
+        changes: &BTreeMap<R::Key, Option<V>>,
+    ) -> Result<Option<Root>> {
+        let (birth, old) = (self.birth(), Tree::<R, Nodes>::new(self.cache, root));
+        if !is_damaged {
+            if changes.is_empty() {
+                return Ok(root);
+            }
+            let mut merge = old.merge(birth, Shape::STANDARD, &mut self.room);
+            for (key, change) in changes {
+                match change {
+                    Some(value) => merge.put(*key, &value.value())?,
+                    None => merge.delete(*key)?,
+                }
+            }
+            return Ok(merge.finish()?.root);
+        }
+        let empty = Tree::<R, Nodes>::new(self.cache, None);
+        let mut merge = empty.merge(birth, Shape::STANDARD, &mut self.room);
+        let mut changes = changes.iter().peekable();
+        let mut outcome = Ok(());
+        walk(
+            &old,
+            self.generation,
+            |_| {},
+            |key: R::Key, value: R::Value<'_>| {
+                while outcome.is_ok()
+                    && let Some((at, change)) = changes.next_if(|(at, _)| **at < key)
+                    && let Some(change) = change
+                {
+                    outcome = merge.put(*at, &change.value());
+                }
+                let change = changes.next_if(|(at, _)| **at == key);
+                if outcome.is_err() || !R::is_storable(key, &value) {
+                    return;
+                }
+                outcome = match change {
+                    None => merge.put(key, &value),
+                    Some((_, Some(change))) => merge.put(key, &change.value()),
+                    Some((_, None)) => Ok(()),
+                };
+            },
+        );
+        outcome?;
+        for (key, change) in changes {
+            if let Some(change) = change {
+                merge.put(*key, &change.value())?;
+            }
+        }
+        Ok(merge.finish()?.root)
+    }
+
+    /// The hash tree of these names.
+    pub(super) fn hashes(&mut self, entries: Option<Root>, seed: u64) -> Result<Option<Root>> {
+        let (birth, hasher) = (self.birth(), NameHasher::new(seed));
+        let names = Tree::<Entries, Nodes>::new(self.cache, entries);
+        let empty = Tree::<Hashes, Nodes>::new(self.cache, None);
+        let mut merge = empty.merge(birth, Shape::STANDARD, &mut self.room);
+        let mut outcome = Ok(());
+        let mut dir = Ino(0);
+        let mut keys: Vec<HashKey> = Vec::new();
+        let mut put = |keys: &mut Vec<HashKey>| -> tree::Result<()> {
+            keys.sort_unstable();
+            keys.drain(..).try_for_each(|key| merge.put(key, &()))
+        };
+        walk(
+            &names,
+            self.generation,
+            |_| {},
+            |key: EntryKey, entry: Entry<'_>| {
+                if key.dir != dir && outcome.is_ok() {
+                    outcome = put(&mut keys);
+                    dir = key.dir;
+                }
+                keys.push(HashKey {
+                    dir: key.dir,
+                    hash: hasher.hash(entry.name),
+                    cookie: key.cookie,
+                });
+            },
+        );
+        outcome?;
+        put(&mut keys)?;
+        Ok(merge.finish()?.root)
+    }
+}
+
+/// The nodes of all trees of a superblock.
+pub(super) fn nodes(cache: &NodeCache<Nodes>, superblock: &Superblock, used: &mut Used) {
+    let newest = superblock.generation;
+    let [inodes, entries, hashes, _] = superblock.roots.map(|tree| tree[0]);
+    let mut mark = |node: Pointer| used.mark(Extent::new(node.block, u64::from(node.blocks)));
+    for root in [inodes, superblock.orphans] {
+        walk::<Inodes>(&Tree::new(cache, root), newest, &mut mark, |_, _| {});
+    }
+    walk::<Entries>(&Tree::new(cache, entries), newest, &mut mark, |_, _| {});
+    walk::<Hashes>(&Tree::new(cache, hashes), newest, &mut mark, |_, ()| {});
+    let data = Tree::new(cache, superblock.roots[3][0]);
+    walk::<Contents>(&data, newest, &mut mark, |_, _| {});
+}
+
+/// What a record of the data tree has.
+pub(super) fn blocks_of(data: &Data<'_>) -> Option<Extent> {
+    let extent = match data {
+        Data::Extent(extent) => extent,
+        Data::Xattr {
+            value: XattrValue::External { extent, .. },
+            ..
+        } => extent,
+        _ => return None,
+    };
+    Some(Extent::new(extent.block, u64::from(extent.blocks)))
+}
+
+/// The blocks of all files and attributes.
+pub(super) fn data(cache: &NodeCache<Nodes>, superblock: &Superblock, used: &mut Used) {
+    let data = Tree::new(cache, superblock.roots[3][0]);
+    walk::<Contents>(
+        &data,
+        superblock.generation,
+        |_| {},
+        |_, value: Data<'_>| {
+            if let Some(extent) = blocks_of(&value) {
+                used.mark(extent);
+            }
+        },
+    );
+}
+
+/// Writes the bitmaps of everything that a new superblock leads to, then both superblocks.
+pub(super) fn publish(
+    device: &Arc<dyn BlockDevice>,
+    cache: &NodeCache<Nodes>,
+    mut superblock: Superblock,
+) -> Result<()> {
+    let layout = superblock.layout();
+    let mut used = Used::new(layout);
+    nodes(cache, &superblock, &mut used);
+    data(cache, &superblock, &mut used);
+    superblock.seal = bitmaps(device, &layout, superblock.generation, &used)?;
+    device.flush()?;
+    for slot in SLOTS {
+        device.write(slot * BLOCK as u64, &superblock.encode(slot))?;
+        device.flush()?;
+    }
+    Ok(())
+}
+
+/// Writes each group's bitmap to the slot that no superblock so far means.
+pub(super) fn bitmaps(
+    device: &Arc<dyn BlockDevice>,
+    layout: &Layout,
+    generation: u64,
+    used: &Used,
+) -> Result<Seal> {
+    let mut seal = Seal::default();
+    for group in 0..layout.groups() {
+        let mut pair = [[0; BLOCK]; 2];
+        for (slot, bytes) in pair.iter_mut().enumerate() {
+            // What cannot be read is no bitmap, and is written anew.
+            if device
+                .read(layout.slot(group, slot) * BLOCK as u64, bytes)
+                .is_err()
+            {
+                bytes.fill(0xff);
+            }
+        }
+        let words = used.bitmap(group);
+        let extent = layout.group(group);
+        let free = (extent.start..extent.end()).filter(|block| !used.has(*block));
+        let free = free.count() as u64 - space::SLOT_BLOCKS;
+        seal.free += free;
+        let before = recorded(layout, group, generation - 1, [&pair[0], &pair[1]]);
+        let slot = match before.map(|recorded| recorded.slot) {
+            Ok(None) if free + space::SLOT_BLOCKS == extent.length => continue,
+            Ok(Some(0)) => 1,
+            _ => 0,
+        };
+        let (block, print) = slot_image(layout, group, slot, generation, &words);
+        device.write(layout.slot(group, slot) * BLOCK as u64, &block[..])?;
+        seal.fingerprint ^= print;
+    }
+    Ok(seal)
+}

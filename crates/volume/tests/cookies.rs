@@ -1,0 +1,129 @@
+//! Cookies of directories that are loaded again: none comes back.
+
+use holdfast_core::{FileSystem, Options, Store};
+use holdfast_device::{BlockDevice, MemoryDevice};
+use holdfast_testkit::store::ModelStore;
+use holdfast_types::{Caller, OpenFlags};
+use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore, format};
+use std::sync::Arc;
+
+const MIB: u64 = 1 << 20;
+
+/// The names of a directory, but `.` and `..`, with their cookies.
+fn listed(fs: &FileSystem, dir: &[u8]) -> Vec<(Vec<u8>, u64)> {
+    let who = Caller::root();
+    let flags = OpenFlags::DIRECTORY;
+    let listing = fs.open_at(&who, &fs.root(), dir, flags, 0).unwrap();
+    let mut names = Vec::new();
+    let mut see = |entry: holdfast_core::DirEntry<'_>| {
+        if !matches!(entry.name, b"." | b"..") {
+            names.push((entry.name.to_vec(), entry.cookie));
+        }
+        true
+    };
+    fs.read_dir(&listing, 0, &mut see).unwrap();
+    names
+}
+
+fn touch(fs: &FileSystem, path: &[u8]) {
+    let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
+    fs.open_at(&Caller::root(), &fs.root(), path, flags, 0o644)
+        .unwrap();
+}
+
+/// How a directory comes to be loaded again.
+#[derive(Clone, Copy, Debug)]
+enum Again {
+    Dropped,
+    Checkpointed,
+    Closed,
+    Crashed,
+}
+
+struct Volume {
+    device: Arc<dyn BlockDevice>,
+    store: Arc<VolumeStore>,
+    fs: FileSystem,
+}
+
+impl Volume {
+    fn open(device: Arc<dyn BlockDevice>) -> Self {
+        let options = OpenOptions {
+            commit_every: None,
+            ..OpenOptions::default()
+        };
+        let store = Arc::new(VolumeStore::open(Arc::clone(&device), &options).unwrap());
+        let fs = FileSystem::new(store.clone(), Options::default()).unwrap();
+        Self { device, store, fs }
+    }
+
+    fn again(self, how: Again) -> Self {
+        match how {
+            Again::Dropped => {}
+            Again::Checkpointed => self.store.checkpoint().unwrap(),
+            Again::Closed => {
+                self.fs.close().unwrap();
+                self.store.close().unwrap();
+                return Self::open(self.device);
+            }
+            Again::Crashed => {
+                self.fs.sync().unwrap();
+                return Self::open(self.device);
+            }
+        }
+        self.fs.drop_caches().unwrap();
+        self
+    }
+}
+
+const HOWS: [Again; 4] = [
+    Again::Dropped,
+    Again::Checkpointed,
+    Again::Closed,
+    Again::Crashed,
+];
+
+#[test]
+fn a_cookie_that_went_does_not_come_back_with_the_directory() {
+    for first in HOWS {
+        for second in HOWS {
+            let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(8 * MIB));
+            format(&device, &FormatOptions::default()).unwrap();
+            let volume = Volume::open(device);
+            let who = Caller::root();
+            volume
+                .fs
+                .mkdir_at(&who, &volume.fs.root(), b"dir", 0o755)
+                .unwrap();
+            for name in [&b"dir/a"[..], b"dir/b", b"dir/c"] {
+                touch(&volume.fs, name);
+            }
+            let last = listed(&volume.fs, b"dir")[2].1;
+            let volume = volume.again(first);
+            for name in [&b"dir/c"[..], b"dir/b"] {
+                volume.fs.unlink_at(&who, &volume.fs.root(), name).unwrap();
+            }
+            // Twice, for what was remembered must be remembered again.
+            let volume = volume.again(second).again(first).again(second);
+            touch(&volume.fs, b"dir/d");
+            let names = listed(&volume.fs, b"dir");
+            assert_eq!(names[1].0, b"d");
+            assert!(names[1].1 > last, "{first:?}, {second:?}: {names:?}");
+        }
+    }
+}
+
+#[test]
+fn stores_that_remember_cookies_are_asked() {
+    let store: Arc<dyn Store> = Arc::new(ModelStore::new());
+    let fs = FileSystem::new(store, Options::default()).unwrap();
+    touch(&fs, b"a");
+    touch(&fs, b"b");
+    let last = listed(&fs, b".")[1].1;
+    let remove = |name: &[u8]| fs.unlink_at(&Caller::root(), &fs.root(), name).unwrap();
+    remove(b"b");
+    remove(b"a");
+    fs.drop_caches().unwrap();
+    touch(&fs, b"c");
+    assert_eq!(listed(&fs, b".")[0], (b"c".to_vec(), last + 1));
+}

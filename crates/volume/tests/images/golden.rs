@@ -1,0 +1,115 @@
+//! Images that an earlier Holdfast wrote. Every later one must open them.
+//!
+//! `HOLDFAST_MAKE_GOLDEN=1 cargo test -p holdfast-volume --test images golden` writes the images of the
+//! present format, those that are not there yet. One that is there is never written again: users have
+//! volumes like it. The names carry the version of the format.
+
+use crate::sample::{self, Hand, closed, crashed};
+use crate::snapshot::{Snapshot, differences, take};
+use crate::sparse::{pack, unpack};
+use holdfast_core::{FileSystem, MemoryLimits, MemoryStore, Options};
+use holdfast_device::{BlockDevice, MemoryDevice};
+use holdfast_volume::superblock::VERSION;
+use holdfast_volume::{CheckOptions, check};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+const CLOSED: &[u8] = include_bytes!("golden/v1-closed.hfz");
+const CRASHED: &[u8] = include_bytes!("golden/v1-crashed.hfz");
+
+/// What the steps make of a file system that no volume keeps.
+fn expected(changed: bool) -> Snapshot {
+    let store = Arc::new(MemoryStore::new(MemoryLimits::default()));
+    let fs = FileSystem::new(store, Options::default()).unwrap();
+    Hand::new(&fs).fill();
+    if changed {
+        Hand::new(&fs).change();
+    }
+    take(&fs).unwrap()
+}
+
+/// Without the times that were those of the making.
+fn timeless(mut snapshot: Snapshot) -> Snapshot {
+    for seen in snapshot.values_mut() {
+        if seen.mtime > 1 << 50 {
+            seen.mtime = 0;
+        }
+    }
+    snapshot
+}
+
+fn assert_sound(device: &Arc<dyn BlockDevice>, replayed: bool) {
+    let report = check(device, &CheckOptions::default(), &|_, _, _| {});
+    assert!(report.is_clean(), "{:#?}", report.findings);
+    assert_eq!(report.replayed, replayed);
+}
+
+fn opens_and_shows(packed: &[u8], changed: bool) {
+    let device: Arc<dyn BlockDevice> = Arc::new(unpack(packed));
+    assert_sound(&device, changed);
+    let expected = timeless(expected(changed));
+    // As it is, then as this Holdfast leaves it, with changes of its own.
+    for _ in 0..2 {
+        let (store, fs) = sample::open(&device).unwrap();
+        let found = timeless(take(&fs).unwrap());
+        let differences = differences(&expected, &found);
+        assert!(differences.is_empty(), "{differences:#?}");
+        let hand = Hand::new(&fs);
+        hand.write("scratch", 0, 1, 10_000);
+        hand.unlink("scratch");
+        fs.close().unwrap();
+        store.close().unwrap();
+        assert_sound(&device, false);
+    }
+}
+
+#[test]
+fn the_golden_image_of_a_closed_volume_opens_and_shows_what_was_written() {
+    opens_and_shows(CLOSED, false);
+}
+
+#[test]
+fn the_golden_image_of_a_crashed_volume_opens_and_shows_what_was_committed() {
+    opens_and_shows(CRASHED, true);
+}
+
+#[test]
+fn golden_images_hold_every_kind_of_node_and_change() {
+    let kinds = |packed: &[u8]| {
+        let device = unpack(packed);
+        let mut found = std::collections::BTreeSet::new();
+        for block in 0..device.size() / 4096 {
+            let mut bytes = [0; 4096];
+            device.read(block * 4096, &mut bytes).unwrap();
+            if bytes.starts_with(b"HfTn") {
+                found.insert((bytes[4], bytes[5]));
+            }
+        }
+        found
+    };
+    for packed in [CLOSED, CRASHED] {
+        let found = kinds(packed);
+        for kind in 1..=4 {
+            assert!(found.contains(&(kind, 0)), "no leaf of kind {kind}");
+        }
+        assert!(found.contains(&(2, 1)), "no interior node");
+    }
+}
+
+#[test]
+fn golden_images_that_are_missing_are_made_when_asked_for() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/images/golden");
+    let make: [(&str, fn() -> Arc<MemoryDevice>, bool); 2] =
+        [("closed", closed, false), ("crashed", crashed, true)];
+    for (name, make, changed) in make {
+        let packed = pack(&make());
+        assert!(packed.len() < 100 << 10, "{name}: {} bytes", packed.len());
+        // What would be written now must hold as well.
+        opens_and_shows(&packed, changed);
+        let path = folder.join(format!("v{VERSION}-{name}.hfz"));
+        let kept = std::fs::metadata(&path).map_or(0, |meta| meta.len());
+        if std::env::var_os("HOLDFAST_MAKE_GOLDEN").is_some() && kept == 0 {
+            std::fs::write(path, packed).unwrap();
+        }
+    }
+}
