@@ -391,6 +391,26 @@ fn perform(store: &VolumeStore, model: &mut Model, step: &Step) {
                 .apply(&[Change::Allocate { ino, offset, len }])
                 .expect("allocated");
         }
+        Step::Truncate { at } if at > 0 => {
+            model.0.resize(at as usize, 0);
+            let size = model.size();
+            let truncate = Change::Truncate { ino, size };
+            store
+                .apply(&[attributes(size), truncate])
+                .expect("truncated");
+        }
+        _ => shift(store, model, step),
+    }
+}
+
+/// As [`perform`], for steps that move what lies behind them.
+fn shift(store: &VolumeStore, model: &mut Model, step: &Step) {
+    let known = model.0.len() as u64;
+    let attributes = |size| Change::Attributes {
+        inode: inode(INO, size),
+    };
+    let ino = INO;
+    match *step {
         Step::Collapse { block, blocks } if (block + blocks) * BLOCK_LEN < known => {
             let (at, len) = (block * BLOCK_LEN, blocks * BLOCK_LEN);
             model.0.drain(at as usize..(at + len) as usize);
@@ -411,14 +431,6 @@ fn perform(store: &VolumeStore, model: &mut Model, step: &Step) {
             store
                 .apply(&[attributes(model.size()), insert])
                 .expect("inserted");
-        }
-        Step::Truncate { at } if at > 0 => {
-            model.0.resize(at as usize, 0);
-            let size = model.size();
-            let truncate = Change::Truncate { ino, size };
-            store
-                .apply(&[attributes(size), truncate])
-                .expect("truncated");
         }
         _ => {}
     }
