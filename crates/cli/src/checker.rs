@@ -15,8 +15,8 @@ const NOT_DONE: u8 = 8;
 /// Check a volume on behalf of fsck(8)
 ///
 /// With -a or -p, as at the start of a system, a volume that says nothing wrong of itself is not looked
-/// at closely: what its journal holds is replayed when it is mounted. -f has it checked all the same.
-/// Nothing is changed by any option: what is found is told, and left (exit code 4).
+/// at closely: what its journal holds is replayed when it is mounted. -f has it checked all the same, and
+/// repaired if need be, as -y does. Without these what is found is told, and left (exit code 4).
 #[derive(Debug, Parser)]
 #[command(name = "fsck.holdfast", version)]
 pub(crate) struct FsckArguments {
@@ -32,7 +32,7 @@ pub(crate) struct FsckArguments {
     #[arg(short = 'n', conflicts_with = "yes")]
     no: bool,
 
-    /// Repair what can be repaired: nothing yet
+    /// Repair what is wrong
     #[arg(short = 'y')]
     yes: bool,
 
@@ -62,8 +62,12 @@ pub(crate) fn run(arguments: &FsckArguments) -> ExitCode {
     if arguments.automatic && !arguments.force {
         return glance(arguments);
     }
-    let words = ["holdfast", "fsck", "--"].map(OsString::from);
-    let words = words.into_iter().chain([arguments.volume.clone().into()]);
+    let repairs = arguments.yes || arguments.automatic && !arguments.no;
+    let mut words = vec!["holdfast", "fsck"];
+    words.extend(repairs.then_some("--repair"));
+    words.push("--");
+    let volume = OsString::from(&arguments.volume);
+    let words = words.into_iter().map(OsString::from).chain([volume]);
     match Cli::try_parse_from(words).map(|cli| cli.command) {
         Ok(Command::Fsck(check)) => fsck::run(&check),
         // Its own call is right.

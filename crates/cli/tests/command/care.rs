@@ -231,7 +231,13 @@ fn mkfs_and_fsck_are_served_by_their_names() {
     let mut bytes = fs::read(image).unwrap();
     bytes[200] ^= 1;
     fs::write(image, &bytes).unwrap();
-    assert_eq!(named("fsck.holdfast", ["-f", "-a", image]).code, Some(4));
+    for (call, code) in [("-fn", 4), ("-fa", 1), ("-fn", 0)] {
+        let run = named("fsck.holdfast", [call, image]);
+        assert_eq!(run.code, Some(code), "{call}: {}{}", run.out, run.error);
+    }
+    bytes[200] ^= 2;
+    fs::write(image, &bytes).unwrap();
+    assert_eq!(named("fsck.holdfast", ["-y", image]).code, Some(1));
     named("fsck.holdfast", ["-a", "/no/such"]).fails(8);
     named("fsck.holdfast", ["-x"]).fails(16);
     let out = place.path("man");
