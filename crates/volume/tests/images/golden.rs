@@ -8,7 +8,7 @@ use crate::sample::{self, Hand, closed, crashed};
 use crate::snapshot::{Snapshot, differences, take};
 use crate::sparse::{pack, unpack};
 use holdfast_core::{FileSystem, MemoryLimits, MemoryStore, Options};
-use holdfast_device::{BlockDevice, MemoryDevice};
+use holdfast_device::BlockDevice;
 use holdfast_volume::superblock::VERSION;
 use holdfast_volume::{CheckOptions, check};
 use std::path::PathBuf;
@@ -99,10 +99,9 @@ fn golden_images_hold_every_kind_of_node_and_change() {
 #[test]
 fn golden_images_that_are_missing_are_made_when_asked_for() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/images/golden");
-    let make: [(&str, fn() -> Arc<MemoryDevice>, bool); 2] =
-        [("closed", closed, false), ("crashed", crashed, true)];
-    for (name, make, changed) in make {
-        let packed = pack(&make());
+    let made = [("closed", closed(), false), ("crashed", crashed(), true)];
+    for (name, made, changed) in made {
+        let packed = pack(&made);
         assert!(packed.len() < 100 << 10, "{name}: {} bytes", packed.len());
         // What would be written now must hold as well.
         opens_and_shows(&packed, changed);
