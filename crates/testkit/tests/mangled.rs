@@ -18,7 +18,6 @@ fn number(variable: &str, default: u64) -> u64 {
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
-#[ignore = "long: run it by hand, or the fuzz target"]
 fn no_image_makes_anything_panic_or_hang() {
     let images = Arc::new(Images::make().unwrap());
     let first = number("HOLDFAST_FUZZ_SEED", 1);
