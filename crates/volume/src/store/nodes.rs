@@ -42,9 +42,12 @@ impl<'s> NewNodes<'s> {
         }
     }
 
-    /// Writes what is left, and says which nodes are replaced.
+    /// Writes what is left, and says which nodes are replaced; or gives back what was taken.
     pub(super) fn finish(self) -> Result<()> {
-        self.write_gathered()?;
+        if let Err(error) = self.write_gathered() {
+            self.abandon();
+            return Err(error);
+        }
         let work = self.work.into_inner();
         for extent in work.replaced {
             self.store.space.free_node(extent, self.generation)?;
