@@ -56,7 +56,7 @@ impl FileSystem {
 ///
 /// # Errors
 /// `ENOENT` if empty, `ENAMETOOLONG` from 4096 bytes on, `EINVAL` for a NUL in it.
-fn check_target(target: &[u8]) -> Result<()> {
+pub(crate) fn check_target(target: &[u8]) -> Result<()> {
     if target.is_empty() {
         return Err(Errno::ENOENT);
     }

@@ -16,6 +16,7 @@ mod remove;
 mod rename;
 
 pub(crate) use birth::Birth;
+pub(crate) use create::check_target;
 pub(crate) use lookup::dangling;
 pub(crate) use rename::{End, check_flags};
 

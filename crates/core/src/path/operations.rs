@@ -1,7 +1,7 @@
 //! The operations on names, by path.
 
 use crate::FileSystem;
-use crate::namespace::{End, check_flags};
+use crate::namespace::{End, check_flags, check_target};
 use crate::node::Node;
 use crate::types::{Caller, Errno, FileType, RenameFlags, Result, is_special};
 
@@ -46,6 +46,8 @@ impl FileSystem {
         path: &[u8],
         target: &[u8],
     ) -> Result<Node> {
+        // Before anything of the path is looked at.
+        check_target(target)?;
         self.at_parent(who, base, path, |at| {
             at.refuse_slash(&self.core, who)?;
             self.core.make_symlink(who, at.dir, at.name, target)
