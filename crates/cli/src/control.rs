@@ -1,6 +1,6 @@
 //! What a command asks of the daemon of a mount, and how it answers.
 //!
-//! Requests and most answers are one JSON object each; inodes come as [`Row`]s of fixed length.
+//! Requests and most answers are one JSON object each; inodes come as rows of fixed length.
 
 use crate::message::{Failure, Result};
 use holdfast_fuse::mount::Controlled;
