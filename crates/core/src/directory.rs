@@ -6,7 +6,7 @@
 //! never both and never neither.
 //!
 //! Changes of the whole directory take turns, and so do all of one with few names. In one with many,
-//! those of different names go side by side ([`Directory::claim`]): each thread counts them, with
+//! those of different names go side by side ([`Names::claim`]): each thread counts them, with
 //! their times, in a lane of its own, and who wants to know asks all lanes ([`Directory::sums`]). The
 //! inode's own attributes are then those of the time when it was last locked as a whole, and what
 //! the lanes hold is to be added.
@@ -16,7 +16,7 @@
 //! the clock, so that a name is listed behind those that were there when it was made, give or take
 //! a tick. A directory that is `dead` has no names and gets none.
 //!
-//! *Locking.* [`Directory::write`], [`Directory::claim`]: see `docs/locking.md`.
+//! *Locking.* [`Directory::write`], [`Names::claim`]: see `docs/locking.md`.
 
 use holdfast_sync::catalog::{Catalog, CatalogWriter, Claim, InsertError, Item, Removed, Sums};
 use holdfast_sync::epoch::{self, Guard};
