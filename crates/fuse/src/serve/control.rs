@@ -9,7 +9,7 @@ use holdfast_core::types::{Errno, Ino, Result};
 use rustix::ioctl::{Opcode, opcode};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// Bytes of a [`CONTROL`] request and of its answer: as many as an ioctl can have, by eights.
+/// Bytes of a `CONTROL` request and of its answer: as many as an ioctl can have, by eights.
 pub const CONTROL_BYTES: usize = 16_376;
 
 /// The ioctl on the root directory that hands a request to the mount's [`Control`], and brings its

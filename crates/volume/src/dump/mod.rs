@@ -1,7 +1,7 @@
 //! Dumps: what single parts of a volume hold, for those who want to see the bytes' meaning.
 //!
 //! Everything is shown as the trees and bitmaps of the newest superblock have it. What only the journal
-//! knows is shown by [`journal`] alone. Nothing is written.
+//! knows is shown by `dump journal` alone. Nothing is written.
 
 mod records;
 mod shown;
