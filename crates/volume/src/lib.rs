@@ -6,6 +6,7 @@ pub mod dump;
 mod error;
 pub mod journal;
 mod journal_primitive;
+mod nodes;
 pub mod repair;
 pub mod space;
 mod space_primitive;

@@ -23,12 +23,14 @@ mod tests;
 
 pub use finding::{Branch, Finding, Owner};
 pub use meter::{Progress, Stage};
-pub(crate) use nodes::Nodes;
-pub(crate) use std::sync::Arc;
+pub(crate) use overlay::Overlay;
+
+use std::sync::Arc;
 
 use holdfast_device::BlockDevice;
 
 use crate::BLOCK;
+use crate::nodes::Nodes;
 use crate::space::{Extent, Seal};
 use crate::store::{OpenOptions, VolumeStore};
 use crate::superblock::{SLOTS, SlotError, Superblock};
@@ -36,7 +38,6 @@ use crate::tree::{NodeCache, Pointer, Record, Root, Tree};
 use blocks::Claims;
 use finding::Owner as BlockOwner;
 use meter::Meter;
-pub(crate) use overlay::Overlay;
 use sink::Sink;
 
 /// Bytes of nodes that are kept: only single names are looked up.

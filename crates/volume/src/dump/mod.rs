@@ -15,8 +15,9 @@ use std::sync::Arc;
 use holdfast_device::BlockDevice;
 use holdfast_types::{FileType, Ino};
 
-use crate::check::{Branch, Nodes};
+use crate::check::Branch;
 use crate::journal::Journal;
+use crate::nodes::Nodes;
 use crate::store::newest_superblock;
 use crate::superblock::Superblock;
 use crate::tree::{

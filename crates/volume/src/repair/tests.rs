@@ -11,7 +11,7 @@ use super::names::{Changes, Name};
 use super::room::{Room, Used};
 use super::write::{self, Writer};
 use super::*;
-use crate::check::Nodes;
+use crate::nodes::Nodes;
 use crate::space::Extent;
 use crate::store::hash::NameHasher;
 use crate::store::records::{Held, Value};

@@ -2,7 +2,7 @@
 
 use parking_lot::Mutex;
 
-use crate::check::Nodes;
+use crate::nodes::Nodes;
 use crate::tree::{Finding, Inspect, Pointer, Record, Tree};
 
 struct Visitor<'w, N, F> {

@@ -10,7 +10,7 @@ use holdfast_types::Ino;
 use super::names::Name;
 use super::room::{Room, Used};
 use super::walk::walk;
-use crate::check::Nodes;
+use crate::nodes::Nodes;
 use crate::space::{self, Extent, Layout, Seal, recorded, slot_image};
 use crate::store::hash::NameHasher;
 use crate::store::records::Held;

@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use holdfast_device::{BlockDevice, ReadRequest, SECTOR, WriteRequest};
+use holdfast_device::{BlockDevice, SECTOR, WriteRequest};
 use holdfast_types::Errno;
 use parking_lot::{Mutex, RwLock};
 
 use super::content::{Outgoing, Source};
 use super::page::{Changed, zeros};
+use crate::nodes::Nodes;
 use crate::tree::NodeSource;
 use crate::{BLOCK, Error, Result};
 
@@ -20,9 +21,8 @@ const GATHER: usize = 256 * BLOCK;
 /// A device, and pages on their way to it.
 #[derive(Debug)]
 pub(super) struct Blocks {
-    device: Arc<dyn BlockDevice>,
-    /// The volume's identity.
-    volume: u32,
+    /// The device, with the volume's identity.
+    nodes: Nodes,
     /// By their block numbers: who reads one meanwhile finds it here.
     outgoing: RwLock<HashMap<u64, Arc<Outgoing>, RandomState>>,
     /// Held by the one who writes them.
@@ -32,8 +32,7 @@ pub(super) struct Blocks {
 impl Blocks {
     pub(super) fn new(device: Arc<dyn BlockDevice>, volume: u32) -> Self {
         Self {
-            device,
-            volume,
+            nodes: Nodes { device, volume },
             outgoing: RwLock::default(),
             writing: Mutex::new(()),
         }
@@ -69,7 +68,7 @@ impl Blocks {
             let at = block * BLOCK_LEN;
             match &page.changed {
                 Changed::Whole(bytes) => gathered.put(at, &bytes[..])?,
-                Changed::Parts(parts) if !page.fresh && self.device.alignment() <= SECTOR => {
+                Changed::Parts(parts) if !page.fresh && self.nodes.device.alignment() <= SECTOR => {
                     for part in parts {
                         gathered.put(at + part.from as u64, &part.bytes)?;
                     }
@@ -104,7 +103,7 @@ impl Blocks {
     /// # Errors
     /// If the device fails.
     pub(super) fn read_at(&self, block: u64, bytes: &mut [u8]) -> Result<()> {
-        Ok(self.device.read(block * BLOCK_LEN, bytes)?)
+        Ok(self.nodes.device.read(block * BLOCK_LEN, bytes)?)
     }
 
     /// Writes whole blocks.
@@ -112,7 +111,7 @@ impl Blocks {
     /// # Errors
     /// If the device fails.
     pub(super) fn write(&self, block: u64, bytes: &[u8]) -> Result<()> {
-        Ok(self.device.write(block * BLOCK_LEN, bytes)?)
+        Ok(self.nodes.device.write(block * BLOCK_LEN, bytes)?)
     }
 
     /// Writes pieces anywhere.
@@ -124,7 +123,7 @@ impl Blocks {
             .iter()
             .map(|(block, bytes)| WriteRequest::new(block * BLOCK_LEN, bytes))
             .collect();
-        Ok(self.device.write_batch(&requests)?)
+        Ok(self.nodes.device.write_batch(&requests)?)
     }
 
     /// Gives blocks back to the device: nobody reads them before they are written.
@@ -132,11 +131,15 @@ impl Blocks {
     /// # Errors
     /// [`Error::NoDiscard`]; if the device fails.
     pub(super) fn discard(&self, block: u64, blocks: u64) -> Result<()> {
-        if self.device.discard(block * BLOCK_LEN, blocks * BLOCK_LEN)? {
+        if self
+            .nodes
+            .device
+            .discard(block * BLOCK_LEN, blocks * BLOCK_LEN)?
+        {
             return Ok(());
         }
         Err(Error::NoDiscard {
-            device: self.device.describe(),
+            device: self.nodes.device.describe(),
         })
     }
 
@@ -145,9 +148,9 @@ impl Blocks {
     /// # Errors
     /// If it cannot.
     pub(super) fn make_room(&self, blocks: u64) -> Result<()> {
-        if self.device.size() / BLOCK_LEN < blocks {
-            self.device.resize(blocks * BLOCK_LEN)?;
-            self.device.flush()?;
+        if self.nodes.device.size() / BLOCK_LEN < blocks {
+            self.nodes.device.resize(blocks * BLOCK_LEN)?;
+            self.nodes.device.flush()?;
         }
         Ok(())
     }
@@ -157,7 +160,7 @@ impl Blocks {
     /// # Errors
     /// If the device fails.
     pub(super) fn flush(&self) -> Result<()> {
-        Ok(self.device.flush()?)
+        Ok(self.nodes.device.flush()?)
     }
 }
 
@@ -191,7 +194,7 @@ impl<'b> Gathered<'b> {
     /// Writes what it has.
     fn end(&mut self) -> Result<()> {
         if !self.bytes.is_empty() {
-            self.blocks.device.write(self.start, &self.bytes)?;
+            self.blocks.nodes.device.write(self.start, &self.bytes)?;
             self.bytes.clear();
         }
         Ok(())
@@ -204,7 +207,7 @@ impl Source for Blocks {
         match &outgoing {
             Some(outgoing) if matches!(outgoing.changed, Changed::Whole(_)) => {}
             Some(outgoing) if outgoing.fresh => page.fill(0),
-            _ => self.device.read(block * BLOCK_LEN, page)?,
+            _ => self.nodes.device.read(block * BLOCK_LEN, page)?,
         }
         if let Some(outgoing) = outgoing {
             outgoing.changed.show_in(page);
@@ -215,24 +218,18 @@ impl Source for Blocks {
 
 impl NodeSource for Blocks {
     fn volume(&self) -> u32 {
-        self.volume
+        self.nodes.volume()
     }
 
     fn blocks(&self) -> u64 {
-        self.device.size() / BLOCK_LEN
+        self.nodes.blocks()
     }
 
     fn read(&self, block: u64, bytes: &mut [u8]) -> Result<(), Errno> {
-        let read = self.device.read(block * BLOCK_LEN, bytes);
-        read.map_err(|error| Error::from(error).errno())
+        self.nodes.read(block, bytes)
     }
 
     fn read_batch(&self, reads: &mut [(u64, Box<[u8]>)]) -> Result<(), Errno> {
-        let mut requests: Vec<ReadRequest<'_>> = reads
-            .iter_mut()
-            .map(|(block, bytes)| ReadRequest::new(*block * BLOCK_LEN, bytes))
-            .collect();
-        let read = self.device.read_batch(&mut requests);
-        read.map_err(|error| Error::from(error).errno())
+        self.nodes.read_batch(reads)
     }
 }
