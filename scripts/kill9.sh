@@ -11,16 +11,8 @@ set -euo pipefail
 # shellcheck source=scripts/session.sh
 source "$(dirname "$0")/session.sh"
 
-rounds=10
-transport=auto
-while [ $# -gt 0 ]; do
-    case $1 in
-    --quick) rounds=3; shift ;;
-    --rounds) rounds=${2:?--rounds needs a number}; shift 2 ;;
-    --transport) transport=${2:?--transport needs a name}; shift 2 ;;
-    *) die "unknown argument $1" ;;
-    esac
-done
+rounds=10 quick=3
+rounds_and_transport "$@"
 
 need_mount
 place=$WORK/mnt

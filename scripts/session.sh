@@ -33,6 +33,21 @@ unfit() {
     exit 77
 }
 
+# Reads the arguments of a script that goes in rounds: $rounds is what --rounds says, $quick with
+# --quick; $transport what --transport says, else auto.
+# shellcheck disable=SC2034 # the caller uses them
+rounds_and_transport() {
+    transport=auto
+    while [ $# -gt 0 ]; do
+        case $1 in
+        --quick) rounds=$quick; shift ;;
+        --rounds) rounds=${2:?--rounds needs a number}; shift 2 ;;
+        --transport) transport=${2:?--transport needs a name}; shift 2 ;;
+        *) die "unknown argument $1" ;;
+        esac
+    done
+}
+
 cleanup() {
     local code=$? pid dir
     trap - EXIT
