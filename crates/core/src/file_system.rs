@@ -23,7 +23,7 @@ use crate::observer::Observer;
 use crate::options::{Options, Stats};
 use crate::policy::Policy;
 use crate::quota::{Check, Quotas};
-use crate::registry::Enrolment;
+use crate::registry::{Announced, Enrolment};
 use crate::store::{Change, Space, Store};
 use crate::turns::{Taken, Turns};
 use crate::types::{Errno, FileType, Ino, NAME_MAX, Result, StatFs};
@@ -40,6 +40,8 @@ const FEW: usize = 4;
 #[derive(Clone)]
 pub struct FileSystem {
     pub(crate) core: Arc<Core>,
+    /// The last handle takes it along.
+    _announced: Arc<Announced>,
 }
 
 /// What the handles of one file system share.
@@ -108,8 +110,11 @@ impl FileSystem {
             store,
             enrolment: Enrolment::new()?,
         });
-        core.enrolment.announce(Arc::downgrade(&core));
-        let fs = Self { core };
+        let announced = core.enrolment.announce(Arc::downgrade(&core));
+        let fs = Self {
+            core,
+            _announced: Arc::new(announced),
+        };
         let root = match fs.core.node(Ino::ROOT) {
             Ok(root) if root.kind() == FileType::Directory => root,
             Ok(_) => return Err(Errno::EUCLEAN),

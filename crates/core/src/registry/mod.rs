@@ -10,17 +10,20 @@
 //! were opened in the one before. So a file that is open belongs to the file system of its place, or
 //! to one that is gone.
 //!
-//! *Locking.* `TAKING` orders those who take a place; each place has a lock of its own for the way to
-//! its file system. Both are leaves. Finding a place takes none.
+//! *Locking.* `TAKING` orders those who take a place; the way to a file system has locks for each core
+//! ([`route`]). All are leaves. Finding a place takes none.
+
+mod route;
 
 use holdfast_sync::ShardedCounter;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{OnceLock, Weak};
 
 use crate::file_system::Core;
 use crate::numbers::Numbers;
 use crate::types::{Errno, Ino, Result};
+use route::{Route, Underway};
 
 /// Places are made so many at a time.
 const BLOCK: usize = 256;
@@ -35,7 +38,7 @@ static TAKING: Mutex<()> = Mutex::new(());
 pub(crate) struct Place {
     number: u16,
     taken: AtomicBool,
-    core: RwLock<Weak<Core>>,
+    route: Route<Core>,
     /// Has anybody ever asked to hear of events?
     watched: AtomicBool,
     /// Files that were opened, less those that were closed.
@@ -49,7 +52,7 @@ impl Place {
         Self {
             number,
             taken: AtomicBool::new(false),
-            core: RwLock::default(),
+            route: Route::new(),
             watched: AtomicBool::new(false),
             open_files: ShardedCounter::new(),
             owners: Numbers::after(Ino(0)),
@@ -58,13 +61,16 @@ impl Place {
 
     /// Its file system, if that still lives.
     #[cold]
-    pub(crate) fn core(&self) -> Option<Arc<Core>> {
-        self.core.read().upgrade()
+    pub(crate) fn core(&'static self) -> Option<Underway<Core>> {
+        self.route.take()
     }
 
     /// Somebody wants to hear of events.
     pub(crate) fn watch(&self) {
-        self.watched.store(true, Ordering::Release);
+        // Mostly somebody did before, and then nothing is written.
+        if !self.is_watched() {
+            self.watched.store(true, Ordering::Release);
+        }
     }
 
     /// Is there perhaps somebody who does?
@@ -151,15 +157,24 @@ impl Enrolment {
         self.0
     }
 
-    /// From now on the number leads to this file system.
-    pub(crate) fn announce(&self, core: Weak<Core>) {
-        *self.0.core.write() = core;
+    /// From now on the number leads to this file system, as long as the result lives.
+    pub(crate) fn announce(&self, core: Weak<Core>) -> Announced {
+        self.0.route.open(core);
+        Announced(self.0)
+    }
+}
+
+/// Handles of the file system exist. Who has none, but a file or a node of it, finds it as long.
+pub(crate) struct Announced(&'static Place);
+
+impl Drop for Announced {
+    fn drop(&mut self) {
+        self.0.route.close();
     }
 }
 
 impl Drop for Enrolment {
     fn drop(&mut self) {
-        *self.0.core.write() = Weak::new();
         // Release: who takes it next sees what was counted.
         self.0.taken.store(false, Ordering::Release);
     }
@@ -167,7 +182,7 @@ impl Drop for Enrolment {
 
 /// The file system of this number, if it still lives.
 #[cold]
-pub(crate) fn find(number: u16) -> Option<Arc<Core>> {
+pub(crate) fn find(number: u16) -> Option<Underway<Core>> {
     place(number).core()
 }
 
