@@ -36,7 +36,7 @@ impl Core {
     /// the name it got last. The caller holds no lock of that directory.
     #[inline]
     pub(crate) fn happened(&self, inode: &Inode, mask: EventMask) {
-        if self.watches.count() > 0 {
+        if self.watches.is_used() {
             self.tell_watchers(inode, mask);
         }
     }

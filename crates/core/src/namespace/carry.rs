@@ -238,7 +238,7 @@ impl Core {
     }
 
     fn tell_moved(&self, from: End<'_>, to: End<'_>, node: &Node, is_dir: bool) {
-        if self.watches.count() == 0 {
+        if !self.watches.is_used() {
             return;
         }
         let cookie = self.watches.next_cookie();

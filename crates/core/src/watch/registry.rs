@@ -9,7 +9,7 @@ use parking_lot::RwLock;
 use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 const SHARDS: usize = 64;
@@ -18,28 +18,43 @@ const CAPACITY: usize = 16384;
 
 /// All watches of a file system.
 pub(crate) struct WatchRegistry {
-    shared: Arc<Shared>,
+    /// Was there ever a watch? Written once, so that those who only ask read a line that rests.
+    used: Padded<AtomicBool>,
+    // Each by itself: a watch may outlive the registry, and what counts that is the shard's.
+    shards: Box<[Arc<Shard>]>,
     /// The cookie dealt next: each slot goes through its own residue class, so no two slots deal
     /// the same and no two threads write one line.
     cookies: PerCore<AtomicU32>,
     cookie_step: u32,
 }
 
-/// What the watches need of the registry: they may outlive it.
-struct Shared {
-    /// Watches in all. Changes with a shard's lock held. Apart from what notifying writes.
-    count: Padded<AtomicUsize>,
-    /// For each shard, one bit for each bucket of inode numbers that has a watch. Bits change
-    /// with the shard's lock held.
-    filters: Padded<[AtomicU64; SHARDS]>,
-    shards: Box<[Padded<RwLock<Shard>>]>,
+/// The watches of some inodes, on lines of its own.
+#[derive(Default)]
+struct Shard(Padded<Guarded>);
+
+#[derive(Default)]
+struct Guarded {
+    /// One bit for each bucket of inode numbers that has a watch. Changes with the lock held.
+    filter: AtomicU64,
+    /// Watches. Changes with the lock held.
+    count: AtomicUsize,
+    lists: RwLock<Lists>,
 }
 
-struct Shard {
+struct Lists {
     /// No entry is empty.
     targets: HashMap<Ino, Vec<Arc<Target>>, foldhash::fast::RandomState>,
     /// Watched inodes in each bucket.
     buckets: [u32; 64],
+}
+
+impl Default for Lists {
+    fn default() -> Self {
+        Self {
+            targets: HashMap::default(),
+            buckets: [0; 64],
+        }
+    }
 }
 
 /// One watch as reporters see it.
@@ -67,77 +82,78 @@ impl Place {
     }
 }
 
-impl Shared {
+impl Guarded {
     /// False only if nobody watches; true, on a chance of at most the share of buckets in use,
     /// also if nobody does.
     ///
-    /// Relaxed here and where these are written: a reporter that must see a watch is ordered
+    /// Relaxed here and where it is written: a reporter that must see a watch is ordered
     /// after [`WatchRegistry::add`] by whatever made it so, and no other may rely on it.
     fn may_be_watched(&self, place: Place) -> bool {
-        self.count.load(Ordering::Relaxed) != 0
-            && self.filters[place.shard].load(Ordering::Relaxed) >> place.bucket & 1 != 0
+        self.filter.load(Ordering::Relaxed) >> place.bucket & 1 != 0
     }
 
     fn add(&self, ino: Ino, target: Arc<Target>) {
         let place = Place::of(ino);
-        let mut shard = self.shards[place.shard].write();
-        let targets = shard.targets.entry(ino).or_default();
+        let mut lists = self.lists.write();
+        let targets = lists.targets.entry(ino).or_default();
         targets.push(target);
         if targets.len() == 1 {
-            shard.buckets[place.bucket as usize] += 1;
-            self.filters[place.shard].fetch_or(1 << place.bucket, Ordering::Relaxed);
+            lists.buckets[place.bucket as usize] += 1;
+            self.filter.fetch_or(1 << place.bucket, Ordering::Relaxed);
         }
         self.count.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Forgets one target, if it has not been forgotten before.
     fn remove(&self, ino: Ino, target: &Arc<Target>) {
-        let place = Place::of(ino);
-        let mut shard = self.shards[place.shard].write();
-        let Some(targets) = shard.targets.get_mut(&ino) else {
+        let mut lists = self.lists.write();
+        let Some(targets) = lists.targets.get_mut(&ino) else {
             return;
         };
         let before = targets.len();
         targets.retain(|other| !Arc::ptr_eq(other, target));
         let removed = before - targets.len();
         if targets.is_empty() {
-            self.remove_inode(&mut shard, ino);
+            self.take(&mut lists, ino);
         }
         self.count.fetch_sub(removed, Ordering::Relaxed);
     }
 
-    /// Takes an inode with its targets out of its shard; the count is the caller's.
-    fn remove_inode(&self, shard: &mut Shard, ino: Ino) -> Vec<Arc<Target>> {
-        let Some(targets) = shard.targets.remove(&ino) else {
+    /// Takes an inode with its targets out; the count is the caller's.
+    fn take(&self, lists: &mut Lists, ino: Ino) -> Vec<Arc<Target>> {
+        let Some(targets) = lists.targets.remove(&ino) else {
             return Vec::new();
         };
         let place = Place::of(ino);
-        let left = &mut shard.buckets[place.bucket as usize];
+        let left = &mut lists.buckets[place.bucket as usize];
         *left -= 1;
         if *left == 0 {
-            self.filters[place.shard].fetch_and(!(1 << place.bucket), Ordering::Relaxed);
+            self.filter
+                .fetch_and(!(1 << place.bucket), Ordering::Relaxed);
         }
         targets
+    }
+
+    /// Takes these inodes out, with their targets.
+    fn end(&self, which: impl FnOnce(&Lists) -> Vec<Ino>) -> Vec<(Ino, Arc<Target>)> {
+        let mut lists = self.lists.write();
+        let mut ended = Vec::new();
+        for ino in which(&lists) {
+            let targets = self.take(&mut lists, ino);
+            self.count.fetch_sub(targets.len(), Ordering::Relaxed);
+            ended.extend(targets.into_iter().map(|target| (ino, target)));
+        }
+        ended
     }
 }
 
 impl WatchRegistry {
     pub(crate) fn new() -> Self {
-        let shard = || {
-            let targets = HashMap::default();
-            Padded(RwLock::new(Shard {
-                targets,
-                buckets: [0; 64],
-            }))
-        };
         let next = Cell::new(0);
         let cookies = PerCore::new(|| AtomicU32::new(next.replace(next.get() + 1)));
         Self {
-            shared: Arc::new(Shared {
-                count: Padded::default(),
-                filters: Padded([const { AtomicU64::new(0) }; SHARDS]),
-                shards: (0..SHARDS).map(|_| shard()).collect(),
-            }),
+            used: Padded::default(),
+            shards: (0..SHARDS).map(|_| Arc::default()).collect(),
             cookies,
             cookie_step: next.get(),
         }
@@ -155,35 +171,50 @@ impl WatchRegistry {
             mask,
             queue: EventQueue::new(capacity),
         });
-        self.shared.add(ino, Arc::clone(&target));
+        if !self.is_used() {
+            self.used.store(true, Ordering::Relaxed);
+        }
+        let shard = &self.shards[Place::of(ino).shard];
+        shard.0.add(ino, Arc::clone(&target));
         Watch {
-            shared: Arc::clone(&self.shared),
+            shard: Arc::clone(shard),
             ino,
             target,
         }
     }
 
+    /// Was there ever a watch? Reads a line that is written once.
+    #[inline]
+    pub(crate) fn is_used(&self) -> bool {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// The shard of an inode that somebody may watch.
+    fn shard_of(&self, ino: Ino) -> Option<&Guarded> {
+        if !self.is_used() {
+            return None;
+        }
+        let place = Place::of(ino);
+        let shard: &Guarded = &self.shards[place.shard].0;
+        shard.may_be_watched(place).then_some(shard)
+    }
+
     /// Does anybody watch this inode? Cheap, and writes nothing shared, unless somebody watches
     /// it or one of the few that share its bucket.
     pub(crate) fn is_watched(&self, ino: Ino) -> bool {
-        let place = Place::of(ino);
-        self.shared.may_be_watched(place)
-            && self.shared.shards[place.shard]
-                .read()
-                .targets
-                .contains_key(&ino)
+        self.shard_of(ino)
+            .is_some_and(|shard| shard.lists.read().targets.contains_key(&ino))
     }
 
     /// Tells the watches of `ino` that asked for it; each is told of the kinds it asked for.
     ///
     /// `name` is the name in the directory `ino` that this is about, if it is about a name.
     pub(crate) fn notify(&self, ino: Ino, mask: EventMask, name: Option<&[u8]>, cookie: u32) {
-        let place = Place::of(ino);
-        if !self.shared.may_be_watched(place) {
+        let Some(shard) = self.shard_of(ino) else {
             return;
-        }
-        let shard = self.shared.shards[place.shard].read();
-        for target in shard.targets.get(&ino).into_iter().flatten() {
+        };
+        let lists = shard.lists.read();
+        for target in lists.targets.get(&ino).into_iter().flatten() {
             let kinds = mask & target.mask;
             if !kinds.is_empty() {
                 let kinds = kinds | mask & EventMask::ISDIR;
@@ -194,39 +225,18 @@ impl WatchRegistry {
 
     /// The inode is gone (and `DELETE_SELF` reported): ends its watches with `IGNORED`.
     pub(crate) fn gone(&self, ino: Ino) {
-        let place = Place::of(ino);
-        if !self.shared.may_be_watched(place) {
+        let Some(shard) = self.shard_of(ino) else {
             return;
-        }
-        let targets = {
-            let mut shard = self.shared.shards[place.shard].write();
-            let targets = self.shared.remove_inode(&mut shard, ino);
-            self.shared
-                .count
-                .fetch_sub(targets.len(), Ordering::Relaxed);
-            targets
         };
-        for target in targets {
+        for (ino, target) in shard.end(|_| vec![ino]) {
             target.queue.push(ino, EventMask::IGNORED, None, 0);
         }
     }
 
     /// Ends every watch with `UNMOUNT` and `IGNORED`.
     pub(crate) fn release_all(&self) {
-        for shard in &self.shared.shards {
-            let mut ended = Vec::new();
-            {
-                let mut shard = shard.write();
-                let inos: Vec<Ino> = shard.targets.keys().copied().collect();
-                for ino in inos {
-                    let targets = self.shared.remove_inode(&mut shard, ino);
-                    self.shared
-                        .count
-                        .fetch_sub(targets.len(), Ordering::Relaxed);
-                    ended.extend(targets.into_iter().map(|target| (ino, target)));
-                }
-            }
-            for (ino, target) in ended {
+        for shard in &self.shards {
+            for (ino, target) in shard.0.end(|lists| lists.targets.keys().copied().collect()) {
                 target.queue.push(ino, EventMask::UNMOUNT, None, 0);
                 target.queue.push(ino, EventMask::IGNORED, None, 0);
             }
@@ -245,10 +255,10 @@ impl WatchRegistry {
         }
     }
 
-    /// Watches in all. Reads one line that only adding and removing watches writes.
-    #[inline]
+    /// Watches in all. A sum over shards: exact only while none comes or goes.
     pub(crate) fn count(&self) -> usize {
-        self.shared.count.load(Ordering::Relaxed)
+        let count = |shard: &Arc<Shard>| shard.0.count.load(Ordering::Relaxed);
+        self.shards.iter().map(count).sum()
     }
 }
 
@@ -256,7 +266,7 @@ impl WatchRegistry {
 ///
 /// Several threads may receive from one watch; each event goes to one of them.
 pub struct Watch {
-    shared: Arc<Shared>,
+    shard: Arc<Shard>,
     ino: Ino,
     target: Arc<Target>,
 }
@@ -281,7 +291,7 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.shared.remove(self.ino, &self.target);
+        self.shard.0.remove(self.ino, &self.target);
     }
 }
 
