@@ -28,6 +28,17 @@ impl std::error::Error for Contended {}
 /// Tries before a read gives up.
 const TRIES: u32 = 6;
 
+/// What `look` sees, if it sees one state of the pages within a few tries.
+pub(super) fn tried<T>(look: impl Fn() -> Option<T>) -> Result<T, Contended> {
+    for _ in 0..TRIES {
+        if let Some(seen) = look() {
+            return Ok(seen);
+        }
+        std::hint::spin_loop();
+    }
+    Err(Contended)
+}
+
 /// Frames that a read collects without memory of its own: 32 KiB at any offset.
 const FEW: usize = 9;
 

@@ -1,7 +1,52 @@
 //! Where data and holes are: `SEEK_DATA` and `SEEK_HOLE` of lseek(2).
+//!
+//! As a read does, a seek asks without the lock, and then whether all it saw was one state.
 
-use super::PagesLock;
+use super::read::{Contended, tried};
+use super::{Pages, PagesLock};
 use crate::group::PAGE_SHIFT;
+use holdfast_sync::epoch;
+
+impl Pages {
+    /// As [`PagesLock::seek_data`], without the lock. `size` as for [`Pages::read_with`].
+    ///
+    /// # Errors
+    /// [`Contended`] if changes came in between; [`PagesLock::seek_data`] does not mind them.
+    pub fn seek_data(&self, offset: u64, size: impl Fn() -> u64) -> Result<Option<u64>, Contended> {
+        let guard = epoch::pin();
+        tried(|| {
+            let snapshot = self.frames.snapshot(&guard)?;
+            let page = snapshot.next_frame(offset >> PAGE_SHIFT);
+            let size = size();
+            snapshot.holds().then(|| data(page, offset, size))
+        })
+    }
+
+    /// As [`PagesLock::seek_hole`], without the lock. `size` as for [`Pages::read_with`].
+    ///
+    /// # Errors
+    /// [`Contended`] if changes came in between; [`PagesLock::seek_hole`] does not mind them.
+    pub fn seek_hole(&self, offset: u64, size: impl Fn() -> u64) -> Result<Option<u64>, Contended> {
+        let guard = epoch::pin();
+        tried(|| {
+            let snapshot = self.frames.snapshot(&guard)?;
+            let page = snapshot.next_gap(offset >> PAGE_SHIFT);
+            let size = size();
+            snapshot.holds().then(|| hole(page, offset, size))
+        })
+    }
+}
+
+/// The first byte of data, if `page` is the first framed one from that of `offset` on.
+fn data(page: Option<u64>, offset: u64, size: u64) -> Option<u64> {
+    let data = offset.max(page? << PAGE_SHIFT);
+    (offset < size && data < size).then_some(data)
+}
+
+/// The first byte of a hole, if `page` is the first one without a frame from that of `offset` on.
+fn hole(page: u64, offset: u64, size: u64) -> Option<u64> {
+    (offset < size).then(|| offset.max(page << PAGE_SHIFT).min(size))
+}
 
 impl PagesLock<'_> {
     /// The offset of the first byte of data at or behind `offset` in a file of `size` bytes;
@@ -9,21 +54,13 @@ impl PagesLock<'_> {
     /// unwritten ones are not.
     #[must_use]
     pub fn seek_data(&self, offset: u64, size: u64) -> Option<u64> {
-        if offset >= size {
-            return None;
-        }
-        let page = self.frames.next_frame(offset >> PAGE_SHIFT)?;
-        Some(offset.max(page << PAGE_SHIFT)).filter(|&data| data < size)
+        data(self.frames.next_frame(offset >> PAGE_SHIFT), offset, size)
     }
 
     /// The offset of the first byte of a hole at or behind `offset` in a file of `size` bytes,
     /// where the end counts as one; none (`ENXIO`) if `offset` is at the end.
     #[must_use]
     pub fn seek_hole(&self, offset: u64, size: u64) -> Option<u64> {
-        if offset >= size {
-            return None;
-        }
-        let page = self.frames.next_gap(offset >> PAGE_SHIFT);
-        Some(offset.max(page << PAGE_SHIFT).min(size))
+        hole(self.frames.next_gap(offset >> PAGE_SHIFT), offset, size)
     }
 }

@@ -1,5 +1,5 @@
 use crate::ops::PAGE;
-use holdfast_cache::{MAX_SIZE, PagesLock};
+use holdfast_cache::{MAX_SIZE, Pages, PagesLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -239,6 +239,23 @@ impl File {
         assert_eq!(pages.seek_hole(self.size, self.size), None);
         if at < self.size {
             assert_eq!(pages.seek_hole(at, self.size), Some(at));
+        }
+    }
+
+    /// Seeks without the lock find what those under it find.
+    pub(crate) fn check_seeks(&self, pages: &Pages) {
+        let near = |page: &u64| [page.saturating_sub(1), *page, page + 1].map(|page| page * PAGE);
+        let places = self.framed.iter().chain(&self.unwritten).flat_map(near);
+        for at in places.chain([0, self.size / 2, self.size]) {
+            let (data, hole) = {
+                let pages = pages.lock();
+                (
+                    pages.seek_data(at, self.size),
+                    pages.seek_hole(at, self.size),
+                )
+            };
+            assert_eq!(pages.seek_data(at, || self.size), Ok(data));
+            assert_eq!(pages.seek_hole(at, || self.size), Ok(hole));
         }
     }
 }

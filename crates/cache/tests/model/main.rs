@@ -150,6 +150,7 @@ impl World {
         for (pages, file) in self.pages.iter().zip(&self.files) {
             assert_eq!(pages.pages(), pages.lock().pages(), "without the lock");
             file.check(&pages.lock());
+            file.check_seeks(pages);
             for base in BASES {
                 let mut buf = vec![0xEE; 9 * PAGE as usize];
                 let base = base.saturating_sub(PAGE);

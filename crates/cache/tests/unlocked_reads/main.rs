@@ -165,6 +165,42 @@ fn f1_a_read_beside_truncation_sees_bytes_and_size_of_one_state() {
 }
 
 #[test]
+fn f1_a_seek_beside_punches_and_truncation_sees_one_state() {
+    let file = File::new();
+    const DATA: [u64; 2] = [3 * PAGE, (1 << 30) + 5 * PAGE];
+    let size = DATA[1] + 10 * PAGE;
+    file.truncate(size);
+    file.race(
+        10_000,
+        |round| {
+            let at = DATA[round as usize % 2];
+            file.write(at, &[generation(round); 4 * PAGE as usize]);
+            if round % 16 == 0 {
+                file.truncate(0);
+                file.truncate(size);
+            } else {
+                file.change(size, |pages, account| pages.punch(at, 4 * PAGE, account));
+            }
+        },
+        || {
+            // All or nothing is there of what was written in one piece.
+            let size_now = || file.size();
+            let Ok(data) = file.pages.seek_data(0, size_now) else {
+                return;
+            };
+            file.fast.fetch_add(1, Ordering::Relaxed);
+            assert!(data.is_none_or(|data| DATA.contains(&data)), "{data:?}");
+            for at in DATA {
+                let Ok(hole) = file.pages.seek_hole(at, size_now) else {
+                    continue;
+                };
+                assert!(hole.is_none_or(|hole| [at, at + 4 * PAGE].contains(&hole)));
+            }
+        },
+    );
+}
+
+#[test]
 fn f1_a_read_beside_punches_sees_none_or_all_of_a_hole() {
     let file = File::new();
     file.write(0, &[1; 20_000]);

@@ -1,3 +1,5 @@
+use holdfast_cache::Contended;
+
 use crate::FileSystem;
 use crate::open::OpenFile;
 use crate::types::{Errno, OpenFlags, Result, Whence};
@@ -16,15 +18,18 @@ impl FileSystem {
         let inode = file.node().inode();
         let pages = inode.regular().map_err(|_| Errno::EINVAL)?;
         self.core.complete_pages(inode, pages)?;
-        let pages = pages.lock();
-        let size = inode.size();
-        if offset >= size {
-            return Err(Errno::ENXIO);
-        }
-        match whence {
+        let size = || inode.size();
+        let found = match whence {
             Whence::Data => pages.seek_data(offset, size),
             Whence::Hole => pages.seek_hole(offset, size),
-        }
-        .ok_or(Errno::ENXIO)
+        };
+        let found = found.unwrap_or_else(|Contended| {
+            let pages = pages.lock();
+            match whence {
+                Whence::Data => pages.seek_data(offset, inode.size()),
+                Whence::Hole => pages.seek_hole(offset, inode.size()),
+            }
+        });
+        found.ok_or(Errno::ENXIO)
     }
 }

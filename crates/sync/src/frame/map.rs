@@ -150,8 +150,8 @@ fn find_below<'g, X>(
 
 /// A state of the map that readers are meant to see, as far as it still [holds](Self::holds).
 pub struct Snapshot<'g, X: Send + 'static> {
-    map: &'g Frames<X>,
-    guard: &'g Guard,
+    pub(super) map: &'g Frames<X>,
+    pub(super) guard: &'g Guard,
     version: u32,
 }
 

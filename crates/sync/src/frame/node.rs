@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "a part that only the writer touches")]
 
 use super::gate::Gate;
-use super::slot::{Owned, Slot, Writing};
+use super::slot::{Keeps, Owned, Slot, Writing};
 use crate::frame_primitive::{self, AtomicU64, Ordering::Relaxed, Own as _};
 use std::cell::UnsafeCell;
 use std::ops::Range;
@@ -128,6 +128,11 @@ impl<X> Node<X> {
     /// A bit for each slot that holds something, for the writer.
     pub(super) fn used(&self) -> u64 {
         self.used.own()
+    }
+
+    /// A bit for each slot that holds something, as `keeps` may know it.
+    pub(super) fn used_as(&self, keeps: &impl Keeps) -> u64 {
+        keeps.used(&self.used)
     }
 
     pub(super) fn frames(&self) -> u64 {

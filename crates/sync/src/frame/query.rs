@@ -1,30 +1,88 @@
-//! What is where, for the one writer to ask.
+//! What is where, for the one writer to ask; the first frame and the first gap for readers too.
 
 use super::FRAME_END;
 use super::lock::FramesLock;
+use super::map::{Frames, Snapshot};
 use super::node::{FAN, FAN_SHIFT, Node, bits, mask};
-use super::slot::{Entry, Slot};
+use super::slot::{Entry, Keeps, Slot};
 use std::ops::Range;
+
+impl<X: Send + 'static> Frames<X> {
+    fn next_frame(&self, number: u64, keeps: &impl Keeps) -> Option<u64> {
+        match self.root.load(keeps)? {
+            Entry::Frame(_) => (number == 0).then_some(0),
+            Entry::Node(root) => next_in(root, number, keeps),
+        }
+    }
+
+    fn next_gap(&self, number: u64, keeps: &impl Keeps) -> u64 {
+        let mut at = number;
+        loop {
+            let group = at & !(FAN - 1);
+            let there = self.mask(at >> FAN_SHIFT, keeps);
+            match bits(!there & mask(at - group..FAN)).next() {
+                Some(bit) => return group + u64::from(bit),
+                None => at = group + FAN,
+            }
+        }
+    }
+
+    fn mask(&self, group: u64, keeps: &impl Keeps) -> u64 {
+        let number = group << FAN_SHIFT;
+        if number >= FRAME_END {
+            return 0;
+        }
+        let mut slot: &Slot<X> = &self.root;
+        loop {
+            match slot.load(keeps) {
+                None => return 0,
+                Some(Entry::Frame(_)) => return u64::from(number == 0),
+                Some(Entry::Node(node)) if !node.spans(number) => return 0,
+                Some(Entry::Node(node)) if node.shift == 0 => return node.used_as(keeps),
+                Some(Entry::Node(node)) => slot = &node.slots[node.place(number)],
+            }
+        }
+    }
+}
+
+fn next_in<X>(node: &Node<X>, number: u64, keeps: &impl Keeps) -> Option<u64> {
+    let candidates = node.used_as(keeps) & node.mask_of(&(number..u64::MAX));
+    if node.shift == 0 {
+        return bits(candidates).next().map(|bit| node.first_of(bit));
+    }
+    // The first may hold lower numbers only; the second does not.
+    bits(candidates)
+        .take(2)
+        .find_map(|bit| next_in(child(node, bit, keeps)?, number, keeps))
+}
+
+fn child<'g, X>(node: &'g Node<X>, bit: u32, keeps: &'g impl Keeps) -> Option<&'g Node<X>> {
+    match node.slots[bit as usize].load(keeps)? {
+        Entry::Node(child) => Some(child),
+        Entry::Frame(_) => None,
+    }
+}
+
+impl<X: Send + 'static> Snapshot<'_, X> {
+    /// The first frame at or behind `number`. A change of a single frame may come between this answer
+    /// and another: each belongs to some state of its own then.
+    #[must_use]
+    pub fn next_frame(&self, number: u64) -> Option<u64> {
+        self.map.next_frame(number, self.guard)
+    }
+
+    /// The first number at or behind `number` that has no frame; as for [`next_frame`](Self::next_frame).
+    #[must_use]
+    pub fn next_gap(&self, number: u64) -> u64 {
+        self.map.next_gap(number, self.guard)
+    }
+}
 
 impl<X: Send + 'static> FramesLock<'_, X> {
     /// The first frame at or behind `number`.
     #[must_use]
     pub fn next_frame(&self, number: u64) -> Option<u64> {
-        match self.map.root.load(&self.writing)? {
-            Entry::Frame(_) => (number == 0).then_some(0),
-            Entry::Node(root) => self.next_in(root, number),
-        }
-    }
-
-    fn next_in(&self, node: &Node<X>, number: u64) -> Option<u64> {
-        let candidates = node.used() & node.mask_of(&(number..u64::MAX));
-        if node.shift == 0 {
-            return bits(candidates).next().map(|bit| node.first_of(bit));
-        }
-        // The first may hold lower numbers only; the second does not.
-        bits(candidates)
-            .take(2)
-            .find_map(|bit| self.next_in(self.child(node, bit)?, number))
+        self.map.next_frame(number, &self.writing)
     }
 
     /// The last frame before `number`.
@@ -54,43 +112,19 @@ impl<X: Send + 'static> FramesLock<'_, X> {
     }
 
     fn child<'g>(&'g self, node: &'g Node<X>, bit: u32) -> Option<&'g Node<X>> {
-        match node.slots[bit as usize].load(&self.writing)? {
-            Entry::Node(child) => Some(child),
-            Entry::Frame(_) => None,
-        }
+        child(node, bit, &self.writing)
     }
 
     /// The first number at or behind `number` that has no frame.
     #[must_use]
     pub fn next_gap(&self, number: u64) -> u64 {
-        let mut at = number;
-        loop {
-            let group = at & !(FAN - 1);
-            let there = self.mask(at >> FAN_SHIFT);
-            match bits(!there & mask(at - group..FAN)).next() {
-                Some(bit) => return group + u64::from(bit),
-                None => at = group + FAN,
-            }
-        }
+        self.map.next_gap(number, &self.writing)
     }
 
     /// A bit for each of the 64 numbers from `group * 64` on that has a frame.
     #[must_use]
     pub fn mask(&self, group: u64) -> u64 {
-        let number = group << FAN_SHIFT;
-        if number >= FRAME_END {
-            return 0;
-        }
-        let mut slot: &Slot<X> = &self.map.root;
-        loop {
-            match slot.load(&self.writing) {
-                None => return 0,
-                Some(Entry::Frame(_)) => return u64::from(number == 0),
-                Some(Entry::Node(node)) if !node.spans(number) => return 0,
-                Some(Entry::Node(node)) if node.shift == 0 => return node.used(),
-                Some(Entry::Node(node)) => slot = &node.slots[node.place(number)],
-            }
-        }
+        self.map.mask(group, &self.writing)
     }
 
     /// How many of `numbers` have a frame.

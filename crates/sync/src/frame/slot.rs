@@ -10,7 +10,7 @@ use super::node::Node;
 use super::word::{self, Content, NOTHING, Word};
 use super::{FRAME_SIZE, recycle};
 use crate::epoch::{self, Guard};
-use crate::frame_primitive::{AtomicPtr, Ordering, Own as _, constant};
+use crate::frame_primitive::{AtomicPtr, AtomicU64, Ordering, Own as _, constant};
 use std::marker::PhantomData;
 use std::mem;
 use std::ptr::NonNull;
@@ -34,6 +34,8 @@ impl Writing {
 pub(super) unsafe trait Keeps {
     /// What the slot with this word holds.
     fn load(&self, word: &AtomicPtr<u8>) -> Word;
+    /// The bits that say which slots of a node hold something.
+    fn used(&self, bits: &AtomicU64) -> u64;
 }
 
 // SAFETY: whatever leaves a slot is retired (here, below), and freed only after all guards of
@@ -45,6 +47,12 @@ unsafe impl Keeps for Guard {
         // node were written before.
         word.load(Ordering::Acquire)
     }
+
+    #[inline]
+    fn used(&self, bits: &AtomicU64) -> u64 {
+        // They say nothing of what is in the slots, which are asked themselves.
+        bits.load(Ordering::Relaxed)
+    }
 }
 
 // SAFETY: only the writer takes anything out of a slot, and that is he: the map's operations that
@@ -53,6 +61,11 @@ unsafe impl Keeps for Writing {
     #[inline]
     fn load(&self, word: &AtomicPtr<u8>) -> Word {
         word.own()
+    }
+
+    #[inline]
+    fn used(&self, bits: &AtomicU64) -> u64 {
+        bits.own()
     }
 }
 

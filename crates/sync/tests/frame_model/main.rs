@@ -86,6 +86,22 @@ impl File {
         let read = numbers.map(|number| snapshot.get(number).map_or(0, |bytes| bytes[0]));
         snapshot.holds().then_some(read)
     }
+
+    /// Asks once for the first gap.
+    fn gap(&self) -> Option<Vec<u8>> {
+        let guard = epoch::pin();
+        let snapshot = self.pages.snapshot(&guard)?;
+        let gap = snapshot.next_gap(0);
+        snapshot.holds().then(|| vec![gap as u8])
+    }
+
+    /// Asks once for the first frame behind number 0; 0 if there is none.
+    fn data(&self) -> Option<Vec<u8>> {
+        let guard = epoch::pin();
+        let snapshot = self.pages.snapshot(&guard)?;
+        let data = snapshot.next_frame(1).unwrap_or(0);
+        snapshot.holds().then(|| vec![data as u8])
+    }
 }
 
 /// What readers have read, in all executions.

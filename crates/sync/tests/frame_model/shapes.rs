@@ -1,6 +1,6 @@
 //! The tree under reads: it grows, shrinks and is moved about.
 
-use super::{PAIR, frame, model, spawn};
+use super::{File, PAIR, frame, model, spawn};
 
 /// What `read_all` gives, for `model`.
 fn list<const N: usize>(read: Option<[u8; N]>) -> Option<Vec<u8>> {
@@ -109,4 +109,46 @@ fn a_side_part_moves_beside_reads() {
         writer.join().unwrap();
         list(read)
     });
+}
+
+/// Models `seek` beside a tree that grows, then beside one that shrinks.
+fn model_seek(
+    growing: &[&[u8]],
+    shrinking: &[&[u8]],
+    seek: impl Fn(&File) -> Option<Vec<u8>> + Copy + Send + Sync + 'static,
+) {
+    model(PAIR, b"a", growing, move |file| {
+        let writer = spawn(file, |file| {
+            file.change(1, |pages| pages.put(1, frame(b"b")));
+            file.change(1, |pages| pages.put(9, frame(b"c")));
+        });
+        let found = seek(file);
+        writer.join().unwrap();
+        found
+    });
+    model(PAIR, b"a", shrinking, move |file| {
+        file.change(1, |pages| {
+            pages.put(1, frame(b"b"));
+            pages.put(9, frame(b"c"));
+        });
+        let writer = spawn(file, |file| {
+            file.change(1, |pages| {
+                pages.remove(1..100);
+                pages.normalise();
+            });
+        });
+        let found = seek(file);
+        writer.join().unwrap();
+        found
+    });
+}
+
+#[test]
+fn a_seek_of_a_gap_finds_one_of_some_state() {
+    model_seek(&[&[1], &[2]], &[&[1], &[2]], File::gap);
+}
+
+#[test]
+fn a_seek_of_data_finds_some_of_some_state() {
+    model_seek(&[&[0], &[1]], &[&[0], &[1]], File::data);
 }
