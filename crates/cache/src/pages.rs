@@ -91,9 +91,10 @@ impl Pages {
         }
     }
 
-    /// A lock that is the owner's to use, for which there is room. It has no part in anything here.
+    /// Two locks that are the owner's to use, for which there is room. They have no part in anything
+    /// here.
     #[inline]
-    pub fn beside(&self) -> &Mutex<()> {
+    pub fn beside(&self) -> &[Mutex<()>; 2] {
         self.frames.beside()
     }
 

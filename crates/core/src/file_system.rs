@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::ahead::Ahead;
 use crate::ends::Ends;
-use crate::inode::{Content, Extension, Meta, Numbered as _, Object};
+use crate::inode::{Content, Extension, Inode, Meta, Numbered as _, Object};
 use crate::locks::LockGraph;
 use crate::memory::{MemoryLimits, MemoryStore};
 use crate::node::Node;
@@ -24,8 +24,8 @@ use crate::options::{Options, Stats};
 use crate::policy::Policy;
 use crate::quota::{Check, Quotas};
 use crate::registry::{Announced, Enrolment};
-use crate::store::{Change, Space, Store};
-use crate::turns::{Taken, Turns};
+use crate::store::{Change, Space, Stamp, Store};
+use crate::turns::{self, HasTurn as _};
 use crate::types::{Errno, FileType, Ino, NAME_MAX, Result, StatFs};
 use crate::watch::WatchRegistry;
 use crate::{clock, inode};
@@ -62,8 +62,6 @@ pub(crate) struct Core {
     /// What keeps loads from bringing back the past.
     pub(crate) ends: Ends,
     pub(crate) ahead: Ahead,
-    /// Who hands over changes of which inode.
-    turns: Turns,
     /// Held by a rename between directories: the shape of the tree stands still.
     pub(crate) rename_lock: Padded<Mutex<()>>,
     pub(crate) watches: WatchRegistry,
@@ -98,7 +96,6 @@ impl FileSystem {
             numbers: Numbers::after(last),
             ends: Ends::new(),
             ahead: Ahead::default(),
-            turns: Turns::new(),
             rename_lock: Padded(Mutex::new(())),
             watches: WatchRegistry::new(),
             lock_graph: LockGraph::new(),
@@ -288,10 +285,13 @@ impl Core {
         let root = self.publish(Ino::ROOT, Prepared::new(root), Check::Nothing)?;
         if !self.pinned {
             let record = root.inode().record(&root.inode().meta());
-            self.apply(&[Change::Create {
-                inode: record,
-                target: None,
-            }])?;
+            self.apply(
+                [],
+                &[Change::Create {
+                    inode: record,
+                    target: None,
+                }],
+            )?;
         }
         Ok(root)
     }
@@ -342,15 +342,23 @@ impl Core {
         Ok(())
     }
 
-    /// Hands one operation's changes to the store; waits for them with the option `sync`.
+    /// Hands one operation's changes to the store; waits for them with the option `sync`. `whose`:
+    /// the inodes whose attributes are among the changes, but for new ones.
     ///
     /// # Errors
     /// What the store answers; from then on nothing can be changed.
-    pub(crate) fn apply(&self, batch: &[Change<'_>]) -> Result<()> {
+    pub(crate) fn apply<const N: usize>(
+        &self,
+        whose: [&Inode; N],
+        batch: &[Change<'_>],
+    ) -> Result<()> {
         if self.pinned || batch.is_empty() {
             return Ok(());
         }
-        self.hand_over(batch, self.turns.take(batch))
+        let turns = turns::take(whose);
+        let handed_over = self.hand_over(&whose, batch);
+        drop(turns);
+        self.settle(handed_over)
     }
 
     /// As [`Core::apply`], unless somebody else is at it with the same inode: then `false`, and
@@ -358,22 +366,25 @@ impl Core {
     ///
     /// # Errors
     /// Those of `apply`.
-    pub(crate) fn apply_unless_busy(&self, batch: &[Change<'_>]) -> Result<bool> {
-        match self.turns.try_take(batch) {
-            Some(turns) => self.hand_over(batch, turns).map(|()| true),
-            None => Ok(false),
-        }
+    pub(crate) fn apply_unless_busy(&self, whose: &Inode, batch: &[Change<'_>]) -> Result<bool> {
+        let Some(turn) = whose.turn().try_lock() else {
+            return Ok(false);
+        };
+        let handed_over = self.hand_over(&[whose], batch);
+        drop(turn);
+        self.settle(handed_over).map(|()| true)
     }
 
-    fn hand_over(&self, batch: &[Change<'_>], turns: Taken<'_>) -> Result<()> {
+    /// Hands changes over, with the attributes of this moment. The caller has the turns of `whose`.
+    fn hand_over(&self, whose: &[&Inode], batch: &[Change<'_>]) -> Result<Stamp> {
         let is_xattr = |change: &Change<'_>| matches!(change, Change::Xattr { .. });
         let values: Vec<_> = if batch.iter().any(is_xattr) {
-            batch.iter().map(|change| self.value(change)).collect()
+            batch.iter().map(|change| value(whose, change)).collect()
         } else {
             Vec::new()
         };
-        let latest = |(place, change)| self.latest(change, values.get(place).unwrap_or(&None));
-        let handed_over = if batch.len() <= FEW {
+        let latest = |(place, change)| latest(whose, change, values.get(place).unwrap_or(&None));
+        if batch.len() <= FEW {
             // Nearly every batch: it needs no memory of its own.
             let few: [Change<'_>; FEW] = std::array::from_fn(|place| match batch.get(place) {
                 Some(change) => latest((place, change)),
@@ -383,8 +394,10 @@ impl Core {
         } else {
             let batch: Vec<Change<'_>> = batch.iter().enumerate().map(latest).collect();
             self.store.apply(&batch)
-        };
-        drop(turns);
+        }
+    }
+
+    fn settle(&self, handed_over: Result<Stamp>) -> Result<()> {
         let applied = handed_over.and_then(|stamp| {
             if self.policy.sync() {
                 self.store.commit(Some(stamp))
@@ -397,38 +410,43 @@ impl Core {
         }
         applied
     }
+}
 
-    /// The value of this moment of the extended attribute that a change is about.
-    fn value(&self, change: &Change<'_>) -> Option<Option<Arc<[u8]>>> {
-        let Change::Xattr { ino, name, .. } = change else {
-            return None;
-        };
-        let guard = epoch::pin();
-        let inode = self.index.peek(ino.0, &guard)?;
-        Some(crate::xattr::value(inode.view(&guard).rare, name))
-    }
+/// The value of this moment of the extended attribute that a change is about.
+fn value(whose: &[&Inode], change: &Change<'_>) -> Option<Option<Arc<[u8]>>> {
+    let Change::Xattr { ino, name, .. } = change else {
+        return None;
+    };
+    let inode = whose.iter().find(|inode| inode.ino() == *ino)?;
+    let guard = epoch::pin();
+    Some(crate::xattr::value(inode.view(&guard).rare, name))
+}
 
-    /// A change with the attributes of this moment. Changes of one inode's attributes are made one
-    /// after the other, but may come here in another order: whoever comes last must not bring
-    /// back what was before.
-    fn latest<'c>(&self, change: &Change<'c>, value: &'c Option<Option<Arc<[u8]>>>) -> Change<'c> {
-        match *change {
-            Change::Attributes { inode: ref record } => {
-                let guard = epoch::pin();
-                match self.index.peek(record.ino.0, &guard) {
-                    Some(inode) => Change::Attributes {
-                        inode: inode.record(&inode.meta()),
-                    },
-                    None => change.clone(),
-                }
+/// A change with the attributes of this moment. Changes of one inode's attributes are made one
+/// after the other, but may come here in another order: whoever comes last must not bring
+/// back what was before.
+fn latest<'c>(
+    whose: &[&Inode],
+    change: &Change<'c>,
+    value: &'c Option<Option<Arc<[u8]>>>,
+) -> Change<'c> {
+    match *change {
+        Change::Attributes { inode: ref record } => {
+            let inode = whose.iter().find(|inode| inode.ino() == record.ino);
+            debug_assert!(inode.is_some(), "attributes without a turn");
+            match inode {
+                Some(inode) => Change::Attributes {
+                    inode: inode.record(&inode.meta()),
+                },
+                None => change.clone(),
             }
-            Change::Xattr { ino, name, .. } if let Some(value) = value => Change::Xattr {
-                ino,
-                name,
-                value: value.as_deref(),
-            },
-            _ => change.clone(),
         }
+        Change::Xattr { ino, name, .. } if let Some(value) = value => Change::Xattr {
+            ino,
+            name,
+            value: value.as_deref(),
+        },
+        _ => change.clone(),
     }
 }
 

@@ -44,6 +44,7 @@ mod registry;
 mod space;
 pub mod store;
 mod turns;
+mod turns_primitive;
 mod watch;
 mod xattr;
 

@@ -138,14 +138,17 @@ impl FileSystem {
                 meta.ctime = clock::now();
                 node.inode().record(&meta)
             };
-            core.apply(&[
-                Change::Xattr {
-                    ino: node.ino(),
-                    name,
-                    value: None,
-                },
-                Change::Attributes { inode: record },
-            ])?;
+            core.apply(
+                [node.inode()],
+                &[
+                    Change::Xattr {
+                        ino: node.ino(),
+                        name,
+                        value: None,
+                    },
+                    Change::Attributes { inode: record },
+                ],
+            )?;
         }
         core.happened(node.inode(), EventMask::ATTRIB);
         core.tell_inode(who, node.ino(), false);
@@ -267,14 +270,17 @@ impl Core {
             meta.ctime = clock::now();
             node.inode().record(&meta)
         };
-        self.apply(&[
-            Change::Xattr {
-                ino: node.ino(),
-                name,
-                value: Some(value),
-            },
-            Change::Attributes { inode: record },
-        ])
+        self.apply(
+            [node.inode()],
+            &[
+                Change::Xattr {
+                    ino: node.ino(),
+                    name,
+                    value: Some(value),
+                },
+                Change::Attributes { inode: record },
+            ],
+        )
     }
 
     fn may_set_acl(&self, who: &Caller, node: &Node, name: &[u8]) -> Result<()> {
@@ -342,13 +348,16 @@ impl Core {
             });
             (node.inode().record(&meta), value)
         };
-        self.apply(&[
-            Change::Xattr {
-                ino: node.ino(),
-                name,
-                value: value.as_deref(),
-            },
-            Change::Attributes { inode: record },
-        ])
+        self.apply(
+            [node.inode()],
+            &[
+                Change::Xattr {
+                    ino: node.ino(),
+                    name,
+                    value: value.as_deref(),
+                },
+                Change::Attributes { inode: record },
+            ],
+        )
     }
 }

@@ -77,7 +77,7 @@ impl Core {
         // A reader waits for no writer: its time goes with the next change, or with `sync`. Reading
         // goes on when its time cannot be kept: `apply` has stopped the writers.
         let change = [Change::Attributes { inode: record }];
-        if self.policy.lazytime() || self.apply_unless_busy(&change) == Ok(false) {
+        if self.policy.lazytime() || self.apply_unless_busy(inode, &change) == Ok(false) {
             inode.mark_lazy_time();
         }
     }

@@ -193,7 +193,7 @@ impl Core {
                     value: None,
                 });
             }
-            self.apply(&batch)?;
+            self.apply([node.inode()], &batch)?;
         }
         let touches = set.perm.is_some() || set.uid.is_some() || set.gid.is_some();
         let mask = match (touches, set.atime, set.mtime) {
@@ -261,14 +261,17 @@ impl Core {
             node.inode().record(&meta)
         };
         let ino = node.ino();
-        self.apply(&[
-            Change::Attributes { inode: record },
-            Change::Xattr {
-                ino,
-                name: CAPABILITY,
-                value: None,
-            },
-        ])
+        self.apply(
+            [node.inode()],
+            &[
+                Change::Attributes { inode: record },
+                Change::Xattr {
+                    ino,
+                    name: CAPABILITY,
+                    value: None,
+                },
+            ],
+        )
     }
 }
 

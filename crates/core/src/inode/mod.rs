@@ -20,13 +20,14 @@ use holdfast_cache::{PAGE_SIZE, Pages};
 use holdfast_sync::Held;
 use holdfast_sync::epoch::{self, Guard};
 use once_cell::race::OnceBox;
-use parking_lot::MutexGuard;
+use parking_lot::{Mutex, MutexGuard};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering;
 
 use crate::acl::{self, Acl};
 use crate::locks::InodeLocks;
 use crate::store::InodeRecord;
+use crate::turns::HasTurn;
 use crate::types::{Access, Attr, Caller, Errno, FileType, Ino, Result, Time};
 use meta::{Back, Front, MetaCell};
 
@@ -43,6 +44,10 @@ const COUNTED: u8 = 1 << 2;
 /// A mark: its store has not heard of it yet.
 const UNBORN: u8 = 1 << 3;
 
+/// The locks beside the pages: that of the attributes, and the turn at the store.
+const ATTRIBUTES: usize = 0;
+const TURN: usize = 1;
+
 /// A file object in the index, which knows its number and its uses.
 pub(crate) type Inode = Held<Object>;
 
@@ -55,7 +60,8 @@ pub(crate) type Inode = Held<Object>;
 pub(crate) struct Object {
     front: Front,
     extension: OnceBox<Extension>,
-    /// A regular file's content; empty for others. The lock beside it is that of the attributes.
+    /// A regular file's content; empty for others. The locks beside it are that of the attributes,
+    /// and the turn at the store.
     pages: Pages,
     back: Back,
 }
@@ -96,7 +102,7 @@ impl Object {
         MetaCell {
             front: &self.front,
             back: &self.back,
-            lock: self.pages.beside(),
+            lock: &self.pages.beside()[ATTRIBUTES],
         }
     }
 
@@ -363,6 +369,16 @@ impl Numbered for Inode {
             parent,
             xattrs: self.has_rare(),
         }
+    }
+}
+
+impl HasTurn for Inode {
+    fn number(&self) -> u64 {
+        self.key()
+    }
+
+    fn turn(&self) -> &Mutex<()> {
+        &self.pages.beside()[TURN]
     }
 }
 

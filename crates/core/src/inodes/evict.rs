@@ -126,7 +126,7 @@ impl Core {
             inodes: 1,
         });
         // An orphan that could not be freed is found again by the store: nothing to answer here.
-        let _ = self.apply(&[Change::Free { ino }]);
+        let _ = self.apply([], &[Change::Free { ino }]);
     }
 
     /// Counts what goes with an inode that has names: the store holds it, or (a revoked file system
@@ -137,7 +137,7 @@ impl Core {
         // than a try: a store that fails has stopped the writers.)
         if !self.pinned && inode.take_lazy_time() {
             let record = inode.record(&inode.meta());
-            let _ = self.apply(&[Change::Attributes { inode: record }]);
+            let _ = self.apply([&**inode], &[Change::Attributes { inode: record }]);
         }
         if self.pinned {
             self.detach(inode);
@@ -242,7 +242,7 @@ impl Core {
             let inode = node.inode();
             if inode.take_lazy_time() {
                 let record = inode.record(&inode.meta());
-                self.apply(&[Change::Attributes { inode: record }])?;
+                self.apply([inode], &[Change::Attributes { inode: record }])?;
             }
             Ok(Visit::Continue)
         })

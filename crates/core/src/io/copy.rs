@@ -183,6 +183,6 @@ impl Core {
             }
             at += piece.len();
         }
-        self.apply(&batch)
+        self.apply([target], &batch)
     }
 }

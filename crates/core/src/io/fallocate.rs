@@ -73,10 +73,13 @@ impl FileSystem {
             };
             pages.has_size(new_size);
             if !core.pinned {
-                core.apply(&[
-                    change(request, inode.ino()),
-                    Change::Attributes { inode: record },
-                ])?;
+                core.apply(
+                    [inode],
+                    &[
+                        change(request, inode.ino()),
+                        Change::Attributes { inode: record },
+                    ],
+                )?;
             }
         }
         core.happened(inode, EventMask::MODIFY);

@@ -43,10 +43,13 @@ impl Core {
             inode.completed();
             if !self.pinned {
                 let ino = inode.ino();
-                self.apply(&[
-                    Change::Truncate { ino, size },
-                    Change::Attributes { inode: record },
-                ])?;
+                self.apply(
+                    [inode],
+                    &[
+                        Change::Truncate { ino, size },
+                        Change::Attributes { inode: record },
+                    ],
+                )?;
             }
         }
         self.happened(inode, EventMask::MODIFY);

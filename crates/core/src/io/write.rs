@@ -119,7 +119,7 @@ impl FileSystem {
                     at += data.len() as u64;
                     left -= data.len();
                 }
-                core.apply(&batch)?;
+                core.apply([inode], &batch)?;
             }
             (start, done)
         };

@@ -149,7 +149,12 @@ impl Core {
                 inode: dir.record(&dir.meta()),
             });
         }
-        self.apply(&batch)?;
+        // Nobody else changes what is new: it needs no turn.
+        if name.is_some() {
+            self.apply([dir], &batch)?;
+        } else {
+            self.apply([], &batch)?;
+        }
         node.inode().born();
         Ok(())
     }

@@ -8,7 +8,7 @@ use super::rename::{End, Locked};
 use crate::acl::to_xattr;
 use crate::clock;
 use crate::file_system::Core;
-use crate::inode::Numbered as _;
+use crate::inode::{Inode, Numbered as _};
 use crate::node::Node;
 use crate::quota::Check;
 use crate::store::Change;
@@ -155,8 +155,9 @@ impl Core {
                 enter(from, target, from_cookie),
                 enter(to, source, to_cookie),
             ];
-            push_attributes(&mut batch, &[from.dir, to.dir, source, target]);
-            self.apply(&batch)?;
+            let whose = [from.dir, to.dir, source, target].map(Node::inode);
+            push_attributes(&mut batch, &whose);
+            self.apply(whose, &batch)?;
         }
         self.tell_moved(from, to, source, source.kind().is_dir());
         self.tell_moved(to, from, target, target.kind().is_dir());
@@ -226,11 +227,15 @@ impl Core {
             }
             batch.push(enter(from, node, old));
         }
-        push_attributes(&mut batch, &[from.dir, to.dir, source]);
-        if let Some(target) = target {
+        let moved = [from.dir, to.dir, source].map(Node::inode);
+        push_attributes(&mut batch, &moved);
+        if let Some(target) = target.map(Node::inode) {
             push_attributes(&mut batch, &[target]);
+            let [from, to, source] = moved;
+            self.apply([from, to, source, target], &batch)?;
+        } else {
+            self.apply(moved, &batch)?;
         }
-        self.apply(&batch)?;
         if let Some(node) = whiteout {
             node.inode().born();
         }
@@ -274,8 +279,8 @@ fn leave(end: End<'_>, cookie: u64) -> Change<'_> {
     }
 }
 
-fn push_attributes(batch: &mut Vec<Change<'_>>, nodes: &[&Node]) {
-    batch.extend(nodes.iter().map(|node| Change::Attributes {
-        inode: node.inode().record(&node.inode().meta()),
+fn push_attributes(batch: &mut Vec<Change<'_>>, inodes: &[&Inode]) {
+    batch.extend(inodes.iter().map(|inode| Change::Attributes {
+        inode: inode.record(&inode.meta()),
     }));
 }

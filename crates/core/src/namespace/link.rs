@@ -59,19 +59,22 @@ impl Core {
                 let (ino, kind) = (node.ino(), node.kind());
                 let inode = node.inode().record(&node.inode().meta());
                 // Not the home's cookie: the file may have got yet another name meanwhile.
-                self.apply(&[
-                    Change::Attributes { inode },
-                    Change::Enter {
-                        dir: dir.ino(),
-                        name,
-                        cookie,
-                        ino,
-                        kind,
-                    },
-                    Change::Attributes {
-                        inode: dir.record(&dir.meta()),
-                    },
-                ])?;
+                self.apply(
+                    [node.inode(), dir],
+                    &[
+                        Change::Attributes { inode },
+                        Change::Enter {
+                            dir: dir.ino(),
+                            name,
+                            cookie,
+                            ino,
+                            kind,
+                        },
+                        Change::Attributes {
+                            inode: dir.record(&dir.meta()),
+                        },
+                    ],
+                )?;
             }
             self.watches.notify(node.ino(), EventMask::ATTRIB, None, 0);
             self.name_happened(dir.ino(), EventMask::CREATE, name, false, 0);

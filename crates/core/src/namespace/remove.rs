@@ -68,19 +68,22 @@ impl Core {
             names.changed(dir, 0, -i32::from(as_dir), now);
             let left = self.lose_name(&victim, now);
             if !self.pinned {
-                self.apply(&[
-                    Change::Leave {
-                        dir: dir.ino(),
-                        name,
-                        cookie,
-                    },
-                    Change::Attributes {
-                        inode: dir.record(&dir.meta()),
-                    },
-                    Change::Attributes {
-                        inode: victim.inode().record(&victim.inode().meta()),
-                    },
-                ])?;
+                self.apply(
+                    [dir, victim.inode()],
+                    &[
+                        Change::Leave {
+                            dir: dir.ino(),
+                            name,
+                            cookie,
+                        },
+                        Change::Attributes {
+                            inode: dir.record(&dir.meta()),
+                        },
+                        Change::Attributes {
+                            inode: victim.inode().record(&victim.inode().meta()),
+                        },
+                    ],
+                )?;
             }
             self.tell_lost(&victim, left);
             self.name_happened(dir.ino(), EventMask::DELETE, name, as_dir, 0);

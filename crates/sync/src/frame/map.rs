@@ -20,7 +20,7 @@ pub struct Frames<X: Send + 'static> {
     pub(super) root: Slot<X>,
     pub(super) version: AtomicU32,
     pub(super) lock: Mutex<()>,
-    beside: Mutex<()>,
+    beside: [Mutex<()>; 2],
 }
 
 /// What a map holds.
@@ -43,7 +43,7 @@ impl<X: Send + 'static> Frames<X> {
                 root: Slot::empty(),
                 version: AtomicU32::new(0),
                 lock: Mutex::new(()),
-                beside: Mutex::new(()),
+                beside: [Mutex::new(()), Mutex::new(())],
             }
         }
     }
@@ -54,9 +54,9 @@ impl<X: Send + 'static> Frames<X> {
         FramesLock::new(self, self.lock.lock())
     }
 
-    /// A lock that is the owner's to use, for which there is room.
+    /// Two locks that are the owner's to use, for which there is room.
     #[inline]
-    pub fn beside(&self) -> &Mutex<()> {
+    pub fn beside(&self) -> &[Mutex<()>; 2] {
         &self.beside
     }
 
