@@ -13,6 +13,12 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::types::Ino;
 
 const SHARDS: usize = 64;
+/// Neighbours by number mostly end in the same thread: they share a shard.
+const RUN: u64 = 64;
+
+fn shard(ino: Ino) -> usize {
+    (ino.0 / RUN) as usize % SHARDS
+}
 
 /// How many inodes have ended, by shards of their numbers.
 pub(crate) struct Ends(Box<[Padded<Mutex<u64>>]>);
@@ -24,7 +30,7 @@ impl Ends {
 
     /// The count that ends of this inode move. Locked, nobody ends or becomes known.
     pub(crate) fn lock(&self, ino: Ino) -> MutexGuard<'_, u64> {
-        self.0[ino.0 as usize % SHARDS].lock()
+        self.0[shard(ino)].lock()
     }
 
     /// All counts, for whoever reads many records at once.
@@ -34,6 +40,6 @@ impl Ends {
 
     /// This inode's count in a snapshot.
     pub(crate) fn of(snapshot: &[u64; SHARDS], ino: Ino) -> u64 {
-        snapshot[ino.0 as usize % SHARDS]
+        snapshot[shard(ino)]
     }
 }

@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use foldhash::fast::RandomState;
 use holdfast_sync::Padded;
@@ -21,6 +21,8 @@ use crate::Result;
 use crate::space::{Extent, FileRequest, Preallocations, Reservation, Space};
 
 const SHARDS: usize = 16;
+/// Neighbours by number mostly are of one thread: they share a shard.
+const RUN: u64 = 64;
 /// Files up to this size (in blocks) have none of their own.
 const SMALL: u64 = 16;
 
@@ -28,11 +30,20 @@ const SMALL: u64 = 16;
 #[derive(Debug)]
 pub(super) struct Ahead {
     space: Arc<Space>,
-    shards: Box<[Padded<Mutex<Files>>]>,
+    shards: Box<[Padded<Shard>]>,
     /// Of files that have none of their own.
     small: Arc<Preallocations>,
     /// How many checkpoints there were.
     age: AtomicU64,
+}
+
+/// Some files, and how many they are.
+#[derive(Debug, Default)]
+struct Shard {
+    files: Mutex<Files>,
+    /// Changed with the lock held. Most files never have pieces: who looks here first takes a lock,
+    /// and its line from others, only if some has.
+    len: AtomicUsize,
 }
 
 type Files = HashMap<Ino, Entry, RandomState>;
@@ -72,7 +83,8 @@ impl Ahead {
     fn of(&self, ino: Ino, request: &FileRequest) -> Arc<Preallocations> {
         // Relaxed: who reads an older one keeps the pieces for one more checkpoint.
         let asked = self.age.load(Ordering::Relaxed);
-        let mut files = self.shard(ino);
+        let shard = self.shard(ino);
+        let mut files = shard.files.lock();
         if let Some(entry) = files.get_mut(&ino) {
             entry.asked = asked;
             return Arc::clone(&entry.pieces);
@@ -86,13 +98,18 @@ impl Ahead {
             asked,
         };
         files.insert(ino, entry);
+        shard.len.store(files.len(), Ordering::Release);
         pieces
     }
 
     /// A file has none of these blocks any more, nor any behind them, or has others there.
     pub(super) fn cut(&self, ino: Ino, block: u64) {
-        let pieces = self
-            .shard(ino)
+        let Some(shard) = self.occupied(ino) else {
+            return;
+        };
+        let pieces = shard
+            .files
+            .lock()
             .get(&ino)
             .map(|entry| Arc::clone(&entry.pieces));
         if let Some(pieces) = pieces {
@@ -102,7 +119,15 @@ impl Ahead {
 
     /// A file is no more.
     pub(super) fn forget(&self, ino: Ino) {
-        let entry = self.shard(ino).remove(&ino);
+        let Some(shard) = self.occupied(ino) else {
+            return;
+        };
+        let entry = {
+            let mut files = shard.files.lock();
+            let entry = files.remove(&ino);
+            shard.len.store(files.len(), Ordering::Release);
+            entry
+        };
         // Given up when the lock is free.
         drop(entry);
     }
@@ -112,15 +137,24 @@ impl Ahead {
         let now = self.age.fetch_add(1, Ordering::Relaxed);
         for shard in &self.shards {
             let idle: Vec<Entry> = {
-                let mut files = shard.lock();
+                let mut files = shard.files.lock();
                 let idle = files.extract_if(|_, entry| entry.asked < now);
-                idle.map(|(_, entry)| entry).collect()
+                let idle = idle.map(|(_, entry)| entry).collect();
+                shard.len.store(files.len(), Ordering::Release);
+                idle
             };
             drop(idle);
         }
     }
 
-    fn shard(&self, ino: Ino) -> parking_lot::MutexGuard<'_, Files> {
-        self.shards[ino.0 as usize % SHARDS].lock()
+    fn shard(&self, ino: Ino) -> &Shard {
+        &self.shards[(ino.0 / RUN) as usize % SHARDS]
+    }
+
+    /// The shard in which a file's pieces are, unless nobody's are there.
+    fn occupied(&self, ino: Ino) -> Option<&Shard> {
+        let shard = self.shard(ino);
+        // Acquire: a file's own pieces were counted before what is done to it now.
+        (shard.len.load(Ordering::Acquire) > 0).then_some(shard)
     }
 }
