@@ -88,7 +88,7 @@ impl Many {
             let path = format!("/directory-{directory:05}");
             let flags = OpenFlags::DIRECTORY;
             let dir = fs.open_at(&self.who, &root, path.as_bytes(), flags, 0)?;
-            fs.read_dir_plus(&dir, 0, &mut |entry, _, _| {
+            fs.read_dir_plus(&dir, 0, &mut |entry, _| {
                 met += u64::from(entry.name.starts_with(b"file-"));
                 true
             })?;

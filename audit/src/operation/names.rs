@@ -84,7 +84,7 @@ pub(super) const LOOKING: &[Operation] = &[
             let dir = s.fs.open(&s.who, &s.dir, OpenFlags::DIRECTORY)?;
             Ok(Box::new(move || {
                 let mut left = LISTED;
-                s.fs.read_dir_plus(&dir, 0, &mut |_, _, _| {
+                s.fs.read_dir_plus(&dir, 0, &mut |_, _| {
                     left -= 1;
                     left > 0
                 })

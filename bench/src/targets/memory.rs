@@ -126,7 +126,7 @@ impl Session for MemorySession<'_> {
             .fs
             .open_at(&self.who, &self.root, path.to_bytes(), flags, 0)?;
         let mut entries = 0;
-        self.fs.read_dir_plus(&dir, 0, &mut |entry, _, attr| {
+        self.fs.read_dir_plus(&dir, 0, &mut |entry, attr| {
             if entry.name != b"." && entry.name != b".." {
                 black_box(attr);
                 entries += 1;

@@ -9,8 +9,7 @@ use holdfast_sync::epoch;
 use std::sync::atomic::Ordering;
 
 use crate::FileSystem;
-use crate::inode::DirectoryBody;
-use crate::node::Node;
+use crate::inode::{DirectoryBody, Numbered as _};
 use crate::open::OpenFile;
 use crate::types::{Attr, Errno, FileType, Ino, OpenFlags, Result};
 use crate::watch::EventMask;
@@ -108,8 +107,10 @@ impl FileSystem {
         self.list(dir, after, &mut |_| {}, &mut |entry| Ok(sink(entry)))
     }
 
-    /// As [`FileSystem::read_dir`], with each name's inode and its attributes. A name that
-    /// disappears meanwhile is left out.
+    /// As [`FileSystem::read_dir`], with the attributes of each name's inode. A name that
+    /// disappears meanwhile is left out. Whoever wants the inode itself asks for it by its number
+    /// ([`FileSystem::node`]): what is in memory is not counted as used here, so that a listing
+    /// writes nothing that others read.
     ///
     /// # Errors
     /// As [`FileSystem::read_dir`].
@@ -117,7 +118,7 @@ impl FileSystem {
         &self,
         dir: &OpenFile,
         after: u64,
-        sink: &mut dyn FnMut(DirEntry<'_>, &Node, &Attr) -> bool,
+        sink: &mut dyn FnMut(DirEntry<'_>, &Attr) -> bool,
     ) -> Result<()> {
         let core = &self.core;
         let mut prepare = |run: &Run| {
@@ -129,15 +130,24 @@ impl FileSystem {
             dir,
             after,
             &mut prepare,
-            &mut |entry| match core.node(entry.ino) {
-                Ok(node) => {
-                    let attr = self.getattr(&node);
-                    Ok(sink(entry, &node, &attr))
-                }
+            &mut |entry| match self.attributes_of(entry.ino) {
+                Ok(attr) => Ok(sink(entry, &attr)),
                 Err(Errno::ESTALE) => Ok(true),
                 Err(error) => Err(error),
             },
         )
+    }
+
+    /// The attributes of the inode of this number, loaded if need be.
+    fn attributes_of(&self, ino: Ino) -> Result<Attr> {
+        self.core.alive()?;
+        {
+            let guard = epoch::pin();
+            if let Some(inode) = self.core.live(ino, &guard) {
+                return Ok(inode.attr(&inode.stat()));
+            }
+        }
+        Ok(self.getattr(&self.core.node(ino)?))
     }
 
     fn list(

@@ -56,7 +56,7 @@ impl ReadDir {
             dir, path, after, ..
         } = self;
         let core = &dir.view().core;
-        let listed = core.read_dir_plus(dir.core_file(), *after, &mut |entry, _, attr| {
+        let listed = core.read_dir_plus(dir.core_file(), *after, &mut |entry, attr| {
             if batch.len() == BATCH {
                 return false;
             }

@@ -187,7 +187,7 @@ fn scans_and_listings_show_every_file_once_wherever_its_newest_record_is() {
         .open_at(&who, &root, b"/", OpenFlags::DIRECTORY, 0)
         .unwrap();
     let mut listed = vec![];
-    fs.read_dir_plus(&listing, 0, &mut |entry, _, attr| {
+    fs.read_dir_plus(&listing, 0, &mut |entry, attr| {
         assert_eq!(entry.ino, attr.ino);
         if entry.name != b".." {
             listed.push((attr.ino.0, attr.perm));

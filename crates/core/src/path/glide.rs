@@ -74,7 +74,8 @@ fn split_last(path: &[u8]) -> (&[u8], &[u8], bool) {
 }
 
 impl Core {
-    fn live<'g>(&'g self, ino: Ino, guard: &'g Guard) -> Option<&'g Inode> {
+    /// The inode of this number, if it is in memory and to be found.
+    pub(crate) fn live<'g>(&'g self, ino: Ino, guard: &'g Guard) -> Option<&'g Inode> {
         self.index
             .peek(ino.0, guard)
             .filter(|inode| inode.is_live() && (self.pinned || !inode.is_unborn()))

@@ -131,7 +131,7 @@ fn operations() -> Vec<(&'static str, Operation)> {
         copy(s, fs, f, d, n) fs.copy_file_range(&s.who, f, 0, f, 9, 1);
         fsync(s, fs, f, d, n) fs.fsync(f, false);
         read_dir(s, fs, f, d, n) fs.read_dir(d, 0, &mut |_| true);
-        read_dir_plus(s, fs, f, d, n) fs.read_dir_plus(d, 0, &mut |_, _, _| true);
+        read_dir_plus(s, fs, f, d, n) fs.read_dir_plus(d, 0, &mut |_, _| true);
         getxattr(s, fs, f, d, n) fs.getxattr(&s.who, n, b"user.x");
         setxattr(s, fs, f, d, n) fs.setxattr(&s.who, n, b"user.x", b"", XattrSet::Any);
         listxattr(s, fs, f, d, n) fs.listxattr(&s.who, n);

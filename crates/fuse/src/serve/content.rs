@@ -189,10 +189,17 @@ impl CoreOperations {
     ) -> Result<()> {
         let handle = self.handle(request.fh)?;
         self.fs
-            .read_dir_plus(&handle.file, request.offset, &mut |entry, node, attr| {
+            .read_dir_plus(&handle.file, request.offset, &mut |entry, attr| {
+                if entry.name == b"." || entry.name == b".." {
+                    return sink.push(entry.name, attr, entry.cookie);
+                }
+                // The kernel gets a use of it together with the name; else neither.
+                let Ok(node) = self.fs.node(entry.ino) else {
+                    return true;
+                };
                 let taken = sink.push(entry.name, attr, entry.cookie);
-                if taken && entry.name != b"." && entry.name != b".." {
-                    let _kept = node.clone().into_raw();
+                if taken {
+                    let _kept = node.into_raw();
                 }
                 taken
             })

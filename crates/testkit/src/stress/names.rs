@@ -289,13 +289,13 @@ fn read_dir_plus(worker: &mut Worker<'_>) -> Result<()> {
     let opened = worker.world.fs.open(&who, &dir, OpenFlags::empty())?;
     let (mut last, mut kept) = (0, None);
     let fs = &worker.world.fs;
-    fs.read_dir_plus(&opened, 0, &mut |entry, node, attr| {
+    fs.read_dir_plus(&opened, 0, &mut |entry, attr| {
         note(worker, &mut last, entry);
-        let agree = entry.kind == attr.kind && entry.ino == node.ino() && attr.ino == entry.ino;
+        let agree = entry.kind == attr.kind && attr.ino == entry.ino;
         let trouble = || format!("{entry:?} has {attr:?}");
         // `..` is the parent of the moment, and its entry that of the moment before.
         worker.world.demand(agree || entry.name == b"..", trouble);
-        kept = Some(node.clone());
+        kept = fs.node(entry.ino).ok();
         true
     })?;
     if let Some(node) = kept {
