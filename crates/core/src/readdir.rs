@@ -144,6 +144,7 @@ impl FileSystem {
         {
             let guard = epoch::pin();
             if let Some(inode) = self.core.live(ino, &guard) {
+                inode.note_look();
                 return Ok(inode.attr(&inode.stat()));
             }
         }

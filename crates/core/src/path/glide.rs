@@ -151,7 +151,10 @@ impl FileSystem {
         {
             let guard = epoch::pin();
             match self.core.glide(who, base.inode(), path, follow, &guard) {
-                Glide::Found(inode) => return Ok(inode.attr(&inode.stat())),
+                Glide::Found(inode) => {
+                    inode.note_look();
+                    return Ok(inode.attr(&inode.stat()));
+                }
                 Glide::Missing => return Err(self.core.absent()),
                 Glide::Stuck => {}
             }

@@ -182,6 +182,16 @@ impl<T: Send + Sync + 'static> Held<T> {
         Some(unsafe { Ref::from_use(NonNull::from(self)) })
     }
 
+    /// Says that this thread looks at the object, as it often does, without taking a use. If others
+    /// count uses in its word meanwhile, which is in the line that is looked at, they count elsewhere
+    /// after a few such looks. Else nothing is written.
+    #[inline]
+    pub fn note_look(&self) {
+        if !self.state().is_shared() && self.sharing.note_look() {
+            self.share();
+        }
+    }
+
     /// Has its uses counted by each core for itself, if it is not about to end.
     #[cold]
     pub(crate) fn share(&self) {

@@ -135,8 +135,13 @@ fn count(count: &AtomicU64, step: u64, order: Ordering) -> bool {
     false
 }
 
+/// In a tally: the last one only looked. Another look changes nothing then: looks alone disturb nobody.
+const LOOK: usize = 1 << 15;
+/// In a tally, behind its mark: the changes so far.
+const CHANGES: usize = 0x3fff;
+
 /// An object's shares, or the tally that tells whether it should have some: the thread that used it
-/// last, and how often that changed.
+/// (or looked at it) last, and how often that changed.
 pub(super) struct Sharing {
     // Null, a tally (odd), or shares from a box.
     state: AtomicPtr<Shares>,
@@ -154,7 +159,7 @@ fn changed(tally: usize, mine: usize) -> Option<usize> {
     let changes = if tally == 0 {
         0
     } else {
-        (tally >> 1 & 0x7fff) + 1
+        (tally >> 1 & CHANGES) + 1
     };
     (changes < SHARED_AFTER).then_some(mine | changes << 1)
 }
@@ -217,6 +222,25 @@ impl Sharing {
         let mine = begin();
         let state = self.state.load(Ordering::Relaxed);
         !is_of(state.addr(), mine) && self.note_change(mine)
+    }
+
+    /// Notes that this thread looks at an object that is not shared, without a use of it; should it
+    /// be, because others use it in between?
+    #[inline]
+    pub(super) fn note_look(&self) -> bool {
+        // Acquire: shares are built before they are published.
+        let state = self.state.load(Ordering::Acquire);
+        if state.is_null() {
+            return false;
+        }
+        let tally = if is_shares(state) {
+            // SAFETY: a box that stays as long as `self`.
+            unsafe { &*state }.tally.load(Ordering::Relaxed)
+        } else {
+            state.addr()
+        };
+        let mine = begin() | LOOK;
+        tally & LOOK == 0 && !is_of(tally, mine) && self.note_change(mine)
     }
 
     #[cold]

@@ -310,3 +310,29 @@ fn an_object_that_was_used_by_many_is_evicted_once_nobody_uses_it() {
     assert!(fixture.evict(5));
     fixture.settle(0);
 }
+
+#[test]
+fn looks_alone_share_nothing_and_looks_between_uses_do() {
+    let index = Index::new();
+    drop(index.publish(7, ()).ok().unwrap());
+    let look = || {
+        thread::scope(|scope| {
+            let look = || index.peek(7, &epoch::pin()).unwrap().note_look();
+            scope.spawn(look).join().unwrap();
+        });
+    };
+    // Of an object that is shared nobody is sure that it is unused.
+    let is_shared = || index.peek(7, &epoch::pin()).unwrap().may_be_used();
+    for _ in 0..100 {
+        look();
+        index.peek(7, &epoch::pin()).unwrap().note_look();
+    }
+    assert!(!is_shared());
+    for _ in 0..8 {
+        drop(index.get(7));
+        look();
+    }
+    assert!(is_shared());
+    let evicted = index.begin_evict(index.peek(7, &epoch::pin()).unwrap());
+    index.bury(evicted.expect("unused all the same"));
+}

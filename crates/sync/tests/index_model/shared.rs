@@ -1,7 +1,7 @@
 //! Uses that each core counts for itself, and the end of an object that has such.
 
 use super::{CROWD, PAIR, Probe, World, model, spawn};
-use crate::index::Ref;
+use crate::index::{Held, Ref};
 
 /// An object whose uses are counted by cores, and a use of it, counted there.
 fn shared(world: &World) -> Ref<Probe> {
@@ -174,6 +174,45 @@ fn the_end_of_the_index_beside_shared_uses_frees_once() {
             second.check(1);
         });
         drop(inner);
+        user.join().unwrap();
+    });
+}
+
+#[test]
+fn a_look_that_shares_beside_the_last_put_and_a_doom_loses_no_use() {
+    model(PAIR, |world| {
+        let held = world.publish(1).unwrap();
+        let looker = spawn(world, |world| {
+            world.with(1, |held| {
+                held.note_look();
+                held.check(1);
+            });
+        });
+        assert!(held.doom().is_none(), "in use");
+        assert!(world.put(held));
+        looker.join().unwrap();
+    });
+}
+
+#[test]
+fn a_look_that_shares_beside_an_eviction_and_a_use_leaves_one_end() {
+    model(CROWD, |world| {
+        drop(world.publish(1).unwrap());
+        let looker = spawn(world, |world| {
+            world.with(1, Held::note_look);
+        });
+        let user = spawn(world, |world| {
+            let held = world.with(1, |held| held.try_ref()).flatten();
+            if let Some(held) = held {
+                held.check(1);
+                assert!(held.is_live(), "I3");
+            }
+        });
+        if let Some(doomed) = world.begin_evict(1) {
+            assert_eq!(doomed.uses(), 0);
+            world.index.bury(doomed);
+        }
+        looker.join().unwrap();
         user.join().unwrap();
     });
 }
