@@ -18,11 +18,14 @@
 //!
 //! *Locking.* [`Directory::write`], [`Names::claim`]: see `docs/locking.md`.
 
-use holdfast_sync::catalog::{Catalog, CatalogWriter, Claim, InsertError, Item, Removed, Sums};
+use holdfast_sync::catalog::{
+    Catalog, CatalogWriter, Claim, InsertError, Item, NewName, Removed, Sums,
+};
 use holdfast_sync::epoch::{self, Guard};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::inode::{Object, directory_size};
+use crate::store::NameRun;
 use crate::types::{Errno, FileType, Ino, Result, Time};
 
 /// Cookies 1 and 2 belong to `.` and `..`.
@@ -32,6 +35,9 @@ const TICK_SHIFT: u32 = 7;
 const STEP_SHIFT: u32 = 8;
 /// From the year 2116 on cookies only count.
 const CLOCK_END: u64 = 1 << 62;
+
+/// A store that says how many names it has is believed up to so many times those that it gave.
+const TRUST: usize = 128;
 
 /// What a name leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -264,6 +270,8 @@ impl<'d> Names<'d> {
     pub(crate) fn complete(&mut self, loaded: Loaded) {
         if let Right::Whole(writer) = &mut self.right {
             writer.adopt(loaded.0);
+            // Fewer came than were expected.
+            writer.shrink();
             self.dir.complete.store(true, Ordering::Release);
         }
     }
@@ -338,16 +346,23 @@ impl Loaded {
         Self(Catalog::new())
     }
 
-    /// Adds a name; cookies must arrive in ascending order.
+    /// Adds names; cookies must arrive in ascending order. `expected`: how many there will be in all,
+    /// as the store says; room is made for as many of them as those make likely that came.
     ///
     /// # Errors
     /// `EUCLEAN` if they do not, for a name that is there twice or is none, and for a number
     /// that no inode has; `ENOSPC` when a directory cannot hold more names.
-    pub(crate) fn add(&self, name: &[u8], cookie: u64, ino: Ino, kind: FileType) -> Result<()> {
-        self.0
-            .lock()
-            .insert(name, cookie, ino.0, kind.dirent_type())
-            .map_err(refused)
+    pub(crate) fn add(&self, run: &NameRun, expected: u64) -> Result<()> {
+        let mut names = self.0.lock();
+        let likely = (names.len() as usize + run.len()).saturating_mul(TRUST);
+        names.reserve(likely.min(usize::try_from(expected).unwrap_or(likely)));
+        let new = run.iter().map(|entry| NewName {
+            key: entry.name,
+            order: entry.cookie,
+            value: entry.ino.0,
+            tag: entry.kind.dirent_type(),
+        });
+        names.insert_all(new).map_err(refused)
     }
 
     /// New names get this cookie or greater ones.
@@ -406,6 +421,12 @@ mod tests {
         let content = Content::Directory(body);
         let extension = Extension::of(content, None);
         Object::new(1, FileType::Directory, &meta, extension, true)
+    }
+
+    fn load(loaded: &Loaded, name: &[u8], cookie: u64, ino: u64) -> Result<()> {
+        let mut run = NameRun::default();
+        run.push(name, cookie, Ino(ino), FileType::Fifo);
+        loaded.add(&run, u64::MAX)
     }
 
     fn add(names: &mut Names<'_>, name: &[u8], ino: u64) -> u64 {
@@ -483,8 +504,8 @@ mod tests {
     #[test]
     fn what_no_store_may_say_is_corruption() {
         let loaded = Loaded::new();
-        loaded.add(b"a", 10, Ino(9), FileType::Fifo).unwrap();
-        let again = |name: &[u8], cookie, ino| loaded.add(name, cookie, Ino(ino), FileType::Fifo);
+        load(&loaded, b"a", 10, 9).unwrap();
+        let again = |name: &[u8], cookie, ino| load(&loaded, name, cookie, ino);
         assert_eq!(again(b"b", 10, 9), Err(Errno::EUCLEAN), "order");
         assert_eq!(again(b"a", 11, 9), Err(Errno::EUCLEAN), "twice");
         assert_eq!(again(b"", 12, 9), Err(Errno::EUCLEAN), "no name");
@@ -496,7 +517,7 @@ mod tests {
         let inode = inode(false);
         let dir = &inode.directory().unwrap().names;
         let loaded = Loaded::new();
-        loaded.add(b"a", 10, Ino(9), FileType::Fifo).unwrap();
+        load(&loaded, b"a", 10, 9).unwrap();
         assert!(!dir.is_complete());
         dir.write(&inode).complete(loaded);
         assert!(dir.is_complete() && dir.find(b"a").is_some());

@@ -28,6 +28,7 @@ mod load;
 mod lock_operations;
 mod locks;
 mod memory;
+mod name_run;
 mod namespace;
 mod node;
 mod numbers;

@@ -5,23 +5,24 @@
 
 use holdfast_cache::Account;
 use holdfast_cache::{Pages, PagesLock};
-use holdfast_sync::epoch;
+use holdfast_sync::{Prepared, epoch};
 use std::sync::atomic::AtomicU64;
 
 use crate::acl::Acl;
 use crate::directory::{Directory, Loaded as Names};
-use crate::ends::Ends;
+use crate::ends::{self, Ends};
 use crate::file_system::Core;
 use crate::inode::{
-    Content, DirectoryBody, Extension, Inode, Meta, Numbered as _, Object, Rare, directory_size,
+    Content, DirectoryBody, Extension, Inode, Meta, Numbered as _, Object, Rare, directory_names,
+    directory_size,
 };
 use crate::node::Node;
-use crate::store::InodeRecord;
+use crate::store::{InodeRecord, NameRun};
 use crate::types::{Errno, FileType, Ino, Result};
 use crate::xattr::{ACL_ACCESS, ACL_DEFAULT};
 
 /// Names loaded in one run.
-const NAMES_MAX: usize = 1024;
+const NAMES_MAX: usize = 4096;
 /// Bytes loaded in one run.
 const BYTES_MAX: u64 = 1 << 20;
 
@@ -37,7 +38,7 @@ impl Core {
             return Ok(node);
         }
         loop {
-            let ends = *self.ends.lock(ino);
+            let ends = self.ends.lock(ino).count();
             let mut found = Vec::new();
             self.store.load_inodes(&[ino], &mut found)?;
             let record = found
@@ -70,17 +71,12 @@ impl Core {
             };
             found.retain(missing);
         }
-        let mut wanted = None;
-        for record in &found {
-            let ends = Ends::of(&ends, record.ino);
-            match self.take_in(record, ends, false) {
-                Ok(Some(node)) if record.ino == first => wanted = Some(node),
-                Ok(Some(node)) => self.put(node),
-                // Who needs it learns why.
-                Ok(None) | Err(_) => {}
-            }
+        self.take_in_all(&found, &ends);
+        let node = Node::new(self.index.get(first.0)?);
+        if node.inode().is_doomed() {
+            self.keep(&node);
         }
-        wanted
+        Some(node)
     }
 
     /// Brings those of these inodes into memory that are not there, as far as that goes: who needs
@@ -95,14 +91,54 @@ impl Core {
             return;
         }
         missing.sort_unstable();
+        missing.dedup();
         let ends = self.ends.snapshot();
         let mut found = Vec::with_capacity(missing.len());
-        if self.store.load_inodes(&missing, &mut found).is_err() {
-            return;
+        if self.store.load_inodes(&missing, &mut found).is_ok() {
+            self.take_in_all(&found, &ends);
         }
-        for record in &found {
-            if let Ok(Some(node)) = self.take_in(record, Ends::of(&ends, record.ino), false) {
-                self.put(node);
+    }
+
+    /// Makes loaded inodes known, as far as that goes: not what came too late, or cannot be built.
+    /// `ends`: from before they were read.
+    fn take_in_all(&self, found: &[InodeRecord], ends: &[u64; ends::SHARDS]) {
+        let neighbours = |one: &InodeRecord, other: &InodeRecord| {
+            Ends::share(one.ino, other.ino) && is_plain(one) == is_plain(other)
+        };
+        for some in found.chunk_by(neighbours) {
+            let Some(first) = some.first() else { continue };
+            if is_plain(first) && !self.policy.revoked() {
+                self.take_in_plain(some, Ends::of(ends, first.ino));
+                continue;
+            }
+            for record in some {
+                if let Ok(Some(node)) = self.take_in(record, Ends::of(ends, record.ino), false) {
+                    self.put(node);
+                }
+            }
+        }
+    }
+
+    /// The same for neighbours that are all [plain](is_plain).
+    fn take_in_plain(&self, some: &[InodeRecord], ends: u64) {
+        {
+            let now = self.ends.lock(some[0].ino);
+            if now.count() != ends {
+                return;
+            }
+            let objects = some.iter().map(|record| {
+                let object = || self.object(record, content_of(record), None);
+                (record.ino.0, Prepared::with(object))
+            });
+            self.index.publish_all(objects, |_, _| {});
+        }
+        // Either this is seen here, or the walk of `FileSystem::revoke` comes later.
+        if self.policy.revoked() {
+            for record in some {
+                if let Some(node) = self.index.get(record.ino.0).map(Node::new) {
+                    // Not its end: `node` is a use.
+                    drop(node.inode().doom());
+                }
             }
         }
     }
@@ -122,7 +158,7 @@ impl Core {
             // Under the lock nobody else makes it known, so that publishing waits for nobody.
             if self.index.peek(ino.0, &epoch::pin()).is_some() {
                 None
-            } else if *now != ends {
+            } else if now.count() != ends {
                 return Ok(None);
             } else {
                 // What could not be built counts only now: it may have been freed meanwhile.
@@ -155,13 +191,6 @@ impl Core {
     }
 
     fn build(&self, record: &InodeRecord) -> Result<Object> {
-        let mut meta = Meta::new(record.perm, record.uid, record.gid, record.ctime);
-        meta.nlink = record.nlink;
-        meta.size = record.size;
-        meta.atime = record.atime;
-        meta.mtime = record.mtime;
-        meta.btime = record.btime;
-        meta.home = (record.parent, 0);
         let mut rare = None::<Box<Rare>>;
         let values = match record.xattrs {
             true => self.store.load_xattrs(record.ino)?,
@@ -178,16 +207,25 @@ impl Core {
             }
         }
         let content = match record.kind {
-            FileType::Directory => Content::Directory(DirectoryBody {
-                parent: AtomicU64::new(record.parent.0),
-                names: Directory::empty(false),
-            }),
             FileType::Symlink => Content::Target(self.store.load_target(record.ino)?),
-            kind => Content::of(kind, record.parent, record.rdev, None),
+            _ => content_of(record),
         };
+        Ok(self.object(record, content, rare))
+    }
+
+    /// Built in the place where it stays: see [`Prepared`].
+    #[inline(always)]
+    fn object(&self, record: &InodeRecord, content: Content, rare: Option<Box<Rare>>) -> Object {
+        let mut meta = Meta::new(record.perm, record.uid, record.gid, record.ctime);
+        meta.nlink = record.nlink;
+        meta.size = record.size;
+        meta.atime = record.atime;
+        meta.mtime = record.mtime;
+        meta.btime = record.btime;
+        meta.home = (record.parent, 0);
         let (fs, kind) = (self.enrolment.number(), record.kind);
         let extension = Extension::of(content, rare);
-        Ok(Object::new(fs, kind, &meta, extension, false))
+        Object::new(fs, kind, &meta, extension, false)
     }
 
     /// Makes sure that all names of a directory are in memory.
@@ -200,17 +238,16 @@ impl Core {
             return Ok(());
         }
         let loaded = Names::new();
-        let mut run = Vec::new();
+        let expected = directory_names(inode.size());
+        let mut run = NameRun::default();
         let mut after = 0;
         loop {
             run.clear();
             self.store
                 .read_names(inode.ino(), after, NAMES_MAX, &mut run)?;
-            let Some(last) = run.last() else { break };
-            after = last.cookie;
-            for entry in run.drain(..) {
-                loaded.add(&entry.name, entry.cookie, entry.ino, entry.kind)?;
-            }
+            let Some(last) = run.last_cookie() else { break };
+            after = last;
+            loaded.add(&run, expected)?;
         }
         loaded.go_on_at(self.store.next_cookie(inode.ino())?)?;
         self.names.add(i64::from(loaded.len()));
@@ -296,6 +333,22 @@ impl Core {
             (offset, counted) = (end, last);
         }
         Ok(pages)
+    }
+}
+
+/// Is a record all that there is to an inode, which is no orphan?
+fn is_plain(record: &InodeRecord) -> bool {
+    record.nlink > 0 && !record.xattrs && record.kind != FileType::Symlink
+}
+
+/// The content of an inode of which nothing else has to be loaded now.
+fn content_of(record: &InodeRecord) -> Content {
+    match record.kind {
+        FileType::Directory => Content::Directory(DirectoryBody {
+            parent: AtomicU64::new(record.parent.0),
+            names: Directory::empty(false),
+        }),
+        kind => Content::of(kind, record.parent, record.rdev, None),
     }
 }
 

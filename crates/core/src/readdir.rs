@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 use crate::FileSystem;
 use crate::inode::{DirectoryBody, Numbered as _};
 use crate::open::OpenFile;
+use crate::store::NameRun;
 use crate::types::{Attr, Errno, FileType, Ino, OpenFlags, Result};
 use crate::watch::EventMask;
 
@@ -32,63 +33,22 @@ pub struct DirEntry<'a> {
     pub cookie: u64,
 }
 
-/// A copied name: its bytes are `names[start..end]` of the run.
-struct Copied {
-    end: usize,
-    ino: Ino,
-    kind: FileType,
-    cookie: u64,
-}
-
-#[derive(Default)]
-struct Run {
-    names: Vec<u8>,
-    entries: Vec<Copied>,
-}
-
-impl Run {
-    fn push(&mut self, name: &[u8], ino: Ino, kind: FileType, cookie: u64) {
-        self.names.extend_from_slice(name);
-        self.entries.push(Copied {
-            end: self.names.len(),
-            ino,
-            kind,
-            cookie,
-        });
+/// Fills a run with the names behind `after`; false at the end of the directory.
+fn fill(run: &mut NameRun, ino: Ino, body: &DirectoryBody, after: u64, end: u64) -> bool {
+    run.clear();
+    if after < DOT {
+        run.push(b".", DOT, ino, FileType::Directory);
     }
-
-    /// Fills with the names behind `after`; false at the end of the directory.
-    fn fill(&mut self, ino: Ino, body: &DirectoryBody, after: u64, end: u64) -> bool {
-        self.names.clear();
-        self.entries.clear();
-        if after < DOT {
-            self.push(b".", ino, FileType::Directory, DOT);
-        }
-        if after < DOT_DOT {
-            let parent = Ino(body.parent.load(Ordering::Relaxed));
-            self.push(b"..", parent, FileType::Directory, DOT_DOT);
-        }
-        let guard = epoch::pin();
-        let names = body.names.after(after, &guard).take(RUN);
-        for (name, entry) in names.take_while(|(_, entry)| entry.cookie <= end) {
-            self.push(name, entry.ino, entry.kind, entry.cookie);
-        }
-        !self.entries.is_empty()
+    if after < DOT_DOT {
+        let parent = Ino(body.parent.load(Ordering::Relaxed));
+        run.push(b"..", DOT_DOT, parent, FileType::Directory);
     }
-
-    fn iter(&self) -> impl Iterator<Item = DirEntry<'_>> {
-        let mut start = 0;
-        self.entries.iter().map(move |copied| {
-            let name = &self.names[start..copied.end];
-            start = copied.end;
-            DirEntry {
-                name,
-                ino: copied.ino,
-                kind: copied.kind,
-                cookie: copied.cookie,
-            }
-        })
+    let guard = epoch::pin();
+    let names = body.names.after(after, &guard).take(RUN);
+    for (name, entry) in names.take_while(|(_, entry)| entry.cookie <= end) {
+        run.push(name, entry.cookie, entry.ino, entry.kind);
     }
+    !run.is_empty()
 }
 
 impl FileSystem {
@@ -104,7 +64,7 @@ impl FileSystem {
         after: u64,
         sink: &mut dyn FnMut(DirEntry<'_>) -> bool,
     ) -> Result<()> {
-        self.list(dir, after, &mut |_| {}, &mut |entry| Ok(sink(entry)))
+        self.list(dir, after, &mut |run| Ok(run.iter().all(&mut *sink)))
     }
 
     /// As [`FileSystem::read_dir`], with the attributes of each name's inode. A name that
@@ -121,21 +81,23 @@ impl FileSystem {
         sink: &mut dyn FnMut(DirEntry<'_>, &Attr) -> bool,
     ) -> Result<()> {
         let core = &self.core;
-        let mut prepare = |run: &Run| {
+        self.list(dir, after, &mut |run| {
             if !core.pinned {
-                core.load_together(run.entries.iter().map(|entry| entry.ino));
+                core.load_together(run.inos());
             }
-        };
-        self.list(
-            dir,
-            after,
-            &mut prepare,
-            &mut |entry| match self.attributes_of(entry.ino) {
-                Ok(attr) => Ok(sink(entry, &attr)),
-                Err(Errno::ESTALE) => Ok(true),
-                Err(error) => Err(error),
-            },
-        )
+            for entry in run.iter() {
+                match self.attributes_of(entry.ino) {
+                    Ok(attr) => {
+                        if !sink(entry, &attr) {
+                            return Ok(false);
+                        }
+                    }
+                    Err(Errno::ESTALE) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(true)
+        })
     }
 
     /// The attributes of the inode of this number, loaded if need be.
@@ -144,19 +106,18 @@ impl FileSystem {
         {
             let guard = epoch::pin();
             if let Some(inode) = self.core.live(ino, &guard) {
-                inode.note_look();
                 return Ok(inode.attr(&inode.stat()));
             }
         }
         Ok(self.getattr(&self.core.node(ino)?))
     }
 
+    /// Hands runs of names to `sink`, until it answers `false`.
     fn list(
         &self,
         dir: &OpenFile,
         mut after: u64,
-        prepare: &mut dyn FnMut(&Run),
-        sink: &mut dyn FnMut(DirEntry<'_>) -> Result<bool>,
+        sink: &mut dyn FnMut(&NameRun) -> Result<bool>,
     ) -> Result<()> {
         if dir.flags().contains(OpenFlags::PATH) {
             return Err(Errno::EBADF);
@@ -174,15 +135,12 @@ impl FileSystem {
             dir.listing_end.store(end, Ordering::Relaxed);
         }
         let end = dir.listing_end.load(Ordering::Relaxed);
-        let mut run = Run::default();
-        'runs: while run.fill(node.ino(), body, after, end) {
-            prepare(&run);
-            for entry in run.iter() {
-                if !sink(entry)? {
-                    break 'runs;
-                }
-                after = entry.cookie;
-            }
+        let mut run = NameRun::default();
+        while fill(&mut run, node.ino(), body, after, end)
+            && sink(&run)?
+            && let Some(last) = run.last_cookie()
+        {
+            after = last;
         }
         if !dir.flags().contains(OpenFlags::NOATIME) {
             core.accessed(node.inode());

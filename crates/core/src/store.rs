@@ -18,6 +18,7 @@
 //! What a store leaves to the core: the meaning of every operation, permissions, times, which
 //! inodes are in use. What it leaves to wrappers (in `testkit`): faults, latency, recording.
 
+pub use crate::name_run::NameRun;
 use crate::types::{FileType, Ino, Result, Time};
 
 /// What a store promises, asked once when a file system is made over it.
@@ -269,16 +270,12 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// Those of `read_entries`.
-    fn read_names(
-        &self,
-        dir: Ino,
-        after: u64,
-        max: usize,
-        run: &mut Vec<EntryRecord>,
-    ) -> Result<()> {
+    fn read_names(&self, dir: Ino, after: u64, max: usize, run: &mut NameRun) -> Result<()> {
         let mut both = Vec::new();
         self.read_entries(dir, after, max, &mut both)?;
-        run.extend(both.into_iter().map(|(entry, _)| entry));
+        for (entry, _) in both {
+            run.push(&entry.name, entry.cookie, entry.ino, entry.kind);
+        }
         Ok(())
     }
 

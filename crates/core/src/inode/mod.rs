@@ -482,3 +482,8 @@ impl Drop for MetaWrite<'_> {
 pub(crate) fn directory_size(names: u32) -> u64 {
     DIR_SIZE + ENTRY_SIZE * u64::from(names)
 }
+
+/// The number of names for which a directory shows this size.
+pub(crate) fn directory_names(size: u64) -> u64 {
+    size.saturating_sub(DIR_SIZE) / ENTRY_SIZE
+}

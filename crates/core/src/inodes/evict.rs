@@ -100,7 +100,7 @@ impl Core {
             self.index.bury(doomed);
         } else {
             let mut ends = self.ends.lock(doomed.ino());
-            *ends += 1;
+            ends.count_up();
             self.index.bury(doomed);
         }
     }

@@ -6,6 +6,7 @@
 
 use super::item::Item;
 use super::lanes::Lanes;
+use super::row::Row;
 use super::segment::{self, Segment};
 use super::table::{self, Entry, Lead, Table, TableHead};
 use crate::catalog_primitive::{BUCKET_SLOTS, Ordering, SIZE_LOG_MAX};
@@ -16,6 +17,11 @@ const NAMES_PER_SEGMENT: usize = (BUCKET_SLOTS << SIZE_LOG_MAX) * 5 / 8;
 /// Entries may outnumber what the names need by this power of two, before segments that are
 /// full grow instead of being split. Hashes that are random do not get there.
 const DEPTH_SLACK: u32 = 5;
+
+/// Names to [build](build) a table for that will have this many: as dense as one that grew by itself.
+pub(super) fn dense(names: usize) -> usize {
+    names * 5 / 6
+}
 
 /// Makes a table for so many names, and one more.
 pub(super) fn build<'g>(
@@ -89,6 +95,13 @@ impl<'g> Table<'g> {
             self.buckets(),
             |index| self.entries[index / 2].load(),
         )
+    }
+
+    /// Is there room for so many names in all, in the table and in its trunk?
+    pub(super) fn has_room_for(self, names: usize) -> bool {
+        let lanes = self.lanes();
+        let trunk = lanes.row(0).map_or(0, Row::capacity);
+        trunk >= names && self.buckets() * BUCKET_SLOTS * 3 / 4 >= names
     }
 
     /// Has the table become much too large for so many names?

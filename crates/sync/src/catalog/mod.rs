@@ -25,6 +25,7 @@ mod hash;
 mod item;
 mod iter;
 mod lanes;
+mod load;
 mod outcome;
 mod part;
 mod reshape;
@@ -38,6 +39,7 @@ pub use claim::Claim;
 pub use item::Item;
 pub use iter::Items;
 pub use lanes::Sums;
+pub use load::NewName;
 pub use outcome::{InsertError, Removed};
 pub use writer::CatalogWriter;
 

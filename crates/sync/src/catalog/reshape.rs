@@ -142,7 +142,7 @@ fn form_of<'g>(
 }
 
 /// Rows of the big form: the trunk alone, with all names.
-fn long_rows<'g>(
+pub(super) fn long_rows<'g>(
     class: u32,
     names: usize,
     last_order: u64,

@@ -10,6 +10,7 @@ use super::body::{Form, View};
 use super::item::{self, Item, KEY_MAX, TAG_END, VALUE_END};
 use super::iter::Items;
 use super::lanes::Sums;
+use super::load::NewName;
 use super::outcome::{InsertError, Removed};
 use super::row::{self, NAMES_MAX, Row};
 use super::segment::{self, Change};
@@ -106,6 +107,28 @@ impl<'a> CatalogWriter<'a> {
         value: u64,
         tag: u8,
     ) -> Result<(), InsertError> {
+        let name = NewName {
+            key,
+            order,
+            value,
+            tag,
+        };
+        self.insert_hashed(name, None)
+    }
+
+    /// The same; the hash, if somebody has computed it.
+    #[inline]
+    pub(super) fn insert_hashed(
+        &mut self,
+        name: NewName<'_>,
+        hash: Option<u64>,
+    ) -> Result<(), InsertError> {
+        let NewName {
+            key,
+            order,
+            value,
+            tag,
+        } = name;
         if key.is_empty() || key.len() > KEY_MAX || value >= VALUE_END || tag >= TAG_END {
             return Err(InsertError::Unfit);
         }
@@ -134,7 +157,7 @@ impl<'a> CatalogWriter<'a> {
                 }
             }
             View::Big(table) => {
-                let hash = table.hash(key);
+                let hash = hash.unwrap_or_else(|| table.hash(key));
                 if table.find(hash, key).is_some() {
                     return Err(InsertError::Taken);
                 }

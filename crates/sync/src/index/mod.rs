@@ -25,6 +25,7 @@
 
 mod doomed;
 mod held;
+mod many;
 mod node;
 mod prepared;
 mod radix;

@@ -5,6 +5,8 @@
 )]
 
 use super::held::Held;
+use super::word::Word;
+use crate::primitive::AtomicU64;
 use std::fmt;
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -36,6 +38,13 @@ impl<T: Send + Sync + 'static> Prepared<T> {
         self.0.into_value()
     }
 
+    /// As [`leak`](Self::leak), without its use.
+    #[inline]
+    pub(super) fn leak_unused(mut self, key: u64) -> NonNull<Held<T>> {
+        self.0.word = AtomicU64::new(Word::UNUSED.0);
+        self.leak(key)
+    }
+
     /// To be shared from now on, under this number.
     #[inline]
     pub(super) fn leak(mut self, key: u64) -> NonNull<Held<T>> {
@@ -49,7 +58,7 @@ impl<T: Send + Sync + 'static> Prepared<T> {
     /// What was leaked.
     ///
     /// # Safety
-    /// It comes from [`leak`](Self::leak), and was not shared with anybody since.
+    /// It comes from [`leak`](Self::leak) or [`leak_unused`](Self::leak_unused), and was not shared with anybody since.
     pub(super) unsafe fn from_raw(held: NonNull<Held<T>>) -> Self {
         // SAFETY: it came from a box, and the caller has it to himself.
         Self(unsafe { Box::from_raw(held.as_ptr()) })

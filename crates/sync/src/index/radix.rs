@@ -34,6 +34,16 @@ pub(super) struct Step<'g> {
     pub(super) node: &'g Node,
 }
 
+/// What came of putting an object into a leaf.
+pub(super) enum Inserted {
+    /// It is there.
+    Done,
+    /// This one was there already.
+    Taken(*mut ()),
+    /// The leaf was replaced: there is another for the key.
+    Replaced,
+}
+
 /// Makes a reference to the node that `link` leads to.
 ///
 /// # Safety
@@ -94,20 +104,40 @@ impl Radix {
     /// The object that is there already.
     pub(super) fn insert(&self, key: u64, object: *mut (), guard: &Guard) -> Result<(), *mut ()> {
         loop {
-            let Some(leaf) = self.leaf_for_insert(key, guard) else {
-                continue;
-            };
-            // Release: the object is built before it is seen. Acquire: so is the one in its place.
-            match leaf.node.slot(key, 0).compare_exchange(
-                ptr::null_mut(),
-                object,
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            ) {
-                Ok(_) => return Ok(()),
-                Err(now) if node::is_frozen(now) => Self::replace(leaf),
-                Err(now) => return Err(now),
+            let leaf = self.leaf(key, guard);
+            match Self::insert_in(leaf, key, object) {
+                Inserted::Done => return Ok(()),
+                Inserted::Taken(now) => return Err(now),
+                Inserted::Replaced => {}
             }
+        }
+    }
+
+    /// The leaf for `key`, made if it is missing.
+    pub(super) fn leaf<'g>(&'g self, key: u64, guard: &'g Guard) -> Step<'g> {
+        loop {
+            if let Some(leaf) = self.leaf_for_insert(key, guard) {
+                return leaf;
+            }
+        }
+    }
+
+    /// As [`insert`](Self::insert), in a leaf for `key` that was met under a guard of the moment.
+    #[inline]
+    pub(super) fn insert_in(leaf: Step<'_>, key: u64, object: *mut ()) -> Inserted {
+        // Release: the object is built before it is seen. Acquire: so is the one in its place.
+        match leaf.node.slot(key, 0).compare_exchange(
+            ptr::null_mut(),
+            object,
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        ) {
+            Ok(_) => Inserted::Done,
+            Err(now) if node::is_frozen(now) => {
+                Self::replace(leaf);
+                Inserted::Replaced
+            }
+            Err(now) => Inserted::Taken(now),
         }
     }
 

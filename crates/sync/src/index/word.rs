@@ -45,6 +45,8 @@ const AWAITED: u64 = 1;
 pub(super) const BURIED: u64 = 2;
 
 impl Word {
+    /// Live, without uses.
+    pub(super) const UNUSED: Self = Self(0);
     /// Live, with one use.
     pub(super) const ONE_USE: Self = Self(USE);
 

@@ -1,7 +1,7 @@
 //! Uses, ends and burials, step by step.
 
 use super::{Fixture, Tracked};
-use holdfast_sync::{Doomed, Held, Index, Ref, epoch};
+use holdfast_sync::{Doomed, Held, Index, Prepared, Ref, epoch};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -335,4 +335,35 @@ fn looks_alone_share_nothing_and_looks_between_uses_do() {
     assert!(is_shared());
     let evicted = index.begin_evict(index.peek(7, &epoch::pin()).unwrap());
     index.bury(evicted.expect("unused all the same"));
+}
+
+#[test]
+fn objects_that_come_together_are_there_and_can_be_used_and_evicted() {
+    let index = Index::<u64>::new();
+    let before = index.publish(70, 7).unwrap();
+    let mut refused = Vec::new();
+    let mut kept = Vec::new();
+    let keys = [1, 2, 3, 69, 70, 71, 5000, 4, u64::MAX, 1];
+    let objects = keys.into_iter().map(|key| (key, Prepared::new(key ^ 1)));
+    index.publish_all(objects, |key, held| match held {
+        None => refused.push(key),
+        Some(held) => {
+            assert_eq!((held.key(), **held, held.uses()), (key, key ^ 1, 0));
+            kept.extend((key == 3).then(|| held.try_ref()).flatten());
+        }
+    });
+    assert_eq!(refused, [70, u64::MAX, 1]);
+    assert_eq!((index.len(), **before), (8, 7));
+    assert_eq!((kept.len(), kept[0].uses()), (1, 1));
+    for key in [1, 2, 3, 69, 70, 71, 5000, 4] {
+        let uses = index.get(key).map(|held| held.uses());
+        assert_eq!(uses, Some(if key == 3 || key == 70 { 2 } else { 1 }));
+    }
+    let doomed = {
+        let guard = epoch::pin();
+        let held = index.peek(69, &guard).unwrap();
+        index.begin_evict(held).unwrap()
+    };
+    index.bury(doomed);
+    assert!(index.get(69).is_none());
 }

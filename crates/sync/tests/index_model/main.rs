@@ -29,7 +29,7 @@ mod trees;
 mod users;
 mod waits;
 
-use index::{Doomed, Held, Index, Ref};
+use index::{Doomed, Held, Index, Prepared, Ref};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use std::sync::Arc as StdArc;
@@ -83,14 +83,30 @@ struct World {
 }
 
 impl World {
-    fn publish(&self, key: u64) -> Option<Ref<Probe>> {
+    fn probe(&self, key: u64) -> Probe {
         self.left.fetch_add(1, Ordering::Relaxed);
-        let value = Probe {
+        Probe {
             key: UnsafeCell::new(key),
             note: UnsafeCell::new(0),
             left: StdArc::clone(&self.left),
-        };
-        self.index.publish(key, value).ok()
+        }
+    }
+
+    fn publish(&self, key: u64) -> Option<Ref<Probe>> {
+        self.index.publish(key, self.probe(key)).ok()
+    }
+
+    /// Puts in all of these together; returns those that were refused.
+    fn publish_all(&self, keys: &[u64]) -> Vec<u64> {
+        let mut refused = Vec::new();
+        let objects = keys
+            .iter()
+            .map(|&key| (key, Prepared::new(self.probe(key))));
+        self.index.publish_all(objects, |key, held| match held {
+            Some(held) => held.check(key),
+            None => refused.push(key),
+        });
+        refused
     }
 
     /// A look that does not wait.

@@ -45,6 +45,46 @@ fn a_scan_beside_publications_sees_the_old_once_and_the_new_at_most_once() {
 }
 
 #[test]
+fn of_publishers_together_and_alone_one_gets_the_key_they_share() {
+    model(PAIR, |world| {
+        let other = spawn(world, |world| world.publish(5).is_some());
+        let refused = world.publish_all(&[4, 5]);
+        let alone = other.join().unwrap();
+        assert_eq!(refused, if alone { vec![5] } else { vec![] });
+        assert_eq!(world.keys(), [4, 5]);
+    });
+}
+
+#[test]
+fn trimming_beside_publications_together_loses_none() {
+    model(PAIR, |world| {
+        drop(world.publish(4).unwrap());
+        evict(world, 4);
+        let trimmer = spawn(world, |world| world.index.trim());
+        assert_eq!(world.publish_all(&[4, 5]), []);
+        trimmer.join().unwrap();
+        assert_eq!(world.keys(), [4, 5]);
+    });
+}
+
+#[test]
+fn what_was_published_together_can_go_at_once() {
+    model(PAIR, |world| {
+        let other = spawn(world, |world| {
+            let doomed = world.begin_evict(4);
+            let went = doomed.is_some();
+            if let Some(doomed) = doomed {
+                world.index.bury(doomed);
+            }
+            went
+        });
+        assert_eq!(world.publish_all(&[4, 5]), []);
+        let went = other.join().unwrap();
+        assert_eq!(world.keys(), if went { vec![5] } else { vec![4, 5] });
+    });
+}
+
+#[test]
 fn trimming_beside_a_publication_loses_nothing() {
     model(PAIR, |world| {
         drop(world.publish(4).unwrap());

@@ -2,7 +2,8 @@
 
 use holdfast_core::Store;
 use holdfast_core::store::{
-    Change, EntryRecord, Guarantees, InodeRecord, Space as Wanted, SpaceReport, Stamp, XattrList,
+    Change, EntryRecord, Guarantees, InodeRecord, NameRun, Space as Wanted, SpaceReport, Stamp,
+    XattrList,
 };
 use holdfast_types::{Errno, Ino, Result};
 
@@ -31,7 +32,7 @@ impl Store for VolumeStore {
             found.extend(finder.inode(*ino)?);
             return Ok(());
         }
-        Ok(finder.each_inode(inos.iter().copied(), |record| found.extend(record))?)
+        Ok(finder.each_inode(inos, |record| found.extend(record))?)
     }
 
     fn load_target(&self, ino: Ino) -> Result<Box<[u8]>> {
@@ -58,12 +59,18 @@ impl Store for VolumeStore {
     ) -> Result<()> {
         let layers = self.inner.gate.pass();
         let finder = self.inner.finder(&layers);
-        let names = finder.names(dir, after, max)?;
+        let mut names = NameRun::default();
+        finder.names(dir, after, max, &mut names)?;
         let mut inodes = Vec::with_capacity(names.len());
-        finder.each_inode(names.iter().map(|entry| entry.ino), |inode| {
-            inodes.push(inode);
-        })?;
-        for (entry, inode) in names.into_iter().zip(inodes) {
+        let inos: Vec<Ino> = names.inos().collect();
+        finder.each_inode(&inos, |inode| inodes.push(inode))?;
+        for (entry, inode) in names.iter().zip(inodes) {
+            let entry = EntryRecord {
+                name: entry.name.into(),
+                cookie: entry.cookie,
+                ino: entry.ino,
+                kind: entry.kind,
+            };
             run.push((entry, inode.ok_or(Errno::EUCLEAN)?));
         }
         Ok(())
@@ -74,16 +81,9 @@ impl Store for VolumeStore {
         Ok(self.inner.finder(&layers).next_cookie(dir)?)
     }
 
-    fn read_names(
-        &self,
-        dir: Ino,
-        after: u64,
-        max: usize,
-        run: &mut Vec<EntryRecord>,
-    ) -> Result<()> {
+    fn read_names(&self, dir: Ino, after: u64, max: usize, run: &mut NameRun) -> Result<()> {
         let layers = self.inner.gate.pass();
-        run.extend(self.inner.finder(&layers).names(dir, after, max)?);
-        Ok(())
+        Ok(self.inner.finder(&layers).names(dir, after, max, run)?)
     }
 
     fn next_data(&self, ino: Ino, offset: u64) -> Result<Option<(u64, u64)>> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use holdfast_core::store::{EntryRecord, InodeRecord, XattrList};
+use holdfast_core::store::{EntryRecord, InodeRecord, NameRun, XattrList};
 use holdfast_types::{FileType, Ino};
 
 use super::content::Content;
@@ -65,11 +65,15 @@ impl<'l> Finder<'l> {
     /// The attributes of several inodes, in this order; cheap where the numbers ascend.
     pub(super) fn each_inode(
         &self,
-        inos: impl Iterator<Item = Ino>,
+        inos: &[Ino],
         mut each: impl FnMut(Option<InodeRecord>),
     ) -> Result<()> {
+        if inos.is_sorted() && self.layers.overlays().all(Overlay::is_empty) {
+            let mut cursor = self.inodes().range(inos.first())?;
+            return Ok(cursor.find_each(inos, |_, inode| each(inode.map(|inode| inode.record)))?);
+        }
         let mut cursor = None;
-        for ino in inos {
+        for &ino in inos {
             let record = match self.layers.find(ino, |object| object.record.clone()) {
                 Known::Found(record) => record,
                 Known::Nothing => None,
@@ -239,44 +243,43 @@ impl<'l> Finder<'l> {
         Ok(None)
     }
 
-    /// A run of a directory's names.
-    pub(super) fn names(&self, dir: Ino, after: u64, max: usize) -> Result<Vec<EntryRecord>> {
+    /// A run of a directory's names, added to those of `run`.
+    pub(super) fn names(&self, dir: Ino, after: u64, max: usize, run: &mut NameRun) -> Result<()> {
         if self.layers.overlays().all(|overlay| {
             let known = overlay.with(dir, |object| object.names().is_some() || object.fresh);
             known != Some(true)
         }) {
-            return self.names_in_trees(dir, after, max);
+            return self.names_in_trees(dir, after, max, run);
         }
-        let mut found = Vec::new();
         let mut after = after;
-        while found.len() < max {
-            let window = self.window(dir, after, max - found.len())?;
-            found.extend(window.names);
+        let mut left = max;
+        while left > 0 {
+            let window = self.window(dir, after, left)?;
+            left -= window.names.len();
+            for entry in window.names {
+                run.push(&entry.name, entry.cookie, entry.ino, entry.kind);
+            }
             match window.upto {
                 Some(upto) => after = upto,
                 None => break,
             }
         }
-        Ok(found)
+        Ok(())
     }
 
-    fn names_in_trees(&self, dir: Ino, after: u64, max: usize) -> Result<Vec<EntryRecord>> {
-        let mut found = Vec::new();
+    fn names_in_trees(&self, dir: Ino, after: u64, max: usize, run: &mut NameRun) -> Result<()> {
+        let mut left = max;
         let cookie = after.saturating_add(1);
         let mut cursor = self.entries().range(Some(&EntryKey { dir, cookie }))?;
         cursor.each(|key, entry| {
-            if key.dir != dir || found.len() == max {
+            if key.dir != dir || left == 0 {
                 return ControlFlow::Break(());
             }
-            found.push(EntryRecord {
-                name: entry.name.into(),
-                cookie: key.cookie,
-                ino: entry.ino,
-                kind: entry.kind,
-            });
+            left -= 1;
+            run.push(entry.name, key.cookie, entry.ino, entry.kind);
             ControlFlow::Continue(())
         })?;
-        Ok(found)
+        Ok(())
     }
 
     /// The names of some places behind a cookie.

@@ -193,6 +193,7 @@ impl<R: Sample> Bench<'_, R> {
         if rng.random() {
             keys.sort_unstable();
         }
+        self.compare_found_together(rng, keys.clone());
         let mut cursor = self.tree().range(None).expect("sound");
         for key in keys {
             let found = cursor.find(&key).expect("sound").map(R::own);
@@ -207,6 +208,21 @@ impl<R: Sample> Bench<'_, R> {
                 assert_eq!(next, above.map(|(&key, owned)| (key, owned.clone())));
             }
         }
+    }
+}
+
+impl<R: Sample> Bench<'_, R> {
+    /// Finds keys all at once, the cursor standing anywhere.
+    fn compare_found_together(&self, rng: &mut ChaCha8Rng, mut keys: Vec<R::Key>) {
+        keys.sort_unstable();
+        keys.dedup();
+        let start = rng.random::<bool>().then(|| keys.first()).flatten();
+        let mut cursor = self.tree().range(start).expect("sound");
+        let mut found = Vec::new();
+        let each = |key, value: Option<R::Value<'_>>| found.push((key, value.map(R::own)));
+        cursor.find_each(&keys, each).expect("sound");
+        let expected = keys.iter().map(|key| (*key, self.model.get(key).cloned()));
+        assert!(found.into_iter().eq(expected));
     }
 }
 

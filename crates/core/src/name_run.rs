@@ -1,0 +1,109 @@
+//! Names on their way from one place to another, many in one buffer.
+
+use crate::readdir::DirEntry;
+use crate::types::{FileType, Ino};
+
+/// Some names of a directory, in cookie order.
+///
+/// The bytes of all names lie in one buffer, so that a run costs no memory of its own for each.
+#[derive(Clone, Debug, Default)]
+pub struct NameRun {
+    bytes: Vec<u8>,
+    entries: Vec<Place>,
+}
+
+/// A name: its bytes end here, and begin where those of the one before it end.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    end: usize,
+    ino: Ino,
+    kind: FileType,
+    cookie: u64,
+}
+
+impl NameRun {
+    /// Adds a name at the end.
+    #[inline]
+    pub fn push(&mut self, name: &[u8], cookie: u64, ino: Ino, kind: FileType) {
+        self.bytes.extend_from_slice(name);
+        self.entries.push(Place {
+            end: self.bytes.len(),
+            ino,
+            kind,
+            cookie,
+        });
+    }
+
+    /// Forgets all names, but keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.entries.clear();
+    }
+
+    /// Number of names.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Are there none?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The cookie of the last name.
+    #[must_use]
+    pub fn last_cookie(&self) -> Option<u64> {
+        self.entries.last().map(|place| place.cookie)
+    }
+
+    /// The inodes that the names lead to.
+    pub fn inos(&self) -> impl Iterator<Item = Ino> {
+        self.entries.iter().map(|place| place.ino)
+    }
+
+    /// The names in order.
+    pub fn iter(&self) -> impl Iterator<Item = DirEntry<'_>> {
+        let mut start = 0;
+        self.entries.iter().map(move |place| {
+            let name = &self.bytes[start..place.end];
+            start = place.end;
+            DirEntry {
+                name,
+                ino: place.ino,
+                kind: place.kind,
+                cookie: place.cookie,
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_out_as_they_went_in() {
+        let mut run = NameRun::default();
+        for _ in 0..2 {
+            assert!(run.is_empty() && run.last_cookie().is_none());
+            run.push(b"one", 7, Ino(1), FileType::Regular);
+            run.push(b"", 8, Ino(9), FileType::Fifo);
+            run.push(b"three", 10, Ino(3), FileType::Directory);
+            let names: Vec<_> = run
+                .iter()
+                .map(|entry| (entry.name.to_vec(), entry.cookie, entry.ino, entry.kind))
+                .collect();
+            let expected = [
+                (b"one".to_vec(), 7, Ino(1), FileType::Regular),
+                (Vec::new(), 8, Ino(9), FileType::Fifo),
+                (b"three".to_vec(), 10, Ino(3), FileType::Directory),
+            ];
+            assert_eq!(names, expected);
+            assert_eq!((run.len(), run.last_cookie()), (3, Some(10)));
+            assert!(run.inos().eq([Ino(1), Ino(9), Ino(3)]));
+            run.clear();
+        }
+    }
+}
