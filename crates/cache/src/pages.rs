@@ -11,7 +11,7 @@ use crate::account::Held;
 use crate::group::PAGE_SHIFT;
 use crate::ranges::RangeSet;
 use holdfast_sync::epoch;
-use holdfast_sync::frame::{Frames, FramesLock};
+use holdfast_sync::frame::{Frames, FramesLock, Shared};
 use parking_lot::Mutex;
 use std::fmt;
 
@@ -154,6 +154,13 @@ impl PagesLock<'_> {
             frames: totals.frames,
             bytes: totals.bytes + unwritten,
         }
+    }
+
+    /// A page as it is now, to be kept whatever becomes of it here: behind the bytes that are filled it
+    /// is zero. `None`: it is a hole or unwritten, or so small that it is better copied.
+    #[must_use]
+    pub fn share(&self, page: u64) -> Option<Shared> {
+        self.frames.get(page)?.share()
     }
 
     /// Says that the file has `size` bytes at least, which readers of pages before that need not ask

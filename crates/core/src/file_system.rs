@@ -24,7 +24,7 @@ use crate::options::{Options, Stats};
 use crate::policy::Policy;
 use crate::quota::{Check, Quotas};
 use crate::registry::{Announced, Enrolment};
-use crate::store::{Change, Space, Stamp, Store};
+use crate::store::{Change, PageOf, Space, Stamp, Store};
 use crate::turns::{self, HasTurn as _};
 use crate::types::{Errno, FileType, Ino, NAME_MAX, Result, StatFs};
 use crate::watch::WatchRegistry;
@@ -356,7 +356,27 @@ impl Core {
             return Ok(());
         }
         let turns = turns::take(whose);
-        let handed_over = self.hand_over(&whose, batch);
+        let handed_over = hand_over(&whose, batch, |batch| self.store.apply(batch));
+        drop(turns);
+        self.settle(handed_over)
+    }
+
+    /// As [`Core::apply`], for writes to a file whose pages the store may keep. The caller has it locked.
+    ///
+    /// # Errors
+    /// Those of `apply`.
+    pub(crate) fn apply_written(
+        &self,
+        whose: &Inode,
+        batch: &[Change<'_>],
+        page: &PageOf<'_>,
+    ) -> Result<()> {
+        if self.pinned || batch.is_empty() {
+            return Ok(());
+        }
+        let turns = turns::take([whose]);
+        let written = |batch: &[Change<'_>]| self.store.apply_written(batch, page);
+        let handed_over = hand_over(&[whose], batch, written);
         drop(turns);
         self.settle(handed_over)
     }
@@ -370,31 +390,9 @@ impl Core {
         let Some(turn) = whose.turn().try_lock() else {
             return Ok(false);
         };
-        let handed_over = self.hand_over(&[whose], batch);
+        let handed_over = hand_over(&[whose], batch, |batch| self.store.apply(batch));
         drop(turn);
         self.settle(handed_over).map(|()| true)
-    }
-
-    /// Hands changes over, with the attributes of this moment. The caller has the turns of `whose`.
-    fn hand_over(&self, whose: &[&Inode], batch: &[Change<'_>]) -> Result<Stamp> {
-        let is_xattr = |change: &Change<'_>| matches!(change, Change::Xattr { .. });
-        let values: Vec<_> = if batch.iter().any(is_xattr) {
-            batch.iter().map(|change| value(whose, change)).collect()
-        } else {
-            Vec::new()
-        };
-        let latest = |(place, change)| latest(whose, change, values.get(place).unwrap_or(&None));
-        if batch.len() <= FEW {
-            // Nearly every batch: it needs no memory of its own.
-            let few: [Change<'_>; FEW] = std::array::from_fn(|place| match batch.get(place) {
-                Some(change) => latest((place, change)),
-                None => Change::Free { ino: Ino(0) },
-            });
-            self.store.apply(&few[..batch.len()])
-        } else {
-            let batch: Vec<Change<'_>> = batch.iter().enumerate().map(latest).collect();
-            self.store.apply(&batch)
-        }
     }
 
     fn settle(&self, handed_over: Result<Stamp>) -> Result<()> {
@@ -409,6 +407,32 @@ impl Core {
             self.failed.store(true, Ordering::Relaxed);
         }
         applied
+    }
+}
+
+/// Hands changes over, with the attributes of this moment. The caller has the turns of `whose`.
+fn hand_over(
+    whose: &[&Inode],
+    batch: &[Change<'_>],
+    apply: impl FnOnce(&[Change<'_>]) -> Result<Stamp>,
+) -> Result<Stamp> {
+    let is_xattr = |change: &Change<'_>| matches!(change, Change::Xattr { .. });
+    let values: Vec<_> = if batch.iter().any(is_xattr) {
+        batch.iter().map(|change| value(whose, change)).collect()
+    } else {
+        Vec::new()
+    };
+    let latest = |(place, change)| latest(whose, change, values.get(place).unwrap_or(&None));
+    if batch.len() <= FEW {
+        // Nearly every batch: it needs no memory of its own.
+        let few: [Change<'_>; FEW] = std::array::from_fn(|place| match batch.get(place) {
+            Some(change) => latest((place, change)),
+            None => Change::Free { ino: Ino(0) },
+        });
+        apply(&few[..batch.len()])
+    } else {
+        let batch: Vec<Change<'_>> = batch.iter().enumerate().map(latest).collect();
+        apply(&batch)
     }
 }
 

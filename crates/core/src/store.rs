@@ -21,6 +21,14 @@
 pub use crate::name_run::NameRun;
 use crate::types::{FileType, Ino, Result, Time};
 
+/// A page of a file as it was when it was handed over, behind whose filled bytes it is zero: the page
+/// cache's own memory, which neither of both changes.
+pub use holdfast_sync::frame::Shared as SharedPage;
+
+/// Shows the pages of the file that a batch writes to, by their numbers, as they are after it: all bytes of
+/// each. `None`: this one has to be copied.
+pub type PageOf<'p> = dyn Fn(u64) -> Option<SharedPage> + 'p;
+
 /// What a store promises, asked once when a file system is made over it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guarantees {
@@ -306,6 +314,16 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// `EIO`, `ENOSPC`: nothing of the batch happened, and the core stops writing.
     fn apply(&self, batch: &[Change<'_>]) -> Result<Stamp>;
+
+    /// As [`Store::apply`], for a batch that writes to one file: a store that would copy what is written
+    /// can keep the pages instead. Called under that file's content lock.
+    ///
+    /// # Errors
+    /// Those of `apply`.
+    fn apply_written(&self, batch: &[Change<'_>], page: &PageOf<'_>) -> Result<Stamp> {
+        let _ = page;
+        self.apply(batch)
+    }
 
     /// Returns when all changes up to `upto` are durable; `None` means all accepted so far.
     ///

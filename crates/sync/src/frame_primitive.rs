@@ -83,3 +83,91 @@ pub(crate) mod memory {
         }
     }
 }
+
+/// Who has a block of memory beside the first who had it, counted apart from the block: a header in it
+/// would make a page of bytes more than a page of memory.
+///
+/// The counts lie in leaves by the address, each made when something in its range is first shared, and kept.
+/// Where at most one block begins there is one count.
+pub(crate) mod owners {
+    use std::ptr::{self, NonNull};
+    use std::sync::atomic::{AtomicPtr, AtomicU16, Ordering, fence};
+
+    /// Smallest block that can have several owners, in bytes: no two of them begin within as many.
+    pub(crate) const SHARED_MIN: usize = 1 << GRANULE_SHIFT;
+
+    const GRANULE_SHIFT: u32 = 10;
+    /// log2 of the counts of a leaf: for 256 MiB of addresses.
+    const LEAF_SHIFT: u32 = 18;
+    const LEAVES: usize = 1 << (48 - GRANULE_SHIFT - LEAF_SHIFT);
+    /// More owners are a leak.
+    const OWNERS_MAX: u16 = u16::MAX / 2;
+
+    type Leaf = [AtomicU16; 1 << LEAF_SHIFT];
+
+    static COUNTS: [AtomicPtr<Leaf>; LEAVES] = [const { AtomicPtr::new(ptr::null_mut()) }; LEAVES];
+
+    fn place(start: NonNull<u8>) -> (&'static AtomicPtr<Leaf>, usize) {
+        let granule = start.addr().get() >> GRANULE_SHIFT;
+        (&COUNTS[granule >> LEAF_SHIFT], granule % (1 << LEAF_SHIFT))
+    }
+
+    #[expect(unsafe_code, reason = "a pointer that is only ever set once")]
+    fn leaf(pointer: &AtomicPtr<Leaf>) -> Option<&'static Leaf> {
+        // Acquire: the zeros in it were written before.
+        let leaf = pointer.load(Ordering::Acquire);
+        // SAFETY: null, or leaked by `make` and never freed.
+        unsafe { leaf.as_ref() }
+    }
+
+    #[cold]
+    fn make(pointer: &AtomicPtr<Leaf>) -> &'static Leaf {
+        let zeros: Box<[AtomicU16]> = (0..1 << LEAF_SHIFT).map(|_| AtomicU16::new(0)).collect();
+        let new: *mut Leaf = Box::into_raw(zeros).cast();
+        let null = ptr::null_mut();
+        if pointer
+            .compare_exchange(null, new, Ordering::AcqRel, Ordering::Acquire)
+            .is_err()
+        {
+            let zeros = ptr::slice_from_raw_parts_mut(new.cast::<AtomicU16>(), 1 << LEAF_SHIFT);
+            // SAFETY: made above, and known to nobody else.
+            #[expect(unsafe_code, reason = "somebody else was faster")]
+            drop(unsafe { Box::from_raw(zeros) });
+        }
+        leaf(pointer).expect("just set")
+    }
+
+    /// There is one owner more, says one of them.
+    ///
+    /// # Panics
+    /// If there are more than anybody can want.
+    pub(crate) fn join(start: NonNull<u8>) {
+        let (pointer, at) = place(start);
+        let leaf = leaf(pointer).unwrap_or_else(|| make(pointer));
+        // Relaxed: the new owner learns of the block from the one who calls this.
+        let others = leaf[at].fetch_add(1, Ordering::Relaxed);
+        assert!(others < OWNERS_MAX, "a frame with {others} owners");
+    }
+
+    /// There is one owner less; was it the last one?
+    #[inline]
+    pub(crate) fn leave(start: NonNull<u8>) -> bool {
+        let (pointer, at) = place(start);
+        let Some(leaf) = leaf(pointer) else {
+            return true;
+        };
+        let others = &leaf[at];
+        // Acquire: whoever left before did so when he was done with the block. Only an owner makes
+        // more of them, so none comes to a single one.
+        if others.load(Ordering::Acquire) == 0 {
+            return true;
+        }
+        // Release, and acquire for the last: as above.
+        if others.fetch_sub(1, Ordering::Release) != 0 {
+            return false;
+        }
+        fence(Ordering::Acquire);
+        others.store(0, Ordering::Relaxed);
+        true
+    }
+}

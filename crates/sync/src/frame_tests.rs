@@ -391,3 +391,65 @@ fn readers_meet_whole_frames_while_they_are_replaced_moved_and_extended() {
     });
     epoch::synchronize();
 }
+
+fn kept(map: &Map, number: u64) -> Option<Shared> {
+    map.lock().get(number).and_then(Stored::share)
+}
+
+#[test]
+fn a_frame_that_is_kept_outlives_its_map_and_does_not_change() {
+    let _finish = Finish;
+    let map = Map::new();
+    map.lock().put(5, frame(&[1; 2000]));
+    let mut first = kept(&map, 5).expect("it was copied into a whole one");
+    assert!(map.lock().extend(5, 2000, &[2; 100]));
+    let second = kept(&map, 5).expect("as before");
+    map.lock().put(5, frame(&[3; FRAME_SIZE]));
+    let third = second.clone();
+    map.lock().clear();
+    drop((map, second));
+    epoch::synchronize();
+    assert_eq!(first.bytes(), [1; 2000]);
+    assert_eq!(third.bytes()[..2000], [1; 2000]);
+    assert_eq!(third.bytes()[2000..], [2; 100]);
+    first.truncate(7);
+    assert_eq!(first.bytes(), [1; 7]);
+}
+
+#[test]
+fn small_frames_are_not_kept() {
+    let _finish = Finish;
+    let mut map = Map::new();
+    map.lock().put(0, frame(&[1; 500]));
+    assert!(kept(&map, 0).is_none());
+    assert!(kept(&map, 1).is_none());
+    map.clear_mut();
+}
+
+#[test]
+fn frames_are_kept_and_given_up_by_many_threads() {
+    let _finish = Finish;
+    let map = Map::new();
+    let filled = |byte: u8| frame(&[byte; FRAME_SIZE]);
+    map.lock().put(3, filled(0));
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut held = Vec::new();
+                for round in 0..2000 {
+                    let shared = kept(&map, 3).expect("always there");
+                    let byte = shared.bytes()[0];
+                    assert!(shared.bytes().iter().all(|other| *other == byte));
+                    held.push(shared);
+                    if round % 7 == 0 {
+                        held.clear();
+                    }
+                }
+            });
+        }
+        for round in 0..4000_u32 {
+            map.lock().put(3, filled(round as u8));
+        }
+    });
+    map.lock().clear();
+}

@@ -183,6 +183,6 @@ impl Core {
             }
             at += piece.len();
         }
-        self.apply([target], &batch)
+        self.apply_written(target, &batch, &|page| pages.share(page))
     }
 }

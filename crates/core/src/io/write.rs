@@ -119,7 +119,7 @@ impl FileSystem {
                     at += data.len() as u64;
                     left -= data.len();
                 }
-                core.apply([inode], &batch)?;
+                core.apply_written(inode, &batch, &|page| pages.share(page))?;
             }
             (start, done)
         };

@@ -11,7 +11,8 @@
 //!   the word with a larger number, but for any other change it makes another frame. So no byte is
 //!   ever read and written at the same time: there is nothing to be torn and nothing to be undefined.
 //! - Bytes behind the filled ones count as zeros; the memory there is uninitialised.
-//! - A frame or node is in one slot; taken out, it is retired through the epochs.
+//! - A frame or node is in one slot; taken out, it is retired through the epochs. Of a frame somebody
+//!   else may be an owner too ([`Shared`]): its memory goes with the last of them.
 //! - Only the root may hold a frame smaller than [`FRAME_SIZE`], that of number 0, which then is
 //!   the only one. Every inner node has two children at least.
 //! - The version is even while every state that readers can see is one that a writer meant to show.
@@ -30,6 +31,7 @@ mod node;
 mod query;
 mod recycle;
 mod shape;
+mod shared;
 mod side;
 mod slot;
 mod word;
@@ -38,6 +40,7 @@ pub use copying::copy;
 pub use fresh::Frame;
 pub use lock::FramesLock;
 pub use map::{Frames, Snapshot, Totals};
+pub use shared::Shared;
 pub use slot::Stored;
 
 /// Bytes of a frame, except for that of a map which holds but one.

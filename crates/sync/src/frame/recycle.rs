@@ -8,7 +8,7 @@
 
 use super::block::{Block, CLASSES};
 use crate::epoch;
-use crate::frame_primitive::memory;
+use crate::frame_primitive::{memory, owners};
 use std::cell::Cell;
 use std::ptr::NonNull;
 
@@ -75,11 +75,19 @@ pub(super) fn allocate(len: usize) -> Block {
     block
 }
 
-/// Gives memory back.
+/// Can a block have several owners?
+pub(super) fn can_be_shared(block: Block) -> bool {
+    block.capacity() >= owners::SHARED_MIN
+}
+
+/// An owner gives up his part; the last one gives the memory back.
 ///
 /// # Safety
-/// Nobody reads it any more, and it is freed once.
+/// Nobody reads it any more on this owner's behalf, and he gives it up once.
 pub(super) unsafe fn free(block: Block) {
+    if can_be_shared(block) && !owners::leave(block.start) {
+        return;
+    }
     // SAFETY: the caller's promise.
     unsafe { memory::ended(block.start, block.capacity()) };
     let kept =

@@ -91,6 +91,10 @@ impl<'g> Stored<'g> {
     pub fn capacity(self) -> usize {
         self.block.capacity()
     }
+
+    pub(super) fn block(self) -> Block {
+        self.block
+    }
 }
 
 /// What a slot holds.

@@ -110,3 +110,47 @@ pub(crate) mod memory {
         CELLS.with_borrow(HashMap::len)
     }
 }
+
+/// Owners of blocks beside the first, counted by loom.
+pub(crate) mod owners {
+    use loom::sync::Arc;
+    use loom::sync::atomic::{AtomicUsize, Ordering, fence};
+    use std::cell::RefCell;
+    use std::collections::HashMap;
+    use std::ptr::NonNull;
+
+    pub(crate) const SHARED_MIN: usize = 1024;
+
+    std::thread_local! {
+        static COUNTS: RefCell<HashMap<usize, Arc<AtomicUsize>>> = RefCell::default();
+    }
+
+    fn count(start: NonNull<u8>) -> Option<Arc<AtomicUsize>> {
+        COUNTS.with_borrow(|counts| counts.get(&start.addr().get()).cloned())
+    }
+
+    pub(crate) fn join(start: NonNull<u8>) {
+        let others = count(start).unwrap_or_else(|| {
+            let others = Arc::new(AtomicUsize::new(0));
+            let place = start.addr().get();
+            COUNTS.with_borrow_mut(|counts| counts.insert(place, Arc::clone(&others)));
+            others
+        });
+        others.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn leave(start: NonNull<u8>) -> bool {
+        let Some(others) = count(start) else {
+            return true;
+        };
+        if others.load(Ordering::Acquire) != 0 {
+            if others.fetch_sub(1, Ordering::Release) != 0 {
+                return false;
+            }
+            fence(Ordering::Acquire);
+        }
+        // The next block with this address is another one.
+        COUNTS.with_borrow_mut(|counts| counts.remove(&start.addr().get()));
+        true
+    }
+}

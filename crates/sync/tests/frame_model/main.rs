@@ -16,6 +16,7 @@ pub mod epoch;
 mod frame_primitive;
 mod gates;
 mod shapes;
+mod shares;
 mod writes;
 
 use frame::{Frame, Frames, FramesLock};

@@ -4,7 +4,7 @@
 //! be journalled differs from what came: bytes of mapped files go to the device at the commit,
 //! and space that is taken is journalled as the places that it got.
 
-use holdfast_core::store::{Change, InodeRecord};
+use holdfast_core::store::{Change, InodeRecord, PageOf};
 use holdfast_types::Ino;
 
 use super::content::Content;
@@ -33,6 +33,8 @@ pub(super) fn is_of_content(change: &Change<'_>) -> bool {
 /// What making changes needs beside the layers.
 pub(super) struct Maker<'m> {
     pub(super) finder: Finder<'m>,
+    /// Shows pages that hold what is written to them already.
+    pub(super) kept: Option<&'m PageOf<'m>>,
     /// Where bytes are read from; `None` in replay.
     pub(super) source: Option<&'m Blocks>,
     /// Finds room for what a file asks for, or less; `None` in replay.
@@ -80,9 +82,9 @@ impl<'m> Maker<'m> {
         let as_is = Record::Change(change.clone());
         match *change {
             Change::Write { ino, offset, data } => {
-                let blocks = self.finder.cache.source();
+                let (blocks, kept) = (self.finder.cache.source(), self.kept);
                 let inline = self.content(ino, |content| {
-                    content.write(offset, data, blocks)?;
+                    content.write(offset, data, kept, blocks)?;
                     Ok(content.as_inline().is_some())
                 })?;
                 if inline {

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use holdfast_core::store::Stamp;
 use parking_lot::Mutex;
 
-use super::content::Outgoing;
 use super::layers::Layers;
 use super::mapping::Run;
+use super::outgoing::Outgoing;
 use super::overlay::Overlay;
 use super::{Inner, REALM};
 use crate::journal::{self, BeforeCommit, Commit, Map, Position, Record};

@@ -9,11 +9,13 @@
 //! *Replay.* The journal has the bytes of inline files only. Those of mapped ones are on the device
 //! already when it is replayed, as they were at the end of their commit: pages are left alone then.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::ops::Range;
 
+use holdfast_core::store::{PageOf, SharedPage};
+
+use super::dirty::Dirty;
 use super::mapping::{Mapping, Run};
+use super::outgoing::Outgoing;
 use super::page::{Changed, Page, Part, is_part, zeros};
 use super::placing::{Waiting, missing};
 use crate::space::{Extent, FileRequest};
@@ -40,19 +42,7 @@ pub(super) struct Content {
 #[derive(Clone, Debug)]
 enum Form {
     Inline(Vec<u8>),
-    Mapped {
-        mapping: Mapping,
-        dirty: BTreeMap<u64, Changed>,
-    },
-}
-
-/// What is to be written, and where to.
-#[derive(Debug)]
-pub(super) struct Outgoing {
-    pub(super) block: u64,
-    pub(super) changed: Changed,
-    /// Is the rest of the block zeros, whatever is there?
-    pub(super) fresh: bool,
+    Mapped { mapping: Mapping, dirty: Dirty },
 }
 
 /// The blocks that a range of bytes touches.
@@ -77,7 +67,7 @@ impl Content {
 
     /// Of a file of this length whose blocks have places.
     pub(super) fn mapped(len: u64, mapping: Mapping) -> Self {
-        let dirty = BTreeMap::new();
+        let dirty = Dirty::default();
         Self {
             len,
             form: Form::Mapped { mapping, dirty },
@@ -114,8 +104,15 @@ impl Content {
         }
     }
 
-    /// Puts bytes in. They may lie beyond the end.
-    pub(super) fn write(&mut self, offset: u64, data: &[u8], source: &dyn Source) -> Result<()> {
+    /// Puts bytes in. They may lie beyond the end. `kept`: pages that hold them already, with all else
+    /// that is in their blocks.
+    pub(super) fn write(
+        &mut self,
+        offset: u64,
+        data: &[u8],
+        kept: Option<&PageOf<'_>>,
+        source: &dyn Source,
+    ) -> Result<()> {
         if data.is_empty() {
             return Ok(());
         }
@@ -126,6 +123,10 @@ impl Content {
             return Ok(());
         }
         for block in touched(&(offset..end)) {
+            if let Some(page) = kept.and_then(|kept| kept(block)) {
+                self.keep(block, page);
+                continue;
+            }
             let start = block * BLOCK_LEN;
             let (from, to) = (offset.max(start), end.min(start + BLOCK_LEN));
             let part = &data[(from - offset) as usize..(to - offset) as usize];
@@ -145,12 +146,18 @@ impl Content {
         let Form::Mapped { dirty, .. } = &mut self.form else {
             unreachable!("asked of mapped files only");
         };
-        match dirty.entry(block) {
-            Entry::Occupied(mut changed) => changed.get_mut().put(from, bytes),
-            Entry::Vacant(free) => {
-                free.insert(Changed::part(from, bytes));
-            }
+        match dirty.get_mut(block) {
+            Some(changed) => changed.put(from, bytes),
+            None => dirty.put(block, Changed::part(from, bytes)),
         }
+    }
+
+    /// Puts a whole block in, that somebody else has.
+    fn keep(&mut self, block: u64, page: SharedPage) {
+        let Form::Mapped { dirty, .. } = &mut self.form else {
+            unreachable!("asked of mapped files only");
+        };
+        dirty.put(block, Changed::Kept(page));
     }
 
     /// Gives the file another length; returns the places that it does not need any more.
@@ -174,8 +181,8 @@ impl Content {
             }
             Form::Mapped { mapping, dirty } => {
                 let end = len.div_ceil(BLOCK_LEN);
-                dirty.split_off(&end);
-                if let Some(changed) = dirty.get_mut(&(len / BLOCK_LEN)) {
+                dirty.remove(end..u64::MAX);
+                if let Some(changed) = dirty.get_mut(len / BLOCK_LEN) {
                     changed.cut((len % BLOCK_LEN) as usize);
                 }
                 Ok(mapping.unmap(end..u64::MAX))
@@ -196,7 +203,7 @@ impl Content {
             (Form::Inline(bytes), _) => bytes.resize(len as usize, 0),
             (Form::Mapped { mapping, dirty }, Some(source)) => {
                 let written = mapping.find(last).is_some_and(|run| !run.unwritten);
-                let known = matches!(dirty.get(&last), Some(Changed::Whole(_)));
+                let known = dirty.get(last).is_some_and(|page| page.whole().is_some());
                 if !self.len.is_multiple_of(BLOCK_LEN) && written && !known {
                     self.page(last, false, source)?;
                 }
@@ -240,10 +247,7 @@ impl Content {
         let Form::Mapped { mapping, dirty } = &mut self.form else {
             return Ok(Vec::new());
         };
-        let gone: Vec<u64> = dirty.range(inner.clone()).map(|(at, _)| *at).collect();
-        for block in gone {
-            dirty.remove(&block);
-        }
+        dirty.remove(inner.clone());
         if !keep {
             return Ok(mapping.unmap(inner));
         }
@@ -259,7 +263,7 @@ impl Content {
         let block = range.start / BLOCK_LEN;
         let start = block * BLOCK_LEN;
         if let Form::Mapped { mapping, dirty } = &self.form
-            && !dirty.contains_key(&block)
+            && dirty.get(block).is_none()
             && mapping.find(block).is_none_or(|run| run.unwritten)
         {
             return Ok(());
@@ -289,7 +293,7 @@ impl Content {
             at.start = end;
             // A page that waits gets its place when it is written.
             let mut from = start;
-            for block in dirty.range(start..end).map(|(block, _)| *block) {
+            for block in dirty.within(start..end) {
                 if from < block {
                     holes.push(from..block);
                 }
@@ -319,10 +323,7 @@ impl Content {
         };
         if !run.unwritten {
             let end = at + run.extent.length;
-            let there: Vec<u64> = dirty.range(at..end).map(|(at, _)| *at).collect();
-            for block in there {
-                dirty.remove(&block);
-            }
+            dirty.remove(at..end);
         }
         let before = mapping.map(at, run);
         // The same place again is none to give back.
@@ -360,12 +361,9 @@ impl Content {
             return Vec::new();
         };
         let blocks = whole(&range);
-        let len = blocks.end - blocks.start;
         let gone = mapping.unmap(blocks.clone());
         mapping.collapse(blocks.clone());
-        let behind = dirty.split_off(&blocks.end);
-        dirty.split_off(&blocks.start);
-        dirty.extend(behind.into_iter().map(|(at, page)| (at - len, page)));
+        dirty.shift(blocks.end, blocks.start);
         self.len = self
             .len
             .saturating_sub(range.end - range.start)
@@ -381,8 +379,7 @@ impl Content {
         };
         let (at, blocks) = (offset / BLOCK_LEN, len / BLOCK_LEN);
         mapping.insert(at, blocks);
-        let behind = dirty.split_off(&at);
-        dirty.extend(behind.into_iter().map(|(at, page)| (at + blocks, page)));
+        dirty.shift(at, at + blocks);
         if offset < self.len {
             self.len += len;
         }
@@ -407,22 +404,21 @@ impl Content {
         for block in touched(&(offset..end)) {
             let start = block * BLOCK_LEN;
             let (from, to) = (offset.max(start), end.min(start + BLOCK_LEN));
-            let changed = dirty.get(&block);
-            let page = match (changed, mapping.find(block)) {
-                (Some(Changed::Whole(page)), _) => page,
-                (_, Some(run)) if !run.unwritten => {
-                    source.read(run.extent.start, &mut scratch)?;
-                    &scratch
-                }
-                (None, _) => continue,
-                (Some(_), _) => {
-                    scratch.fill(0);
-                    &scratch
-                }
-            };
+            let changed = dirty.get(block);
             let range = (from - start) as usize..(to - start) as usize;
             let part = &mut buf[(from - offset) as usize..(to - offset) as usize];
-            part.copy_from_slice(&page[range.clone()]);
+            if let Some(whole) = changed.and_then(Changed::whole) {
+                let filled = whole.get(range.start..).unwrap_or_default();
+                let filled = &filled[..filled.len().min(part.len())];
+                part[..filled.len()].copy_from_slice(filled);
+                continue;
+            }
+            match mapping.find(block) {
+                Some(run) if !run.unwritten => source.read(run.extent.start, &mut scratch)?,
+                _ if changed.is_none() => continue,
+                _ => scratch.fill(0),
+            }
+            part.copy_from_slice(&scratch[range.clone()]);
             if let Some(Changed::Parts(parts)) = changed {
                 show_parts(parts, range, part);
             }
@@ -440,7 +436,7 @@ impl Content {
             Form::Mapped { mapping, dirty } => (mapping, dirty),
         };
         let first = offset / BLOCK_LEN;
-        let page = dirty.range(first..).next().map(|(at, _)| (*at, 1));
+        let page = dirty.next(first).map(|at| (at, 1));
         let run = std::iter::successors(mapping.next(first), |(at, run)| {
             mapping.next(at + run.extent.length)
         })
@@ -468,7 +464,7 @@ impl Content {
         let Form::Mapped { mapping, dirty } = &mut self.form else {
             return Ok(());
         };
-        let mut waiting = Waiting::new(dirty.keys().copied().collect(), size, mapping);
+        let mut waiting = Waiting::new(dirty.numbers(), size, mapping);
         let mut pages = std::mem::take(dirty).into_iter();
         let mut done = 0;
         while let Some((first, row)) = waiting.row(done) {
@@ -510,21 +506,22 @@ impl Content {
         let Form::Mapped { mapping, dirty } = &mut self.form else {
             unreachable!("asked of mapped files only");
         };
-        if !matches!(dirty.get(&block), Some(Changed::Whole(_))) {
+        if !matches!(dirty.get(block), Some(Changed::Whole(_))) {
             let mut page = zeros();
             if !whole {
-                if let Some(run) = mapping.find(block).filter(|run| !run.unwritten) {
+                let known = dirty.get(block).is_some_and(|page| page.whole().is_some());
+                if let Some(run) = mapping.find(block).filter(|run| !run.unwritten && !known) {
                     source.read(run.extent.start, &mut page)?;
                     let shown = len.saturating_sub(block * BLOCK_LEN).min(BLOCK_LEN);
                     page[shown as usize..].fill(0);
                 }
-                if let Some(parts) = dirty.get(&block) {
-                    parts.show_in(&mut page);
+                if let Some(changed) = dirty.get(block) {
+                    changed.show_in(&mut page);
                 }
             }
-            dirty.insert(block, Changed::Whole(page));
+            dirty.put(block, Changed::Whole(page));
         }
-        match dirty.get_mut(&block) {
+        match dirty.get_mut(block) {
             Some(Changed::Whole(page)) => Ok(page),
             _ => unreachable!("just made whole"),
         }
@@ -536,11 +533,11 @@ impl Content {
             return;
         };
         let bytes = std::mem::take(bytes);
-        let mut dirty = BTreeMap::new();
+        let mut dirty = Dirty::default();
         for (block, part) in bytes.chunks(BLOCK).enumerate() {
             let mut page = zeros();
             page[..part.len()].copy_from_slice(part);
-            dirty.insert(block as u64, Changed::Whole(page));
+            dirty.put(block as u64, Changed::Whole(page));
         }
         let mapping = Mapping::default();
         self.form = Form::Mapped { mapping, dirty };

@@ -2,7 +2,8 @@
 
 use holdfast_core::Store;
 use holdfast_core::store::{
-    Change, EntryRecord, Guarantees, InodeRecord, NameRun, Space as Wanted, SpaceReport, Stamp,
+    Change, EntryRecord, Guarantees, InodeRecord, NameRun, PageOf, Space as Wanted, SpaceReport,
+    Stamp,
     XattrList,
 };
 use holdfast_types::{Errno, Ino, Result};
@@ -111,7 +112,14 @@ impl Store for VolumeStore {
     fn apply(&self, batch: &[Change<'_>]) -> Result<Stamp> {
         let growth = Growth::of(batch);
         self.throttle(growth)?;
-        let applied = self.inner.apply(batch, growth);
+        let applied = self.inner.apply(batch, None, growth);
+        Ok(applied.map_err(|error| self.inner.stop(error))?)
+    }
+
+    fn apply_written(&self, batch: &[Change<'_>], page: &PageOf<'_>) -> Result<Stamp> {
+        let growth = Growth::of(batch);
+        self.throttle(growth)?;
+        let applied = self.inner.apply(batch, Some(page), growth);
         Ok(applied.map_err(|error| self.inner.stop(error))?)
     }
 
@@ -146,8 +154,14 @@ impl Store for VolumeStore {
 }
 
 impl Inner {
-    /// Makes one operation's changes, in memory and in the journal.
-    pub(super) fn apply(&self, batch: &[Change<'_>], growth: Growth) -> crate::Result<Stamp> {
+    /// Makes one operation's changes, in memory and in the journal. `kept`: pages that hold what it
+    /// writes.
+    pub(super) fn apply(
+        &self,
+        batch: &[Change<'_>],
+        kept: Option<&PageOf<'_>>,
+        growth: Growth,
+    ) -> crate::Result<Stamp> {
         let layers = self.gate.pass();
         self.running()?;
         layers.active.count(growth);
@@ -161,6 +175,7 @@ impl Inner {
         };
         let mut maker = Maker {
             finder: self.finder(&layers),
+            kept,
             source: Some(self.blocks()),
             place: &place,
             cut: Vec::new(),

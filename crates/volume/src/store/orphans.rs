@@ -14,7 +14,7 @@ impl Inner {
     pub(super) fn end_orphans(&self) -> Result<()> {
         for ino in self.orphans()? {
             let end = [Change::Free { ino }];
-            self.apply(&end, Growth::of(&end))?;
+            self.apply(&end, None, Growth::of(&end))?;
         }
         Ok(())
     }

@@ -5,6 +5,7 @@
 //!
 //! *Invariants.* Parts are sectors, whole ones; they ascend, and neither overlap nor touch.
 
+use holdfast_core::store::SharedPage;
 use holdfast_device::SECTOR;
 use std::ops::Range;
 
@@ -25,6 +26,8 @@ pub(super) fn zeros() -> Page {
 pub(super) enum Changed {
     /// All of it, as far as anybody knows.
     Whole(Page),
+    /// The same, as the page cache has it: nothing is copied.
+    Kept(SharedPage),
     /// These parts; the rest is as it was.
     Parts(Vec<Part>),
 }
@@ -55,9 +58,24 @@ impl Changed {
         Self::Parts(vec![Part { from, bytes }])
     }
 
+    /// The bytes of the whole block, if they are here: behind them it is zero.
+    pub(super) fn whole(&self) -> Option<&[u8]> {
+        match self {
+            Self::Whole(page) => Some(&page[..]),
+            Self::Kept(page) => Some(page.bytes()),
+            Self::Parts(_) => None,
+        }
+    }
+
     /// Puts bytes in that [can be a part](is_part), over what was there.
     pub(super) fn put(&mut self, from: usize, bytes: &[u8]) {
+        if let Self::Kept(_) = self {
+            let mut page = zeros();
+            self.show_in(&mut page);
+            *self = Self::Whole(page);
+        }
         match self {
+            Self::Kept(_) => {}
             Self::Whole(page) => page[from..from + bytes.len()].copy_from_slice(bytes),
             Self::Parts(parts) => {
                 put_part(parts, from, bytes);
@@ -75,6 +93,11 @@ impl Changed {
     pub(super) fn show_in(&self, page: &mut [u8; BLOCK]) {
         match self {
             Self::Whole(own) => page.copy_from_slice(&own[..]),
+            Self::Kept(kept) => {
+                let (filled, rest) = page.split_at_mut(kept.bytes().len());
+                filled.copy_from_slice(kept.bytes());
+                rest.fill(0);
+            }
             Self::Parts(parts) => {
                 for part in parts {
                     page[part.from..part.end()].copy_from_slice(&part.bytes);
@@ -87,6 +110,7 @@ impl Changed {
     pub(super) fn cut(&mut self, len: usize) {
         match self {
             Self::Whole(page) => page[len..].fill(0),
+            Self::Kept(page) => page.truncate(len),
             Self::Parts(parts) => {
                 parts.retain(|part| part.from < len);
                 if let Some(last) = parts.last_mut() {

@@ -30,6 +30,7 @@ pub(super) fn replay(
     };
     let mut maker = Maker {
         finder,
+        kept: None,
         source: None,
         place: &no_place,
         cut: Vec::new(),

@@ -1,4 +1,5 @@
 use super::*;
+use holdfast_sync::frame::{Frame, Frames, Stored};
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -63,9 +64,24 @@ impl Device {
     }
 }
 
+/// The pages of a page cache with these bytes, those that are large enough.
+fn cached(bytes: &[u8]) -> impl Fn(u64) -> Option<SharedPage> {
+    move |block| {
+        let bytes = bytes.get((block * BLOCK_LEN) as usize..)?;
+        let mut frame = Frame::with_capacity(bytes.len().min(BLOCK));
+        frame.push(&bytes[..bytes.len().min(BLOCK)]);
+        let mut frames = Frames::<()>::new();
+        frames.lock().put(0, frame);
+        let kept = frames.lock().get(0).and_then(Stored::share);
+        frames.clear_mut();
+        kept
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Step {
-    Write(u64, usize, u8),
+    /// The last: does the page cache show what it has?
+    Write(u64, usize, u8, bool),
     Resize(u64),
     Zero(u64, u64, bool),
     Allocate(u64, u64),
@@ -78,8 +94,10 @@ fn step() -> impl Strategy<Value = Step> {
     let offset = 0..40_000_u64;
     let len = 1..9000_u64;
     prop_oneof![
-        4 => (offset.clone(), 1..9000_usize, 1..=255_u8).prop_map(|(at, len, byte)| Step::Write(at, len, byte)),
-        2 => (0..3000_u64, 1..100_usize, 1..=255_u8).prop_map(|(at, len, byte)| Step::Write(at, len, byte)),
+        4 => (offset.clone(), 1..9000_usize, 1..=255_u8, any::<bool>())
+            .prop_map(|(at, len, byte, kept)| Step::Write(at, len, byte, kept)),
+        2 => (0..3000_u64, 1..100_usize, 1..=255_u8, any::<bool>())
+            .prop_map(|(at, len, byte, kept)| Step::Write(at, len, byte, kept)),
         2 => offset.clone().prop_map(Step::Resize),
         1 => Just(Step::Resize(0)),
         2 => (offset.clone(), len.clone(), any::<bool>()).prop_map(|(at, len, keep)| Step::Zero(at, len, keep)),
@@ -94,11 +112,14 @@ fn step() -> impl Strategy<Value = Step> {
 fn perform(step: &Step, content: &mut Content, device: &mut Device, naive: &mut Vec<u8>) {
     let size = naive.len() as u64;
     match *step {
-        Step::Write(at, len, byte) => {
-            content.write(at, &vec![byte; len], device).unwrap();
+        Step::Write(at, len, byte, kept) => {
             let end = at as usize + len;
             naive.resize(naive.len().max(end), 0);
             naive[at as usize..end].fill(byte);
+            let cached = cached(naive);
+            let kept = kept.then_some(&cached as &PageOf<'_>);
+            let data = vec![byte; len];
+            content.write(at, &data, kept, device).unwrap();
         }
         Step::Resize(len) => {
             content.resize(len, Some(device)).unwrap();
@@ -164,7 +185,7 @@ proptest! {
 fn what_a_file_does_not_need_any_more_comes_back_once() {
     let mut device = Device::default();
     let mut content = Content::inline(Vec::new());
-    content.write(0, &[1; 5 * BLOCK], &device).unwrap();
+    content.write(0, &[1; 5 * BLOCK], None, &device).unwrap();
     device.write_out(&mut content);
     let blocks = |runs: Vec<Run>| runs.iter().map(|run| run.extent.length).sum::<u64>();
     assert_eq!(

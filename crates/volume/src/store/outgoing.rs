@@ -1,0 +1,246 @@
+//! Blocks of files on their way to the device.
+//!
+//! A commit *announces* what it is about to write: until it is durable, who reads one of the blocks finds it
+//! here.
+
+use std::sync::Arc;
+
+use holdfast_device::{BlockDevice, SECTOR, WriteRequest};
+use parking_lot::{Mutex, RwLock};
+
+use super::page::{Changed, Page, zeros};
+use crate::{BLOCK, Result};
+
+const BLOCK_LEN: u64 = BLOCK as u64;
+/// Blocks whose writes are asked for at once.
+const AT_ONCE: usize = 4096;
+/// Zeros, for what is behind the bytes of a new block.
+static ZEROS: [u8; BLOCK] = [0; BLOCK];
+
+/// What is to be written, and where to.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    pub(super) block: u64,
+    pub(super) changed: Changed,
+    /// Is the rest of the block zeros, whatever is there?
+    pub(super) fresh: bool,
+}
+
+/// What was announced and is not durable yet.
+#[derive(Debug, Default)]
+pub(super) struct Announced {
+    /// The oldest first; each by the numbers of its blocks.
+    batches: RwLock<Vec<Arc<[Outgoing]>>>,
+    /// Held by the one who writes them.
+    writing: Mutex<()>,
+}
+
+impl Announced {
+    /// Shows blocks to readers from now on, as if they were written.
+    pub(super) fn announce(&self, mut blocks: Vec<Outgoing>) {
+        if blocks.is_empty() {
+            return;
+        }
+        if !blocks.is_sorted_by_key(|page| page.block) {
+            blocks.sort_unstable_by_key(|page| page.block);
+        }
+        self.batches.write().push(blocks.into());
+    }
+
+    /// Puts what is on its way over what the device has of a block. `read` reads that, if need be.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub(super) fn show(
+        &self,
+        block: u64,
+        page: &mut [u8; BLOCK],
+        read: impl FnOnce(&mut [u8; BLOCK]) -> Result<()>,
+    ) -> Result<()> {
+        let batches: Vec<Arc<[Outgoing]>> = {
+            let batches = self.batches.read();
+            if batches.is_empty() {
+                Vec::new()
+            } else {
+                batches.clone()
+            }
+        };
+        let here = |batch: &'_ Arc<[Outgoing]>| {
+            let found = batch.binary_search_by_key(&block, |page| page.block);
+            found.ok()
+        };
+        // What is all that there is to know of the block, and what came after it.
+        let mut over = Vec::new();
+        let mut known = false;
+        for batch in batches.iter().rev() {
+            if let Some(place) = here(batch) {
+                let outgoing = &batch[place];
+                over.push(outgoing);
+                known = outgoing.fresh || outgoing.changed.whole().is_some();
+                if known {
+                    break;
+                }
+            }
+        }
+        if known {
+            page.fill(0);
+        } else {
+            read(page)?;
+        }
+        for outgoing in over.into_iter().rev() {
+            outgoing.changed.show_in(page);
+        }
+        Ok(())
+    }
+
+    /// Writes all that was announced and makes it durable.
+    ///
+    /// # Errors
+    /// If the device fails; it all stays announced.
+    pub(super) fn write_out(&self, device: &dyn BlockDevice) -> Result<()> {
+        let _writing = self.writing.lock();
+        let batches = self.batches.read().clone();
+        if batches.is_empty() {
+            return Ok(());
+        }
+        for batch in &batches {
+            for blocks in batch.chunks(AT_ONCE) {
+                write(device, blocks)?;
+            }
+        }
+        device.flush()?;
+        // Others may have been announced meanwhile.
+        let gone = self.batches.write().drain(..batches.len()).collect();
+        drop::<Vec<_>>(gone);
+        Ok(())
+    }
+}
+
+/// Writes blocks in the order of their numbers: neighbours as one.
+fn write(device: &dyn BlockDevice, blocks: &[Outgoing]) -> Result<()> {
+    let alignment = device.alignment();
+    let mended = mend(device, blocks)?;
+    let mut mended = mended.iter();
+    let mut requests = Vec::with_capacity(blocks.len());
+    for outgoing in blocks {
+        let start = outgoing.block * BLOCK_LEN;
+        let mut request = |at: usize, bytes| {
+            requests.push(WriteRequest::new(start + at as u64, bytes));
+        };
+        if is_askew(outgoing, alignment) {
+            let page = mended.next().expect("one for each");
+            request(0, &page[..]);
+            continue;
+        }
+        let mut end = 0;
+        let mut put = |at: usize, bytes| {
+            if outgoing.fresh && end < at {
+                request(end, &ZEROS[end..at]);
+            }
+            request(at, bytes);
+            end = at + bytes.len();
+        };
+        match &outgoing.changed {
+            Changed::Parts(parts) => {
+                for part in parts {
+                    put(part.from, &part.bytes);
+                }
+                if outgoing.fresh {
+                    put(BLOCK, &[]);
+                }
+            }
+            whole => {
+                let bytes = whole.whole().unwrap_or_default();
+                put(0, bytes);
+                if bytes.len() < BLOCK {
+                    put(bytes.len(), &ZEROS[bytes.len()..]);
+                }
+            }
+        }
+    }
+    requests.retain(|request| !request.bytes.is_empty());
+    Ok(device.write_batch(&requests)?)
+}
+
+/// Would the device not take its bytes as they are?
+fn is_askew(outgoing: &Outgoing, alignment: u64) -> bool {
+    match &outgoing.changed {
+        Changed::Parts(_) => alignment > SECTOR,
+        whole => whole
+            .whole()
+            .is_some_and(|bytes| !(bytes.len() as u64).is_multiple_of(alignment)),
+    }
+}
+
+/// Whole blocks for those that the device would not take, in their order.
+fn mend(device: &dyn BlockDevice, blocks: &[Outgoing]) -> Result<Vec<Page>> {
+    let alignment = device.alignment();
+    let mut mended = Vec::new();
+    for outgoing in blocks.iter().filter(|it| is_askew(it, alignment)) {
+        let mut page = zeros();
+        if !outgoing.fresh && outgoing.changed.whole().is_none() {
+            device.read(outgoing.block * BLOCK_LEN, &mut page[..])?;
+        }
+        outgoing.changed.show_in(&mut page);
+        mended.push(page);
+    }
+    Ok(mended)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdfast_device::MemoryDevice;
+
+    fn parts(from: usize, bytes: &[u8]) -> Changed {
+        Changed::part(from, bytes)
+    }
+
+    fn outgoing(block: u64, changed: Changed, fresh: bool) -> Outgoing {
+        Outgoing {
+            block,
+            changed,
+            fresh,
+        }
+    }
+
+    fn shown(announced: &Announced, device: &MemoryDevice, block: u64) -> [u8; BLOCK] {
+        let mut page = [0; BLOCK];
+        let read = |page: &mut [u8; BLOCK]| Ok(device.read(block * BLOCK_LEN, page)?);
+        announced.show(block, &mut page, read).unwrap();
+        page
+    }
+
+    #[test]
+    fn what_is_announced_shows_at_once_and_is_on_the_device_when_it_was_written() {
+        let device = MemoryDevice::new(1 << 20);
+        device.write(0, &[7; 8 * BLOCK]).unwrap();
+        let announced = Announced::default();
+        announced.announce(vec![
+            outgoing(5, parts(512, &[1; 512]), false),
+            outgoing(3, parts(1024, &[2; 512]), true),
+            outgoing(4, Changed::Whole(Box::new([3; BLOCK])), false),
+        ]);
+        announced.announce(vec![
+            outgoing(5, parts(0, &[4; 512]), false),
+            outgoing(4, parts(3584, &[5; 512]), false),
+        ]);
+        let before: Vec<_> = (2..7).map(|at| shown(&announced, &device, at)).collect();
+        announced.write_out(&device).unwrap();
+        let after: Vec<_> = (2..7).map(|at| shown(&announced, &device, at)).collect();
+        assert!(before == after);
+        assert!(announced.batches.read().is_empty());
+        let sectors =
+            |page: &[u8; BLOCK]| -> Vec<u8> { page.chunks(512).map(|it| it[0]).collect() };
+        let expected = [
+            [7; 8],
+            [0, 0, 2, 0, 0, 0, 0, 0],
+            [3, 3, 3, 3, 3, 3, 3, 5],
+            [4, 1, 7, 7, 7, 7, 7, 7],
+            [7; 8],
+        ];
+        for (page, expected) in after.iter().zip(expected) {
+            assert_eq!(sectors(page), expected);
+        }
+    }
+}
