@@ -45,7 +45,7 @@ pub use read::Contended;
 ///   reference to its account, since that would make every empty file larger.
 ///
 /// An empty one is 16 bytes and has no heap; a file that fits one page has one allocation of 64 to
-/// 4096 bytes.
+/// 4096 bytes, and so has a page that is written far from all others, as long as that is not written on.
 #[repr(transparent)]
 pub struct Pages {
     frames: Frames<RangeSet>,

@@ -18,7 +18,7 @@ pub use slow::{Latency, SlowStore};
 
 use holdfast_core::Store;
 use holdfast_core::store::{
-    Change, EntryRecord, Guarantees, InodeRecord, Space, SpaceReport, Stamp,
+    Change, EntryRecord, Guarantees, InodeRecord, PageOf, Space, SpaceReport, Stamp,
 };
 use holdfast_types::{Ino, Result};
 use std::sync::Arc;
@@ -146,6 +146,13 @@ impl<H: Hook> Store for Wrapped<H> {
     fn apply(&self, batch: &[Change<'_>]) -> Result<Stamp> {
         self.hook.before(Call::Apply)?;
         let stamp = self.inner.apply(batch)?;
+        self.hook.applied(batch);
+        Ok(stamp)
+    }
+
+    fn apply_written(&self, batch: &[Change<'_>], page: &PageOf<'_>) -> Result<Stamp> {
+        self.hook.before(Call::Apply)?;
+        let stamp = self.inner.apply_written(batch, page)?;
         self.hook.applied(batch);
         Ok(stamp)
     }

@@ -82,7 +82,7 @@ fn a_file_cut_back_to_its_first_page_costs_a_frame_again() {
     pages.write(100 * PAGE, b"far", bank.account()).unwrap();
     assert_eq!(content(&pages, 8, 4), [7, 7, 0, 0]);
     pages.punch(50 * PAGE, 1 << 20, bank.account());
-    assert_eq!(pages.bytes(), PAGE);
+    assert_eq!(pages.bytes(), 64);
     bank.close(pages);
 }
 
@@ -212,6 +212,54 @@ fn a_write_without_room_for_all_is_short_and_then_fails() {
     assert_eq!(other.write(PAGE, b"x", bank.account()), Err(Errno::ENOSPC));
     assert!(other.is_empty());
     bank.close(pages);
+}
+
+#[test]
+fn a_page_written_far_from_others_takes_what_was_written_until_it_is_written_on() {
+    let bank = Bank::new();
+    let file = Pages::new();
+    let mut pages = file.lock();
+    for page in (0..640).step_by(16) {
+        pages
+            .write(page * PAGE, &[1; 1024], bank.account())
+            .unwrap();
+    }
+    let nodes = pages.bytes() - 40 * 1024;
+    assert!(nodes < 40 * 1024, "{nodes}");
+    let write = |pages: &mut PagesLock<'_>, at: u64| {
+        let before = pages.bytes();
+        pages.write(at, &[2; 1024], bank.account()).unwrap();
+        pages.bytes() - before
+    };
+    assert_eq!(write(&mut pages, 32 * PAGE + 1024), 3072);
+    assert_eq!(write(&mut pages, 32 * PAGE + 3072), 0);
+    assert_eq!(write(&mut pages, 33 * PAGE), PAGE, "it has a neighbour");
+    let mut expected = [1; 1024].to_vec();
+    expected.extend([2; 1024]);
+    expected.extend([0; 1024]);
+    expected.extend([2; 2048]);
+    assert!(content(&pages, 32 * PAGE, 5 * 1024) == expected);
+    assert!(content(&pages, 48 * PAGE, 1025)[..] == [&[1; 1024][..], &[0]].concat());
+    bank.close(pages);
+}
+
+#[test]
+fn a_page_that_is_kept_does_not_change_with_the_file() {
+    let bank = Bank::new();
+    let file = Pages::new();
+    let mut pages = file.lock();
+    pages.write(PAGE, &[1; 2048], bank.account()).unwrap();
+    assert!(pages.share(0).is_none(), "a hole");
+    let kept = pages.share(1).expect("large enough");
+    pages.write(PAGE + 100, &[2; 4000], bank.account()).unwrap();
+    pages.truncate(PAGE + 50, bank.account());
+    assert_eq!(kept.bytes(), [1; 2048]);
+    let cut = pages.share(1).expect("of the size it had");
+    assert_eq!(cut.bytes(), [1; 50]);
+    pages.write(5 * PAGE, b"little", bank.account()).unwrap();
+    assert!(pages.share(5).is_none(), "better copied");
+    bank.close(pages);
+    assert_eq!((kept.bytes().len(), cut.bytes().len()), (2048, 50));
 }
 
 #[test]

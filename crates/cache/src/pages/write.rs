@@ -77,17 +77,23 @@ impl PagesLock<'_> {
         Ok(done)
     }
 
-    /// Writes within one page.
-    fn write_in_page(&mut self, page: u64, at: usize, data: &[u8]) {
+    /// Writes within one page. `alone`: none of its neighbours has a frame, and little may follow.
+    fn write_in_page(&mut self, page: u64, at: usize, data: &[u8], alone: bool) {
         if self.frames.extend(page, at, data) {
             return;
         }
         let end = at + data.len();
-        let is_small = page == 0 && self.frames.is_small();
+        let only = page == 0 && self.frames.is_small();
         let frame = match self.frames.get(page) {
             Some(stored) => {
                 let old = stored.bytes();
-                let mut frame = Frame::with_capacity(stored.capacity().max(end));
+                // What grows beyond its frame grows on: once it is copied.
+                let fits = end <= stored.capacity();
+                let mut frame = Frame::with_capacity(match only {
+                    true => stored.capacity().max(end),
+                    false if fits => stored.capacity(),
+                    false => PAGE_SIZE,
+                });
                 frame.push(&old[..at.min(old.len())]);
                 frame.pad(at);
                 frame.push(data);
@@ -97,7 +103,7 @@ impl PagesLock<'_> {
                 frame
             }
             None => {
-                let mut frame = Frame::with_capacity(if is_small { end } else { PAGE_SIZE });
+                let mut frame = Frame::with_capacity(if only || alone { end } else { PAGE_SIZE });
                 frame.pad(at);
                 frame.push(data);
                 frame
@@ -116,7 +122,8 @@ impl Change<'_, '_> {
         let pages = (offset - start) >> PAGE_SHIFT..(end - start).div_ceil(PAGE_SIZE as u64);
         debug_assert!(pages.end <= GROUP_PAGES);
         let unwritten = self.pages.unwritten_mask(group);
-        let missing = mask(pages) & !self.pages.frames.mask(group) & !unwritten;
+        let there = self.pages.frames.mask(group);
+        let missing = mask(pages) & !there & !unwritten;
         let (promised, refused) = self.reserve_up_to(u64::from(missing.count_ones()));
         let mut data = data;
         if let Some(errno) = refused {
@@ -128,7 +135,7 @@ impl Change<'_, '_> {
             }
             data = &data[..(stop - offset) as usize];
         }
-        self.write_pages(offset, data);
+        self.write_pages(offset, data, there);
         if unwritten != 0 {
             let end = (offset + data.len() as u64).div_ceil(PAGE_SIZE as u64);
             self.pages.remove_unwritten(offset >> PAGE_SHIFT..end);
@@ -136,13 +143,17 @@ impl Change<'_, '_> {
         Ok(data.len())
     }
 
-    /// Writes page by page; there is room for all of them.
-    fn write_pages(&mut self, offset: u64, data: &[u8]) {
+    /// Writes page by page; there is room for all of them. `there`: a bit for each page of the group that
+    /// has a frame.
+    fn write_pages(&mut self, offset: u64, data: &[u8], there: u64) {
         let (mut offset, mut data) = (offset, data);
         while !data.is_empty() {
             let at = (offset % PAGE_SIZE as u64) as usize;
             let (now, later) = data.split_at(data.len().min(PAGE_SIZE - at));
-            self.pages.write_in_page(offset >> PAGE_SHIFT, at, now);
+            let page = offset >> PAGE_SHIFT;
+            let bit = 1_u64 << (page % GROUP_PAGES);
+            let alone = there & (bit << 1 | bit >> 1) == 0;
+            self.pages.write_in_page(page, at, now, alone);
             offset += now.len() as u64;
             data = later;
         }

@@ -1,11 +1,13 @@
+use holdfast_cache::PagesLock;
 use std::io::IoSlice;
 
 use super::{SIZE_MAX, check_range, writable};
-use crate::inode::Numbered as _;
+use crate::file_system::Core;
+use crate::inode::{Inode, Numbered as _};
 use crate::open::OpenFile;
 use crate::quota::Check;
 use crate::space::FileSpace;
-use crate::store::Change;
+use crate::store::{Change, InodeRecord};
 use crate::types::{Caller, Errno, OpenFlags, Result};
 use crate::watch::EventMask;
 use crate::{FileSystem, clock};
@@ -104,22 +106,7 @@ impl FileSystem {
             };
             pages.has_size(inode.size());
             if !core.pinned {
-                let mut batch = vec![Change::Attributes { inode: record }];
-                let mut at = start;
-                let mut left = done;
-                for buf in bufs {
-                    let data = &buf[..buf.len().min(left)];
-                    if !data.is_empty() {
-                        batch.push(Change::Write {
-                            ino: inode.ino(),
-                            offset: at,
-                            data,
-                        });
-                    }
-                    at += data.len() as u64;
-                    left -= data.len();
-                }
-                core.apply_written(inode, &batch, &|page| pages.share(page))?;
+                core.hand_over_written(inode, record, &pages, start, bufs, done)?;
             }
             (start, done)
         };
@@ -142,6 +129,38 @@ impl FileSystem {
         self.core.alive()?;
         // Stores take changes in one order: whatever this file needs lies before this point.
         self.core.store.commit(None)
+    }
+}
+
+impl Core {
+    /// Hands bytes of a file that were written from `start` on to the store, `done` of these.
+    fn hand_over_written(
+        &self,
+        inode: &Inode,
+        record: InodeRecord,
+        pages: &PagesLock<'_>,
+        start: u64,
+        bufs: &[IoSlice<'_>],
+        done: usize,
+    ) -> Result<()> {
+        let ino = record.ino;
+        let attributes = Change::Attributes { inode: record };
+        let write = |offset, data| Change::Write { ino, offset, data };
+        let page = |page| pages.share(page);
+        if let [buf] = bufs {
+            return self.apply_written(inode, &[attributes, write(start, &buf[..done])], &page);
+        }
+        let mut batch = vec![attributes];
+        let (mut at, mut left) = (start, done);
+        for buf in bufs {
+            let data = &buf[..buf.len().min(left)];
+            if !data.is_empty() {
+                batch.push(write(at, data));
+            }
+            at += data.len() as u64;
+            left -= data.len();
+        }
+        self.apply_written(inode, &batch, &page)
     }
 }
 

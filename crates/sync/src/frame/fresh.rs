@@ -1,5 +1,5 @@
 use super::block::Block;
-use super::{FRAME_SIZE, recycle};
+use super::recycle;
 use std::fmt;
 
 /// A frame that only its maker knows yet: filled from its start, then put into a map.
@@ -12,7 +12,8 @@ pub struct Frame {
 unsafe impl Send for Frame {}
 
 impl Frame {
-    /// An empty one with room for `len` bytes: 64, or the next power of two, up to [`FRAME_SIZE`].
+    /// An empty one with room for `len` bytes: 64, or the next power of two, up to
+    /// [`FRAME_SIZE`](super::FRAME_SIZE).
     ///
     /// # Panics
     /// If `len` is larger than that.
@@ -63,16 +64,6 @@ impl Frame {
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: not freed while `self` lives.
         unsafe { self.block.bytes() }
-    }
-
-    /// One with room for [`FRAME_SIZE`] bytes: this one, or a copy.
-    pub(super) fn into_full(self) -> Self {
-        if self.capacity() == FRAME_SIZE {
-            return self;
-        }
-        let mut full = Self::with_capacity(FRAME_SIZE);
-        full.push(self.bytes());
-        full
     }
 
     /// The memory, which from now on is the caller's to free.

@@ -1,9 +1,9 @@
+use super::FRAME_END;
 use super::fresh::Frame;
 use super::map::{Frames, Totals};
-use super::node::Node;
+use super::node::{Counts, Node};
 use super::recycle::HandOver;
 use super::slot::{Entry, Owned, Slot, Stored, Writing};
-use super::{FRAME_END, FRAME_SIZE};
 use crate::epoch::{self, Guard};
 use crate::frame_primitive::{MutexGuard, Ordering, Own as _, fence};
 use std::fmt;
@@ -105,15 +105,13 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
         self.map.find(number, &self.writing)
     }
 
-    /// Is there no frame but possibly number 0, and no side part? Then a frame 0 may be smaller
-    /// than [`FRAME_SIZE`].
+    /// Is there no frame but possibly number 0, and no side part?
     #[must_use]
     pub fn is_small(&self) -> bool {
         !matches!(self.map.root.load(&self.writing), Some(Entry::Node(_)))
     }
 
-    /// Makes `frame` frame `number`, in one step for readers. If it is smaller than a whole one
-    /// and does not stay the only one, it is copied into one.
+    /// Makes `frame` frame `number`, in one step for readers.
     ///
     /// # Panics
     /// From [`FRAME_END`] on.
@@ -123,22 +121,27 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
             let frame = Some(Owned::frame(frame));
             self.map.root.replace(frame, &self.writing);
         } else {
-            self.put_in_leaf(number, frame.into_full());
+            self.put_in_leaf(number, frame);
         }
         self.shown();
     }
 
     fn put_in_leaf(&mut self, number: u64, frame: Frame) {
+        let mut change = Counts::frame(frame.capacity());
         if let Some(leaf) = self.leaf_there(number)
-            && leaf.used() & 1 << leaf.place(number) != 0
+            && let Some(Entry::Frame(old)) = leaf.slots[leaf.place(number)].load(&self.writing)
         {
+            change += -Counts::frame(old.capacity());
             leaf.put(leaf.place(number), Owned::frame(frame), &self.writing);
+            if change.bytes != 0 {
+                self.count_path(number, 0, change, &epoch::pin());
+            }
             return;
         }
         let guard = epoch::pin();
         let leaf = self.leaf(number, &guard);
         leaf.put(leaf.place(number), Owned::frame(frame), &self.writing);
-        self.count_path(number, 0, 1, 0, &guard);
+        self.count_path(number, 0, change, &guard);
     }
 
     /// Fills more of frame `number` without copying it: zeros up to `at`, then `data`, in one
@@ -173,24 +176,14 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
     }
 
     /// Adds to the counts of all nodes on the way to `number` whose shift is `above` or more.
-    pub(super) fn count_path(
-        &self,
-        number: u64,
-        above: u32,
-        frames: i64,
-        nodes: i64,
-        guard: &Guard,
-    ) {
+    pub(super) fn count_path(&self, number: u64, above: u32, change: Counts, guard: &Guard) {
         let mut slot = &self.map.root;
         while let Some(Entry::Node(node)) = slot.load(guard) {
             if node.shift < above {
                 return;
             }
-            node.count(
-                frames,
-                if node.shift > 0 { nodes } else { 0 },
-                &self.writing,
-            );
+            let nodes = if node.shift > 0 { change.nodes } else { 0 };
+            node.count(Counts { nodes, ..change }, &self.writing);
             slot = &node.slots[node.place(number)];
         }
     }
@@ -209,7 +202,7 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
                     slot.replace(Some(Owned::node(Node::leaf(number))), &self.writing);
                     if let Some(parent) = parent {
                         parent.mark(parent.place(number), true, &self.writing);
-                        self.count_path(number, parent.shift, 0, 1, guard);
+                        self.count_path(number, parent.shift, Counts::NODE, guard);
                     }
                 }
                 Some(Entry::Frame(frame)) => self.root_to_leaf(frame),
@@ -250,7 +243,7 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
         } else {
             let (at, shift) = (new.place(node.base), new.shift);
             slot.enclose(new, at, &self.writing);
-            self.count_path(number, shift + 1, 0, 1, guard);
+            self.count_path(number, shift + 1, Counts::NODE, guard);
         }
         if at_root {
             node.gate.close(&self.writing);
@@ -260,18 +253,9 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
     /// Turns a root that is a frame into a leaf with that frame.
     fn root_to_leaf(&self, frame: Stored<'_>) {
         let leaf = Node::leaf(0);
-        leaf.count(1, 0, &self.writing);
+        leaf.count(Counts::frame(frame.capacity()), &self.writing);
         leaf.mark(0, true, &self.writing);
-        if frame.capacity() == FRAME_SIZE {
-            self.map.root.enclose(leaf, 0, &self.writing);
-        } else {
-            let mut full = Frame::with_capacity(FRAME_SIZE);
-            full.push(frame.bytes());
-            leaf.slots[0].replace(Some(Owned::frame(full)), &self.writing);
-            self.map
-                .root
-                .replace(Some(Owned::node(leaf)), &self.writing);
-        }
+        self.map.root.enclose(leaf, 0, &self.writing);
     }
 }
 

@@ -1,4 +1,3 @@
-use super::FRAME_SIZE;
 use super::lock::FramesLock;
 use super::node::Node;
 use super::slot::{Entry, Keeps, Slot, Stored};
@@ -28,7 +27,7 @@ pub struct Frames<X: Send + 'static> {
 pub struct Totals {
     /// Frames.
     pub frames: u64,
-    /// Bytes of memory: frames and nodes.
+    /// Bytes of memory: frames, as much as there is room for in them, and nodes.
     pub bytes: u64,
     /// What the writer put down with the side part; 0 if there is none.
     pub note: u64,
@@ -113,8 +112,7 @@ impl<X: Send + 'static> Frames<X> {
             },
             Some(Entry::Node(node)) => Totals {
                 frames: node.frames(),
-                bytes: node.frames() * FRAME_SIZE as u64
-                    + node.nodes() * size_of::<Node<X>>() as u64,
+                bytes: node.bytes() + node.nodes() * size_of::<Node<X>>() as u64,
                 note: node.note(),
             },
         }

@@ -13,8 +13,7 @@
 //! - Bytes behind the filled ones count as zeros; the memory there is uninitialised.
 //! - A frame or node is in one slot; taken out, it is retired through the epochs. Of a frame somebody
 //!   else may be an owner too ([`Shared`]): its memory goes with the last of them.
-//! - Only the root may hold a frame smaller than [`FRAME_SIZE`], that of number 0, which then is
-//!   the only one. Every inner node has two children at least.
+//! - Every inner node has two children at least.
 //! - The version is even while every state that readers can see is one that a writer meant to show.
 //!   It is odd while a writer makes a change that takes more than one store to show, until the lock
 //!   is given up; and it changes with every change.
@@ -43,7 +42,7 @@ pub use map::{Frames, Snapshot, Totals};
 pub use shared::Shared;
 pub use slot::Stored;
 
-/// Bytes of a frame, except for that of a map which holds but one.
+/// Bytes of a frame, at most: there may be room for fewer, as long as the rest is zeros.
 pub const FRAME_SIZE: usize = 4096;
 
 /// One more than the largest number that a frame can have.

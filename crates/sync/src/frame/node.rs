@@ -5,7 +5,7 @@ use super::gate::Gate;
 use super::slot::{Keeps, Owned, Slot, Writing};
 use crate::frame_primitive::{self, AtomicU64, Ordering::Relaxed, Own as _};
 use std::cell::UnsafeCell;
-use std::ops::Range;
+use std::ops::{AddAssign, Neg, Range};
 
 /// Slots of a node: as many as a word has bits.
 pub(super) const FAN: u64 = 1 << FAN_SHIFT;
@@ -14,8 +14,8 @@ pub(super) const FAN_SHIFT: u32 = frame_primitive::FAN_SHIFT;
 /// 64 slots, each for `1 << shift` numbers, from `base` on.
 ///
 /// *Invariants.* With `shift` 0 its slots hold frames, else nodes. Bit `i` of `used` is set if and
-/// only if `slots[i]` holds something. `frames` and `nodes` count what is in this node and below,
-/// itself included. All are written by the writer only. `side`, `note` and `gate` mean something in the
+/// only if `slots[i]` holds something. `frames`, `bytes` (of those) and `nodes` count what is in this node
+/// and below, itself included. All are written by the writer only. `side`, `note` and `gate` mean something in the
 /// root only; the gate of a node that is not the root is closed.
 #[repr(C, align(64))]
 pub(super) struct Node<X> {
@@ -27,10 +27,67 @@ pub(super) struct Node<X> {
     pub(super) slots: [Slot<X>; FAN as usize],
     used: AtomicU64,
     frames: AtomicU64,
+    bytes: AtomicU64,
     nodes: AtomicU64,
     /// A number that goes with the side part, for everybody to read.
     note: AtomicU64,
     side: UnsafeCell<Option<Box<X>>>,
+}
+
+/// How counts of a node change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) frames: i64,
+    /// That there is room for in frames.
+    pub(super) bytes: i64,
+    pub(super) nodes: i64,
+}
+
+impl Counts {
+    /// One frame with room for so many bytes.
+    pub(super) fn frame(capacity: usize) -> Self {
+        Self {
+            frames: 1,
+            bytes: capacity as i64,
+            nodes: 0,
+        }
+    }
+
+    /// One node.
+    pub(super) const NODE: Self = Self {
+        frames: 0,
+        bytes: 0,
+        nodes: 1,
+    };
+
+    /// All that a node counts.
+    pub(super) fn of<X>(node: &Node<X>) -> Self {
+        Self {
+            frames: node.frames().cast_signed(),
+            bytes: node.bytes().cast_signed(),
+            nodes: node.nodes().cast_signed(),
+        }
+    }
+}
+
+impl Neg for Counts {
+    type Output = Self;
+
+    fn neg(self) -> Self {
+        Self {
+            frames: -self.frames,
+            bytes: -self.bytes,
+            nodes: -self.nodes,
+        }
+    }
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.frames += other.frames;
+        self.bytes += other.bytes;
+        self.nodes += other.nodes;
+    }
 }
 
 // SAFETY: `side` is touched by whoever has the writer's token only (which moves `X` between
@@ -65,6 +122,7 @@ impl<X> Node<X> {
             slots: std::array::from_fn(|_| Slot::empty()),
             used: AtomicU64::new(0),
             frames: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
             nodes: AtomicU64::new(1),
             note: AtomicU64::new(0),
             side: UnsafeCell::new(None),
@@ -86,6 +144,7 @@ impl<X> Node<X> {
         let span = FAN << shift;
         let outer = Self::new(inner.base & !(span - 1), shift);
         outer.frames.store(inner.frames(), Relaxed);
+        outer.bytes.store(inner.bytes(), Relaxed);
         outer.nodes.store(inner.nodes() + 1, Relaxed);
         outer.used.store(1 << outer.place(inner.base), Relaxed);
         outer
@@ -139,6 +198,10 @@ impl<X> Node<X> {
         self.frames.load(Relaxed)
     }
 
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.load(Relaxed)
+    }
+
     pub(super) fn nodes(&self) -> u64 {
         self.nodes.load(Relaxed)
     }
@@ -152,11 +215,13 @@ impl<X> Node<X> {
     }
 
     /// Corrects the counts, for the writer.
-    pub(super) fn count(&self, frames: i64, nodes: i64, _writing: &Writing) {
+    pub(super) fn count(&self, change: Counts, _writing: &Writing) {
         self.frames
-            .store(self.frames().wrapping_add_signed(frames), Relaxed);
+            .store(self.frames().wrapping_add_signed(change.frames), Relaxed);
+        self.bytes
+            .store(self.bytes().wrapping_add_signed(change.bytes), Relaxed);
         self.nodes
-            .store(self.nodes().wrapping_add_signed(nodes), Relaxed);
+            .store(self.nodes().wrapping_add_signed(change.nodes), Relaxed);
     }
 
     /// Says whether slot `at` holds something, for a writer who changed that.

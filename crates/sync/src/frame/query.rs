@@ -3,6 +3,8 @@
 use super::FRAME_END;
 use super::lock::FramesLock;
 use super::map::{Frames, Snapshot};
+#[cfg(test)]
+use super::node::Counts;
 use super::node::{FAN, FAN_SHIFT, Node, bits, mask};
 use super::slot::{Entry, Keeps, Slot};
 use std::ops::Range;
@@ -166,9 +168,9 @@ impl<X: Send + 'static> FramesLock<'_, X> {
         }
     }
 
-    fn check_node(&self, node: &Node<X>) -> (u64, u64) {
+    fn check_node(&self, node: &Node<X>) -> Counts {
         assert_eq!(node.base % (FAN << node.shift), 0);
-        let (mut frames, mut nodes) = (0, 1);
+        let mut counts = Counts::NODE;
         for (bit, slot) in node.slots.iter().enumerate() {
             assert_eq!(
                 node.used() >> bit & 1 == 1,
@@ -177,20 +179,18 @@ impl<X: Send + 'static> FramesLock<'_, X> {
             match slot.load(&self.writing) {
                 None => {}
                 Some(Entry::Frame(frame)) => {
-                    assert_eq!((node.shift, frame.capacity()), (0, super::FRAME_SIZE));
-                    frames += 1;
+                    assert_eq!(node.shift, 0);
+                    counts += Counts::frame(frame.capacity());
                 }
                 Some(Entry::Node(child)) => {
                     assert!(child.shift < node.shift);
                     assert_eq!(node.place(child.base), bit);
-                    let below = self.check_node(child);
-                    frames += below.0;
-                    nodes += below.1;
+                    counts += self.check_node(child);
                 }
             }
         }
-        assert_eq!((node.frames(), node.nodes()), (frames, nodes));
+        assert_eq!(Counts::of(node), counts);
         assert!(node.used().count_ones() > u32::from(node.shift > 0));
-        (frames, nodes)
+        counts
     }
 }

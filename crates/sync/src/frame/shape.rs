@@ -2,17 +2,10 @@
 
 use super::FRAME_END;
 use super::lock::FramesLock;
-use super::node::{Node, bits};
+use super::node::{Counts, Node, bits};
 use super::slot::{Entry, Owned, Slot};
 use crate::epoch::{self, Guard};
 use std::ops::Range;
-
-/// What left the tree.
-#[derive(Default)]
-struct Gone {
-    frames: i64,
-    nodes: i64,
-}
 
 impl<X: Send + 'static> FramesLock<'_, X> {
     /// Drops the frames of `numbers`. Costs what is there, not what it spans.
@@ -35,34 +28,33 @@ impl<X: Send + 'static> FramesLock<'_, X> {
         numbers: &Range<u64>,
         note: Option<u64>,
         guard: &Guard,
-    ) -> Gone {
+    ) -> Counts {
         let node = match slot.load(guard) {
-            None => return Gone::default(),
+            None => return Counts::default(),
             Some(Entry::Frame(_)) => {
                 if numbers.contains(&0) {
                     slot.replace(None, &self.writing);
                 }
-                return Gone::default();
+                return Counts::default();
             }
             Some(Entry::Node(node)) => node,
         };
-        let mut gone = Gone::default();
+        let mut gone = Counts::default();
         let span = node.span();
         if numbers.start <= span.start && span.end <= numbers.end {
-            gone.frames = node.frames().cast_signed();
-            gone.nodes = node.nodes().cast_signed();
+            gone = Counts::of(node);
             slot.replace(Self::placeholder(note), &self.writing);
             return gone;
         }
         for bit in bits(node.used() & node.mask_of(numbers)) {
             let place = &node.slots[bit as usize];
             if node.shift == 0 {
+                if let Some(Entry::Frame(frame)) = place.load(guard) {
+                    gone += Counts::frame(frame.capacity());
+                }
                 place.replace(None, &self.writing);
-                gone.frames += 1;
             } else {
-                let below = self.remove_in(place, numbers, None, guard);
-                gone.frames += below.frames;
-                gone.nodes += below.nodes;
+                gone += self.remove_in(place, numbers, None, guard);
             }
             node.mark(
                 bit as usize,
@@ -70,7 +62,7 @@ impl<X: Send + 'static> FramesLock<'_, X> {
                 &self.writing,
             );
         }
-        node.count(-gone.frames, -gone.nodes, &self.writing);
+        node.count(-gone, &self.writing);
         if node.used() == 0 {
             slot.replace(Self::placeholder(note), &self.writing);
             gone.nodes += 1;
@@ -130,6 +122,10 @@ impl<X: Send + 'static> FramesLock<'_, X> {
 
     fn shift_one(&mut self, leaf: &Node<X>, bit: u32, by: i64, guard: &Guard) {
         let number = leaf.first_of(bit);
+        let Some(Entry::Frame(stored)) = leaf.slots[bit as usize].load(guard) else {
+            return;
+        };
+        let moving = Counts::frame(stored.capacity());
         let Some(frame) = leaf.slots[bit as usize].take(&self.writing) else {
             return;
         };
@@ -140,10 +136,10 @@ impl<X: Send + 'static> FramesLock<'_, X> {
             leaf.put(leaf.place(target), frame, &self.writing);
             return;
         }
-        self.count_path(number, 0, -1, 0, guard);
+        self.count_path(number, 0, -moving, guard);
         let into = self.leaf(target, guard);
         into.put(into.place(target), frame, &self.writing);
-        self.count_path(target, 0, 1, 0, guard);
+        self.count_path(target, 0, moving, guard);
     }
 
     /// Takes the smallest form: no tree for frame 0 alone, nothing for nothing, unless there is a

@@ -86,19 +86,17 @@ impl Inner {
                 continue;
             };
             let before = content.dirty();
+            let mut fresh = Vec::new();
             let mut place = |request: &FileRequest| {
-                let extent = self.ahead.place(ino, request, &mut promise)?;
+                let extent = self.ahead.place(ino, request, promise.left())?;
+                fresh.push(extent);
                 Ok(Run {
                     extent,
                     birth,
                     unwritten: false,
                 })
             };
-            let mut fresh = Vec::new();
-            let mut placed = |offset, run: Run, is_new: bool| {
-                if is_new {
-                    fresh.push(run.extent);
-                }
+            let mut placed = |offset, run: Run| {
                 maps.push(Map {
                     ino,
                     offset,
@@ -114,16 +112,10 @@ impl Inner {
                 self.space.record(extent, cut.0)?;
             }
         }
-        // What writers were promised and did not need, because it fitted into places that were
-        // there. Some of it may still be on its way to be used.
-        let idle = promise.blocks().saturating_sub(IDLE_PROMISE);
-        drop(promise.split(idle));
+        drop(promise.committed());
         Ok((maps, outgoing))
     }
 }
-
-/// Promised blocks that are kept for writers under way.
-const IDLE_PROMISE: u64 = 64;
 
 impl Hook<'_> {
     fn cut(&self, commit: &mut Commit<'_>) -> Result<()> {

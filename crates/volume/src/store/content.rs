@@ -452,12 +452,12 @@ impl Content {
     }
 
     /// Takes the pages that wait out, each with its place. `place` finds room for what is asked for,
-    /// possibly less; `placed` hears of every place that is new (true) or written for the first
-    /// time. If there is no room, what has none waits on.
+    /// possibly less; `placed` hears of every place that is new or written for the first time. If
+    /// there is no room, what has none waits on.
     pub(super) fn take_dirty(
         &mut self,
         place: &mut dyn FnMut(&FileRequest) -> Result<Run>,
-        placed: &mut dyn FnMut(u64, Run, bool),
+        placed: &mut dyn FnMut(u64, Run),
         outgoing: &mut Vec<Outgoing>,
     ) -> Result<()> {
         let size = self.len.div_ceil(BLOCK_LEN);
@@ -466,36 +466,55 @@ impl Content {
         };
         let mut waiting = Waiting::new(dirty.numbers(), size, mapping);
         let mut pages = std::mem::take(dirty).into_iter();
-        let mut done = 0;
-        while let Some((first, row)) = waiting.row(done) {
-            let has = mapping.find(first);
-            let found = match has {
-                Some(run) => Ok(run),
-                None => place(&waiting.request(mapping, first, row)),
-            };
-            let mut run = match found {
-                Ok(run) => run,
-                Err(error) => {
-                    dirty.extend(pages);
-                    return Err(error);
-                }
-            };
-            run.extent.length = run.extent.length.min(row);
-            let is_new = has.is_none();
-            let fresh = run.unwritten || is_new;
-            if fresh {
-                run.unwritten = false;
-                mapping.map(first, run);
-                placed(first, run, is_new);
-            }
-            let written = run.extent.length as usize;
-            let blocks = (run.extent.start..).zip(pages.by_ref().take(written));
+        let mut go = |run: Run, fresh| {
+            let pages = pages.by_ref().take(run.extent.length as usize);
+            let blocks = (run.extent.start..).zip(pages);
             outgoing.extend(blocks.map(|(block, (_, changed))| Outgoing {
                 block,
                 changed,
                 fresh,
             }));
-            done += written;
+            run.extent.length as usize
+        };
+        let mut done = 0;
+        while let Some((first, row)) = waiting.row(done) {
+            if let Some(mut run) = mapping.find(first) {
+                run.extent.length = run.extent.length.min(row);
+                let fresh = std::mem::replace(&mut run.unwritten, false);
+                if fresh {
+                    mapping.map(first, run);
+                    placed(first, run);
+                }
+                done += go(run, fresh);
+                continue;
+            }
+            let request = waiting.request(mapping, first, row);
+            let rows = waiting.alike(done, &request, mapping);
+            let length = rows.iter().map(|(_, row)| row).sum();
+            let found = match place(&FileRequest { length, ..request }) {
+                Ok(found) => found,
+                Err(error) => {
+                    dirty.extend(pages);
+                    return Err(error);
+                }
+            };
+            let mut rest = found.extent;
+            for (first, row) in rows {
+                let (extent, behind) = rest.split(row.min(rest.length));
+                rest = behind;
+                if extent.length == 0 {
+                    break;
+                }
+                let unwritten = false;
+                let run = Run {
+                    extent,
+                    unwritten,
+                    ..found
+                };
+                mapping.fill(first, run);
+                placed(first, run);
+                done += go(run, true);
+            }
         }
         Ok(())
     }

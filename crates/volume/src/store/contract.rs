@@ -166,7 +166,7 @@ impl Inner {
         self.running()?;
         layers.active.count(growth);
         let place = |ino: Ino, request: &FileRequest| {
-            let extent = self.ahead.place(ino, request, &mut self.promise.lock())?;
+            let extent = self.ahead.place(ino, request, self.promise.lock().left())?;
             Ok(Run {
                 extent,
                 birth: self.next_generation(),

@@ -96,8 +96,15 @@ impl Mapping {
 
     /// Gives blocks a place; returns what they had before.
     pub(super) fn map(&mut self, at: u64, run: Run) -> Vec<Run> {
-        debug_assert!(run.extent.length > 0);
         let before = self.unmap(at..at + run.extent.length);
+        self.fill(at, run);
+        before
+    }
+
+    /// Gives a place to blocks that have none.
+    pub(super) fn fill(&mut self, at: u64, run: Run) {
+        debug_assert!(run.extent.length > 0);
+        debug_assert!(self.within(at..at + run.extent.length).is_empty());
         let (mut at, mut run) = (at, run);
         if let Some((first, left)) = self.0.range(..at).next_back()
             && first + left.extent.length == at
@@ -114,7 +121,6 @@ impl Mapping {
             self.0.remove(&end);
         }
         self.0.insert(at, run);
-        before
     }
 
     /// Takes their places from these blocks; returns the places, in the order of the file.

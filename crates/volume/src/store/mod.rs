@@ -37,6 +37,7 @@ mod outgoing;
 mod overlay;
 mod page;
 mod placing;
+mod promise;
 pub(crate) mod records;
 mod replay;
 mod resize;
@@ -59,7 +60,7 @@ use holdfast_types::Ino;
 use parking_lot::Mutex;
 
 use crate::journal::Journal;
-use crate::space::{Reservation, Space};
+use crate::space::Space;
 use crate::superblock::Superblock;
 use crate::tree::NodeCache;
 use crate::{Error, Result};
@@ -69,6 +70,7 @@ use gate::Gate;
 use hash::NameHasher;
 use layers::Layers;
 use load::Finder;
+use promise::Promise;
 use worker::Worker;
 
 /// The number of the only realm.
@@ -92,7 +94,7 @@ pub(crate) struct Inner {
     space: Arc<Space>,
     ahead: Ahead,
     /// What writers were promised and what no page has got yet.
-    promise: Mutex<Reservation>,
+    promise: Mutex<Promise>,
     /// Half the blocks that were free at the last look: as long as much less is needed, nobody looks.
     comfort: AtomicU64,
     /// Of all trees.

@@ -14,6 +14,7 @@ use super::gate::Gate;
 use super::hash::NameHasher;
 use super::layers::{Layers, Roots};
 use super::load::Finder;
+use super::promise::Promise;
 use super::replay::{Counts, replay};
 use super::worker::Worker;
 use super::{Inner, VolumeStore};
@@ -95,7 +96,7 @@ impl VolumeStore {
         let inner = Arc::new(Inner {
             gate: Gate::new(&layers),
             cache,
-            promise: Mutex::new(space.reserve(0)?),
+            promise: Mutex::new(Promise::new(space.reserve(0)?)),
             comfort: AtomicU64::new(0),
             ahead: Ahead::new(&space),
             nodes: AtomicU64::new(0),

@@ -3,7 +3,10 @@
 //! A commit *announces* what it is about to write: until it is durable, who reads one of the blocks finds it
 //! here.
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use holdfast_device::{BlockDevice, SECTOR, WriteRequest};
 use parking_lot::{Mutex, RwLock};
@@ -13,7 +16,9 @@ use crate::{BLOCK, Result};
 
 const BLOCK_LEN: u64 = BLOCK as u64;
 /// Blocks whose writes are asked for at once.
-const AT_ONCE: usize = 4096;
+const AT_ONCE: usize = 1024;
+/// Threads that write much at a time, at most: copying to the host's cache takes as long as a processor does.
+const WRITERS: usize = 4;
 /// Zeros, for what is behind the bytes of a new block.
 static ZEROS: [u8; BLOCK] = [0; BLOCK];
 
@@ -104,9 +109,7 @@ impl Announced {
             return Ok(());
         }
         for batch in &batches {
-            for blocks in batch.chunks(AT_ONCE) {
-                write(device, blocks)?;
-            }
+            write_all(device, batch)?;
         }
         device.flush()?;
         // Others may have been announced meanwhile.
@@ -114,6 +117,34 @@ impl Announced {
         drop::<Vec<_>>(gone);
         Ok(())
     }
+}
+
+/// Writes blocks, several threads at a time if they are many.
+fn write_all(device: &dyn BlockDevice, blocks: &[Outgoing]) -> Result<()> {
+    let pieces: Vec<&[Outgoing]> = blocks.chunks(AT_ONCE).collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        // Relaxed: it only deals pieces out.
+        while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
+            write(device, piece)?;
+        }
+        Ok(())
+    };
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    let others = processors
+        .min(WRITERS)
+        .min(pieces.len() / 2)
+        .saturating_sub(1);
+    thread::scope(|scope| {
+        // Without a thread the work is done here.
+        let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+        let others: Vec<_> = (0..others).filter_map(spawn).collect();
+        let mut done = work();
+        for other in others {
+            done = done.and(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        done
+    })
 }
 
 /// Writes blocks in the order of their numbers: neighbours as one.

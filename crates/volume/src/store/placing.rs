@@ -6,6 +6,9 @@ use crate::space::{FileRequest, GROUP_BLOCKS_MAX, Mapped, Window};
 /// A piece is worth setting aside where so much of it, at least, has a place or waits for one.
 const WORTHWHILE_PART: u64 = 12;
 
+/// Blocks of rows far apart that get their places at once, at most.
+const ALIKE_MAX: u64 = 1024;
+
 /// What is asked for blocks from `first` on that have no place: as many as there are before the next
 /// that has one, at most `row`. Nothing more is set aside.
 pub(super) fn missing(mapping: &Mapping, first: u64, row: u64, size: u64) -> FileRequest {
@@ -63,6 +66,44 @@ impl Waiting {
         request.growing = self.growing;
         request.scattered = self.is_scattered(&request, mapping);
         request
+    }
+
+    /// The rows that get their places with what is asked for, which is at `place`: its own, and if little is
+    /// written around there those that follow of which the same is true. So they lie side by side, and
+    /// are looked for once.
+    pub(super) fn alike(
+        &mut self,
+        place: usize,
+        request: &FileRequest,
+        mapping: &Mapping,
+    ) -> Vec<(u64, u64)> {
+        let mut rows = vec![(request.logical, request.length)];
+        if !request.scattered {
+            return rows;
+        }
+        let (mut place, mut blocks) = (place + request.length as usize, request.length);
+        // No block before it has a place.
+        let mut bare = request.end();
+        while blocks < ALIKE_MAX
+            && let Some((first, row)) = self.row(place)
+        {
+            if first >= bare {
+                bare = mapping.next(first).map_or(u64::MAX, |(next, _)| next);
+            }
+            let row = row.min(bare - first).min(ALIKE_MAX - blocks);
+            let alone = FileRequest {
+                size: self.size,
+                ..FileRequest::new(first, row.max(1))
+            };
+            // What is at the end is judged by what is before it.
+            if row == 0 || alone.end() >= self.size || !self.is_scattered(&alone, mapping) {
+                break;
+            }
+            rows.push((first, row));
+            place += row as usize;
+            blocks += row;
+        }
+        rows
     }
 
     /// Is little written around there, as far as one can see?
@@ -127,6 +168,28 @@ mod tests {
         assert!(asked(&none, dense, size).into_iter().all(|aside| aside));
         let sparse = (WINDOW..9 * WINDOW).step_by(16);
         assert!(asked(&none, sparse, size).into_iter().all(|aside| !aside));
+    }
+
+    #[test]
+    fn rows_far_apart_are_placed_together_up_to_what_has_a_place() {
+        let mut mapping = Mapping::default();
+        let run = Run {
+            extent: Extent::new(5000, 1),
+            birth: 1,
+            unwritten: false,
+        };
+        mapping.map(7 * WINDOW + 1, run);
+        let blocks = (0..9).flat_map(|number| [number * WINDOW, number * WINDOW + 1]);
+        let mut waiting = Waiting::new(blocks.collect(), 100 * WINDOW, &mapping);
+        let (first, row) = waiting.row(2).unwrap();
+        let request = waiting.request(&mapping, first, row);
+        let mut expected: Vec<(u64, u64)> = (1..7).map(|number| (number * WINDOW, 2)).collect();
+        expected.push((7 * WINDOW, 1));
+        assert_eq!(waiting.alike(2, &request, &mapping), expected);
+        let dense: Vec<u64> = (0..WINDOW).step_by(3).collect();
+        let mut waiting = Waiting::new(dense, 100 * WINDOW, &mapping);
+        let request = waiting.request(&mapping, 0, 1);
+        assert_eq!(waiting.alike(0, &request, &mapping), [(0, 1)]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::space::{self, Remedy};
 use crate::{BLOCK, Result};
 
 /// Pages that may wait to be written, however large the journal is: a part of the memory, within
-/// bounds (128 MiB, 1 GiB). The more wait, the more of them lie side by side, and the fewer are
+/// bounds (128 MiB, 1 GiB). From half of them on they are on their way. The more wait, the more of them lie side by side, and the fewer are
 /// written twice.
 static DIRTY_MAX: LazyLock<u64> = LazyLock::new(|| {
     let system = rustix::system::sysinfo();
@@ -55,9 +55,12 @@ impl VolumeStore {
         if used > capacity - capacity / 8 || !inner.takes_room(growth) {
             inner.checkpoint()?;
         }
-        let dirty = inner.gate.pass().active.dirty() as u64;
-        if dirty > (*DIRTY_MAX).min(capacity / COMMITS_PART / MAP_MAX) {
+        let (dirty, most) = (inner.dirty(), inner.dirty_max());
+        if dirty > most {
             inner.make_durable(None)?;
+        } else if dirty > most / 2 {
+            // While it is at work there is room for as much again.
+            self.worker.ask_to_commit();
         }
         Ok(())
     }
@@ -176,15 +179,23 @@ impl Inner {
         Err(space::Error::Full { wanted, free }.into())
     }
 
-    /// Writes pages that wait, before more are promised room: a commit gives promises back that no
-    /// page has taken, so none may come between a promise and its use for want of memory.
+    /// Writes pages that wait, before more are promised room: a commit keeps the promises of those who are
+    /// under way, but not for ever, so no writer should have to make one himself.
     fn relieve(&self) -> Result<()> {
-        let most = DIRTY_MAX.min(self.journal.capacity() / COMMITS_PART / MAP_MAX);
-        let dirty = self.gate.pass().active.dirty() as u64;
-        if dirty > most / 2 {
+        if self.dirty() > self.dirty_max() / 8 * 7 {
             self.make_durable(None)?;
         }
         Ok(())
+    }
+
+    /// Pages that wait to be written.
+    fn dirty(&self) -> u64 {
+        self.gate.pass().active.dirty() as u64
+    }
+
+    /// Pages that may wait.
+    fn dirty_max(&self) -> u64 {
+        DIRTY_MAX.min(self.journal.capacity() / COMMITS_PART / MAP_MAX)
     }
 
     /// Promises blocks for pages that are about to be written.

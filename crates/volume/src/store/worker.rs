@@ -25,6 +25,8 @@ struct Bell {
 struct State {
     /// Is a checkpoint wanted?
     fold: bool,
+    /// Or a commit, before its time?
+    commit: bool,
     stop: bool,
 }
 
@@ -66,6 +68,15 @@ impl Worker {
         }
     }
 
+    /// Asks for a commit.
+    pub(super) fn ask_to_commit(&self) {
+        let mut state = self.bell.state.lock();
+        if !state.commit {
+            state.commit = true;
+            self.bell.rung.notify_one();
+        }
+    }
+
     /// Ends it, and waits for that.
     pub(super) fn stop(&self) {
         self.bell.state.lock().stop = true;
@@ -79,7 +90,7 @@ impl Worker {
 impl Bell {
     fn wait(&self, every: Option<Duration>) -> State {
         let mut state = self.state.lock();
-        if !state.fold && !state.stop {
+        if !state.fold && !state.commit && !state.stop {
             match every {
                 Some(every) => {
                     self.rung.wait_for(&mut state, every);
@@ -88,7 +99,7 @@ impl Bell {
             }
         }
         let found = *state;
-        state.fold = false;
+        (state.fold, state.commit) = (false, false);
         found
     }
 }

@@ -47,7 +47,7 @@ impl Device {
             })
         };
         content
-            .take_dirty(&mut place, &mut |_, _, _| {}, &mut outgoing)
+            .take_dirty(&mut place, &mut |_, _| {}, &mut outgoing)
             .unwrap();
         self.next = next;
         for page in outgoing {
