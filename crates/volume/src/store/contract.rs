@@ -3,8 +3,7 @@
 use holdfast_core::Store;
 use holdfast_core::store::{
     Change, EntryRecord, Guarantees, InodeRecord, NameRun, PageOf, Space as Wanted, SpaceReport,
-    Stamp,
-    XattrList,
+    Stamp, XattrList,
 };
 use holdfast_types::{Errno, Ino, Result};
 
