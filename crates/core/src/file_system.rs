@@ -1,13 +1,13 @@
 //! One file system: the inode table, the store behind it, and what all operations share.
 //!
-//! *Locking.* `rename_lock` first of all, and only by renames between two directories; then the
+//! *Locking.* `shape` first of all, and only by renames between two directories; then the
 //! locks of inodes; the inode table's shards, watch queues and the store come last. The whole
 //! order stands in `docs/locking.md`.
 
 use holdfast_cache::CacheStats;
-use holdfast_sync::{Index, Padded, Prepared, ShardedCounter, epoch};
+use holdfast_sync::{Index, Prepared, ShardedCounter, epoch};
 use once_cell::race::OnceBox;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,6 +24,7 @@ use crate::options::{Options, Stats};
 use crate::policy::Policy;
 use crate::quota::{Check, Quotas};
 use crate::registry::{Announced, Enrolment};
+use crate::shape::Shape;
 use crate::store::{Change, PageOf, Space, Stamp, Store};
 use crate::turns::{self, HasTurn as _};
 use crate::types::{Errno, FileType, Ino, NAME_MAX, Result, StatFs};
@@ -62,8 +63,8 @@ pub(crate) struct Core {
     /// What keeps loads from bringing back the past.
     pub(crate) ends: Ends,
     pub(crate) ahead: Ahead,
-    /// Held by a rename between directories: the shape of the tree stands still.
-    pub(crate) rename_lock: Padded<Mutex<()>>,
+    /// Held by a rename between directories.
+    pub(crate) shape: Shape,
     pub(crate) watches: WatchRegistry,
     pub(crate) lock_graph: LockGraph,
     pub(crate) observer: RwLock<Option<Arc<dyn Observer>>>,
@@ -96,7 +97,7 @@ impl FileSystem {
             numbers: Numbers::after(last),
             ends: Ends::new(),
             ahead: Ahead::default(),
-            rename_lock: Padded(Mutex::new(())),
+            shape: Shape::new(),
             watches: WatchRegistry::new(),
             lock_graph: LockGraph::new(),
             observer: RwLock::new(None),

@@ -106,3 +106,76 @@ fn a_rename_that_leaves_much_room_holds_no_child_while_it_locks_the_parent() {
         remover.join().unwrap();
     });
 }
+
+#[test]
+fn moves_of_files_and_of_directories_leave_a_tree() {
+    let fs = memory();
+    let (who, root) = (Caller::root(), fs.root());
+    let dirs = [&b"a"[..], b"b", b"c"].map(|name| fs.mkdir(&who, &root, name, 0o755).unwrap());
+    let flags = OpenFlags::WRITE_ONLY | OpenFlags::CREATE;
+    for (dir, name) in dirs.iter().zip([b"f1", b"f2", b"f3"]) {
+        drop(fs.create(&who, dir, name, 0o644, flags).unwrap());
+        fs.mkdir(&who, dir, &[b"d", &name[1..]].concat(), 0o755)
+            .unwrap();
+    }
+    thread::scope(|scope| {
+        let movers = [0_u64, 1, 2].map(|mover| {
+            let (fs, dirs) = (&fs, &dirs);
+            scope.spawn(move || {
+                let who = Caller::root();
+                let mut state = mover + 1;
+                let mut next = |below: u64| {
+                    state = state.wrapping_mul(6364136223846793005).wrapping_add(97);
+                    (state >> 33) % below
+                };
+                // Names that are files and directories in turn, and directories into each other.
+                let names = [&b"f1"[..], b"f2", b"f3", b"d1", b"d2", b"d3"];
+                for _ in 0..20_000 {
+                    let exchange = next(2) == 0;
+                    let flags = if exchange {
+                        RenameFlags::EXCHANGE
+                    } else {
+                        RenameFlags::NOREPLACE
+                    };
+                    let (from, to) = (&dirs[next(3) as usize], &dirs[next(3) as usize]);
+                    let names = [names[next(6) as usize], names[next(6) as usize]];
+                    // Now and then one of the three goes into another and comes back.
+                    let renamed = match next(50) {
+                        0 => fs.rename(&who, &fs.root(), b"a", from, b"a", flags),
+                        1 => fs.rename(&who, from, b"a", &fs.root(), b"a", flags),
+                        _ => fs.rename(&who, from, names[0], to, names[1], flags),
+                    };
+                    match renamed {
+                        Ok(())
+                        | Err(Errno::ENOENT | Errno::EEXIST | Errno::EINVAL | Errno::ENOTEMPTY) => {
+                        }
+                        other => panic!("{other:?}"),
+                    }
+                }
+            })
+        });
+        // Joined one by one: the sanitizers do not see the end of a scope.
+        for mover in movers {
+            mover.join().unwrap();
+        }
+    });
+    // All three directories and all six others hang at the root, each once.
+    let (mut met, mut open) = (0, vec![root]);
+    while let Some(dir) = open.pop() {
+        let listing = fs.open(&who, &dir, OpenFlags::empty()).unwrap();
+        let mut below = 0;
+        fs.read_dir(&listing, 0, &mut |entry| {
+            if entry.name != b"." && entry.name != b".." {
+                met += 1;
+                if entry.kind.is_dir() {
+                    below += 1;
+                    open.push(fs.node(entry.ino).unwrap());
+                }
+            }
+            true
+        })
+        .unwrap();
+        assert_eq!(fs.getattr(&dir).nlink, below + 2);
+    }
+    assert_eq!(met, 3 + 6);
+}

@@ -4,7 +4,8 @@ use holdfast_sync::epoch;
 use std::sync::atomic::Ordering;
 
 use super::Birth;
-use super::rename::{End, Locked};
+use super::pair::Locked;
+use super::rename::End;
 use crate::acl::to_xattr;
 use crate::clock;
 use crate::file_system::Core;

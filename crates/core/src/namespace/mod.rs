@@ -3,14 +3,15 @@
 //! *Locking.* A change of a directory's names holds the lock of its `names`, or of the one or two
 //! that it is about, from the lookup to the events, so that events and changes of a name have one
 //! order. A directory that goes is
-//! locked after the one that holds it. Two directories are locked only by a rename, under
-//! `rename_lock`. Times and counts are in `meta`, a leaf.
+//! locked after the one that holds it. Two directories are locked only by a rename, while the tree's
+//! shape stands still. Times and counts are in `meta`, a leaf.
 
 mod birth;
 mod carry;
 mod create;
 mod link;
 mod lookup;
+mod pair;
 mod publish;
 mod remove;
 mod rename;

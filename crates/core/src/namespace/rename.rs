@@ -1,18 +1,13 @@
 //! Moving names: rename(2) with its flags.
 //!
-//! *Locking.* A rename between two directories holds `rename_lock`, so that the tree's shape
-//! stands still: then an ancestor's names are locked before a descendant's, others by number. A
-//! directory that is replaced is locked last.
-
-use holdfast_sync::epoch;
-use std::sync::atomic::Ordering;
+//! *Locking.* See [`pair`](super::pair).
 
 use super::lookup::dangling;
-use crate::directory::Names;
+use super::pair::Locked;
 use crate::file_system::Core;
-use crate::inode::{Inode, Numbered as _};
 use crate::node::Node;
-use crate::types::{Access, Caller, Errno, Ino, RenameFlags, Result, check_component, is_special};
+use crate::shape;
+use crate::types::{Access, Caller, Errno, RenameFlags, Result, check_component, is_special};
 use crate::{FileSystem, clock};
 
 /// One end of a rename: a directory and a name in it.
@@ -22,31 +17,6 @@ pub(crate) struct End<'a> {
     pub(crate) name: &'a [u8],
     /// Did slashes follow the name? Then it is to be a directory's.
     pub(crate) slash: bool,
-}
-
-/// The locked names of both ends; `to` is absent when it is the same directory.
-pub(super) struct Locked<'a> {
-    pub(super) from: Names<'a>,
-    to: Option<Names<'a>>,
-}
-
-impl<'a> Locked<'a> {
-    /// Unlocks both.
-    pub(super) fn end(self, from: &Node, to: &Node) {
-        let ends = [(Some(self.from), from), (self.to, to)];
-        // Both are unlocked before either is locked as a whole.
-        let wasteful =
-            ends.map(|(names, dir)| (names.is_some_and(|names| names.is_wasteful()), dir));
-        for (_, dir) in wasteful.into_iter().filter(|(wasteful, _)| *wasteful) {
-            if let Ok(body) = dir.inode().directory() {
-                body.names.tidy(dir.inode());
-            }
-        }
-    }
-
-    pub(super) fn to(&mut self) -> &mut Names<'a> {
-        self.to.as_mut().unwrap_or(&mut self.from)
-    }
 }
 
 impl FileSystem {
@@ -106,8 +76,50 @@ impl Core {
     ) -> Result<Vec<Node>> {
         self.check_ends(who, from, to, flags)?;
         let between = from.dir != to.dir;
-        let _shape = between.then(|| self.rename_lock.lock());
-        let mut locked = self.lock_ends(from, to)?;
+        if !between {
+            let locked = self.lock_ends(from, to)?;
+            let renamed = self.rename_locked(who, from, to, flags, locked, None);
+            return renamed.map(|changed| changed.unwrap_or_default());
+        }
+        let moves_files = [from, to].iter().all(|end| !self.seems_directory(*end));
+        let mut shape = if moves_files {
+            self.shape.still()
+        } else {
+            self.shape.change()
+        };
+        loop {
+            let locked = self.lock_ends(from, to)?;
+            let renamed = self.rename_locked(who, from, to, flags, locked, Some(&shape))?;
+            if let Some(changed) = renamed {
+                return Ok(changed);
+            }
+            // A directory came in the way of a file: once more, alone.
+            drop(shape);
+            shape = self.shape.change();
+        }
+    }
+
+    /// Does the name lead to a directory just now, as far as that is known without asking a store?
+    fn seems_directory(&self, end: End<'_>) -> bool {
+        let Ok(body) = end.dir.inode().directory() else {
+            return false;
+        };
+        body.names
+            .find(end.name)
+            .is_some_and(|entry| entry.kind.is_dir())
+    }
+
+    /// What remains with the names of both ends locked. `shape` is held if the ends are two directories;
+    /// `None` if that has to be for change.
+    fn rename_locked(
+        &self,
+        who: &Caller,
+        from: End<'_>,
+        to: End<'_>,
+        flags: RenameFlags,
+        mut locked: Locked<'_>,
+        shape: Option<&shape::Held<'_>>,
+    ) -> Result<Option<Vec<Node>>> {
         let _guard = self.calm();
 
         let entry = locked.from.get(from.name).ok_or_else(|| self.absent())?;
@@ -117,6 +129,13 @@ impl Core {
             Some(ino) => Some(self.node(ino).map_err(dangling)?),
             None => None,
         };
+        let of_directory = [Some(&source), target.as_ref()]
+            .iter()
+            .flatten()
+            .any(|node| node.kind().is_dir());
+        if of_directory && shape.is_some_and(|shape| !shape.is_for_change()) {
+            return Ok(None);
+        }
         let exchange = flags.contains(RenameFlags::EXCHANGE);
         match &target {
             Some(_) if flags.contains(RenameFlags::NOREPLACE) => return Err(Errno::EEXIST),
@@ -133,11 +152,11 @@ impl Core {
         {
             return Err(Errno::ENOTDIR);
         }
-        if between {
+        if shape.is_some() {
             self.refuse_loops(from.dir, to.dir, &source, target.as_ref(), exchange)?;
         }
         if target.as_ref() == Some(&source) {
-            return Ok(Vec::new());
+            return Ok(Some(Vec::new()));
         }
         self.may_rename(
             who,
@@ -166,7 +185,7 @@ impl Core {
             )?;
         }
         locked.end(from.dir, to.dir);
-        Ok(std::iter::once(source).chain(target).collect())
+        Ok(Some(std::iter::once(source).chain(target).collect()))
     }
 
     /// What can be said before anything is locked.
@@ -193,73 +212,6 @@ impl Core {
         self.search(who, to.dir.inode())?;
         self.writable()?;
         check_component(from.name)
-    }
-
-    fn lock_ends<'n>(&self, from: End<'n>, to: End<'n>) -> Result<Locked<'n>> {
-        let bodies = (from.dir.inode().directory()?, to.dir.inode().directory()?);
-        if from.dir == to.dir {
-            return Ok(Locked {
-                from: self.lock_names(from.dir.inode(), bodies.0, [from.name, to.name]),
-                to: None,
-            });
-        }
-        let to_first = if self.descends(from.dir, to.dir.ino())? {
-            true
-        } else {
-            !self.descends(to.dir, from.dir.ino())? && to.dir.ino() < from.dir.ino()
-        };
-        let lock_from = || self.lock_name(from.dir.inode(), bodies.0, from.name);
-        let lock_to = || self.lock_name(to.dir.inode(), bodies.1, to.name);
-        let (from, to) = if to_first {
-            let to = lock_to();
-            (lock_from(), to)
-        } else {
-            (lock_from(), lock_to())
-        };
-        Ok(Locked { from, to: Some(to) })
-    }
-
-    /// Is `dir` below the directory `above` (or the same)? The rename lock is held.
-    fn descends(&self, dir: &Node, above: Ino) -> Result<bool> {
-        if self.pinned {
-            return self.descends_in_memory(dir.inode(), above);
-        }
-        let mut at = dir.clone();
-        loop {
-            if at.ino() == above {
-                return Ok(true);
-            }
-            let parent = Ino(at.inode().directory()?.parent.load(Ordering::Relaxed));
-            if parent == at.ino() {
-                return Ok(false);
-            }
-            // A removed directory's parent may be gone as well: then nothing is above it.
-            at = match self.node(parent) {
-                Ok(node) => node,
-                Err(Errno::ESTALE) => return Ok(false),
-                Err(error) => return Err(error),
-            };
-        }
-    }
-
-    /// As [`Core::descends`], where nothing has to be loaded: without a use of directories that many
-    /// have in common.
-    fn descends_in_memory(&self, dir: &Inode, above: Ino) -> Result<bool> {
-        let guard = epoch::pin();
-        let mut at = dir;
-        loop {
-            if at.ino() == above {
-                return Ok(true);
-            }
-            let parent = Ino(at.directory()?.parent.load(Ordering::Relaxed));
-            if parent == at.ino() {
-                return Ok(false);
-            }
-            at = match self.index.peek(parent.0, &guard) {
-                Some(inode) if inode.is_live() => inode,
-                _ => return Ok(false),
-            };
-        }
     }
 
     fn refuse_loops(
