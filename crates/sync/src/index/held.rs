@@ -3,7 +3,7 @@
 
 use super::doomed::Doomed;
 use super::reference::Ref;
-use super::shares::{Shares, Sharing};
+use super::shares::Sharing;
 use super::word::Word;
 use crate::prefetch::prefetch;
 use crate::primitive::{AtomicU64, Ordering};
@@ -150,7 +150,7 @@ impl<T: Send + Sync + 'static> Held<T> {
     pub fn uses(&self) -> u64 {
         let word = self.state();
         let shares = self.sharing.shares().filter(|_| word.is_shared());
-        let uses = word.uses() + shares.map_or(0, Shares::sum);
+        let uses = word.uses() + shares.map_or(0, |shares| shares.sum().uses);
         // A sum of counts that change meanwhile may be anything.
         u64::try_from(uses).unwrap_or(0) + word.raw_uses()
     }
@@ -241,9 +241,35 @@ impl<T: Send + Sync + 'static> Held<T> {
     /// Gives back up to `n` raw uses. `Some` if the last use of a doomed object was among them.
     #[must_use = "a doomed object that nobody ends stays in its index"]
     pub fn forget(&self, n: u64) -> Option<Doomed<T>> {
-        let step = |word: Word| word.forgotten(n);
-        let steps = update(&self.word, self.state(), Ordering::AcqRel, step)?;
+        if self.state().is_shared() && self.sharing.forget(n) {
+            return None;
+        }
+        let steps = self.sharing.forget_anywhere(n, |n| {
+            let step = |word: Word| word.forgotten(n);
+            update(&self.word, self.state(), Ordering::AcqRel, step)
+        })?;
         self.ended(steps)
+    }
+
+    /// Turns a use into a raw one where it is counted.
+    ///
+    /// # Safety
+    /// As for [`release`](Self::release): the use is given up to whoever gives the raw one back.
+    #[inline]
+    pub(super) unsafe fn make_raw(held: NonNull<Self>) -> Option<Word> {
+        // SAFETY: in use, until the step below.
+        let word = unsafe { Self::word_of(held) };
+        let now = Word(word.load(Ordering::Relaxed));
+        if now.is_shared() {
+            // SAFETY: as above; the field is in bounds.
+            let sharing = unsafe { &raw const (*held.as_ptr()).sharing };
+            // SAFETY: the caller's use is the one given up.
+            if unsafe { Sharing::make_raw(sharing) } {
+                return None;
+            }
+        }
+        // One step, so that whoever gives the raw use back is the last, if nobody else is.
+        Some(change(word, now, Ordering::AcqRel, Word::made_raw).1)
     }
 
     /// Ends it, if it is live and has no use at all.

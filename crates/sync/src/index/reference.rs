@@ -2,9 +2,8 @@
 #![expect(unsafe_code, reason = "a counted pointer")]
 
 use super::doomed::Doomed;
-use super::held::{Held, change};
+use super::held::Held;
 use super::word::Word;
-use crate::primitive::Ordering;
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
@@ -51,11 +50,10 @@ impl<T: Send + Sync + 'static> Ref<T> {
             drop(self.unshare());
         }
         let this = ManuallyDrop::new(self);
-        // SAFETY: in use, until the step below.
-        let word = unsafe { Held::word_of(this.held) };
-        // One step, so that whoever gives the raw use back is the last, if nobody else is.
-        let (_, after) = change(word, now, Ordering::AcqRel, Word::made_raw);
-        if after.is_dying() {
+        // SAFETY: this use; nothing else gives it up.
+        if let Some(after) = unsafe { Held::make_raw(this.held) }
+            && after.is_dying()
+        {
             // The index is gone, and nobody could give the raw use back.
             drop(last(this.held, after));
         }

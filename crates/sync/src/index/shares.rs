@@ -4,12 +4,15 @@
 //! times, it becomes *shared*: a use is then counted on the user's core, and given back on the core
 //! of whoever does that, so a single count says nothing, and may be negative. Dooming or evicting
 //! the object first *closes* the counts one by one, adding them up in the word, where the last use
-//! to go is seen.
+//! to go is seen. A raw use is counted here as a use, and besides as a raw one, so that it can be told
+//! apart; it is given back where it is counted, which is nearly always on the core of whoever does that.
 //!
 //! *Invariants.*
 //! - A count that is open belongs to an object whose word is marked as shared: the mark comes before
 //!   the first count is opened, and goes after the last one was closed. So a use that was counted
 //!   here, or given back here, is in the sum that the word gets.
+//! - Raw uses are given back from the counts, or from the word, in which they are. Whoever does not find
+//!   enough in his own count looks for them with `mode` locked, when none are on the way to the word.
 //! - Each count is closed by one exchange with its value, and changes no more until it is opened.
 //! - Shares live as long as their object, and there are at most `BYTES_MAX` of them.
 //!
@@ -21,13 +24,77 @@ use crate::padded::Padded;
 use crate::per_core::PerCore;
 use crate::primitive::{AtomicPtr, AtomicU64, Mutex, Ordering, SHARED_AFTER};
 use crate::thread_slot::thread_slot;
+use std::iter::Sum;
 use std::ptr;
 use std::sync::atomic::AtomicUsize;
 
+// A count: bit 63 says that it is closed, below are 15 bits of raw uses and 48 of uses, raw ones
+// included, as the distance from ZERO.
+
 /// No count may be changed: uses go to the word.
 const CLOSED: u64 = 1 << 63;
-/// A count of nothing. Ends of the range are 2^62 steps away, more than anybody can take.
-const ZERO: u64 = 1 << 62;
+const RAW_SHIFT: u32 = 48;
+const RAW_USE: u64 = 1 << RAW_SHIFT;
+const RAW_MAX: u64 = (1 << 15) - 1;
+const USES: u64 = RAW_USE - 1;
+/// A count of nothing. Ends of the range are 2^47 steps away, years of nothing else; there the uses go
+/// to the word.
+const ZERO: u64 = 1 << (RAW_SHIFT - 1);
+
+/// What counts stand for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counted {
+    /// Uses, raw ones included. Of one count it may be negative.
+    pub(super) uses: i64,
+    /// Raw uses among them.
+    pub(super) raw: u64,
+}
+
+impl Counted {
+    fn of(count: u64) -> Self {
+        if count & CLOSED == 0 {
+            Self {
+                uses: (count & USES) as i64 - ZERO as i64,
+                raw: raw_of(count),
+            }
+        } else {
+            Self::default()
+        }
+    }
+}
+
+impl Sum for Counted {
+    fn sum<I: Iterator<Item = Self>>(counts: I) -> Self {
+        counts.fold(Self::default(), |sum, count| Self {
+            uses: sum.uses + count.uses,
+            raw: sum.raw + count.raw,
+        })
+    }
+}
+
+fn raw_of(count: u64) -> u64 {
+    count >> RAW_SHIFT & RAW_MAX
+}
+
+/// One use more.
+fn acquired(count: u64) -> Option<u64> {
+    (count & USES < USES).then(|| count + 1)
+}
+
+/// One use less.
+fn released(count: u64) -> Option<u64> {
+    (count & USES > 0).then(|| count - 1)
+}
+
+/// A use turned into a raw one.
+fn made_raw(count: u64) -> Option<u64> {
+    (raw_of(count) < RAW_MAX).then(|| count + RAW_USE)
+}
+
+/// `n` raw uses less, all or none.
+fn forgotten(count: u64, n: u64) -> Option<u64> {
+    (n <= raw_of(count) && n <= count & USES).then(|| count - n * RAW_USE - n)
+}
 
 /// Objects that are used by many threads are few. Others stay as they were, only slower.
 const BYTES_MAX: usize = 16 << 20;
@@ -73,12 +140,12 @@ impl Shares {
     pub(super) fn close<R>(
         &self,
         is_open: impl FnOnce() -> bool,
-        settle: impl FnOnce(i64) -> R,
+        settle: impl FnOnce(Counted) -> R,
     ) -> Option<R> {
         let _mode = self.mode.lock();
         is_open().then(|| {
             // Acquire: what was done under the uses that were given back here.
-            let close = |count: &AtomicU64| value(count.swap(CLOSED, Ordering::AcqRel));
+            let close = |count: &AtomicU64| Counted::of(count.swap(CLOSED, Ordering::AcqRel));
             settle(self.counts.iter().map(close).sum())
         })
     }
@@ -96,11 +163,29 @@ impl Shares {
     }
 
     /// The sum of the counts; a snapshot of each.
-    pub(super) fn sum(&self) -> i64 {
+    pub(super) fn sum(&self) -> Counted {
         self.counts
             .iter()
-            .map(|count| value(count.load(Ordering::Relaxed)))
+            .map(|count| Counted::of(count.load(Ordering::Relaxed)))
             .sum()
+    }
+
+    /// Gives back up to `n` raw uses, wherever they are counted, and has `rest` give back what is left of
+    /// them from the word. The object may have ended after that, unless the caller keeps it.
+    #[cold]
+    fn forget<R>(&self, n: u64, rest: impl FnOnce(u64) -> R) -> R {
+        let _mode = self.mode.lock();
+        let mut left = n;
+        for count in self.counts.iter() {
+            let mut taken = 0;
+            // Release: what was done under these uses comes before the closing.
+            step(count, Ordering::Release, |count| {
+                taken = raw_of(count).min(left).min(count & USES);
+                forgotten(count, taken)
+            });
+            left -= taken;
+        }
+        rest(left)
     }
 }
 
@@ -110,23 +195,16 @@ impl Drop for Shares {
     }
 }
 
-/// What a count stands for.
-fn value(count: u64) -> i64 {
-    if count & CLOSED == 0 {
-        count.wrapping_sub(ZERO) as i64
-    } else {
-        0
-    }
-}
-
-/// Counts one step, up or down; `false` if the count is closed.
+/// Changes a count; `false` if it is closed, or `change` refuses.
 ///
 /// After a step down the object may be gone: the count is all that may be touched here.
 #[inline]
-fn count(count: &AtomicU64, step: u64, order: Ordering) -> bool {
+fn step(count: &AtomicU64, order: Ordering, mut change: impl FnMut(u64) -> Option<u64>) -> bool {
     let mut before = count.load(Ordering::Relaxed);
     while before & CLOSED == 0 {
-        let after = before.wrapping_add(step);
+        let Some(after) = change(before) else {
+            return false;
+        };
         match count.compare_exchange_weak(before, after, order, Ordering::Relaxed) {
             Ok(_) => return true,
             Err(now) => before = now,
@@ -197,7 +275,7 @@ impl Sharing {
     pub(super) fn acquire(&self) -> bool {
         self.shares()
             // Acquire: what was done to the object before it was shared.
-            .is_some_and(|shares| count(shares.counts.mine(), 1, Ordering::Acquire))
+            .is_some_and(|shares| step(shares.counts.mine(), Ordering::Acquire, acquired))
     }
 
     /// Counts a use as given back here; `false` if it has to be taken from the word.
@@ -213,7 +291,42 @@ impl Sharing {
         };
         let mine = shares.counts.mine();
         // Release: what was done under this use comes before the closing.
-        count(mine, u64::MAX, Ordering::Release)
+        step(mine, Ordering::Release, released)
+    }
+
+    /// Counts a use as a raw one from now on; `false` if that has to be done in the word.
+    ///
+    /// # Safety
+    /// As for [`release`](Self::release): somebody else may give the raw use back at once.
+    #[inline]
+    pub(super) unsafe fn make_raw(this: *const Self) -> bool {
+        // SAFETY: the caller's use is counted until the step below, and nothing is read after it.
+        let Some(shares) = unsafe { &*this }.shares() else {
+            return false;
+        };
+        let mine = shares.counts.mine();
+        // Release: what was done under this use comes before it is given back.
+        step(mine, Ordering::Release, made_raw)
+    }
+
+    /// Gives back `n` raw uses that are counted on this core; `false` if they are not.
+    #[inline]
+    pub(super) fn forget(&self, n: u64) -> bool {
+        self.shares().is_some_and(|shares| {
+            // Release: as for a use.
+            step(shares.counts.mine(), Ordering::Release, |count| {
+                forgotten(count, n)
+            })
+        })
+    }
+
+    /// Gives back up to `n` raw uses from wherever they are counted, `rest` of them from the word.
+    #[inline]
+    pub(super) fn forget_anywhere<R>(&self, n: u64, rest: impl FnOnce(u64) -> R) -> R {
+        match self.shares() {
+            Some(shares) => shares.forget(n, rest),
+            None => rest(n),
+        }
     }
 
     /// Notes that this thread got a use of an object that is not shared; should it be?

@@ -17,6 +17,8 @@
 //! - Counts that reach their maximum stay there: the object is never freed, however many uses
 //!   were leaked. The same goes for a shared object whose field has used up its bias.
 
+use super::shares::Counted;
+
 /// A value of the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Word(pub(super) u64);
@@ -186,10 +188,13 @@ impl Word {
         (settled && self.field() < BIAS).then_some(Self((self.0 + BIAS) | SHARED))
     }
 
-    /// No longer shared, the shares having counted `more` uses.
-    pub(super) fn unshared(self, more: i64) -> Self {
+    /// No longer shared, the shares having counted so much.
+    pub(super) fn unshared(self, counted: Counted) -> Self {
         debug_assert!(self.is_shared(), "{self:?}");
-        let cleared = Self(self.0 & !(SHARED | USES_MAX));
+        let raw = (self.raw_uses() + counted.raw).min(RAW_MAX);
+        let cleared = Self(self.0 & !(SHARED | USES_MAX | RAW_MAX << RAW_SHIFT) | raw << RAW_SHIFT);
+        // In the word a raw use is none besides.
+        let more = counted.uses.saturating_sub_unsigned(counted.raw);
         match u64::try_from(self.uses().saturating_add(more)) {
             Ok(uses) if uses < USES_MAX && self.field() != USES_MAX => Self(cleared.0 | uses),
             _ => cleared.stuck(),
@@ -227,6 +232,10 @@ impl Word {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn uses(uses: i64) -> Counted {
+        Counted { uses, raw: 0 }
+    }
 
     #[test]
     fn uses_stick_at_their_maximum_for_ever() {
@@ -287,26 +296,40 @@ mod tests {
         let over = word.released().released().released().doomed();
         assert_eq!(over.uses(), -1);
         assert!(!over.forgotten(3).unwrap().is_dying() && over.evicted().is_none());
-        assert_eq!(over.unshared(2).uses(), 1);
-        assert!(over.forgotten(3).unwrap().unshared(1).is_dying());
-        assert!(!over.unshared(1).is_dying(), "raw uses are left");
+        assert_eq!(over.unshared(uses(2)).uses(), 1);
+        assert!(over.forgotten(3).unwrap().unshared(uses(1)).is_dying());
+        assert!(!over.unshared(uses(1)).is_dying(), "raw uses are left");
     }
 
     #[test]
     fn shares_out_of_bounds_make_an_object_immortal() {
         let word = Word::ONE_USE.shared().unwrap();
         let stuck = Word(USES_MAX);
-        assert_eq!(word.unshared(-2), stuck);
-        assert_eq!(word.unshared(USES_MAX as i64), stuck);
-        assert_eq!(word.unshared(i64::MAX), stuck);
-        assert_eq!(Word(SHARED | 1).released().unshared(0), stuck);
+        assert_eq!(word.unshared(uses(-2)), stuck);
+        assert_eq!(word.unshared(uses(USES_MAX as i64)), stuck);
+        assert_eq!(word.unshared(uses(i64::MAX)), stuck);
+        assert_eq!(Word(SHARED | 1).released().unshared(uses(0)), stuck);
         assert_eq!(
             Word(SHARED | USES_MAX).acquired(),
             Some(Word(SHARED | USES_MAX))
         );
-        assert_eq!(Word(SHARED | USES_MAX).unshared(-5), stuck);
+        assert_eq!(Word(SHARED | USES_MAX).unshared(uses(-5)), stuck);
         assert!(stuck.shared().is_none() && stuck.evicted().is_none());
         assert!(Word(SHARED | (BIAS / 2 - 1)).is_drained() && !word.is_drained());
+    }
+
+    #[test]
+    fn raw_uses_come_back_from_shares_as_such() {
+        let word = Word((RAW_USE * 3) | 2).shared().unwrap();
+        let counted = Counted { uses: 3, raw: 2 };
+        let over = word.unshared(counted);
+        assert_eq!((over.uses(), over.raw_uses()), (3, 5));
+        // Given back elsewhere than they were counted: -2 uses there, 3 raw ones here.
+        let over = word.unshared(Counted { uses: 1, raw: 3 });
+        assert_eq!((over.uses(), over.raw_uses()), (0, 6));
+        let full = Word((RAW_MAX - 1) << RAW_SHIFT).shared().unwrap();
+        let over = full.unshared(Counted { uses: 5, raw: 5 });
+        assert_eq!(over.raw_uses(), RAW_MAX);
     }
 
     #[test]

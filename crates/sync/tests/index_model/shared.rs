@@ -216,3 +216,65 @@ fn a_look_that_shares_beside_an_eviction_and_a_use_leaves_one_end() {
         user.join().unwrap();
     });
 }
+
+/// Gives back a raw use, and buries the object if that was its end; was it?
+fn forget(world: &World) -> bool {
+    let end = world.with(1, |held| held.forget(1)).flatten();
+    end.map(|doomed| world.index.bury(doomed)).is_some()
+}
+
+#[test]
+fn raw_uses_that_others_give_back_beside_a_doom_leave_one_end() {
+    model(PAIR, |world| {
+        let held = shared(world);
+        let second = held.clone();
+        second.into_raw();
+        let other = spawn(world, |world| {
+            // Counted on the core of the one who made it.
+            forget(world)
+        });
+        held.check(1);
+        let doomed = held.doom();
+        assert!(doomed.is_none(), "in use");
+        let ends = [world.put(held), other.join().unwrap()];
+        assert_eq!(ends.into_iter().filter(|end| *end).count(), 1);
+    });
+}
+
+#[test]
+fn raw_uses_that_come_and_go_beside_an_eviction_keep_what_they_are_uses_of() {
+    model(PAIR, |world| {
+        let held = shared(world);
+        let other = spawn(world, |world| {
+            if let Some(doomed) = world.begin_evict(1) {
+                assert_eq!(doomed.uses(), 0);
+                world.index.bury(doomed);
+                return true;
+            }
+            false
+        });
+        held.check(1);
+        held.into_raw();
+        world
+            .with(1, |held| held.check(1))
+            .expect("a raw use keeps it");
+        assert!(!forget(world), "not doomed");
+        if !other.join().unwrap() {
+            assert_eq!(world.with(1, |held| held.uses()), Some(0));
+        }
+    });
+}
+
+#[test]
+fn no_more_raw_uses_are_given_back_than_there_are() {
+    model(CROWD, |world| {
+        let held = shared(world);
+        held.clone().into_raw();
+        let (first, second) = (spawn(world, forget), spawn(world, forget));
+        held.check(1);
+        assert!(!first.join().unwrap() && !second.join().unwrap());
+        assert_eq!(held.uses(), 1);
+        assert!(held.doom().is_none());
+        assert!(world.put(held));
+    });
+}
