@@ -1,5 +1,7 @@
 //! Every finding is made on purpose, found, and repaired.
 
+mod devices;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

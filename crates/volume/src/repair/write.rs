@@ -227,12 +227,12 @@ pub(super) fn bitmaps(
     let mut seal = Seal::default();
     for group in 0..layout.groups() {
         let mut pair = [[0; BLOCK]; 2];
+        let mut unreadable = None;
         for (slot, bytes) in pair.iter_mut().enumerate() {
-            // What cannot be read is no bitmap, and is written anew.
-            if device
-                .read(layout.slot(group, slot) * BLOCK as u64, bytes)
-                .is_err()
-            {
+            let place = layout.slot(group, slot) * BLOCK as u64;
+            if device.read(place, bytes).is_err() {
+                // No superblock can mean it, and writing it makes it readable, if anything does.
+                unreadable = Some(slot);
                 bytes.fill(0xff);
             }
         }
@@ -242,9 +242,10 @@ pub(super) fn bitmaps(
         let free = free.count() as u64 - space::SLOT_BLOCKS;
         seal.free += free;
         let before = recorded(layout, group, generation - 1, [&pair[0], &pair[1]]);
-        let slot = match before.map(|recorded| recorded.slot) {
-            Ok(None) if free + space::SLOT_BLOCKS == extent.length => continue,
-            Ok(Some(0)) => 1,
+        let slot = match (unreadable, before.map(|recorded| recorded.slot)) {
+            (Some(slot), _) => slot,
+            (None, Ok(None)) if free + space::SLOT_BLOCKS == extent.length => continue,
+            (None, Ok(Some(0))) => 1,
             _ => 0,
         };
         let (block, print) = slot_image(layout, group, slot, generation, &words);
