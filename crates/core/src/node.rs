@@ -1,6 +1,6 @@
 //! A counted use of an inode.
 
-use holdfast_sync::Ref;
+use holdfast_sync::{Doomed, Ref};
 use std::fmt;
 
 use crate::inode::{Inode, Numbered as _, Object};
@@ -65,15 +65,20 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        let Some(doomed) = self.inode.take().and_then(Ref::release) else {
-            return;
-        };
-        // Without its file system there is nothing to settle; the number may be another's by now.
-        if let Some(core) = registry::find(doomed.file_system())
-            && core.holds(&doomed)
-        {
-            core.end(doomed);
+        if let Some(doomed) = self.inode.take().and_then(Ref::release) {
+            end(doomed);
         }
+    }
+}
+
+/// The last use of an orphan went.
+#[cold]
+fn end(doomed: Doomed<Object>) {
+    // Without its file system there is nothing to settle; the number may be another's by now.
+    if let Some(core) = registry::find(doomed.file_system())
+        && core.holds(&doomed)
+    {
+        core.end(doomed);
     }
 }
 
