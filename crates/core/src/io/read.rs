@@ -87,3 +87,127 @@ impl Core {
         self.happened(inode, EventMask::ACCESS);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::{AtimePolicy, Options};
+    use crate::types::Caller;
+    use crate::watch::Event;
+    use crate::{MemoryLimits, clock};
+    use std::thread;
+    use std::time::Duration;
+
+    const PAGE: usize = 4096;
+
+    /// How somebody reads.
+    #[derive(Clone, Copy, Debug)]
+    enum How {
+        Fast,
+        /// While pages are being changed: under the lock.
+        Slow,
+    }
+
+    fn later() {
+        let before = clock::now();
+        while clock::now() == before {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Has `read` done, in one of the ways.
+    fn done<R: Send>(how: How, file: &OpenFile, core: &Core, read: impl FnOnce() -> R + Send) -> R {
+        let How::Slow = how else {
+            return read();
+        };
+        let mut pages = file.node().inode().regular().unwrap().lock();
+        let account = holdfast_cache::Account {
+            space: &crate::load::Loaded,
+            stats: &core.cache,
+        };
+        // Nothing is there, but that is a change that readers must not see half done.
+        pages.punch(1 << 30, PAGE as u64, account);
+        thread::scope(|scope| {
+            let reader = scope.spawn(read);
+            thread::sleep(Duration::from_millis(10));
+            assert!(!reader.is_finished(), "it read without the lock");
+            drop(pages);
+            reader.join().unwrap()
+        })
+    }
+
+    /// What became of each of some reads: the bytes, whether the access time moved, the events.
+    fn story(how: How, policy: AtimePolicy) -> Vec<(Vec<u8>, bool, Vec<EventMask>)> {
+        let options = Options {
+            atime: policy,
+            ..Options::default()
+        };
+        let fs = FileSystem::memory(MemoryLimits::default(), options);
+        let (who, root) = (Caller::root(), fs.root());
+        let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
+        let file = fs.create(&who, &root, b"f", 0o644, flags).unwrap();
+        let quiet = fs
+            .open(&who, file.node(), OpenFlags::NOATIME)
+            .expect("the owner's");
+        let watch = fs.watch(file.node(), EventMask::ALL_EVENTS).unwrap();
+        let whole = fs.watch(&root, EventMask::ACCESS).unwrap();
+        let data: Vec<u8> = (0..3 * PAGE + 100).map(|at| at as u8).collect();
+        let mut stories = Vec::new();
+        let reads = [(0, 10), (PAGE - 5, 10), (100, 2 * PAGE), (3 * PAGE, 500)];
+        for write in [true, false] {
+            if write {
+                fs.write(&who, &file, 0, &data).unwrap();
+            }
+            for (offset, len) in reads.into_iter().chain([(data.len(), 10), (1 << 20, 1)]) {
+                for (file, vectored) in [(&file, false), (&file, true), (&quiet, false)] {
+                    while watch.try_next().is_some() || whole.try_next().is_some() {}
+                    later();
+                    let before = fs.getattr(file.node()).atime;
+                    let mut buf = vec![0; len];
+                    let read = || {
+                        if vectored {
+                            let (head, tail) = buf.split_at_mut(len / 2);
+                            let bufs = &mut [IoSliceMut::new(head), IoSliceMut::new(tail)];
+                            fs.read_vectored(file, offset as u64, bufs).unwrap()
+                        } else {
+                            fs.read(file, offset as u64, &mut buf).unwrap()
+                        }
+                    };
+                    let read = done(how, file, &fs.core, read);
+                    buf.truncate(read);
+                    let moved = fs.getattr(file.node()).atime != before;
+                    let events =
+                        std::iter::from_fn(|| watch.try_next().or_else(|| whole.try_next()));
+                    let masks = events.map(|event: Event| event.mask).collect();
+                    stories.push((buf, moved, masks));
+                }
+            }
+        }
+        stories
+    }
+
+    #[test]
+    fn events_and_access_times_are_those_of_the_slow_path() {
+        for policy in [
+            AtimePolicy::None,
+            AtimePolicy::Relatime,
+            AtimePolicy::Strict,
+        ] {
+            let (fast, slow) = (story(How::Fast, policy), story(How::Slow, policy));
+            for (place, (fast, slow)) in fast.iter().zip(&slow).enumerate() {
+                assert_eq!(fast, slow, "{policy:?}, read {place}");
+                // Its own watch hears it, and that of its directory.
+                assert_eq!(fast.2, [EventMask::ACCESS; 2], "{policy:?}, read {place}");
+            }
+            let moved = fast.iter().filter(|(_, moved, _)| *moved).count();
+            let expected = match policy {
+                AtimePolicy::None => 0,
+                // After the write, once.
+                AtimePolicy::Relatime => 1,
+                // All but those of the handle that says no.
+                AtimePolicy::Strict => fast.len() * 2 / 3,
+            };
+            assert_eq!(moved, expected, "{policy:?}");
+        }
+    }
+}
