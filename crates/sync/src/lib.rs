@@ -18,6 +18,7 @@ mod catalog_primitive;
 mod counter;
 pub mod epoch;
 mod epoch_primitive;
+mod estimate;
 pub mod frame;
 mod frame_primitive;
 #[cfg(test)]
@@ -32,6 +33,7 @@ mod thread_slot;
 
 pub use catalog::{Catalog, CatalogWriter};
 pub use counter::ShardedCounter;
+pub use estimate::Estimate;
 pub use index::{Doomed, Held, Index, Prepared, Ref};
 pub use padded::Padded;
 pub use per_core::PerCore;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use foldhash::fast::RandomState;
-use holdfast_sync::Padded;
+use holdfast_sync::{Padded, PerCore};
 use holdfast_types::Ino;
 use parking_lot::Mutex;
 
@@ -31,8 +31,8 @@ const SMALL: u64 = 16;
 pub(super) struct Ahead {
     space: Arc<Space>,
     shards: Box<[Padded<Shard>]>,
-    /// Of files that have none of their own.
-    small: Arc<Preallocations>,
+    /// Of files that have none of their own: each core's.
+    small: PerCore<Arc<Preallocations>>,
     /// How many checkpoints there were.
     age: AtomicU64,
 }
@@ -61,7 +61,7 @@ impl Ahead {
         Self {
             space: Arc::clone(space),
             shards: (0..SHARDS).map(|_| Padded::default()).collect(),
-            small: Preallocations::new(space),
+            small: PerCore::new(|| Preallocations::new(space)),
             age: AtomicU64::new(0),
         }
     }
@@ -90,7 +90,7 @@ impl Ahead {
             return Arc::clone(&entry.pieces);
         }
         if request.size() <= SMALL || !request.sets_aside() {
-            return Arc::clone(&self.small);
+            return Arc::clone(self.small.mine());
         }
         let pieces = Preallocations::new(&self.space);
         let entry = Entry {

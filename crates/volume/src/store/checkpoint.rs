@@ -48,7 +48,7 @@ impl Inner {
             ..self.superblock.lock().clone()
         };
         self.write_superblock(&superblock)?;
-        *self.superblock.lock() = superblock;
+        self.succeed(superblock);
         self.gate.close().change(|layers| {
             layers.roots = roots;
             layers.frozen = None;

@@ -78,7 +78,7 @@ impl Inner {
     fn place_dirty(&self, layers: &Layers, cut: Stamp) -> Result<(Vec<Map>, Vec<Outgoing>)> {
         let mut maps = Vec::new();
         let mut outgoing = Vec::new();
-        let mut promise = self.promise.lock();
+        let mut promise = self.promises.gather();
         let birth = self.next_generation();
         for ino in layers.active.take_dirty_files() {
             let mut shard = layers.active.shard(ino);
@@ -112,7 +112,7 @@ impl Inner {
                 self.space.record(extent, cut.0)?;
             }
         }
-        drop(promise.committed());
+        self.promises.committed(promise);
         Ok((maps, outgoing))
     }
 }

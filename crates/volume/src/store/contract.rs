@@ -165,7 +165,8 @@ impl Inner {
         self.running()?;
         layers.active.count(growth);
         let place = |ino: Ino, request: &FileRequest| {
-            let extent = self.ahead.place(ino, request, self.promise.lock().left())?;
+            let mut promise = self.promises.mine();
+            let extent = self.ahead.place(ino, request, promise.left())?;
             Ok(Run {
                 extent,
                 birth: self.next_generation(),

@@ -55,7 +55,7 @@ pub(crate) use open::newest_superblock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use holdfast_sync::{PerCore, ShardedCounter};
+use holdfast_sync::{Padded, PerCore, ShardedCounter};
 use holdfast_types::Ino;
 use parking_lot::Mutex;
 
@@ -70,7 +70,7 @@ use gate::Gate;
 use hash::NameHasher;
 use layers::Layers;
 use load::Finder;
-use promise::Promise;
+use promise::Promises;
 use worker::Worker;
 
 /// The number of the only realm.
@@ -93,10 +93,10 @@ pub(crate) struct Inner {
     cache: NodeCache<Blocks>,
     space: Arc<Space>,
     ahead: Ahead,
-    /// What writers were promised and what no page has got yet.
-    promise: Mutex<Promise>,
-    /// Half the blocks that were free at the last look: as long as much less is needed, nobody looks.
-    comfort: AtomicU64,
+    promises: Promises,
+    /// Half the blocks that were free at the last look, less what cores may have taken since: as long
+    /// as less is needed, nobody looks.
+    comfort: Padded<AtomicU64>,
     /// Of all trees.
     nodes: AtomicU64,
     /// Blocks that each core may use for changes before it looks again.
@@ -105,6 +105,8 @@ pub(crate) struct Inner {
     hasher: NameHasher,
     /// As it was written last.
     superblock: Mutex<Superblock>,
+    /// Its generation.
+    generation: AtomicU64,
     checkpointing: Mutex<()>,
     inodes: ShardedCounter,
     /// The highest number that each core has met.
@@ -127,7 +129,16 @@ impl Inner {
 
     /// The generation that the next checkpoint will have.
     fn next_generation(&self) -> u64 {
-        self.superblock.lock().generation + 1
+        // Acquire: pairs with the release below.
+        self.generation.load(Ordering::Acquire) + 1
+    }
+
+    /// From now on this superblock is the newest.
+    fn succeed(&self, superblock: Superblock) {
+        let mut newest = self.superblock.lock();
+        self.generation
+            .store(superblock.generation, Ordering::Release);
+        *newest = superblock;
     }
 
     fn inodes(&self) -> u64 {

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use holdfast_device::{BlockDevice, ReadRequest};
-use holdfast_sync::{PerCore, ShardedCounter};
+use holdfast_sync::{Padded, PerCore, ShardedCounter};
 use parking_lot::Mutex;
 
 use super::ahead::Ahead;
@@ -14,7 +14,7 @@ use super::gate::Gate;
 use super::hash::NameHasher;
 use super::layers::{Layers, Roots};
 use super::load::Finder;
-use super::promise::Promise;
+use super::promise::Promises;
 use super::replay::{Counts, replay};
 use super::worker::Worker;
 use super::{Inner, VolumeStore};
@@ -96,14 +96,15 @@ impl VolumeStore {
         let inner = Arc::new(Inner {
             gate: Gate::new(&layers),
             cache,
-            promise: Mutex::new(Promise::new(space.reserve(0)?)),
-            comfort: AtomicU64::new(0),
+            promises: Promises::new(&space)?,
+            comfort: Padded(AtomicU64::new(0)),
             ahead: Ahead::new(&space),
             nodes: AtomicU64::new(0),
             credit: PerCore::default(),
             space,
             journal,
             hasher,
+            generation: AtomicU64::new(superblock.generation),
             superblock: Mutex::new(superblock),
             checkpointing: Mutex::new(()),
             inodes: counted,

@@ -7,11 +7,10 @@
 //! device may be read under it. Who changes several objects as one is excluded by the store's gate.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use foldhash::fast::RandomState;
 use holdfast_core::store::InodeRecord;
-use holdfast_sync::{Padded, ShardedCounter};
+use holdfast_sync::{Estimate, Padded, PerCore, ShardedCounter};
 use holdfast_types::Ino;
 use parking_lot::{Mutex, MutexGuard};
 
@@ -212,9 +211,9 @@ impl Object {
 pub(super) struct Overlay {
     shards: Box<[Padded<Mutex<Objects>>]>,
     /// Pages that wait to be written.
-    dirty: AtomicUsize,
-    /// The files whose they are, and perhaps others.
-    dirty_files: Mutex<Vec<Ino>>,
+    dirty: Estimate,
+    /// The files whose they are, and perhaps others; noted by core.
+    dirty_files: PerCore<Mutex<Vec<Ino>>>,
     /// How many keys of the trees changed at most, and bytes that they gain.
     keys: ShardedCounter,
     bytes: ShardedCounter,
@@ -224,8 +223,8 @@ impl Overlay {
     pub(super) fn new() -> Self {
         Self {
             shards: (0..SHARDS).map(|_| Padded(Mutex::default())).collect(),
-            dirty: AtomicUsize::new(0),
-            dirty_files: Mutex::default(),
+            dirty: Estimate::default(),
+            dirty_files: PerCore::default(),
             keys: ShardedCounter::new(),
             bytes: ShardedCounter::new(),
         }
@@ -251,22 +250,17 @@ impl Overlay {
         self.shards().all(|shard| shard.runs.is_empty())
     }
 
-    /// Pages that wait to be written.
-    pub(super) fn dirty(&self) -> usize {
-        self.dirty.load(Ordering::Relaxed)
+    /// About how many pages wait to be written.
+    pub(super) fn dirty(&self) -> u64 {
+        self.dirty.get()
     }
 
     /// Counts what a change of a file did to them.
     pub(super) fn count_dirty(&self, ino: Ino, before: usize, after: usize) {
         if before == 0 && after > 0 {
-            self.dirty_files.lock().push(ino);
+            self.dirty_files.mine().lock().push(ino);
         }
-        // Relaxed: an estimate for throttling.
-        if after > before {
-            self.dirty.fetch_add(after - before, Ordering::Relaxed);
-        } else if after < before {
-            self.dirty.fetch_sub(before - after, Ordering::Relaxed);
-        }
+        self.dirty.add(after as i64 - before as i64);
     }
 
     /// Counts what a batch means for the trees.
@@ -286,7 +280,10 @@ impl Overlay {
 
     /// The files that have pages to be written, and perhaps others; from now on none.
     pub(super) fn take_dirty_files(&self) -> Vec<Ino> {
-        let mut files = std::mem::take(&mut *self.dirty_files.lock());
+        let lists = self.dirty_files.iter();
+        let mut files: Vec<Ino> = lists
+            .flat_map(|list| std::mem::take(&mut *list.lock()))
+            .collect();
         files.sort_unstable();
         files.dedup();
         files

@@ -83,7 +83,7 @@ impl Inner {
         };
         self.write_superblock(&superblock)
             .map_err(|error| self.stop(error))?;
-        *self.superblock.lock() = superblock;
+        self.succeed(superblock);
         self.space
             .grow(blocks)
             .map_err(|error| self.stop(error.into()))?;

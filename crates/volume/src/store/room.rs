@@ -80,26 +80,44 @@ impl Inner {
     /// As [`Self::has_room`], for what is about to be changed: mostly paid with the core's credit.
     fn takes_room(&self, growth: Growth) -> bool {
         let cost = growth.blocks_at_most();
+        self.pay(cost, cost, growth) || self.has_room(growth)
+    }
+
+    /// Spends so much of the core's credit, which may be given anew for this, if `cost` is there.
+    fn pay(&self, spent: u64, cost: u64, growth: Growth) -> bool {
         let Some(credit) = self.credit.own() else {
-            return self.has_room(growth);
+            return false;
         };
         // Relaxed: nobody else writes it.
-        if let Some(left) = credit.load(Ordering::Relaxed).checked_sub(cost) {
-            credit.store(left, Ordering::Relaxed);
-            return true;
-        }
-        credit.store(0, Ordering::Relaxed);
-        let granted = self.is_comfortable(growth);
-        if granted {
+        let mut left = credit.load(Ordering::Relaxed);
+        if left < cost {
+            credit.store(0, Ordering::Relaxed);
+            if !self.is_comfortable(growth) {
+                return false;
+            }
+            self.be_less_comfortable(CREDIT);
             credit.store(CREDIT, Ordering::Relaxed);
+            left = CREDIT;
         }
-        granted || self.has_room(growth)
+        if left < cost {
+            return false;
+        }
+        credit.store(left - spent, Ordering::Relaxed);
+        true
     }
 
     /// Could this be asked of the core's credit?
-    fn has_credit(&self, growth: Growth) -> bool {
+    fn has_credit(&self, cost: u64) -> bool {
         let credit = self.credit.own();
-        credit.is_some_and(|credit| credit.load(Ordering::Relaxed) >= growth.blocks_at_most())
+        credit.is_some_and(|credit| credit.load(Ordering::Relaxed) >= cost)
+    }
+
+    /// So many free blocks are taken, or may be by somebody with credit for them.
+    fn be_less_comfortable(&self, taken: u64) {
+        let less = |comfort: u64| Some(comfort.saturating_sub(taken));
+        let _ = self
+            .comfort
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
     /// What all cores may change without looking, in blocks.
@@ -137,7 +155,9 @@ impl Inner {
         let (mut free, aside) = self.space.balance();
         // What is set aside for files is given up for nodes, too.
         free += self.space.preallocated();
-        self.comfort.store((free + aside) / 2, Ordering::Relaxed);
+        // What a core has credit for it may take without a word.
+        let sure = (free + aside).saturating_sub(self.credits());
+        self.comfort.store(sure / 2, Ordering::Relaxed);
         free + aside
     }
 
@@ -152,19 +172,26 @@ impl Inner {
             self.relieve()?;
             // One more: the bytes of a small file need a block once it is no longer small.
             self.promise(wanted.pages + 1)?;
-            // Blocks that were free are promised now.
-            let took = |comfort: u64| Some(comfort.saturating_sub(wanted.pages + 1));
-            let _ = self
-                .comfort
-                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, took);
         }
         let growth = Growth {
             keys: UNASKED.keys + 3 * wanted.inodes + wanted.pages,
             bytes: UNASKED.bytes + 512 * wanted.inodes + 32 * wanted.pages,
         };
-        // Who took pages looks: nobody else knows of them.
-        if wanted.pages == 0 && self.has_credit(growth) || self.has_room(growth) {
-            return Ok(());
+        let cost = growth.blocks_at_most();
+        if wanted.pages == 0 {
+            if self.has_credit(cost) || self.has_room(growth) {
+                return Ok(());
+            }
+        } else {
+            // Blocks that were free are promised now.
+            let taken = wanted.pages + 1;
+            if self.pay(taken, taken + cost, growth) {
+                return Ok(());
+            }
+            self.be_less_comfortable(taken);
+            if self.has_room(growth) {
+                return Ok(());
+            }
         }
         self.space.give_up();
         self.checkpoint()?;
@@ -173,7 +200,7 @@ impl Inner {
         if self.has_room(growth) && aside >= self.wanted_aside() / 4 * 3 {
             return Ok(());
         }
-        drop(self.promise.lock().split(wanted.pages + 1));
+        drop(self.promises.mine().split(wanted.pages + 1));
         let free = self.space.balance().0;
         let wanted = wanted.pages;
         Err(space::Error::Full { wanted, free }.into())
@@ -190,7 +217,7 @@ impl Inner {
 
     /// Pages that wait to be written.
     fn dirty(&self) -> u64 {
-        self.gate.pass().active.dirty() as u64
+        self.gate.pass().active.dirty()
     }
 
     /// Pages that may wait.
@@ -201,14 +228,14 @@ impl Inner {
     /// Promises blocks for pages that are about to be written.
     fn promise(&self, blocks: u64) -> Result<()> {
         for _ in 0..ATTEMPTS {
-            let grown = self.promise.lock().grow(blocks);
+            let grown = self.promises.mine().grow(blocks);
             match grown {
                 Ok(()) => return Ok(()),
                 Err(space::Error::Later { remedy }) => self.make_room(remedy)?,
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(self.promise.lock().grow(blocks)?)
+        Ok(self.promises.mine().grow(blocks)?)
     }
 
     fn make_room(&self, remedy: Remedy) -> Result<()> {
