@@ -25,6 +25,7 @@ use holdfast_sync::epoch::{self, Guard};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::inode::{Object, directory_size};
+use crate::numbers::{Chunk, Numbers};
 use crate::store::NameRun;
 use crate::types::{Errno, FileType, Ino, Result, Time};
 
@@ -73,6 +74,8 @@ pub(crate) struct Directory {
     dead: AtomicBool,
     /// All its names are here (else the store has to be asked first).
     complete: AtomicBool,
+    /// Numbers for what is made here, over a store. Who has locked all names deals them.
+    chunk: Chunk,
 }
 
 impl Directory {
@@ -82,6 +85,7 @@ impl Directory {
             catalog: Catalog::new(),
             dead: AtomicBool::new(false),
             complete: AtomicBool::new(complete),
+            chunk: Chunk::default(),
         }
     }
 
@@ -281,6 +285,14 @@ impl<'d> Names<'d> {
     pub(crate) fn forget(&mut self) {
         if let Right::Whole(writer) = &mut self.right {
             writer.clear();
+        }
+    }
+
+    /// A number for a new inode, near those of others in this directory if all its names are locked.
+    pub(crate) fn next_number(&mut self, numbers: &Numbers) -> Ino {
+        match &self.right {
+            Right::Whole(_) => numbers.deal_from(&self.dir.chunk),
+            Right::Claim(_) => numbers.deal(),
         }
     }
 

@@ -239,7 +239,9 @@ impl FileSystem {
             return Err(Errno::ENOENT);
         }
         let birth = Birth::of(FileType::Regular, perm);
-        let (ino, inode) = core.conceive(who, dir, clock::now(), 0, birth)?;
+        let inode = core.conceive(who, dir, clock::now(), 0, birth)?;
+        // Nobody has locked the names, and it may get one anywhere.
+        let ino = core.numbers.deal();
         {
             let mut meta = inode.write();
             meta.nlink = 0;

@@ -5,6 +5,7 @@ use holdfast_sync::epoch;
 
 use super::publish::AN_INODE;
 use crate::acl::{self, Acl};
+use crate::directory::Names;
 use crate::file_system::Core;
 use crate::inode::{Content, Extension, Inode, Meta, Numbered as _, Object, Rare, directory_size};
 use crate::node::Node;
@@ -38,8 +39,19 @@ impl Birth<'_> {
 }
 
 impl Core {
-    /// Builds a new inode: number, owner, group, mode and ACLs as `dir` and `who` decide. `cookie`:
-    /// the one that its name in `dir` will have.
+    /// A number for a new inode in the directory of these names. A store keeps inodes in the order of
+    /// their numbers: there they are dealt by directory.
+    #[inline]
+    pub(super) fn number(&self, names: &mut Names<'_>) -> Ino {
+        if self.pinned {
+            self.numbers.deal()
+        } else {
+            names.next_number(&self.numbers)
+        }
+    }
+
+    /// Builds a new inode: owner, group, mode and ACLs as `dir` and `who` decide. `cookie`: the one
+    /// that its name in `dir` will have.
     pub(crate) fn conceive(
         &self,
         who: &Caller,
@@ -47,7 +59,7 @@ impl Core {
         now: Time,
         cookie: u64,
         birth: Birth<'_>,
-    ) -> Result<(Ino, Prepared<Object>)> {
+    ) -> Result<Prepared<Object>> {
         let Birth {
             kind,
             mut perm,
@@ -97,13 +109,12 @@ impl Core {
         } else {
             Extension::of(Content::of(kind, dir.ino(), rdev, target), rare)
         };
-        let ino = self.numbers.deal();
         let fs = self.enrolment.number();
         let object = Prepared::with(|| Object::new(fs, kind, &meta, extension, true));
         if !self.pinned {
             object.unborn();
         }
-        Ok((ino, object))
+        Ok(object)
     }
 
     /// Tells the store of a new inode, and of its name if it has one.

@@ -104,7 +104,7 @@ impl Core {
         &self,
         who: &Caller,
         from: End<'_>,
-        locked: &Locked<'_>,
+        locked: &mut Locked<'_>,
         target: Option<&Node>,
         whiteout: bool,
     ) -> Result<Option<Node>> {
@@ -112,7 +112,8 @@ impl Core {
         if whiteout {
             let birth = Birth::of(FileType::CharDevice, 0);
             let place = locked.from.get(from.name).map_or(0, |entry| entry.cookie);
-            let (ino, inode) = self.conceive(who, from.dir.inode(), clock::now(), place, birth)?;
+            let inode = self.conceive(who, from.dir.inode(), clock::now(), place, birth)?;
+            let ino = self.number(&mut locked.from);
             // The inode first: who finds the name finds it.
             made = Some(self.publish(ino, inode, Check::of(who))?);
         }
