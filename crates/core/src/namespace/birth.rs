@@ -40,10 +40,11 @@ impl Birth<'_> {
 
 impl Core {
     /// A number for a new inode in the directory of these names. A store keeps inodes in the order of
-    /// their numbers: there they are dealt by directory.
+    /// their numbers: there they are dealt by directory, but for directories. Those that different threads make
+    /// are not neighbours, so that what changes in one meets nothing of the other.
     #[inline]
-    pub(super) fn number(&self, names: &mut Names<'_>) -> Ino {
-        if self.pinned {
+    pub(super) fn number(&self, names: &mut Names<'_>, kind: FileType) -> Ino {
+        if self.pinned || kind.is_dir() {
             self.numbers.deal()
         } else {
             names.next_number(&self.numbers)

@@ -166,7 +166,7 @@ impl Core {
         let now = clock::now();
         let cookie = names.next_cookie(now);
         let inode = self.conceive(who, dir, now, cookie, birth)?;
-        let ino = self.number(names);
+        let ino = self.number(names, birth.kind);
         // The inode first: who finds the name finds it.
         let node = self.publish(ino, inode, Check::of(who))?;
         names.changed(dir, 1, i32::from(is_dir), now);
