@@ -4,8 +4,9 @@
 //! something seldom (as in P. E. McKenney's sys_membarrier for user-space RCU).
 
 use rustix::thread::{MembarrierCommand, membarrier};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::{Once, OnceLock};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Threads are interrupted no more often than once in this time, unless it must be.
@@ -14,13 +15,41 @@ const INTERVAL: Duration = Duration::from_millis(1);
 /// It worked once and then failed: nobody relies on it from now on.
 static BROKEN: AtomicBool = AtomicBool::new(false);
 
-/// Has the kernel got it, and may this process use it? Asked once; where an interpreter runs the
-/// program (Miri) there is none.
+/// What the kernel answered.
+static REGISTERED: OnceLock<bool> = OnceLock::new();
+
+/// Has the kernel got it, and may this process use it? `false` until that is known: to a process of
+/// several threads the kernel answers only when all processors have been through it, which can take a
+/// quarter of a second, and nobody shall wait for that.
+#[inline]
 pub(crate) fn is_available() -> bool {
-    static REGISTERED: OnceLock<bool> = OnceLock::new();
+    match REGISTERED.get() {
+        Some(registered) => *registered && !BROKEN.load(Ordering::Relaxed),
+        None => {
+            ask();
+            false
+        }
+    }
+}
+
+/// Asks the kernel, once, in a thread of its own.
+#[cold]
+fn ask() {
+    static ASKED: Once = Once::new();
+    ASKED.call_once(|| {
+        let thread = thread::Builder::new().name("holdfast-barrier".to_owned());
+        // Where there are no threads, there is nobody to wait for either.
+        if thread.spawn(answer).is_err() {
+            answer();
+        }
+    });
+}
+
+/// Where an interpreter runs the program (Miri) there is no such call.
+fn answer() {
     let register =
         || !cfg!(miri) && membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok();
-    *REGISTERED.get_or_init(register) && !BROKEN.load(Ordering::Relaxed)
+    REGISTERED.get_or_init(register);
 }
 
 /// Fences every thread of the process: what each did before some moment within this call is seen by
@@ -29,7 +58,7 @@ pub(crate) fn everywhere() -> bool {
     // For the caller itself, too.
     fence(Ordering::SeqCst);
     let fenced = is_available() && membarrier(MembarrierCommand::PrivateExpedited).is_ok();
-    if !fenced {
+    if !fenced && REGISTERED.get().is_some() {
         BROKEN.store(true, Ordering::Relaxed);
     }
     fence(Ordering::SeqCst);
@@ -72,6 +101,7 @@ mod tests {
 
     #[test]
     fn where_it_is_available_it_works() {
+        answer();
         assert!(!is_available() || everywhere());
     }
 }
