@@ -25,7 +25,7 @@ struct Bell {
 struct State {
     /// Is a checkpoint wanted?
     fold: bool,
-    /// Or a commit, before its time?
+    /// Or a commit, before its time? Until it is done: whoever still needs one asks again.
     commit: bool,
     stop: bool,
 }
@@ -47,6 +47,7 @@ impl Worker {
                 } else {
                     store.make_durable(None)
                 };
+                ringing.committed();
             }
         };
         let thread = std::thread::Builder::new()
@@ -99,8 +100,13 @@ impl Bell {
             }
         }
         let found = *state;
-        (state.fold, state.commit) = (false, false);
+        state.fold = false;
         found
+    }
+
+    /// A commit was made, alone or with a checkpoint.
+    fn committed(&self) {
+        self.state.lock().commit = false;
     }
 }
 
