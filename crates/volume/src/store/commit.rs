@@ -86,6 +86,7 @@ impl Inner {
                 continue;
             };
             let before = content.dirty();
+            outgoing.reserve(before);
             let mut fresh = Vec::new();
             let mut place = |request: &FileRequest| {
                 let extent = self.ahead.place(ino, request, promise.left())?;
