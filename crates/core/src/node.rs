@@ -40,6 +40,15 @@ impl Node {
         self.inode.take()
     }
 
+    /// The end of a doomed inode that has no other use; otherwise the node again.
+    pub(crate) fn into_last(mut self) -> Result<Doomed<Object>, Self> {
+        match self.inode.take().map(Ref::release_last) {
+            Some(Ok(doomed)) => Ok(doomed),
+            Some(Err(inode)) => Err(Self::new(inode)),
+            None => Err(self),
+        }
+    }
+
     /// The inode's number.
     #[must_use]
     pub fn ino(&self) -> Ino {

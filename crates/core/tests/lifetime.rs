@@ -1,9 +1,12 @@
 //! How long inodes, content and space live.
 
+use holdfast_core::store::Change;
 use holdfast_core::types::{
     Caller, Errno, FileType, Ino, OpenFlags, RenameFlags, SetAttr, XattrSet,
 };
 use holdfast_core::{FileSystem, MemoryLimits, Options};
+use holdfast_testkit::store::{ModelStore, OwnedChange, Record, Recorded, RecordingStore};
+use std::sync::Arc;
 
 const PAGE: u64 = 4096;
 
@@ -41,6 +44,48 @@ fn content_stays_until_the_last_close_and_goes_with_it() {
         (stats.inodes, stats.names, stats.pages, stats.open_files),
         (1, 0, 0, 0)
     );
+}
+
+/// How many batches there were, and in which of them this inode ended.
+fn ends(record: &RecordingStore, ino: Ino) -> (usize, Option<usize>) {
+    let events = record.hook().events();
+    let batches = events.iter().filter_map(|event| match event {
+        Recorded::Batch(batch) => Some(batch),
+        Recorded::Commit(_) => None,
+    });
+    let ends = |batch: &Vec<OwnedChange>| {
+        let mut changes = batch.iter().map(OwnedChange::borrowed);
+        changes.any(|change| matches!(change, Change::Free { ino: freed } if freed == ino))
+    };
+    let batches: Vec<bool> = batches.map(ends).collect();
+    (batches.len(), batches.iter().position(|ends| *ends))
+}
+
+#[test]
+fn a_store_hears_in_one_batch_of_the_last_name_and_of_the_end_of_what_nobody_uses() {
+    let store = RecordingStore::new(Arc::new(ModelStore::new()), Record::default());
+    let fs = FileSystem::new(store.clone(), Options::default()).unwrap();
+    let (who, root) = (Caller::root(), fs.root());
+    let flags = OpenFlags::READ_WRITE;
+    for open in [false, true] {
+        let file = fs.create(&who, &root, b"a", 0o600, flags).unwrap();
+        fs.write(&who, &file, 0, &[7; 5000]).unwrap();
+        let ino = file.node().ino();
+        let held = open.then_some(file);
+        fs.link(&who, &fs.node(ino).unwrap(), &root, b"b").unwrap();
+        fs.unlink(&who, &root, b"b").unwrap();
+        store.hook().clear();
+        fs.unlink(&who, &root, b"a").unwrap();
+        assert_eq!(ends(&store, ino), (1, (!open).then_some(0)));
+        drop(held);
+        assert_eq!(ends(&store, ino).1, Some(usize::from(open)));
+        assert_eq!(fs.node(ino).unwrap_err(), Errno::ESTALE);
+    }
+    fs.mkdir(&who, &root, b"d", 0o700).unwrap();
+    let ino = fs.lookup(&who, &root, b"d").unwrap().ino();
+    store.hook().clear();
+    fs.rmdir(&who, &root, b"d").unwrap();
+    assert_eq!(ends(&store, ino), (1, Some(0)));
 }
 
 #[test]

@@ -12,9 +12,24 @@ use crate::node::Node;
 use crate::quota::Check;
 use crate::space::FileSpace;
 use crate::store::{Change, Space};
-use crate::types::{Ino, Result};
+use crate::types::{FileType, Ino, Result};
 use crate::watch::EventMask;
 use holdfast_cache::{Account, Space as _};
+
+/// An inode without names that ends: nobody uses it or can, and who asks for its number waits.
+///
+/// Dropped without being concluded it is found again by eviction.
+pub(crate) struct Ending {
+    doomed: Doomed<Object>,
+    /// Pages of its content that are in the store alone.
+    stored: u64,
+}
+
+impl Ending {
+    pub(crate) fn inode(&self) -> &Inode {
+        &self.doomed
+    }
+}
 
 /// Inodes that an evicting walk takes at once.
 const BATCH: usize = 64;
@@ -86,15 +101,38 @@ impl Core {
     /// Ends an inode that nobody uses: an orphan with all it holds, any other for as long as
     /// nobody asks for it.
     pub(crate) fn end(&self, doomed: Doomed<Object>) {
-        if let Some(locks) = doomed.locks() {
-            // Of owners that never released them; nobody waits without a use.
-            locks.end(&self.lock_graph);
-        }
+        self.end_locks(&doomed);
         if doomed.nlink() == 0 {
             self.end_orphan(&doomed);
         } else {
             self.unload(&doomed);
         }
+        self.bury(doomed);
+    }
+
+    fn end_locks(&self, inode: &Inode) {
+        if let Some(locks) = inode.locks() {
+            // Of owners that never released them; nobody waits without a use.
+            locks.end(&self.lock_graph);
+        }
+    }
+
+    /// An inode without names begins to end. Whoever has this tells the store, and concludes it then.
+    pub(crate) fn ending(&self, doomed: Doomed<Object>) -> Ending {
+        // Asked now: once it is free the store knows nothing of it.
+        let stored = self.stored_alone(&doomed);
+        Ending { doomed, stored }
+    }
+
+    /// Ends an inode that the store has freed.
+    pub(crate) fn conclude(&self, ending: Ending) {
+        let Ending { doomed, stored } = ending;
+        self.end_locks(&doomed);
+        self.clear_orphan(&doomed, stored);
+        self.bury(doomed);
+    }
+
+    fn bury(&self, doomed: Doomed<Object>) {
         // Last: whoever asks for the number meanwhile waits, and then finds what is true.
         if self.pinned {
             self.index.bury(doomed);
@@ -106,27 +144,39 @@ impl Core {
     }
 
     fn end_orphan(&self, orphan: &Inode) {
+        self.clear_orphan(orphan, self.stored_alone(orphan));
+        // An orphan that could not be freed is found again by the store: nothing to answer here.
+        let _ = self.apply([], &[Change::Free { ino: orphan.ino() }]);
+    }
+
+    /// Pages of a file's content that the store has and that were never loaded.
+    fn stored_alone(&self, orphan: &Inode) -> u64 {
+        let is_file = orphan.kind() == FileType::Regular;
+        if self.pinned || !is_file || orphan.is_complete() || orphan.size() == 0 {
+            return 0;
+        }
+        self.stored_pages(orphan.ino()).unwrap_or(0)
+    }
+
+    /// Lets go of all that an inode without names has but its place in the store.
+    fn clear_orphan(&self, orphan: &Inode, stored: u64) {
         let ino = orphan.ino();
         self.watches.notify(ino, EventMask::DELETE_SELF, None, 0);
         self.watches.gone(ino);
         self.detach(orphan);
         if let Ok(pages) = orphan.regular()
-            && !(pages.is_empty() && orphan.is_complete())
+            && !(pages.is_empty() && stored == 0)
         {
             let space = FileSpace::new(self, orphan, Check::Nothing);
             pages.lock().clear(space.account());
-            if !self.pinned && !orphan.is_complete() {
-                // What was never loaded takes space in the store all the same. One that cannot
-                // tell how much keeps it.
-                space.release(self.stored_pages(ino).unwrap_or(0));
-            }
+            // What was never loaded takes space in the store all the same. One that cannot tell
+            // how much keeps it.
+            space.release(stored);
         }
         self.store.release(Space {
             pages: 0,
             inodes: 1,
         });
-        // An orphan that could not be freed is found again by the store: nothing to answer here.
-        let _ = self.apply([], &[Change::Free { ino }]);
     }
 
     /// Counts what goes with an inode that has names: the store holds it, or (a revoked file system

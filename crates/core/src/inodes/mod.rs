@@ -22,4 +22,5 @@ mod walk;
 pub use bulkstat::Bulkstat;
 pub use census::InodeCensus;
 pub use evict::Dropped;
+pub(crate) use evict::Ending;
 pub use walk::{InodeWalk, Visit};

@@ -93,7 +93,7 @@ impl Core {
         }
         self.tell_moved(from, to, source, is_dir);
         if let (Some(target), Some(left)) = (target, left) {
-            self.tell_lost(target, left);
+            self.tell_lost(target.inode(), left);
         }
         Ok(())
     }

@@ -3,11 +3,28 @@
 use super::lookup::dangling;
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
+use crate::inodes::Ending;
 use crate::node::Node;
 use crate::store::Change;
 use crate::types::{Caller, Errno, Result, Time, check_component, is_special};
 use crate::watch::EventMask;
 use crate::{FileSystem, clock};
+
+/// What lost a name.
+enum Victim {
+    /// Others have names of it, or use it.
+    Used(Node),
+    Ended(Ending),
+}
+
+impl Victim {
+    fn inode(&self) -> &Inode {
+        match self {
+            Self::Used(node) => node.inode(),
+            Self::Ended(ending) => ending.inode(),
+        }
+    }
+}
 
 impl FileSystem {
     /// Removes a name that is not a directory's.
@@ -67,25 +84,11 @@ impl Core {
             let now = clock::now();
             names.changed(dir, 0, -i32::from(as_dir), now);
             let left = self.lose_name(&victim, now);
+            let victim = self.at_its_end(victim, left);
             if !self.pinned {
-                self.apply(
-                    [dir, victim.inode()],
-                    &[
-                        Change::Leave {
-                            dir: dir.ino(),
-                            name,
-                            cookie,
-                        },
-                        Change::Attributes {
-                            inode: dir.record(&dir.meta()),
-                        },
-                        Change::Attributes {
-                            inode: victim.inode().record(&victim.inode().meta()),
-                        },
-                    ],
-                )?;
+                self.record_removal(dir, name, cookie, &victim)?;
             }
-            self.tell_lost(&victim, left);
+            self.tell_lost(victim.inode(), left);
             self.name_happened(dir.ino(), EventMask::DELETE, name, as_dir, 0);
             wasteful = names.is_wasteful();
             victim
@@ -93,10 +96,55 @@ impl Core {
         if wasteful {
             body.names.tidy(dir);
         }
+        let ino = victim.inode().ino();
+        let used = match victim {
+            Victim::Used(node) => Some(node),
+            Victim::Ended(ending) => {
+                // Now: observers can wait for somebody who waits for its end.
+                self.conclude(ending);
+                None
+            }
+        };
         self.tell_entry(who, dir.ino(), name);
-        self.tell_inode(who, victim.ino(), false);
-        self.put(victim);
+        self.tell_inode(who, ino, false);
+        if let Some(node) = used {
+            self.put(node);
+        }
         Ok(())
+    }
+
+    /// What becomes of an inode that has so many names left: without any, and if nobody else uses
+    /// it, it ends here, and the store hears of that in the same batch.
+    fn at_its_end(&self, victim: Node, left: u32) -> Victim {
+        if left > 0 || self.pinned {
+            return Victim::Used(victim);
+        }
+        match victim.into_last() {
+            Ok(doomed) => Victim::Ended(self.ending(doomed)),
+            Err(node) => Victim::Used(node),
+        }
+    }
+
+    fn record_removal(&self, dir: &Inode, name: &[u8], cookie: u64, victim: &Victim) -> Result<()> {
+        let inode = victim.inode();
+        let ino = inode.ino();
+        let batch = [
+            // First: the store need not keep them if the batch ends the inode.
+            Change::Attributes {
+                inode: inode.record(&inode.meta()),
+            },
+            Change::Leave {
+                dir: dir.ino(),
+                name,
+                cookie,
+            },
+            Change::Attributes {
+                inode: dir.record(&dir.meta()),
+            },
+            Change::Free { ino },
+        ];
+        let ends = matches!(victim, Victim::Ended(_));
+        self.apply([dir, inode], if ends { &batch } else { &batch[..3] })
     }
 
     /// Marks a directory as removed, if it is empty. Its parent's names are locked.
@@ -130,7 +178,7 @@ impl Core {
 
     /// Tells watchers of an inode that it lost a name. (inotify reports the end of an inode when
     /// its last use goes; so do we: see `evict`.)
-    pub(super) fn tell_lost(&self, victim: &Node, left: u32) {
+    pub(super) fn tell_lost(&self, victim: &Inode, left: u32) {
         if !victim.kind().is_dir() || left > 0 {
             self.watches
                 .notify(victim.ino(), EventMask::ATTRIB, None, 0);

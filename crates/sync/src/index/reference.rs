@@ -2,8 +2,9 @@
 #![expect(unsafe_code, reason = "a counted pointer")]
 
 use super::doomed::Doomed;
-use super::held::Held;
+use super::held::{Held, update};
 use super::word::Word;
+use crate::primitive::Ordering;
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
@@ -68,6 +69,26 @@ impl<T: Send + Sync + 'static> Ref<T> {
         let this = ManuallyDrop::new(self);
         // SAFETY: this use; nothing else gives it back.
         unsafe { release(this.held) }
+    }
+
+    /// As [`Ref::release`], but only if this is the last use of a doomed object: nobody else can get
+    /// one from then on, and what follows can count on that.
+    ///
+    /// # Errors
+    /// The reference, if there are others or the object is not doomed.
+    #[inline]
+    pub fn release_last(self) -> Result<Doomed<T>, Self> {
+        let last = |word: Word| {
+            let after = word.released();
+            (after.is_dying() && after.is_doomed() && !after.is_detached()).then_some(after)
+        };
+        // AcqRel, as in `Held::release`.
+        if update(&self.word, self.state(), Ordering::AcqRel, last).is_none() {
+            return Err(self);
+        }
+        let this = ManuallyDrop::new(self);
+        // SAFETY: this use was counted until the step that made it dying, so it was this step.
+        Ok(unsafe { Doomed::from_end(this.held) })
     }
 
     /// Are these uses of the same object?

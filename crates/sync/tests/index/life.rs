@@ -56,6 +56,32 @@ fn the_last_use_of_a_doomed_object_returns_it_and_its_burial_frees_it() {
 }
 
 #[test]
+fn only_the_last_use_of_a_doomed_object_is_released_as_the_last() {
+    let fixture = Fixture::new();
+    let first = fixture.publish(5).unwrap();
+    let second = first.clone();
+    let second = second.release_last().expect_err("another use, and live");
+    assert!(first.doom().is_none());
+    let first = first.release_last().expect_err("another use");
+    assert!(second.release().is_none());
+    let key = first.clone().into_raw();
+    let first = first.release_last().expect_err("a raw use");
+    assert!(first.forget(1).is_none());
+    let doomed = first.release_last().expect("the last use");
+    assert!(fixture.index.peek(key, &epoch::pin()).is_some() && doomed.try_ref().is_none());
+    fixture.index.bury(doomed);
+    fixture.settle(0);
+}
+
+#[test]
+fn the_last_use_of_what_is_not_doomed_stays_one() {
+    let fixture = Fixture::new();
+    let held = fixture.publish(5).unwrap();
+    let held = held.release_last().expect_err("nobody wants it to end");
+    assert_eq!(held.uses(), 1);
+}
+
+#[test]
 fn a_spared_object_stays_when_its_last_use_goes() {
     let fixture = Fixture::new();
     let held = fixture.publish(5).unwrap();

@@ -5,7 +5,7 @@
 //! and space that is taken is journalled as the places that it got.
 
 use holdfast_core::store::{Change, InodeRecord, PageOf};
-use holdfast_types::Ino;
+use holdfast_types::{FileType, Ino};
 
 use super::content::Content;
 use super::device::Blocks;
@@ -45,6 +45,8 @@ pub(super) struct Maker<'m> {
     pub(super) freed: Vec<Run>,
     /// How many inodes came, less those that went.
     pub(super) inodes: i64,
+    /// An inode that the batch ends, where it says what that is.
+    pub(super) ends: Option<(Ino, FileType)>,
 }
 
 impl<'m> Maker<'m> {
@@ -189,7 +191,7 @@ impl<'m> Maker<'m> {
         self.content(ino, |content| Ok(content.parts_elsewhere(offset, run)))
     }
 
-    fn object<R>(&self, ino: Ino, change: impl FnOnce(&mut Object) -> R) -> R {
+    pub(super) fn object<R>(&self, ino: Ino, change: impl FnOnce(&mut Object) -> R) -> R {
         let mut shard = self.finder.layers.active.shard(ino);
         change(shard.changed(ino))
     }
@@ -208,7 +210,11 @@ impl<'m> Maker<'m> {
     }
 
     /// Shows a file's content to be changed, loaded if need be.
-    fn content<R>(&self, ino: Ino, change: impl FnOnce(&mut Content) -> Result<R>) -> Result<R> {
+    pub(super) fn content<R>(
+        &self,
+        ino: Ino,
+        change: impl FnOnce(&mut Content) -> Result<R>,
+    ) -> Result<R> {
         let active = &self.finder.layers.active;
         if active.with(ino, |object| object.content().is_some()) != Some(true) {
             let content = self.load(ino)?;
@@ -271,24 +277,6 @@ impl<'m> Maker<'m> {
                 }));
                 at += run.extent.length;
             }
-        }
-        Ok(())
-    }
-
-    /// An inode ends, and all that it has.
-    fn free(&mut self, ino: Ino) -> Result<()> {
-        if self.finder.is_file(ino)? {
-            let freed = self.content(ino, |content| content.resize(0, None))?;
-            self.freed.extend(freed);
-            self.cut.push((ino, 0));
-        }
-        self.inodes -= 1;
-        let mut shard = self.finder.layers.active.shard(ino);
-        let object = shard.changed(ino);
-        if object.fresh {
-            shard.forget(ino);
-        } else {
-            object.end();
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ use holdfast_types::{Errno, Ino, Result};
 
 use super::change::{Maker, is_of_content};
 use super::commit::extent_of;
+use super::ending::without_last_attributes;
 use super::growth::Growth;
 use super::mapping::Run;
 use super::{Inner, REALM, VolumeStore};
@@ -164,6 +165,7 @@ impl Inner {
         let layers = self.gate.pass();
         self.running()?;
         layers.active.count(growth);
+        let (last, batch) = without_last_attributes(batch);
         let place = |ino: Ino, request: &FileRequest| {
             let mut promise = self.promises.mine();
             let extent = self.ahead.place(ino, request, promise.left())?;
@@ -181,6 +183,7 @@ impl Inner {
             cut: Vec::new(),
             freed: Vec::new(),
             inodes: 0,
+            ends: last.map(|inode| (inode.ino, inode.kind)),
         };
         let stamp = if batch.iter().any(is_of_content) {
             let records = maker.make(batch)?;

@@ -353,6 +353,25 @@ impl<'l> Finder<'l> {
             return Ok(content);
         }
         let mut mapping = Mapping::default();
+        self.each_place(ino, |offset, run| {
+            mapping.map(offset, run);
+        })?;
+        if mapping.is_empty() && len == 0 {
+            return Ok(Content::inline(Vec::new()));
+        }
+        Ok(Content::mapped(len, mapping))
+    }
+
+    /// The places of a file's bytes that the trees have.
+    pub(super) fn places_in_trees(&self, ino: Ino) -> Result<Vec<Run>> {
+        let mut places = Vec::new();
+        if self.layers.roots.data.is_some() {
+            self.each_place(ino, |_, run| places.push(run))?;
+        }
+        Ok(places)
+    }
+
+    fn each_place(&self, ino: Ino, mut each: impl FnMut(u64, Run)) -> Result<()> {
         self.each_data(ino, DataKind::Extent, |offset, value| {
             if let Data::Extent(extent) = value {
                 let run = Run {
@@ -360,13 +379,9 @@ impl<'l> Finder<'l> {
                     birth: extent.birth,
                     unwritten: extent.unwritten,
                 };
-                mapping.map(offset, run);
+                each(offset, run);
             }
-        })?;
-        if mapping.is_empty() && len == 0 {
-            return Ok(Content::inline(Vec::new()));
-        }
-        Ok(Content::mapped(len, mapping))
+        })
     }
 
     /// Shows a file's content as it is now.

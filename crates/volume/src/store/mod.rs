@@ -19,6 +19,7 @@ mod content;
 mod contract;
 mod device;
 mod dirty;
+mod ending;
 mod extents;
 mod fold;
 mod format;

@@ -36,6 +36,7 @@ pub(super) fn replay(
         cut: Vec::new(),
         freed: Vec::new(),
         inodes: 0,
+        ends: None,
     };
     let mut changes: Vec<Change<'_>> = Vec::new();
     for record in records {
