@@ -88,7 +88,7 @@ impl Inner {
         let nodes = NewNodes::new(self, generation);
         let fold = Fold {
             finder: self.finder(&layers),
-            numbers: frozen.overlay.numbers(),
+            runs: frozen.overlay.runs(),
             overlay: &frozen.overlay,
             hasher: &self.hasher,
             nodes: &nodes,

@@ -8,20 +8,20 @@ use super::device::Blocks;
 use super::hash::NameHasher;
 use super::layers::Roots;
 use super::load::Finder;
-use super::names::Place;
+use super::names::Names;
 use super::nodes::NewNodes;
-use super::overlay::Overlay;
-use super::records::data_changes;
-use crate::Result;
+use super::overlay::{Object, Overlay};
+use super::records::{Before, data_changes};
 use crate::tree::{self, Birth, Cursor, Entry, EntryKey, HashKey, Inode, Inodes, Root, Shape};
+use crate::{Error, Result};
 
 /// Everything that the merges need.
 pub(super) struct Fold<'f> {
     /// For the trees as they are.
     pub(super) finder: Finder<'f>,
     pub(super) overlay: &'f Overlay,
-    /// What changed in it, ascending.
-    pub(super) numbers: Vec<Ino>,
+    /// Where something changed in it, ascending.
+    pub(super) runs: Vec<u64>,
     pub(super) hasher: &'f NameHasher,
     pub(super) nodes: &'f NewNodes<'f>,
     /// Of new nodes.
@@ -53,57 +53,57 @@ impl<'f> Fold<'f> {
         let tree = self.finder.inodes();
         let mut merge = tree.merge(self.birth(), self.shape, &mut space);
         let mut before = None;
-        for (ino, record) in self.records() {
-            match record {
-                Some(record) => {
-                    let next_cookie = self.next_cookie(&record, &mut before)?;
-                    merge.put(ino, &stored(record, next_cookie))?;
+        self.overlay.each_of(&self.runs, |ino, object| {
+            match &object.record {
+                Some(Some(record)) => {
+                    let next_cookie = self.next_cookie(object, record, &mut before)?;
+                    merge.put(ino, &stored(record.clone(), next_cookie))?;
                 }
-                None => merge.delete(ino)?,
+                Some(None) => merge.delete(ino)?,
+                None => {}
             }
-        }
+            Ok::<(), Error>(())
+        })?;
         Ok(merge.finish()?.root)
     }
 
     /// What a directory remembers of cookies that names had, so that none comes back.
     fn next_cookie(
         &self,
+        object: &Object,
         record: &InodeRecord,
         before: &mut Option<Cursor<'f, Inodes, Blocks>>,
     ) -> Result<u64> {
         if record.kind != FileType::Directory {
             return Ok(0);
         }
-        let remembered = |before| {
-            self.overlay.with(record.ino, |object| {
-                let names = object.names();
-                let now = names.map_or(before, |names| names.remembered(before));
-                (now, object.fresh)
-            })
-        };
-        let (now, fresh) = remembered(0).unwrap_or_default();
-        if fresh {
-            return Ok(now);
+        let names = object.names();
+        let remembered = |before| names.map_or(before, |names| names.remembered(before));
+        if object.fresh {
+            return Ok(remembered(0));
         }
         let before = match before {
             Some(before) => before,
             none => none.insert(self.finder.inodes().range(Some(&record.ino))?),
         };
         let old = before.find(&record.ino)?.map_or(0, |old| old.next_cookie);
-        Ok(remembered(old).map_or(old, |(now, _)| now))
+        Ok(remembered(old))
     }
 
     /// Inodes without names, once more.
     fn orphans(&self) -> Result<Option<Root>> {
         let mut space = self.nodes;
         let tree = self.finder.orphans();
+        let had_any = tree.root().is_some();
         let mut merge = tree.merge(self.birth(), self.shape, &mut space);
-        for (ino, record) in self.records() {
-            match record {
-                Some(record) if record.nlink == 0 => merge.put(ino, &stored(record, 0))?,
-                _ => merge.delete(ino)?,
-            }
-        }
+        self.overlay
+            .each_of(&self.runs, |ino, object| match &object.record {
+                Some(Some(record)) if record.nlink == 0 => {
+                    merge.put(ino, &stored(record.clone(), 0))
+                }
+                Some(_) if had_any => merge.delete(ino),
+                _ => Ok(()),
+            })?;
         Ok(merge.finish()?.root)
     }
 
@@ -112,20 +112,22 @@ impl<'f> Fold<'f> {
         let mut space = self.nodes;
         let tree = self.finder.entries();
         let mut merge = tree.merge(self.birth(), self.shape, &mut space);
-        self.each_place(|dir, place| {
-            let cookie = place.cookie;
-            let key = EntryKey { dir, cookie };
-            match place.now {
-                Some(name) => {
-                    let entry = Entry {
-                        ino: name.ino,
-                        kind: name.kind,
-                        name: name.bytes,
-                    };
-                    merge.put(key, &entry)
+        self.each_with_names(|dir, names| {
+            names.after(0).try_for_each(|place| {
+                let cookie = place.cookie;
+                let key = EntryKey { dir, cookie };
+                match place.now {
+                    Some(name) => {
+                        let entry = Entry {
+                            ino: name.ino,
+                            kind: name.kind,
+                            name: name.bytes,
+                        };
+                        merge.put(key, &entry)
+                    }
+                    None => merge.delete(key),
                 }
-                None => merge.delete(key),
-            }
+            })
         })?;
         Ok(merge.finish()?.root)
     }
@@ -135,15 +137,21 @@ impl<'f> Fold<'f> {
         let mut space = self.nodes;
         let tree = self.finder.hashes();
         let mut merge = tree.merge(self.birth(), self.shape, &mut space);
-        for dir in &self.numbers {
-            for (key, is_there) in name_hash_changes(self.overlay, *dir, self.hasher) {
-                if is_there {
+        self.each_with_names(|dir, names| {
+            for change in hash_changes(names, self.hasher) {
+                let key = HashKey {
+                    dir,
+                    hash: change.hash,
+                    cookie: change.cookie,
+                };
+                if change.is_there {
                     merge.put(key, &())?;
                 } else {
                     merge.delete(key)?;
                 }
             }
-        }
+            Ok(())
+        })?;
         Ok(merge.finish()?.root)
     }
 
@@ -152,38 +160,29 @@ impl<'f> Fold<'f> {
         let mut space = self.nodes;
         let tree = self.finder.data();
         let mut merge = tree.merge(self.birth(), self.shape, &mut space);
-        for ino in &self.numbers {
-            for (key, value) in data_changes(&self.finder, self.overlay, *ino, self.nodes)? {
+        let mut before = Before::of(tree);
+        self.overlay.each_of(&self.runs, |ino, object| {
+            for (key, value) in data_changes(&mut before, ino, object, self.hasher, self.nodes)? {
                 match value {
                     Some(value) => merge.put(key, &value.borrowed())?,
                     None => merge.delete(key)?,
                 }
             }
-        }
+            Ok::<(), Error>(())
+        })?;
         Ok(merge.finish()?.root)
     }
 
-    /// Attributes that changed; `None`: the inode is no more.
-    fn records(&self) -> impl Iterator<Item = (Ino, Option<InodeRecord>)> {
-        self.numbers.iter().filter_map(|ino| {
-            let record = self.overlay.with(*ino, |object| object.record.clone());
-            Some((*ino, record.flatten()?))
-        })
-    }
-
-    /// Shows every place of a directory that changed, in the order of the entry tree.
-    fn each_place(
+    /// Shows every directory whose names changed, ascending.
+    fn each_with_names(
         &self,
-        mut each: impl FnMut(Ino, Place<'_>) -> tree::Result<()>,
+        mut each: impl FnMut(Ino, &Names) -> tree::Result<()>,
     ) -> tree::Result<()> {
-        for dir in &self.numbers {
-            let shown = self.overlay.with(*dir, |object| {
-                let mut places = object.names().into_iter().flat_map(|names| names.after(0));
-                places.try_for_each(|place| each(*dir, place))
-            });
-            shown.unwrap_or(Ok(()))?;
-        }
-        Ok(())
+        self.overlay
+            .each_of(&self.runs, |ino, object| match object.names() {
+                Some(names) => each(ino, names),
+                None => Ok(()),
+            })
     }
 }
 
@@ -195,28 +194,76 @@ fn stored(record: InodeRecord, next_cookie: u64) -> Inode {
     }
 }
 
-/// What becomes of a directory's name hashes, ascending: are they there from now on?
-fn name_hash_changes(overlay: &Overlay, dir: Ino, hasher: &NameHasher) -> Vec<(HashKey, bool)> {
-    let changes = overlay.with(dir, |object| {
-        let Some(names) = object.names() else {
-            return Vec::new();
-        };
-        let mut changes = Vec::with_capacity(names.len());
-        for place in names.after(0) {
-            let now = place.now.map(|now| hasher.hash(now.bytes));
-            let key = |hash| HashKey {
-                dir,
-                hash,
-                cookie: place.cookie,
-            };
-            if let Some(gone) = place.gone.filter(|gone| now != Some(*gone)) {
-                changes.push((key(gone), false));
-            }
-            changes.extend(now.map(|now| (key(now), true)));
+/// What becomes of a name's hash.
+///
+/// Ordered by hash and cookie; sorting one number is several times as fast as sorting three.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct HashChange {
+    hash: u32,
+    cookie: u64,
+    /// From now on.
+    is_there: bool,
+}
+
+impl HashChange {
+    fn packed(self) -> u128 {
+        u128::from(self.hash) << 96 | u128::from(self.cookie) << 1 | u128::from(self.is_there)
+    }
+
+    fn unpacked(packed: u128) -> Self {
+        Self {
+            hash: (packed >> 96) as u32,
+            cookie: (packed >> 1) as u64,
+            is_there: packed & 1 == 1,
         }
-        changes
-    });
-    let mut changes = changes.unwrap_or_default();
-    changes.sort_unstable_by_key(|(key, _)| (key.hash, key.cookie));
-    changes
+    }
+}
+
+/// What becomes of a directory's name hashes, ascending.
+fn hash_changes(names: &Names, hasher: &NameHasher) -> impl Iterator<Item = HashChange> {
+    let mut changes: Vec<u128> = Vec::with_capacity(names.len());
+    for place in names.after(0) {
+        let now = place.now.map(|now| hasher.hash(now.bytes));
+        let cookie = place.cookie;
+        let mut push = |hash, is_there| {
+            let change = HashChange {
+                hash,
+                cookie,
+                is_there,
+            };
+            changes.push(change.packed());
+        };
+        if let Some(gone) = place.gone.filter(|gone| now != Some(*gone)) {
+            push(gone, false);
+        }
+        if let Some(now) = now {
+            push(now, true);
+        }
+    }
+    changes.sort_unstable();
+    changes.into_iter().map(HashChange::unpacked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_of_hashes_are_sorted_by_hash_and_then_by_cookie() {
+        let change = |hash, cookie, is_there| HashChange {
+            hash,
+            cookie,
+            is_there,
+        };
+        let ascending = [
+            change(0, 3, true),
+            change(0, u64::MAX, false),
+            change(1, 0, true),
+            change(u32::MAX, 2, false),
+            change(u32::MAX, u64::MAX, true),
+        ];
+        let packed = ascending.map(HashChange::packed);
+        assert!(packed.is_sorted());
+        assert_eq!(packed.map(HashChange::unpacked), ascending);
+    }
 }

@@ -4,9 +4,11 @@
 //! once, and what it holds lies side by side.
 //!
 //! *Locking.* Each run lies in one shard, by its number; a shard's lock is a leaf, except that a
-//! device may be read under it. Who changes several objects as one is excluded by the store's gate.
+//! device may be read and written under it. Who changes several objects as one is excluded by the
+//! store's gate.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::convert::Infallible;
 
 use foldhash::fast::RandomState;
 use holdfast_core::store::InodeRecord;
@@ -289,16 +291,44 @@ impl Overlay {
         files
     }
 
-    /// The numbers of all objects that changed, ascending.
-    pub(super) fn numbers(&self) -> Vec<Ino> {
-        let mut runs: Vec<(u64, u64)> = Vec::new();
+    /// The runs in which objects changed, ascending.
+    pub(super) fn runs(&self) -> Vec<u64> {
+        let mut runs: Vec<u64> = Vec::new();
         for shard in self.shards() {
-            runs.extend(shard.runs.iter().map(|(number, run)| (*number, run.there)));
+            runs.extend(shard.runs.keys());
         }
         runs.sort_unstable();
-        let runs = runs.into_iter();
-        runs.flat_map(|(number, there)| bits(number, there))
-            .collect()
+        runs
+    }
+
+    /// Shows every object that changed in these runs, in their order. Those of a run are shown under
+    /// their shard's lock.
+    pub(super) fn each_of<E>(
+        &self,
+        runs: &[u64],
+        mut each: impl FnMut(Ino, &Object) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for number in runs {
+            let shard = self.shard(Ino(number * RUN));
+            let Some(run) = shard.runs.get(number) else {
+                continue;
+            };
+            for (ino, object) in bits(*number, run.there).zip(&run.objects) {
+                each(ino, object)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The numbers of all objects that changed, ascending.
+    pub(super) fn numbers(&self) -> Vec<Ino> {
+        let mut numbers = Vec::new();
+        let runs = self.runs();
+        let Ok(()) = self.each_of(&runs, |ino, _| {
+            numbers.push(ino);
+            Ok::<(), Infallible>(())
+        });
+        numbers
     }
 
     /// Numbers of new objects behind this one, ascending: at most `max`.

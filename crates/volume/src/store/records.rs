@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use holdfast_types::Ino;
 
+use super::device::Blocks;
 use super::hash::NameHasher;
-use super::load::Finder;
 use super::nodes::NewNodes;
-use super::overlay::{Object, Overlay, Rest};
+use super::overlay::{Object, Rest};
 use crate::space::Extent;
-use crate::tree::{self, Contents, Data, DataKey, DataKind, Record as _, XattrValue};
+use crate::tree::{self, Contents, Cursor, Data, DataKey, DataKind, Record as _, Tree, XattrValue};
 use crate::{BLOCK, Result};
 
 /// A value of the data tree, held.
@@ -62,35 +62,64 @@ impl Held {
     }
 }
 
-/// What becomes of an inode's records in the data tree, ascending; `None`: they go.
-pub(super) fn data_changes(
-    finder: &Finder<'_>,
-    overlay: &Overlay,
-    ino: Ino,
-    nodes: &NewNodes<'_>,
-) -> Result<Vec<(DataKey, Option<Held>)>> {
-    let changed = overlay.with(ino, |object| {
-        let rest = |rest: &Rest| {
-            rest.content.is_some() || rest.target.is_some() || !rest.xattrs.is_empty()
+/// A record's key, and what becomes of it; `None`: it goes.
+type Changed = (DataKey, Option<Held>);
+
+/// The records of the data tree before a checkpoint, asked for by inodes that ascend.
+pub(super) struct Before<'f> {
+    tree: Tree<'f, Contents, Blocks>,
+    cursor: Option<Cursor<'f, Contents, Blocks>>,
+}
+
+impl<'f> Before<'f> {
+    pub(super) fn of(tree: Tree<'f, Contents, Blocks>) -> Self {
+        Self { tree, cursor: None }
+    }
+
+    /// Shows an inode's records, ascending.
+    fn each(&mut self, ino: Ino, mut each: impl FnMut(DataKey, Data<'_>)) -> Result<()> {
+        if self.tree.root().is_none() {
+            return Ok(());
+        }
+        let first = DataKey::first(ino, DataKind::Inline);
+        let cursor = match &mut self.cursor {
+            Some(cursor) => cursor,
+            none => none.insert(self.tree.range(Some(&first))?),
         };
-        object.is_freed() || object.rest().is_some_and(rest)
-    });
-    if changed != Some(true) {
+        if let Some(value) = cursor.find(&first)? {
+            each(first, value);
+        }
+        let behind = DataKey::first(Ino(ino.0.saturating_add(1)), DataKind::Inline);
+        while let Some((key, value)) = cursor.next_below(&behind)? {
+            each(key, value);
+        }
+        Ok(())
+    }
+}
+
+/// What becomes of an inode's records in the data tree, ascending.
+pub(super) fn data_changes(
+    records: &mut Before<'_>,
+    ino: Ino,
+    object: &Object,
+    hasher: &NameHasher,
+    nodes: &NewNodes<'_>,
+) -> Result<Vec<Changed>> {
+    if object.is_freed() {
+        return all_go(records, ino, object, nodes);
+    }
+    let changed =
+        |rest: &Rest| rest.content.is_some() || rest.target.is_some() || !rest.xattrs.is_empty();
+    if !object.rest().is_some_and(changed) {
         return Ok(Vec::new());
     }
-    let is_fresh = overlay.with(ino, |object| object.fresh) == Some(true);
     let mut before = BTreeMap::new();
-    if !is_fresh {
-        for kind in [DataKind::Inline, DataKind::Extent, DataKind::Xattr] {
-            finder.each_data(ino, kind, |offset, value| {
-                before.insert(DataKey { ino, kind, offset }, Held::of(value));
-            })?;
-        }
+    if !object.fresh {
+        records.each(ino, |key, value| {
+            before.insert(key, Held::of(value));
+        })?;
     }
-    let after = overlay.with(ino, |object| {
-        records_after(ino, object, &before, finder.hasher)
-    });
-    let mut after = after.unwrap_or_default();
+    let mut after = records_after(ino, object, &before, hasher);
     let mut changes: BTreeMap<DataKey, Option<Held>> = BTreeMap::new();
     for (key, value) in &before {
         match after.remove(key) {
@@ -107,6 +136,31 @@ pub(super) fn data_changes(
     Ok(changes)
 }
 
+/// An inode is no more. The places of its bytes were given back when that happened; those of its
+/// extended attributes go with this checkpoint.
+fn all_go(
+    records: &mut Before<'_>,
+    ino: Ino,
+    object: &Object,
+    nodes: &NewNodes<'_>,
+) -> Result<Vec<Changed>> {
+    let mut gone = Vec::new();
+    if object.fresh {
+        return Ok(gone);
+    }
+    records.each(ino, |key, value| {
+        if let Data::Xattr {
+            value: XattrValue::External { extent, .. },
+            ..
+        } = value
+        {
+            nodes.replace(Extent::new(extent.block, u64::from(extent.blocks)));
+        }
+        gone.push((key, None));
+    })?;
+    Ok(gone)
+}
+
 /// The records that an inode has from now on.
 fn records_after(
     ino: Ino,
@@ -114,9 +168,6 @@ fn records_after(
     before: &BTreeMap<DataKey, Held>,
     hasher: &NameHasher,
 ) -> BTreeMap<DataKey, Held> {
-    if object.is_freed() {
-        return BTreeMap::new();
-    }
     let (mut xattrs, mut after): (BTreeMap<_, _>, BTreeMap<_, _>) = before
         .clone()
         .into_iter()

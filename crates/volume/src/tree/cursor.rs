@@ -9,7 +9,7 @@ use super::lookup::{Tree, child};
 use super::node::Node;
 use super::pointer::LEVEL_MAX;
 use super::record::Record;
-use super::run::Run;
+use super::run::{Below, Run};
 use std::ops::ControlFlow;
 
 /// A place between two records of a [`Tree`].
@@ -113,6 +113,23 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
         }
         match &mut self.leaf {
             Some(leaf) => leaf.next(),
+            None => Ok(None),
+        }
+    }
+
+    /// The next record if it lies below `bound`; else the cursor stays where it is.
+    ///
+    /// # Errors
+    /// When a node cannot be read or is damaged.
+    pub fn next_below(&mut self, bound: &R::Key) -> Result<Option<(R::Key, R::Value<'_>)>> {
+        if !self.reach_record()? {
+            return Ok(None);
+        }
+        match &mut self.leaf {
+            Some(leaf) => Ok(match leaf.next_below(Some(bound))? {
+                Below::Record(key, value) => Some((key, value)),
+                Below::Met | Below::Above | Below::End => None,
+            }),
             None => Ok(None),
         }
     }
