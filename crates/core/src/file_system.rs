@@ -356,8 +356,23 @@ impl Core {
         if self.pinned || batch.is_empty() {
             return Ok(());
         }
+        self.in_turn(whose, || {
+            hand_over(&whose, batch, |batch| self.store.apply(batch))
+        })
+    }
+
+    /// As [`Core::apply`], by `hand_over`, which finds out what the attributes are while these
+    /// inodes have their turn. Not for stores that pin everything.
+    ///
+    /// # Errors
+    /// Those of `apply`.
+    pub(crate) fn in_turn<const N: usize>(
+        &self,
+        whose: [&Inode; N],
+        hand_over: impl FnOnce() -> Result<Stamp>,
+    ) -> Result<()> {
         let turns = turns::take(whose);
-        let handed_over = hand_over(&whose, batch, |batch| self.store.apply(batch));
+        let handed_over = hand_over();
         drop(turns);
         self.settle(handed_over)
     }
@@ -375,11 +390,8 @@ impl Core {
         if self.pinned || batch.is_empty() {
             return Ok(());
         }
-        let turns = turns::take([whose]);
         let written = |batch: &[Change<'_>]| self.store.apply_written(batch, page);
-        let handed_over = hand_over(&[whose], batch, written);
-        drop(turns);
-        self.settle(handed_over)
+        self.in_turn([whose], || hand_over(&[whose], batch, written))
     }
 
     /// As [`Core::apply`], unless somebody else is at it with the same inode: then `false`, and

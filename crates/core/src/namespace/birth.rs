@@ -136,38 +136,49 @@ impl Core {
             )
         };
         let (ino, kind): (Ino, FileType) = (record.ino, record.kind);
-        let mut batch = vec![Change::Create {
+        let create = Change::Create {
             inode: record,
             target,
-        }];
-        for (acl, key) in acls.iter().zip([ACL_ACCESS, ACL_DEFAULT]) {
-            if let Some(value) = acl {
-                batch.push(Change::Xattr {
-                    ino,
-                    name: key,
-                    value: Some(value),
-                });
-            }
-        }
-        if let Some((name, cookie)) = name {
-            batch.push(Change::Enter {
+        };
+        // Nobody else changes what is new: it needs no turn.
+        let Some((name, cookie)) = name else {
+            let batch: Vec<_> = std::iter::once(create).chain(values(ino, &acls)).collect();
+            self.apply([], &batch)?;
+            node.inode().born();
+            return Ok(());
+        };
+        self.in_turn([dir], || {
+            let enter = Change::Enter {
                 dir: dir.ino(),
                 name,
                 cookie,
                 ino,
                 kind,
-            });
-            batch.push(Change::Attributes {
+            };
+            let of_dir = Change::Attributes {
                 inode: dir.record(&dir.meta()),
-            });
-        }
-        // Nobody else changes what is new: it needs no turn.
-        if name.is_some() {
-            self.apply([dir], &batch)?;
-        } else {
-            self.apply([], &batch)?;
-        }
+            };
+            if acls.iter().all(Option::is_none) {
+                // Nearly always: it needs no memory of its own.
+                return self.store.apply(&[create, enter, of_dir]);
+            }
+            let mut batch: Vec<_> = std::iter::once(create).chain(values(ino, &acls)).collect();
+            batch.extend([enter, of_dir]);
+            self.store.apply(&batch)
+        })?;
         node.inode().born();
         Ok(())
     }
+}
+
+/// The ACLs that a new inode has, as its store hears of them.
+fn values(ino: Ino, acls: &[Option<Box<[u8]>>; 2]) -> impl Iterator<Item = Change<'_>> {
+    let named = acls.iter().zip([ACL_ACCESS, ACL_DEFAULT]);
+    named.filter_map(move |(acl, name)| {
+        Some(Change::Xattr {
+            ino,
+            name,
+            value: Some(acl.as_deref()?),
+        })
+    })
 }

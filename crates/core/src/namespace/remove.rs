@@ -128,23 +128,25 @@ impl Core {
     fn record_removal(&self, dir: &Inode, name: &[u8], cookie: u64, victim: &Victim) -> Result<()> {
         let inode = victim.inode();
         let ino = inode.ino();
-        let batch = [
-            // First: the store need not keep them if the batch ends the inode.
-            Change::Attributes {
-                inode: inode.record(&inode.meta()),
-            },
-            Change::Leave {
-                dir: dir.ino(),
-                name,
-                cookie,
-            },
-            Change::Attributes {
-                inode: dir.record(&dir.meta()),
-            },
-            Change::Free { ino },
-        ];
         let ends = matches!(victim, Victim::Ended(_));
-        self.apply([dir, inode], if ends { &batch } else { &batch[..3] })
+        self.in_turn([dir, inode], || {
+            let batch = [
+                // First: the store need not keep them if the batch ends the inode.
+                Change::Attributes {
+                    inode: inode.record(&inode.meta()),
+                },
+                Change::Leave {
+                    dir: dir.ino(),
+                    name,
+                    cookie,
+                },
+                Change::Attributes {
+                    inode: dir.record(&dir.meta()),
+                },
+                Change::Free { ino },
+            ];
+            self.store.apply(if ends { &batch } else { &batch[..3] })
+        })
     }
 
     /// Marks a directory as removed, if it is empty. Its parent's names are locked.

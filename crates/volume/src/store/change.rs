@@ -30,6 +30,14 @@ pub(super) fn is_of_content(change: &Change<'_>) -> bool {
     )
 }
 
+/// The directory in which a change is about a name.
+fn dir_of(change: &Change<'_>) -> Option<Ino> {
+    match *change {
+        Change::Enter { dir, .. } | Change::Leave { dir, .. } => Some(dir),
+        _ => None,
+    }
+}
+
 /// What making changes needs beside the layers.
 pub(super) struct Maker<'m> {
     pub(super) finder: Finder<'m>,
@@ -67,9 +75,49 @@ impl<'m> Maker<'m> {
 
     /// Makes the changes of a batch that has none of content.
     pub(super) fn make_others(&mut self, batch: &[Change<'_>]) -> Result<()> {
-        batch
-            .iter()
-            .try_for_each(|change| self.change_other(change))
+        let mut rest = batch;
+        while let [change, behind @ ..] = rest {
+            rest = match behind {
+                // What nearly every batch has: a name, and the directory's attributes after that.
+                [Change::Attributes { inode }, behind @ ..]
+                    if dir_of(change) == Some(inode.ino) =>
+                {
+                    self.change_names(inode.ino, change, Some(inode));
+                    behind
+                }
+                _ => {
+                    self.change_other(change)?;
+                    behind
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// A name comes or goes, and the directory's attributes become these.
+    fn change_names(&self, dir: Ino, change: &Change<'_>, after: Option<&InodeRecord>) {
+        let hasher = self.finder.hasher;
+        self.object(dir, |object| {
+            match *change {
+                Change::Enter {
+                    name: bytes,
+                    cookie,
+                    ino,
+                    kind,
+                    ..
+                } => {
+                    let name = Name { bytes, ino, kind };
+                    object.names_mut().enter(cookie, name);
+                }
+                Change::Leave { name, cookie, .. } => {
+                    object.names_mut().leave(name, cookie, || hasher.hash(name));
+                }
+                _ => {}
+            }
+            if let Some(after) = after {
+                object.record = Some(Some(after.clone()));
+            }
+        });
     }
 
     fn change_content<'c>(
@@ -153,20 +201,8 @@ impl<'m> Maker<'m> {
                 self.inodes += 1;
             }
             Change::Attributes { ref inode } => self.attributes(inode)?,
-            Change::Enter {
-                dir,
-                name,
-                cookie,
-                ino,
-                kind,
-            } => {
-                let bytes = name;
-                let name = Name { bytes, ino, kind };
-                self.object(dir, |object| object.names_mut().enter(cookie, name));
-            }
-            Change::Leave { dir, name, cookie } => {
-                let hash = || self.finder.hasher.hash(name);
-                self.object(dir, |object| object.names_mut().leave(name, cookie, hash));
+            Change::Enter { dir, .. } | Change::Leave { dir, .. } => {
+                self.change_names(dir, change, None);
             }
             Change::Xattr { ino, name, value } => self.object(ino, |object| {
                 let xattrs = &mut object.rest_mut().xattrs;
