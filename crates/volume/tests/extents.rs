@@ -493,3 +493,50 @@ proptest! {
         compare(&open(&device), &model)?;
     }
 }
+
+#[test]
+fn a_file_in_many_pieces_is_read_piece_by_piece() {
+    let (device, store) = volume(256 * MIB, None);
+    let (ino, pieces) = (Ino(17), 2000_u64);
+    create(&store, ino);
+    let bytes = |piece: u64| [(piece % 251) as u8 + 1; BLOCK];
+    for piece in 0..pieces {
+        let (offset, end) = (piece * 2 * BLOCK_LEN, (piece * 2 + 1) * BLOCK_LEN);
+        write(&store, ino, end, offset, &bytes(piece));
+    }
+    store.close().unwrap();
+    drop(store);
+
+    let store = open(&device);
+    let before = device.moved();
+    let mut offset = 0;
+    for piece in 0..pieces {
+        let (start, len) = store.next_data(ino, offset).unwrap().unwrap();
+        assert_eq!((start, len), (piece * 2 * BLOCK_LEN, BLOCK_LEN));
+        let mut page = [0; BLOCK];
+        store.read_data(ino, start, &mut page).unwrap();
+        assert!(page == bytes(piece), "{piece}");
+        offset = start + len;
+    }
+    assert_eq!(store.next_data(ino, offset).unwrap(), None);
+    let moved = device.moved() - before;
+    assert!(moved < 2 * pieces * BLOCK_LEN, "{moved} bytes were read");
+    // From within a hole, from within a piece, and over several of both.
+    assert_eq!(store.next_data(ino, 5000).unwrap(), Some((8192, BLOCK_LEN)));
+    assert_eq!(
+        store.next_data(ino, 8200).unwrap(),
+        Some((8200, BLOCK_LEN - 8))
+    );
+    let mut row = vec![9; 5 * BLOCK];
+    store.read_data(ino, 8192 - 100, &mut row).unwrap();
+    for (at, byte) in row.iter().enumerate() {
+        let at = 8192 - 100 + at as u64;
+        let piece = at / BLOCK_LEN;
+        let expected = if piece.is_multiple_of(2) {
+            bytes(piece / 2)[0]
+        } else {
+            0
+        };
+        assert_eq!(*byte, expected, "{at}");
+    }
+}

@@ -30,6 +30,15 @@ const BLOCK_LEN: u64 = BLOCK as u64;
 pub(super) trait Source {
     /// Reads one block.
     fn read(&self, block: u64, page: &mut [u8; BLOCK]) -> Result<()>;
+
+    /// Reads whole blocks that lie side by side.
+    fn read_row(&self, block: u64, row: &mut [u8]) -> Result<()> {
+        let (pages, _) = row.as_chunks_mut();
+        for (block, page) in (block..).zip(pages) {
+            self.read(block, page)?;
+        }
+        Ok(())
+    }
 }
 
 /// What changed of a file's content, and how the rest is found.
@@ -401,9 +410,28 @@ impl Content {
             Form::Mapped { mapping, dirty } => (mapping, dirty),
         };
         let mut scratch = zeros();
-        for block in touched(&(offset..end)) {
+        let mut done = offset;
+        while done < end {
+            let block = done / BLOCK_LEN;
             let start = block * BLOCK_LEN;
-            let (from, to) = (offset.max(start), end.min(start + BLOCK_LEN));
+            // As many whole blocks as lie side by side on the device, and nothing of them has changed.
+            let whole = dirty
+                .next(block)
+                .map_or(end, |dirty| dirty * BLOCK_LEN)
+                .min(end);
+            let row = whole.saturating_sub(done) / BLOCK_LEN;
+            if done == start
+                && row > 0
+                && let Some(run) = mapping.find(block).filter(|run| !run.unwritten)
+            {
+                let bytes = row.min(run.extent.length) * BLOCK_LEN;
+                let to = (done + bytes - offset) as usize;
+                source.read_row(run.extent.start, &mut buf[(done - offset) as usize..to])?;
+                done += bytes;
+                continue;
+            }
+            let (from, to) = (done, end.min(start + BLOCK_LEN));
+            done = to;
             let changed = dirty.get(block);
             let range = (from - start) as usize..(to - start) as usize;
             let part = &mut buf[(from - offset) as usize..(to - offset) as usize];

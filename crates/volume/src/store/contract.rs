@@ -90,14 +90,15 @@ impl Store for VolumeStore {
     fn next_data(&self, ino: Ino, offset: u64) -> Result<Option<(u64, u64)>> {
         let layers = self.inner.gate.pass();
         let finder = self.inner.finder(&layers);
-        Ok(finder.with_content(ino, |content| Ok(content.next_data(offset)))?)
+        Ok(finder.with_next(ino, offset, |content| Ok(content.next_data(offset)))?)
     }
 
     fn read_data(&self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<()> {
         let layers = self.inner.gate.pass();
         let finder = self.inner.finder(&layers);
         let blocks = self.inner.blocks();
-        Ok(finder.with_content(ino, |content| content.read(offset, buf, blocks))?)
+        let bytes = offset..offset.saturating_add(buf.len() as u64);
+        Ok(finder.with_bytes(ino, &bytes, |content| content.read(offset, buf, blocks))?)
     }
 
     fn reserve(&self, space: Wanted) -> Result<()> {

@@ -113,6 +113,17 @@ impl Source for Blocks {
         let read = |page: &mut [u8; BLOCK]| Ok(self.nodes.device.read(block * BLOCK_LEN, page)?);
         self.announced.show(block, page, read)
     }
+
+    fn read_row(&self, block: u64, row: &mut [u8]) -> Result<()> {
+        if self.announced.is_empty() {
+            return self.read_at(block, row);
+        }
+        let (pages, _) = row.as_chunks_mut();
+        for (block, page) in (block..).zip(pages) {
+            Source::read(self, block, page)?;
+        }
+        Ok(())
+    }
 }
 
 impl NodeSource for Blocks {

@@ -13,8 +13,8 @@ use super::layers::{Known, Layers};
 use super::mapping::{Mapping, Run};
 use super::names::Names;
 use super::overlay::{Object, Overlay};
+use super::reading::run_of;
 use super::window::{Places, Window};
-use crate::space::Extent;
 use crate::tree::{
     Contents, Data, DataKey, DataKind, Entries, EntryKey, HashKey, Hashes, Inodes, NodeCache, Tree,
     XattrValue,
@@ -342,14 +342,7 @@ impl<'l> Finder<'l> {
 
     /// A file's content as the trees have it.
     pub(super) fn content_in_trees(&self, ino: Ino, len: u64) -> Result<Content> {
-        let key = DataKey::first(ino, DataKind::Inline);
-        let inline = self.data().get(&key, |value| match value {
-            Data::Inline(bytes) => Some(bytes.to_vec()),
-            _ => None,
-        })?;
-        if let Some(Some(bytes)) = inline {
-            let mut content = Content::inline(bytes);
-            content.settle(len);
+        if let Some(content) = self.inline_in_trees(ino, len)? {
             return Ok(content);
         }
         let mut mapping = Mapping::default();
@@ -374,14 +367,23 @@ impl<'l> Finder<'l> {
     fn each_place(&self, ino: Ino, mut each: impl FnMut(u64, Run)) -> Result<()> {
         self.each_data(ino, DataKind::Extent, |offset, value| {
             if let Data::Extent(extent) = value {
-                let run = Run {
-                    extent: Extent::new(extent.block, u64::from(extent.blocks)),
-                    birth: extent.birth,
-                    unwritten: extent.unwritten,
-                };
-                each(offset, run);
+                each(offset, run_of(&extent));
             }
         })
+    }
+
+    /// A file's content, if the trees have it inline.
+    pub(super) fn inline_in_trees(&self, ino: Ino, len: u64) -> Result<Option<Content>> {
+        let key = DataKey::first(ino, DataKind::Inline);
+        let inline = self.data().get(&key, |value| match value {
+            Data::Inline(bytes) => Some(bytes.to_vec()),
+            _ => None,
+        })?;
+        Ok(inline.flatten().map(|bytes| {
+            let mut content = Content::inline(bytes);
+            content.settle(len);
+            content
+        }))
     }
 
     /// Shows a file's content as it is now.

@@ -39,6 +39,7 @@ mod overlay;
 mod page;
 mod placing;
 mod promise;
+mod reading;
 pub(crate) mod records;
 mod replay;
 mod resize;

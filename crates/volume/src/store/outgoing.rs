@@ -52,6 +52,11 @@ impl Announced {
         self.batches.write().push(blocks.into());
     }
 
+    /// Is nothing on its way?
+    pub(super) fn is_empty(&self) -> bool {
+        self.batches.read().is_empty()
+    }
+
     /// Puts what is on its way over what the device has of a block. `read` reads that, if need be.
     ///
     /// # Errors

@@ -1,0 +1,128 @@
+//! Reading a part of a file: no more of its extents are looked at than that part has.
+
+use std::ops::Range;
+
+use holdfast_types::Ino;
+
+use super::content::Content;
+use super::layers::Known;
+use super::load::Finder;
+use super::mapping::{Mapping, Run};
+use crate::tree::{self, Data, DataKey, DataKind};
+use crate::{BLOCK, Result, space};
+
+const BLOCK_LEN: u64 = BLOCK as u64;
+
+/// A run of blocks from its record.
+pub(super) fn run_of(extent: &tree::Extent) -> Run {
+    Run {
+        extent: space::Extent::new(extent.block, u64::from(extent.blocks)),
+        birth: extent.birth,
+        unwritten: extent.unwritten,
+    }
+}
+
+impl Finder<'_> {
+    /// Shows a file's content as it is now, for who reads these bytes: of the others it may say that they
+    /// are holes.
+    pub(super) fn with_bytes<R>(
+        &self,
+        ino: Ino,
+        bytes: &Range<u64>,
+        look: impl FnMut(&Content) -> Result<R>,
+    ) -> Result<R> {
+        let end = bytes.end.div_ceil(BLOCK_LEN);
+        self.with_part(ino, bytes.start / BLOCK_LEN, look, |at, _| at < end)
+    }
+
+    /// Shows a file's content as it is now, for who looks for the first data from a byte on: of what is before
+    /// that, and behind the data, it may say that it is a hole.
+    pub(super) fn with_next<R>(
+        &self,
+        ino: Ino,
+        offset: u64,
+        look: impl FnMut(&Content) -> Result<R>,
+    ) -> Result<R> {
+        let mut data = None;
+        self.with_part(ino, offset / BLOCK_LEN, look, move |at, run| {
+            // Extents that continue each other are one piece of data.
+            if data.is_some_and(|end| end != at || run.unwritten) {
+                return false;
+            }
+            if !run.unwritten {
+                data = Some(at + run.extent.length);
+            }
+            true
+        })
+    }
+
+    /// As [`with_content`](Self::with_content), with extents from `first` on only, as long as `more` wants
+    /// the next.
+    fn with_part<R>(
+        &self,
+        ino: Ino,
+        first: u64,
+        mut look: impl FnMut(&Content) -> Result<R>,
+        more: impl FnMut(u64, &Run) -> bool,
+    ) -> Result<R> {
+        let known = self
+            .layers
+            .find(ino, |object| object.content().map(&mut look));
+        match known {
+            Known::Found(seen) => seen,
+            Known::Nothing => look(&Content::inline(Vec::new())),
+            Known::Below => {
+                let len = self.inode(ino)?.map_or(0, |inode| inode.size);
+                match self.inline_in_trees(ino, len)? {
+                    Some(content) => look(&content),
+                    None => look(&Content::mapped(len, self.extents_from(ino, first, more)?)),
+                }
+            }
+        }
+    }
+
+    /// The places of a file's blocks from `first` on, as long as `more` wants the next.
+    fn extents_from(
+        &self,
+        ino: Ino,
+        first: u64,
+        mut more: impl FnMut(u64, &Run) -> bool,
+    ) -> Result<Mapping> {
+        let mut mapping = Mapping::default();
+        let key = |offset| DataKey {
+            ino,
+            kind: DataKind::Extent,
+            offset,
+        };
+        // The one before may reach beyond the first block.
+        let before = self.data().last_below(&key(first), |key, value| {
+            let belongs = (key.ino, key.kind) == (ino, DataKind::Extent);
+            match value {
+                Data::Extent(extent) if belongs => Some((key.offset, run_of(&extent))),
+                _ => None,
+            }
+        })?;
+        if let Some((at, run)) = before.flatten()
+            && at + run.extent.length > first
+        {
+            if !more(at, &run) {
+                return Ok(mapping);
+            }
+            mapping.map(at, run);
+        }
+        let mut cursor = self.data().range(Some(&key(first)))?;
+        while let Some((key, value)) = cursor.next()? {
+            if (key.ino, key.kind) != (ino, DataKind::Extent) {
+                break;
+            }
+            if let Data::Extent(extent) = value {
+                let run = run_of(&extent);
+                if !more(key.offset, &run) {
+                    break;
+                }
+                mapping.map(key.offset, run);
+            }
+        }
+        Ok(mapping)
+    }
+}
