@@ -34,6 +34,10 @@ pub(super) struct Order {
     applied: u64,
     /// Replaced nodes, and the generation of the checkpoint that replaced each.
     nodes: Vec<(u64, Extent)>,
+    /// Data whose records are gone durably, behind the cut of the checkpoint under way. Its bitmaps say that
+    /// they are used, and a replay frees them: were a node of the same checkpoint placed there, the
+    /// replay would free the node.
+    kept: Vec<Extent>,
     /// Groups written for the checkpoint under way.
     written: Vec<u64>,
 }
@@ -115,7 +119,8 @@ impl Space {
         Ok(())
     }
 
-    /// Says that all records up to `stamp` are durable: freed data returns.
+    /// Says that all records up to `stamp` are durable: freed data returns; what was freed behind the cut of
+    /// a checkpoint under way, with [its end](Self::checkpointed).
     ///
     /// # Errors
     /// The first inconsistency, if any: [`Error::Used`] for what was recorded twice,
@@ -126,7 +131,13 @@ impl Space {
         let cut = self.cut();
         let mut outcome = Ok(());
         for change in self.drain(stamp) {
-            outcome = outcome.and(self.apply(&change, &cut, true));
+            // What was freed before the cut is in no bitmap of the checkpoint.
+            let keep = cut.open && change.kind == ChangeKind::Free;
+            let applied = self.apply(&change, &cut, !keep);
+            if keep && applied.is_ok() {
+                order.kept.push(change.extent);
+            }
+            outcome = outcome.and(applied);
         }
         outcome
     }
@@ -186,7 +197,8 @@ impl Space {
     }
 
     /// Says that the checkpoint's superblock is durable, and that recovery will never use one
-    /// older than `oldest`: nodes return that were replaced up to there.
+    /// older than `oldest`: nodes return that were replaced up to there, and data that was freed
+    /// meanwhile.
     ///
     /// # Errors
     /// [`Error::Unused`], [`Error::Used`]: an inconsistency.
@@ -195,11 +207,12 @@ impl Space {
         for group in std::mem::take(&mut order.written) {
             self.table().lock(group).checkpointed();
         }
-        let mut outcome = Ok(());
-        for (_, extent) in order
+        let kept = std::mem::take(&mut order.kept);
+        let replaced = order
             .nodes
-            .extract_if(.., |&mut (replaced, _)| replaced <= oldest)
-        {
+            .extract_if(.., |&mut (replaced, _)| replaced <= oldest);
+        let mut outcome = Ok(());
+        for extent in replaced.map(|(_, extent)| extent).chain(kept) {
             let released = self.range(extent).and_then(|(group, range)| {
                 let mut state = self.table().lock(group);
                 self.release(group, &mut state, range)
@@ -286,13 +299,10 @@ impl Space {
 
     /// Blocks that return with a commit, and those that return with a checkpoint.
     pub(super) fn deferred(&self) -> (u64, u64) {
-        let nodes = self
-            .order
-            .lock()
-            .nodes
-            .iter()
-            .map(|(_, node)| node.length)
-            .sum();
+        let order = self.order.lock();
+        let nodes = order.nodes.iter().map(|(_, node)| node);
+        let with_checkpoint = nodes.chain(&order.kept).map(|extent| extent.length).sum();
+        drop(order);
         let data = self.changes.iter().map(|changes| {
             let changes = changes.lock();
             let freed = changes
@@ -300,6 +310,6 @@ impl Space {
                 .filter(|change| change.kind != ChangeKind::Record);
             freed.map(|change| change.extent.length).sum::<u64>()
         });
-        (data.sum(), nodes)
+        (data.sum(), with_checkpoint)
     }
 }

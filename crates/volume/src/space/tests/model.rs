@@ -39,6 +39,10 @@ struct Model {
     files: Vec<Extent>,
     nodes: Vec<Extent>,
     freed: Vec<(u64, Extent)>,
+    /// The cut of the checkpoint under way.
+    cut: Option<u64>,
+    /// Freed durably behind that.
+    kept: Vec<Extent>,
     replaced: Vec<(u64, Extent)>,
     promises: Vec<Reservation>,
 }
@@ -65,6 +69,8 @@ impl Model {
             files: Vec::new(),
             nodes: Vec::new(),
             freed: Vec::new(),
+            cut: None,
+            kept: Vec::new(),
             replaced: Vec::new(),
             promises: Vec::new(),
         };
@@ -221,12 +227,15 @@ impl Model {
     fn commit(&mut self, stamp: u64) {
         self.durable = stamp;
         self.space.committed(stamp).expect("consistent");
-        for (_, extent) in self
+        for (freed, extent) in self
             .freed
             .extract_if(.., |(freed, _)| *freed <= stamp)
             .collect::<Vec<_>>()
         {
-            self.set(extent, Now::Deferred, Now::Free);
+            match self.cut {
+                Some(cut) if freed > cut => self.kept.push(extent),
+                _ => self.set(extent, Now::Deferred, Now::Free),
+            }
         }
     }
 
@@ -254,6 +263,7 @@ impl Model {
     fn checkpoint(&mut self, a: u64, b: u64) {
         let cut = self.stamp;
         self.space.begin_checkpoint(cut).expect("consistent");
+        self.cut = Some(cut);
         let generation = self.root.generation + 1;
         let mut recorded: BTreeSet<u64> = self.recorded();
         let mut seed = a;
@@ -296,6 +306,10 @@ impl Model {
         };
         let oldest = generation - a % 2;
         self.space.checkpointed(oldest).expect("consistent");
+        self.cut = None;
+        for extent in std::mem::take(&mut self.kept) {
+            self.set(extent, Now::Deferred, Now::Free);
+        }
         let due = self
             .replaced
             .extract_if(.., |(replaced, _)| *replaced <= oldest);
@@ -310,7 +324,12 @@ impl Model {
     fn node(&mut self, recorded: &mut BTreeSet<u64>) {
         if let Ok(extent) = self.space.allocate(&Request::node(4)) {
             self.set(extent, Now::Free, Now::Recorded);
-            recorded.extend(extent.start..extent.end());
+            for block in extent.start..extent.end() {
+                assert!(
+                    recorded.insert(block),
+                    "{block} is in the same superblock twice"
+                );
+            }
             self.nodes.push(extent);
         }
     }
@@ -334,6 +353,8 @@ impl Model {
         self.promises.clear();
         self.placed.clear();
         self.freed.clear();
+        self.cut = None;
+        self.kept.clear();
         self.replaced.clear();
         let blank = Box::new([0_u8; BLOCK_SIZE]);
         let mut loader = Loader::new(self.root.layout, self.root.generation).expect("a layout");
@@ -424,5 +445,17 @@ proptest! {
         for step in steps {
             model.step(step);
         }
+    }
+}
+
+#[test]
+fn a_node_is_not_placed_where_a_replay_frees_data() {
+    // Data that the cut has is freed behind it, durably, before the nodes are placed; then a crash.
+    let place = (12, 1_710_611_407_246_237_780, 15_359_751_872_535_032_720);
+    let checkpoint = (81, 17_481_976_369_779_588_141, 1_938_623_363_623_158_231);
+    let crash = (129, 0, 4_158_004_390_157_215_894);
+    let mut model = Model::new(tiny(1, 16));
+    for step in [place, (171, 0, 0), checkpoint, crash] {
+        model.step(step);
     }
 }
