@@ -16,7 +16,7 @@ pub(super) const BLOCK: usize = 4096;
 /// Bytes of the header.
 pub(super) const HEADER: usize = 48;
 const MAGIC: [u8; 4] = *b"HfTn";
-const CHECKSUM: Range<usize> = 8..16;
+pub(super) const CHECKSUM: Range<usize> = 8..16;
 /// Bytes of the offset of a block of records.
 pub(super) const OFFSET: usize = 2;
 
