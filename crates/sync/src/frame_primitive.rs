@@ -90,6 +90,7 @@ pub(crate) mod memory {
 /// The counts lie in leaves by the address, each made when something in its range is first shared, and kept.
 /// Where at most one block begins there is one count.
 pub(crate) mod owners {
+    use std::alloc::{GlobalAlloc as _, Layout, System, handle_alloc_error};
     use std::ptr::{self, NonNull};
     use std::sync::atomic::{AtomicPtr, AtomicU16, Ordering, fence};
 
@@ -120,19 +121,25 @@ pub(crate) mod owners {
         unsafe { leaf.as_ref() }
     }
 
+    /// Taken from the system, not from the program's allocator: it stays for ever, one KiB for each 512 of
+    /// memory around shared frames, and only what is touched of it takes memory.
     #[cold]
+    #[expect(unsafe_code, reason = "memory of the system")]
     fn make(pointer: &AtomicPtr<Leaf>) -> &'static Leaf {
-        let zeros: Box<[AtomicU16]> = (0..1 << LEAF_SHIFT).map(|_| AtomicU16::new(0)).collect();
-        let new: *mut Leaf = Box::into_raw(zeros).cast();
+        const LAYOUT: Layout = Layout::new::<Leaf>();
+        // SAFETY: the layout has a size.
+        let new = unsafe { System.alloc_zeroed(LAYOUT) }.cast::<Leaf>();
+        if new.is_null() {
+            handle_alloc_error(LAYOUT);
+        }
         let null = ptr::null_mut();
         if pointer
             .compare_exchange(null, new, Ordering::AcqRel, Ordering::Acquire)
             .is_err()
         {
-            let zeros = ptr::slice_from_raw_parts_mut(new.cast::<AtomicU16>(), 1 << LEAF_SHIFT);
+            // Somebody else was faster.
             // SAFETY: made above, and known to nobody else.
-            #[expect(unsafe_code, reason = "somebody else was faster")]
-            drop(unsafe { Box::from_raw(zeros) });
+            unsafe { System.dealloc(new.cast(), LAYOUT) };
         }
         leaf(pointer).expect("just set")
     }
