@@ -18,7 +18,7 @@ const NAMES_PER_SEGMENT: usize = (BUCKET_SLOTS << SIZE_LOG_MAX) * 5 / 8;
 /// full grow instead of being split. Hashes that are random do not get there.
 const DEPTH_SLACK: u32 = 5;
 
-/// Names to [build](build) a table for that will have this many: as dense as one that grew by itself.
+/// Names to [`build`] a table for that will have this many: as dense as one that grew by itself.
 pub(super) fn dense(names: usize) -> usize {
     names * 5 / 6
 }
