@@ -61,7 +61,7 @@ impl Place {
 
     /// Its file system, if that still lives.
     #[cold]
-    pub(crate) fn core(&'static self) -> Option<Underway<Core>> {
+    pub(crate) fn core(&self) -> Option<Underway<'_, Core>> {
         self.route.take()
     }
 
@@ -182,7 +182,7 @@ impl Drop for Enrolment {
 
 /// The file system of this number, if it still lives.
 #[cold]
-pub(crate) fn find(number: u16) -> Option<Underway<Core>> {
+pub(crate) fn find(number: u16) -> Option<Underway<'static, Core>> {
     place(number).core()
 }
 

@@ -69,7 +69,7 @@ impl<C> Route<C> {
 
     /// What it leads to, if that still lives.
     #[cold]
-    pub(super) fn take(&'static self) -> Option<Underway<C>> {
+    pub(super) fn take(&self) -> Option<Underway<'_, C>> {
         let kept = self.waysides.mine().lock().kept.take();
         let core = match kept {
             Some(core) => core,
@@ -83,13 +83,13 @@ impl<C> Route<C> {
 }
 
 /// A use of what a [`Route`] leads to.
-pub(crate) struct Underway<C: 'static> {
-    route: &'static Route<C>,
+pub(crate) struct Underway<'r, C> {
+    route: &'r Route<C>,
     /// There until the drop takes it.
     core: Option<Arc<C>>,
 }
 
-impl<C> Deref for Underway<C> {
+impl<C> Deref for Underway<'_, C> {
     type Target = C;
 
     #[inline]
@@ -101,7 +101,7 @@ impl<C> Deref for Underway<C> {
     }
 }
 
-impl<C> Drop for Underway<C> {
+impl<C> Drop for Underway<'_, C> {
     fn drop(&mut self) {
         let left = {
             let mut wayside = self.route.waysides.mine().lock();
@@ -120,13 +120,9 @@ mod tests {
     use super::*;
     use std::thread;
 
-    fn route() -> &'static Route<u32> {
-        Box::leak(Box::new(Route::new()))
-    }
-
     #[test]
     fn a_use_is_kept_for_the_next_and_gone_when_it_is_closed() {
-        let (route, core) = (route(), Arc::new(7));
+        let (route, core) = (Route::new(), Arc::new(7));
         assert!(route.take().is_none());
         route.open(Arc::downgrade(&core));
         for _ in 0..3 {
@@ -145,7 +141,7 @@ mod tests {
 
     #[test]
     fn who_is_under_way_when_it_closes_is_the_last() {
-        let (route, core) = (route(), Arc::new(7));
+        let (route, core) = (Route::new(), Arc::new(7));
         route.open(Arc::downgrade(&core));
         let underway = route.take();
         route.close();
@@ -159,7 +155,7 @@ mod tests {
     #[test]
     fn closing_beside_travellers_leaves_nothing() {
         for _ in 0..200 {
-            let (route, core) = (route(), Arc::new(7));
+            let (route, core) = (Route::new(), Arc::new(7));
             route.open(Arc::downgrade(&core));
             let weak = Arc::downgrade(&core);
             thread::scope(|scope| {
