@@ -386,25 +386,6 @@ impl<'l> Finder<'l> {
         }))
     }
 
-    /// Shows a file's content as it is now.
-    pub(super) fn with_content<R>(
-        &self,
-        ino: Ino,
-        mut look: impl FnMut(&Content) -> Result<R>,
-    ) -> Result<R> {
-        let known = self
-            .layers
-            .find(ino, |object| object.content().map(&mut look));
-        match known {
-            Known::Found(seen) => seen,
-            Known::Nothing => look(&Content::inline(Vec::new())),
-            Known::Below => {
-                let len = self.inode(ino)?.map_or(0, |inode| inode.size);
-                look(&self.content_in_trees(ino, len)?)
-            }
-        }
-    }
-
     /// Inodes behind this one, by number: at most `max`.
     pub(super) fn walk(&self, after: Ino, max: usize, run: &mut Vec<InodeRecord>) -> Result<()> {
         if self.layers.overlays().all(Overlay::is_empty) {

@@ -23,6 +23,15 @@ pub(super) fn run_of(extent: &tree::Extent) -> Run {
 }
 
 impl Finder<'_> {
+    /// Shows a file's content as it is now.
+    pub(super) fn with_content<R>(
+        &self,
+        ino: Ino,
+        look: impl FnMut(&Content) -> Result<R>,
+    ) -> Result<R> {
+        self.with_part(ino, 0, look, |_, _| true)
+    }
+
     /// Shows a file's content as it is now, for who reads these bytes: of the others it may say that they
     /// are holes.
     pub(super) fn with_bytes<R>(
