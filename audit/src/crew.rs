@@ -11,6 +11,7 @@ use std::thread;
 use crate::placement::Pair;
 use crate::report::Report;
 use crate::store::StoreKind;
+use crate::trial::Effort;
 
 /// The C library copies with vector instructions whatever the size: a repeated instruction traps
 /// for each byte, and touches the same lines.
@@ -23,7 +24,7 @@ pub(crate) type Outcome = Result<Report, String>;
 /// Tries all of these pairs, as many at a time as `jobs` says; the outcomes are in their order.
 pub(crate) fn run(
     pairs: &[Pair],
-    repetitions: usize,
+    effort: Effort,
     store: StoreKind,
     jobs: usize,
 ) -> Result<Vec<Outcome>> {
@@ -39,7 +40,7 @@ pub(crate) fn run(
                     let Some(pair) = pairs.get(index) else {
                         return;
                     };
-                    let outcome = try_one(&program, pair, repetitions, store);
+                    let outcome = try_one(&program, pair, effort, store);
                     if talking && index.is_multiple_of(20) {
                         eprint!("\r{index} of {} pairs", pairs.len());
                     }
@@ -59,12 +60,7 @@ pub(crate) fn run(
         .collect()
 }
 
-fn try_one(
-    program: &std::path::Path,
-    pair: &Pair,
-    repetitions: usize,
-    store: StoreKind,
-) -> Outcome {
+fn try_one(program: &std::path::Path, pair: &Pair, effort: Effort, store: StoreKind) -> Outcome {
     let output = Command::new(program)
         .env("GLIBC_TUNABLES", TUNABLES)
         .arg("--one")
@@ -74,7 +70,7 @@ fn try_one(
         ])
         .args(["--placement", pair.placement.word()])
         .args(["--store", store.word()])
-        .args(["--repetitions".into(), repetitions.to_string()])
+        .args(effort.options())
         .output()
         .map_err(|error| format!("cannot be started: {error}"))?;
     if !output.status.success() {

@@ -46,6 +46,7 @@ use placement::{Pair, Placement};
 use results::Results;
 use store::StoreKind;
 use symbols::Symbols;
+use trial::Effort;
 
 /// What a process that tries one pair may take.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -77,6 +78,9 @@ struct Arguments {
     /// Recorded rounds of each pair
     #[arg(long, default_value_t = 9)]
     repetitions: usize,
+    /// Leave a pair whose first N recorded rounds were all free of conflicts
+    #[arg(long, value_name = "N")]
+    enough: Option<usize>,
     /// Pairs tried at a time [default: two for each processor]
     #[arg(long)]
     jobs: Option<usize>,
@@ -102,11 +106,15 @@ fn main() -> Result<ExitCode> {
         eprintln!("conflicts: skipped: {why}");
         return Ok(ExitCode::from(SKIPPED));
     }
+    let effort = Effort {
+        repetitions: arguments.repetitions,
+        enough: arguments.enough,
+    };
     if arguments.one {
-        return one(&pairs, arguments.repetitions, arguments.store);
+        return one(&pairs, effort, arguments.store);
     }
     let jobs = arguments.jobs.unwrap_or_else(jobs);
-    let outcomes = crew::run(&pairs, arguments.repetitions, arguments.store, jobs)?;
+    let outcomes = crew::run(&pairs, effort, arguments.store, jobs)?;
     let results = Results {
         trials: pairs.into_iter().zip(outcomes).collect(),
         repetitions: arguments.repetitions,
@@ -165,7 +173,7 @@ fn chosen(arguments: &Arguments) -> Result<Vec<Pair>> {
     Ok(pairs)
 }
 
-fn one(pairs: &[Pair], repetitions: usize, store: StoreKind) -> Result<ExitCode> {
+fn one(pairs: &[Pair], effort: Effort, store: StoreKind) -> Result<ExitCode> {
     let [pair] = pairs else {
         bail!("--one takes one pair and one placement");
     };
@@ -175,7 +183,7 @@ fn one(pairs: &[Pair], repetitions: usize, store: StoreKind) -> Result<ExitCode>
         eprintln!("still not done after {} s", PATIENCE.as_secs());
         std::process::exit(124);
     });
-    let report = trial::run(pair, repetitions, store)?;
+    let report = trial::run(pair, effort, store)?;
     println!("{}", serde_json::to_string(&report)?);
     Ok(ExitCode::SUCCESS)
 }

@@ -21,6 +21,30 @@ const STEPS: usize = 400_000;
 /// Longer than the coarsest clock's step.
 const CLOCK_STEP: Duration = Duration::from_millis(12);
 
+/// How often a pair is tried.
+#[derive(Clone, Copy)]
+pub(crate) struct Effort {
+    /// Recorded rounds, at most.
+    pub(crate) repetitions: usize,
+    /// So many without a conflict at first are enough.
+    pub(crate) enough: Option<usize>,
+}
+
+impl Effort {
+    /// As the command line takes it.
+    pub(crate) fn options(self) -> Vec<String> {
+        let mut options = vec![format!("--repetitions={}", self.repetitions)];
+        options.extend(self.enough.map(|rounds| format!("--enough={rounds}")));
+        options
+    }
+
+    /// One that has conflicted is tried to the end: a chance meeting must not decide.
+    fn is_enough(self, report: &Report) -> bool {
+        let tried = report.repetitions.len();
+        self.enough.is_some_and(|rounds| tried >= rounds) && report.conflicting() == 0
+    }
+}
+
 /// Where the memory of a side's thread is: its stack from the deepest point up to the
 /// thread-locals, which lie above it.
 #[derive(Clone, Copy)]
@@ -32,11 +56,11 @@ struct OwnMemory {
 /// Behind its base a thread has its control block.
 const CONTROL_BLOCK: u64 = 0x1000;
 
-/// Tries a pair so many times, after the warm-up.
+/// Tries a pair so often, after the warm-up.
 ///
 /// # Errors
 /// When an operation fails, or cannot be recorded.
-pub(crate) fn run(pair: &Pair, repetitions: usize, store: StoreKind) -> Result<Report> {
+pub(crate) fn run(pair: &Pair, effort: Effort, store: StoreKind) -> Result<Report> {
     memory::note_origins();
     // Objects that both use are warmed up themselves; else each round has names of its own.
     let first = if pair.placement.shares_objects() {
@@ -44,7 +68,7 @@ pub(crate) fn run(pair: &Pair, repetitions: usize, store: StoreKind) -> Result<R
     } else {
         WARM_UP
     };
-    let rounds = first + repetitions;
+    let rounds = first + effort.repetitions;
     let stage = Stage::new(pair.placement, rounds, store).map_err(|error| anyhow!("{error}"))?;
     let stage = Arc::new(stage);
     let workers = [0, 1].map(|side| Worker::start(Arc::clone(&stage), side, pair.sides[side]));
@@ -76,6 +100,9 @@ pub(crate) fn run(pair: &Pair, repetitions: usize, store: StoreKind) -> Result<R
             trial.tapes[side] = workers[side].take_back();
         }
         trial.compare()?;
+        if effort.is_enough(&trial.report) {
+            break;
+        }
     }
     Ok(trial.report)
 }
@@ -176,5 +203,42 @@ fn tell(conflict: &Conflict, map: &Map, own: [OwnMemory; 2]) -> Line {
         place,
         same_bytes: conflict.same_bytes,
         sides: [touches(0), touches(1)],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(conflicts: &[bool]) -> Report {
+        let line = Line {
+            place: Place::Unknown,
+            same_bytes: false,
+            sides: [Vec::new(), Vec::new()],
+        };
+        let rounds = conflicts.iter();
+        Report {
+            repetitions: rounds
+                .map(|&conflict| vec![line.clone(); usize::from(conflict)])
+                .collect(),
+            ..Report::default()
+        }
+    }
+
+    #[test]
+    fn only_rounds_without_a_conflict_are_enough() {
+        let effort = Effort {
+            repetitions: 9,
+            enough: Some(3),
+        };
+        assert!(!effort.is_enough(&after(&[false, false])));
+        assert!(effort.is_enough(&after(&[false, false, false])));
+        assert!(!effort.is_enough(&after(&[true, false, false, false])));
+        assert!(!effort.is_enough(&after(&[true, true, true])));
+        let all = Effort {
+            enough: None,
+            ..effort
+        };
+        assert!(!all.is_enough(&after(&[false, false, false, false])));
     }
 }
