@@ -79,7 +79,7 @@ fn reads(file: &File, plain: &Plain) {
     let mut buf = [0_u8; PAGE as usize];
     let mut read = |offset: u64, len: usize| {
         let size = || file.size.load(Ordering::Acquire);
-        let _ = black_box(file.pages.read_with(offset, &mut buf[..len], size));
+        let _ = black_box(file.pages.read_with(offset, &mut buf[..len], size, || true));
     };
     let mut buf = [0_u8; PAGE as usize];
     let mut read_locked = |offset: u64, len: usize| read_plain(plain, offset, &mut buf[..len]);
@@ -112,7 +112,7 @@ fn reads(file: &File, plain: &Plain) {
     let mut buf = vec![0_u8; 128 << 10];
     let size = || file.size.load(Ordering::Acquire);
     let new = nanoseconds(10_000, |n| {
-        let _ = black_box(file.pages.read_with((n % 8) << 17, &mut buf, size));
+        let _ = black_box(file.pages.read_with((n % 8) << 17, &mut buf, size, || true));
     });
     let locked = nanoseconds(10_000, |n| {
         read_plain(plain, (n % 8) << 17, &mut buf);
@@ -214,7 +214,7 @@ fn pairs(file: &File, plain: &Plain, account: Account<'_>) {
     let locked = AtomicU64::new(0);
     let read = |buf: &mut [u8]| {
         let size = || file.size.load(Ordering::Acquire);
-        if file.pages.read_with(0, buf, size).is_err() {
+        if file.pages.read_with(0, buf, size, || true).is_err() {
             locked.fetch_add(1, Ordering::Relaxed);
             black_box(file.pages.lock().read(0, buf, size()));
         }

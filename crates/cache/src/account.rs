@@ -114,6 +114,14 @@ impl CacheStats {
         self.bytes.sum().max(0).cast_unsigned()
     }
 
+    /// A figure that grows by the bytes that this thread adds to what is held: it means nothing but
+    /// for its differences, and those can have parts that other threads added.
+    #[inline]
+    #[must_use]
+    pub fn own_bytes(&self) -> i64 {
+        self.bytes.own()
+    }
+
     pub(crate) fn settle(&self, before: Held, after: Held) {
         if before.frames != after.frames {
             self.frames

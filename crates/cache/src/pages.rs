@@ -2,19 +2,20 @@
 //!
 //! *Invariants.* Bytes that a reader can meet never change: a frame is immutable up to its filled
 //! bytes (see [`holdfast_sync::frame`]), and what is written over is written into a new frame. No
-//! page is both framed and unwritten. Every read sees the bytes *and the size* of one moment, if
+//! page is both framed and unwritten or absent. Every read sees the bytes *and the size* of one moment, if
 //! the owner keeps this rule: **the size changes after the pages, under the same [`PagesLock`]**.
 //!
 //! *Locking.* Writers take [`Pages::lock`]; readers none, unless they are [`Contended`].
 
 use crate::account::Held;
 use crate::group::PAGE_SHIFT;
-use crate::ranges::RangeSet;
 use holdfast_sync::epoch;
 use holdfast_sync::frame::{Frames, FramesLock, Shared};
 use parking_lot::Mutex;
 use std::fmt;
 
+mod absent;
+mod apart;
 mod change;
 mod copy;
 mod fallocate;
@@ -25,15 +26,19 @@ mod seek;
 mod tests;
 mod write;
 
+use apart::Apart;
 pub use pieces::{Piece, Pieces};
 pub use read::Contended;
 
 /// The cached content of one regular file.
 ///
 /// A page is a hole (reads zero, costs nothing), unwritten (allocated: reads zero, counts as
-/// space, but seeks take it for a hole) or framed (has bytes in memory). The size of the file is
+/// space, but seeks take it for a hole), framed (has bytes in memory) or absent (its bytes are where
+/// the owner can bring them from, see [`PagesLock::forget`]). The size of the file is
 /// not kept here; it must be an atomic of the owner, who must see to this:
 ///
+/// - Nobody reads an absent page, or writes a part of one, before it was [brought](PagesLock::bring);
+///   readers without the lock ask the owner whether there are any.
 /// - The size changes **after** the pages and under the same [`PagesLock`], in either direction.
 ///   Then no read sees a byte behind the size, or the bytes of one state with the size of another.
 /// - When a file shrinks *or is set to the size it has*, call [`PagesLock::truncate`], which
@@ -48,7 +53,7 @@ pub use read::Contended;
 /// 4096 bytes, and so has a page that is written far from all others, as long as that is not written on.
 #[repr(transparent)]
 pub struct Pages {
-    frames: Frames<RangeSet>,
+    frames: Frames<Apart>,
 }
 
 const _: () = assert!(size_of::<Pages>() == 16, "an empty file's pages grew");
@@ -58,7 +63,7 @@ const _: () = assert!(size_of::<Pages>() == 16, "an empty file's pages grew");
 /// Readers see a change whole or not at all. One that takes more than a single store keeps them
 /// from seeing anything until this is dropped, the size included; they then wait for the lock.
 pub struct PagesLock<'a> {
-    frames: FramesLock<'a, RangeSet>,
+    frames: FramesLock<'a, Apart>,
 }
 
 /// Bytes of a page.
@@ -104,7 +109,7 @@ impl Pages {
         self.frames.is_empty()
     }
 
-    /// Pages of space held, framed or unwritten; `st_blocks` is eight times that. Takes no lock:
+    /// Pages of space held, framed, unwritten or absent; `st_blocks` is eight times that. Takes no lock:
     /// with writers about, it may be a moment old.
     #[must_use]
     pub fn pages(&self) -> u64 {
@@ -125,7 +130,7 @@ impl PagesLock<'_> {
         self.frames.is_empty()
     }
 
-    /// Pages of space held, framed or unwritten; `st_blocks` is eight times that.
+    /// Pages of space held, framed, unwritten or absent; `st_blocks` is eight times that.
     #[must_use]
     pub fn pages(&self) -> u64 {
         self.held().pages
@@ -146,13 +151,13 @@ impl PagesLock<'_> {
     /// What is held, in constant time.
     fn held(&self) -> Held {
         let totals = self.frames.totals();
-        let unwritten = self.frames.side().map_or(0, |unwritten| {
-            size_of::<RangeSet>() as u64 + unwritten.ranges() * ENTRY_BYTES
+        let apart = self.frames.side().map_or(0, |apart| {
+            size_of::<Apart>() as u64 + apart.ranges() * ENTRY_BYTES
         });
         Held {
             pages: totals.frames + totals.note,
             frames: totals.frames,
-            bytes: totals.bytes + unwritten,
+            bytes: totals.bytes + apart,
         }
     }
 

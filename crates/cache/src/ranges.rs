@@ -2,7 +2,7 @@ use crate::group::{GROUP_PAGES, GROUP_SHIFT, mask_in};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A set of page numbers, kept as ranges: here the pages that are allocated but unwritten.
+/// A set of page numbers, kept as ranges: here pages that take space and have no frame.
 ///
 /// Ranges, because one call may allocate a range of any length, and must not cost more for it.
 ///
@@ -36,6 +36,11 @@ impl RangeSet {
             .chain(inside)
             .map(move |(&start, &end)| start.max(within.start)..end.min(within.end))
             .filter(|range| !range.is_empty())
+    }
+
+    /// The first range of the set that shares a page with `within`, cut to it.
+    pub(crate) fn first_in(&self, within: Range<u64>) -> Option<Range<u64>> {
+        self.overlaps(within).next()
     }
 
     /// How many pages of `within` are in the set.

@@ -24,6 +24,7 @@ use crate::options::{Options, Stats};
 use crate::policy::Policy;
 use crate::quota::{Check, Quotas};
 use crate::registry::{Announced, Enrolment};
+use crate::relief::Relief;
 use crate::shape::Shape;
 use crate::store::{Change, PageOf, Space, Stamp, Store};
 use crate::turns::{self, HasTurn as _};
@@ -70,6 +71,7 @@ pub(crate) struct Core {
     pub(crate) observer: RwLock<Option<Arc<dyn Observer>>>,
     pub(crate) observed: AtomicBool,
     pub(crate) cache: CacheStats,
+    pub(crate) relief: Relief,
     pub(crate) names: ShardedCounter,
     pub(crate) quotas: Quotas,
     /// How orphans find their way back here. The last to go: inodes carry its number.
@@ -103,6 +105,7 @@ impl FileSystem {
             observer: RwLock::new(None),
             observed: AtomicBool::new(false),
             cache: CacheStats::new(),
+            relief: Relief::new(options.cache),
             names: ShardedCounter::new(),
             quotas: Quotas::new(),
             store,
@@ -149,6 +152,7 @@ impl FileSystem {
     pub fn set_options(&self, options: Options) {
         let mut held = self.core.options.write();
         self.core.policy.set(&options);
+        self.core.relief.set(options.cache);
         *held = options;
     }
 
@@ -259,7 +263,7 @@ impl FileSystem {
 }
 
 /// The machine's memory in pages: what a store without a limit can hold at most.
-fn memory_pages() -> u64 {
+pub(crate) fn memory_pages() -> u64 {
     let info = rustix::system::sysinfo();
     let unit = u64::from(info.mem_unit).max(1);
     (info.totalram as u64).saturating_mul(unit) / 4096

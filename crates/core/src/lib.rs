@@ -42,6 +42,7 @@ mod quota;
 mod quota_operations;
 mod readdir;
 mod registry;
+mod relief;
 mod shape;
 mod space;
 pub mod store;

@@ -1,10 +1,8 @@
 //! Bringing what a store holds into memory.
 //!
-//! Inodes come by number, a directory's names and a file's bytes as a whole with the first
-//! operation that needs them. Nothing of this runs over a store that pins everything.
+//! Inodes come by number, a directory's names as a whole with the first operation that needs them. (A
+//! file's bytes: see `io/bring.rs`.) Nothing of this runs over a store that pins everything.
 
-use holdfast_cache::Account;
-use holdfast_cache::{Pages, PagesLock};
 use holdfast_sync::{Prepared, epoch};
 use std::sync::atomic::AtomicU64;
 
@@ -23,8 +21,6 @@ use crate::xattr::{ACL_ACCESS, ACL_DEFAULT};
 
 /// Names loaded in one run.
 const NAMES_MAX: usize = 4096;
-/// Bytes loaded in one run.
-const BYTES_MAX: u64 = 1 << 20;
 
 impl Core {
     /// Loads an inode that is not in the index. `once`: for a caller who looks once and goes on; the
@@ -255,63 +251,6 @@ impl Core {
         names.complete(loaded);
         Ok(())
     }
-
-    /// Makes sure that all bytes of a file are in memory.
-    #[inline]
-    pub(crate) fn complete_pages(&self, inode: &Inode, pages: &Pages) -> Result<()> {
-        if self.pinned || inode.is_complete() {
-            return Ok(());
-        }
-        self.load_pages(inode, pages)
-    }
-
-    #[cold]
-    fn load_pages(&self, inode: &Inode, pages: &Pages) -> Result<()> {
-        let mut pages = pages.lock();
-        if inode.is_complete() {
-            return Ok(());
-        }
-        let filled = self.fill(inode.ino(), inode.size(), &mut pages);
-        if let Err(error) = filled {
-            pages.clear(Account {
-                space: &Loaded,
-                stats: &self.cache,
-            });
-            return Err(error);
-        }
-        pages.has_size(inode.size());
-        inode.completed();
-        Ok(())
-    }
-
-    fn fill(&self, ino: Ino, size: u64, pages: &mut PagesLock<'_>) -> Result<()> {
-        let mut buf = Vec::new();
-        let mut offset = 0;
-        while offset < size {
-            let Some((start, len)) = self.store.next_data(ino, offset)? else {
-                break;
-            };
-            if start < offset || len == 0 {
-                return Err(Errno::EUCLEAN);
-            }
-            if start >= size {
-                break;
-            }
-            let len = len.min(BYTES_MAX).min(size - start);
-            buf.resize(len as usize, 0);
-            self.store.read_data(ino, start, &mut buf)?;
-            pages.write(
-                start,
-                &buf,
-                Account {
-                    space: &Loaded,
-                    stats: &self.cache,
-                },
-            )?;
-            offset = start + len;
-        }
-        Ok(())
-    }
 }
 
 impl Core {
@@ -350,15 +289,4 @@ fn content_of(record: &InodeRecord) -> Content {
         }),
         kind => Content::of(kind, record.parent, record.rdev, None),
     }
-}
-
-/// Space for what the store holds already: it was taken when it was written.
-pub(crate) struct Loaded;
-
-impl holdfast_cache::Space for Loaded {
-    fn reserve(&self, _pages: u64) -> Result<()> {
-        Ok(())
-    }
-
-    fn release(&self, _pages: u64) {}
 }

@@ -34,6 +34,9 @@ pub struct Options {
     pub sync: bool,
     /// Most names an inode can have; one more is `EMLINK`.
     pub link_max: u32,
+    /// Bytes that the content of files takes in memory, at most, over a store that can bring it back;
+    /// not counting what the store still has to write. `None`: an eighth of the machine's memory.
+    pub cache: Option<u64>,
     /// Owner of a root directory that is made anew.
     pub root_uid: u32,
     /// Its group.
@@ -54,6 +57,7 @@ impl Default for Options {
             noexec: false,
             sync: false,
             link_max: i32::MAX as u32,
+            cache: None,
             root_uid: 0,
             root_gid: 0,
             root_perm: 0o755,

@@ -1,7 +1,7 @@
 //! The conformance suite over the library, over a plain store, over the host's tmpfs, and over
 //! the directory that `HOLDFAST_CONFORMANCE_DIR` names (a mount of ours, say).
 
-use holdfast_core::FileSystem;
+use holdfast_core::{FileSystem, Options};
 use holdfast_testkit::conformance::{Case, LibrarySubject, Subject, all, failures};
 use holdfast_testkit::diff::cast::cast;
 use holdfast_testkit::diff::host::{AtimeRule, HostCallers, HostTarget};
@@ -39,10 +39,17 @@ fn the_library_over_memory_conforms() {
 
 #[test]
 fn the_library_over_a_plain_store_conforms() {
-    let store = Arc::new(ModelStore::new());
-    let fs = FileSystem::new(store.clone(), options(AtimeRule::Relative)).unwrap();
-    assert_conforms(Arc::new(LibrarySubject::new(&fs, &cast())));
-    assert_eq!(store.contradictions(), [""; 0]);
+    // Once with content that is forgotten as soon as it is there.
+    for cache in [None, Some(0)] {
+        let store = Arc::new(ModelStore::new());
+        let options = Options {
+            cache,
+            ..options(AtimeRule::Relative)
+        };
+        let fs = FileSystem::new(store.clone(), options).unwrap();
+        assert_conforms(Arc::new(LibrarySubject::new(&fs, &cast())));
+        assert_eq!(store.contradictions(), [""; 0]);
+    }
 }
 
 /// The suite must not ask for what the kernel's own file system does not do.

@@ -27,9 +27,13 @@ fn plan(seed: u64, steps: usize) -> Plan {
 
 #[test]
 fn a_tree_is_the_same_in_memory_and_over_a_store_and_loaded_again() {
-    for seed in 1..=3 {
+    for (seed, cache) in [(1, None), (2, None), (3, Some(0)), (4, Some(20_000))] {
         let plan = plan(seed, 20_000);
         let store = Arc::new(ModelStore::new());
+        let options = |atime| Options {
+            cache,
+            ..options(atime)
+        };
         let fs = FileSystem::new(store.clone(), options(plan.atime)).unwrap();
         let sides = Sides {
             kernel: Box::new(LibraryTarget::memory(&plan.cast, plan.atime)),
@@ -59,14 +63,28 @@ fn a_tree_is_the_same_in_memory_and_over_a_store_and_loaded_again() {
 
 #[test]
 fn fsx_finds_nothing_over_a_store_either() {
-    let fs = FileSystem::new(Arc::new(ModelStore::new()), Options::default()).unwrap();
-    let plan = fsx::Plan {
-        seed: 9,
-        operations: 20_000,
-        most: 256 * 1024,
-        between_checks: 500,
-    };
-    fsx::exercise(&fs, "fsx", &plan).unwrap_or_else(|report| panic!("{report}"));
+    // With content that stays in memory, goes at once, and goes in part; in a file that is brought as
+    // a whole, and in one that is not.
+    for (cache, most) in [
+        (None, 256 << 10),
+        (Some(0), 256 << 10),
+        (Some(300 << 10), 256 << 10),
+        (Some(0), 1 << 20),
+        (Some(300 << 10), 1 << 20),
+    ] {
+        let options = Options {
+            cache,
+            ..Options::default()
+        };
+        let fs = FileSystem::new(Arc::new(ModelStore::new()), options).unwrap();
+        let plan = fsx::Plan {
+            seed: 9,
+            operations: 10_000,
+            most,
+            between_checks: 500,
+        };
+        fsx::exercise(&fs, "fsx", &plan).unwrap_or_else(|report| panic!("{cache:?}: {report}"));
+    }
 }
 
 #[test]

@@ -51,8 +51,12 @@ fn plan(seed: u64, steps: usize) -> Plan {
 
 #[test]
 fn a_tree_is_the_same_in_memory_and_on_a_volume_and_opened_again() {
-    for seed in 1..=3 {
+    for (seed, cache) in [(1, None), (2, Some(0)), (3, Some(20_000))] {
         let plan = plan(seed, 10_000);
+        let options = |atime| Options {
+            cache,
+            ..options(atime)
+        };
         let device = device(256 * MIB);
         let store = open(&device);
         let fs = FileSystem::new(store.clone(), options(plan.atime)).unwrap();
@@ -93,18 +97,29 @@ fn a_tree_is_the_same_in_memory_and_on_a_volume_and_opened_again() {
 
 #[test]
 fn fsx_finds_nothing_over_a_volume() {
-    let device = device(64 * MIB);
-    let store = open(&device);
-    let fs = FileSystem::new(store.clone(), Options::default()).unwrap();
-    let plan = fsx::Plan {
-        seed: 9,
-        operations: 20_000,
-        most: 256 * 1024,
-        between_checks: 500,
-    };
-    fsx::exercise(&fs, "fsx", &plan).unwrap_or_else(|report| panic!("{report}"));
-    fs.close().unwrap();
-    store.close().unwrap();
+    // With content that stays in memory, that goes at once, and that goes in part.
+    for (cache, most) in [
+        (None, 256 << 10),
+        (Some(0), 256 << 10),
+        (Some(300 << 10), 1 << 20),
+    ] {
+        let device = device(64 * MIB);
+        let store = open(&device);
+        let options = Options {
+            cache,
+            ..Options::default()
+        };
+        let fs = FileSystem::new(store.clone(), options).unwrap();
+        let plan = fsx::Plan {
+            seed: 9,
+            operations: 10_000,
+            most,
+            between_checks: 500,
+        };
+        fsx::exercise(&fs, "fsx", &plan).unwrap_or_else(|report| panic!("{cache:?}: {report}"));
+        fs.close().unwrap();
+        store.close().unwrap();
+    }
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! Changes, and what they do to the account.
 
-use super::{PAGE_END, PagesLock};
+use super::{Apart, PAGE_END, PagesLock};
 use crate::account::{Account, Held, Reservation};
 use crate::group::PAGE_SHIFT;
-use crate::ranges::RangeSet;
 use crate::{MAX_SIZE, PAGE_SIZE};
 use holdfast_sync::frame::{Frame, FramesLock};
 use holdfast_types::Errno;
@@ -29,7 +28,7 @@ impl<'c, 'a> Change<'c, 'a> {
         }
     }
 
-    pub(super) fn frames(&mut self) -> &mut FramesLock<'a, RangeSet> {
+    pub(super) fn frames(&mut self) -> &mut FramesLock<'a, Apart> {
         &mut self.pages.frames
     }
 
@@ -61,35 +60,32 @@ impl Drop for Change<'_, '_> {
 }
 
 impl PagesLock<'_> {
-    /// A bit for each unwritten page of a group.
-    pub(super) fn unwritten_mask(&self, group: u64) -> u64 {
-        self.frames
-            .side()
-            .map_or(0, |unwritten| unwritten.mask(group))
+    /// A bit for each page of a group that takes space and has no frame.
+    pub(super) fn apart_mask(&self, group: u64) -> u64 {
+        self.frames.side().map_or(0, |apart| apart.mask(group))
     }
 
-    /// How many pages of `pages` are held, framed or unwritten.
+    /// How many pages of `pages` are held, framed or not.
     pub(super) fn count_in(&self, pages: &Range<u64>) -> u64 {
         if pages.is_empty() {
             return 0;
         }
-        let unwritten = self.frames.side();
-        self.frames.count(pages)
-            + unwritten.map_or(0, |unwritten| unwritten.count_in(pages.clone()))
+        let apart = self.frames.side();
+        self.frames.count(pages) + apart.map_or(0, |apart| apart.count_in(pages.clone()))
     }
 
-    /// Says that `pages` are not unwritten (any more).
-    pub(super) fn remove_unwritten(&mut self, pages: Range<u64>) {
+    /// Says that `pages` are neither unwritten nor absent (any more).
+    pub(super) fn remove_apart(&mut self, pages: Range<u64>) {
         if self.frames.side().is_some() {
             self.frames
-                .with_side(|unwritten| unwritten.remove(pages), RangeSet::pages);
+                .with_side(|apart| apart.remove(pages), Apart::pages);
         }
     }
 
     /// Makes holes of `pages`.
     pub(super) fn remove(&mut self, pages: Range<u64>) {
         self.frames.remove(pages.clone());
-        self.remove_unwritten(pages);
+        self.remove_apart(pages);
     }
 
     /// Moves every page from `from` on by `delta`. None may leave the file's range or land on a
@@ -98,7 +94,7 @@ impl PagesLock<'_> {
         self.frames.shift(from, delta);
         if self.frames.side().is_some() {
             self.frames
-                .with_side(|unwritten| unwritten.shift(from, delta), RangeSet::pages);
+                .with_side(|apart| apart.shift(from, delta), Apart::pages);
         }
     }
 
@@ -115,11 +111,11 @@ impl PagesLock<'_> {
                 .next_frame(gap)
                 .map_or(pages.end, |frame| frame.min(pages.end));
             self.frames
-                .with_side(|unwritten| unwritten.insert(gap..at), RangeSet::pages);
+                .with_side(|apart| apart.allocate(gap..at), Apart::pages);
         }
     }
 
-    /// Zeroes part of a page, if it has a frame.
+    /// Zeroes part of a page, if it has a frame. (The bytes of an absent one are not here.)
     pub(super) fn zero_in_page(&mut self, page: u64, bytes: Range<usize>) {
         let Some(stored) = self.frames.get(page) else {
             return;

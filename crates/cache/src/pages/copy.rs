@@ -12,7 +12,8 @@ const STEP: usize = 256 << 10;
 impl PagesLock<'_> {
     /// Copies `len` bytes of `source` at `from` to `to` and returns the bytes copied: fewer when
     /// space ran out on the way. What is a hole in the source becomes one here, as far as it
-    /// covers whole pages. The owner bounds `len` by the source's size, and raises this file's.
+    /// covers whole pages. The owner bounds `len` by the source's size, and raises this file's; of
+    /// neither range a page is absent.
     ///
     /// # Errors
     /// If nothing could be copied: `EFBIG` at [`MAX_SIZE`], or what the space said (`ENOSPC`).
@@ -51,7 +52,7 @@ impl PagesLock<'_> {
     }
 
     /// [`copy_range`](Self::copy_range) within one file; the ranges must not overlap (the owner
-    /// answers `EINVAL`). Holes of the source are those that it had before the copy.
+    /// answers `EINVAL`), nor is a page of either absent. Holes of the source are those that it had before the copy.
     ///
     /// # Errors
     /// Those of `copy_range`.

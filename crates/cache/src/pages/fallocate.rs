@@ -99,7 +99,7 @@ impl PagesLock<'_> {
         let mut change = Change::new(self, account);
         change.allocate(&span.touched)?;
         span.zero_edges(change.pages);
-        change.pages.frames.remove(span.whole.clone());
+        change.pages.remove(span.whole.clone());
         change.pages.fill_holes(&span.whole);
         Ok(())
     }

@@ -1,6 +1,5 @@
-use super::PagesLock;
+use super::{Apart, PagesLock};
 use crate::group::PAGE_SHIFT;
-use crate::ranges::RangeSet;
 use crate::{MAX_SIZE, PAGE_SIZE};
 use holdfast_sync::frame::FramesLock;
 use std::fmt;
@@ -35,15 +34,20 @@ impl Piece<'_> {
 /// The pieces of a range of a file, in order and without gaps: data within one page each, and
 /// zeros, be they of holes, of unwritten pages or behind what a page was filled with.
 pub struct Pieces<'a> {
-    frames: &'a FramesLock<'a, RangeSet>,
+    frames: &'a FramesLock<'a, Apart>,
     at: u64,
     end: u64,
 }
 
 impl PagesLock<'_> {
-    /// The content from `offset` up to `end`, piece by piece, without copying.
+    /// The content from `offset` up to `end`, piece by piece, without copying. None of it is absent.
     #[must_use]
     pub fn pieces(&self, offset: u64, end: u64) -> Pieces<'_> {
+        debug_assert!(
+            self.next_absent(offset >> PAGE_SHIFT..end.div_ceil(PAGE_SIZE as u64))
+                .is_none(),
+            "absent pages are read"
+        );
         Pieces {
             frames: &self.frames,
             at: offset,

@@ -13,17 +13,21 @@ use holdfast_sync::frame::copy;
 use std::fmt;
 use std::io::IoSliceMut;
 
-/// Changes came in the way of a read each time it was tried: read under the lock instead.
+/// Changes came in the way of a read each time it was tried, or it met a page that may be absent:
+/// read under the lock instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contended;
 
 impl fmt::Display for Contended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the pages are being changed")
+        f.write_str("the pages are being changed, or not all in memory")
     }
 }
 
 impl std::error::Error for Contended {}
+
+/// The frame that a read within a page found, and the bytes to read.
+type InPage<'g> = (Option<&'g [u8]>, usize);
 
 /// Tries before a read gives up.
 const TRIES: u32 = 6;
@@ -47,19 +51,22 @@ impl Pages {
     /// for only at the end of the file. Holes read as zeros. Bytes and size are those of one
     /// moment between call and return. Of `buf` only the bytes read are written.
     ///
-    /// `size` loads the size of the file and may be called more than once; it must not wait for
-    /// anything.
+    /// `size` loads the size of the file, and `whole` whether no page is absent, which the owner changes
+    /// as the size, under the lock after a beginning; both may be called more than once, and must not
+    /// wait for anything.
     ///
     /// # Errors
-    /// [`Contended`] if changes came in between; [`PagesLock::read`] does not mind them.
+    /// [`Contended`] if changes came in between, which [`PagesLock::read`] does not mind, or if a page
+    /// may be absent.
     #[inline]
     pub fn read_with(
         &self,
         offset: u64,
         buf: &mut [u8],
         size: impl Fn() -> u64,
+        whole: impl Fn() -> bool,
     ) -> Result<usize, Contended> {
-        self.read_under(&epoch::pin(), offset, buf, size)
+        self.read_under(&epoch::pin(), offset, buf, size, whole)
     }
 
     /// [`read_with`](Self::read_with) for a caller who is pinned already.
@@ -73,18 +80,21 @@ impl Pages {
         offset: u64,
         buf: &mut [u8],
         size: impl Fn() -> u64,
+        whole: impl Fn() -> bool,
     ) -> Result<usize, Contended> {
         if offset as usize % PAGE_SIZE + buf.len() > PAGE_SIZE {
-            return self.read_vectored_under(guard, offset, &mut [IoSliceMut::new(buf)], size);
+            let bufs = &mut [IoSliceMut::new(buf)];
+            return self.read_vectored_under(guard, offset, bufs, size, whole);
         }
         // Not even the size is asked for where the page is known to lie before it: writers of other
-        // pages change it, or what is beside it.
-        if let Some(frame) = self.frames.find_inside(offset >> PAGE_SHIFT, guard) {
-            copy_out(frame, offset as usize % PAGE_SIZE, buf, copy);
+        // pages change it, or what is beside it. A page that is not there may be elsewhere.
+        if let Some(Some(frame)) = self.frames.find_inside(offset >> PAGE_SHIFT, guard) {
+            copy_out(Some(frame), offset as usize % PAGE_SIZE, buf, copy);
             return Ok(buf.len());
         }
         for _ in 0..TRIES {
-            if let Some((frame, len)) = self.one(guard, offset, buf.len(), &size) {
+            if let Some(seen) = self.one(guard, offset, buf.len(), &size, &whole) {
+                let (frame, len) = seen?;
                 let at = offset as usize % PAGE_SIZE;
                 copy_out(frame, at, &mut buf[..len], copy);
                 return Ok(len);
@@ -104,6 +114,7 @@ impl Pages {
         offset: u64,
         bufs: &mut [IoSliceMut<'_>],
         size: impl Fn() -> u64,
+        whole: impl Fn() -> bool,
     ) -> Result<usize, Contended> {
         let wanted = bufs.iter().fold(0, |sum: u64, buf| sum + buf.len() as u64);
         let wanted = wanted.min(MAX_SIZE.saturating_sub(offset));
@@ -119,7 +130,8 @@ impl Pages {
                 many.resize((at + len).div_ceil(PAGE_SIZE), None);
                 &mut many[..]
             };
-            if let Some(len) = self.several(guard, offset, wanted, &size, frames) {
+            if let Some(seen) = self.several(guard, offset, wanted, (&size, &whole), frames) {
+                let len = seen?;
                 scatter(frames, at, len, bufs);
                 return Ok(len);
             }
@@ -136,11 +148,15 @@ impl Pages {
         offset: u64,
         wanted: usize,
         size: &impl Fn() -> u64,
-    ) -> Option<(Option<&'g [u8]>, usize)> {
+        whole: &impl Fn() -> bool,
+    ) -> Option<Result<InPage<'g>, Contended>> {
         let snapshot = self.frames.snapshot(guard)?;
         let frame = snapshot.get(offset >> PAGE_SHIFT);
         let len = size().saturating_sub(offset).min(wanted as u64) as usize;
-        snapshot.holds().then_some((frame, len))
+        if frame.is_none() && len > 0 && !whole() {
+            return Some(Err(Contended));
+        }
+        snapshot.holds().then_some(Ok((frame, len)))
     }
 
     /// Collects the frames for a read of several pages, and the bytes to read.
@@ -149,16 +165,19 @@ impl Pages {
         guard: &'g Guard,
         offset: u64,
         wanted: u64,
-        size: &impl Fn() -> u64,
+        (size, whole): (&impl Fn() -> u64, &impl Fn() -> bool),
         frames: &mut [Option<&'g [u8]>],
-    ) -> Option<usize> {
+    ) -> Option<Result<usize, Contended>> {
         let snapshot = self.frames.snapshot(guard)?;
         let len = size().saturating_sub(offset).min(wanted) as usize;
         let pages = (offset as usize % PAGE_SIZE + len).div_ceil(PAGE_SIZE);
         for (page, frame) in (offset >> PAGE_SHIFT..).zip(frames.get_mut(..pages)?) {
             *frame = snapshot.get(page);
         }
-        snapshot.holds().then_some(len)
+        if frames[..pages].contains(&None) && !whole() {
+            return Some(Err(Contended));
+        }
+        snapshot.holds().then_some(Ok(len))
     }
 }
 
@@ -193,7 +212,7 @@ fn copy_out(frame: Option<&[u8]>, at: usize, buf: &mut [u8], copy: impl Fn(&[u8]
 
 impl PagesLock<'_> {
     /// Reads into `buf` from `offset` on, for a file of `size` bytes; returns the bytes read:
-    /// fewer than asked for only at the end of the file. Holes read as zeros.
+    /// fewer than asked for only at the end of the file. Holes read as zeros. None of it is absent.
     #[must_use]
     pub fn read(&self, offset: u64, buf: &mut [u8], size: u64) -> usize {
         let len = size.saturating_sub(offset).min(buf.len() as u64);

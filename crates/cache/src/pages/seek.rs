@@ -3,37 +3,51 @@
 //! As a read does, a seek asks without the lock, and then whether all it saw was one state.
 
 use super::read::{Contended, tried};
-use super::{Pages, PagesLock};
+use super::{PAGE_END, Pages, PagesLock};
 use crate::group::PAGE_SHIFT;
 use holdfast_sync::epoch;
 
 impl Pages {
-    /// As [`PagesLock::seek_data`], without the lock. `size` as for [`Pages::read_with`].
+    /// As [`PagesLock::seek_data`], without the lock. `size` and `whole` as for [`Pages::read_with`].
     ///
     /// # Errors
-    /// [`Contended`] if changes came in between; [`PagesLock::seek_data`] does not mind them.
-    pub fn seek_data(&self, offset: u64, size: impl Fn() -> u64) -> Result<Option<u64>, Contended> {
+    /// [`Contended`] if changes came in between, or pages may be absent; [`PagesLock::seek_data`] does
+    /// not mind.
+    pub fn seek_data(
+        &self,
+        offset: u64,
+        size: impl Fn() -> u64,
+        whole: impl Fn() -> bool,
+    ) -> Result<Option<u64>, Contended> {
         let guard = epoch::pin();
         tried(|| {
             let snapshot = self.frames.snapshot(&guard)?;
             let page = snapshot.next_frame(offset >> PAGE_SHIFT);
             let size = size();
-            snapshot.holds().then(|| data(page, offset, size))
-        })
+            let seen = whole().then(|| data(page, offset, size));
+            (seen.is_none() || snapshot.holds()).then_some(seen.ok_or(Contended))
+        })?
     }
 
-    /// As [`PagesLock::seek_hole`], without the lock. `size` as for [`Pages::read_with`].
+    /// As [`PagesLock::seek_hole`], without the lock. `size` and `whole` as for [`Pages::read_with`].
     ///
     /// # Errors
-    /// [`Contended`] if changes came in between; [`PagesLock::seek_hole`] does not mind them.
-    pub fn seek_hole(&self, offset: u64, size: impl Fn() -> u64) -> Result<Option<u64>, Contended> {
+    /// [`Contended`] if changes came in between, or pages may be absent; [`PagesLock::seek_hole`] does
+    /// not mind.
+    pub fn seek_hole(
+        &self,
+        offset: u64,
+        size: impl Fn() -> u64,
+        whole: impl Fn() -> bool,
+    ) -> Result<Option<u64>, Contended> {
         let guard = epoch::pin();
         tried(|| {
             let snapshot = self.frames.snapshot(&guard)?;
             let page = snapshot.next_gap(offset >> PAGE_SHIFT);
             let size = size();
-            snapshot.holds().then(|| hole(page, offset, size))
-        })
+            let seen = whole().then(|| hole(page, offset, size));
+            (seen.is_none() || snapshot.holds()).then_some(seen.ok_or(Contended))
+        })?
     }
 }
 
@@ -50,17 +64,28 @@ fn hole(page: u64, offset: u64, size: u64) -> Option<u64> {
 
 impl PagesLock<'_> {
     /// The offset of the first byte of data at or behind `offset` in a file of `size` bytes;
-    /// none (`ENXIO`) if there is only a hole, or `offset` is at the end. Framed pages are data,
-    /// unwritten ones are not.
+    /// none (`ENXIO`) if there is only a hole, or `offset` is at the end. Framed and absent
+    /// pages are data, unwritten ones are not.
     #[must_use]
     pub fn seek_data(&self, offset: u64, size: u64) -> Option<u64> {
-        data(self.frames.next_frame(offset >> PAGE_SHIFT), offset, size)
+        let page = offset >> PAGE_SHIFT;
+        let frame = self.frames.next_frame(page);
+        let absent = self.next_absent(page..PAGE_END).map(|absent| absent.start);
+        let first = frame.into_iter().chain(absent).min();
+        data(first, offset, size)
     }
 
     /// The offset of the first byte of a hole at or behind `offset` in a file of `size` bytes,
     /// where the end counts as one; none (`ENXIO`) if `offset` is at the end.
     #[must_use]
     pub fn seek_hole(&self, offset: u64, size: u64) -> Option<u64> {
-        hole(self.frames.next_gap(offset >> PAGE_SHIFT), offset, size)
+        let mut gap = self.frames.next_gap(offset >> PAGE_SHIFT);
+        while let Some(absent) = self
+            .next_absent(gap..PAGE_END)
+            .filter(|run| run.start == gap)
+        {
+            gap = self.frames.next_gap(absent.end);
+        }
+        hole(gap, offset, size)
     }
 }

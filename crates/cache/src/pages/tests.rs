@@ -415,7 +415,7 @@ fn several_buffers_are_filled_in_turn() {
     ] {
         let mut bufs: Vec<_> = lens.iter().map(|&len| vec![0xEE; len]).collect();
         let mut slices: Vec<_> = bufs.iter_mut().map(|buf| IoSliceMut::new(buf)).collect();
-        let read = file.read_vectored_under(&guard, offset, &mut slices, || size);
+        let read = file.read_vectored_under(&guard, offset, &mut slices, || size, || true);
         let sum: usize = lens.iter().sum();
         let expected = size.saturating_sub(offset).min(sum as u64) as usize;
         assert_eq!(read, Ok(expected));

@@ -58,23 +58,20 @@ impl PagesLock<'_> {
             return Err(Errno::EFBIG);
         }
         let data = &data[..(data.len() as u64).min(MAX_SIZE - offset) as usize];
-        let mut change = Change::new(self, account);
-        let mut done = 0;
-        while done < data.len() {
-            let at = offset + done as u64;
-            let now = (GROUP_SIZE - at % GROUP_SIZE).min((data.len() - done) as u64) as usize;
-            match change.write_in_group(at, &data[done..done + now]) {
-                Ok(written) => {
-                    done += written;
-                    if written < now {
-                        break;
-                    }
-                }
-                Err(errno) if done == 0 => return Err(errno),
-                Err(_) => break,
-            }
-        }
-        Ok(done)
+        debug_assert!(
+            self.has_edges(offset, offset + data.len() as u64),
+            "a part of an absent page is written"
+        );
+        Change::new(self, account).write_shown(offset, data)
+    }
+
+    /// Were the bytes around those that are written brought?
+    fn has_edges(&self, offset: u64, end: u64) -> bool {
+        let page = PAGE_SIZE as u64;
+        [offset, end].into_iter().all(|edge| {
+            let at = edge >> PAGE_SHIFT;
+            edge.is_multiple_of(page) || self.next_absent(at..at + 1).is_none()
+        })
     }
 
     /// Writes within one page. `alone`: none of its neighbours has a frame, and little may follow.
@@ -114,6 +111,26 @@ impl PagesLock<'_> {
 }
 
 impl Change<'_, '_> {
+    /// Writes group by group; short if space ran out on the way.
+    pub(super) fn write_shown(&mut self, offset: u64, data: &[u8]) -> Result<usize> {
+        let mut done = 0;
+        while done < data.len() {
+            let at = offset + done as u64;
+            let now = (GROUP_SIZE - at % GROUP_SIZE).min((data.len() - done) as u64) as usize;
+            match self.write_in_group(at, &data[done..done + now]) {
+                Ok(written) => {
+                    done += written;
+                    if written < now {
+                        break;
+                    }
+                }
+                Err(errno) if done == 0 => return Err(errno),
+                Err(_) => break,
+            }
+        }
+        Ok(done)
+    }
+
     /// Writes `data`, which must not leave the group of `offset`; short if there is no space.
     fn write_in_group(&mut self, offset: u64, data: &[u8]) -> Result<usize> {
         let end = offset + data.len() as u64;
@@ -121,9 +138,9 @@ impl Change<'_, '_> {
         let start = group * GROUP_SIZE;
         let pages = (offset - start) >> PAGE_SHIFT..(end - start).div_ceil(PAGE_SIZE as u64);
         debug_assert!(pages.end <= GROUP_PAGES);
-        let unwritten = self.pages.unwritten_mask(group);
+        let apart = self.pages.apart_mask(group);
         let there = self.pages.frames.mask(group);
-        let missing = mask(pages) & !there & !unwritten;
+        let missing = mask(pages) & !there & !apart;
         let (promised, refused) = self.reserve_up_to(u64::from(missing.count_ones()));
         let mut data = data;
         if let Some(errno) = refused {
@@ -136,9 +153,9 @@ impl Change<'_, '_> {
             data = &data[..(stop - offset) as usize];
         }
         self.write_pages(offset, data, there);
-        if unwritten != 0 {
+        if apart != 0 {
             let end = (offset + data.len() as u64).div_ceil(PAGE_SIZE as u64);
-            self.pages.remove_unwritten(offset >> PAGE_SHIFT..end);
+            self.pages.remove_apart(offset >> PAGE_SHIFT..end);
         }
         Ok(data.len())
     }

@@ -1,5 +1,5 @@
 use crate::ops::PAGE;
-use holdfast_cache::{MAX_SIZE, Pages, PagesLock};
+use holdfast_cache::{Contended, MAX_SIZE, Pages, PagesLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -208,7 +208,7 @@ impl File {
 
     /// Compares the page states, by counts and by walking over data and holes.
     pub(crate) fn check(&self, pages: &PagesLock<'_>) {
-        assert_eq!(pages.frames(), self.framed.len() as u64);
+        assert_eq!(pages.frames() + pages.absent(), self.framed.len() as u64);
         assert_eq!(
             pages.pages(),
             (self.framed.len() + self.unwritten.len()) as u64
@@ -254,8 +254,11 @@ impl File {
                     pages.seek_hole(at, self.size),
                 )
             };
-            assert_eq!(pages.seek_data(at, || self.size), Ok(data));
-            assert_eq!(pages.seek_hole(at, || self.size), Ok(hole));
+            let whole = || pages.lock().absent() == 0;
+            let expected = |found| if whole() { Ok(found) } else { Err(Contended) };
+            let size = || self.size;
+            assert_eq!(pages.seek_data(at, size, whole), expected(data));
+            assert_eq!(pages.seek_hole(at, size, whole), expected(hole));
         }
     }
 }

@@ -8,7 +8,7 @@ mod ops;
 mod space;
 
 use file::File;
-use holdfast_cache::{Account, CacheStats, MAX_SIZE, Pages, PagesLock};
+use holdfast_cache::{Account, CacheStats, Contended, MAX_SIZE, Pages, PagesLock};
 use holdfast_sync::epoch;
 use ops::{BASES, Op, PAGE, op};
 use proptest::prelude::*;
@@ -34,9 +34,27 @@ impl World {
 
     /// Applies `op` to both sides; what the pages did must be what their answer says.
     fn apply(&mut self, which: usize, op: &Op) {
-        if matches!(op, Op::CopyAcross { .. } | Op::CopyWithin { .. }) {
-            return self.copy(which, op);
+        match *op {
+            Op::CopyAcross { to, from, len } => {
+                self.bring(1 - which, from, len);
+                self.bring(which, to, len);
+                return self.copy(which, op);
+            }
+            Op::CopyWithin { to, from, len } => {
+                self.bring(which, from, len);
+                self.bring(which, to, len);
+                return self.copy(which, op);
+            }
+            Op::Forget { offset, len } => return self.forget(which, offset, len),
+            Op::Bring { offset, len } => return self.bring(which, offset, len),
+            Op::Write { offset, ref data } => self.bring_edges(which, offset, data.len() as u64),
+            _ => {}
         }
+        self.change(which, op);
+    }
+
+    /// What needs no bytes that may be absent.
+    fn change(&mut self, which: usize, op: &Op) {
         let free = self.room.free();
         let sure = !self.room.may_refuse_at_will();
         let account = Account {
@@ -97,12 +115,51 @@ impl World {
                     file.insert(offset, len);
                 }
             }
-            Op::CopyAcross { .. } | Op::CopyWithin { .. } => unreachable!("done by `copy`"),
+            Op::CopyAcross { .. }
+            | Op::CopyWithin { .. }
+            | Op::Forget { .. }
+            | Op::Bring { .. } => unreachable!("done by `apply`"),
             Op::Clear => {
                 pages.clear(account);
                 *file = File::default();
             }
         }
+    }
+
+    fn forget(&mut self, which: usize, offset: u64, len: u64) {
+        let account = Account {
+            space: &self.room,
+            stats: &self.stats,
+        };
+        let mut pages = self.pages[which].lock();
+        let held = (pages.frames(), pages.pages());
+        let dropped = pages.forget(offset / PAGE..(offset + len) / PAGE, account);
+        assert_eq!((pages.frames() + dropped, pages.pages()), held);
+    }
+
+    /// Brings the absent pages that a range touches.
+    fn bring(&mut self, which: usize, offset: u64, len: u64) {
+        let end = offset.saturating_add(len).min(MAX_SIZE).div_ceil(PAGE);
+        let mut pages = self.pages[which].lock();
+        while let Some(absent) = pages.next_absent(offset / PAGE..end) {
+            let last = (absent.end * PAGE).min(MAX_SIZE);
+            let data = self.files[which].content(absent.start * PAGE..last);
+            let account = Account {
+                space: &self.room,
+                stats: &self.stats,
+            };
+            let held = pages.pages();
+            pages
+                .bring(absent.start * PAGE, &data, account)
+                .expect("it has its space");
+            assert_eq!(pages.pages(), held);
+        }
+    }
+
+    /// Those of them that it does not cover wholly.
+    fn bring_edges(&mut self, which: usize, offset: u64, len: u64) {
+        self.bring(which, offset.min(MAX_SIZE), 1);
+        self.bring(which, offset.saturating_add(len).min(MAX_SIZE), 1);
     }
 
     fn copy(&mut self, which: usize, op: &Op) {
@@ -154,11 +211,9 @@ impl World {
             for base in BASES {
                 let mut buf = vec![0xEE; 9 * PAGE as usize];
                 let base = base.saturating_sub(PAGE);
-                let read = pages.lock().read(base, &mut buf, file.size) as u64;
-                assert_eq!(read, file.size.saturating_sub(base).min(9 * PAGE));
-                let same = buf[..read as usize] == file.content(base..base + read);
-                assert!(same, "content differs near {base}");
-                assert!(buf[read as usize..].iter().all(|&byte| byte == 0xEE));
+                let there = file.size.saturating_sub(base).min(9 * PAGE);
+                buf[..there as usize].copy_from_slice(&file.content(base..base + there));
+                reads_are_the_same(pages, file.size, base, &buf);
                 unlocked_reads_are_the_same(pages, file.size, base, &buf);
             }
         }
@@ -194,12 +249,33 @@ impl Drop for World {
     }
 }
 
+/// Under the lock these bytes are read, from page to page, as far as they are there.
+fn reads_are_the_same(pages: &Pages, size: u64, base: u64, expected: &[u8]) {
+    let pages = pages.lock();
+    let mut at = base;
+    let end = base + expected.len() as u64;
+    while at < end {
+        let absent = pages.next_absent(at / PAGE..end.div_ceil(PAGE));
+        let until = absent.as_ref().map_or(end, |absent| absent.start * PAGE);
+        let mut buf = vec![0xEE; (until - at) as usize];
+        let read = pages.read(at, &mut buf, size) as u64;
+        assert_eq!(read, size.saturating_sub(at).min(until - at));
+        let same = buf == expected[(at - base) as usize..(until - base) as usize];
+        assert!(same, "content differs near {base}");
+        at = absent.map_or(end, |absent| absent.end * PAGE);
+    }
+}
+
 /// Without the lock the same bytes are read, whole and in parts of pages.
 fn unlocked_reads_are_the_same(pages: &Pages, size: u64, base: u64, expected: &[u8]) {
     for (at, len) in [(0, expected.len()), (5000, 100), (1, 4095), (4000, 9000)] {
         let mut buf = vec![0xEE; len];
-        let read = pages.read_with(base + at, &mut buf, || size);
+        let whole = || pages.lock().absent() == 0;
+        let read = pages.read_with(base + at, &mut buf, || size, whole);
         let there = size.saturating_sub(base + at).min(len as u64) as usize;
+        if read == Err(Contended) && !whole() {
+            continue;
+        }
         assert_eq!(read, Ok(there), "{len} bytes at {}", base + at);
         let same = buf[..] == expected[at as usize..at as usize + len];
         assert!(same, "content differs without the lock near {base}");

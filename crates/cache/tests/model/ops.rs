@@ -26,6 +26,8 @@ pub(crate) enum Op {
     Insert { offset: u64, len: u64 },
     CopyAcross { to: u64, from: u64, len: u64 },
     CopyWithin { to: u64, from: u64, len: u64 },
+    Forget { offset: u64, len: u64 },
+    Bring { offset: u64, len: u64 },
     Clear,
 }
 
@@ -47,6 +49,8 @@ impl std::fmt::Debug for Op {
             Self::Insert { offset, len } => write!(f, "insert {len} at {offset}"),
             Self::CopyAcross { to, from, len } => write!(f, "copy across {len} {from} -> {to}"),
             Self::CopyWithin { to, from, len } => write!(f, "copy within {len} {from} -> {to}"),
+            Self::Forget { offset, len } => write!(f, "forget {len} at {offset}"),
+            Self::Bring { offset, len } => write!(f, "bring {len} at {offset}"),
             Self::Clear => write!(f, "clear"),
         }
     }
@@ -136,6 +140,8 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         2 => (offset(), offset(), len())
             .prop_map(|(to, from, len)| Op::CopyWithin { to, from, len }),
         1 => copy_near(),
+        4 => (aligned(), aligned_len()).prop_map(|(offset, len)| Op::Forget { offset, len }),
+        1 => (aligned(), aligned_len()).prop_map(|(offset, len)| Op::Bring { offset, len }),
         1 => Just(Op::Clear),
     ]
 }

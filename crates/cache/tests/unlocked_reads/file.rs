@@ -1,12 +1,21 @@
-use holdfast_cache::{Account, CacheStats, Pages, PagesLock, SpacePool};
+use holdfast_cache::{Account, CacheStats, MAX_SIZE, Pages, PagesLock, SpacePool};
 use holdfast_sync::epoch;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
+
+const PAGE: u64 = 4096;
 
 /// A file as an owner keeps it: pages, and a size that changes after them and under their lock.
 pub(crate) struct File {
     pub(crate) pages: Pages,
     pub(crate) size: AtomicU64,
+    /// Pages are absent.
+    partial: AtomicBool,
+    /// Where the bytes of absent pages are: all that was ever forgotten, as it was then.
+    elsewhere: Mutex<BTreeMap<u64, Vec<u8>>>,
     pool: SpacePool,
     stats: CacheStats,
     /// Reads without the lock, and reads that took it in the end.
@@ -19,6 +28,8 @@ impl File {
         Self {
             pages: Pages::new(),
             size: AtomicU64::new(0),
+            partial: AtomicBool::new(false),
+            elsewhere: Mutex::default(),
             pool: SpacePool::new(None),
             stats: CacheStats::new(),
             fast: AtomicU64::new(0),
@@ -40,6 +51,9 @@ impl File {
     /// Does what a write(2) does, with one store if that is possible.
     pub(crate) fn write(&self, offset: u64, data: &[u8]) {
         let mut pages = self.pages.lock();
+        if self.partial.load(Ordering::Acquire) {
+            self.bring(&mut pages);
+        }
         let written = pages.write_alone(offset, data, self.size(), self.account());
         assert_eq!(written, Ok(data.len()));
         self.grow(offset + data.len() as u64);
@@ -66,13 +80,47 @@ impl File {
 
     /// Does what a read(2) does.
     pub(crate) fn read(&self, offset: u64, buf: &mut [u8]) -> usize {
-        if let Ok(read) = self.pages.read_with(offset, buf, || self.size()) {
+        let whole = || !self.partial.load(Ordering::Acquire);
+        if let Ok(read) = self.pages.read_with(offset, buf, || self.size(), whole) {
             self.fast.fetch_add(1, Ordering::Relaxed);
             return read;
         }
         self.locked.fetch_add(1, Ordering::Relaxed);
-        let pages = self.pages.lock();
+        let mut pages = self.pages.lock();
+        self.bring(&mut pages);
         pages.read(offset, buf, self.size())
+    }
+
+    /// Drops these pages from memory.
+    pub(crate) fn forget(&self, range: Range<u64>) {
+        let mut pages = self.pages.lock();
+        for page in range.clone() {
+            if pages.seek_data(page * PAGE, MAX_SIZE) == Some(page * PAGE)
+                && pages.next_absent(page..page + 1).is_none()
+            {
+                let mut data = vec![0; PAGE as usize];
+                let _ = pages.read(page * PAGE, &mut data, MAX_SIZE);
+                self.elsewhere.lock().unwrap().insert(page, data);
+            }
+        }
+        pages.begin();
+        self.partial.store(true, Ordering::Release);
+        pages.forget(range, self.account());
+        pages.has_size(self.size());
+    }
+
+    /// Brings all that is absent.
+    fn bring(&self, pages: &mut PagesLock<'_>) {
+        let everything = 0..MAX_SIZE / PAGE;
+        while let Some(absent) = pages.next_absent(everything.clone()) {
+            let data = self.elsewhere.lock().unwrap()[&absent.start].clone();
+            pages
+                .bring(absent.start * PAGE, &data, self.account())
+                .expect("it has its space");
+        }
+        pages.begin();
+        self.partial.store(false, Ordering::Release);
+        pages.has_size(self.size());
     }
 
     /// Runs `writer` for each of so many rounds, with two threads at `reader` all the while.

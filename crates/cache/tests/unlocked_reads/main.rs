@@ -185,13 +185,13 @@ fn f1_a_seek_beside_punches_and_truncation_sees_one_state() {
         || {
             // All or nothing is there of what was written in one piece.
             let size_now = || file.size();
-            let Ok(data) = file.pages.seek_data(0, size_now) else {
+            let Ok(data) = file.pages.seek_data(0, size_now, || true) else {
                 return;
             };
             file.fast.fetch_add(1, Ordering::Relaxed);
             assert!(data.is_none_or(|data| DATA.contains(&data)), "{data:?}");
             for at in DATA {
-                let Ok(hole) = file.pages.seek_hole(at, size_now) else {
+                let Ok(hole) = file.pages.seek_hole(at, size_now, || true) else {
                     continue;
                 };
                 assert!(hole.is_none_or(|hole| [at, at + 4 * PAGE].contains(&hole)));
@@ -234,6 +234,29 @@ fn f1_a_read_beside_punches_sees_none_or_all_of_a_hole() {
             }
         },
     );
+}
+
+#[test]
+fn f1_a_read_beside_pages_that_go_and_come_sees_their_bytes() {
+    let file = File::new();
+    file.write(0, &[1; 20 * PAGE as usize]);
+    file.race(
+        10_000,
+        |round| match round % 4 {
+            0 => file.write(0, &[generation(round); 20 * PAGE as usize]),
+            1 => file.forget(3..4),
+            2 => file.forget(0..20),
+            _ => file.forget(10..20),
+        },
+        || {
+            for (from, len) in [(0, 20 * PAGE), (3 * PAGE, 10), (9 * PAGE, 8 * PAGE)] {
+                let mut buf = vec![0; len as usize];
+                assert_eq!(file.read(from, &mut buf) as u64, len);
+                assert_ne!(only_byte(&buf), 0);
+            }
+        },
+    );
+    assert!(file.locked.load(Ordering::Relaxed) > 0);
 }
 
 #[test]
@@ -306,7 +329,7 @@ fn f2_a_read_ends_at_a_size_that_it_saw_and_writes_nothing_behind() {
                 // Who finds a page wholly inside the file does not ask how long it is.
                 seen.set(u64::MAX);
                 let mut buf = vec![0xEE; len];
-                let Ok(read) = file.pages.read_with(offset, &mut buf, size) else {
+                let Ok(read) = file.pages.read_with(offset, &mut buf, size, || true) else {
                     continue;
                 };
                 file.fast.fetch_add(1, Ordering::Relaxed);
@@ -342,7 +365,9 @@ fn f3_without_contention_fast_reads_are_locked_reads() {
         }
         let (offset, len) = (next(420_000), next(100_000) as usize);
         let (mut fast, mut locked) = (vec![0xEE; len], vec![0xEE; len]);
-        let read = file.pages.read_with(offset, &mut fast, || file.size());
+        let read = file
+            .pages
+            .read_with(offset, &mut fast, || file.size(), || true);
         let expected = file.pages.lock().read(offset, &mut locked, file.size());
         assert_eq!(read, Ok(expected));
         assert!(fast == locked, "round {round}");
@@ -390,8 +415,8 @@ fn the_owner_learns_of_contention_and_waits_for_the_lock() {
     let mut pages = file.pages.lock();
     pages.begin();
     let mut buf = [0; 10];
-    assert!(file.pages.read_with(0, &mut buf, || 10).is_err());
+    assert!(file.pages.read_with(0, &mut buf, || 10, || true).is_err());
     drop(pages);
-    assert_eq!(file.pages.read_with(0, &mut buf, || 10), Ok(10));
+    assert_eq!(file.pages.read_with(0, &mut buf, || 10, || true), Ok(10));
     assert_eq!(file.pages.pages(), 1);
 }

@@ -14,11 +14,12 @@ use holdfast_fuse::{
 };
 
 /// Every option there is, for suggestions and for the manual. Those that end in `=` take a value.
-pub(crate) const KNOWN: [&str; 60] = [
+pub(crate) const KNOWN: [&str; 61] = [
     "create",
     "create_size=",
     "size=",
     "nr_inodes=",
+    "cache=",
     "mode=",
     "uid=",
     "gid=",
@@ -168,6 +169,10 @@ impl Plan {
             "nr_inodes" => {
                 let inodes = parse_amount(needed()?, None).map_err(wrong)?;
                 self.limits.inodes = (inodes != 0).then_some(inodes);
+            }
+            "cache" => {
+                let cache = parse_amount(needed()?, Some(memory_bytes())).map_err(wrong)?;
+                self.core.cache = Some(cache);
             }
             "create" if value.is_none() => self.create = true,
             "create_size" => {

@@ -72,12 +72,15 @@ enum Opened {
 impl Opened {
     fn of(source: &Source, plan: &Plan) -> Result<Self> {
         match source {
-            Source::Memory => Ok(Self::Memory(
-                FileSystem::builder()
-                    .limits(plan.limits)
-                    .options(plan.core)
-                    .build(),
-            )),
+            Source::Memory => {
+                if let Some(item) = plan.given.iter().find(|item| item.starts_with("cache=")) {
+                    return Err(Failure::new("what `mem:` holds is in memory alone")
+                        .about(format!("option {item}"))
+                        .hint("the most that it may hold: size=AMOUNT"));
+                }
+                let fs = FileSystem::builder().limits(plan.limits);
+                Ok(Self::Memory(fs.options(plan.core).build()))
+            }
             Source::Volume(path) => {
                 let only_memory =
                     |item: &&String| item.starts_with("size=") || item.starts_with("nr_inodes=");

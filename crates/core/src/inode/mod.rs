@@ -39,6 +39,8 @@ const ENTRY_SIZE: u64 = 20;
 const LAZY_TIME: u8 = 1;
 /// A mark: nothing of a file's content is elsewhere.
 const COMPLETE: u8 = 1 << 1;
+/// A mark: of each page of a file's content it is known what it is.
+const MAPPED: u8 = 1 << 4;
 /// A mark: quotas count it.
 const COUNTED: u8 = 1 << 2;
 /// A mark: its store has not heard of it yet.
@@ -88,7 +90,7 @@ impl Object {
         extension: Option<Box<Extension>>,
         complete: bool,
     ) -> Self {
-        let marks = if complete { COMPLETE } else { 0 };
+        let marks = if complete { COMPLETE | MAPPED } else { 0 };
         Self {
             front: Front::new(file_system, kind, meta, marks),
             extension: extension.map_or_else(OnceBox::new, OnceBox::with_value),
@@ -152,10 +154,10 @@ impl Object {
         }
     }
 
-    /// Pages of space that a file has. Of one whose content was never asked for only the size is
+    /// Pages of space that a file has. Of one whose content was not asked for lately only the size is
     /// known: then those that it would have without holes.
     fn pages_held(&self, size: u64) -> u64 {
-        if self.kind() == FileType::Regular && !self.is_complete() {
+        if self.kind() == FileType::Regular && !self.is_mapped() {
             return size.div_ceil(PAGE_SIZE as u64);
         }
         self.pages.pages()
@@ -217,9 +219,30 @@ impl Object {
         self.front.marks.load(Ordering::Acquire) & COMPLETE != 0
     }
 
-    /// They are; to be said under the lock of the pages.
+    /// Is it known of each page of the file whether there is anything? (Else the store has to be asked
+    /// first.)
+    #[inline]
+    pub(crate) fn is_mapped(&self) -> bool {
+        self.front.marks.load(Ordering::Acquire) & MAPPED != 0
+    }
+
+    /// They are; to be said under the lock of the pages, like all that follows.
     pub(crate) fn completed(&self) {
-        self.front.marks.fetch_or(COMPLETE, Ordering::Release);
+        let marks = &self.front.marks;
+        marks.fetch_or(COMPLETE | MAPPED, Ordering::Release);
+    }
+
+    /// It is known, but not all of them are. Pages must have begun to change.
+    pub(crate) fn partial(&self) {
+        let marks = &self.front.marks;
+        marks.fetch_or(MAPPED, Ordering::Relaxed);
+        marks.fetch_and(!COMPLETE, Ordering::Release);
+    }
+
+    /// Nothing is known any more. Pages must have begun to change.
+    pub(crate) fn unmapped(&self) {
+        let marks = &self.front.marks;
+        marks.fetch_and(!(COMPLETE | MAPPED), Ordering::Release);
     }
 
     /// Has its store not heard of it yet? Then nobody but its maker may change it: others do not

@@ -6,7 +6,6 @@ use super::{InodeWalk, Visit};
 use crate::FileSystem;
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _, Object};
-use crate::load::Loaded;
 use crate::locks::InodeLocks;
 use crate::node::Node;
 use crate::quota::Check;
@@ -14,7 +13,7 @@ use crate::space::FileSpace;
 use crate::store::{Change, Space};
 use crate::types::{FileType, Ino, Result};
 use crate::watch::EventMask;
-use holdfast_cache::{Account, Space as _};
+use holdfast_cache::Space as _;
 
 /// An inode without names that ends: nobody uses it or can, and who asks for its number waits.
 ///
@@ -45,7 +44,7 @@ pub struct Dropped {
 
 impl FileSystem {
     /// Lets go of every inode that nobody uses and that the store can bring back, with its names
-    /// and its content. Over a store that pins everything, such as memory, there is none.
+    /// and its content, and of the content of the others. Over a store that pins everything, such as memory, there is none.
     ///
     /// # Errors
     /// `EIO` when what has not reached the store cannot be written; the inodes stay then.
@@ -67,6 +66,8 @@ impl FileSystem {
             Some(range) => self.core.evict_unused(range),
             None => Dropped::default(),
         };
+        // What is in use stays, without its bytes.
+        self.core.forget_all(walk);
         self.core.index.trim();
         holdfast_sync::epoch::flush();
         Ok(dropped)
@@ -149,10 +150,10 @@ impl Core {
         let _ = self.apply([], &[Change::Free { ino: orphan.ino() }]);
     }
 
-    /// Pages of a file's content that the store has and that were never loaded.
+    /// Pages of a file's content of which only the store knows.
     fn stored_alone(&self, orphan: &Inode) -> u64 {
         let is_file = orphan.kind() == FileType::Regular;
-        if self.pinned || !is_file || orphan.is_complete() || orphan.size() == 0 {
+        if self.pinned || !is_file || orphan.is_mapped() || orphan.size() == 0 {
             return 0;
         }
         self.stored_pages(orphan.ino()).unwrap_or(0)
@@ -201,10 +202,7 @@ impl Core {
                 pages.clear(space.account());
             } else {
                 // The bytes keep their space in the store.
-                pages.clear(Account {
-                    space: &Loaded,
-                    stats: &self.cache,
-                });
+                pages.clear(self.loaded());
             }
         }
         if self.pinned {

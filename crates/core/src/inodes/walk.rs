@@ -116,7 +116,7 @@ impl Core {
 
     /// Those that are `wanted` at the moment in which the walk comes to them: the others are not
     /// taken into use, which would write to each.
-    pub(super) fn walk_inodes_if(
+    pub(crate) fn walk_inodes_if(
         &self,
         walk: &mut InodeWalk,
         wanted: impl Fn(&Inode) -> bool,

@@ -13,12 +13,14 @@ use crate::types::{Caller, Errno, FileType, OpenFlags, Result};
 use crate::watch::EventMask;
 use crate::{FileSystem, clock};
 
+/// Bytes that one call carries at most of a file that may not be in memory.
+const PART: u64 = 8 << 20;
 /// Bytes that one call carries at most, as in the kernel.
 const COPY_MAX: u64 = 0x7fff_f000;
 
 impl FileSystem {
     /// Copies `len` bytes between two places; returns the bytes copied, fewer at the source's
-    /// end or when space ran out. Holes stay holes where they cover whole pages.
+    /// end, when space ran out, or when there is much to copy that is not in memory. Holes stay holes where they cover whole pages.
     ///
     /// # Errors
     /// `EBADF` for wrong access modes or a target open for appending; `EINVAL` for ranges of one
@@ -59,8 +61,7 @@ impl FileSystem {
             return Err(Errno::EFBIG);
         }
         let (from_inode, to_inode) = (from.node().inode(), to.node().inode());
-        core.complete_pages(from_inode, source)?;
-        core.complete_pages(to_inode, target)?;
+        let held = core.cached();
         let copied = if from.node() == to.node() {
             core.copy_within(who, to, target, from_offset, to_offset, len)?
         } else {
@@ -79,6 +80,7 @@ impl FileSystem {
             core.happened(to_inode, EventMask::MODIFY);
             core.tell_inode(who, to_inode.ino(), true);
         }
+        core.relieve_since(held);
         Ok(copied)
     }
 }
@@ -104,6 +106,9 @@ impl Core {
         if to_offset + len > from_offset && to_offset < from_offset + len {
             return Err(Errno::EINVAL);
         }
+        let inode = to.node().inode();
+        let len = self.bring_to_copy(inode, &mut pages, from_offset, len)?;
+        let len = self.bring_to_copy(inode, &mut pages, to_offset, len)?;
         self.drop_privileges(who, to.node())?;
         let space = FileSpace::new(self, to.node().inode(), Check::of(who));
         let copied = pages.copy_within(to_offset, from_offset, len, space.account())?;
@@ -120,7 +125,7 @@ impl Core {
     ) -> Result<u64> {
         let target = to.node().inode();
         // By number, so that two copies in opposite directions cannot wait for each other.
-        let (source_pages, mut target_pages);
+        let (mut source_pages, mut target_pages);
         if source.ino() < target.ino() {
             source_pages = source_body.lock();
             target_pages = target_body.lock();
@@ -135,12 +140,32 @@ impl Core {
         if len == 0 {
             return Ok(0);
         }
+        let len = self.bring_to_copy(source, &mut source_pages, from_offset, len)?;
+        let len = self.bring_to_copy(target, &mut target_pages, to_offset, len)?;
         self.drop_privileges(who, to.node())?;
         let space = FileSpace::new(self, target, Check::of(who));
         let copied =
             target_pages.copy_range(to_offset, &source_pages, from_offset, len, space.account())?;
         self.copied(target, &mut target_pages, to_offset, copied)?;
         Ok(copied)
+    }
+
+    /// Makes sure that of the bytes that a copy reads, or writes, none is absent; returns how many
+    /// it may copy.
+    fn bring_to_copy(
+        &self,
+        inode: &Inode,
+        pages: &mut PagesLock<'_>,
+        offset: u64,
+        len: u64,
+    ) -> Result<u64> {
+        if self.pinned || inode.is_complete() {
+            return Ok(len);
+        }
+        let len = len.min(PART);
+        let end = offset.saturating_add(len);
+        self.bring(inode, pages, offset..end)?;
+        Ok(len)
     }
 
     /// Bytes arrived in a file whose pages are locked.

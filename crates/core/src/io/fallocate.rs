@@ -54,9 +54,9 @@ impl FileSystem {
         core.writable()?;
         let node = file.node();
         let inode = node.inode();
-        core.complete_pages(inode, pages)?;
         {
             let mut pages = pages.lock();
+            core.map(inode, &mut pages)?;
             let size = inode.size();
             let new_size = new_size(request, size)?;
             core.drop_privileges(who, node)?;

@@ -5,6 +5,7 @@
 //! come in its way again and again it takes the lock. Copies between two files lock them by
 //! number.
 
+pub(crate) mod bring;
 mod copy;
 mod fallocate;
 mod read;

@@ -1,11 +1,12 @@
-use holdfast_cache::{Contended, Pages};
+use holdfast_cache::{Contended, Pages, PagesLock};
 use holdfast_sync::epoch;
 use std::io::IoSliceMut;
 
+use super::bring::BYTES_MAX;
 use super::check_range;
 use crate::FileSystem;
 use crate::file_system::Core;
-use crate::inode::Inode;
+use crate::inode::{Inode, Numbered as _};
 use crate::open::OpenFile;
 use crate::types::{Errno, OpenFlags, Result};
 use crate::watch::EventMask;
@@ -14,14 +15,17 @@ impl FileSystem {
     /// Reads at `offset`; returns the bytes read, fewer than asked for only at the file's end.
     ///
     /// # Errors
-    /// `EBADF` if not open for reading, `EISDIR`, `EINVAL` for an offset beyond 2^63 - 1.
+    /// `EBADF` if not open for reading, `EISDIR`, `EINVAL` for an offset beyond 2^63 - 1; `EIO` or `EUCLEAN`
+    /// when the store cannot read it.
     pub fn read(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        let (inode, pages) = self.core.readable_at(file, offset, buf.len())?;
-        let done = match pages.read_with(offset, buf, || inode.size()) {
+        let (core, len) = (&self.core, buf.len());
+        let (inode, pages) = core.readable_at(file, offset, len)?;
+        let whole = || core.pinned || inode.is_complete();
+        let done = match pages.read_with(offset, buf, || inode.size(), whole) {
             Ok(done) => done,
-            Err(Contended) => pages.lock().read(offset, buf, inode.size()),
+            Err(Contended) => core.read_locked(inode, pages, offset, len, [buf])?,
         };
-        self.core.has_read(file, inode);
+        core.has_read(file, inode);
         Ok(done)
     }
 
@@ -38,28 +42,24 @@ impl FileSystem {
         let asked = bufs
             .iter()
             .fold(0_usize, |sum, buf| sum.saturating_add(buf.len()));
-        let (inode, pages) = self.core.readable_at(file, offset, asked)?;
-        let unlocked = pages.read_vectored_under(&epoch::pin(), offset, bufs, || inode.size());
-        let done = unlocked.unwrap_or_else(|Contended| {
-            let pages = pages.lock();
-            let size = inode.size();
-            let mut done = 0;
-            for buf in bufs {
-                let read = pages.read(offset + done as u64, buf, size);
-                done += read;
-                if read < buf.len() {
-                    break;
-                }
+        let core = &self.core;
+        let (inode, pages) = core.readable_at(file, offset, asked)?;
+        let (size, whole) = (|| inode.size(), || core.pinned || inode.is_complete());
+        let unlocked = pages.read_vectored_under(&epoch::pin(), offset, bufs, size, whole);
+        let done = match unlocked {
+            Ok(done) => done,
+            Err(Contended) => {
+                let bufs = bufs.iter_mut().map(|buf| &mut **buf);
+                core.read_locked(inode, pages, offset, asked, bufs)?
             }
-            done
-        });
-        self.core.has_read(file, inode);
+        };
+        core.has_read(file, inode);
         Ok(done)
     }
 }
 
 impl Core {
-    /// What is to be read from, all of it in memory.
+    /// What is to be read from.
     #[inline]
     fn readable_at<'f>(
         &self,
@@ -74,8 +74,68 @@ impl Core {
         check_range(offset, len)?;
         let inode = file.node().inode();
         let pages = inode.regular()?;
-        self.complete_pages(inode, pages)?;
         Ok((inode, pages))
+    }
+
+    /// Reads into several buffers in turn, `asked` bytes in all, under the lock: what is not in memory
+    /// is brought, or if that is much, goes past it.
+    #[cold]
+    fn read_locked<'b>(
+        &self,
+        inode: &Inode,
+        pages: &Pages,
+        offset: u64,
+        asked: usize,
+        bufs: impl IntoIterator<Item = &'b mut [u8]>,
+    ) -> Result<usize> {
+        let held = self.cached();
+        let done = {
+            let mut pages = pages.lock();
+            if asked as u64 <= BYTES_MAX.max(self.relief.limit() / 8) {
+                self.bring_to_read(inode, &mut pages, offset..offset + asked as u64)?;
+            } else {
+                self.map(inode, &mut pages)?;
+            }
+            let mut done = 0;
+            for buf in bufs {
+                let read = self.read_past(inode, &pages, offset + done as u64, buf)?;
+                done += read;
+                if read < buf.len() {
+                    break;
+                }
+            }
+            done
+        };
+        self.relieve_since(held);
+        Ok(done)
+    }
+
+    /// Reads from memory what is there, and the rest from the store.
+    fn read_past(
+        &self,
+        inode: &Inode,
+        pages: &PagesLock<'_>,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> Result<usize> {
+        const PAGE: u64 = holdfast_cache::PAGE_SIZE as u64;
+        let size = inode.size();
+        let len = size.saturating_sub(offset).min(buf.len() as u64);
+        let (mut at, end) = (offset, offset + len);
+        let mut rest = &mut buf[..len as usize];
+        while at < end {
+            let absent = pages.next_absent(at / PAGE..end.div_ceil(PAGE));
+            let start = absent.as_ref().map_or(end, |run| at.max(run.start * PAGE));
+            let until = absent.map_or(end, |run| end.min(run.end * PAGE));
+            let (there, later) = rest.split_at_mut((start - at) as usize);
+            let (gone, later) = later.split_at_mut((until - start) as usize);
+            let _ = pages.read(at, there, size);
+            if !gone.is_empty() {
+                self.store.read_data(inode.ino(), start, gone)?;
+            }
+            (at, rest) = (until, later);
+        }
+        Ok(len as usize)
     }
 
     /// Whoever must hear of a read hears of it.
@@ -121,12 +181,8 @@ mod tests {
             return read();
         };
         let mut pages = file.node().inode().regular().unwrap().lock();
-        let account = holdfast_cache::Account {
-            space: &crate::load::Loaded,
-            stats: &core.cache,
-        };
         // Nothing is there, but that is a change that readers must not see half done.
-        pages.punch(1 << 30, PAGE as u64, account);
+        pages.punch(1 << 30, PAGE as u64, core.loaded());
         thread::scope(|scope| {
             let reader = scope.spawn(read);
             thread::sleep(Duration::from_millis(10));

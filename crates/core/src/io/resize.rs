@@ -14,12 +14,13 @@ impl Core {
     pub(crate) fn resize(&self, who: &Caller, node: &Node, size: u64, stamp: bool) -> Result<()> {
         let inode = node.inode();
         let pages = inode.regular()?;
-        if size > 0 {
-            // What is to be thrown away need not be loaded first.
-            self.complete_pages(inode, pages)?;
-        }
         {
             let mut pages = pages.lock();
+            // What is to be thrown away need not be loaded first.
+            let keeps = size > 0;
+            if keeps {
+                self.map(inode, &mut pages)?;
+            }
             self.drop_privileges(who, node)?;
             let record = {
                 let mut meta = inode.write();
@@ -39,8 +40,10 @@ impl Core {
                 inode.record(&meta)
             };
             pages.has_size(size);
-            // Only now, that the size says so too: there is nothing to be asked for.
-            inode.completed();
+            if !keeps {
+                // Only now, that the size says so too: there is nothing to be asked for.
+                inode.completed();
+            }
             if !self.pinned {
                 let ino = inode.ino();
                 self.apply(

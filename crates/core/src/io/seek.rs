@@ -17,19 +17,22 @@ impl FileSystem {
         self.core.alive()?;
         let inode = file.node().inode();
         let pages = inode.regular().map_err(|_| Errno::EINVAL)?;
-        self.core.complete_pages(inode, pages)?;
-        let size = || inode.size();
+        let (size, whole) = (|| inode.size(), || self.core.pinned || inode.is_complete());
         let found = match whence {
-            Whence::Data => pages.seek_data(offset, size),
-            Whence::Hole => pages.seek_hole(offset, size),
+            Whence::Data => pages.seek_data(offset, size, whole),
+            Whence::Hole => pages.seek_hole(offset, size, whole),
         };
-        let found = found.unwrap_or_else(|Contended| {
-            let pages = pages.lock();
-            match whence {
-                Whence::Data => pages.seek_data(offset, inode.size()),
-                Whence::Hole => pages.seek_hole(offset, inode.size()),
+        let found = match found {
+            Ok(found) => found,
+            Err(Contended) => {
+                let mut pages = pages.lock();
+                self.core.map(inode, &mut pages)?;
+                match whence {
+                    Whence::Data => pages.seek_data(offset, inode.size()),
+                    Whence::Hole => pages.seek_hole(offset, inode.size()),
+                }
             }
-        });
+        };
         found.ok_or(Errno::ENXIO)
     }
 }

@@ -66,7 +66,7 @@ impl FileSystem {
         check_range(0, given)?;
         core.writable()?;
         let inode = file.node().inode();
-        core.complete_pages(inode, pages)?;
+        let held = core.cached();
         let (start, done) = {
             let mut pages = pages.lock();
             let size = inode.size();
@@ -77,6 +77,7 @@ impl FileSystem {
             if start >= SIZE_MAX {
                 return Err(Errno::EFBIG);
             }
+            core.bring_edges(inode, &mut pages, start, bufs.iter().map(|buf| buf.len()))?;
             core.drop_privileges(who, file.node())?;
             if bufs.len() > 1 && start < size {
                 // Several pieces are one write.
@@ -112,6 +113,7 @@ impl FileSystem {
         };
         core.happened(inode, EventMask::MODIFY);
         core.tell_inode(who, inode.ino(), true);
+        core.relieve_since(held);
         if file.flags().intersects(OpenFlags::SYNC | OpenFlags::DSYNC) {
             core.store.commit(None)?;
         }

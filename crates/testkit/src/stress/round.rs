@@ -39,6 +39,8 @@ impl Round {
             root_perm: 0o777,
             sync: rng.one_in(6),
             lazytime: rng.one_in(2),
+            // Over a store, content comes and goes then.
+            cache: rng.one_in(2).then_some(256 << 10),
             ..Options::default()
         };
         let world = World::new(settings.base, number, threads + chores::COUNT, options)?;

@@ -1,0 +1,209 @@
+//! Bringing a file's bytes into memory, as far as they are asked for.
+//!
+//! Over a store that does not pin everything an inode comes without its content. Of that either
+//! nothing is known; or it is *mapped*: each page is known to be a hole, in memory or absent; or it is
+//! *complete*: mapped, and no page is absent. Small files are brought as a whole; of others the
+//! map comes first, and then what is read, with more ahead of who reads in order.
+//!
+//! *Invariant.* What is in memory and what the store answers for it is the same whenever the lock
+//! of the pages is free: so any page may be forgotten then.
+//!
+//! *Locking.* All this happens under the lock of the pages. The marks change after a beginning: a
+//! reader without the lock who met a page without a frame, and then a complete file, and then that
+//! nothing had begun, met a hole.
+
+use std::ops::Range;
+
+use holdfast_cache::{Account, PagesLock};
+
+use crate::file_system::Core;
+use crate::inode::{Inode, Numbered as _};
+use crate::types::{Errno, Ino, Result};
+
+const PAGE: u64 = holdfast_cache::PAGE_SIZE as u64;
+
+/// Files of so many bytes are brought as a whole.
+pub(crate) const WHOLE: u64 = 256 << 10;
+/// Bytes brought in one call to the store.
+pub(super) const BYTES_MAX: u64 = 1 << 20;
+/// Pages brought ahead of who reads in order, at most.
+const AHEAD_MAX: u64 = 255;
+/// Pages brought ahead of who begins at the start of a file.
+const AHEAD_FIRST: u64 = 32;
+
+impl Core {
+    /// Whom pages are charged to whose space was taken when they were written.
+    pub(crate) fn loaded(&self) -> Account<'_> {
+        Account {
+            space: &Loaded,
+            stats: &self.cache,
+        }
+    }
+
+    /// Makes sure that a file is mapped.
+    ///
+    /// # Errors
+    /// What the store answers; `EUCLEAN` when its map makes no sense.
+    #[inline]
+    pub(super) fn map(&self, inode: &Inode, pages: &mut PagesLock<'_>) -> Result<()> {
+        if self.pinned || inode.is_mapped() {
+            return Ok(());
+        }
+        self.map_now(inode, pages)
+    }
+
+    #[cold]
+    fn map_now(&self, inode: &Inode, pages: &mut PagesLock<'_>) -> Result<()> {
+        let size = inode.size();
+        let mapped = match size {
+            0 => Ok(()),
+            1..=WHOLE => self.fill(inode.ino(), size, pages),
+            _ => self.lay_out(inode.ino(), size, pages),
+        };
+        if let Err(error) = mapped {
+            pages.clear(self.loaded());
+            return Err(error);
+        }
+        if pages.absent() > 0 {
+            inode.partial();
+        } else {
+            inode.completed();
+        }
+        pages.has_size(size);
+        Ok(())
+    }
+
+    /// Brings all of a file.
+    fn fill(&self, ino: Ino, size: u64, pages: &mut PagesLock<'_>) -> Result<()> {
+        let mut buf = Vec::new();
+        self.each_run(ino, size, |run| {
+            buf.resize((run.end - run.start) as usize, 0);
+            self.store.read_data(ino, run.start, &mut buf)?;
+            pages.write(run.start, &buf, self.loaded())?;
+            Ok(())
+        })
+    }
+
+    /// Says of all of a file where it has data.
+    fn lay_out(&self, ino: Ino, size: u64, pages: &mut PagesLock<'_>) -> Result<()> {
+        self.each_run(ino, size, |run| {
+            let touched = run.start / PAGE..run.end.div_ceil(PAGE);
+            pages.put_aside(touched, self.loaded())
+        })
+    }
+
+    fn each_run(
+        &self,
+        ino: Ino,
+        size: u64,
+        mut visit: impl FnMut(Range<u64>) -> Result<()>,
+    ) -> Result<()> {
+        let mut offset = 0;
+        while offset < size {
+            let Some((start, len)) = self.store.next_data(ino, offset)? else {
+                break;
+            };
+            if start < offset || len == 0 {
+                return Err(Errno::EUCLEAN);
+            }
+            if start >= size {
+                break;
+            }
+            offset = start.saturating_add(len).min(size);
+            visit(start..offset)?;
+        }
+        Ok(())
+    }
+
+    /// Makes sure that a file is mapped and that none of these bytes is absent.
+    ///
+    /// # Errors
+    /// What the store answers; what came before that stays.
+    pub(super) fn bring(
+        &self,
+        inode: &Inode,
+        pages: &mut PagesLock<'_>,
+        bytes: Range<u64>,
+    ) -> Result<()> {
+        if self.pinned || inode.is_complete() {
+            return Ok(());
+        }
+        self.map(inode, pages)?;
+        let within = bytes.start / PAGE..bytes.end.div_ceil(PAGE);
+        let Some(first) = pages.next_absent(within.clone()) else {
+            return Ok(());
+        };
+        let size = inode.size();
+        let mut buf = Vec::new();
+        let mut next = Some(first);
+        while let Some(run) = next {
+            let start = run.start * PAGE;
+            let end = (run.end * PAGE).min(size).min(start + BYTES_MAX);
+            debug_assert!(start < end, "a page is absent behind the end");
+            buf.resize(end.saturating_sub(start) as usize, 0);
+            self.store.read_data(inode.ino(), start, &mut buf)?;
+            pages.bring(start, &buf, self.loaded())?;
+            next = pages.next_absent(within.clone());
+        }
+        if pages.absent() == 0 {
+            inode.completed();
+        }
+        pages.has_size(size);
+        Ok(())
+    }
+
+    /// As [`bring`](Self::bring), for who reads these bytes: with more, if he seems to read on.
+    pub(super) fn bring_to_read(
+        &self,
+        inode: &Inode,
+        pages: &mut PagesLock<'_>,
+        bytes: Range<u64>,
+    ) -> Result<()> {
+        self.map(inode, pages)?;
+        let end = bytes.end.min(inode.size());
+        let (first, behind) = (bytes.start / PAGE, end.div_ceil(PAGE));
+        if self.pinned || pages.next_absent(first..behind).is_none() {
+            return Ok(());
+        }
+        let ahead = match first {
+            0 => AHEAD_FIRST,
+            _ => pages.present_before(first, AHEAD_MAX),
+        };
+        let end = end.saturating_add(ahead * PAGE).min(inode.size());
+        self.bring(inode, pages, bytes.start..end)
+    }
+
+    /// Makes sure that a file is mapped and that no page is absent of which buffers of these lengths, one
+    /// behind the other from `offset` on, write only a part.
+    pub(super) fn bring_edges(
+        &self,
+        inode: &Inode,
+        pages: &mut PagesLock<'_>,
+        offset: u64,
+        lens: impl Iterator<Item = usize>,
+    ) -> Result<()> {
+        if self.pinned || inode.is_complete() {
+            return Ok(());
+        }
+        self.map(inode, pages)?;
+        let mut edge = offset;
+        for len in std::iter::once(0).chain(lens) {
+            edge = edge.saturating_add(len as u64);
+            if !edge.is_multiple_of(PAGE) {
+                self.bring(inode, pages, edge..edge + 1)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Space for what the store holds already: it was taken when it was written.
+struct Loaded;
+
+impl holdfast_cache::Space for Loaded {
+    fn reserve(&self, _pages: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn release(&self, _pages: u64) {}
+}

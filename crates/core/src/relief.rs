@@ -1,0 +1,196 @@
+//! Memory for the content of files has a limit: pages go when it is passed.
+//!
+//! Over a store that can bring them back, pages are forgotten in the order of files and pages, by
+//! a hand that goes round. (Reads write nothing, so nobody knows which pages are read often; one that
+//! is comes back with its next read, and then has a whole round before it.) A file without holes
+//! that is small goes as a whole, and nothing is kept of it.
+//!
+//! Who adds a page looks whether there are too many, but only with every so many bytes that his
+//! own core added: so nobody reads a line for it that others write.
+//!
+//! *Locking.* The hand's lock comes before those of pages; it is taken with nothing held.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use holdfast_cache::PAGE_SIZE;
+use holdfast_sync::epoch;
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::file_system::{Core, memory_pages};
+use crate::inode::{Inode, Numbered as _};
+use crate::inodes::{InodeWalk, Visit};
+use crate::io::bring::WHOLE;
+use crate::types::Ino;
+
+/// Pages forgotten in a row.
+const RUN: u64 = 64;
+/// Bytes that one look frees beyond what is too much.
+const SLACK_MAX: u64 = 4 << 20;
+
+/// How much content may be in memory, and where the next will go.
+#[derive(Debug)]
+pub(crate) struct Relief {
+    limit: AtomicU64,
+    hand: Mutex<Hand>,
+}
+
+/// Where the hand stands.
+#[derive(Debug, Default)]
+struct Hand {
+    walk: InodeWalk,
+    /// The file it is at, and the page in there.
+    at: Option<(Ino, u64)>,
+}
+
+impl Relief {
+    /// With this limit in bytes, or the usual one.
+    pub(crate) fn new(limit: Option<u64>) -> Self {
+        let relief = Self {
+            limit: AtomicU64::new(0),
+            hand: Mutex::default(),
+        };
+        relief.set(limit);
+        relief
+    }
+
+    /// Changes the limit.
+    pub(crate) fn set(&self, limit: Option<u64>) {
+        let usual = || memory_pages().saturating_mul(PAGE_SIZE as u64) / 8;
+        self.limit.store(limit.unwrap_or_else(usual), Relaxed);
+    }
+
+    /// Bytes.
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit.load(Relaxed)
+    }
+
+    /// So many bytes between two looks.
+    fn step(&self) -> u64 {
+        (self.limit() / 64).min(1 << 20).next_power_of_two()
+    }
+
+    /// The hand, if it is free, or there is so much too much that waiting for it is in order.
+    fn hand(&self, held: u64) -> Option<MutexGuard<'_, Hand>> {
+        if held > self.limit() + self.limit() / 4 {
+            Some(self.hand.lock())
+        } else {
+            self.hand.try_lock()
+        }
+    }
+}
+
+impl Core {
+    /// What [`relieve_since`](Self::relieve_since) needs from before pages are added.
+    #[inline]
+    pub(crate) fn cached(&self) -> i64 {
+        match self.pinned {
+            true => 0,
+            false => self.cache.own_bytes(),
+        }
+    }
+
+    /// Frees memory, if this thread has added pages since [`cached`](Self::cached) and there are too
+    /// many. With nothing locked.
+    #[inline]
+    pub(crate) fn relieve_since(&self, before: i64) {
+        if self.pinned {
+            return;
+        }
+        let now = self.cache.own_bytes();
+        let shift = self.relief.step().trailing_zeros();
+        if now > before && now >> shift != before >> shift {
+            self.relieve();
+        }
+    }
+
+    #[cold]
+    fn relieve(&self) {
+        let limit = self.relief.limit();
+        let held = self.cache.bytes();
+        // What did not reach the store after it failed is here alone.
+        if held <= limit || self.failed.load(Relaxed) {
+            return;
+        }
+        let Some(mut hand) = self.relief.hand(held) else {
+            return;
+        };
+        let enough = limit - (limit / 16).min(SLACK_MAX);
+        // Twice round at most: what is left then nobody can forget.
+        let mut rounds = 0;
+        while rounds < 2 && self.cache.bytes() > enough {
+            rounds += u32::from(self.turn(&mut hand, enough));
+        }
+        drop(hand);
+        epoch::flush();
+    }
+
+    /// Goes on until there is room or the round is over, and says whether it is.
+    fn turn(&self, hand: &mut Hand, enough: u64) -> bool {
+        if let Some((ino, page)) = hand.at.take()
+            && let Some(inode) = self.index.get(ino.0)
+        {
+            let node = crate::node::Node::new(inode);
+            hand.at = self.forget_from(node.inode(), page, Some(enough));
+            self.put(node);
+            if hand.at.is_some() {
+                return false;
+            }
+        }
+        let Hand { walk, at } = hand;
+        let has_pages = |inode: &Inode| inode.regular().is_ok_and(|pages| !pages.is_empty());
+        let walked = self.walk_inodes_if(walk, has_pages, &mut |node| {
+            *at = self.forget_from(node.inode(), 0, Some(enough));
+            let go_on = at.is_none() && self.cache.bytes() > enough;
+            Ok(if go_on { Visit::Continue } else { Visit::Stop })
+        });
+        debug_assert!(walked.is_ok(), "nobody failed");
+        let round = walk.is_done();
+        if round {
+            *walk = InodeWalk::new();
+        }
+        round
+    }
+
+    /// Forgets pages of a file from this one on, until no more than `enough` is held, if that is given;
+    /// says where it stopped, if not at the end.
+    fn forget_from(&self, inode: &Inode, mut page: u64, enough: Option<u64>) -> Option<(Ino, u64)> {
+        let pages = inode.regular().ok()?;
+        let mut pages = pages.lock();
+        let size = inode.size();
+        let whole = size.div_ceil(PAGE_SIZE as u64);
+        if !inode.is_mapped() || pages.frames() == 0 {
+            return None;
+        }
+        pages.begin();
+        if size <= WHOLE && (pages.frames(), pages.pages()) == (whole, whole) {
+            inode.unmapped();
+            pages.clear(self.loaded());
+            return None;
+        }
+        inode.partial();
+        let mut stopped = None;
+        while let Some(next) = pages.next_present(page).filter(|next| *next < whole) {
+            if enough.is_some_and(|enough| self.cache.bytes() <= enough) {
+                stopped = Some((inode.ino(), next));
+                break;
+            }
+            page = (next + RUN).min(whole);
+            pages.forget(next..page, self.loaded());
+        }
+        pages.has_size(size);
+        stopped
+    }
+
+    /// Forgets the pages of all files that this walk meets.
+    pub(crate) fn forget_all(&self, mut walk: InodeWalk) {
+        if self.pinned || self.failed.load(Relaxed) {
+            return;
+        }
+        let has_pages = |inode: &Inode| inode.regular().is_ok_and(|pages| !pages.is_empty());
+        let walked = self.walk_inodes_if(&mut walk, has_pages, &mut |node| {
+            self.forget_from(node.inode(), 0, None);
+            Ok(Visit::Continue)
+        });
+        debug_assert!(walked.is_ok(), "nobody failed");
+    }
+}

@@ -1,0 +1,242 @@
+//! Memory for the content of files: it has a limit, and what goes comes back as it was.
+
+use holdfast_core::{FileSystem, OpenFile, Options};
+use holdfast_testkit::store::{
+    Call, Fault, Faults, FaultyStore, ModelStore, Record, RecordingStore,
+};
+use holdfast_types::{Caller, Errno, OpenFlags, Whence};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+const PAGE: u64 = 4096;
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+fn limited(store: Arc<dyn holdfast_core::Store>, cache: u64) -> FileSystem {
+    let options = Options {
+        cache: Some(cache),
+        ..Options::default()
+    };
+    FileSystem::new(store, options).unwrap()
+}
+
+fn create(fs: &FileSystem, name: &str) -> OpenFile {
+    let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
+    let (who, root) = (Caller::root(), fs.root());
+    fs.create(&who, &root, name.as_bytes(), 0o644, flags)
+        .unwrap()
+}
+
+/// A page of its own.
+fn page(file: u64, number: u64) -> Vec<u8> {
+    let word = (file << 40 | number).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    word.to_le_bytes().repeat(PAGE as usize / 8)
+}
+
+fn assert_reads(fs: &FileSystem, file: &OpenFile, offset: u64, expected: &[u8]) {
+    let mut buf = vec![0; expected.len()];
+    assert_eq!(fs.read(file, offset, &mut buf), Ok(buf.len()));
+    assert!(buf == expected, "content differs at {offset}");
+}
+
+#[test]
+fn content_stays_within_its_limit_and_comes_back() {
+    const LIMIT: u64 = 2 * MIB;
+    let fs = limited(Arc::new(ModelStore::new()), LIMIT);
+    let who = Caller::root();
+    let (small, large) = (200, 2500);
+    // Not counted are what the last look found too little to be worth it, and a look is due only
+    // after so many bytes.
+    let check = |fs: &FileSystem| assert!(fs.stats().bytes <= LIMIT + LIMIT / 16);
+    let big = create(&fs, "big");
+    for number in 0..large {
+        let data = page(0, number);
+        assert_eq!(fs.write(&who, &big, number * PAGE, &data), Ok(data.len()));
+        check(&fs);
+    }
+    let files: Vec<OpenFile> = (1..=small)
+        .map(|file| {
+            let open = create(&fs, &format!("small {file}"));
+            for number in 0..9 {
+                fs.write(&who, &open, number * PAGE, &page(file, number))
+                    .unwrap();
+            }
+            check(&fs);
+            open
+        })
+        .collect();
+    for (file, open) in (1..).zip(&files) {
+        for number in 0..9 {
+            assert_reads(&fs, open, number * PAGE, &page(file, number));
+        }
+        assert_eq!(fs.getattr(open.node()).blocks, 9 * 8, "space is as it was");
+        check(&fs);
+    }
+    for step in 0..large {
+        let number = step * 1009 % large;
+        assert_reads(&fs, &big, number * PAGE, &page(0, number));
+        check(&fs);
+    }
+    assert_eq!(fs.getattr(big.node()).blocks, large * 8);
+    // All of it at once does not fit, and goes past memory.
+    let all: Vec<u8> = (0..large).flat_map(|number| page(0, number)).collect();
+    assert_reads(&fs, &big, 0, &all);
+    check(&fs);
+    fs.drop_caches().unwrap();
+    assert_eq!(fs.stats().pages, 0, "open files keep no pages");
+    assert_reads(&fs, &big, 5, &all[5..70_000]);
+}
+
+#[test]
+fn holes_are_holes_though_pages_are_away() {
+    let fs = limited(Arc::new(ModelStore::new()), 0);
+    let who = Caller::root();
+    let file = create(&fs, "f");
+    for number in [3, 4, 900] {
+        fs.write(&who, &file, number * PAGE, &page(1, number))
+            .unwrap();
+    }
+    assert_eq!(fs.stats().pages, 0);
+    assert_eq!(fs.getattr(file.node()).blocks, 3 * 8);
+    let seek = |offset, whence| fs.seek(&file, offset, whence);
+    assert_eq!(seek(0, Whence::Data), Ok(3 * PAGE));
+    assert_eq!(seek(3 * PAGE, Whence::Hole), Ok(5 * PAGE));
+    assert_eq!(seek(5 * PAGE, Whence::Data), Ok(900 * PAGE));
+    assert_eq!(seek(900 * PAGE, Whence::Hole), Ok(901 * PAGE));
+    assert_reads(&fs, &file, 100 * PAGE, &[0; 10_000]);
+    // The end within an absent page: what was behind it must not come back.
+    fs.setattr(&who, file.node(), &size(900 * PAGE + 10), None)
+        .unwrap();
+    fs.setattr(&who, file.node(), &size(901 * PAGE), None)
+        .unwrap();
+    let mut expected = vec![0; PAGE as usize];
+    expected[..10].copy_from_slice(&page(1, 900)[..10]);
+    assert_reads(&fs, &file, 900 * PAGE, &expected);
+}
+
+fn size(size: u64) -> holdfast_types::SetAttr {
+    holdfast_types::SetAttr {
+        size: Some(size),
+        ..Default::default()
+    }
+}
+
+#[test]
+fn a_read_asks_for_little_and_one_in_order_for_more() {
+    let store = RecordingStore::new(Arc::new(ModelStore::new()), Record::default());
+    let fs = limited(store.clone(), 64 * MIB);
+    let who = Caller::root();
+    let file = create(&fs, "f");
+    let pages = 2048;
+    for number in 0..pages {
+        fs.write(&who, &file, number * PAGE, &page(1, number))
+            .unwrap();
+    }
+    let away = || {
+        fs.drop_caches().unwrap();
+        assert_eq!(fs.stats().pages, 0);
+        store.hook().clear();
+    };
+    away();
+    for number in 0..pages {
+        assert_reads(&fs, &file, number * PAGE, &page(1, number));
+    }
+    let calls = store.hook().count(Call::ReadData);
+    assert!(calls <= 16, "{calls} reads for 8 MiB in order");
+    away();
+    for step in 1..100 {
+        let number = step * 997 % pages;
+        assert_reads(&fs, &file, number * PAGE + 100, &page(1, number)[100..200]);
+    }
+    let held = fs.stats().pages;
+    assert!(held <= 100, "99 reads in no order brought {held} pages");
+}
+
+#[test]
+fn bytes_that_cannot_be_read_are_an_error_and_nothing_is_lost() {
+    let store = FaultyStore::new(Arc::new(ModelStore::new()), Faults::default());
+    let fs = limited(store.clone(), 64 * MIB);
+    let who = Caller::root();
+    for (name, pages) in [("small", 10), ("large", 1000)] {
+        let file = create(&fs, name);
+        for number in 0..pages {
+            fs.write(&who, &file, number * PAGE, &page(1, number))
+                .unwrap();
+        }
+        fs.drop_caches().unwrap();
+        store.hook().plan(Fault {
+            call: Some(Call::ReadData),
+            after: 0,
+            times: Some(3),
+            error: Errno::EIO,
+        });
+        let mut buf = [0; 100];
+        assert_eq!(fs.read(&file, 5 * PAGE, &mut buf), Err(Errno::EIO));
+        // A part of a page cannot be written before the page is there; a whole one can.
+        assert_eq!(fs.write(&who, &file, 5 * PAGE + 1, b"x"), Err(Errno::EIO));
+        assert_eq!(
+            fs.copy_file_range(&who, &file, 0, &file, 8 * PAGE, 10),
+            Err(Errno::EIO)
+        );
+        for number in 0..pages {
+            assert_reads(&fs, &file, number * PAGE, &page(1, number));
+        }
+    }
+}
+
+#[test]
+fn readers_and_writers_see_what_was_written_while_pages_come_and_go() {
+    const PAGES: u64 = 300;
+    let fs = limited(Arc::new(ModelStore::new()), 300 * KIB);
+    let files: Vec<OpenFile> = (0..3).map(|file| create(&fs, &format!("{file}"))).collect();
+    let who = Caller::root();
+    for file in &files {
+        for number in 0..PAGES {
+            fs.write(&who, file, number * PAGE, &[1; PAGE as usize])
+                .unwrap();
+        }
+    }
+    let done = AtomicBool::new(false);
+    let newest = AtomicU64::new(1);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 2..60_u64 {
+                for number in 0..PAGES {
+                    let byte = round as u8;
+                    for file in &files {
+                        fs.write(&who, file, number * PAGE, &[byte; PAGE as usize])
+                            .unwrap();
+                    }
+                }
+                newest.store(round, Ordering::Release);
+            }
+            done.store(true, Ordering::Release);
+        });
+        for reader in 0..2_u64 {
+            let (fs, files, done, newest) = (&fs, &files, &done, &newest);
+            scope.spawn(move || {
+                let mut step = reader;
+                while !done.load(Ordering::Acquire) {
+                    step = step.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    let number = (step >> 33) % PAGES;
+                    let oldest = newest.load(Ordering::Acquire) as u8;
+                    let mut buf = [0; PAGE as usize];
+                    let file = &files[(step >> 20) as usize % files.len()];
+                    fs.read(file, number * PAGE, &mut buf).unwrap();
+                    assert!(buf.iter().all(|byte| *byte == buf[0]), "torn");
+                    assert!(
+                        (oldest..=oldest + 2).contains(&buf[0]),
+                        "{} {oldest}",
+                        buf[0]
+                    );
+                }
+            });
+        }
+        scope.spawn(|| {
+            while !done.load(Ordering::Acquire) {
+                fs.drop_caches().unwrap();
+            }
+        });
+    });
+}
