@@ -172,6 +172,7 @@ impl FileSystem {
         flags: OpenFlags,
     ) -> Result<OpenFile> {
         let core = &self.core;
+        let added = core.added_so_far();
         let body = core.search(who, dir)?;
         match check_new_name(name) {
             Err(Errno::EEXIST) if !flags.contains(OpenFlags::EXCLUSIVE) => {
@@ -204,6 +205,7 @@ impl FileSystem {
                 };
                 if made {
                     core.tell_entry(who, dir.ino(), name);
+                    core.relieve_inodes_since(added);
                     return Ok(self.opened(node, flags));
                 }
                 node

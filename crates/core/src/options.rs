@@ -34,8 +34,9 @@ pub struct Options {
     pub sync: bool,
     /// Most names an inode can have; one more is `EMLINK`.
     pub link_max: u32,
-    /// Bytes that the content of files takes in memory, at most, over a store that can bring it back;
-    /// not counting what the store still has to write. `None`: an eighth of the machine's memory.
+    /// Bytes that inodes, names and the content of files take in memory, at most, as far as nobody
+    /// uses them and the store can bring them back; not counting what the store holds itself. Inodes and
+    /// names may take half of it. `None`: an eighth of the machine's memory.
     pub cache: Option<u64>,
     /// Owner of a root directory that is made anew.
     pub root_uid: u32,

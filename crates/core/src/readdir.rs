@@ -81,7 +81,8 @@ impl FileSystem {
         sink: &mut dyn FnMut(DirEntry<'_>, &Attr) -> bool,
     ) -> Result<()> {
         let core = &self.core;
-        self.list(dir, after, &mut |run| {
+        let added = core.added_so_far();
+        let listed = self.list(dir, after, &mut |run| {
             if !core.pinned {
                 core.load_together(run.inos());
             }
@@ -97,7 +98,9 @@ impl FileSystem {
                 }
             }
             Ok(true)
-        })
+        });
+        core.relieve_inodes_since(added);
+        listed
     }
 
     /// The attributes of the inode of this number, loaded if need be.

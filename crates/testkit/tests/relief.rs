@@ -240,3 +240,58 @@ fn readers_and_writers_see_what_was_written_while_pages_come_and_go() {
         });
     });
 }
+
+#[test]
+fn inodes_and_names_stay_within_half_of_the_limit_and_come_back() {
+    const LIMIT: u64 = 8 * MIB;
+    let fs = limited(Arc::new(ModelStore::new()), LIMIT);
+    let (who, root) = (Caller::root(), fs.root());
+    let held = || {
+        let stats = fs.stats();
+        // As estimated by the library; directories have a second chance.
+        let bytes = stats.inodes * 168 + stats.names * 64;
+        assert!(bytes <= LIMIT / 2 + LIMIT / 8, "{stats:?}");
+        stats.inodes
+    };
+    let mut most = 0;
+    for dir in 0..60 {
+        let dir = fs
+            .mkdir(&who, &root, format!("d{dir}").as_bytes(), 0o755)
+            .unwrap();
+        for file in 0..1000 {
+            fs.mknod(
+                &who,
+                &dir,
+                format!("f{file}").as_bytes(),
+                holdfast_types::FileType::Regular,
+                0o644,
+                0,
+            )
+            .unwrap();
+            most = most.max(held());
+        }
+    }
+    assert!((10_000..30_000).contains(&most), "{most} of 60,000");
+    for dir in (0..60).rev() {
+        let dir = fs
+            .lookup(&who, &root, format!("d{dir}").as_bytes())
+            .unwrap();
+        assert_eq!(fs.getattr(&dir).nlink, 2);
+        for file in 0..1000 {
+            fs.lookup(&who, &dir, format!("f{file}").as_bytes())
+                .unwrap();
+            held();
+        }
+    }
+    // What is in use stays.
+    let used: Vec<_> = (0..60)
+        .map(|dir| {
+            fs.lookup(&who, &root, format!("d{dir}").as_bytes())
+                .unwrap()
+        })
+        .collect();
+    for dir in &used {
+        fs.lookup(&who, dir, b"f7").unwrap();
+    }
+    assert!(used.iter().all(|dir| fs.getattr(dir).nlink == 2));
+}

@@ -31,9 +31,9 @@ Options for -o:
                       (default: 50%)
   nr_inodes=NUMBER    most files and directories: 100k, 10m; 0: no limit
                       (default: one for each KiB of memory)
-  cache=AMOUNT        most bytes of file content that a volume keeps in memory, beside what it has
-                      still to write: 64m, 1g, or 5% of memory; 0: none (default: an eighth of
-                      memory)
+  cache=AMOUNT        most bytes of memory for what a volume has read and nobody uses (inodes,
+                      names, content), beside what it has still to write: 64m, 1g, or 5% of
+                      memory; 0: none (default: an eighth of memory)
   mode=OCTAL          permissions of the root directory (default: 755)
   uid=NUMBER, gid=NUMBER
                       owner of the root directory (default: 0)

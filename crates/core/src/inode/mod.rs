@@ -41,6 +41,8 @@ const LAZY_TIME: u8 = 1;
 const COMPLETE: u8 = 1 << 1;
 /// A mark: of each page of a file's content it is known what it is.
 const MAPPED: u8 = 1 << 4;
+/// A mark: names were looked for in it since the hand that lets inodes go came by.
+const LATELY: u8 = 1 << 5;
 /// A mark: quotas count it.
 const COUNTED: u8 = 1 << 2;
 /// A mark: its store has not heard of it yet.
@@ -163,6 +165,17 @@ impl Object {
         self.pages.pages()
     }
 
+    /// Does a file have holes, or space without data, so that its size does not tell how much space it
+    /// has? Locks the pages.
+    pub(crate) fn has_space_of_its_own(&self) -> bool {
+        if self.kind() != FileType::Regular || !self.is_mapped() {
+            return false;
+        }
+        let pages = self.pages.lock();
+        let data = pages.frames() + pages.absent();
+        (data, pages.pages()) != (self.size().div_ceil(PAGE_SIZE as u64), data)
+    }
+
     /// The attributes of the moment; writes nothing. Of a directory see [`stat`](Self::stat).
     #[inline]
     pub(crate) fn meta(&self) -> Meta {
@@ -243,6 +256,20 @@ impl Object {
     pub(crate) fn unmapped(&self) {
         let marks = &self.front.marks;
         marks.fetch_and(!(COMPLETE | MAPPED), Ordering::Release);
+    }
+
+    /// Somebody looks for names in the directory. Writes only if that was not known.
+    #[inline]
+    pub(crate) fn searched(&self) {
+        if self.front.marks.load(Ordering::Relaxed) & LATELY == 0 {
+            self.front.marks.fetch_or(LATELY, Ordering::Relaxed);
+        }
+    }
+
+    /// Did somebody, since this was asked last?
+    pub(crate) fn was_searched(&self) -> bool {
+        self.front.marks.load(Ordering::Relaxed) & LATELY != 0
+            && self.front.marks.fetch_and(!LATELY, Ordering::Relaxed) & LATELY != 0
     }
 
     /// Has its store not heard of it yet? Then nobody but its maker may change it: others do not

@@ -247,9 +247,33 @@ impl Core {
     /// Ends all inodes in this range that nobody uses, except the root.
     pub(super) fn evict_unused(&self, range: (u64, u64)) -> Dropped {
         let mut dropped = Dropped::default();
+        self.evict_while(range, &mut dropped, |_| true, |_| true);
+        dropped
+    }
+
+    /// Ends inodes from this number on that nobody uses, in which nobody looked for names since the last
+    /// call for them, and of which nothing would be forgotten, about so many; says where to go on, if that was not the end.
+    pub(crate) fn evict_some(&self, from: u64, most: u64) -> Option<u64> {
+        let mut dropped = Dropped::default();
+        self.evict_while(
+            (from, u64::MAX),
+            &mut dropped,
+            |dropped| dropped.inodes < most,
+            |inode| !inode.was_searched() && !inode.has_space_of_its_own(),
+        )
+    }
+
+    /// Ends inodes in this range, as long as there is to be more; says where it stopped.
+    fn evict_while(
+        &self,
+        range: (u64, u64),
+        dropped: &mut Dropped,
+        more: impl Fn(&Dropped) -> bool,
+        may_go: impl Fn(&Inode) -> bool,
+    ) -> Option<u64> {
         let mut batch = Vec::with_capacity(BATCH);
         let mut next = Some(range.0);
-        while let Some(from) = next {
+        while let Some(from) = next.filter(|_| more(dropped)) {
             {
                 // The unsafe iterator: a use would keep what is to go.
                 let guard = holdfast_sync::epoch::pin();
@@ -257,9 +281,10 @@ impl Core {
                     if self.is_evictable(inode) {
                         let doomed = self.index.begin_evict(inode);
                         // Asked again, now that nobody can lock it any more; else it lives on.
-                        batch.extend(doomed.filter(|doomed| self.is_evictable(doomed)));
+                        let goes = |inode: &Inode| self.is_evictable(inode) && may_go(inode);
+                        batch.extend(doomed.filter(|doomed| goes(doomed)));
                     }
-                    true
+                    batch.len() < BATCH
                 });
             }
             for doomed in batch.drain(..) {
@@ -270,7 +295,7 @@ impl Core {
                 self.end(doomed);
             }
         }
-        dropped
+        next
     }
 
     /// Hands over the access times that `lazytime` kept back.

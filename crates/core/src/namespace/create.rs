@@ -126,6 +126,7 @@ impl Core {
         if is_special(name) {
             return Err(Errno::EEXIST);
         }
+        let added = self.added_so_far();
         let body = self.search(who, dir)?;
         check_new_name(name)?;
         let node = {
@@ -138,6 +139,7 @@ impl Core {
             self.make_in(who, dir, &mut names, name, birth)?
         };
         self.tell_entry(who, dir.ino(), name);
+        self.relieve_inodes_since(added);
         Ok(node)
     }
 

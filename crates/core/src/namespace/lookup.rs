@@ -18,16 +18,20 @@ impl FileSystem {
             // No name was looked up to get there: nothing had to be searched.
             return Ok(dir.clone());
         }
-        let body = self.core.search(who, dir.inode())?;
-        match name {
+        let core = &self.core;
+        let added = core.added_so_far();
+        let body = core.search(who, dir.inode())?;
+        let found = match name {
             b"." => Ok(dir.clone()),
             // The parent of a removed directory may be gone as well.
-            b".." => match self.core.node(Ino(body.parent.load(Ordering::Relaxed))) {
+            b".." => match core.node(Ino(body.parent.load(Ordering::Relaxed))) {
                 Err(Errno::ESTALE) => Err(Errno::ENOENT),
                 found => found,
             },
-            _ => self.core.named(dir.inode(), body, name),
-        }
+            _ => core.named(dir.inode(), body, name),
+        };
+        core.relieve_inodes_since(added);
+        found
     }
 }
 
@@ -40,6 +44,9 @@ impl Core {
         self.alive()?;
         let body = dir.directory()?;
         self.may(who, dir, Access::EXEC)?;
+        if !self.pinned {
+            dir.searched();
+        }
         self.complete_names(dir, body)?;
         Ok(body)
     }

@@ -190,6 +190,14 @@ impl<T: Send + Sync + 'static> Index<T> {
         u64::try_from(self.population.sum()).unwrap_or(0)
     }
 
+    /// A figure that grows with each object that this thread adds: it means nothing but for its
+    /// differences, and those can have parts that other threads added.
+    #[inline]
+    #[must_use]
+    pub fn own_len(&self) -> i64 {
+        self.population.own()
+    }
+
     /// Is there no object? As exact as [`Index::len`].
     #[must_use]
     pub fn is_empty(&self) -> bool {

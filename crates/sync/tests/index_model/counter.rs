@@ -13,6 +13,10 @@ impl ShardedCounter {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
 
+    pub(crate) fn own(&self) -> i64 {
+        self.sum()
+    }
+
     pub(crate) fn sum(&self) -> i64 {
         self.0.load(Ordering::Relaxed)
     }

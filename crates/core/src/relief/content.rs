@@ -1,82 +1,35 @@
-//! Memory for the content of files has a limit: pages go when it is passed.
+//! Pages of files that are forgotten.
 //!
-//! Over a store that can bring them back, pages are forgotten in the order of files and pages, by
-//! a hand that goes round. (Reads write nothing, so nobody knows which pages are read often; one that
-//! is comes back with its next read, and then has a whole round before it.) A file without holes
-//! that is small goes as a whole, and nothing is kept of it.
-//!
-//! Who adds a page looks whether there are too many, but only with every so many bytes that his
-//! own core added: so nobody reads a line for it that others write.
-//!
-//! *Locking.* The hand's lock comes before those of pages; it is taken with nothing held.
+//! A file without holes that is small goes as a whole, and nothing is kept of it; of any other it is
+//! kept where it has data. Content may take what inodes and names leave of the limit, which is half of
+//! it at least.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use holdfast_cache::PAGE_SIZE;
 use holdfast_sync::epoch;
-use parking_lot::{Mutex, MutexGuard};
 
-use crate::file_system::{Core, memory_pages};
+use super::{lock, passed};
+use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::inodes::{InodeWalk, Visit};
 use crate::io::bring::WHOLE;
+use crate::node::Node;
 use crate::types::Ino;
 
 /// Pages forgotten in a row.
 const RUN: u64 = 64;
+/// Bytes between two looks, at most.
+const STEP_MAX: u64 = 1 << 20;
 /// Bytes that one look frees beyond what is too much.
 const SLACK_MAX: u64 = 4 << 20;
 
-/// How much content may be in memory, and where the next will go.
-#[derive(Debug)]
-pub(crate) struct Relief {
-    limit: AtomicU64,
-    hand: Mutex<Hand>,
-}
-
 /// Where the hand stands.
 #[derive(Debug, Default)]
-struct Hand {
+pub(super) struct Hand {
     walk: InodeWalk,
     /// The file it is at, and the page in there.
     at: Option<(Ino, u64)>,
-}
-
-impl Relief {
-    /// With this limit in bytes, or the usual one.
-    pub(crate) fn new(limit: Option<u64>) -> Self {
-        let relief = Self {
-            limit: AtomicU64::new(0),
-            hand: Mutex::default(),
-        };
-        relief.set(limit);
-        relief
-    }
-
-    /// Changes the limit.
-    pub(crate) fn set(&self, limit: Option<u64>) {
-        let usual = || memory_pages().saturating_mul(PAGE_SIZE as u64) / 8;
-        self.limit.store(limit.unwrap_or_else(usual), Relaxed);
-    }
-
-    /// Bytes.
-    pub(crate) fn limit(&self) -> u64 {
-        self.limit.load(Relaxed)
-    }
-
-    /// So many bytes between two looks.
-    fn step(&self) -> u64 {
-        (self.limit() / 64).min(1 << 20).next_power_of_two()
-    }
-
-    /// The hand, if it is free, or there is so much too much that waiting for it is in order.
-    fn hand(&self, held: u64) -> Option<MutexGuard<'_, Hand>> {
-        if held > self.limit() + self.limit() / 4 {
-            Some(self.hand.lock())
-        } else {
-            self.hand.try_lock()
-        }
-    }
 }
 
 impl Core {
@@ -96,22 +49,22 @@ impl Core {
         if self.pinned {
             return;
         }
-        let now = self.cache.own_bytes();
-        let shift = self.relief.step().trailing_zeros();
-        if now > before && now >> shift != before >> shift {
+        let step = (self.relief.limit() / 64).min(STEP_MAX);
+        if passed(before, self.cache.own_bytes(), step) {
             self.relieve();
         }
     }
 
     #[cold]
     fn relieve(&self) {
-        let limit = self.relief.limit();
+        let whole = self.relief.limit();
+        let limit = whole - self.metadata_bytes().min(whole / 2);
         let held = self.cache.bytes();
         // What did not reach the store after it failed is here alone.
         if held <= limit || self.failed.load(Relaxed) {
             return;
         }
-        let Some(mut hand) = self.relief.hand(held) else {
+        let Some(mut hand) = lock(&self.relief.content, held, limit) else {
             return;
         };
         let enough = limit - (limit / 16).min(SLACK_MAX);
@@ -129,7 +82,7 @@ impl Core {
         if let Some((ino, page)) = hand.at.take()
             && let Some(inode) = self.index.get(ino.0)
         {
-            let node = crate::node::Node::new(inode);
+            let node = Node::new(inode);
             hand.at = self.forget_from(node.inode(), page, Some(enough));
             self.put(node);
             if hand.at.is_some() {

@@ -1,0 +1,100 @@
+//! Inodes that go, with their names. Those stay that have holes, or space without data: what a file
+//! that is not mapped takes is told by its size. A directory in which names were looked for since the hand
+//! came by has a second chance: all its names would have to come back.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use holdfast_sync::epoch;
+
+use super::{INODE_BYTES, NAME_BYTES, lock, passed};
+use crate::file_system::Core;
+
+/// Inodes and names between two looks, at most.
+const STEP_MAX: u64 = 4096;
+/// Looks left out in a row, at most.
+const WAIT_MAX: u32 = 63;
+/// Inodes that are let go before it is asked again whether it is enough.
+const BATCH: u64 = 1024;
+
+/// Where the hand stands.
+#[derive(Debug, Default)]
+pub(super) struct Hand {
+    /// The number to go on from.
+    at: u64,
+    /// Looks to be left out, because those before were of no use: a kernel may use all there is.
+    waiting: u32,
+    /// How many were left out the last time.
+    waited: u32,
+}
+
+impl Hand {
+    /// Is this look to be left out?
+    fn waits(&mut self) -> bool {
+        self.waiting = self.waiting.saturating_sub(1);
+        self.waiting > 0
+    }
+
+    fn was_of_use(&mut self, was: bool) {
+        self.waited = match was {
+            true => 0,
+            false => (self.waited * 2 + 1).min(WAIT_MAX),
+        };
+        self.waiting = self.waited + 1;
+    }
+}
+
+impl Core {
+    /// What [`relieve_inodes_since`](Self::relieve_inodes_since) needs from before inodes or names are
+    /// added.
+    #[inline]
+    pub(crate) fn added_so_far(&self) -> i64 {
+        match self.pinned {
+            true => 0,
+            false => self.names.own().wrapping_add(self.index.own_len()),
+        }
+    }
+
+    /// Lets inodes go that nobody uses, if this thread has added some, or names, since
+    /// [`added_so_far`](Self::added_so_far) and there are too many. With nothing locked.
+    #[inline]
+    pub(crate) fn relieve_inodes_since(&self, before: i64) {
+        if self.pinned {
+            return;
+        }
+        let step = (self.relief.limit() / (64 * NAME_BYTES)).min(STEP_MAX);
+        if passed(before, self.added_so_far(), step) {
+            self.relieve_inodes();
+        }
+    }
+
+    #[cold]
+    fn relieve_inodes(&self) {
+        // Content gets the other half.
+        let limit = self.relief.limit() / 2;
+        let held = self.metadata_bytes();
+        // What did not reach the store after it failed is here alone.
+        if held <= limit || self.failed.load(Relaxed) {
+            return;
+        }
+        let Some(mut hand) = lock(&self.relief.inodes, held, limit) else {
+            return;
+        };
+        // More than is added until the next look.
+        let slack = 2 * STEP_MAX * (INODE_BYTES + NAME_BYTES);
+        let enough = limit - (limit / 16).min(slack);
+        if hand.waits() {
+            return;
+        }
+        // Once round: what is left then is in use, or was lately.
+        let start = hand.at;
+        let mut around = false;
+        while self.metadata_bytes() > enough && (!around || hand.at < start) {
+            let next = self.evict_some(hand.at, BATCH);
+            around |= next.is_none();
+            hand.at = next.unwrap_or(0);
+        }
+        hand.was_of_use(held.saturating_sub(self.metadata_bytes()) > held / 64);
+        drop(hand);
+        epoch::flush();
+    }
+}
