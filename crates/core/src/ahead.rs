@@ -1,11 +1,15 @@
 //! Reading ahead: who loads inodes one after the other by number is given more at once.
 //!
-//! Files that were made one after the other have neighbouring numbers, and are mostly changed or removed in
-//! that order too. So the third load of a core in such an order brings a run along, which grows as long
-//! as that goes on. Any other load brings one inode.
+//! Files that were made one after the other in a directory have neighbouring numbers, and are mostly changed
+//! or removed in that order too. So the third load in such an order brings a run along, which grows as
+//! long as that goes on. Any other load brings one inode.
+//!
+//! Such an order is looked for among the loads of each core and, where those have none, among those of
+//! each directory: who removes files as they were made, now in this directory and now in that, asks
+//! each for its own in order.
 
 use holdfast_sync::PerCore;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::types::Ino;
 
@@ -14,39 +18,66 @@ const NEAR: u64 = 256;
 /// Inodes of the first run, and how often it doubles.
 const FIRST: usize = 8;
 const GROWTH: u32 = 4;
+/// The streak from which on a run is brought along.
+const ENOUGH: u32 = 2;
 
-/// What each core loaded last.
+/// Bits of a stream's word that count; above them is the number.
+const STREAK_BITS: u32 = 8;
+const STREAK_MAX: u32 = (1 << STREAK_BITS) - 1;
+
+/// Loads one after the other: the number of the last, and how many in a row followed the one before.
 #[derive(Default)]
-pub(crate) struct Ahead(PerCore<Last>);
+pub(crate) struct Stream(AtomicU64);
 
-#[derive(Default)]
-struct Last {
-    ino: AtomicU64,
-    /// How many in a row followed the one before.
-    streak: AtomicU32,
-}
-
-// All relaxed: threads that share a slot may spoil each other's guesses, no more.
-impl Ahead {
-    /// How many inodes are to be loaded, from this one on.
-    pub(crate) fn run(&self, ino: Ino) -> usize {
-        let last = self.0.mine();
-        let before = last.ino.swap(ino.0, Relaxed);
-        let follows = ino.0 > before && ino.0 - before <= NEAR;
-        let streak = match follows && before != 0 {
-            true => last.streak.load(Relaxed).saturating_add(1),
+// All relaxed: threads that share a stream may spoil each other's guesses, no more. So may the highest
+// bits of numbers, which a word has no room for.
+impl Stream {
+    /// The streak if this load is the next. 0: it does not follow.
+    fn streak(&self, ino: Ino) -> u32 {
+        let word = self.0.load(Relaxed);
+        let (last, streak) = (word >> STREAK_BITS, word as u32 & STREAK_MAX);
+        let distance = (ino.0 << STREAK_BITS >> STREAK_BITS).wrapping_sub(last);
+        match last != 0 && (1..=NEAR).contains(&distance) {
+            true => (streak + 1).min(STREAK_MAX),
             false => 0,
-        };
-        last.streak.store(streak, Relaxed);
-        match streak {
-            0 | 1 => 1,
-            more => FIRST << (more - 2).min(GROWTH),
         }
     }
 
-    /// The run went so far.
-    pub(crate) fn reached(&self, ino: Ino) {
-        self.0.mine().ino.fetch_max(ino.0, Relaxed);
+    /// It went so far.
+    fn go_on(&self, last: Ino, streak: u32) {
+        self.0
+            .store(last.0 << STREAK_BITS | u64::from(streak), Relaxed);
+    }
+}
+
+/// What each core loaded last.
+#[derive(Default)]
+pub(crate) struct Ahead(PerCore<Stream>);
+
+impl Ahead {
+    /// How many inodes are to be loaded, from this one on. `dir`: the loads of the directory in which
+    /// it was found.
+    pub(crate) fn run(&self, ino: Ino, dir: Option<&Stream>) -> usize {
+        let core = self.0.mine();
+        let own = core.streak(ino);
+        let streak = match own {
+            0 => dir.map_or(0, |dir| dir.streak(ino)),
+            own => own,
+        };
+        let count = match streak {
+            0 | 1 => 1,
+            more => FIRST << (more - ENOUGH).min(GROWTH),
+        };
+        let last = Ino(ino.0.saturating_add(count as u64 - 1));
+        core.go_on(last, streak);
+        // While a core has an order of its own, its directory hears of it once a run only: others may
+        // load there too.
+        if let Some(dir) = dir
+            && (own == 0 || count > 1)
+        {
+            dir.go_on(last, streak);
+        }
+        count
     }
 }
 
@@ -57,20 +88,40 @@ mod tests {
     #[test]
     fn runs_grow_while_numbers_follow_each_other_and_end_with_the_first_that_does_not() {
         let ahead = Ahead::default();
-        assert_eq!(ahead.run(Ino(1000)), 1);
-        assert_eq!(ahead.run(Ino(1001)), 1);
+        let run = |ino| ahead.run(Ino(ino), None);
+        assert_eq!(run(1000), 1);
+        assert_eq!(run(1001), 1);
         let mut next = 1002;
-        for run in [8, 16, 32, 64, 128, 128] {
-            assert_eq!(ahead.run(Ino(next)), run);
-            next += run as u64;
-            ahead.reached(Ino(next - 1));
+        for expected in [8, 16, 32, 64, 128, 128] {
+            assert_eq!(run(next), expected);
+            next += expected as u64;
         }
         // Numbers that nobody has, in between.
-        assert_eq!(ahead.run(Ino(next + 100)), 128);
-        assert_eq!(ahead.run(Ino(next + 10_000)), 1);
-        assert_eq!(ahead.run(Ino(next)), 1);
-        assert_eq!(ahead.run(Ino(next)), 1);
-        assert_eq!(ahead.run(Ino(next + 1)), 1);
-        assert_eq!(ahead.run(Ino(next + 2)), 8);
+        assert_eq!(run(next + 100), 128);
+        assert_eq!(run(next + 10_000), 1);
+        assert_eq!(run(next), 1);
+        assert_eq!(run(next), 1);
+        assert_eq!(run(next + 1), 1);
+        assert_eq!(run(next + 2), 8);
+    }
+
+    #[test]
+    fn each_directory_goes_on_where_it_was() {
+        let ahead = Ahead::default();
+        let streams: [Stream; 3] = Default::default();
+        let mut next = [10_000, 20_000, (1 << 57) + 7];
+        for expected in [1, 1, 8, 16, 32] {
+            for (stream, next) in streams.iter().zip(&mut next) {
+                assert_eq!(ahead.run(Ino(*next), Some(stream)), expected);
+                *next += expected as u64;
+            }
+        }
+        // What the core took along by itself the directory knows of.
+        for expected in [64, 128, 128] {
+            assert_eq!(ahead.run(Ino(next[2]), Some(&streams[2])), expected);
+            next[2] += expected as u64;
+        }
+        assert_eq!(ahead.run(Ino(next[0]), Some(&streams[0])), 64);
+        assert_eq!(ahead.run(Ino(next[2]), Some(&streams[2])), 128);
     }
 }

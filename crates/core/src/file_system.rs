@@ -12,9 +12,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::ahead::Ahead;
+use crate::ahead::{Ahead, Stream};
 use crate::ends::Ends;
-use crate::inode::{Content, Extension, Inode, Meta, Numbered as _, Object};
+use crate::inode::{Content, DirectoryBody, Extension, Inode, Meta, Numbered as _, Object};
 use crate::locks::LockGraph;
 use crate::memory::{MemoryLimits, MemoryStore};
 use crate::node::Node;
@@ -303,6 +303,15 @@ impl Core {
 
     /// The inode of this number, loaded if need be.
     pub(crate) fn node(&self, ino: Ino) -> Result<Node> {
+        self.node_near(ino, None)
+    }
+
+    /// The inode of a name of this directory, loaded if need be.
+    pub(crate) fn node_in(&self, dir: &DirectoryBody, ino: Ino) -> Result<Node> {
+        self.node_near(ino, Some(&dir.loads))
+    }
+
+    fn node_near(&self, ino: Ino, near: Option<&Stream>) -> Result<Node> {
         self.alive()?;
         if let Some(inode) = self.index.get(ino.0) {
             let node = Node::new(inode);
@@ -319,7 +328,7 @@ impl Core {
             self.alive()?;
             Err(Errno::ESTALE)
         } else {
-            self.load(ino, false)
+            self.load(ino, false, near)
         }
     }
 
@@ -433,6 +442,9 @@ fn hand_over(
     batch: &[Change<'_>],
     apply: impl FnOnce(&[Change<'_>]) -> Result<Stamp>,
 ) -> Result<Stamp> {
+    if batch.iter().all(|change| is_latest(whose, change)) {
+        return apply(batch);
+    }
     let is_xattr = |change: &Change<'_>| matches!(change, Change::Xattr { .. });
     let values: Vec<_> = if batch.iter().any(is_xattr) {
         batch.iter().map(|change| value(whose, change)).collect()
@@ -450,6 +462,18 @@ fn hand_over(
     } else {
         let batch: Vec<Change<'_>> = batch.iter().enumerate().map(latest).collect();
         apply(&batch)
+    }
+}
+
+/// Does a change say what is so at this moment? Nearly always: then it need not be copied.
+fn is_latest(whose: &[&Inode], change: &Change<'_>) -> bool {
+    match change {
+        Change::Attributes { inode: record } => {
+            let inode = whose.iter().find(|inode| inode.ino() == record.ino);
+            inode.is_some_and(|inode| inode.record(&inode.meta()) == *record)
+        }
+        Change::Xattr { .. } => false,
+        _ => true,
     }
 }
 

@@ -7,6 +7,7 @@ use holdfast_sync::{Prepared, epoch};
 use std::sync::atomic::AtomicU64;
 
 use crate::acl::Acl;
+use crate::ahead::Stream;
 use crate::directory::{Directory, Loaded as Names};
 use crate::ends::{self, Ends};
 use crate::file_system::Core;
@@ -24,11 +25,12 @@ const NAMES_MAX: usize = 4096;
 
 impl Core {
     /// Loads an inode that is not in the index. `once`: for a caller who looks once and goes on; the
-    /// inode is let go with its last use, unless somebody else asks for it meanwhile.
+    /// inode is let go with its last use, unless somebody else asks for it meanwhile. `near`: what was
+    /// loaded before of the directory that it is in.
     #[cold]
-    pub(crate) fn load(&self, ino: Ino, once: bool) -> Result<Node> {
+    pub(crate) fn load(&self, ino: Ino, once: bool, near: Option<&Stream>) -> Result<Node> {
         if !once
-            && let run @ 2.. = self.ahead.run(ino)
+            && let run @ 2.. = self.ahead.run(ino, near)
             && let Some(node) = self.load_run(ino, run)
         {
             return Ok(node);
@@ -57,7 +59,6 @@ impl Core {
         let mut found = Vec::with_capacity(count);
         let before = Ino(first.0.checked_sub(1)?);
         self.store.walk(before, count, &mut found).ok()?;
-        self.ahead.reached(found.last()?.ino);
         {
             let guard = epoch::pin();
             let missing = |record: &InodeRecord| {
@@ -286,6 +287,7 @@ fn content_of(record: &InodeRecord) -> Content {
         FileType::Directory => Content::Directory(DirectoryBody {
             parent: AtomicU64::new(record.parent.0),
             names: Directory::empty(false),
+            loads: Stream::default(),
         }),
         kind => Content::of(kind, record.parent, record.rdev, None),
     }

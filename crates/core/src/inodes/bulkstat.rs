@@ -114,7 +114,7 @@ impl FileSystem {
                     Some(inode) => Ok(Node::new(inode)),
                     None => match core.take_in(record, Ends::of(&ends, record.ino), true)? {
                         Some(node) => Ok(node),
-                        None => core.load(record.ino, true),
+                        None => core.load(record.ino, true, None),
                     },
                 };
                 let node = match node {

@@ -68,7 +68,7 @@ impl Core {
         let find = || body.names.find(name).ok_or_else(|| self.absent());
         let mut entry = find()?;
         loop {
-            let found = self.node(entry.ino);
+            let found = self.node_in(body, entry.ino);
             if let Ok(node) = &found
                 && !self.pinned
                 && node.inode().meta().home.1 == 0
@@ -88,7 +88,7 @@ impl Core {
             if again == entry {
                 // Or it is the whiteout of a rename that is not over yet.
                 body.names.wait();
-                let found = self.node(entry.ino);
+                let found = self.node_in(body, entry.ino);
                 again = find()?;
                 if again == entry || found != Err(Errno::ESTALE) {
                     return found.map_err(dangling);

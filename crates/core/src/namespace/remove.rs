@@ -74,7 +74,7 @@ impl Core {
             self.lock_one(&mut names, dir, body, name);
             let _guard = self.calm();
             let ino = names.get(name).ok_or_else(|| self.absent())?.ino;
-            let victim = self.node(ino).map_err(dangling)?;
+            let victim = self.node_in(body, ino).map_err(dangling)?;
             self.may_delete(who, dir, &names, &victim, as_dir)?;
             if as_dir {
                 self.bury_directory(&victim)?;

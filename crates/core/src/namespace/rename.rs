@@ -123,10 +123,14 @@ impl Core {
         let _guard = self.calm();
 
         let entry = locked.from.get(from.name).ok_or_else(|| self.absent())?;
-        let source = self.node(entry.ino).map_err(dangling)?;
+        let source = self.node_in(from.dir.inode().directory()?, entry.ino);
+        let source = source.map_err(dangling)?;
         check_component(to.name)?;
         let target = match locked.to().get(to.name).map(|entry| entry.ino) {
-            Some(ino) => Some(self.node(ino).map_err(dangling)?),
+            Some(ino) => {
+                let found = self.node_in(to.dir.inode().directory()?, ino);
+                Some(found.map_err(dangling)?)
+            }
             None => None,
         };
         let of_directory = [Some(&source), target.as_ref()]

@@ -5,7 +5,7 @@ use holdfast_core::store::Store;
 use holdfast_core::types::{
     Caller, Errno, FileType, Ino, OpenFlags, RenameFlags, SetAttr, XattrSet,
 };
-use holdfast_core::{Bulkstat, InodeWalk, Options, Visit};
+use holdfast_core::{Bulkstat, InodeWalk, Node, Options, Visit};
 use holdfast_testkit::store::{Call, Latency, ModelStore, Record, SlowStore, Wrapped};
 use std::sync::Arc;
 use std::thread;
@@ -118,6 +118,45 @@ fn inodes_that_are_wanted_one_after_the_other_come_together() {
         Ok(Visit::Continue)
     });
     assert_eq!(left, Ok(()));
+}
+
+/// The order of making is each directory's order of numbers, though not that of all.
+#[test]
+fn files_made_in_turn_in_many_directories_are_removed_so_with_few_loads() {
+    const DIRS: u64 = 50;
+    const FILES: u64 = 10_000;
+    let store = Wrapped::new(Arc::new(ModelStore::new()), Record::default());
+    let stage = Stage::over(Arc::clone(&store) as Arc<dyn Store>, Options::default());
+    let dirs: Vec<_> = (0..DIRS).map(|dir| format!("d{dir}")).collect();
+    for dir in &dirs {
+        stage.mkdir(dir);
+    }
+    // Any order will do in which directories come by no rule; the same both times.
+    let each = |change: &dyn Fn(&Node, &str)| {
+        let dirs: Vec<Node> = dirs.iter().map(|dir| stage.lookup(dir).unwrap()).collect();
+        let mut state = 1_u64;
+        for file in 0..FILES {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            change(
+                &dirs[(state >> 33) as usize % dirs.len()],
+                &format!("file-{file}"),
+            );
+        }
+    };
+    let (fs, who) = (&stage.fs, &stage.who);
+    each(&|dir, name| {
+        let made = fs.mknod(who, dir, name.as_bytes(), FileType::Regular, 0o600, 0);
+        drop(made.unwrap());
+    });
+    stage.fs.drop_caches().unwrap();
+    store.hook().clear();
+    each(&|dir, name| fs.unlink(who, dir, name.as_bytes()).unwrap());
+    let asked = |call| store.hook().count(call);
+    let loads = asked(Call::LoadInodes) + asked(Call::Walk);
+    // Some when a directory begins, and when its numbers go on elsewhere: after 16, 64, 256.
+    assert!(loads < 20 * DIRS, "{loads} loads of {FILES} inodes");
 }
 
 /// The numbers that can be asked for, and those that a walk shows.
