@@ -9,7 +9,7 @@ use crate::node::Node;
 use crate::open::OpenFile;
 use crate::permission::{in_group_or_capable, owns, set_id_bits_lost};
 use crate::quota::{Check, Owner};
-use crate::store::Change;
+use crate::store::{Change, InodeRecord};
 use crate::types::{
     Access, Attr, Caller, Caps, Errno, FileType, OpenFlags, Result, S_ISGID, S_ISUID, SetAttr,
     SetTime,
@@ -177,23 +177,7 @@ impl Core {
             (node.inode().record(&meta), acl)
         };
         if !self.pinned {
-            let ino = node.ino();
-            let mut batch = vec![Change::Attributes { inode: record }];
-            if let Some(value) = &acl {
-                batch.push(Change::Xattr {
-                    ino,
-                    name: ACL_ACCESS,
-                    value: Some(value),
-                });
-            }
-            if self.lost_capability(node, set) {
-                batch.push(Change::Xattr {
-                    ino,
-                    name: CAPABILITY,
-                    value: None,
-                });
-            }
-            self.apply([node.inode()], &batch)?;
+            self.record_change(node, set, record, acl.as_deref())?;
         }
         let touches = set.perm.is_some() || set.uid.is_some() || set.gid.is_some();
         let mask = match (touches, set.atime, set.mtime) {
@@ -204,6 +188,29 @@ impl Core {
         };
         self.happened(node.inode(), mask);
         Ok(())
+    }
+
+    /// Tells the store of an inode's new attributes, and of what changed with them.
+    fn record_change(
+        &self,
+        node: &Node,
+        set: &SetAttr,
+        record: InodeRecord,
+        acl: Option<&[u8]>,
+    ) -> Result<()> {
+        let (inode, ino) = (node.inode(), node.ino());
+        let attributes = Change::Attributes { inode: record };
+        let capability = self.lost_capability(node, set);
+        if acl.is_none() && !capability {
+            // Nearly always: it needs no memory of its own.
+            return self.apply([inode], &[attributes]);
+        }
+        let acl = acl.map(|acl| (ACL_ACCESS, Some(acl)));
+        let capability = capability.then_some((CAPABILITY, None));
+        let values = acl.into_iter().chain(capability);
+        let values = values.map(|(name, value)| Change::Xattr { ino, name, value });
+        let batch: Vec<_> = std::iter::once(attributes).chain(values).collect();
+        self.apply([inode], &batch)
     }
 
     /// Moves the charge for an inode to the owner that it gets. Its attributes are locked, and its

@@ -32,9 +32,13 @@ impl Supply {
         }
     }
 
-    fn buffer(&self) -> Vec<u8> {
+    /// A buffer for a frame of so many blocks, which it need not outgrow.
+    fn buffer(&self, blocks: u64) -> Vec<u8> {
         let spare = self.spare.lock().pop();
-        spare.unwrap_or_else(|| Vec::with_capacity(BLOCK))
+        let mut buffer = spare.unwrap_or_default();
+        buffer.clear();
+        buffer.reserve_exact(blocks as usize * BLOCK);
+        buffer
     }
 
     /// Takes the buffers of frames that are no longer needed.
@@ -136,7 +140,7 @@ impl Lane {
         };
         self.close(supply);
         self.open = Some(Open {
-            frame: Frame::new(supply.buffer(), self.number, self.floor),
+            frame: Frame::new(supply.buffer(blocks), self.number, self.floor),
             context: Context::new(self.floor),
             blocks,
         });
@@ -176,7 +180,8 @@ impl Lane {
         }
         self.close(supply);
         for (index, piece) in bytes.chunks(PAYLOAD).enumerate() {
-            let mut frame = Frame::new(supply.buffer(), self.number, stamp);
+            let frame_blocks = (HEADER + piece.len()).div_ceil(BLOCK) as u64;
+            let mut frame = Frame::new(supply.buffer(frame_blocks), self.number, stamp);
             frame.bytes.extend_from_slice(piece);
             frame.piece = Piece {
                 continues: index > 0,

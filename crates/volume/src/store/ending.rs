@@ -9,6 +9,7 @@ use holdfast_types::{FileType, Ino};
 
 use super::change::Maker;
 use super::mapping::{Mapping, Run};
+use super::overlay::Object;
 use crate::Result;
 
 /// A batch without the last attributes of an inode that it ends, with which the core begins such a
@@ -27,6 +28,9 @@ pub(super) fn without_last_attributes<'b, 'c>(
 impl Maker<'_> {
     /// An inode ends, and all that it has.
     pub(super) fn free(&mut self, ino: Ino) -> Result<()> {
+        if self.forget_empty(ino) {
+            return Ok(());
+        }
         let is_file = match self.ends {
             Some((ending, kind)) if ending == ino => kind == FileType::Regular,
             _ => self.finder.is_file(ino)?,
@@ -34,7 +38,6 @@ impl Maker<'_> {
         if is_file {
             let freed = self.places_of(ino)?;
             self.freed.extend(freed);
-            self.cut.push((ino, 0));
         }
         self.inodes -= 1;
         let mut shard = self.finder.layers.active.shard(ino);
@@ -45,6 +48,18 @@ impl Maker<'_> {
             object.end();
         }
         Ok(())
+    }
+
+    /// An inode ends that nothing below has, and that never had bytes: then there is no more to do.
+    fn forget_empty(&mut self, ino: Ino) -> bool {
+        let mut shard = self.finder.layers.active.shard(ino);
+        let empty = |object: &Object| object.fresh && object.content().is_none();
+        if !shard.get(ino).is_some_and(empty) {
+            return false;
+        }
+        shard.forget(ino);
+        self.inodes -= 1;
+        true
     }
 
     /// All places that a file's bytes have. Its pages that wait for theirs wait no longer.

@@ -68,26 +68,66 @@ impl<'l> Finder<'l> {
         inos: &[Ino],
         mut each: impl FnMut(Option<InodeRecord>),
     ) -> Result<()> {
-        if inos.is_sorted() && self.layers.overlays().all(Overlay::is_empty) {
-            let mut cursor = self.inodes().range(inos.first())?;
-            return Ok(cursor.find_each(inos, |_, inode| each(inode.map(|inode| inode.record)))?);
+        if !inos.is_sorted_by(|one, other| one < other) {
+            for ino in inos {
+                each(self.inode(*ino)?);
+            }
+            return Ok(());
         }
-        let mut cursor = None;
-        for &ino in inos {
-            let record = match self.layers.find(ino, |object| object.record.clone()) {
-                Known::Found(record) => record,
-                Known::Nothing => None,
-                Known::Below => {
-                    let cursor = match &mut cursor {
-                        Some(cursor) => cursor,
-                        none => none.insert(self.inodes().range(Some(&ino))?),
-                    };
-                    cursor.find(&ino)?.map(|inode| inode.record)
-                }
-            };
-            each(record);
-        }
+        let changed = self.changed(inos);
+        let mut below = Vec::new();
+        let wanted = if changed.is_empty() {
+            inos
+        } else {
+            let mut changed = changed.iter().map(|(place, _)| *place).peekable();
+            let is_below = |(place, _): &(usize, &Ino)| changed.next_if_eq(place).is_none();
+            below.extend(
+                inos.iter()
+                    .enumerate()
+                    .filter(is_below)
+                    .map(|(_, ino)| *ino),
+            );
+            &below
+        };
+        let mut changed = changed.into_iter().peekable();
+        let mut at = 0;
+        let mut cursor = self.inodes().range(wanted.first())?;
+        cursor.find_each(wanted, |_, inode| {
+            while let Some((_, record)) = changed.next_if(|(place, _)| *place == at) {
+                each(record);
+                at += 1;
+            }
+            each(inode.map(|inode| inode.record));
+            at += 1;
+        })?;
+        changed.for_each(|(_, record)| each(record));
         Ok(())
+    }
+
+    /// What overlays know of these inodes, whose numbers ascend: by their places among them, ascending.
+    fn changed(&self, inos: &[Ino]) -> Vec<(usize, Option<InodeRecord>)> {
+        let mut changed: Vec<(usize, Option<InodeRecord>)> = Vec::new();
+        for overlay in self.layers.overlays() {
+            let newer = changed.len();
+            overlay.with_each(inos, |place, object| {
+                let known = match &object.record {
+                    Some(record) => record.clone(),
+                    None if object.fresh => None,
+                    None => return,
+                };
+                let above = &changed[..newer];
+                if above
+                    .binary_search_by_key(&place, |(place, _)| *place)
+                    .is_err()
+                {
+                    changed.push((place, known));
+                }
+            });
+            if newer > 0 {
+                changed.sort_unstable_by_key(|(place, _)| *place);
+            }
+        }
+        changed
     }
 
     /// Where a symbolic link leads.
@@ -391,39 +431,49 @@ impl<'l> Finder<'l> {
         if self.layers.overlays().all(Overlay::is_empty) {
             return self.walk_trees(after, max, run);
         }
-        let mut fresh: Vec<Ino> = Vec::new();
-        for overlay in self.layers.overlays() {
-            fresh.extend(overlay.fresh_after(after, max));
-        }
-        fresh.sort_unstable();
-        let mut fresh = fresh.into_iter().peekable();
-        let mut cursor = self.inodes().range(Some(&Ino(after.0.saturating_add(1))))?;
-        let mut held = cursor.next()?.map(|(ino, inode)| (ino, inode.record));
-        let mut left = max;
-        while left > 0 {
-            let next_fresh = fresh.peek().copied();
-            let record = match (next_fresh, &held) {
-                (None, None) => break,
-                (Some(ino), below) if below.as_ref().is_none_or(|(below, _)| ino < *below) => {
-                    fresh.next();
-                    self.inode(ino)?
-                }
-                (_, Some(_)) => {
-                    let below = held.take();
-                    held = cursor.next()?.map(|(ino, inode)| (ino, inode.record));
-                    match below {
-                        Some((ino, record)) => self.newest(ino, record),
-                        None => None,
-                    }
-                }
-                (Some(_), None) => None,
+        let end = run.len().saturating_add(max);
+        let mut after = after;
+        while run.len() < end {
+            after = match self.walk_part(after, end - run.len(), run)? {
+                Some(upto) => upto,
+                None => break,
             };
-            if let Some(record) = record {
-                run.push(record);
-                left -= 1;
-            }
         }
         Ok(())
+    }
+
+    /// As [`Finder::walk`], as far as one look at the trees and at the overlays reaches: up to the
+    /// number that is returned, or the end.
+    fn walk_part(&self, after: Ino, max: usize, run: &mut Vec<InodeRecord>) -> Result<Option<Ino>> {
+        let reach = |full: bool, last: Option<Ino>| last.filter(|_| full).unwrap_or(Ino(u64::MAX));
+        let mut below = Vec::new();
+        self.walk_trees(after, max, &mut below)?;
+        let last = below.last().map(|record| record.ino);
+        let mut upto = reach(below.len() == max, last);
+        let mut inos: Vec<Ino> = Vec::new();
+        for overlay in self.layers.overlays() {
+            let fresh = overlay.fresh_within(after, upto, max);
+            upto = upto.min(reach(fresh.len() == max, fresh.last().copied()));
+            inos.extend(fresh);
+        }
+        inos.extend(below.iter().map(|record| record.ino));
+        inos.retain(|ino| *ino <= upto);
+        inos.sort_unstable();
+        inos.dedup();
+        let mut changed = self.changed(&inos).into_iter().peekable();
+        let mut below = below.into_iter().peekable();
+        let end = run.len().saturating_add(max);
+        for (place, ino) in inos.iter().enumerate() {
+            let below = below.next_if(|record| record.ino == *ino);
+            match changed.next_if(|(changed, _)| *changed == place) {
+                Some((_, record)) => run.extend(record),
+                None => run.extend(below),
+            }
+            if run.len() == end {
+                return Ok(Some(*ino));
+            }
+        }
+        Ok((upto.0 < u64::MAX).then_some(upto))
     }
 
     /// Numbers that cut all inodes into about equal parts.
@@ -443,15 +493,6 @@ impl<'l> Finder<'l> {
             ControlFlow::Continue(())
         })?;
         Ok(())
-    }
-
-    /// The attributes of an inode of which the trees have this.
-    fn newest(&self, ino: Ino, below: InodeRecord) -> Option<InodeRecord> {
-        match self.layers.find(ino, |object| object.record.clone()) {
-            Known::Found(record) => record,
-            Known::Nothing => None,
-            Known::Below => Some(below),
-        }
     }
 
     /// All records of one kind that belong to an inode.
@@ -478,3 +519,6 @@ impl<'l> Finder<'l> {
         Ok(inode.is_some_and(|inode| inode.kind == FileType::Regular))
     }
 }
+
+#[cfg(test)]
+mod tests;

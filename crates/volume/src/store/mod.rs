@@ -24,6 +24,7 @@ mod extents;
 mod fold;
 mod format;
 mod gate;
+mod gone;
 mod growth;
 pub(crate) mod hash;
 mod inspect;

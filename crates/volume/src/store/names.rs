@@ -8,12 +8,14 @@
 //! the chunk with the greatest key that is not above their place, ascending.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Bound;
 
 use foldhash::fast::RandomState;
 use holdfast_core::store::EntryRecord;
 use holdfast_types::{FileType, Ino};
+
+use super::gone::Gone;
 
 /// Names of a chunk.
 const CHUNK: usize = 128;
@@ -58,7 +60,7 @@ impl Place<'_> {
 pub(super) struct Names {
     /// By the least place that each may have.
     chunks: BTreeMap<u64, Chunk>,
-    gone: BTreeMap<u64, u32>,
+    gone: Gone,
     count: usize,
     /// Places by names, once somebody looked for one among many.
     by_name: OnceCell<HashMap<Box<[u8]>, u64, RandomState>>,
@@ -69,7 +71,8 @@ pub(super) struct Names {
 /// Some names, by their places.
 #[derive(Clone, Debug, Default)]
 struct Chunk {
-    slots: Vec<Slot>,
+    /// Names mostly come at the end and go from the beginning.
+    slots: VecDeque<Slot>,
     bytes: Vec<u8>,
     /// How many bytes belong to names that went.
     idle: usize,
@@ -93,8 +96,9 @@ impl Chunk {
     }
 
     fn place(&self, cookie: u64) -> Result<usize, usize> {
-        match self.slots.last() {
-            Some(last) if last.cookie < cookie => Err(self.slots.len()),
+        match (self.slots.front(), self.slots.back()) {
+            (Some(first), _) if first.cookie == cookie => Ok(0),
+            (_, Some(last)) if last.cookie < cookie => Err(self.slots.len()),
             _ => self.slots.binary_search_by_key(&cookie, |slot| slot.cookie),
         }
     }
@@ -133,10 +137,10 @@ impl Chunk {
     /// The names from the slot `from` on.
     fn part(&self, from: usize) -> Self {
         let mut part = Self::default();
-        for slot in &self.slots[from..] {
+        for slot in self.slots.range(from..) {
             let at = part.bytes.len() as u32;
             part.bytes.extend_from_slice(self.name(slot));
-            part.slots.push(Slot { at, ..*slot });
+            part.slots.push_back(Slot { at, ..*slot });
         }
         part
     }
@@ -186,7 +190,9 @@ impl Names {
             self.gone.insert(cookie, hash());
             return;
         };
-        let left = chunk.slots.remove(place);
+        let Some(left) = chunk.slots.remove(place) else {
+            return;
+        };
         self.count -= 1;
         if chunk.slots.is_empty() {
             self.chunks.remove(&key);
@@ -216,7 +222,7 @@ impl Names {
 
     /// Did the name go that the layers below have at this place?
     pub(super) fn is_gone(&self, cookie: u64) -> bool {
-        self.gone.contains_key(&cookie)
+        self.gone.contains(cookie)
     }
 
     /// How many places changed.
@@ -243,7 +249,7 @@ impl Names {
     /// The places behind a cookie, in order.
     pub(super) fn after(&self, cookie: u64) -> impl Iterator<Item = Place<'_>> {
         let behind = (Bound::Excluded(cookie), Bound::Unbounded);
-        let mut gone = self.gone.range(behind).peekable();
+        let mut gone = self.gone.after(cookie).peekable();
         let first = self.chunks.range(..=cookie).next_back();
         let first = first.map(|(_, chunk)| {
             let from = chunk.slots.partition_point(|slot| slot.cookie <= cookie);
@@ -252,22 +258,22 @@ impl Names {
         let rest = self.chunks.range(behind).map(|(_, chunk)| (chunk, 0));
         let chunks = first.into_iter().chain(rest);
         let slots = chunks.flat_map(|(chunk, from)| {
-            let slots = chunk.slots[from..].iter();
+            let slots = chunk.slots.range(from..);
             slots.map(move |slot| (slot.cookie, slot.named(chunk)))
         });
         let mut slots = slots.peekable();
         std::iter::from_fn(move || {
             let here = slots.peek().map_or(u64::MAX, |(cookie, _)| *cookie);
-            let below = gone.peek().map_or(u64::MAX, |(cookie, _)| **cookie);
+            let below = gone.peek().map_or(u64::MAX, |(cookie, _)| *cookie);
             let now = if here <= below { slots.next() } else { None };
             let gone = if below <= here { gone.next() } else { None };
             let cookie = match (now, gone) {
                 (Some((cookie, _)), _) => cookie,
-                (None, gone) => *gone?.0,
+                (None, gone) => gone?.0,
             };
             Some(Place {
                 cookie,
-                gone: gone.map(|(_, hash)| *hash),
+                gone: gone.map(|(_, hash)| hash),
                 now: now.map(|(_, name)| name),
             })
         })

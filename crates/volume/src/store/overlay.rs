@@ -7,7 +7,7 @@
 //! device may be read and written under it. Who changes several objects as one is excluded by the
 //! store's gate.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::convert::Infallible;
 
 use foldhash::fast::RandomState;
@@ -38,8 +38,12 @@ struct Run {
     there: u64,
     /// Those that the layers below do not have.
     fresh: u64,
-    objects: Vec<Object>,
+    /// They mostly come at the end and go from the beginning.
+    objects: VecDeque<Object>,
 }
+
+/// Room for objects is made for this many times those that are there.
+const ROOM: usize = 4;
 
 impl Run {
     /// Where the object of a bit is among those that are there.
@@ -51,6 +55,11 @@ impl Run {
         let place = self.place(bit);
         if self.there & bit == 0 {
             self.there |= bit;
+            let len = self.objects.len();
+            if len == self.objects.capacity() {
+                let room = (ROOM * len).clamp(ROOM, RUN as usize);
+                self.objects.reserve_exact(room - len);
+            }
             self.objects.insert(place, Object::default());
         }
         &mut self.objects[place]
@@ -331,13 +340,42 @@ impl Overlay {
         numbers
     }
 
-    /// Numbers of new objects behind this one, ascending: at most `max`.
-    pub(super) fn fresh_after(&self, after: Ino, max: usize) -> Vec<Ino> {
-        let mut found: Vec<Ino> = Vec::new();
-        for shard in self.shards() {
-            found.extend(shard.fresh_after(after).take(max));
+    /// Looks at what changed of these objects, whose numbers ascend: at those that did, by their places
+    /// among the numbers.
+    pub(super) fn with_each(&self, inos: &[Ino], mut look: impl FnMut(usize, &Object)) {
+        let mut at = 0;
+        for some in inos.chunk_by(|one, other| one.0 / RUN == other.0 / RUN) {
+            let shard = self.shard(some[0]);
+            if let Some(run) = shard.runs.get(&(some[0].0 / RUN)) {
+                for (place, ino) in (at..).zip(some) {
+                    let bit = bit(*ino);
+                    if run.there & bit != 0 {
+                        look(place, &run.objects[run.place(bit)]);
+                    }
+                }
+            }
+            at += some.len();
         }
-        found.sort_unstable();
+    }
+
+    /// Numbers of new objects behind one and up to another, ascending: at most `max`.
+    pub(super) fn fresh_within(&self, after: Ino, upto: Ino, max: usize) -> Vec<Ino> {
+        let mut found: Vec<Ino> = Vec::new();
+        let (first, last) = (after.0 / RUN, upto.0 / RUN);
+        if last - first < SHARDS as u64 {
+            // Few runs: each is asked for, instead of all shards.
+            for number in first..=last {
+                let shard = self.shard(Ino(number * RUN));
+                let fresh = shard.runs.get(&number).map_or(0, |run| run.fresh);
+                found.extend(bits(number, fresh).filter(|ino| after < *ino && *ino <= upto));
+            }
+        } else {
+            for shard in self.shards() {
+                let fresh = shard.fresh_after(after).take_while(|ino| *ino <= upto);
+                found.extend(fresh.take(max));
+            }
+            found.sort_unstable();
+        }
         found.truncate(max);
         found
     }
@@ -361,7 +399,12 @@ mod tests {
         assert_eq!(overlay.with(Ino(69), Object::is_freed), Some(false));
         assert_eq!(overlay.with(Ino(67), Object::is_freed), None);
         let fresh = |after, max| -> Vec<u64> {
-            let fresh = overlay.fresh_after(Ino(after), max);
+            let fresh = overlay.fresh_within(Ino(after), Ino(u64::MAX), max);
+            for upto in [after, after + 1, 66, 70, 127, 9000] {
+                let within = overlay.fresh_within(Ino(after), Ino(upto.max(after)), max);
+                let expected = fresh.iter().filter(|ino| ino.0 <= upto);
+                assert!(within.iter().eq(expected), "{within:?} up to {upto}");
+            }
             fresh.iter().map(|ino| ino.0).collect()
         };
         assert_eq!(fresh(0, 9), [5, 64, 66, 69, 70, 127]);

@@ -1,0 +1,124 @@
+//! Inodes over three layers, against a map.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use holdfast_core::store::{Change, Store as _};
+use holdfast_device::{BlockDevice, MemoryDevice};
+use holdfast_types::Time;
+use proptest::prelude::*;
+
+use super::*;
+use crate::store::{FormatOptions, OpenOptions, VolumeStore, format};
+
+type Model = BTreeMap<Ino, InodeRecord>;
+
+fn record(ino: Ino, size: u64) -> InodeRecord {
+    InodeRecord {
+        ino,
+        kind: FileType::Regular,
+        perm: 0o644,
+        nlink: 1,
+        uid: 0,
+        gid: 0,
+        rdev: 0,
+        size,
+        atime: Time(1),
+        mtime: Time(2),
+        ctime: Time(3),
+        btime: Time(4),
+        parent: Ino::ROOT,
+        xattrs: false,
+    }
+}
+
+/// What is done to an inode: it comes, or changes, or goes.
+type Step = (u64, bool);
+
+/// Dense numbers, and some that are far apart.
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let number = prop_oneof![4 => 2_u64..400, 1 => (2_u64..40).prop_map(|far| far * 1000)];
+    prop::collection::vec((number, prop::bool::weighted(0.7)), 0..300)
+}
+
+/// An overlay over what the model has, which then has this too.
+fn overlay(steps: &[Step], model: &mut Model, size: u64) -> Arc<Overlay> {
+    let overlay = Overlay::new();
+    for (ino, stays) in steps {
+        let ino = Ino(*ino);
+        let mut shard = overlay.shard(ino);
+        if *stays {
+            let object = match model.insert(ino, record(ino, size)) {
+                Some(_) => shard.changed(ino),
+                // As the core: a number is never used again.
+                None if shard.get(ino).is_some_and(Object::is_freed) => {
+                    model.remove(&ino);
+                    continue;
+                }
+                None => shard.create(ino),
+            };
+            object.record = Some(Some(record(ino, size)));
+        } else if model.remove(&ino).is_some() {
+            let object = shard.changed(ino);
+            match object.fresh {
+                true => shard.forget(ino),
+                false => object.end(),
+            }
+        }
+    }
+    Arc::new(overlay)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn inodes_are_those_of_the_newest_layer(
+        layers in prop::array::uniform3(steps()),
+        wanted in prop::collection::vec(1_u64..420, 0..200),
+        (after, max) in (0_u64..500, 1_usize..200),
+    ) {
+        let [below, frozen, active] = layers;
+        let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(64 << 20));
+        format(&device, &FormatOptions::default()).unwrap();
+        let store = VolumeStore::open(device, &OpenOptions::default()).unwrap();
+        let mut model = Model::new();
+        for (ino, stays) in below {
+            let ino = Ino(ino);
+            if stays && model.insert(ino, record(ino, 0)).is_none() {
+                store.apply(&[Change::Create { inode: record(ino, 0), target: None }]).unwrap();
+            }
+        }
+        store.checkpoint().unwrap();
+        let inner = &store.inner;
+        let frozen = Some(overlay(&frozen, &mut model, 1));
+        let active = overlay(&active, &mut model, 2);
+        let roots = inner.gate.pass().roots;
+        let layers = Layers { active, frozen, roots };
+        let finder = inner.finder(&layers);
+
+        let mut walked = Vec::new();
+        let mut from = Ino(after);
+        loop {
+            let before = walked.len();
+            finder.walk(from, max, &mut walked).unwrap();
+            prop_assert!(walked.len() - before <= max);
+            match walked[before..].last() {
+                Some(last) => from = last.ino,
+                None => break,
+            }
+        }
+        prop_assert!(walked.iter().eq(model.range(Ino(after + 1)..).map(|(_, record)| record)));
+
+        let wanted: Vec<Ino> = wanted.into_iter().map(Ino).collect();
+        let mut sorted = wanted.clone();
+        sorted.sort_unstable();
+        let mut once = sorted.clone();
+        once.dedup();
+        for inos in [wanted, sorted, once] {
+            let mut found = Vec::new();
+            finder.each_inode(&inos, |inode| found.push(inode)).unwrap();
+            prop_assert!(found.iter().eq(inos.iter().map(|ino| model.get(ino).cloned()).collect::<Vec<_>>().iter()));
+        }
+    }
+}
