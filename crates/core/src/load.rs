@@ -254,28 +254,6 @@ impl Core {
     }
 }
 
-impl Core {
-    /// Pages of space that a file takes in the store.
-    ///
-    /// # Errors
-    /// What the store answers; `EUCLEAN` when its map makes no sense.
-    pub(crate) fn stored_pages(&self, ino: Ino) -> Result<u64> {
-        const PAGE: u64 = holdfast_cache::PAGE_SIZE as u64;
-        let (mut offset, mut counted, mut pages) = (0, 0, 0);
-        while let Some((start, len)) = self.store.next_data(ino, offset)? {
-            let end = start.checked_add(len).ok_or(Errno::EUCLEAN)?;
-            if start < offset || len == 0 {
-                return Err(Errno::EUCLEAN);
-            }
-            // Two runs can share a page.
-            let last = end.div_ceil(PAGE);
-            pages += last.saturating_sub(counted.max(start / PAGE));
-            (offset, counted) = (end, last);
-        }
-        Ok(pages)
-    }
-}
-
 /// Is a record all that there is to an inode, which is no orphan?
 fn is_plain(record: &InodeRecord) -> bool {
     record.nlink > 0 && !record.xattrs && record.kind != FileType::Symlink

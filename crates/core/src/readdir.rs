@@ -105,10 +105,12 @@ impl FileSystem {
 
     /// The attributes of the inode of this number, loaded if need be.
     fn attributes_of(&self, ino: Ino) -> Result<Attr> {
-        self.core.alive()?;
+        let core = &self.core;
+        core.alive()?;
         {
             let guard = epoch::pin();
-            if let Some(inode) = self.core.live(ino, &guard) {
+            let live = self.core.live(ino, &guard);
+            if let Some(inode) = live.filter(|inode| core.pinned || inode.has_known_space()) {
                 return Ok(inode.attr(&inode.stat()));
             }
         }

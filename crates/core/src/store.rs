@@ -225,6 +225,17 @@ pub struct SpaceReport {
     pub inodes_used: u64,
 }
 
+/// Bytes of a file that take space, all written or all not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpaceRun {
+    /// Where they begin.
+    pub start: u64,
+    /// How many there are; there may be more of the same kind behind them.
+    pub len: u64,
+    /// Were they written? If not, they read as zeros.
+    pub written: bool,
+}
+
 /// What stands behind the core. See the module's text for order, atomicity and failure.
 pub trait Store: Send + Sync + 'static {
     /// What this store promises. Constant over its life.
@@ -293,6 +304,20 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// `EIO` or `EUCLEAN` when the map cannot be read.
     fn next_data(&self, ino: Ino, offset: u64) -> Result<Option<(u64, u64)>>;
+
+    /// As [`Store::next_data`], for all that takes space: also what was allocated and not written, in front of
+    /// the file's end and behind it. Of a store that does not tell them apart, everything is data.
+    ///
+    /// # Errors
+    /// Those of `next_data`.
+    fn next_space(&self, ino: Ino, offset: u64) -> Result<Option<SpaceRun>> {
+        let data = self.next_data(ino, offset)?;
+        Ok(data.map(|(start, len)| SpaceRun {
+            start,
+            len,
+            written: true,
+        }))
+    }
 
     /// Reads bytes of a regular file; holes read as zeros.
     ///

@@ -18,7 +18,7 @@ pub use slow::{Latency, SlowStore};
 
 use holdfast_core::Store;
 use holdfast_core::store::{
-    Change, EntryRecord, Guarantees, InodeRecord, PageOf, Space, SpaceReport, Stamp,
+    Change, EntryRecord, Guarantees, InodeRecord, PageOf, Space, SpaceReport, SpaceRun, Stamp,
 };
 use holdfast_types::{Ino, Result};
 use std::sync::Arc;
@@ -122,6 +122,11 @@ impl<H: Hook> Store for Wrapped<H> {
     fn next_cookie(&self, dir: Ino) -> Result<u64> {
         self.hook.before(Call::ReadEntries)?;
         self.inner.next_cookie(dir)
+    }
+
+    fn next_space(&self, ino: Ino, offset: u64) -> Result<Option<SpaceRun>> {
+        self.hook.before(Call::NextData)?;
+        self.inner.next_space(ino, offset)
     }
 
     fn next_data(&self, ino: Ino, offset: u64) -> Result<Option<(u64, u64)>> {

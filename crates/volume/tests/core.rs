@@ -9,7 +9,7 @@ use holdfast_testkit::diff::library::{LibraryTarget, options};
 use holdfast_testkit::diff::run::{Plan, Sides, generated};
 use holdfast_testkit::diff::target::Target;
 use holdfast_testkit::fsx;
-use holdfast_types::{Caller, OpenFlags, SetAttr};
+use holdfast_types::{Caller, Fallocate, OpenFlags, SetAttr};
 use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore, format};
 use std::sync::Arc;
 
@@ -140,6 +140,64 @@ fn a_file_that_was_not_read_yet_shows_its_space() {
     let fs = FileSystem::new(open(&device), Options::default()).unwrap();
     let node = fs.lookup(&who, &fs.root(), b"f").unwrap();
     assert_eq!(fs.getattr(&node).blocks, 24, "three pages of eight sectors");
+}
+
+#[test]
+fn space_that_the_size_does_not_tell_is_shown_before_anything_is_read() {
+    let device = device(64 * MIB);
+    let who = Caller::root();
+    let names: [&[u8]; 4] = [b"sparse", b"sparse and large", b"allocated", b"empty"];
+    let shown = |fs: &FileSystem| -> Vec<u64> {
+        let blocks = |name: &&[u8]| {
+            let at = fs.stat_at(&who, &fs.root(), name, true).unwrap().blocks;
+            let node = fs.lookup(&who, &fs.root(), name).unwrap();
+            assert_eq!(fs.getattr(&node).blocks, at);
+            at
+        };
+        names.iter().map(blocks).collect()
+    };
+    let store = open(&device);
+    let fs = FileSystem::new(store.clone(), Options::default()).unwrap();
+    let flags = OpenFlags::WRITE_ONLY | OpenFlags::CREATE;
+    let make = |name| fs.create(&who, &fs.root(), name, 0o644, flags).unwrap();
+    let sparse = make(names[0]);
+    fs.write(&who, &sparse, 100_000, &[1; 5000]).unwrap();
+    let large = make(names[1]);
+    for at in [0, 5 << 20, 1 << 30] {
+        fs.write(&who, &large, at, &[1; 4096]).unwrap();
+    }
+    let allocated = make(names[2]);
+    fs.write(&who, &allocated, 0, &[1; 10_000]).unwrap();
+    fs.fallocate(&who, &allocated, Fallocate::empty(), 8000, 100_000)
+        .unwrap();
+    drop(make(names[3]));
+    drop((sparse, large, allocated));
+    let before = shown(&fs);
+    assert_eq!(before, [2 * 8, 3 * 8, 27 * 8, 0]);
+    // First what waits in the store, then what is committed.
+    fs.drop_caches().unwrap();
+    assert_eq!(shown(&fs), before);
+    fs.close().unwrap();
+    drop(fs);
+    store.close().unwrap();
+    let fs = FileSystem::new(open(&device), Options::default()).unwrap();
+    assert_eq!(shown(&fs), before);
+    fs.drop_caches().unwrap();
+    let root = fs.open(&who, &fs.root(), OpenFlags::DIRECTORY).unwrap();
+    let mut listed = Vec::new();
+    fs.read_dir_plus(&root, 2, &mut |entry, attr| {
+        listed.push((entry.name.to_vec(), attr.blocks));
+        true
+    })
+    .unwrap();
+    let expected = names.iter().zip(&before);
+    assert!(
+        listed
+            .iter()
+            .map(|(name, blocks)| (&name[..], blocks))
+            .eq(expected.map(|(name, blocks)| (*name, blocks))),
+        "{listed:?}"
+    );
 }
 
 /// All numbers and permissions that a scan shows, by inodes and by attributes alone; they agree.

@@ -8,6 +8,7 @@ impl FileSystem {
     /// All attributes, as one moment saw them.
     #[must_use]
     pub fn getattr(&self, node: &Node) -> Attr {
+        self.core.weigh(node.inode());
         node.inode().attr(&node.inode().stat())
     }
 

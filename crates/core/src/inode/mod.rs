@@ -43,6 +43,8 @@ const COMPLETE: u8 = 1 << 1;
 const MAPPED: u8 = 1 << 4;
 /// A mark: names were looked for in it since the hand that lets inodes go came by.
 const LATELY: u8 = 1 << 5;
+/// A mark: if a file is not mapped, each page before its end has data.
+const FULL: u8 = 1 << 6;
 /// A mark: quotas count it.
 const COUNTED: u8 = 1 << 2;
 /// A mark: its store has not heard of it yet.
@@ -156,8 +158,8 @@ impl Object {
         }
     }
 
-    /// Pages of space that a file has. Of one whose content was not asked for lately only the size is
-    /// known: then those that it would have without holes.
+    /// Pages of space that a file has; those that it would have without holes, if that is not
+    /// [known](Self::has_known_space).
     fn pages_held(&self, size: u64) -> u64 {
         if self.kind() == FileType::Regular && !self.is_mapped() {
             return size.div_ceil(PAGE_SIZE as u64);
@@ -165,8 +167,7 @@ impl Object {
         self.pages.pages()
     }
 
-    /// Does a file have holes, or space without data, so that its size does not tell how much space it
-    /// has? Locks the pages.
+    /// Does a file have holes, or space without data? A store may not tell so exactly. Locks the pages.
     pub(crate) fn has_space_of_its_own(&self) -> bool {
         if self.kind() != FileType::Regular || !self.is_mapped() {
             return false;
@@ -252,8 +253,21 @@ impl Object {
         marks.fetch_and(!COMPLETE, Ordering::Release);
     }
 
-    /// Nothing is known any more. Pages must have begun to change.
+    /// Is it known how much space it takes?
+    #[inline]
+    pub(crate) fn has_known_space(&self) -> bool {
+        let marks = self.front.marks.load(Ordering::Acquire);
+        marks & (MAPPED | FULL) != 0 || self.kind() != FileType::Regular || self.size() == 0
+    }
+
+    /// Each page has data; of a file that is not mapped.
+    pub(crate) fn full(&self) {
+        self.front.marks.fetch_or(FULL, Ordering::Release);
+    }
+
+    /// Nothing is known any more but that each page has data. Pages must have begun to change.
     pub(crate) fn unmapped(&self) {
+        self.full();
         let marks = &self.front.marks;
         marks.fetch_and(!(COMPLETE | MAPPED), Ordering::Release);
     }

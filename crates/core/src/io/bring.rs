@@ -14,7 +14,7 @@
 
 use std::ops::Range;
 
-use holdfast_cache::{Account, PagesLock};
+use holdfast_cache::{Account, MAX_SIZE, PagesLock};
 
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
@@ -55,12 +55,7 @@ impl Core {
     #[cold]
     fn map_now(&self, inode: &Inode, pages: &mut PagesLock<'_>) -> Result<()> {
         let size = inode.size();
-        let mapped = match size {
-            0 => Ok(()),
-            1..=WHOLE => self.fill(inode.ino(), size, pages),
-            _ => self.lay_out(inode.ino(), size, pages),
-        };
-        if let Err(error) = mapped {
+        if let Err(error) = self.lay_out(inode.ino(), size, pages) {
             pages.clear(self.loaded());
             return Err(error);
         }
@@ -73,46 +68,89 @@ impl Core {
         Ok(())
     }
 
-    /// Brings all of a file.
-    fn fill(&self, ino: Ino, size: u64, pages: &mut PagesLock<'_>) -> Result<()> {
-        let mut buf = Vec::new();
-        self.each_run(ino, size, |run| {
-            buf.resize((run.end - run.start) as usize, 0);
-            self.store.read_data(ino, run.start, &mut buf)?;
-            pages.write(run.start, &buf, self.loaded())?;
-            Ok(())
-        })
-    }
-
-    /// Says of all of a file where it has data.
+    /// Says of all of a file where it takes space; brings what it has, if that is little.
     fn lay_out(&self, ino: Ino, size: u64, pages: &mut PagesLock<'_>) -> Result<()> {
-        self.each_run(ino, size, |run| {
-            let touched = run.start / PAGE..run.end.div_ceil(PAGE);
-            pages.put_aside(touched, self.loaded())
+        let mut buf = Vec::new();
+        self.each_run(ino, |run, written| {
+            if !written {
+                return pages.allocate(run.start, run.end - run.start, self.loaded());
+            }
+            let end = run.end.min(size);
+            if end <= run.start {
+                // Nobody reads it.
+                return Ok(());
+            }
+            if size > WHOLE {
+                let touched = run.start / PAGE..end.div_ceil(PAGE);
+                return pages.put_aside(touched, self.loaded());
+            }
+            buf.resize((end - run.start) as usize, 0);
+            self.store.read_data(ino, run.start, &mut buf)?;
+            pages.write(run.start, &buf, self.loaded()).map(drop)
         })
     }
 
+    /// Shows all stretches of a file that take space, and whether they were written.
     fn each_run(
         &self,
         ino: Ino,
-        size: u64,
-        mut visit: impl FnMut(Range<u64>) -> Result<()>,
+        mut visit: impl FnMut(Range<u64>, bool) -> Result<()>,
     ) -> Result<()> {
         let mut offset = 0;
-        while offset < size {
-            let Some((start, len)) = self.store.next_data(ino, offset)? else {
-                break;
-            };
-            if start < offset || len == 0 {
+        while offset < MAX_SIZE
+            && let Some(run) = self.store.next_space(ino, offset)?
+        {
+            if run.start < offset || run.start >= MAX_SIZE || run.len == 0 {
                 return Err(Errno::EUCLEAN);
             }
-            if start >= size {
-                break;
-            }
-            offset = start.saturating_add(len).min(size);
-            visit(start..offset)?;
+            // The last page reaches a byte beyond what offsets can say.
+            let end = run.start.saturating_add(run.len).min(MAX_SIZE);
+            visit(run.start..end, run.written)?;
+            offset = end;
         }
         Ok(())
+    }
+
+    /// Pages of space that a file takes in the store.
+    ///
+    /// # Errors
+    /// What the store answers; `EUCLEAN` when its map makes no sense.
+    pub(crate) fn stored_pages(&self, ino: Ino) -> Result<u64> {
+        let (mut counted, mut pages) = (0, 0);
+        self.each_run(ino, |run, _| {
+            // Two runs can share a page.
+            let last = run.end.div_ceil(PAGE);
+            pages += last.saturating_sub(counted.max(run.start / PAGE));
+            counted = last;
+            Ok(())
+        })?;
+        Ok(pages)
+    }
+
+    /// Makes sure that it is known how much space a file takes, for who asks for its attributes. If
+    /// the store cannot tell, then that is told by its size.
+    #[inline]
+    pub(crate) fn weigh(&self, inode: &Inode) {
+        if !self.pinned && !inode.has_known_space() {
+            self.weigh_now(inode);
+        }
+    }
+
+    #[cold]
+    fn weigh_now(&self, inode: &Inode) {
+        let Ok(pages) = inode.regular() else { return };
+        let mut pages = pages.lock();
+        if inode.has_known_space() {
+            return;
+        }
+        let size = inode.size();
+        match self.store.next_space(inode.ino(), 0) {
+            // Nearly every file, with one question.
+            Ok(Some(run)) if run.start == 0 && run.written && run.len >= size => inode.full(),
+            _ => {
+                let _ = self.map(inode, &mut pages);
+            }
+        }
     }
 
     /// Makes sure that a file is mapped and that none of these bytes is absent.

@@ -151,12 +151,12 @@ impl FileSystem {
         {
             let guard = epoch::pin();
             match self.core.glide(who, base.inode(), path, follow, &guard) {
-                Glide::Found(inode) => {
+                Glide::Found(inode) if self.core.pinned || inode.has_known_space() => {
                     inode.note_look();
                     return Ok(inode.attr(&inode.stat()));
                 }
                 Glide::Missing => return Err(self.core.absent()),
-                Glide::Stuck => {}
+                Glide::Found(_) | Glide::Stuck => {}
             }
         }
         let node = self.resolve_slowly(who, base, path, follow)?;

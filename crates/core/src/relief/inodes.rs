@@ -1,5 +1,5 @@
-//! Inodes that go, with their names. Those stay that have holes, or space without data: what a file
-//! that is not mapped takes is told by its size. A directory in which names were looked for since the hand
+//! Inodes that go, with their names. Files stay that have holes, or space without data: a store
+//! may keep few bytes without telling, and what is behind the end nobody asks for. A directory in which names were looked for since the hand
 //! came by has a second chance: all its names would have to come back.
 
 use std::sync::atomic::Ordering::Relaxed;

@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-use holdfast_core::store::{PageOf, SharedPage};
+use holdfast_core::store::{PageOf, SharedPage, SpaceRun};
 
 use super::dirty::Dirty;
 use super::mapping::{Mapping, Run};
@@ -477,6 +477,39 @@ impl Content {
         let start = (at * BLOCK_LEN).max(offset);
         let end = ((at + blocks) * BLOCK_LEN).min(self.len);
         (start < end).then(|| (start, end - start))
+    }
+
+    /// The first run of bytes at or after `offset` that takes space.
+    pub(super) fn next_space(&self, offset: u64) -> Option<SpaceRun> {
+        let (mapping, dirty) = match &self.form {
+            Form::Inline(_) => {
+                return (offset < self.len).then(|| SpaceRun {
+                    start: offset,
+                    len: self.len - offset,
+                    written: true,
+                });
+            }
+            Form::Mapped { mapping, dirty } => (mapping, dirty),
+        };
+        let first = offset / BLOCK_LEN;
+        let page = dirty.next(first);
+        let (at, blocks, written) = match (page, mapping.next(first)) {
+            (Some(page), run) if run.is_none_or(|(at, _)| page <= at) => (page, 1, true),
+            (page, run) => {
+                let (at, run) = run?;
+                let blocks = run.extent.length;
+                // What waits to be written there is written.
+                let blocks = page.map_or(blocks, |page| blocks.min(page - at));
+                (at, blocks, !run.unwritten)
+            }
+        };
+        let start = (at * BLOCK_LEN).max(offset);
+        let len = (at + blocks) * BLOCK_LEN - start;
+        Some(SpaceRun {
+            start,
+            len,
+            written,
+        })
     }
 
     /// Takes the pages that wait out, each with its place. `place` finds room for what is asked for,

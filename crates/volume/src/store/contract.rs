@@ -3,7 +3,7 @@
 use holdfast_core::Store;
 use holdfast_core::store::{
     Change, EntryRecord, Guarantees, InodeRecord, NameRun, PageOf, Space as Wanted, SpaceReport,
-    Stamp, XattrList,
+    SpaceRun, Stamp, XattrList,
 };
 use holdfast_types::{Errno, Ino, Result};
 
@@ -90,7 +90,13 @@ impl Store for VolumeStore {
     fn next_data(&self, ino: Ino, offset: u64) -> Result<Option<(u64, u64)>> {
         let layers = self.inner.gate.pass();
         let finder = self.inner.finder(&layers);
-        Ok(finder.with_next(ino, offset, |content| Ok(content.next_data(offset)))?)
+        Ok(finder.with_next(ino, offset, false, |content| Ok(content.next_data(offset)))?)
+    }
+
+    fn next_space(&self, ino: Ino, offset: u64) -> Result<Option<SpaceRun>> {
+        let layers = self.inner.gate.pass();
+        let finder = self.inner.finder(&layers);
+        Ok(finder.with_next(ino, offset, true, |content| Ok(content.next_space(offset)))?)
     }
 
     fn read_data(&self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<()> {

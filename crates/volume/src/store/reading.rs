@@ -44,22 +44,23 @@ impl Finder<'_> {
         self.with_part(ino, bytes.start / BLOCK_LEN, look, |at, _| at < end)
     }
 
-    /// Shows a file's content as it is now, for who looks for the first data from a byte on: of what is before
-    /// that, and behind the data, it may say that it is a hole.
+    /// Shows a file's content as it is now, for who looks for the first data from a byte on (or for the first
+    /// space, `unwritten` or not): of what is before that, and behind it, it may say that it is a hole.
     pub(super) fn with_next<R>(
         &self,
         ino: Ino,
         offset: u64,
+        unwritten: bool,
         look: impl FnMut(&Content) -> Result<R>,
     ) -> Result<R> {
-        let mut data = None;
+        let mut found = None;
         self.with_part(ino, offset / BLOCK_LEN, look, move |at, run| {
-            // Extents that continue each other are one piece of data.
-            if data.is_some_and(|end| end != at || run.unwritten) {
+            // Extents that continue each other are one piece.
+            if found.is_some_and(|found| found != (at, run.unwritten)) {
                 return false;
             }
-            if !run.unwritten {
-                data = Some(at + run.extent.length);
+            if unwritten || !run.unwritten {
+                found = Some((at + run.extent.length, run.unwritten));
             }
             true
         })

@@ -177,8 +177,40 @@ proptest! {
                 at = start + len;
             }
             prop_assert!(naive[at as usize..].iter().all(|byte| *byte == 0));
+            prop_assert_eq!(written(&content), data(&content), "after {:?}", step);
         }
     }
+}
+
+/// Blocks with data, as they are found one after the other.
+fn data(content: &Content) -> Vec<u64> {
+    let runs = std::iter::successors(content.next_data(0), |(start, len)| {
+        content.next_data(start + len)
+    });
+    let blocks = |(start, len): (u64, u64)| start / BLOCK_LEN..(start + len).div_ceil(BLOCK_LEN);
+    runs.flat_map(blocks).collect()
+}
+
+/// Those among the blocks that take space; the others have a place.
+fn written(content: &Content) -> Vec<u64> {
+    let mut written = Vec::new();
+    let mut at = 0;
+    while let Some(run) = content.next_space(at) {
+        assert!(run.start >= at && run.len > 0);
+        at = run.start + run.len;
+        let blocks = run.start / BLOCK_LEN..at.div_ceil(BLOCK_LEN);
+        if run.written {
+            written.extend(blocks);
+        } else {
+            let mapping = content.mapping().unwrap();
+            assert!(
+                blocks
+                    .into_iter()
+                    .all(|block| mapping.find(block).is_some())
+            );
+        }
+    }
+    written
 }
 
 #[test]
