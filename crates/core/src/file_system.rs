@@ -207,6 +207,13 @@ impl FileSystem {
         }
     }
 
+    /// Bytes of memory that what nobody uses may take ([`Options::cache`]). `None`: all there is is in
+    /// memory alone.
+    #[must_use]
+    pub fn cache_limit(&self) -> Option<u64> {
+        (!self.core.pinned).then(|| self.core.relief.limit())
+    }
+
     /// What statfs(2) tells. A store without a limit shows the machine's memory as its size.
     ///
     /// # Errors

@@ -81,6 +81,8 @@ pub(crate) struct Abi {
 pub(crate) struct Limits {
     pub(crate) bytes_max: Option<u64>,
     pub(crate) inodes_max: Option<u64>,
+    /// Of memory for what a volume can bring back.
+    pub(crate) cache_max: Option<u64>,
 }
 
 /// Inodes by what becomes of them.

@@ -38,6 +38,7 @@ pub(super) fn write_rows(
 fn rows(report: &Report) -> Vec<(&'static str, String)> {
     let Limits {
         bytes_max,
+        cache_max,
         inodes_max,
     } = report.limits;
     let version = format!(
@@ -73,7 +74,10 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
     rows.extend([
         ("names", number(report.names)),
         ("pages", number(report.pages)),
-        ("page memory", of(bytes(report.bytes), bytes_max.map(bytes))),
+        (
+            "page memory",
+            of(bytes(report.bytes), bytes_max.or(cache_max).map(bytes)),
+        ),
         ("resident", bytes(report.rss_bytes)),
         ("open files", number(report.open_files)),
         ("watches", number(report.watches)),
@@ -249,6 +253,7 @@ mod tests {
             inodes: 12345,
             limits: Limits {
                 bytes_max: Some(1 << 30),
+                cache_max: None,
                 inodes_max: None,
             },
             requests: [("LOOKUP".to_owned(), 2000), ("GETATTR".to_owned(), 7)].into(),

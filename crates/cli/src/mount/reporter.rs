@@ -83,6 +83,7 @@ impl Reporter {
             limits: Limits {
                 bytes_max: self.limits.bytes,
                 inodes_max: self.limits.inodes,
+                cache_max: self.fs.cache_limit(),
             },
             inodes: stats.inodes,
             names: stats.names,
@@ -200,7 +201,8 @@ mod tests {
             report.limits,
             Limits {
                 bytes_max: Some(1 << 20),
-                inodes_max: None
+                inodes_max: None,
+                cache_max: None
             }
         );
         assert_eq!(

@@ -91,6 +91,32 @@ fn an_image_belongs_to_one_mount_and_others_are_told_whose() {
 }
 
 #[test]
+fn a_volume_keeps_no_more_in_memory_than_it_may() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    mount(&place, &[&CREATE[..], &["-o", "cache=2m"]].concat());
+    let data: Vec<u8> = (0..20 << 20).map(|at| (at / 4099) as u8).collect();
+    let path = place.path("mnt/large");
+    fs::write(&path, &data).unwrap();
+    let kept = |place: &Place| {
+        let info = place.info();
+        assert_eq!(info["limits"]["cache_max"], 2 << 20);
+        info["bytes"].as_u64().unwrap()
+    };
+    assert!(kept(&place) <= 3 << 20);
+    // Not what the kernel has kept.
+    File::open(&path).unwrap().sync_all().unwrap();
+    let advice = rustix::fs::Advice::DontNeed;
+    rustix::fs::fadvise(File::open(&path).unwrap(), 0, None, advice).unwrap();
+    assert!(fs::read(&path).unwrap() == data);
+    assert!(kept(&place) <= 3 << 20);
+    place.umount();
+    let error = holdfast(["mount", "mem:", &place.mnt(), "-o", "cache=2m"]).fails(1);
+    assert!(error.contains("option cache=2m"), "{error}");
+}
+
+#[test]
 fn limits_of_memory_are_refused() {
     let Some(place) = Place::with_mounts() else {
         return;
