@@ -96,7 +96,11 @@ impl FileSystem {
             failed: AtomicBool::new(false),
             index: Index::new(),
             root: OnceBox::new(),
-            numbers: Numbers::after(last),
+            numbers: if guarantees.pinned {
+                Numbers::scattered_after(last)
+            } else {
+                Numbers::after(last)
+            },
             ends: Ends::new(),
             ahead: Ahead::default(),
             shape: Shape::new(),

@@ -26,6 +26,12 @@ impl Node {
         inode.try_ref().map(Self::new)
     }
 
+    /// As [`acquire`](Self::acquire), for a walk over all inodes: its passing is no sign that several
+    /// threads use this one.
+    pub(crate) fn acquire_in_passing(inode: &Inode) -> Option<Self> {
+        inode.try_ref_in_passing().map(Self::new)
+    }
+
     /// The inode itself.
     #[inline]
     pub(crate) fn inode(&self) -> &Inode {

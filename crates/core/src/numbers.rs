@@ -16,6 +16,9 @@ use crate::types::Ino;
 /// How many numbers a thread takes at once. Runs begin at multiples of it: indexes keep a run
 /// of numbers on lines that no other run is on.
 const RUN: u64 = 64;
+/// The same where numbers are only dealt one by one: on lines of their own are also the eight leaves of an
+/// index that so many numbers have.
+const LONG_RUN: u64 = 8 * RUN;
 
 /// Numbers of a directory's first chunk. Those of several directories are one run: of each core, so that
 /// small directories that were made in a row are neighbours.
@@ -39,9 +42,11 @@ pub(crate) struct Chunk {
 pub(crate) struct Numbers {
     /// The first that can be dealt.
     first: u64,
+    /// The length of a run.
+    run: u64,
     /// The first number of the next run.
     next: Padded<AtomicU64>,
-    /// The next number of each core's run; a multiple of [`RUN`] when the run is used up.
+    /// The next number of each core's run; a multiple of its length when the run is used up.
     runs: PerCore<AtomicU64>,
     /// The same for threads that have no slot alone.
     shared: PerCore<AtomicU64>,
@@ -50,10 +55,20 @@ pub(crate) struct Numbers {
 impl Numbers {
     /// Numbers greater than `last` and than the root's.
     pub(crate) fn after(last: Ino) -> Self {
+        Self::in_runs(last, RUN)
+    }
+
+    /// The same for those who never ask for numbers near a directory's.
+    pub(crate) fn scattered_after(last: Ino) -> Self {
+        Self::in_runs(last, LONG_RUN)
+    }
+
+    fn in_runs(last: Ino, run: u64) -> Self {
         let first = last.0.max(Ino::ROOT.0).saturating_add(1);
-        let first = first.next_multiple_of(RUN);
+        let first = first.next_multiple_of(run);
         Self {
             first,
+            run,
             next: Padded(AtomicU64::new(first)),
             runs: PerCore::default(),
             shared: PerCore::default(),
@@ -68,8 +83,8 @@ impl Numbers {
         };
         // Relaxed: only that a number is dealt once matters, and nobody else writes this run.
         let mut number = run.load(Relaxed);
-        if number.is_multiple_of(RUN) {
-            number = self.next.fetch_add(RUN, Relaxed);
+        if number.is_multiple_of(self.run) {
+            number = self.next.fetch_add(self.run, Relaxed);
         }
         run.store(number + 1, Relaxed);
         Ino(number)
@@ -118,8 +133,8 @@ impl Numbers {
         let run = self.shared.mine();
         let mut number = run.load(Relaxed);
         loop {
-            if number.is_multiple_of(RUN) {
-                let fresh = self.next.fetch_add(RUN, Relaxed);
+            if number.is_multiple_of(self.run) {
+                let fresh = self.next.fetch_add(self.run, Relaxed);
                 // If threads that share the slot were faster, the first of the run will do.
                 let _ = run.compare_exchange(number, fresh + 1, Relaxed, Relaxed);
                 return Ino(fresh);
@@ -223,7 +238,12 @@ mod tests {
 
     #[test]
     fn threads_never_get_the_same_number() {
-        let numbers = Numbers::after(Ino(41));
+        for numbers in [Numbers::after(Ino(41)), Numbers::scattered_after(Ino(41))] {
+            deal_to_many_threads(&numbers);
+        }
+    }
+
+    fn deal_to_many_threads(numbers: &Numbers) {
         let dealt: Vec<Vec<Ino>> = std::thread::scope(|scope| {
             // More threads than slots: some share.
             let threads: Vec<_> = (0..40)

@@ -16,6 +16,7 @@ mod barrier;
 pub mod catalog;
 mod catalog_primitive;
 mod counter;
+mod crew;
 pub mod epoch;
 mod epoch_primitive;
 mod estimate;
@@ -33,6 +34,7 @@ mod thread_slot;
 
 pub use catalog::{Catalog, CatalogWriter};
 pub use counter::ShardedCounter;
+pub use crew::{divide, processors};
 pub use estimate::Estimate;
 pub use index::{Doomed, Held, Index, Prepared, Ref};
 pub use padded::Padded;

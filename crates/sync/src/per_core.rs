@@ -1,7 +1,7 @@
+use crate::crew::processors;
 use crate::padded::Padded;
 use crate::thread_slot::{own_thread_slot, thread_slot};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::available_parallelism;
 
 /// One `T` for each core, each on lines of its own.
 ///
@@ -25,8 +25,8 @@ fn slots() -> usize {
     if known != 0 {
         return known;
     }
-    let cores = available_parallelism().map_or(1, |cores| cores.get());
-    let slots = (cores * 2).next_power_of_two().clamp(SLOTS_MIN, SLOTS_MAX);
+    let slots = (processors() * 2).next_power_of_two();
+    let slots = slots.clamp(SLOTS_MIN, SLOTS_MAX);
     SLOTS.store(slots, Ordering::Relaxed);
     slots
 }

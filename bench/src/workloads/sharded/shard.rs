@@ -2,6 +2,7 @@
 
 use super::paths::NumberedPath;
 use super::phase::{ITERATIONS, Phase};
+use crate::process;
 use crate::sys;
 use crate::targets::Session;
 use crate::targets::names::{self, DIR, FILE};
@@ -101,7 +102,7 @@ impl Shard {
                 let dropped = session.drop_caches(part, parts);
                 dropped.context("drop caches")
             }
-            Phase::Unmount => session.unmount(self.place.0).context("unmount"),
+            Phase::Unmount => self.unmount(session),
             Phase::Unlink | Phase::ColdUnlink => {
                 self.each(phase, FILE, |path| session.unlink(path))
             }
@@ -121,6 +122,17 @@ impl Shard {
             session.make_dir(path).with_context(told)?;
         }
         Ok(())
+    }
+
+    /// The end of the tree is one thread's to begin, and may take the processors of all.
+    fn unmount<S: Session>(&self, session: &mut S) -> Result<u64> {
+        let (part, parts) = self.place;
+        let unmount = |session: &mut S| session.unmount(part).context("unmount");
+        if part == 0 && parts > 1 {
+            process::on_processors_of(parts, part, || unmount(session))
+        } else {
+            unmount(session)
+        }
     }
 
     fn walk<S: Session>(&self, session: &mut S) -> Result<u64> {

@@ -44,30 +44,39 @@ pub struct Dropped {
 
 impl FileSystem {
     /// Lets go of every inode that nobody uses and that the store can bring back, with its names
-    /// and its content, and of the content of the others. Over a store that pins everything, such as memory, there is none.
+    /// and its content, and of the content of the others. Over a store that pins everything, such as
+    /// memory, there is none. Where there are many, several threads do it.
     ///
     /// # Errors
     /// `EIO` when what has not reached the store cannot be written; the inodes stay then.
     pub fn drop_caches(&self) -> Result<Dropped> {
-        self.drop_walked(InodeWalk::new())
+        self.drop_by(Core::write_all_times, |core| {
+            core.drop_in_shards(|range| core.drop_range(range))
+        })
     }
 
-    /// As [`FileSystem::drop_caches`], for those inodes only that this walk would meet. So threads
-    /// can divide them, by [`FileSystem::inode_walks`].
+    /// As [`FileSystem::drop_caches`], for those inodes only that this walk would meet, on this thread.
     ///
     /// # Errors
     /// As [`FileSystem::drop_caches`].
     pub fn drop_walked(&self, walk: InodeWalk) -> Result<Dropped> {
+        let rest = walk.rest();
+        self.drop_by(
+            |core| core.write_times_of(walk),
+            |core| rest.map_or_else(Dropped::default, |range| core.drop_range(range)),
+        )
+    }
+
+    fn drop_by(
+        &self,
+        write_times: impl FnOnce(&Core) -> Result<()>,
+        evict: impl FnOnce(&Core) -> Dropped,
+    ) -> Result<Dropped> {
         if self.core.pinned {
             return Ok(Dropped::default());
         }
-        self.core.write_times_of(walk.clone())?;
-        let dropped = match walk.rest() {
-            Some(range) => self.core.evict_unused(range),
-            None => Dropped::default(),
-        };
-        // What is in use stays, without its bytes.
-        self.core.forget_all(walk);
+        write_times(&self.core)?;
+        let dropped = evict(&self.core);
         self.core.index.trim();
         holdfast_sync::epoch::flush();
         Ok(dropped)
@@ -231,17 +240,21 @@ impl Core {
     /// Frees all orphans: nobody can reach them any more, though files may be open, or nodes held,
     /// whose file system is gone.
     fn end_orphans(&self) {
-        let mut next = Some(0);
-        while let Some(from) = next {
+        self.in_shards(|range| {
             // The unsafe iterator: whoever has a use gives it back to nobody.
-            let guard = holdfast_sync::epoch::pin();
-            next = self.index.scan(from, u64::MAX, &guard, &mut |inode| {
+            self.scan_inodes(range, &mut |inode| {
                 if inode.nlink() == 0 {
                     self.end_orphan(inode);
                 }
-                true
             });
-        }
+        });
+    }
+
+    /// Lets go of the inodes in this range that nobody uses; what is in use stays, without its bytes.
+    fn drop_range(&self, range: (u64, u64)) -> Dropped {
+        let dropped = self.evict_unused(range);
+        self.forget_all(InodeWalk::range(range.0, range.1));
+        dropped
     }
 
     /// Ends all inodes in this range that nobody uses, except the root.
@@ -277,7 +290,8 @@ impl Core {
             {
                 // The unsafe iterator: a use would keep what is to go.
                 let guard = holdfast_sync::epoch::pin();
-                next = self.index.scan(from, range.1, &guard, &mut |inode| {
+                let (index, end) = (&self.index, range.1);
+                next = index.scan_to_change(from, end, &guard, &mut |inode| {
                     if self.is_evictable(inode) {
                         let doomed = self.index.begin_evict(inode);
                         // Asked again, now that nobody can lock it any more; else it lives on.
@@ -307,7 +321,7 @@ impl Core {
     }
 
     /// Those of the inodes that this walk meets.
-    fn write_times_of(&self, mut walk: InodeWalk) -> Result<()> {
+    pub(super) fn write_times_of(&self, mut walk: InodeWalk) -> Result<()> {
         if self.pinned {
             return Ok(());
         }

@@ -17,6 +17,7 @@ mod bulkstat;
 mod census;
 mod evict;
 mod revoke;
+mod shards;
 mod walk;
 
 pub use bulkstat::Bulkstat;

@@ -32,14 +32,16 @@ impl FileSystem {
         core.quotas.switch_off(|| ());
         // The unsafe iterator: what is doomed here must not be in use because of us. An inode that
         // an operation creates just now is doomed by that operation, which sees the mark.
-        core.scan_inodes((0, u64::MAX), &mut |inode| {
-            if let Some(locks) = inode.locks() {
-                locks.end(&core.lock_graph);
-            }
-            // Its end, if this is it, is the next pass's.
-            drop(inode.doom());
+        core.in_shards(|range| {
+            core.scan_inodes(range, &mut |inode| {
+                if let Some(locks) = inode.locks() {
+                    locks.end(&core.lock_graph);
+                }
+                // Its end, if this is it, is the next pass's.
+                drop(inode.doom());
+            });
         });
-        core.evict_unused((0, u64::MAX));
+        core.drop_in_shards(|range| core.evict_unused(range));
         if let Some(root) = core.root.get() {
             // It stays as long as the file system, but nobody looks into it any more.
             core.forget_names(root.inode());

@@ -1,15 +1,19 @@
 //! The iterators.
 
-use holdfast_sync::epoch;
+use holdfast_sync::Index;
+use holdfast_sync::epoch::{self, Guard};
 
 use crate::FileSystem;
 use crate::file_system::Core;
-use crate::inode::Inode;
+use crate::inode::{Inode, Object};
 use crate::node::Node;
 use crate::types::Result;
 
 /// Inodes that are taken into use at once.
 const BATCH: usize = 64;
+
+/// How a walk looks at the next inodes of the index.
+type Scan = fn(&Index<Object>, u64, u64, &Guard, &mut dyn FnMut(&Inode) -> bool) -> Option<u64>;
 
 /// What a visitor wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +51,7 @@ impl InodeWalk {
         self.next.map(|next| (next, self.end))
     }
 
-    fn range(from: u64, end: u64) -> Self {
+    pub(super) fn range(from: u64, end: u64) -> Self {
         Self {
             next: Some(from),
             end,
@@ -111,7 +115,12 @@ impl Core {
         walk: &mut InodeWalk,
         visit: &mut dyn FnMut(&Node) -> Result<Visit>,
     ) -> Result<()> {
-        self.walk_inodes_if(walk, |_| true, visit)
+        let scan = if walk.used_only {
+            Index::scan
+        } else {
+            Index::scan_to_change
+        };
+        self.walk_by(scan, walk, |_| true, visit)
     }
 
     /// Those that are `wanted` at the moment in which the walk comes to them: the others are not
@@ -122,16 +131,26 @@ impl Core {
         wanted: impl Fn(&Inode) -> bool,
         visit: &mut dyn FnMut(&Node) -> Result<Visit>,
     ) -> Result<()> {
+        self.walk_by(Index::scan, walk, wanted, visit)
+    }
+
+    fn walk_by(
+        &self,
+        scan: Scan,
+        walk: &mut InodeWalk,
+        wanted: impl Fn(&Inode) -> bool,
+        visit: &mut dyn FnMut(&Node) -> Result<Visit>,
+    ) -> Result<()> {
         // Nodes: they give their uses back properly on every way out, a visitor's panic included.
         let mut batch: Vec<Node> = Vec::with_capacity(BATCH);
         while let Some(from) = walk.next {
             let next = {
                 let guard = epoch::pin();
-                self.index.scan(from, walk.end, &guard, &mut |inode| {
+                scan(&self.index, from, walk.end, &guard, &mut |inode| {
                     let wanted = wanted(inode) && (!walk.used_only || inode.may_be_used());
                     // What is not yet known to the store is its maker's alone.
                     if wanted && (self.pinned || !inode.is_unborn()) {
-                        batch.extend(Node::acquire(inode));
+                        batch.extend(Node::acquire_in_passing(inode));
                     }
                     batch.len() < BATCH
                 })

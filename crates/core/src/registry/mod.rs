@@ -55,7 +55,7 @@ impl Place {
             route: Route::new(),
             watched: AtomicBool::new(false),
             open_files: ShardedCounter::new(),
-            owners: Numbers::after(Ino(0)),
+            owners: Numbers::scattered_after(Ino(0)),
         }
     }
 

@@ -57,6 +57,49 @@ fn threads_that_divide_an_eviction_leave_nothing_and_take_nothing_twice() {
     assert_eq!(stage.held().inodes, 1);
 }
 
+/// Inodes that several processors divide.
+const MANY: u64 = 70_000;
+
+/// I3, I5.
+#[test]
+fn many_inodes_go_by_several_threads_but_for_those_in_use() {
+    let stage = Stage::model();
+    let mut used = Vec::new();
+    for number in 0..MANY {
+        let file = stage.open(&format!("f{number}"));
+        if number % 10_000 == 0 {
+            used.push(file);
+        }
+    }
+    let dropped = stage.fs.drop_caches().unwrap();
+    assert_eq!(dropped.inodes, MANY - used.len() as u64);
+    assert_eq!(stage.held().inodes, 1 + used.len() as u64);
+    used.clear();
+    assert_eq!(stage.fs.drop_caches().unwrap().inodes, 7);
+    assert_eq!(stage.held().inodes, 1);
+}
+
+/// F4, I5.
+#[test]
+fn many_inodes_are_revoked_by_several_threads_and_what_is_open_goes_with_its_last_close() {
+    let stage = Stage::memory();
+    let mut open = Vec::new();
+    for number in 0..MANY {
+        let file = stage.open(&format!("f{number}"));
+        if number % 1000 == 0 {
+            open.push(file);
+        }
+    }
+    stage.fs.revoke().unwrap();
+    assert_eq!(stage.fs.stats().inodes, 1 + open.len() as u64);
+    open.truncate(30);
+    assert_eq!(stage.fs.stats().inodes, 31);
+    let fs = stage.fs.clone();
+    drop(stage);
+    drop(fs);
+    drop(open);
+}
+
 /// I3.
 #[test]
 fn what_is_in_use_is_never_evicted() {

@@ -91,7 +91,6 @@ impl<'g> Items<'g> {
             .chain(&mut self.more)
             .filter_map(|cursor| Some((cursor.look(after)?, cursor)))
             .min_by_key(|(order, _)| *order)?;
-        // Not to be looked at again: whoever frees all names does so on the way.
         next.ahead.take()
     }
 }

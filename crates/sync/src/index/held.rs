@@ -103,6 +103,11 @@ impl<T: Send + Sync + 'static> Held<T> {
     pub(super) unsafe fn detach(held: NonNull<Self>) {
         // SAFETY: whoever might free it does so only once it is marked as detached.
         let this = unsafe { held.as_ref() };
+        // Acquire: all that was done under the last use.
+        if Word(this.word.load(Ordering::Acquire)).is_unreferenced() {
+            // SAFETY: nobody has it, and its index is gone: nobody will.
+            return unsafe { Self::free(held) };
+        }
         let end = loop {
             let end = this.unshare();
             // Somebody who has a reference may make it shared again.
@@ -170,16 +175,32 @@ impl<T: Send + Sync + 'static> Held<T> {
     pub fn try_ref(&self) -> Option<Ref<T>> {
         // Who takes a use means to look at the rest as well, which the exchange would let wait.
         prefetch(ptr::from_ref(self).cast::<u8>().wrapping_add(LINE));
-        let now = self.state();
-        if !(now.is_shared() && self.sharing.acquire()) {
-            // Acquire: what was done to the object while it was dying comes before this use.
-            update(&self.word, now, Ordering::Acquire, Word::acquired)?;
-            if self.sharing.note() {
-                self.share();
-            }
+        if self.acquire()? && self.sharing.note() {
+            self.share();
         }
         // SAFETY: the use just counted is this reference's.
         Some(unsafe { Ref::from_use(NonNull::from(self)) })
+    }
+
+    /// As [`Held::try_ref`], for whoever comes by all objects and will not come back soon: it is no sign
+    /// that several threads use this one.
+    #[inline]
+    #[must_use]
+    pub fn try_ref_in_passing(&self) -> Option<Ref<T>> {
+        self.acquire()?;
+        // SAFETY: the use just counted is this reference's.
+        Some(unsafe { Ref::from_use(NonNull::from(self)) })
+    }
+
+    /// Counts a use: in the word (`true`), or beside it; `None` if it is dying.
+    #[inline]
+    fn acquire(&self) -> Option<bool> {
+        let now = self.state();
+        if now.is_shared() && self.sharing.acquire() {
+            return Some(false);
+        }
+        // Acquire: what was done to the object while it was dying comes before this use.
+        update(&self.word, now, Ordering::Acquire, Word::acquired).map(|_| true)
     }
 
     /// Says that this thread looks at the object, as it often does, without taking a use. If others

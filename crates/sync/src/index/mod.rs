@@ -24,6 +24,7 @@
 #![expect(unsafe_code, reason = "the tree holds objects as plain pointers")]
 
 mod doomed;
+mod drain;
 mod held;
 mod many;
 mod node;
@@ -216,7 +217,8 @@ unsafe fn free<T: Send + Sync + 'static>(held: *mut ()) {
 
 impl<T: Send + Sync + 'static> Drop for Index<T> {
     fn drop(&mut self) {
-        self.tree.drain(|held| {
+        let objects = self.len();
+        self.tree.drain(objects, |held| {
             if let Some(held) = NonNull::new(held.cast::<Held<T>>()) {
                 // SAFETY: it was in the tree until now, and no guard is left under which it was
                 // met, since those borrow the index.

@@ -8,7 +8,7 @@ pub(super) const BITS: u32 = crate::primitive::NODE_BITS;
 /// Slots of a node.
 pub(super) const SLOTS: usize = 1 << BITS;
 /// Slots of a line.
-const LINE: usize = 8;
+pub(super) const LINE: usize = 8;
 /// Levels that a key of 64 bits can need; level 0 are the leaves.
 pub(super) const LEVELS: usize = u64::BITS.div_ceil(BITS) as usize;
 

@@ -4,7 +4,7 @@
 //! visited exactly once, however long the walk takes.
 #![expect(unsafe_code, reason = "the tree holds objects as plain pointers")]
 
-use super::node::{self, SLOTS};
+use super::node::{self, LINE, Link, SLOTS};
 use super::walk::Next;
 use super::{Held, Index};
 use crate::epoch::{self, Guard};
@@ -14,6 +14,32 @@ use std::ptr;
 
 /// Leaves that a long walk looks at under one guard.
 const PINNED_MAX: usize = 64;
+/// In ranges of so many objects only one line of each leaf is counted.
+const SAMPLED: u64 = 1 << 13;
+
+/// How many of these slots hold an object?
+fn taken(slots: &[Link]) -> u64 {
+    let objects = slots.iter().map(|slot| slot.load(Ordering::Relaxed));
+    objects
+        .filter(|held| !node::target(*held).is_null())
+        .count() as u64
+}
+
+/// As [`prefetch`], for whoever will write to the line: it comes without a copy elsewhere, so that the
+/// write need not ask for it again.
+#[inline]
+fn prefetch_to_write<T>(what: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        // SAFETY: a prefetch reads nothing, whatever the address; where a processor does not know this
+        // one it does nothing.
+        unsafe {
+            std::arch::asm!("prefetchw [{}]", in(reg) what, options(nostack, preserves_flags, readonly));
+        };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = what;
+}
 
 impl<T: Send + Sync + 'static> Index<T> {
     /// Visits objects with `from <= key < to`, in the order of keys, the dying ones too. `to` of
@@ -27,6 +53,29 @@ impl<T: Send + Sync + 'static> Index<T> {
         from: u64,
         to: u64,
         guard: &Guard,
+        visit: &mut dyn FnMut(&Held<T>) -> bool,
+    ) -> Option<u64> {
+        self.scan_leaf((from, to), guard, prefetch, visit)
+    }
+
+    /// As [`Index::scan`], for a visitor who takes most objects into use, or ends them: their lines come
+    /// ready to be written, which matters where another thread has looked at them.
+    pub fn scan_to_change(
+        &self,
+        from: u64,
+        to: u64,
+        guard: &Guard,
+        visit: &mut dyn FnMut(&Held<T>) -> bool,
+    ) -> Option<u64> {
+        self.scan_leaf((from, to), guard, prefetch_to_write, visit)
+    }
+
+    #[inline]
+    fn scan_leaf(
+        &self,
+        (from, to): (u64, u64),
+        guard: &Guard,
+        fetch: impl Fn(*const Held<T>),
         visit: &mut dyn FnMut(&Held<T>) -> bool,
     ) -> Option<u64> {
         if from >= to {
@@ -47,7 +96,7 @@ impl<T: Send + Sync + 'static> Index<T> {
                     if !held.is_null() {
                         batch[found] = held;
                         found += 1;
-                        prefetch(held);
+                        fetch(held);
                     }
                 }
                 for held in &batch[..found] {
@@ -67,18 +116,26 @@ impl<T: Send + Sync + 'static> Index<T> {
     /// as many of the objects there now fall into each. The last one is open-ended.
     #[must_use]
     pub fn ranges(&self, parts: usize) -> Vec<(u64, u64)> {
-        let share = self.len().div_ceil(parts.max(1) as u64).max(1);
-        let mut ranges = Vec::with_capacity(parts.max(1));
+        if parts <= 1 {
+            return vec![(0, u64::MAX)];
+        }
+        let share = self.len().div_ceil(parts as u64).max(1);
+        let mut ranges = Vec::with_capacity(parts);
         let (mut begin, mut filled) = (0, 0);
         self.each_leaf(|base, leaf, _| {
             if filled >= share && ranges.len() + 1 < parts {
                 ranges.push((begin, base));
                 (begin, filled) = (base, 0);
             }
-            let objects = leaf.slots().iter().map(|slot| slot.load(Ordering::Relaxed));
-            filled += objects
-                .filter(|held| !node::target(*held).is_null())
-                .count() as u64;
+            filled += if share >= SAMPLED {
+                let line = leaf
+                    .slots()
+                    .chunks(LINE)
+                    .nth((base / SLOTS as u64) as usize % LINE);
+                line.map_or(0, taken) * (SLOTS / LINE) as u64
+            } else {
+                taken(leaf.slots())
+            };
         });
         ranges.push((begin, u64::MAX));
         ranges

@@ -1,4 +1,4 @@
-//! Walks over the tree: leaf by leaf in the order of keys, pruning, and the end of everything.
+//! Walks over the tree: leaf by leaf in the order of keys, and pruning.
 #![expect(unsafe_code, reason = "nodes are shared by the rules of epochs")]
 
 use super::node::{self, BITS, LEVELS, Link, Node, SLOTS};
@@ -98,38 +98,6 @@ impl Radix {
                 Some(_) => break,
                 None => {}
             }
-        }
-    }
-
-    /// Takes every node and object out, and frees the nodes.
-    pub(super) fn drain(&mut self, mut object: impl FnMut(*mut ())) {
-        for (level, root) in self.roots().iter().enumerate() {
-            // SAFETY: `&mut self`: nobody else is in the tree, and the roots are cleared with it.
-            unsafe { drain(root, level, &mut object) };
-        }
-    }
-}
-
-/// Frees the node that `link` leads to, and those below it.
-///
-/// # Safety
-/// `link` leads to null or to a node of `level`, and nobody else follows it or ever will.
-unsafe fn drain(link: &Link, level: usize, object: &mut impl FnMut(*mut ())) {
-    let node = node::target(link.swap(std::ptr::null_mut(), Ordering::Acquire)).cast::<Node>();
-    if node.is_null() {
-        return;
-    }
-    // SAFETY: nodes come from boxes, and this one was taken out of its only slot just now.
-    let node = unsafe { Box::from_raw(node) };
-    for slot in node.slots() {
-        if level > 0 {
-            // SAFETY: the node is exclusively ours, and so are those below it.
-            unsafe { drain(slot, level - 1, object) };
-            continue;
-        }
-        let held = node::target(slot.load(Ordering::Acquire));
-        if !held.is_null() {
-            object(held);
         }
     }
 }

@@ -108,6 +108,12 @@ impl Word {
         self.0 & (DYING | SHARED | USES_MAX | (RAW_MAX << RAW_SHIFT)) == 0
     }
 
+    /// Has nobody a reference, nor its end? (Raw uses are nobody's own.)
+    #[inline]
+    pub(super) fn is_unreferenced(self) -> bool {
+        self.0 & (DYING | SHARED | DETACHED | USES_MAX) == 0
+    }
+
     /// With one more use; `None` if it is dying.
     #[inline]
     pub(super) fn acquired(self) -> Option<Self> {

@@ -2,6 +2,8 @@
 
 use super::Fixture;
 use holdfast_sync::{Index, epoch};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// All keys in a range, by calls that each have a guard of their own.
 fn keys(fixture: &Fixture, from: u64, to: u64) -> Vec<u64> {
@@ -139,4 +141,38 @@ fn one_huge_key_makes_no_more_nodes_than_its_path() {
     assert!(fixture.evict(1 << 60));
     fixture.index.trim();
     assert_eq!(fixture.index.leaves(), 1);
+}
+
+#[test]
+fn large_ranges_are_about_equal_though_not_every_object_is_counted() {
+    // The first half of the keys has every object, the other one of sixteen.
+    let keys = (1..=100_000).chain((100_001..=200_000).step_by(16));
+    let fixture = Fixture::with(keys);
+    let all = fixture.index.len() as usize;
+    for parts in [2, 3, 5] {
+        let ranges = fixture.index.ranges(parts);
+        assert_eq!(ranges.len(), parts);
+        for (from, to) in ranges {
+            let part = self::keys(&fixture, from, to).len();
+            let share = all / parts;
+            assert!(part.abs_diff(share) < share / 10, "{part} for {share}");
+        }
+    }
+}
+
+#[test]
+fn an_index_of_many_objects_ends_all_of_them_whoever_uses_some() {
+    let fixture = Fixture::with((1..=200_000).map(|key| key * 3));
+    let used: Vec<_> = (1..=50)
+        .filter_map(|key| fixture.index.get(key * 3000))
+        .collect();
+    assert_eq!(used.len(), 50);
+    let left = Arc::clone(&fixture.left);
+    drop(fixture);
+    assert_eq!(left.load(Ordering::Relaxed), 50);
+    for used in &used {
+        used.check(used.key());
+    }
+    drop(used);
+    assert_eq!(left.load(Ordering::Relaxed), 0);
 }

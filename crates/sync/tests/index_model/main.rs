@@ -8,6 +8,9 @@
 //! tells the order that failed; the last execution printed is the one.
 #![expect(unsafe_code, reason = "values that loom watches")]
 
+/// As it is: no scenario has objects enough for it to start threads.
+#[path = "../../src/crew.rs"]
+pub mod crew;
 #[path = "../../src/index/mod.rs"]
 pub mod index;
 /// As it is.

@@ -26,7 +26,7 @@ impl<'g> Row<'g> {
     }
 
     /// All items, in order.
-    pub(in crate::catalog) fn all(self) -> impl Iterator<Item = Item<'g>> {
+    pub(in crate::catalog) fn all(self) -> impl Iterator<Item = Item<'g>> + Clone {
         let words = self.whole().iter().map(Slot::load);
         words
             .take_while(|word| !word.is_free())
