@@ -51,6 +51,8 @@ pub(crate) struct Core {
     pub(crate) store: Arc<dyn Store>,
     /// Nothing can be loaded, and changes are not handed over.
     pub(crate) pinned: bool,
+    /// Space comes back with the changes that free it.
+    pub(crate) frees: bool,
     pub(crate) options: RwLock<Options>,
     /// The part of the options that every operation asks for, without a lock.
     pub(crate) policy: Policy,
@@ -91,6 +93,7 @@ impl FileSystem {
         }
         let core = Arc::new(Core {
             pinned: guarantees.pinned,
+            frees: guarantees.frees,
             policy: Policy::of(&options),
             options: RwLock::new(options),
             failed: AtomicBool::new(false),

@@ -43,6 +43,7 @@ impl Store for MemoryStore {
             exclusive: true,
             durable: false,
             blocks: false,
+            frees: false,
         }
     }
 

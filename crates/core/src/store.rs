@@ -41,6 +41,9 @@ pub struct Guarantees {
     pub durable: bool,
     /// Calls may wait for a device: a front end keeps them off threads that must not.
     pub blocks: bool,
+    /// Space comes back with the changes that free it: [`Store::release`] need not hear of pages that were
+    /// never loaded, which would have to be counted first.
+    pub frees: bool,
 }
 
 /// An inode as a store keeps it.

@@ -21,6 +21,7 @@ impl Store for Fragile {
             exclusive: true,
             durable: false,
             blocks: false,
+            frees: false,
         }
     }
     fn load_inodes(&self, _inos: &[Ino], _found: &mut Vec<InodeRecord>) -> Result<()> {

@@ -77,6 +77,7 @@ impl Store for MadeStore {
             exclusive: true,
             durable: false,
             blocks: false,
+            frees: false,
         }
     }
 

@@ -159,10 +159,10 @@ impl Core {
         let _ = self.apply([], &[Change::Free { ino: orphan.ino() }]);
     }
 
-    /// Pages of a file's content of which only the store knows.
+    /// Pages of a file's content of which only the store knows, if it has to be told of them.
     fn stored_alone(&self, orphan: &Inode) -> u64 {
         let is_file = orphan.kind() == FileType::Regular;
-        if self.pinned || !is_file || orphan.is_mapped() || orphan.size() == 0 {
+        if self.pinned || self.frees || !is_file || orphan.is_mapped() || orphan.size() == 0 {
             return 0;
         }
         self.stored_pages(orphan.ino()).unwrap_or(0)

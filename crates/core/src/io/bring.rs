@@ -177,8 +177,11 @@ impl Core {
         while let Some(run) = next {
             let start = run.start * PAGE;
             let end = (run.end * PAGE).min(size).min(start + BYTES_MAX);
-            debug_assert!(start < end, "a page is absent behind the end");
-            buf.resize(end.saturating_sub(start) as usize, 0);
+            if start >= end {
+                // There is no such page; going on would not end.
+                return Err(Errno::EUCLEAN);
+            }
+            buf.resize((end - start) as usize, 0);
             self.store.read_data(inode.ino(), start, &mut buf)?;
             pages.bring(start, &buf, self.loaded())?;
             next = pages.next_absent(within.clone());

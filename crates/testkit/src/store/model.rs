@@ -243,6 +243,7 @@ impl Store for ModelStore {
             exclusive: true,
             durable: false,
             blocks: false,
+            frees: false,
         }
     }
 

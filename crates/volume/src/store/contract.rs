@@ -23,6 +23,7 @@ impl Store for VolumeStore {
             exclusive: true,
             durable: true,
             blocks: true,
+            frees: true,
         }
     }
 
@@ -90,13 +91,13 @@ impl Store for VolumeStore {
     fn next_data(&self, ino: Ino, offset: u64) -> Result<Option<(u64, u64)>> {
         let layers = self.inner.gate.pass();
         let finder = self.inner.finder(&layers);
-        Ok(finder.with_next(ino, offset, false, |content| Ok(content.next_data(offset)))?)
+        Ok(finder.with_next(ino, offset, |content| Ok(content.next_data(offset)))?)
     }
 
     fn next_space(&self, ino: Ino, offset: u64) -> Result<Option<SpaceRun>> {
         let layers = self.inner.gate.pass();
         let finder = self.inner.finder(&layers);
-        Ok(finder.with_next(ino, offset, true, |content| Ok(content.next_space(offset)))?)
+        Ok(finder.next_space(ino, offset)?)
     }
 
     fn read_data(&self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use holdfast_core::store::SpaceRun;
 use holdfast_types::Ino;
 
 use super::content::Content;
@@ -44,26 +45,71 @@ impl Finder<'_> {
         self.with_part(ino, bytes.start / BLOCK_LEN, look, |at, _| at < end)
     }
 
-    /// Shows a file's content as it is now, for who looks for the first data from a byte on (or for the first
-    /// space, `unwritten` or not): of what is before that, and behind it, it may say that it is a hole.
+    /// Shows a file's content as it is now, for who looks for the first data from a byte on: of what is before
+    /// that, and behind the data, it may say that it is a hole.
     pub(super) fn with_next<R>(
         &self,
         ino: Ino,
         offset: u64,
-        unwritten: bool,
         look: impl FnMut(&Content) -> Result<R>,
     ) -> Result<R> {
-        let mut found = None;
+        let mut data = None;
         self.with_part(ino, offset / BLOCK_LEN, look, move |at, run| {
-            // Extents that continue each other are one piece.
-            if found.is_some_and(|found| found != (at, run.unwritten)) {
+            // Extents that continue each other are one piece of data.
+            if data.is_some_and(|end| end != at || run.unwritten) {
                 return false;
             }
-            if unwritten || !run.unwritten {
-                found = Some((at + run.extent.length, run.unwritten));
+            if !run.unwritten {
+                data = Some(at + run.extent.length);
             }
             true
         })
+    }
+
+    /// The first bytes of a file at or after `offset` that take space. Asked of every file whose attributes
+    /// are wanted: the trees are looked at once, if they can be.
+    pub(super) fn next_space(&self, ino: Ino, offset: u64) -> Result<Option<SpaceRun>> {
+        let of_content = |content: &Content| content.next_space(offset);
+        let known = self
+            .layers
+            .find(ino, |object| object.content().map(of_content));
+        match known {
+            Known::Found(run) => return Ok(run),
+            Known::Nothing => return Ok(None),
+            Known::Below => {}
+        }
+        let mut found = None;
+        // Extents that continue each other are one piece.
+        let mut more = move |at: u64, run: &Run| {
+            let goes_on = found.is_none_or(|found| found == (at, run.unwritten));
+            found = Some((at + run.extent.length, run.unwritten));
+            goes_on
+        };
+        let first = offset / BLOCK_LEN;
+        if first > 0 {
+            // What is inline has less than a block.
+            let mapping = self.extents_from(ino, first, more)?;
+            return Ok(of_content(&Content::mapped(u64::MAX, mapping)));
+        }
+        let mut mapping = Mapping::default();
+        let start = DataKey::first(ino, DataKind::Inline);
+        let mut cursor = self.data().range(Some(&start))?;
+        while let Some((key, value)) = cursor.next()?
+            && key.ino == ino
+        {
+            match value {
+                Data::Inline(_) => {
+                    let len = self.inode(ino)?.map_or(0, |inode| inode.size);
+                    let inline = self.inline_in_trees(ino, len)?;
+                    return Ok(inline.as_ref().and_then(of_content));
+                }
+                Data::Extent(extent) if more(key.offset, &run_of(&extent)) => {
+                    mapping.map(key.offset, run_of(&extent));
+                }
+                _ => break,
+            }
+        }
+        Ok(of_content(&Content::mapped(u64::MAX, mapping)))
     }
 
     /// As [`with_content`](Self::with_content), with extents from `first` on only, as long as `more` wants
