@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use holdfast_cache::PAGE_SIZE;
 use holdfast_sync::epoch;
 
-use super::{lock, passed};
+use super::{Patience, lock, passed};
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::inodes::{InodeWalk, Visit};
@@ -30,6 +30,7 @@ pub(super) struct Hand {
     walk: InodeWalk,
     /// The file it is at, and the page in there.
     at: Option<(Ino, u64)>,
+    patience: Patience,
 }
 
 impl Core {
@@ -68,11 +69,15 @@ impl Core {
             return;
         };
         let enough = limit - (limit / 16).min(SLACK_MAX);
+        if hand.patience.waits() {
+            return;
+        }
         // Twice round at most: what is left then nobody can forget.
         let mut rounds = 0;
         while rounds < 2 && self.cache.bytes() > enough {
             rounds += u32::from(self.turn(&mut hand, enough));
         }
+        hand.patience.was_of_use(self.cache.bytes() < held);
         drop(hand);
         epoch::flush();
     }
@@ -89,7 +94,7 @@ impl Core {
                 return false;
             }
         }
-        let Hand { walk, at } = hand;
+        let Hand { walk, at, .. } = hand;
         let has_pages = |inode: &Inode| inode.regular().is_ok_and(|pages| !pages.is_empty());
         let walked = self.walk_inodes_if(walk, has_pages, &mut |node| {
             *at = self.forget_from(node.inode(), 0, Some(enough));

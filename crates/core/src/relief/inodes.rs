@@ -6,13 +6,11 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use holdfast_sync::epoch;
 
-use super::{INODE_BYTES, NAME_BYTES, lock, passed};
+use super::{INODE_BYTES, NAME_BYTES, Patience, lock, passed};
 use crate::file_system::Core;
 
 /// Inodes and names between two looks, at most.
 const STEP_MAX: u64 = 4096;
-/// Looks left out in a row, at most.
-const WAIT_MAX: u32 = 63;
 /// Inodes that are let go before it is asked again whether it is enough.
 const BATCH: u64 = 1024;
 
@@ -21,26 +19,7 @@ const BATCH: u64 = 1024;
 pub(super) struct Hand {
     /// The number to go on from.
     at: u64,
-    /// Looks to be left out, because those before were of no use: a kernel may use all there is.
-    waiting: u32,
-    /// How many were left out the last time.
-    waited: u32,
-}
-
-impl Hand {
-    /// Is this look to be left out?
-    fn waits(&mut self) -> bool {
-        self.waiting = self.waiting.saturating_sub(1);
-        self.waiting > 0
-    }
-
-    fn was_of_use(&mut self, was: bool) {
-        self.waited = match was {
-            true => 0,
-            false => (self.waited * 2 + 1).min(WAIT_MAX),
-        };
-        self.waiting = self.waited + 1;
-    }
+    patience: Patience,
 }
 
 impl Core {
@@ -82,7 +61,7 @@ impl Core {
         // More than is added until the next look.
         let slack = 2 * STEP_MAX * (INODE_BYTES + NAME_BYTES);
         let enough = limit - (limit / 16).min(slack);
-        if hand.waits() {
+        if hand.patience.waits() {
             return;
         }
         // Once round: what is left then is in use, or was lately.
@@ -93,7 +72,8 @@ impl Core {
             around |= next.is_none();
             hand.at = next.unwrap_or(0);
         }
-        hand.was_of_use(held.saturating_sub(self.metadata_bytes()) > held / 64);
+        hand.patience
+            .was_of_use(held.saturating_sub(self.metadata_bytes()) > held / 64);
         drop(hand);
         epoch::flush();
     }

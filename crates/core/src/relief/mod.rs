@@ -24,6 +24,8 @@ use crate::file_system::{Core, memory_pages};
 const INODE_BYTES: u64 = 168;
 /// What a name takes, about.
 const NAME_BYTES: u64 = 64;
+/// Looks left out in a row, at most.
+const WAIT_MAX: u32 = 63;
 
 /// How much may be in memory, and where the next will go.
 #[derive(Debug)]
@@ -57,6 +59,31 @@ impl Relief {
     }
 }
 
+/// Looks to be left out, because those before were of no use: a kernel may use all inodes there are, or
+/// what is left may be what is known of files, not their bytes.
+#[derive(Debug, Default)]
+struct Patience {
+    left: u32,
+    /// How many were left out the last time.
+    waited: u32,
+}
+
+impl Patience {
+    /// Is this look to be left out?
+    fn waits(&mut self) -> bool {
+        self.left = self.left.saturating_sub(1);
+        self.left > 0
+    }
+
+    fn was_of_use(&mut self, was: bool) {
+        self.waited = match was {
+            true => 0,
+            false => (self.waited * 2 + 1).min(WAIT_MAX),
+        };
+        self.left = self.waited + 1;
+    }
+}
+
 /// A hand, if it is free, or there is so much too much that waiting for it is in order.
 fn lock<H>(hand: &Mutex<H>, held: u64, limit: u64) -> Option<MutexGuard<'_, H>> {
     if held > limit + limit / 4 {
@@ -77,5 +104,35 @@ impl Core {
     fn metadata_bytes(&self) -> u64 {
         let names = u64::try_from(self.names.sum()).unwrap_or(0);
         self.index.len() * INODE_BYTES + names * NAME_BYTES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_of_no_use_come_less_often_until_one_is_of_use() {
+        let mut patience = Patience::default();
+        let mut looks = |of_use: bool, asked: u32| {
+            let mut made = 0;
+            for _ in 0..asked {
+                if !patience.waits() {
+                    made += 1;
+                    patience.was_of_use(of_use);
+                }
+            }
+            made
+        };
+        assert_eq!(looks(true, 100), 100);
+        assert_eq!(looks(false, 1000), 6 + 1000 / 64 - 1);
+        looks(true, 64);
+        assert_eq!(looks(true, 100), 100);
+    }
+
+    #[test]
+    fn a_step_is_passed_upwards_alone() {
+        assert!(passed(4095, 4096, 4096) && passed(0, 10_000, 4096) && passed(-1, 0, 1));
+        assert!(!passed(4096, 4097, 4096) && !passed(4096, 4095, 4096) && !passed(5, 5, 0));
     }
 }
