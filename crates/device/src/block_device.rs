@@ -99,6 +99,11 @@ pub trait BlockDevice: Debug + Send + Sync {
         Ok(())
     }
 
+    /// Whether several threads that write at a time are done sooner than one.
+    fn writes_side_by_side(&self) -> bool {
+        false
+    }
+
     /// Writes what nobody will read soon, such as a journal: like [`write`](Self::write), but no
     /// cache on the way has to keep it.
     ///

@@ -243,6 +243,11 @@ impl BlockDevice for FileDevice {
         self.write_runs(requests, self.caching == Caching::DropBehind)
     }
 
+    /// Into a file the host's file systems let one write at a time: the others would only spin.
+    fn writes_side_by_side(&self) -> bool {
+        self.kind == Kind::Block
+    }
+
     fn write_behind(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.write_runs(&[WriteRequest::new(offset, bytes)], true)
     }

@@ -86,7 +86,7 @@ impl Inner {
                 continue;
             };
             let before = content.dirty();
-            outgoing.reserve(before);
+            outgoing.reserve(before.pages);
             let mut fresh = Vec::new();
             let mut place = |request: &FileRequest| {
                 let extent = self.ahead.place(ino, request, promise.left())?;
@@ -114,6 +114,7 @@ impl Inner {
             }
         }
         self.promises.committed(promise);
+        self.patience.learn(&outgoing);
         Ok((maps, outgoing))
     }
 }

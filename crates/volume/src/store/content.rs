@@ -17,7 +17,7 @@ use super::dirty::Dirty;
 use super::mapping::{Mapping, Run};
 use super::outgoing::Outgoing;
 use super::page::{Changed, Page, Part, is_part, zeros};
-use super::placing::{Waiting, missing};
+use super::placing::{Waiting, missing, ready};
 use crate::space::{Extent, FileRequest};
 use crate::{BLOCK, Result};
 
@@ -52,6 +52,14 @@ pub(super) struct Content {
 enum Form {
     Inline(Vec<u8>),
     Mapped { mapping: Mapping, dirty: Dirty },
+}
+
+/// Pages of a file that wait to be written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Waits {
+    pub(super) pages: usize,
+    /// Those of them that wait for nothing.
+    pub(super) ready: usize,
 }
 
 /// The blocks that a range of bytes touches.
@@ -106,10 +114,13 @@ impl Content {
     }
 
     /// Pages that wait to be written.
-    pub(super) fn dirty(&self) -> usize {
+    pub(super) fn dirty(&self) -> Waits {
         match &self.form {
-            Form::Inline(_) => 0,
-            Form::Mapped { dirty, .. } => dirty.len(),
+            Form::Inline(_) => Waits::default(),
+            Form::Mapped { dirty, .. } => Waits {
+                pages: dirty.len(),
+                ready: ready(dirty.len(), dirty.full(), dirty.spread()),
+            },
         }
     }
 
@@ -132,12 +143,12 @@ impl Content {
             return Ok(());
         }
         for block in touched(&(offset..end)) {
-            if let Some(page) = kept.and_then(|kept| kept(block)) {
-                self.keep(block, page);
-                continue;
-            }
             let start = block * BLOCK_LEN;
             let (from, to) = (offset.max(start), end.min(start + BLOCK_LEN));
+            if let Some(page) = kept.and_then(|kept| kept(block)) {
+                self.keep(block, page, to == start + BLOCK_LEN);
+                continue;
+            }
             let part = &data[(from - offset) as usize..(to - offset) as usize];
             let range = (from - start) as usize..(to - start) as usize;
             if part.len() < BLOCK && is_part(&range) {
@@ -157,16 +168,16 @@ impl Content {
         };
         match dirty.get_mut(block) {
             Some(changed) => changed.put(from, bytes),
-            None => dirty.put(block, Changed::part(from, bytes)),
+            None => dirty.put(block, Changed::part(from, bytes), false),
         }
     }
 
-    /// Puts a whole block in, that somebody else has.
-    fn keep(&mut self, block: u64, page: SharedPage) {
+    /// Puts a whole block in, that somebody else has. `ended`: its last byte was written just now.
+    fn keep(&mut self, block: u64, page: SharedPage, ended: bool) {
         let Form::Mapped { dirty, .. } = &mut self.form else {
             unreachable!("asked of mapped files only");
         };
-        dirty.put(block, Changed::Kept(page));
+        dirty.put(block, Changed::Kept(page), ended);
     }
 
     /// Gives the file another length; returns the places that it does not need any more.
@@ -537,7 +548,8 @@ impl Content {
             }));
             run.extent.length as usize
         };
-        let mut done = 0;
+        let (mut done, mut new) = (0, Vec::new());
+        let mut missing_room = None;
         while let Some((first, row)) = waiting.row(done) {
             if let Some(mut run) = mapping.find(first) {
                 run.extent.length = run.extent.length.min(row);
@@ -549,14 +561,14 @@ impl Content {
                 done += go(run, fresh);
                 continue;
             }
-            let request = waiting.request(mapping, first, row);
+            let request = waiting.request(mapping, done, first, row);
             let rows = waiting.alike(done, &request, mapping);
             let length = rows.iter().map(|(_, row)| row).sum();
             let found = match place(&FileRequest { length, ..request }) {
                 Ok(found) => found,
                 Err(error) => {
-                    dirty.extend(pages);
-                    return Err(error);
+                    missing_room = Some(error);
+                    break;
                 }
             };
             let mut rest = found.extent;
@@ -572,12 +584,15 @@ impl Content {
                     unwritten,
                     ..found
                 };
-                mapping.fill(first, run);
+                waiting.placed(first, extent);
+                new.push((first, run));
                 placed(first, run);
                 done += go(run, true);
             }
         }
-        Ok(())
+        mapping.fill_all(new);
+        dirty.extend(pages);
+        missing_room.map_or(Ok(()), Err)
     }
 
     /// A page to be changed. `whole`: all of it is about to be.
@@ -599,7 +614,7 @@ impl Content {
                     changed.show_in(&mut page);
                 }
             }
-            dirty.put(block, Changed::Whole(page));
+            dirty.put(block, Changed::Whole(page), whole);
         }
         match dirty.get_mut(block) {
             Some(Changed::Whole(page)) => Ok(page),
@@ -617,7 +632,7 @@ impl Content {
         for (block, part) in bytes.chunks(BLOCK).enumerate() {
             let mut page = zeros();
             page[..part.len()].copy_from_slice(part);
-            dirty.put(block as u64, Changed::Whole(page));
+            dirty.put(block as u64, Changed::Whole(page), false);
         }
         let mapping = Mapping::default();
         self.form = Form::Mapped { mapping, dirty };

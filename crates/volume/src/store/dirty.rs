@@ -3,8 +3,8 @@
 //! They lie in groups of neighbours: a group is found once in a tree that stays small, and a block in it
 //! by counting bits.
 //!
-//! *Invariants.* `there` has a bit for each page of a group, in whose order they lie; no group is empty; `len`
-//! counts the pages of all.
+//! *Invariants.* `there` has a bit for each page of a group, in whose order they lie; `full` has one for those
+//! of them of which that was said; no group is empty; `len` and `full` count the pages of all.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,11 +18,15 @@ const GROUP: u64 = 64;
 pub(super) struct Dirty {
     groups: BTreeMap<u64, Group>,
     len: usize,
+    full: usize,
+    /// What all numbers lie in that were put in since it was empty.
+    span: Range<u64>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Group {
     there: u64,
+    full: u64,
     pages: Vec<Changed>,
 }
 
@@ -62,6 +66,16 @@ impl Dirty {
         self.len
     }
 
+    /// How many of them were full when they were put in last, as far as was said.
+    pub(super) fn full(&self) -> usize {
+        self.full
+    }
+
+    /// How far they lie apart, at most: blocks from the first to the last.
+    pub(super) fn spread(&self) -> u64 {
+        self.span.end - self.span.start
+    }
+
     /// What changed of a block.
     pub(super) fn get(&self, block: u64) -> Option<&Changed> {
         let group = self.groups.get(&(block / GROUP))?;
@@ -75,25 +89,25 @@ impl Dirty {
         (group.there & bit(block) != 0).then(|| &mut group.pages[place])
     }
 
-    /// What changed of a block, to be changed; `new` if nothing did.
-    pub(super) fn entry(&mut self, block: u64, new: impl FnOnce() -> Changed) -> &mut Changed {
+    /// Says what changed of a block, whatever was known. `full`: whoever fills the file forwards is done with it.
+    pub(super) fn put(&mut self, block: u64, changed: Changed, full: bool) {
         let group = self.groups.entry(block / GROUP).or_default();
         let (bit, place) = (bit(block), group.place(bit(block)));
-        if group.there & bit == 0 {
-            group.pages.insert(place, new());
-            group.there |= bit;
-            self.len += 1;
+        if full != (group.full & bit != 0) {
+            group.full ^= bit;
+            self.full = if full { self.full + 1 } else { self.full - 1 };
         }
-        &mut group.pages[place]
-    }
-
-    /// Says what changed of a block, whatever was known.
-    pub(super) fn put(&mut self, block: u64, changed: Changed) {
-        let mut new = Some(changed);
-        let there = self.entry(block, || new.take().expect("asked once"));
-        if let Some(changed) = new {
-            *there = changed;
+        if group.there & bit != 0 {
+            group.pages[place] = changed;
+            return;
         }
+        group.pages.insert(place, changed);
+        group.there |= bit;
+        self.span = match self.len {
+            0 => block..block + 1,
+            _ => self.span.start.min(block)..self.span.end.max(block + 1),
+        };
+        self.len += 1;
     }
 
     /// The blocks of a range that wait, ascending.
@@ -136,7 +150,9 @@ impl Dirty {
                     taken.push((block, page));
                 }
             }
+            self.full -= (group.full & going).count_ones() as usize;
             group.there = kept;
+            group.full &= kept;
             if kept == 0 {
                 self.groups.remove(&number);
             }
@@ -150,7 +166,7 @@ impl Dirty {
         let behind = self.take(from..u64::MAX);
         self.remove(to..u64::MAX);
         for (block, page) in behind {
-            self.put(block - from + to, page);
+            self.put(block - from + to, page, false);
         }
     }
 
@@ -163,7 +179,7 @@ impl Dirty {
 impl Extend<(u64, Changed)> for Dirty {
     fn extend<T: IntoIterator<Item = (u64, Changed)>>(&mut self, pages: T) {
         for (block, page) in pages {
-            self.put(block, page);
+            self.put(block, page, false);
         }
     }
 }
@@ -216,8 +232,10 @@ mod tests {
             for (number, step) in (1..).zip(steps) {
                 match step {
                     Step::Put(at) => {
-                        dirty.put(at, page(number));
-                        naive.insert(at, number as u8);
+                        // Every third is full.
+                        let full = number % 3 == 0;
+                        dirty.put(at, page(number), full);
+                        naive.insert(at, (number as u8, full));
                     }
                     Step::Remove(from, to) => {
                         dirty.remove(from..to);
@@ -227,19 +245,24 @@ mod tests {
                         dirty.shift(from, to);
                         let behind = naive.split_off(&from);
                         naive.split_off(&to);
-                        naive.extend(behind.into_iter().map(|(at, page)| (at - from + to, page)));
+                        let moved = |(at, (page, _))| (at - from + to, (page, false));
+                        naive.extend(behind.into_iter().map(moved));
                     }
                 }
                 prop_assert_eq!(dirty.len(), naive.len());
                 let numbers: Vec<u64> = naive.keys().copied().collect();
+                prop_assert!(dirty.spread() >= numbers.last().map_or(0, |last| last - numbers[0] + 1));
                 prop_assert_eq!(dirty.numbers(), numbers);
+                let full = naive.values().filter(|(_, full)| *full).count();
+                prop_assert_eq!(dirty.full(), full);
             }
             for at in 0..600 {
-                prop_assert_eq!(dirty.get(at).map(shown), naive.get(&at).copied());
+                prop_assert_eq!(dirty.get(at).map(shown), naive.get(&at).map(|(page, _)| *page));
                 prop_assert_eq!(dirty.next(at), naive.range(at..).next().map(|(at, _)| *at));
             }
             let all: Vec<(u64, u8)> = dirty.into_iter().map(|(at, page)| (at, shown(&page))).collect();
-            prop_assert_eq!(all, naive.into_iter().collect::<Vec<_>>());
+            let expected: Vec<(u64, u8)> = naive.into_iter().map(|(at, (page, _))| (at, page)).collect();
+            prop_assert_eq!(all, expected);
         }
     }
 }

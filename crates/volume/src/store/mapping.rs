@@ -8,6 +8,9 @@ use std::ops::Range;
 
 use crate::space::Extent;
 
+/// Runs that come to so many times their number are few.
+const FEW_PART: usize = 2;
+
 /// Consecutive blocks of a file that lie consecutively on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
@@ -78,6 +81,14 @@ impl Mapping {
         last.map(|(at, run)| (*at, *run))
     }
 
+    /// All runs that end behind a block, in the order of the file.
+    pub(super) fn behind(&self, block: u64) -> impl Iterator<Item = (u64, Run)> {
+        let around = self.0.range(..block).next_back();
+        let around = around.filter(|(first, run)| **first + run.extent.length > block);
+        let behind = around.into_iter().chain(self.0.range(block..));
+        behind.map(|(at, run)| (*at, *run))
+    }
+
     /// All runs, in the order of the file.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, Run)> {
         self.0.iter().map(|(at, run)| (*at, *run))
@@ -106,21 +117,54 @@ impl Mapping {
         debug_assert!(run.extent.length > 0);
         debug_assert!(self.within(at..at + run.extent.length).is_empty());
         let (mut at, mut run) = (at, run);
-        if let Some((first, left)) = self.0.range(..at).next_back()
+        let end = at + run.extent.length;
+        let mut around = self.0.range(..=end).rev().map(|(at, run)| (*at, *run));
+        let mut left = around.next();
+        let right = left.filter(|(first, _)| *first == end);
+        if right.is_some() {
+            left = around.next();
+        }
+        if let Some((first, left)) = left
             && first + left.extent.length == at
-            && run.continues(left)
+            && run.continues(&left)
         {
             run = left.with(&run);
-            at = *first;
+            at = first;
         }
-        let end = at + run.extent.length;
-        if let Some(right) = self.0.get(&end)
+        if let Some((_, right)) = right
             && right.continues(&run)
         {
-            run = run.with(right);
+            run = run.with(&right);
             self.0.remove(&end);
         }
         self.0.insert(at, run);
+    }
+
+    /// As [`fill`](Self::fill) for many runs, in the order of the file.
+    pub(super) fn fill_all(&mut self, runs: Vec<(u64, Run)>) {
+        if runs.len() * FEW_PART < self.0.len() {
+            for (at, run) in runs {
+                self.fill(at, run);
+            }
+            return;
+        }
+        // Many for how many there are: a new tree is made faster than the old one is searched.
+        let mut merged: Vec<(u64, Run)> = Vec::with_capacity(self.0.len() + runs.len());
+        let mut there = std::mem::take(&mut self.0).into_iter().peekable();
+        let mut put = |at: u64, run: Run| match merged.last_mut() {
+            Some((first, left)) if *first + left.extent.length == at && run.continues(left) => {
+                *left = left.with(&run);
+            }
+            _ => merged.push((at, run)),
+        };
+        for (at, run) in runs {
+            while let Some((at, run)) = there.next_if(|(there, _)| *there < at) {
+                put(at, run);
+            }
+            put(at, run);
+        }
+        there.for_each(|(at, run)| put(at, run));
+        self.0 = merged.into_iter().collect();
     }
 
     /// Takes their places from these blocks; returns the places, in the order of the file.
@@ -267,6 +311,38 @@ mod tests {
                 }
                 last = Some((at, run));
             }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn many_runs_at_once_are_as_many_one_by_one(
+            blocks in prop::collection::btree_map(0..400_u64, any::<(bool, bool, bool)>(), 0..200),
+        ) {
+            let (mut one_by_one, mut at_once) = (Mapping::default(), Mapping::default());
+            let mut new = Vec::new();
+            for (at, (there, elsewhere, unwritten)) in blocks {
+                // Some continue each other.
+                let run = run(1000 + at + if elsewhere { 3000 } else { 0 }, 1, unwritten);
+                if there {
+                    one_by_one.fill(at, run);
+                    at_once.fill(at, run);
+                } else {
+                    new.push((at, run));
+                }
+            }
+            for (at, run) in &new {
+                one_by_one.fill(*at, *run);
+            }
+            at_once.fill_all(new);
+            for at in 0..400 {
+                let behind = at_once.behind(at).map(|(first, run)| {
+                    let skip = at.saturating_sub(first);
+                    (first + skip, run.behind(skip))
+                });
+                prop_assert_eq!(behind.collect::<Vec<_>>(), one_by_one.within(at..500));
+            }
+            prop_assert_eq!(at_once, one_by_one);
         }
     }
 

@@ -38,6 +38,7 @@ mod orphans;
 mod outgoing;
 mod overlay;
 mod page;
+mod patience;
 mod placing;
 mod promise;
 mod reading;
@@ -73,6 +74,7 @@ use gate::Gate;
 use hash::NameHasher;
 use layers::Layers;
 use load::Finder;
+use patience::Patience;
 use promise::Promises;
 use worker::Worker;
 
@@ -97,6 +99,7 @@ pub(crate) struct Inner {
     space: Arc<Space>,
     ahead: Ahead,
     promises: Promises,
+    patience: Patience,
     /// Half the blocks that were free at the last look, less what cores may have taken since: as long
     /// as less is needed, nobody looks.
     comfort: Padded<AtomicU64>,

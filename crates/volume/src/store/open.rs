@@ -14,6 +14,7 @@ use super::gate::Gate;
 use super::hash::NameHasher;
 use super::layers::{Layers, Roots};
 use super::load::Finder;
+use super::patience::Patience;
 use super::promise::Promises;
 use super::replay::{Counts, replay};
 use super::worker::Worker;
@@ -101,6 +102,7 @@ impl VolumeStore {
             ahead: Ahead::new(&space),
             nodes: AtomicU64::new(0),
             credit: PerCore::default(),
+            patience: Patience::default(),
             space,
             journal,
             hasher,

@@ -17,7 +17,8 @@ use crate::{BLOCK, Result};
 const BLOCK_LEN: u64 = BLOCK as u64;
 /// Blocks whose writes are asked for at once.
 const AT_ONCE: usize = 1024;
-/// Threads that write much at a time, at most: copying to the host's cache takes as long as a processor does.
+/// Threads that write much at a time, at most, where the device takes it from several: copying to the host's
+/// cache takes as long as a processor does.
 const WRITERS: usize = 4;
 /// Zeros, for what is behind the bytes of a new block.
 static ZEROS: [u8; BLOCK] = [0; BLOCK];
@@ -136,10 +137,11 @@ fn write_all(device: &dyn BlockDevice, blocks: &[Outgoing]) -> Result<()> {
         Ok(())
     };
     let processors = thread::available_parallelism().map_or(1, usize::from);
-    let others = processors
-        .min(WRITERS)
-        .min(pieces.len() / 2)
-        .saturating_sub(1);
+    let most = match device.writes_side_by_side() {
+        true => WRITERS,
+        false => 1,
+    };
+    let others = processors.min(most).min(pieces.len() / 2).saturating_sub(1);
     thread::scope(|scope| {
         // Without a thread the work is done here.
         let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).ok();

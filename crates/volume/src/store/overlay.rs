@@ -16,7 +16,7 @@ use holdfast_sync::{Estimate, Padded, PerCore, ShardedCounter};
 use holdfast_types::Ino;
 use parking_lot::{Mutex, MutexGuard};
 
-use super::content::Content;
+use super::content::{Content, Waits};
 use super::growth::Growth;
 use super::names::Names;
 
@@ -221,8 +221,9 @@ impl Object {
 #[derive(Debug)]
 pub(super) struct Overlay {
     shards: Box<[Padded<Mutex<Objects>>]>,
-    /// Pages that wait to be written.
+    /// Pages that wait to be written, and those of them that wait for nothing.
     dirty: Estimate,
+    ready: Estimate,
     /// The files whose they are, and perhaps others; noted by core.
     dirty_files: PerCore<Mutex<Vec<Ino>>>,
     /// How many keys of the trees changed at most, and bytes that they gain.
@@ -235,6 +236,7 @@ impl Overlay {
         Self {
             shards: (0..SHARDS).map(|_| Padded(Mutex::default())).collect(),
             dirty: Estimate::default(),
+            ready: Estimate::default(),
             dirty_files: PerCore::default(),
             keys: ShardedCounter::new(),
             bytes: ShardedCounter::new(),
@@ -266,12 +268,18 @@ impl Overlay {
         self.dirty.get()
     }
 
+    /// About how many of them wait for nothing.
+    pub(super) fn ready(&self) -> u64 {
+        self.ready.get()
+    }
+
     /// Counts what a change of a file did to them.
-    pub(super) fn count_dirty(&self, ino: Ino, before: usize, after: usize) {
-        if before == 0 && after > 0 {
+    pub(super) fn count_dirty(&self, ino: Ino, before: Waits, after: Waits) {
+        if before.pages == 0 && after.pages > 0 {
             self.dirty_files.mine().lock().push(ino);
         }
-        self.dirty.add(after as i64 - before as i64);
+        self.dirty.add(after.pages as i64 - before.pages as i64);
+        self.ready.add(after.ready as i64 - before.ready as i64);
     }
 
     /// Counts what a batch means for the trees.

@@ -1,13 +1,35 @@
 //! What is asked of space for blocks of a file that are about to be written.
 
 use super::mapping::{Mapping, Run};
-use crate::space::{FileRequest, GROUP_BLOCKS_MAX, Mapped, Window};
+use crate::space::{Extent, FileRequest, GROUP_BLOCKS_MAX, Mapped, Window};
 
 /// A piece is worth setting aside where so much of it, at least, has a place or waits for one.
 const WORTHWHILE_PART: u64 = 12;
 
 /// Blocks of rows far apart that get their places at once, at most.
 const ALIKE_MAX: u64 = 1024;
+
+/// Runs that are passed one by one before the next is searched for.
+const STEPS_MAX: u32 = 16;
+
+/// Of files whose blocks lie within less there is never much to be written early.
+const READY_SPREAD_MIN: u64 = 1024;
+
+/// However many may wait, of blocks that lie as far apart as this so few are met in each piece that none is set
+/// aside.
+const HOPELESS_SPREAD: u64 = 131_072 * WORTHWHILE_PART;
+
+/// How many of a file's blocks that wait, of which so many are full, may as well be written now: waiting
+/// longer would neither let more of them lie side by side, nor meet their writer again, as far as one can see.
+pub(super) fn ready(waiting: usize, full: usize, spread: u64) -> usize {
+    if spread > HOPELESS_SPREAD {
+        waiting
+    } else if spread >= READY_SPREAD_MIN && waiting as u64 * WORTHWHILE_PART >= spread {
+        full
+    } else {
+        0
+    }
+}
 
 /// What is asked for blocks from `first` on that have no place: as many as there are before the next
 /// that has one, at most `row`. Nothing more is set aside.
@@ -37,6 +59,8 @@ pub(super) struct Waiting {
     growing: bool,
     /// The window looked at last, and whether little of it is written.
     judged: Option<(Window, bool)>,
+    /// What got its place last, which the mapping need not have yet.
+    placed: Option<Mapped>,
 }
 
 impl Waiting {
@@ -49,7 +73,13 @@ impl Waiting {
             size,
             growing,
             judged: None,
+            placed: None,
         }
+    }
+
+    /// These have their places, whether the mapping has them already or not.
+    pub(super) fn placed(&mut self, logical: u64, extent: Extent) {
+        self.placed = Some(Mapped { logical, extent });
     }
 
     /// The block at this place among those that wait, and how many follow each other from there on.
@@ -60,11 +90,19 @@ impl Waiting {
         Some((first, length as u64))
     }
 
-    /// What is asked for a row that has no place.
-    pub(super) fn request(&mut self, mapping: &Mapping, first: u64, row: u64) -> FileRequest {
+    /// What is asked for a row at `place` that has no place.
+    pub(super) fn request(
+        &mut self,
+        mapping: &Mapping,
+        place: usize,
+        first: u64,
+        row: u64,
+    ) -> FileRequest {
         let mut request = missing(mapping, first, row, self.size);
+        let later = |before: &Mapped| self.placed.is_none_or(|it| it.logical <= before.logical);
+        request.before = request.before.filter(later).or(self.placed);
         request.growing = self.growing;
-        request.scattered = self.is_scattered(&request, mapping);
+        request.scattered = self.is_scattered(place, &request, mapping);
         request
     }
 
@@ -82,21 +120,29 @@ impl Waiting {
             return rows;
         }
         let (mut place, mut blocks) = (place + request.length as usize, request.length);
-        // No block before it has a place.
-        let mut bare = request.end();
+        let mut behind = mapping.behind(request.end()).peekable();
+        let mut steps = 0;
         while blocks < ALIKE_MAX
             && let Some((first, row)) = self.row(place)
         {
-            if first >= bare {
-                bare = mapping.next(first).map_or(u64::MAX, |(next, _)| next);
+            // Up to the next block that has a place, which may be this one.
+            while behind
+                .next_if(|(at, run)| at + run.extent.length <= first)
+                .is_some()
+            {
+                steps += 1;
+                if steps % STEPS_MAX == 0 {
+                    behind = mapping.behind(first).peekable();
+                }
             }
-            let row = row.min(bare - first).min(ALIKE_MAX - blocks);
+            let bare = behind.peek().map_or(u64::MAX, |(at, _)| *at);
+            let row = row.min(bare.saturating_sub(first)).min(ALIKE_MAX - blocks);
             let alone = FileRequest {
                 size: self.size,
                 ..FileRequest::new(first, row.max(1))
             };
             // What is at the end is judged by what is before it.
-            if row == 0 || alone.end() >= self.size || !self.is_scattered(&alone, mapping) {
+            if row == 0 || alone.end() >= self.size || !self.is_scattered(place, &alone, mapping) {
                 break;
             }
             rows.push((first, row));
@@ -106,8 +152,8 @@ impl Waiting {
         rows
     }
 
-    /// Is little written around there, as far as one can see?
-    fn is_scattered(&mut self, request: &FileRequest, mapping: &Mapping) -> bool {
+    /// Is little written around there, as far as one can see? The request is for what is at `place`.
+    fn is_scattered(&mut self, place: usize, request: &FileRequest, mapping: &Mapping) -> bool {
         let goes_on = |before: Mapped| before.logical + before.extent.length == request.logical;
         if request.end() >= self.size && request.before.is_none_or(goes_on) {
             // It grows at its end.
@@ -126,17 +172,23 @@ impl Waiting {
         {
             return scattered;
         }
-        let upto = |end: u64| self.blocks.partition_point(|block| *block < end);
-        let mut seen = (upto(window.end) - upto(window.start)) as u64;
-        let mut at = window.start;
+        let enough = window.length().div_ceil(WORTHWHILE_PART);
+        // No more than these can tell: numbers ascend, so as many as are enough reach from any place.
+        let near = |from: usize, to: usize| &self.blocks[from..to.min(self.blocks.len())];
+        let before = near(place.saturating_sub(enough as usize), place);
+        let behind = near(place, place + enough as usize);
+        let before = before.len() - before.partition_point(|block| *block < window.start);
+        let behind = behind.partition_point(|block| *block < window.end);
+        let mut seen = (before + behind) as u64;
         // What waits may have a place already, and counts twice: then it is written often.
-        while seen * WORTHWHILE_PART < window.length()
-            && let Some((first, run)) = mapping.next(at).filter(|(first, _)| *first < window.end)
-        {
-            at = first + run.extent.length;
-            seen += at.min(window.end) - first;
+        for (first, run) in mapping.behind(window.start) {
+            if first >= window.end || seen >= enough {
+                break;
+            }
+            let end = (first + run.extent.length).min(window.end);
+            seen += end - first.max(window.start);
         }
-        let scattered = seen * WORTHWHILE_PART < window.length();
+        let scattered = seen < enough;
         self.judged = Some((window, scattered));
         scattered
     }
@@ -155,7 +207,7 @@ mod tests {
         let mut place = 0;
         let mut asked = Vec::new();
         while let Some((first, row)) = waiting.row(place) {
-            asked.push(waiting.request(mapping, first, row).sets_aside());
+            asked.push(waiting.request(mapping, place, first, row).sets_aside());
             place += row as usize;
         }
         asked
@@ -182,13 +234,13 @@ mod tests {
         let blocks = (0..9).flat_map(|number| [number * WINDOW, number * WINDOW + 1]);
         let mut waiting = Waiting::new(blocks.collect(), 100 * WINDOW, &mapping);
         let (first, row) = waiting.row(2).unwrap();
-        let request = waiting.request(&mapping, first, row);
+        let request = waiting.request(&mapping, 2, first, row);
         let mut expected: Vec<(u64, u64)> = (1..7).map(|number| (number * WINDOW, 2)).collect();
         expected.push((7 * WINDOW, 1));
         assert_eq!(waiting.alike(2, &request, &mapping), expected);
         let dense: Vec<u64> = (0..WINDOW).step_by(3).collect();
         let mut waiting = Waiting::new(dense, 100 * WINDOW, &mapping);
-        let request = waiting.request(&mapping, 0, 1);
+        let request = waiting.request(&mapping, 0, 0, 1);
         assert_eq!(waiting.alike(0, &request, &mapping), [(0, 1)]);
     }
 
@@ -224,5 +276,15 @@ mod tests {
         };
         mapping.map(0, run);
         assert_eq!(asked(&mapping, 300..301, 301), [true]);
+    }
+    #[test]
+    fn what_is_full_or_lies_too_far_apart_need_not_wait() {
+        let far = HOPELESS_SPREAD + 1;
+        assert_eq!(ready(9, 0, far), 9);
+        assert_eq!(ready(9, 7, far - 1), 0, "more may come between");
+        let dense = READY_SPREAD_MIN as usize / 12 + 1;
+        assert_eq!(ready(dense, 7, READY_SPREAD_MIN), 7);
+        assert_eq!(ready(dense, 7, READY_SPREAD_MIN - 1), 0);
+        assert_eq!(ready(dense - 1, 7, READY_SPREAD_MIN), 0);
     }
 }

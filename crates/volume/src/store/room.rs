@@ -19,8 +19,8 @@ use crate::space::{self, Remedy};
 use crate::{BLOCK, Result};
 
 /// Pages that may wait to be written, however large the journal is: a part of the memory, within
-/// bounds (128 MiB, 1 GiB). From half of them on they are on their way. The more wait, the more of them lie side by side, and the fewer are
-/// written twice.
+/// bounds (128 MiB, 1 GiB). From half of them on they are on their way, or earlier ([`Patience`](super::patience::Patience)).
+/// The more wait, the more of them lie side by side, and the fewer are written twice.
 static DIRTY_MAX: LazyLock<u64> = LazyLock::new(|| {
     let system = rustix::system::sysinfo();
     let memory = system.totalram as u64 * u64::from(system.mem_unit);
@@ -55,10 +55,11 @@ impl VolumeStore {
         if used > capacity - capacity / 8 || !inner.takes_room(growth) {
             inner.checkpoint()?;
         }
-        let (dirty, most) = (inner.dirty(), inner.dirty_max());
+        let (dirty, ready) = inner.waiting();
+        let most = inner.dirty_max();
         if dirty > most {
             inner.make_durable(None)?;
-        } else if dirty > most / 2 {
+        } else if dirty > most / 2 || inner.patience.ends(dirty, ready) {
             // While it is at work there is room for as much again.
             self.worker.ask_to_commit();
         }
@@ -209,15 +210,16 @@ impl Inner {
     /// Writes pages that wait, before more are promised room: a commit keeps the promises of those who are
     /// under way, but not for ever, so no writer should have to make one himself.
     fn relieve(&self) -> Result<()> {
-        if self.dirty() > self.dirty_max() / 8 * 7 {
+        if self.waiting().0 > self.dirty_max() / 8 * 7 {
             self.make_durable(None)?;
         }
         Ok(())
     }
 
-    /// Pages that wait to be written.
-    fn dirty(&self) -> u64 {
-        self.gate.pass().active.dirty()
+    /// Pages that wait to be written, and those of them that wait for nothing.
+    fn waiting(&self) -> (u64, u64) {
+        let layers = self.gate.pass();
+        (layers.active.dirty(), layers.active.ready())
     }
 
     /// Pages that may wait.

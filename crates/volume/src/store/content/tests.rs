@@ -60,7 +60,7 @@ impl Device {
             }
             page.changed.show_in(own);
         }
-        assert_eq!(content.dirty(), 0);
+        assert_eq!(content.dirty(), Waits::default());
     }
 }
 
