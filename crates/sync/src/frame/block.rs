@@ -63,8 +63,13 @@ impl Block {
         unsafe { dealloc(self.start.as_ptr(), layout(self.class)) };
     }
 
+    /// Bytes of a block of a class.
+    pub(super) const fn of_class(class: usize) -> usize {
+        SIZE_MIN << class
+    }
+
     pub(super) fn capacity(self) -> usize {
-        SIZE_MIN << self.class
+        Self::of_class(self.class)
     }
 
     /// The filled bytes.

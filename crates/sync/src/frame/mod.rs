@@ -33,6 +33,7 @@ mod shape;
 mod shared;
 mod side;
 mod slot;
+mod stock;
 mod word;
 
 pub use copying::copy;
@@ -41,6 +42,7 @@ pub use lock::FramesLock;
 pub use map::{Frames, Snapshot, Totals};
 pub use shared::Shared;
 pub use slot::Stored;
+pub use stock::Supplier;
 
 /// Bytes of a frame, at most: there may be room for fewer, as long as the rest is zeros.
 pub const FRAME_SIZE: usize = 4096;

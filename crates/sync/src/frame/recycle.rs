@@ -1,41 +1,70 @@
-//! Memory of whole frames that goes from hand to hand in a thread.
+//! Memory of large frames that goes from hand to hand in a thread.
 //!
 //! A writer who overwrites makes a frame and retires one, again and again. If garbage were only
 //! counted in pieces, a few hundred of them at a time would be hundreds of pages, more than the
 //! caches next to a core hold, and every write would go to cold memory. So here bytes count: after
-//! a few frames the thread's garbage is handed over, and what comes back is used again at once.
+//! a few frames the thread's garbage is handed over, and what comes back is used again at once. What does not
+//! come back is taken from the stock, some at a time.
 #![expect(unsafe_code, reason = "memory without an owner")]
 
 use super::block::{Block, CLASSES};
+use super::stock::{self, BATCH, STOCKED};
 use crate::epoch;
 use crate::frame_primitive::{memory, owners};
 use std::cell::Cell;
 use std::ptr::NonNull;
 
-/// Blocks of whole frames that a thread keeps.
-const KEPT: usize = 32;
+/// Blocks of each stocked class that a thread keeps.
+const KEPT: usize = 2 * BATCH;
 
 /// Frames that a thread retires before it hands its garbage over.
 const RETIRED_MAX: u64 = 16;
 
 /// What a thread keeps.
 struct Pool {
+    shelves: [Shelf; STOCKED],
+    retired: Cell<u64>,
+}
+
+/// Blocks of one class.
+struct Shelf {
     blocks: [Cell<Option<NonNull<u8>>>; KEPT],
     len: Cell<usize>,
-    retired: Cell<u64>,
 }
 
 thread_local! {
     static POOL: Pool = const {
         Pool {
-            blocks: [const { Cell::new(None) }; KEPT],
-            len: Cell::new(0),
+            shelves: [const {
+                Shelf {
+                    blocks: [const { Cell::new(None) }; KEPT],
+                    len: Cell::new(0),
+                }
+            }; STOCKED],
             retired: Cell::new(0),
         }
     };
 }
 
+/// The number of a class among those of which there is a stock.
+fn stocked(class: usize) -> Option<usize> {
+    class.checked_sub(CLASSES - STOCKED)
+}
+
 impl Pool {
+    fn pop(&self, stocked: usize) -> Option<NonNull<u8>> {
+        let shelf = &self.shelves[stocked];
+        shelf.pop().or_else(|| {
+            stock::take(stocked, |start| {
+                let kept = shelf.push(start);
+                debug_assert!(kept, "it was empty");
+            });
+            shelf.pop()
+        })
+    }
+}
+
+impl Shelf {
     fn pop(&self) -> Option<NonNull<u8>> {
         let last = self.len.get().checked_sub(1)?;
         self.len.set(last);
@@ -55,9 +84,12 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        while let Some(start) = self.pop() {
-            // SAFETY: a whole frame's block that `free` was given for good.
-            unsafe { Block::at(start, CLASSES - 1).deallocate() };
+        for (stocked, shelf) in self.shelves.iter().enumerate() {
+            let class = CLASSES - STOCKED + stocked;
+            while let Some(start) = shelf.pop() {
+                // SAFETY: a block of this class that `free` was given for good, or from the stock.
+                unsafe { Block::at(start, class).deallocate() };
+            }
         }
     }
 }
@@ -65,11 +97,8 @@ impl Drop for Pool {
 /// Memory for `len` bytes, at most [`FRAME_SIZE`](super::FRAME_SIZE), none of them filled.
 pub(super) fn allocate(len: usize) -> Block {
     let class = Block::class_for(len);
-    let kept = if class + 1 == CLASSES {
-        POOL.try_with(Pool::pop).ok().flatten()
-    } else {
-        None
-    };
+    let pop = |stocked| POOL.try_with(|pool| pool.pop(stocked)).ok().flatten();
+    let kept = stocked(class).and_then(pop);
     let block = kept.map_or_else(|| Block::allocate(class), |start| Block::at(start, class));
     memory::made(block.start, block.capacity());
     block
@@ -90,9 +119,11 @@ pub(super) unsafe fn free(block: Block) {
     }
     // SAFETY: the caller's promise.
     unsafe { memory::ended(block.start, block.capacity()) };
-    let kept =
-        block.class + 1 == CLASSES && POOL.try_with(|pool| pool.push(block.start)) == Ok(true);
-    if !kept {
+    let push = |stocked: usize| {
+        let pushed = POOL.try_with(|pool| pool.shelves[stocked].push(block.start));
+        pushed == Ok(true)
+    };
+    if !stocked(block.class).is_some_and(push) {
         // SAFETY: the caller's promise.
         unsafe { block.deallocate() };
     }

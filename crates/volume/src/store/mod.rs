@@ -59,6 +59,7 @@ pub(crate) use open::newest_superblock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use holdfast_sync::frame::Supplier;
 use holdfast_sync::{Padded, PerCore, ShardedCounter};
 use holdfast_types::Ino;
 use parking_lot::Mutex;
@@ -89,6 +90,8 @@ const REALM: u64 = 1;
 pub struct VolumeStore {
     inner: Arc<Inner>,
     worker: Worker,
+    /// Of memory for the pages that are written.
+    _supplier: Supplier,
 }
 
 /// What the store shares with its worker.

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use holdfast_device::{BlockDevice, ReadRequest};
+use holdfast_sync::frame::Supplier;
 use holdfast_sync::{Padded, PerCore, ShardedCounter};
 use parking_lot::Mutex;
 
@@ -119,7 +120,11 @@ impl VolumeStore {
         inner.mark(false)?;
         inner.end_orphans()?;
         let worker = Worker::start(&inner, options.commit_every);
-        Ok(Self { inner, worker })
+        Ok(Self {
+            inner,
+            worker,
+            _supplier: Supplier::start(),
+        })
     }
 
     /// Folds everything that changed so far into the trees, as the volume does by itself when its
