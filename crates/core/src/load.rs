@@ -16,7 +16,7 @@ use crate::inode::{
     directory_size,
 };
 use crate::node::Node;
-use crate::store::{InodeRecord, NameRun};
+use crate::store::{InodeRecord, NameRun, Rest};
 use crate::types::{Errno, FileType, Ino, Result};
 use crate::xattr::{ACL_ACCESS, ACL_DEFAULT};
 
@@ -99,33 +99,69 @@ impl Core {
     /// Makes loaded inodes known, as far as that goes: not what came too late, or cannot be built.
     /// `ends`: from before they were read.
     fn take_in_all(&self, found: &[InodeRecord], ends: &[u64; ends::SHARDS]) {
-        let neighbours = |one: &InodeRecord, other: &InodeRecord| {
-            Ends::share(one.ino, other.ino) && is_plain(one) == is_plain(other)
-        };
-        for some in found.chunk_by(neighbours) {
+        let mut parts = self.parts_of(found);
+        let mut at = 0;
+        for some in found.chunk_by(|one, other| Ends::share(one.ino, other.ino)) {
+            let own = parts.get_mut(at..at + some.len()).unwrap_or_default();
+            at += some.len();
             let Some(first) = some.first() else { continue };
-            if is_plain(first) && !self.policy.revoked() {
-                self.take_in_plain(some, Ends::of(ends, first.ino));
-                continue;
+            let ends = Ends::of(ends, first.ino);
+            let revoked = self.policy.revoked();
+            let missing = own.iter().map(Option::is_none);
+            let alone = missing.chain(std::iter::repeat(false));
+            let alone = some
+                .iter()
+                .zip(alone)
+                .filter(|(_, alone)| revoked || *alone);
+            let alone: Vec<&InodeRecord> = alone.map(|(record, _)| record).collect();
+            if !revoked {
+                self.take_in_neighbours(some, own, ends);
             }
-            for record in some {
-                if let Ok(Some(node)) = self.take_in(record, Ends::of(ends, record.ino), false) {
+            for record in alone {
+                if let Ok(Some(node)) = self.take_in(record, ends, false) {
                     self.put(node);
                 }
             }
         }
     }
 
-    /// The same for neighbours that are all [plain](is_plain).
-    fn take_in_plain(&self, some: &[InodeRecord], ends: u64) {
+    /// What these inodes are made of beside their records. `None`: it has to be asked for alone. Nothing
+    /// at all: they are all [plain](is_plain).
+    fn parts_of(&self, found: &[InodeRecord]) -> Vec<Option<Parts>> {
+        if found.iter().all(is_plain) {
+            return Vec::new();
+        }
+        let more = |record: &&InodeRecord| record.nlink > 0 && !is_plain(record);
+        let more: Vec<InodeRecord> = found.iter().filter(more).cloned().collect();
+        let mut rests = Vec::with_capacity(more.len());
+        if self.store.load_rests(&more, &mut rests).is_err() || rests.len() != more.len() {
+            // Who needs one of them learns why.
+            rests.clear();
+        }
+        let mut rests = rests.into_iter();
+        let parts = |record: &InodeRecord| match (is_plain(record), record.nlink) {
+            (true, _) => Some((content_of(record), None)),
+            (false, 0) => None,
+            (false, _) => parts(record, rests.next()?).ok(),
+        };
+        found.iter().map(parts).collect()
+    }
+
+    /// The same for neighbours, but for those whose parts are missing. No parts at all: they are plain.
+    fn take_in_neighbours(&self, some: &[InodeRecord], parts: &mut [Option<Parts>], ends: u64) {
         {
             let now = self.ends.lock(some[0].ino);
             if now.count() != ends {
                 return;
             }
-            let objects = some.iter().map(|record| {
-                let object = || self.object(record, content_of(record), None);
-                (record.ino.0, Prepared::with(object))
+            let mut parts = parts.iter_mut();
+            let objects = some.iter().filter_map(|record| {
+                let (content, rare) = match parts.next() {
+                    Some(parts) => parts.take()?,
+                    None => (content_of(record), None),
+                };
+                let object = || self.object(record, content, rare);
+                Some((record.ino.0, Prepared::with(object)))
             });
             self.index.publish_all(objects, |_, _| {});
         }
@@ -188,25 +224,14 @@ impl Core {
     }
 
     fn build(&self, record: &InodeRecord) -> Result<Object> {
-        let mut rare = None::<Box<Rare>>;
-        let values = match record.xattrs {
-            true => self.store.load_xattrs(record.ino)?,
-            false => Vec::new(),
-        };
-        for (name, value) in values {
-            let rare = rare.get_or_insert_default();
-            match &*name {
-                ACL_ACCESS => rare.acl = Acl::parse(&value)?,
-                ACL_DEFAULT => rare.default_acl = Acl::parse(&value)?,
-                _ => {
-                    rare.xattrs.insert(name, value.into());
-                }
-            }
+        let mut rest = Rest::default();
+        if record.xattrs {
+            rest.xattrs = self.store.load_xattrs(record.ino)?;
         }
-        let content = match record.kind {
-            FileType::Symlink => Content::Target(self.store.load_target(record.ino)?),
-            _ => content_of(record),
-        };
+        if record.kind == FileType::Symlink {
+            rest.target = Some(self.store.load_target(record.ino)?);
+        }
+        let (content, rare) = parts(record, rest)?;
         Ok(self.object(record, content, rare))
     }
 
@@ -257,6 +282,30 @@ impl Core {
 /// Is a record all that there is to an inode, which is no orphan?
 fn is_plain(record: &InodeRecord) -> bool {
     record.nlink > 0 && !record.xattrs && record.kind != FileType::Symlink
+}
+
+/// What an inode is made of beside its record.
+type Parts = (Content, Option<Box<Rare>>);
+
+/// Builds them of what the store has.
+fn parts(record: &InodeRecord, rest: Rest) -> Result<Parts> {
+    let mut rare = None::<Box<Rare>>;
+    for (name, value) in rest.xattrs {
+        let rare = rare.get_or_insert_default();
+        match &*name {
+            ACL_ACCESS => rare.acl = Acl::parse(&value)?,
+            ACL_DEFAULT => rare.default_acl = Acl::parse(&value)?,
+            _ => {
+                rare.xattrs.insert(name, value.into());
+            }
+        }
+    }
+    let content = match (record.kind, rest.target) {
+        (FileType::Symlink, Some(target)) => Content::Target(target),
+        (FileType::Symlink, None) => return Err(Errno::EUCLEAN),
+        _ => content_of(record),
+    };
+    Ok((content, rare))
 }
 
 /// The content of an inode of which nothing else has to be loaded now.

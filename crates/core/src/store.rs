@@ -202,6 +202,15 @@ pub enum Change<'a> {
 /// Extended attributes: full names and values.
 pub type XattrList = Vec<(Box<[u8]>, Box<[u8]>)>;
 
+/// What an inode has beside its record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rest {
+    /// The target of a symbolic link.
+    pub target: Option<Box<[u8]>>,
+    /// Extended attributes.
+    pub xattrs: XattrList,
+}
+
 /// The point in a store's order of changes up to which a [`Store::commit`] makes things durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stamp(pub u64);
@@ -261,6 +270,25 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// `EIO` or `EUCLEAN` when they cannot be read.
     fn load_xattrs(&self, ino: Ino) -> Result<XattrList>;
+
+    /// What these inodes have beside their records, in this order: the targets of symbolic links, and the
+    /// extended attributes of those that may have any.
+    ///
+    /// # Errors
+    /// Those of [`Store::load_target`] and [`Store::load_xattrs`], of whichever of them.
+    fn load_rests(&self, records: &[InodeRecord], found: &mut Vec<Rest>) -> Result<()> {
+        for record in records {
+            let mut rest = Rest::default();
+            if record.xattrs {
+                rest.xattrs = self.load_xattrs(record.ino)?;
+            }
+            if record.kind == FileType::Symlink {
+                rest.target = Some(self.load_target(record.ino)?);
+            }
+            found.push(rest);
+        }
+        Ok(())
+    }
 
     /// Looks one name up without loading its directory.
     ///

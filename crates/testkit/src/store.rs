@@ -18,7 +18,7 @@ pub use slow::{Latency, SlowStore};
 
 use holdfast_core::Store;
 use holdfast_core::store::{
-    Change, EntryRecord, Guarantees, InodeRecord, PageOf, Space, SpaceReport, SpaceRun, Stamp,
+    Change, EntryRecord, Guarantees, InodeRecord, PageOf, Rest, Space, SpaceReport, SpaceRun, Stamp,
 };
 use holdfast_types::{Ino, Result};
 use std::sync::Arc;
@@ -30,6 +30,7 @@ pub enum Call {
     LoadInodes,
     LoadTarget,
     LoadXattrs,
+    LoadRests,
     Lookup,
     ReadEntries,
     NextData,
@@ -101,6 +102,11 @@ impl<H: Hook> Store for Wrapped<H> {
     fn load_xattrs(&self, ino: Ino) -> Result<Vec<(Box<[u8]>, Box<[u8]>)>> {
         self.hook.before(Call::LoadXattrs)?;
         self.inner.load_xattrs(ino)
+    }
+
+    fn load_rests(&self, records: &[InodeRecord], found: &mut Vec<Rest>) -> Result<()> {
+        self.hook.before(Call::LoadRests)?;
+        self.inner.load_rests(records, found)
     }
 
     fn lookup(&self, dir: Ino, name: &[u8]) -> Result<Option<EntryRecord>> {

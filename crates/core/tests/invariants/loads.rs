@@ -159,6 +159,46 @@ fn files_made_in_turn_in_many_directories_are_removed_so_with_few_loads() {
     assert!(loads < 20 * DIRS, "{loads} loads of {FILES} inodes");
 }
 
+/// Symbolic links and what has extended attributes come in runs as well.
+#[test]
+fn what_more_there_is_to_an_inode_comes_together_too() {
+    let store = Wrapped::new(Arc::new(ModelStore::new()), Record::default());
+    let stage = Stage::over(Arc::clone(&store) as Arc<dyn Store>, Options::default());
+    let (fs, who, root) = (&stage.fs, &stage.who, &stage.root);
+    let name = |number: u64| format!("{number:03}");
+    for number in 0..300 {
+        let name = name(number);
+        match number % 3 {
+            0 => drop(stage.open(&name)),
+            1 => drop(stage.labelled(&name)),
+            _ => drop(
+                fs.symlink(who, root, name.as_bytes(), name.as_bytes())
+                    .unwrap(),
+            ),
+        }
+    }
+    let orphan = stage.labelled("orphan");
+    let orphan = (stage.fs.node(orphan).unwrap(), stage.unlink("orphan")).0;
+    fs.drop_caches().unwrap();
+    store.hook().clear();
+    for number in 0..300 {
+        let node = stage.lookup(&name(number)).unwrap();
+        match number % 3 {
+            0 => assert_eq!(fs.listxattr(who, &node), Ok(Vec::new())),
+            1 => assert_ne!(fs.listxattr(who, &node), Ok(Vec::new())),
+            _ => assert_eq!(fs.readlink(&node).as_deref(), Ok(name(number).as_bytes())),
+        }
+    }
+    let asked = |call| store.hook().count(call);
+    let alone = asked(Call::LoadTarget) + asked(Call::LoadXattrs);
+    let together = asked(Call::LoadRests);
+    assert!(
+        alone < 5 && together < 10,
+        "{alone} alone, {together} together"
+    );
+    drop(orphan);
+}
+
 /// The numbers that can be asked for, and those that a walk shows.
 fn known(stage: &Stage) -> (Vec<u64>, Vec<u64>) {
     let asked = (1..1000).filter(|ino| stage.fs.node(Ino(*ino)).is_ok());

@@ -2,8 +2,8 @@
 
 use holdfast_core::Store;
 use holdfast_core::store::{
-    Change, EntryRecord, Guarantees, InodeRecord, NameRun, PageOf, Space as Wanted, SpaceReport,
-    SpaceRun, Stamp, XattrList,
+    Change, EntryRecord, Guarantees, InodeRecord, NameRun, PageOf, Rest, Space as Wanted,
+    SpaceReport, SpaceRun, Stamp, XattrList,
 };
 use holdfast_types::{Errno, Ino, Result};
 
@@ -39,12 +39,20 @@ impl Store for VolumeStore {
 
     fn load_target(&self, ino: Ino) -> Result<Box<[u8]>> {
         let layers = self.inner.gate.pass();
-        Ok(self.inner.finder(&layers).target(ino)?)
+        let finder = self.inner.finder(&layers);
+        Ok(finder.target(ino, &mut finder.data_records())?)
     }
 
     fn load_xattrs(&self, ino: Ino) -> Result<XattrList> {
         let layers = self.inner.gate.pass();
-        Ok(self.inner.finder(&layers).xattrs(ino)?)
+        let finder = self.inner.finder(&layers);
+        Ok(finder.xattrs(ino, &mut finder.data_records())?)
+    }
+
+    fn load_rests(&self, records: &[InodeRecord], found: &mut Vec<Rest>) -> Result<()> {
+        let layers = self.inner.gate.pass();
+        let finder = self.inner.finder(&layers);
+        Ok(finder.each_rest(records, |rest| found.push(rest))?)
     }
 
     fn lookup(&self, dir: Ino, name: &[u8]) -> Result<Option<EntryRecord>> {

@@ -11,7 +11,7 @@ use super::load::Finder;
 use super::names::Names;
 use super::nodes::NewNodes;
 use super::overlay::{Object, Overlay};
-use super::records::{Before, data_changes};
+use super::records::{DataRecords, data_changes};
 use crate::tree::{self, Birth, Cursor, Entry, EntryKey, HashKey, Inode, Inodes, Root, Shape};
 use crate::{Error, Result};
 
@@ -160,7 +160,7 @@ impl<'f> Fold<'f> {
         let mut space = self.nodes;
         let tree = self.finder.data();
         let mut merge = tree.merge(self.birth(), self.shape, &mut space);
-        let mut before = Before::of(tree);
+        let mut before = DataRecords::of(tree);
         self.overlay.each_of(&self.runs, |ino, object| {
             for (key, value) in data_changes(&mut before, ino, object, self.hasher, self.nodes)? {
                 match value {

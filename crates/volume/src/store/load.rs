@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use holdfast_core::store::{EntryRecord, InodeRecord, NameRun, XattrList};
+use holdfast_core::store::{EntryRecord, InodeRecord, NameRun, Rest, XattrList};
 use holdfast_types::{FileType, Ino};
 
 use super::content::Content;
@@ -14,6 +14,7 @@ use super::mapping::{Mapping, Run};
 use super::names::Names;
 use super::overlay::{Object, Overlay};
 use super::reading::run_of;
+use super::records::DataRecords;
 use super::window::{Places, Window};
 use crate::tree::{
     Contents, Data, DataKey, DataKind, Entries, EntryKey, HashKey, Hashes, Inodes, NodeCache, Tree,
@@ -130,22 +131,46 @@ impl<'l> Finder<'l> {
         changed
     }
 
+    /// What inodes have beside their records, in this order; cheap where the numbers ascend.
+    pub(super) fn each_rest(
+        &self,
+        records: &[InodeRecord],
+        mut each: impl FnMut(Rest),
+    ) -> Result<()> {
+        let mut data = self.data_records();
+        for record in records {
+            let mut rest = Rest::default();
+            if record.xattrs {
+                rest.xattrs = self.xattrs(record.ino, &mut data)?;
+            }
+            if record.kind == FileType::Symlink {
+                rest.target = Some(self.target(record.ino, &mut data)?);
+            }
+            each(rest);
+        }
+        Ok(())
+    }
+
+    /// The records of the data tree.
+    pub(super) fn data_records(&self) -> DataRecords<'l> {
+        DataRecords::of(self.data())
+    }
+
     /// Where a symbolic link leads.
-    pub(super) fn target(&self, ino: Ino) -> Result<Box<[u8]>> {
+    pub(super) fn target(&self, ino: Ino, data: &mut DataRecords<'_>) -> Result<Box<[u8]>> {
         let known = self
             .layers
             .find(ino, |object| object.rest()?.target.clone());
         if let Known::Found(target) = known {
             return Ok(target);
         }
-        let key = DataKey::first(ino, DataKind::Inline);
-        let found = self.data().get(&key, |value| match value {
-            Data::Inline(bytes) => Some(Box::from(bytes)),
-            _ => None,
+        let mut found = None;
+        data.each(ino, DataKind::Inline, |_, value| {
+            if let Data::Inline(bytes) = value {
+                found = Some(Box::from(bytes));
+            }
         })?;
-        found
-            .flatten()
-            .ok_or_else(|| Error::Damaged(format!("symbolic link {ino} has no target")))
+        found.ok_or_else(|| Error::Damaged(format!("symbolic link {ino} has no target")))
     }
 
     /// Above all cookies that names of a directory had, unless names that are there have greater ones.
@@ -168,7 +193,7 @@ impl<'l> Finder<'l> {
     }
 
     /// All extended attributes.
-    pub(super) fn xattrs(&self, ino: Ino) -> Result<XattrList> {
+    pub(super) fn xattrs(&self, ino: Ino, data: &mut DataRecords<'_>) -> Result<XattrList> {
         let mut layers = Vec::new();
         let mut below = true;
         for overlay in self.layers.overlays() {
@@ -187,7 +212,7 @@ impl<'l> Finder<'l> {
         let mut all = BTreeMap::new();
         if below {
             let mut external = Vec::new();
-            self.each_data(ino, DataKind::Xattr, |_, value| match value {
+            data.each(ino, DataKind::Xattr, |_, value| match value {
                 Data::Xattr {
                     name,
                     value: XattrValue::Inline(value),

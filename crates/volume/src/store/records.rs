@@ -65,23 +65,28 @@ impl Held {
 /// A record's key, and what becomes of it; `None`: it goes.
 type Changed = (DataKey, Option<Held>);
 
-/// The records of the data tree before a checkpoint, asked for by inodes that ascend.
-pub(super) struct Before<'f> {
+/// The records of the data tree, cheap for inodes that ascend.
+pub(super) struct DataRecords<'f> {
     tree: Tree<'f, Contents, Blocks>,
     cursor: Option<Cursor<'f, Contents, Blocks>>,
 }
 
-impl<'f> Before<'f> {
+impl<'f> DataRecords<'f> {
     pub(super) fn of(tree: Tree<'f, Contents, Blocks>) -> Self {
         Self { tree, cursor: None }
     }
 
-    /// Shows an inode's records, ascending.
-    fn each(&mut self, ino: Ino, mut each: impl FnMut(DataKey, Data<'_>)) -> Result<()> {
+    /// Shows an inode's records from those of a kind on, ascending.
+    pub(super) fn each(
+        &mut self,
+        ino: Ino,
+        from: DataKind,
+        mut each: impl FnMut(DataKey, Data<'_>),
+    ) -> Result<()> {
         if self.tree.root().is_none() {
             return Ok(());
         }
-        let first = DataKey::first(ino, DataKind::Inline);
+        let first = DataKey::first(ino, from);
         let cursor = match &mut self.cursor {
             Some(cursor) => cursor,
             none => none.insert(self.tree.range(Some(&first))?),
@@ -99,7 +104,7 @@ impl<'f> Before<'f> {
 
 /// What becomes of an inode's records in the data tree, ascending.
 pub(super) fn data_changes(
-    records: &mut Before<'_>,
+    records: &mut DataRecords<'_>,
     ino: Ino,
     object: &Object,
     hasher: &NameHasher,
@@ -115,7 +120,7 @@ pub(super) fn data_changes(
     }
     let mut before = BTreeMap::new();
     if !object.fresh {
-        records.each(ino, |key, value| {
+        records.each(ino, DataKind::Inline, |key, value| {
             before.insert(key, Held::of(value));
         })?;
     }
@@ -139,7 +144,7 @@ pub(super) fn data_changes(
 /// An inode is no more. The places of its bytes were given back when that happened; those of its
 /// extended attributes go with this checkpoint.
 fn all_go(
-    records: &mut Before<'_>,
+    records: &mut DataRecords<'_>,
     ino: Ino,
     object: &Object,
     nodes: &NewNodes<'_>,
@@ -148,7 +153,7 @@ fn all_go(
     if object.fresh {
         return Ok(gone);
     }
-    records.each(ino, |key, value| {
+    records.each(ino, DataKind::Inline, |key, value| {
         if let Data::Xattr {
             value: XattrValue::External { extent, .. },
             ..

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use holdfast_core::store::{Change, Store as _};
+use holdfast_core::store::{Change, Rest, Store as _};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_types::Time;
 use proptest::prelude::*;
@@ -121,4 +121,70 @@ proptest! {
             prop_assert!(found.iter().eq(inos.iter().map(|ino| model.get(ino).cloned()).collect::<Vec<_>>().iter()));
         }
     }
+}
+
+#[test]
+fn what_inodes_have_beside_their_records_is_found_in_any_order() {
+    let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(64 << 20));
+    format(&device, &FormatOptions::default()).unwrap();
+    let store = VolumeStore::open(device, &OpenOptions::default()).unwrap();
+    let mut model: BTreeMap<Ino, (InodeRecord, Rest)> = BTreeMap::new();
+    let set =
+        |model: &mut BTreeMap<Ino, (InodeRecord, Rest)>, ino, name: &[u8], value: Option<&[u8]>| {
+            store.apply(&[Change::Xattr { ino, name, value }]).unwrap();
+            let (record, rest) = model.get_mut(&ino).unwrap();
+            record.xattrs = true;
+            rest.xattrs.retain(|(held, _)| **held != *name);
+            rest.xattrs
+                .extend(value.map(|value| (name.into(), value.into())));
+            rest.xattrs.sort();
+        };
+    let make = |model: &mut BTreeMap<Ino, (InodeRecord, Rest)>, number: u64| {
+        let (ino, target) = (Ino(number), format!("target-{number}"));
+        let mut inode = record(ino, 0);
+        let target = (number.is_multiple_of(3)).then_some(target.as_bytes());
+        if let Some(target) = target {
+            (inode.kind, inode.size) = (FileType::Symlink, target.len() as u64);
+        }
+        let create = Change::Create {
+            inode: inode.clone(),
+            target,
+        };
+        store.apply(&[create]).unwrap();
+        let rest = Rest {
+            target: target.map(Box::from),
+            ..Rest::default()
+        };
+        model.insert(ino, (inode, rest));
+    };
+    for number in 10..200 {
+        make(&mut model, number);
+        if number.is_multiple_of(2) {
+            // Some too large for a node.
+            let value = vec![number as u8; number as usize * 40];
+            set(&mut model, Ino(number), b"user.size", Some(&value));
+            set(&mut model, Ino(number), b"user.other", Some(b"other"));
+        }
+    }
+    store.checkpoint().unwrap();
+    for number in 180..220 {
+        if number >= 200 {
+            make(&mut model, number);
+        }
+        set(&mut model, Ino(number), b"user.new", Some(b"new"));
+        set(&mut model, Ino(number), b"user.other", None);
+    }
+    let mut records: Vec<InodeRecord> = model.values().map(|(record, _)| record.clone()).collect();
+    for _ in 0..2 {
+        let mut found = Vec::new();
+        store.load_rests(&records, &mut found).unwrap();
+        assert_eq!(found.len(), records.len());
+        for (record, rest) in records.iter().zip(found) {
+            assert_eq!(rest, model[&record.ino].1, "inode {}", record.ino);
+        }
+        records.reverse();
+    }
+    let mut missing = record(Ino(1000), 3);
+    missing.kind = FileType::Symlink;
+    assert!(store.load_rests(&[missing], &mut Vec::new()).is_err());
 }
