@@ -4,13 +4,16 @@
 //! or removed in that order too. So the third load in such an order brings a run along, which grows as
 //! long as that goes on. Any other load brings one inode.
 //!
-//! Such an order is looked for among the loads of each core and, where those have none, among those of
+//! Such an order is looked for among the loads of each core and, where those have none, among its loads of
 //! each directory: who removes files as they were made, now in this directory and now in that, asks
-//! each for its own in order.
+//! each for its own in order. Directories have no room of their own for that: each core has a table of
+//! orders, whose rows directories share by chance; in a full one the shortest order is given up.
 
 use holdfast_sync::PerCore;
+use once_cell::race::OnceBox;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use crate::inode::DirectoryBody;
 use crate::types::Ino;
 
 /// How far behind the last one a load still follows it: numbers are dealt in runs.
@@ -25,9 +28,13 @@ const ENOUGH: u32 = 2;
 const STREAK_BITS: u32 = 8;
 const STREAK_MAX: u32 = (1 << STREAK_BITS) - 1;
 
+/// Rows of orders that a core has room for, a line each; those of a directory are in one row.
+const ROWS: usize = 64;
+const ROW: usize = 8;
+
 /// Loads one after the other: the number of the last, and how many in a row followed the one before.
 #[derive(Default)]
-pub(crate) struct Stream(AtomicU64);
+struct Stream(AtomicU64);
 
 // All relaxed: threads that share a stream may spoil each other's guesses, no more. So may the highest
 // bits of numbers, which a word has no room for.
@@ -43,6 +50,14 @@ impl Stream {
         }
     }
 
+    /// How likely it is to go on: not at all if it never began.
+    fn promise(&self) -> u64 {
+        match self.0.load(Relaxed) {
+            0 => 0,
+            word => 1 + (word & u64::from(STREAK_MAX)),
+        }
+    }
+
     /// It went so far.
     fn go_on(&self, last: Ino, streak: u32) {
         self.0
@@ -50,15 +65,57 @@ impl Stream {
     }
 }
 
+/// Whose order a load may be in, besides its core's: that of the loads of a directory.
+#[derive(Clone, Copy)]
+pub(crate) struct Near(usize);
+
+impl Near {
+    /// That of this directory: by where it lies, which is enough to tell it from others for a while.
+    pub(crate) fn of(body: &DirectoryBody) -> Self {
+        Self(std::ptr::from_ref(body).addr())
+    }
+
+    fn row(self) -> usize {
+        let hash = (self.0 as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (hash >> (u64::BITS - ROWS.ilog2())) as usize
+    }
+}
+
+/// What a core loaded last.
+#[derive(Default)]
+struct Own {
+    last: Stream,
+    /// Of directories; made with the first that is loaded in.
+    near: OnceBox<[Row; ROWS]>,
+}
+
+/// Orders of directories that share a row by chance. Which is whose is told by the numbers.
+#[derive(Default)]
+#[repr(align(64))]
+struct Row([Stream; ROW]);
+
+impl Own {
+    /// The order that this load is in, or that it begins.
+    fn near(&self, near: Near, ino: Ino) -> &Stream {
+        let made = || Box::new(std::array::from_fn(|_| Row::default()));
+        let Row(row) = &self.near.get_or_init(made)[near.row()];
+        let follows = row.iter().find(|stream| stream.streak(ino) > 0);
+        // Else the one that promises least goes.
+        let least = || row.iter().min_by_key(|stream| stream.promise());
+        follows.or_else(least).unwrap_or(&self.last)
+    }
+}
+
 /// What each core loaded last.
 #[derive(Default)]
-pub(crate) struct Ahead(PerCore<Stream>);
+pub(crate) struct Ahead(PerCore<Own>);
 
 impl Ahead {
-    /// How many inodes are to be loaded, from this one on. `dir`: the loads of the directory in which
-    /// it was found.
-    pub(crate) fn run(&self, ino: Ino, dir: Option<&Stream>) -> usize {
-        let core = self.0.mine();
+    /// How many inodes are to be loaded, from this one on. `near`: the directory in which it was found.
+    pub(crate) fn run(&self, ino: Ino, near: Option<Near>) -> usize {
+        let mine = self.0.mine();
+        let core = &mine.last;
+        let dir = near.map(|near| mine.near(near, ino));
         let own = core.streak(ino);
         let streak = match own {
             0 => dir.map_or(0, |dir| dir.streak(ino)),
@@ -70,11 +127,7 @@ impl Ahead {
         };
         let last = Ino(ino.0.saturating_add(count as u64 - 1));
         core.go_on(last, streak);
-        // While a core has an order of its own, its directory hears of it once a run only: others may
-        // load there too.
-        if let Some(dir) = dir
-            && (own == 0 || count > 1)
-        {
+        if let Some(dir) = dir {
             dir.go_on(last, streak);
         }
         count
@@ -108,20 +161,27 @@ mod tests {
     #[test]
     fn each_directory_goes_on_where_it_was() {
         let ahead = Ahead::default();
-        let streams: [Stream; 3] = Default::default();
+        // Two in one row, one in another.
+        let near = [64, 64, 128].map(Near);
+        assert_ne!(near[0].row(), near[2].row());
         let mut next = [10_000, 20_000, (1 << 57) + 7];
         for expected in [1, 1, 8, 16, 32] {
-            for (stream, next) in streams.iter().zip(&mut next) {
-                assert_eq!(ahead.run(Ino(*next), Some(stream)), expected);
+            for (near, next) in near.into_iter().zip(&mut next) {
+                assert_eq!(ahead.run(Ino(*next), Some(near)), expected);
                 *next += expected as u64;
             }
         }
         // What the core took along by itself the directory knows of.
         for expected in [64, 128, 128] {
-            assert_eq!(ahead.run(Ino(next[2]), Some(&streams[2])), expected);
+            assert_eq!(ahead.run(Ino(next[2]), Some(near[2])), expected);
             next[2] += expected as u64;
         }
-        assert_eq!(ahead.run(Ino(next[0]), Some(&streams[0])), 64);
-        assert_eq!(ahead.run(Ino(next[2]), Some(&streams[2])), 128);
+        assert_eq!(ahead.run(Ino(next[0]), Some(near[0])), 64);
+        assert_eq!(ahead.run(Ino(next[2]), Some(near[2])), 128);
+        // Many that never go on do not drive out one that does.
+        for stray in 1..100 {
+            assert_eq!(ahead.run(Ino(1_000_000 + stray * 10_000), Some(near[1])), 1);
+        }
+        assert_eq!(ahead.run(Ino(next[1]), Some(near[1])), 64);
     }
 }

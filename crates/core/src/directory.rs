@@ -429,7 +429,6 @@ mod tests {
         let body = DirectoryBody {
             parent: AtomicU64::new(1),
             names: Directory::empty(complete),
-            loads: Default::default(),
         };
         let content = Content::Directory(body);
         let extension = Extension::of(content, None);

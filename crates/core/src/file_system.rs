@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::ahead::{Ahead, Stream};
+use crate::ahead::{Ahead, Near};
 use crate::ends::Ends;
 use crate::inode::{Content, DirectoryBody, Extension, Inode, Meta, Numbered as _, Object};
 use crate::locks::LockGraph;
@@ -322,10 +322,10 @@ impl Core {
 
     /// The inode of a name of this directory, loaded if need be.
     pub(crate) fn node_in(&self, dir: &DirectoryBody, ino: Ino) -> Result<Node> {
-        self.node_near(ino, Some(&dir.loads))
+        self.node_near(ino, Some(Near::of(dir)))
     }
 
-    fn node_near(&self, ino: Ino, near: Option<&Stream>) -> Result<Node> {
+    fn node_near(&self, ino: Ino, near: Option<Near>) -> Result<Node> {
         self.alive()?;
         if let Some(inode) = self.index.get(ino.0) {
             let node = Node::new(inode);

@@ -7,7 +7,7 @@ use holdfast_sync::{Prepared, epoch};
 use std::sync::atomic::AtomicU64;
 
 use crate::acl::Acl;
-use crate::ahead::Stream;
+use crate::ahead::Near;
 use crate::directory::{Directory, Loaded as Names};
 use crate::ends::{self, Ends};
 use crate::file_system::Core;
@@ -28,7 +28,7 @@ impl Core {
     /// inode is let go with its last use, unless somebody else asks for it meanwhile. `near`: what was
     /// loaded before of the directory that it is in.
     #[cold]
-    pub(crate) fn load(&self, ino: Ino, once: bool, near: Option<&Stream>) -> Result<Node> {
+    pub(crate) fn load(&self, ino: Ino, once: bool, near: Option<Near>) -> Result<Node> {
         if !once
             && let run @ 2.. = self.ahead.run(ino, near)
             && let Some(node) = self.load_run(ino, run)
@@ -314,7 +314,6 @@ fn content_of(record: &InodeRecord) -> Content {
         FileType::Directory => Content::Directory(DirectoryBody {
             parent: AtomicU64::new(record.parent.0),
             names: Directory::empty(false),
-            loads: Stream::default(),
         }),
         kind => Content::of(kind, record.parent, record.rdev, None),
     }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use crate::acl::Acl;
-use crate::ahead::Stream;
 use crate::directory::Directory;
 use crate::locks::InodeLocks;
 use crate::types::{FileType, Ino};
@@ -57,8 +56,6 @@ pub(crate) struct DirectoryBody {
     pub(crate) parent: AtomicU64,
     /// Its names.
     pub(crate) names: Directory,
-    /// The inodes of its names, as they were loaded.
-    pub(crate) loads: Stream,
 }
 
 /// What few inodes have.
@@ -80,7 +77,6 @@ impl Content {
             FileType::Directory => Self::Directory(DirectoryBody {
                 parent: AtomicU64::new(parent.0),
                 names: Directory::empty(true),
-                loads: Stream::default(),
             }),
             FileType::Symlink => Self::Target(target.unwrap_or_default().into()),
             _ if rdev != 0 => Self::Device(rdev),
