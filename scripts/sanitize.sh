@@ -6,7 +6,7 @@ set -euo pipefail
 
 usage() {
     echo "usage: scripts/sanitize.sh thread|address [SECONDS]" >&2
-    echo "SECONDS: how long the stress test takes, over memory and over a store; 60 if not said" >&2
+    echo "SECONDS: how long the stress test takes, over memory and two stores; 60 if not said" >&2
     exit 2
 }
 
@@ -40,7 +40,7 @@ done
 failed=0
 cargo test --target "$target" --no-fail-fast "${packages[@]}" "${tests[@]}" || failed=1
 cargo build --target "$target" -p holdfast-testkit --no-default-features --bin stress
-for store in memory model; do
+for store in memory model volume; do
     "$CARGO_TARGET_DIR/$target/debug/stress" --seconds "$seconds" --threads 8 \
         --store "$store" || failed=1
 done

@@ -1,6 +1,6 @@
 use crate::block_device::{check_growth, check_range};
 use crate::{BlockDevice, Image, Operation, Result, SECTOR};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// A device in memory: sparse, growable, and gone with the process.
 ///
@@ -35,13 +35,12 @@ impl MemoryDevice {
         self.shared().clone()
     }
 
-    // No call panics while it holds the lock: ranges are checked before.
     fn shared(&self) -> RwLockReadGuard<'_, Image> {
-        self.image.read().unwrap_or_else(PoisonError::into_inner)
+        self.image.read()
     }
 
     fn exclusive(&self) -> RwLockWriteGuard<'_, Image> {
-        self.image.write().unwrap_or_else(PoisonError::into_inner)
+        self.image.write()
     }
 }
 

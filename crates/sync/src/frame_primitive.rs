@@ -92,7 +92,7 @@ pub(crate) mod memory {
 pub(crate) mod owners {
     use std::alloc::{GlobalAlloc as _, Layout, System, handle_alloc_error};
     use std::ptr::{self, NonNull};
-    use std::sync::atomic::{AtomicPtr, AtomicU16, Ordering, fence};
+    use std::sync::atomic::{AtomicPtr, AtomicU16, Ordering};
 
     /// Smallest block that can have several owners, in bytes: no two of them begin within as many.
     pub(crate) const SHARED_MIN: usize = 1 << GRANULE_SHIFT;
@@ -169,11 +169,10 @@ pub(crate) mod owners {
         if others.load(Ordering::Acquire) == 0 {
             return true;
         }
-        // Release, and acquire for the last: as above.
-        if others.fetch_sub(1, Ordering::Release) != 0 {
+        // Release, and acquire for the last: as above. (No fence: the thread sanitizer sees none.)
+        if others.fetch_sub(1, Ordering::AcqRel) != 0 {
             return false;
         }
-        fence(Ordering::Acquire);
         others.store(0, Ordering::Relaxed);
         true
     }
