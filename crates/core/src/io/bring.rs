@@ -20,7 +20,7 @@ use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::types::{Errno, Ino, Result};
 
-const PAGE: u64 = holdfast_cache::PAGE_SIZE as u64;
+pub(super) const PAGE: u64 = holdfast_cache::PAGE_SIZE as u64;
 
 /// Files of so many bytes are brought as a whole.
 pub(crate) const WHOLE: u64 = 256 << 10;

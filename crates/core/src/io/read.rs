@@ -2,7 +2,7 @@ use holdfast_cache::{Contended, Pages, PagesLock};
 use holdfast_sync::epoch;
 use std::io::IoSliceMut;
 
-use super::bring::BYTES_MAX;
+use super::bring::{BYTES_MAX, PAGE};
 use super::check_range;
 use crate::FileSystem;
 use crate::file_system::Core;
@@ -118,7 +118,6 @@ impl Core {
         offset: u64,
         buf: &mut [u8],
     ) -> Result<usize> {
-        const PAGE: u64 = holdfast_cache::PAGE_SIZE as u64;
         let size = inode.size();
         let len = size.saturating_sub(offset).min(buf.len() as u64);
         let (mut at, end) = (offset, offset + len);
