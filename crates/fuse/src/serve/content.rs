@@ -135,6 +135,9 @@ impl CoreOperations {
         if request.flock_unlock {
             self.release_flock(handle.file.node(), request.lock_owner);
         }
+        if handle.holds_locks() {
+            self.closing.released(request.fh);
+        }
         Ok(())
     }
 

@@ -20,7 +20,7 @@ use std::{
     cell::Cell,
     sync::{
         OnceLock,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
 };
 
@@ -38,6 +38,15 @@ pub(super) struct Handle {
     pub(super) file: OpenFile,
     /// Owners that set record locks through this open file. Usually none.
     pub(super) lock_owners: Mutex<Vec<u64>>,
+    /// Does it hold a flock(2) lock?
+    pub(super) flocked: AtomicBool,
+}
+
+impl Handle {
+    /// May locks be held that end with the open file, not with a process?
+    pub(super) fn holds_locks(&self) -> bool {
+        self.flocked.load(Ordering::Relaxed) || !self.lock_owners.lock().is_empty()
+    }
 }
 
 #[derive(Default)]
@@ -97,6 +106,7 @@ impl Handles {
         state.1 = Some(Handle {
             file,
             lock_owners: Mutex::default(),
+            flocked: AtomicBool::new(false),
         });
         Ok(u64::from(state.0) << 32 | u64::from(index))
     }

@@ -3,7 +3,8 @@
 //! The kernel does not say whether a record lock belongs to a process or (`F_OFD_SETLK`) to an
 //! open file: it names an owner, and flushes a process's owner at every close. Owners that set
 //! locks through an open file are therefore remembered with it: those left when it is gone can
-//! only be open files' owners, whose locks go then.
+//! only be open files' owners, whose locks go then. A lock in the way that is about to go with its
+//! open file is waited for (see [`super::closing`]).
 
 use super::{CoreOperations, Handle};
 use crate::{
@@ -14,6 +15,7 @@ use holdfast_core::{
     Cancel, LockKind, LockOwner, LockRange, LockSpace, Node,
     types::{Errno, Ino, Result},
 };
+use std::sync::atomic::Ordering;
 
 /// The end of a lock that has none, as the kernel writes it.
 const KERNEL_END: u64 = i64::MAX as u64;
@@ -51,9 +53,14 @@ impl CoreOperations {
         let node = self.fs.node(ino)?;
         let wanted = kind(request).ok_or(Errno::EINVAL)?;
         let owner = LockOwner(request.owner);
-        let held = self
-            .fs
-            .get_lock(&node, owner, space(request), wanted, range(request))?;
+        let ask = || {
+            self.fs
+                .get_lock(&node, owner, space(request), wanted, range(request))
+        };
+        let mut held = ask()?;
+        if held.is_some() && self.closing.settle(ino) {
+            held = ask()?;
+        }
         Ok(match held {
             Some(held) => FoundLock {
                 start: held.range.start,
@@ -89,15 +96,28 @@ impl CoreOperations {
             interrupt.on_fire(move || fired.cancel());
             cancel
         });
-        self.fs.set_lock(
-            &node,
-            LockOwner(request.owner),
-            space(request),
-            kind(request),
-            range(request),
-            request.pid,
-            cancel.as_ref(),
-        )
+        let take = || {
+            self.fs.set_lock(
+                &node,
+                LockOwner(request.owner),
+                space(request),
+                kind(request),
+                range(request),
+                request.pid,
+                cancel.as_ref(),
+            )
+        };
+        match take() {
+            Err(Errno::EAGAIN) if self.closing.settle(ino) => take()?,
+            taken => taken?,
+        }
+        if request.flock
+            && let Ok(handle) = self.handle(request.fh)
+        {
+            let held = request.kind != LockType::Unlock;
+            handle.flocked.store(held, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     fn remember_owner(&self, request: &LockRequest) {
@@ -121,6 +141,9 @@ impl CoreOperations {
         self.fs
             .release_locks(handle.file.node(), LockOwner(owner), LockSpace::Posix);
         handle.lock_owners.lock().retain(|&held| held != owner);
+        if handle.holds_locks() {
+            self.closing.flushed(handle.file.node().ino(), fh);
+        }
         Ok(())
     }
 
@@ -136,5 +159,116 @@ impl CoreOperations {
     pub(super) fn release_flock(&self, node: &Node, owner: u64) {
         self.fs
             .release_locks(node, LockOwner(owner), LockSpace::Flock);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::closing::PATIENCE;
+    use super::*;
+    use crate::{
+        Config, Context, Notifier, Operations,
+        wire::{CreateRequest, Extensions, OpenRequest, ReleaseRequest},
+    };
+    use holdfast_core::{FileSystem, MemoryLimits, Options};
+    use std::{thread, time::Instant};
+
+    const READ_WRITE: i32 = 2;
+
+    fn context() -> Context<'static> {
+        Context {
+            unique: 1,
+            uid: 0,
+            gid: 0,
+            pid: 1,
+            umask: 0,
+            extensions: Extensions::default(),
+        }
+    }
+
+    /// A file that is open twice.
+    fn twice() -> (CoreOperations, Ino, [u64; 2]) {
+        let fs = FileSystem::memory(MemoryLimits::default(), Options::default());
+        let served = CoreOperations::new(fs, &Config::default(), Notifier::new());
+        let request = CreateRequest {
+            name: b"f",
+            flags: READ_WRITE,
+            mode: 0o644,
+            umask: 0,
+            kill_suidgid: false,
+            extensions: Extensions::default(),
+        };
+        let (attr, first) = served.create(&context(), Ino::ROOT, &request).unwrap();
+        let again = OpenRequest {
+            flags: READ_WRITE,
+            kill_suidgid: false,
+        };
+        let second = served.open(&context(), attr.ino, &again).unwrap();
+        (served, attr.ino, [first.fh, second.fh])
+    }
+
+    fn write_lock(fh: u64, owner: u64, flock: bool) -> LockRequest {
+        LockRequest {
+            fh,
+            owner,
+            start: 0,
+            end: KERNEL_END,
+            kind: LockType::Write,
+            pid: 1,
+            flock,
+        }
+    }
+
+    fn released(fh: u64, owner: u64, flock: bool) -> ReleaseRequest {
+        ReleaseRequest {
+            fh,
+            flags: READ_WRITE,
+            flush: false,
+            flock_unlock: flock,
+            lock_owner: owner,
+        }
+    }
+
+    fn takes_over(flock: bool) {
+        let (served, ino, [first, second]) = twice();
+        let (one, other) = (write_lock(first, 11, flock), write_lock(second, 12, flock));
+        served.setlk(&context(), ino, &one, None).unwrap();
+        assert_eq!(
+            served.setlk(&context(), ino, &other, None),
+            Err(Errno::EAGAIN)
+        );
+        // What close(2) waits for, with the owner of the process's own locks.
+        served.flush(&context(), ino, first, 99).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                thread::sleep(PATIENCE / 10);
+                let release = released(first, 11, flock);
+                served.release(&context(), ino, &release).unwrap();
+            });
+            let held = served.getlk(&context(), ino, &other).unwrap();
+            assert_eq!(held.kind, LockType::Unlock, "no lock is left");
+            served.setlk(&context(), ino, &other, None).unwrap();
+        });
+    }
+
+    #[test]
+    fn a_lock_that_goes_with_its_open_file_is_in_nobodys_way_once_that_is_closed() {
+        takes_over(true);
+        takes_over(false);
+    }
+
+    #[test]
+    fn a_lock_whose_open_file_lives_on_refuses_after_a_moment_and_then_at_once() {
+        let (served, ino, [first, second]) = twice();
+        let (one, other) = (write_lock(first, 11, true), write_lock(second, 12, true));
+        served.setlk(&context(), ino, &one, None).unwrap();
+        // A copy of the descriptor was closed, not the open file.
+        served.flush(&context(), ino, first, 99).unwrap();
+        let began = Instant::now();
+        for _ in 0..20 {
+            let taken = served.setlk(&context(), ino, &other, None);
+            assert_eq!(taken, Err(Errno::EAGAIN));
+        }
+        assert!(began.elapsed() < 20 * PATIENCE, "waited for each time");
     }
 }

@@ -8,6 +8,7 @@
 
 mod attributes;
 mod caller;
+mod closing;
 mod content;
 pub(crate) mod control;
 mod handles;
@@ -25,6 +26,7 @@ use crate::{
     mount::MountError,
     wire::{InitFlags, OpenReply},
 };
+use closing::Closing;
 use handles::{Handle, Handles};
 use holdfast_core::{
     FileSystem, Node, OpenFile,
@@ -63,6 +65,7 @@ pub struct CoreOperations {
     fs: FileSystem,
     notifier: Notifier,
     handles: Handles,
+    closing: Closing,
     /// Guards what answers for [`INFO_XATTR`] and [`INODES_XATTR`].
     info: RwLock<Option<InfoSource>>,
     /// What answers for ioctl(2).
@@ -132,6 +135,7 @@ impl CoreOperations {
             fs,
             notifier,
             handles: Handles::new(),
+            closing: Closing::default(),
             info: RwLock::default(),
             control: RwLock::default(),
             no_open: config.no_open,

@@ -41,11 +41,12 @@ impl Operations for CoreOperations {
         self.fs.stats().open_files
     }
 
-    fn may_block(&self, _: Ino, request: &Request<'_>) -> bool {
+    fn may_block(&self, ino: Ino, request: &Request<'_>) -> bool {
         match request {
             Request::CopyFileRange(copy) => self.blocks || copy.len > LONG_BYTES,
             Request::Fallocate { length, .. } => self.blocks || *length > LONG_BYTES,
-            Request::Interrupt { .. } | Request::GetLk(_) | Request::SetLk(_) => false,
+            Request::Interrupt { .. } => false,
+            Request::GetLk(_) | Request::SetLk(_) => self.closing.concerns(ino),
             // What it asks for takes its time.
             Request::Ioctl { .. } => true,
             // Counting inodes takes as long as there are many.

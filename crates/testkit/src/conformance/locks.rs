@@ -12,6 +12,7 @@ pub(super) const CASES: &[Case] = &[
     Case::new("open_file_locks_exclude_within_a_process", ofd),
     Case::with_users("locks_split_and_merge_by_range", ranges),
     Case::new("flock_belongs_to_the_open_file", flock),
+    Case::new("a_lock_is_gone_when_close_returns", handed_on),
 ];
 
 const OTHER: usize = 1;
@@ -98,6 +99,32 @@ fn ofd(bench: &Bench) -> Check {
     bench
         .ok(ROOT, &lock(1, family, LockWant::Write, 0, 10))
         .map(drop)
+}
+
+/// Often, because a mount hears of the close after the close: what comes next must wait for it.
+fn handed_on(bench: &Bench) -> Check {
+    bench.file("f", 1, 100)?;
+    let flock = |slot| Op::Flock {
+        slot,
+        want: LockWant::Write,
+    };
+    let ofd = |slot| lock(slot, LockFamily::Ofd, LockWant::Write, 0, 0);
+    for round in 0..200 {
+        let whole = |slot| {
+            if round % 2 == 0 {
+                flock(slot)
+            } else {
+                ofd(slot)
+            }
+        };
+        bench.open(ROOT, 0, "f", OpenFlags::READ_WRITE)?;
+        bench.open(ROOT, 1, "f", OpenFlags::READ_WRITE)?;
+        bench.ok(ROOT, &whole(0))?;
+        bench.close(ROOT, 0)?;
+        bench.ok(ROOT, &whole(1))?;
+        bench.close(ROOT, 1)?;
+    }
+    Ok(())
 }
 
 fn ranges(bench: &Bench) -> Check {

@@ -1,0 +1,148 @@
+//! Open files on their way out: closed by their program, not yet released by the kernel.
+//!
+//! close(2) returns when FLUSH is answered; RELEASE, which ends the locks of the open file itself
+//! (flock(2), `F_OFD_SETLK`), follows without anybody waiting for it, and may be served by another
+//! thread than the next request. A program that closes a file and then asks for its lock through
+//! another descriptor would be refused by a lock that is no more. So an open file that still holds
+//! locks when it is flushed is noted, and whoever meets a lock of that inode waits a little for
+//! the RELEASE before it is refused.
+//!
+//! FLUSH comes at the close of each descriptor, of which a file may have several: then no RELEASE
+//! follows, and whoever asks is refused after [`PATIENCE`], as he must be.
+//!
+//! # Locking
+//! One mutex, held for a few comparisons; taken only for open files that hold locks of their own,
+//! and when a lock is in the way.
+
+use holdfast_core::types::Ino;
+use parking_lot::{Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+/// How long after a FLUSH its RELEASE may be on its way.
+pub(super) const PATIENCE: Duration = Duration::from_millis(100);
+
+struct Flushed {
+    ino: Ino,
+    fh: u64,
+    until: Instant,
+}
+
+/// The open files with locks of their own that were flushed lately.
+#[derive(Default)]
+pub(super) struct Closing {
+    /// Guards the list: as long as there are files with locks that were flushed lately.
+    flushed: Mutex<Vec<Flushed>>,
+    released: Condvar,
+}
+
+impl Closing {
+    /// A descriptor of an open file that holds locks was closed.
+    pub(super) fn flushed(&self, ino: Ino, fh: u64) {
+        let now = Instant::now();
+        let mut flushed = self.flushed.lock();
+        flushed.retain(|file| file.until > now && file.fh != fh);
+        flushed.push(Flushed {
+            ino,
+            fh,
+            until: now + PATIENCE,
+        });
+    }
+
+    /// The open file's locks are gone.
+    pub(super) fn released(&self, fh: u64) {
+        let mut flushed = self.flushed.lock();
+        let before = flushed.len();
+        flushed.retain(|file| file.fh != fh);
+        if flushed.len() < before {
+            self.released.notify_all();
+        }
+    }
+
+    /// Could a lock of this inode be about to go?
+    pub(super) fn concerns(&self, ino: Ino) -> bool {
+        let flushed = self.flushed.lock();
+        let of_inode = flushed.iter().filter(|file| file.ino == ino);
+        let last = of_inode.map(|file| file.until).max();
+        last.is_some_and(|until| until > Instant::now())
+    }
+
+    /// Waits until no lock of this inode is about to go. `false`: there was none.
+    pub(super) fn settle(&self, ino: Ino) -> bool {
+        let mut waited = false;
+        let mut flushed = self.flushed.lock();
+        // Files that are flushed meanwhile are not waited for: nobody must be kept for ever.
+        let asked = Instant::now();
+        while let Some(until) = flushed
+            .iter()
+            .filter(|file| file.ino == ino && file.until <= asked + PATIENCE)
+            .map(|file| file.until)
+            .min()
+        {
+            waited = true;
+            if self.released.wait_until(&mut flushed, until).timed_out() {
+                flushed.retain(|file| file.until > until);
+            }
+        }
+        waited
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    const INO: Ino = Ino::ROOT;
+
+    #[test]
+    fn nothing_flushed_is_not_waited_for() {
+        let closing = Closing::default();
+        assert!(!closing.concerns(INO));
+        assert!(!closing.settle(INO));
+    }
+
+    #[test]
+    fn a_release_ends_the_wait() {
+        let closing = Closing::default();
+        closing.flushed(INO, 7);
+        assert!(closing.concerns(INO));
+        let began = Instant::now();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                thread::sleep(PATIENCE / 10);
+                closing.released(7);
+            });
+            assert!(closing.settle(INO));
+        });
+        assert!(began.elapsed() >= PATIENCE / 10);
+        assert!(!closing.concerns(INO));
+    }
+
+    #[test]
+    fn a_descriptor_that_was_not_the_last_is_waited_for_once_and_not_for_ever() {
+        let closing = Closing::default();
+        closing.flushed(INO, 7);
+        let began = Instant::now();
+        thread::scope(|scope| {
+            let flusher = scope.spawn(|| {
+                // Flushed again and again, as by children that inherited the descriptor.
+                for _ in 0..30 {
+                    thread::sleep(PATIENCE / 10);
+                    closing.flushed(INO, 7);
+                }
+            });
+            assert!(closing.settle(INO));
+            assert!(began.elapsed() < 2 * PATIENCE);
+            flusher.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn other_inodes_are_not_waited_for() {
+        let closing = Closing::default();
+        closing.flushed(INO, 7);
+        let other = Ino(99);
+        assert!(!closing.concerns(other));
+        assert!(!closing.settle(other));
+    }
+}
