@@ -118,6 +118,7 @@ impl FileSystem {
             store,
             enrolment: Enrolment::new()?,
         });
+        core.store.limit_memory(core.relief.limit());
         let announced = core.enrolment.announce(Arc::downgrade(&core));
         let fs = Self {
             core,
@@ -159,7 +160,7 @@ impl FileSystem {
     pub fn set_options(&self, options: Options) {
         let mut held = self.core.options.write();
         self.core.policy.set(&options);
-        self.core.relief.set(options.cache);
+        self.core.limit_memory(options.cache);
         *held = options;
     }
 

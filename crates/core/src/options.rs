@@ -35,8 +35,9 @@ pub struct Options {
     /// Most names an inode can have; one more is `EMLINK`.
     pub link_max: u32,
     /// Bytes that inodes, names and the content of files take in memory, at most, as far as nobody
-    /// uses them and the store can bring them back; not counting what the store holds itself. Inodes and
-    /// names may take half of it. `None`: an eighth of the machine's memory.
+    /// uses them and the store can bring them back. Inodes and names may take half of it. A volume holds as
+    /// much again at most: what it has still to write (half of the limit), what is not in its trees yet, and their
+    /// nodes (a quarter each; 20 MiB in all however small the limit is). `None`: an eighth of the machine's memory.
     pub cache: Option<u64>,
     /// Owner of a root directory that is made anew.
     pub root_uid: u32,

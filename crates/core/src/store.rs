@@ -253,6 +253,13 @@ pub trait Store: Send + Sync + 'static {
     /// What this store promises. Constant over its life.
     fn guarantees(&self) -> Guarantees;
 
+    /// The file system may have so many bytes in memory (`Options::cache`) of what its store could bring
+    /// back: a store that keeps what it could write, or read again, keeps it in about the same bounds. Told
+    /// at the start and whenever it changes.
+    fn limit_memory(&self, bytes: u64) {
+        let _ = bytes;
+    }
+
     /// Loads inodes by number, in any order; numbers that do not exist are left out.
     ///
     /// # Errors

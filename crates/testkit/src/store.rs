@@ -150,6 +150,10 @@ impl<H: Hook> Store for Wrapped<H> {
         self.inner.reserve(space)
     }
 
+    fn limit_memory(&self, bytes: u64) {
+        self.inner.limit_memory(bytes);
+    }
+
     fn release(&self, space: Space) {
         self.inner.release(space);
     }

@@ -32,8 +32,9 @@ Options for -o:
   nr_inodes=NUMBER    most files and directories: 100k, 10m; 0: no limit
                       (default: one for each KiB of memory)
   cache=AMOUNT        most bytes of memory for what a volume has read and nobody uses (inodes,
-                      names, content), beside what it has still to write: 64m, 1g, or 5% of
-                      memory; 0: none (default: an eighth of memory)
+                      names, content), and as much again for what it has still to write
+                      (20m at least): 64m, 1g, or 5% of memory; 0: none (default: an eighth
+                      of memory)
   mode=OCTAL          permissions of the root directory (default: 755)
   uid=NUMBER, gid=NUMBER
                       owner of the root directory (default: 0)

@@ -48,7 +48,7 @@ impl Relief {
     }
 
     /// Changes the limit.
-    pub(crate) fn set(&self, limit: Option<u64>) {
+    fn set(&self, limit: Option<u64>) {
         let usual = || memory_pages().saturating_mul(PAGE_SIZE as u64) / 8;
         self.limit.store(limit.unwrap_or_else(usual), Relaxed);
     }
@@ -100,6 +100,12 @@ fn passed(before: i64, now: i64, step: u64) -> bool {
 }
 
 impl Core {
+    /// Changes the limit, for the store too.
+    pub(crate) fn limit_memory(&self, limit: Option<u64>) {
+        self.relief.set(limit);
+        self.store.limit_memory(self.relief.limit());
+    }
+
     /// What inodes and names take in memory, about.
     fn metadata_bytes(&self) -> u64 {
         let names = u64::try_from(self.names.sum()).unwrap_or(0);

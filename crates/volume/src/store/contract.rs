@@ -27,6 +27,10 @@ impl Store for VolumeStore {
         }
     }
 
+    fn limit_memory(&self, bytes: u64) {
+        self.inner.set_budget(bytes);
+    }
+
     fn load_inodes(&self, inos: &[Ino], found: &mut Vec<InodeRecord>) -> Result<()> {
         let layers = self.inner.gate.pass();
         let finder = self.inner.finder(&layers);

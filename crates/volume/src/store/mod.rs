@@ -12,6 +12,7 @@
 //! passes the gate; a commit's cut and the end of a checkpoint close it.
 
 mod ahead;
+mod budget;
 mod change;
 mod checkpoint;
 mod commit;
@@ -70,6 +71,7 @@ use crate::superblock::Superblock;
 use crate::tree::NodeCache;
 use crate::{Error, Result};
 use ahead::Ahead;
+use budget::Budget;
 use device::Blocks;
 use gate::Gate;
 use hash::NameHasher;
@@ -103,6 +105,7 @@ pub(crate) struct Inner {
     ahead: Ahead,
     promises: Promises,
     patience: Patience,
+    budget: Budget,
     /// Half the blocks that were free at the last look, less what cores may have taken since: as long
     /// as less is needed, nobody looks.
     comfort: Padded<AtomicU64>,

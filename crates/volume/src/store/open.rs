@@ -10,6 +10,7 @@ use holdfast_sync::{Padded, PerCore, ShardedCounter};
 use parking_lot::Mutex;
 
 use super::ahead::Ahead;
+use super::budget::Budget;
 use super::device::Blocks;
 use super::gate::Gate;
 use super::hash::NameHasher;
@@ -104,6 +105,7 @@ impl VolumeStore {
             nodes: AtomicU64::new(0),
             credit: PerCore::default(),
             patience: Patience::default(),
+            budget: Budget::new(),
             space,
             journal,
             hasher,

@@ -55,6 +55,7 @@ impl VolumeStore {
         if used > capacity - capacity / 8 || !inner.takes_room(growth) {
             inner.checkpoint()?;
         }
+        self.keep_budget()?;
         let (dirty, ready) = inner.waiting();
         let most = inner.dirty_max();
         if dirty > most {
@@ -93,6 +94,7 @@ impl Inner {
         let mut left = credit.load(Ordering::Relaxed);
         if left < cost {
             credit.store(0, Ordering::Relaxed);
+            self.budget.look(self.gate.pass().active.growth());
             if !self.is_comfortable(growth) {
                 return false;
             }
@@ -224,7 +226,8 @@ impl Inner {
 
     /// Pages that may wait.
     fn dirty_max(&self) -> u64 {
-        DIRTY_MAX.min(self.journal.capacity() / COMMITS_PART / MAP_MAX)
+        let journal = self.journal.capacity() / COMMITS_PART / MAP_MAX;
+        DIRTY_MAX.min(journal).min(self.budget.pages())
     }
 
     /// Promises blocks for pages that are about to be written.

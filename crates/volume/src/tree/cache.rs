@@ -19,7 +19,10 @@ use foldhash::fast::RandomState;
 use holdfast_types::Errno;
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+};
 
 /// Where nodes are read from.
 pub trait NodeSource: Send + Sync {
@@ -106,7 +109,9 @@ pub struct CacheCounts {
 pub struct NodeCache<S> {
     source: S,
     shards: Box<[Mutex<Shard>]>,
-    shard_bytes: usize,
+    most: usize,
+    /// A hint for who keeps a node: Relaxed.
+    shard_bytes: AtomicUsize,
 }
 
 type Place = (u64, u64);
@@ -138,8 +143,16 @@ impl<S: NodeSource> NodeCache<S> {
         Self {
             source,
             shards,
-            shard_bytes: bytes / SHARDS,
+            most: bytes,
+            shard_bytes: AtomicUsize::new(bytes / SHARDS),
         }
+    }
+
+    /// Keeps at most `bytes` bytes of nodes from now on, and never more than it was made for. What is too
+    /// much goes as others come.
+    pub fn limit(&self, bytes: usize) {
+        let shard_bytes = bytes.min(self.most) / SHARDS;
+        self.shard_bytes.store(shard_bytes, Relaxed);
     }
 
     /// Where the nodes come from.
@@ -257,7 +270,9 @@ impl<S: NodeSource> NodeCache<S> {
 
     fn keep(&self, node: Node) {
         let pointer = node.pointer();
-        self.shard(pointer).lock().keep(node, self.shard_bytes);
+        self.shard(pointer)
+            .lock()
+            .keep(node, self.shard_bytes.load(Relaxed));
     }
 
     fn verify<R: Record>(&self, bytes: Arc<[u8]>, pointer: Pointer, level: u8) -> Result<Node> {

@@ -1,0 +1,166 @@
+//! How much memory the volume may take for what it could have written, or could read again: parts of
+//! the limit that the file system has (`Options::cache`), where that is less than usual.
+//!
+//! | of the limit | | at least | at most |
+//! |---|---|---|---|
+//! | a half | pages that wait to be written | 8 MiB | as [`room`](super::room) says |
+//! | a quarter | changes that are not in the trees yet, twice while they are brought there | 8 MiB | half the journal's |
+//! | a quarter | nodes of the trees | 4 MiB | [`OpenOptions::cache`](super::OpenOptions::cache) |
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use super::growth::Growth;
+use super::{Inner, VolumeStore};
+use crate::{BLOCK, Result};
+
+/// At least so many bytes of pages may wait: fewer are not worth a commit.
+const PAGES_MIN: u64 = 8 << 20;
+/// At least so many bytes of changes are worth a checkpoint.
+const CHANGES_MIN: u64 = 8 << 20;
+/// At least so many bytes of nodes: the upper ones of all trees.
+const NODES_MIN: u64 = 4 << 20;
+/// What a key that changes takes in memory beside its bytes, about; as measured.
+const KEY_BYTES: u64 = 64;
+
+/// The file system's limit, and whether changes may have come to their part of it.
+#[derive(Debug)]
+pub(super) struct Budget {
+    limit: AtomicU64,
+    crowded: AtomicBool,
+}
+
+impl Budget {
+    /// Without a limit.
+    pub(super) fn new() -> Self {
+        Self {
+            limit: AtomicU64::new(u64::MAX),
+            crowded: AtomicBool::new(false),
+        }
+    }
+
+    /// Pages that may wait.
+    pub(super) fn pages(&self) -> u64 {
+        (self.limit.load(Relaxed) / 2).max(PAGES_MIN) / BLOCK as u64
+    }
+
+    /// Bytes of changes that are worth a checkpoint.
+    fn changes(&self) -> u64 {
+        (self.limit.load(Relaxed) / 4).max(CHANGES_MIN)
+    }
+
+    /// Bytes of nodes.
+    fn nodes(&self) -> u64 {
+        (self.limit.load(Relaxed) / 4).max(NODES_MIN)
+    }
+
+    /// Looks, now and then, whether changes have come to their part.
+    pub(super) fn look(&self, changed: Growth) {
+        if bytes(changed) > self.changes() {
+            self.crowded.store(true, Relaxed);
+        }
+    }
+}
+
+/// What changes take in memory, about.
+fn bytes(changed: Growth) -> u64 {
+    changed.bytes / 2 + KEY_BYTES * changed.keys
+}
+
+impl VolumeStore {
+    /// Brings changes to the trees if there are too many.
+    pub(super) fn keep_budget(&self) -> Result<()> {
+        let (inner, budget) = (&self.inner, &self.inner.budget);
+        // Relaxed: a hint. The line is written when a checkpoint is due, not by every batch.
+        if !budget.crowded.load(Relaxed) {
+            return Ok(());
+        }
+        let changed = bytes(inner.gate.pass().active.growth());
+        if changed > 2 * budget.changes() {
+            inner.checkpoint()?;
+        } else if changed > budget.changes() {
+            self.worker.ask_to_fold();
+        } else {
+            budget.crowded.store(false, Relaxed);
+        }
+        Ok(())
+    }
+}
+
+impl Inner {
+    /// The file system has this limit from now on, in bytes.
+    pub(super) fn set_budget(&self, limit: u64) {
+        self.budget.limit.store(limit, Relaxed);
+        let nodes = usize::try_from(self.budget.nodes()).unwrap_or(usize::MAX);
+        self.cache.limit(nodes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{FormatOptions, OpenOptions, format};
+    use holdfast_core::{FileSystem, Options};
+    use holdfast_device::{BlockDevice, MemoryDevice};
+    use holdfast_types::{Caller, FileType, OpenFlags};
+    use std::sync::Arc;
+
+    #[test]
+    fn what_waits_and_what_changed_keep_to_a_small_limit() {
+        let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(512 << 20));
+        format(&device, &FormatOptions::default()).unwrap();
+        let never = OpenOptions {
+            commit_every: None,
+            ..OpenOptions::default()
+        };
+        let store = Arc::new(VolumeStore::open(device, &never).unwrap());
+        let options = Options {
+            cache: Some(0),
+            ..Options::default()
+        };
+        let fs = FileSystem::new(Arc::clone(&store) as _, options).unwrap();
+        let (who, root) = (Caller::root(), fs.root());
+        let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
+        let active = || Arc::clone(&store.inner.gate.pass().active);
+        let file = fs.create(&who, &root, b"large", 0o644, flags).unwrap();
+        let most = PAGES_MIN / BLOCK as u64;
+        for page in 0..4 * most {
+            let at = page * BLOCK as u64;
+            fs.write(&who, &file, at, &[1; BLOCK]).unwrap();
+            // An estimate: a core tells what it adds now and then.
+            assert!(active().dirty() <= most + 1024);
+        }
+        assert!(active().dirty() > 0, "not a commit for each page");
+        for number in 0..4 * CHANGES_MIN / 300 {
+            let name = format!("file {number}");
+            fs.mknod(&who, &root, name.as_bytes(), FileType::Regular, 0o644, 0)
+                .unwrap();
+            assert!(bytes(active().growth()) <= 2 * CHANGES_MIN + (1 << 20));
+        }
+        drop((file, root));
+        fs.close().unwrap();
+        store.close().unwrap();
+    }
+
+    #[test]
+    fn parts_follow_the_limit_down_to_what_is_worth_something() {
+        let budget = Budget::new();
+        assert!(budget.pages() > 1 << 40 && budget.nodes() > 1 << 40);
+        budget.limit.store(1 << 30, Relaxed);
+        assert_eq!(budget.pages(), 1 << (29 - 12));
+        assert_eq!((budget.changes(), budget.nodes()), (1 << 28, 1 << 28));
+        budget.limit.store(0, Relaxed);
+        assert_eq!(budget.pages() * BLOCK as u64, PAGES_MIN);
+        assert_eq!((budget.changes(), budget.nodes()), (CHANGES_MIN, NODES_MIN));
+    }
+
+    #[test]
+    fn changes_are_looked_at_by_what_they_take() {
+        let budget = Budget::new();
+        let growth = |keys, bytes| Growth { keys, bytes };
+        budget.limit.store(0, Relaxed);
+        budget.look(growth(1000, 1 << 20));
+        assert!(!budget.crowded.load(Relaxed));
+        budget.look(growth(CHANGES_MIN / KEY_BYTES, 2));
+        assert!(budget.crowded.load(Relaxed));
+    }
+}
