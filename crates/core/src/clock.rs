@@ -4,11 +4,120 @@
 //! here, a file could seem to be modified before it was created.
 
 use rustix::time::{ClockId, clock_gettime};
+use std::cell::Cell;
 
 use crate::types::Time;
+
+/// Who asks [`lately`] twice within this time, in nanoseconds, asks often.
+const SOON: i64 = 1_000_000_000;
+
+/// Answers of [`lately`] between two looks at the clock, at most.
+const ANSWERS_MAX: u32 = 63;
 
 /// The present time, to the kernel's tick (1 to 4 ms).
 pub(crate) fn now() -> Time {
     let time = clock_gettime(ClockId::RealtimeCoarse);
     Time::new(time.tv_sec, time.tv_nsec as u32)
+}
+
+thread_local! {
+    // Without a destructor and with a constant start: so it is read by one load.
+    static LATELY: Lately = const { Lately::never() };
+}
+
+/// What a thread remembers of the clock.
+struct Lately {
+    time: Cell<Time>,
+    /// Times that this will be the answer.
+    left: Cell<u32>,
+    /// Times that it was going to be when it was asked for.
+    all: Cell<u32>,
+}
+
+impl Lately {
+    const fn never() -> Self {
+        Self {
+            time: Cell::new(Time(0)),
+            left: Cell::new(0),
+            all: Cell::new(0),
+        }
+    }
+
+    /// The time remembered, if it will do once more.
+    #[inline]
+    fn remembered(&self) -> Option<Time> {
+        let left = self.left.get().checked_sub(1)?;
+        self.left.set(left);
+        Some(self.time.get())
+    }
+
+    fn remember(&self, now: Time) {
+        let since = now.0.saturating_sub(self.time.get().0);
+        let all = if (0..=SOON).contains(&since) {
+            (2 * self.all.get() + 1).min(ANSWERS_MAX)
+        } else {
+            0
+        };
+        self.time.set(now);
+        self.left.set(all);
+        self.all.set(all);
+    }
+}
+
+/// A time of the clock, for what may be late by a while: mostly without a look at it.
+///
+/// A thread that has asked this often within a second is told what it was told before: about as many
+/// times as it has asked in that second, and 63 times at most. Whoever asks seldom is told the present time.
+#[inline]
+pub(crate) fn lately() -> Time {
+    match LATELY.with(Lately::remembered) {
+        Some(time) => time,
+        None => ask(),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn ask() -> Time {
+    let now = now();
+    LATELY.with(|lately| lately.remember(now));
+    now
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_asks_often_is_told_what_was_true_within_a_second_as_often_as_he_asked_before() {
+        let (lately, time) = (Lately::never(), Cell::new(Time(5 * SOON)));
+        let told = || {
+            let answer = lately.remembered().unwrap_or_else(|| {
+                lately.remember(time.get());
+                time.get()
+            });
+            answer == time.get()
+        };
+        let pass = |by: i64| time.set(Time(time.get().0 + by));
+        for _ in 0..5 {
+            pass(SOON + 1);
+            assert!(told(), "whoever asks seldom");
+        }
+        let mut in_vain = 0;
+        for asked in 1..1000_u32 {
+            pass(1);
+            in_vain = if told() { 0 } else { in_vain + 1 };
+            assert!(in_vain <= asked.min(ANSWERS_MAX), "{asked}");
+        }
+        // From now on he asks seldom.
+        let late = (0..1000).filter(|_| {
+            pass(SOON + 1);
+            !told()
+        });
+        assert!(late.count() <= ANSWERS_MAX as usize);
+        pass(SOON + 1);
+        assert!(told());
+        pass(-10 * SOON);
+        assert!(told(), "a clock that was set back");
+    }
 }

@@ -39,12 +39,14 @@ pub struct OpenFile {
 
 impl OpenFile {
     /// The inode.
+    #[inline]
     #[must_use]
     pub fn node(&self) -> &Node {
         &self.node
     }
 
     /// Access mode and flags.
+    #[inline]
     #[must_use]
     pub fn flags(&self) -> OpenFlags {
         OpenFlags::from_bits_retain(self.flags.load(Ordering::Relaxed))

@@ -74,6 +74,7 @@ impl Policy {
         self.has(LAZYTIME)
     }
 
+    #[inline]
     pub(crate) fn atime(&self) -> AtimePolicy {
         match self.bits.load(Relaxed) & (ATIME_STRICT | ATIME_NONE) {
             0 => AtimePolicy::Relatime,

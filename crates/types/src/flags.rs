@@ -79,6 +79,14 @@ bitflags! {
 }
 
 impl OpenFlags {
+    /// May the file be read? Quicker than [`readable`](Self::readable), and false for access modes that
+    /// nobody should ask for.
+    #[inline]
+    #[must_use]
+    pub const fn plainly_readable(self) -> bool {
+        self.bits() & (libc::O_WRONLY | libc::O_PATH) == 0
+    }
+
     /// May the file be read?
     #[must_use]
     pub const fn readable(self) -> bool {

@@ -66,14 +66,37 @@ impl Pages {
         size: impl Fn() -> u64,
         whole: impl Fn() -> bool,
     ) -> Result<usize, Contended> {
-        self.read_under(&epoch::pin(), offset, buf, size, whole)
+        let guard = epoch::pin();
+        if self.read_inside(&guard, offset, buf) {
+            return Ok(buf.len());
+        }
+        self.read_under(&guard, offset, buf, size, whole)
     }
 
-    /// [`read_with`](Self::read_with) for a caller who is pinned already.
+    /// Reads bytes that lie within one page, if it is in memory and known to lie wholly before the end.
+    /// Else it reads nothing.
+    ///
+    /// Not even the size of the file is asked for: writers of other pages change it, or what is
+    /// beside it.
+    #[inline]
+    #[must_use]
+    pub fn read_inside(&self, guard: &Guard, offset: u64, buf: &mut [u8]) -> bool {
+        let at = offset as usize % PAGE_SIZE;
+        let inside = at + buf.len() <= PAGE_SIZE;
+        // A page that is not there may be elsewhere.
+        if inside && let Some(Some(frame)) = self.frames.find_inside(offset >> PAGE_SHIFT, guard) {
+            copy_out(frame, at, buf, copy);
+            return true;
+        }
+        false
+    }
+
+    /// [`read_with`](Self::read_with) for a caller who is pinned already, and whose bytes are not
+    /// [inside](Self::read_inside).
     ///
     /// # Errors
     /// Those of `read_with`.
-    #[inline]
+    #[inline(never)]
     pub fn read_under(
         &self,
         guard: &Guard,
@@ -82,21 +105,15 @@ impl Pages {
         size: impl Fn() -> u64,
         whole: impl Fn() -> bool,
     ) -> Result<usize, Contended> {
-        if offset as usize % PAGE_SIZE + buf.len() > PAGE_SIZE {
+        let at = offset as usize % PAGE_SIZE;
+        if at + buf.len() > PAGE_SIZE {
             let bufs = &mut [IoSliceMut::new(buf)];
             return self.read_vectored_under(guard, offset, bufs, size, whole);
-        }
-        // Not even the size is asked for where the page is known to lie before it: writers of other
-        // pages change it, or what is beside it. A page that is not there may be elsewhere.
-        if let Some(Some(frame)) = self.frames.find_inside(offset >> PAGE_SHIFT, guard) {
-            copy_out(Some(frame), offset as usize % PAGE_SIZE, buf, copy);
-            return Ok(buf.len());
         }
         for _ in 0..TRIES {
             if let Some(seen) = self.one(guard, offset, buf.len(), &size, &whole) {
                 let (frame, len) = seen?;
-                let at = offset as usize % PAGE_SIZE;
-                copy_out(frame, at, &mut buf[..len], copy);
+                copy_out(frame.unwrap_or_default(), at, &mut buf[..len], copy);
                 return Ok(len);
             }
             std::hint::spin_loop();
@@ -189,7 +206,7 @@ fn scatter(frames: &[Option<&[u8]>], at: usize, len: usize, bufs: &mut [IoSliceM
         while at < end && !rest.is_empty() {
             let (page, from) = (at / PAGE_SIZE, at % PAGE_SIZE);
             let (now, later) = rest.split_at_mut(rest.len().min(PAGE_SIZE - from).min(end - at));
-            copy_out(frames[page], from, now, |data, now| {
+            copy_out(frames[page].unwrap_or_default(), from, now, |data, now| {
                 now.copy_from_slice(data)
             });
             at += now.len();
@@ -200,14 +217,19 @@ fn scatter(frames: &[Option<&[u8]>], at: usize, len: usize, bufs: &mut [IoSliceM
 
 /// Copies from byte `at` of a page on, as far as `buf` goes, by means of `copy`.
 #[inline]
-fn copy_out(frame: Option<&[u8]>, at: usize, buf: &mut [u8], copy: impl Fn(&[u8], &mut [u8])) {
-    let filled = frame.and_then(|frame| frame.get(at..)).unwrap_or_default();
-    let len = filled.len().min(buf.len());
-    let (data, zeros) = buf.split_at_mut(len);
-    copy(&filled[..len], data);
-    if !zeros.is_empty() {
-        zeros.fill(0);
+fn copy_out(frame: &[u8], at: usize, buf: &mut [u8], copy: impl Fn(&[u8], &mut [u8])) {
+    match frame.get(at..at + buf.len()) {
+        Some(data) => copy(data, buf),
+        None => copy_and_fill(frame.get(at..).unwrap_or_default(), buf),
     }
+}
+
+/// Copies what there is, and puts zeros behind it.
+#[inline(never)]
+fn copy_and_fill(filled: &[u8], buf: &mut [u8]) {
+    let (data, zeros) = buf.split_at_mut(filled.len());
+    data.copy_from_slice(filled);
+    zeros.fill(0);
 }
 
 impl PagesLock<'_> {

@@ -18,9 +18,7 @@ fn is_due((atime, mtime, ctime): (Time, Time, Time), policy: AtimePolicy, now: T
     match policy {
         AtimePolicy::None => false,
         AtimePolicy::Strict => true,
-        AtimePolicy::Relatime => {
-            atime <= mtime || atime <= ctime || now.0.saturating_sub(atime.0) >= DAY
-        }
+        AtimePolicy::Relatime => atime <= mtime || atime <= ctime || is_old(atime, now),
     }
 }
 
@@ -34,9 +32,24 @@ fn times(inode: &Inode) -> (Time, Time, Time) {
     }
 }
 
+/// Is an access time that is later than every change so old that a read moves it?
+#[inline]
+fn is_old(atime: Time, now: Time) -> bool {
+    atime.0 <= now.0.saturating_sub(DAY)
+}
+
 impl Core {
+    /// Is there nothing for [`accessed`](Self::accessed) to do for a file whose bytes were read? Mostly that is
+    /// known without a look at the clock. Where only the age of a day is left to ask for, it may be noticed
+    /// some reads late.
+    #[inline(always)]
+    pub(crate) fn has_settled_access_time(&self, inode: &Inode) -> bool {
+        inode.is_read_since_changed()
+            && self.policy.atime() == AtimePolicy::Relatime
+            && !is_old(inode.atime(), clock::lately())
+    }
+
     /// An inode's content was read: moves its access time as the options say.
-    #[inline]
     pub(crate) fn accessed(&self, inode: &Inode) {
         let policy = self.policy.atime();
         if policy == AtimePolicy::None {
@@ -86,6 +99,10 @@ impl Core {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::open::OpenFile;
+    use crate::options::Options;
+    use crate::types::{Caller, OpenFlags, SetAttr, SetTime};
+    use crate::{FileSystem, MemoryLimits};
 
     fn at(atime: i64, mtime: i64) -> (Time, Time, Time) {
         (Time(atime), Time(mtime), Time(mtime))
@@ -100,5 +117,116 @@ mod tests {
         assert!(!due(5, 5, 5), "nothing to move");
         assert!(is_due(at(6, 5), AtimePolicy::Strict, Time(7)));
         assert!(!is_due(at(1, 5), AtimePolicy::None, Time(7)));
+    }
+
+    /// What is done to a file between reads.
+    #[derive(Clone, Copy, Debug)]
+    enum Done {
+        Wait,
+        Write,
+        Chmod,
+        /// The access time before all others.
+        Earlier,
+        /// All times long ago, in this order: change, modification, access.
+        LongAgo,
+        Tomorrow,
+        Strict,
+        Relatime,
+    }
+
+    fn next_tick(now: Time) {
+        while clock::now() == now {
+            std::thread::yield_now();
+        }
+    }
+
+    fn does(done: Done, fs: &FileSystem, file: &OpenFile) {
+        let (who, now) = (Caller::root(), clock::now());
+        let ago = |days: i64| Some(SetTime::At(Time(now.0 - days * DAY)));
+        let mut set = SetAttr::default();
+        match done {
+            Done::Wait => next_tick(now),
+            Done::Write => assert_eq!(fs.write(&who, file, 5, b"new"), Ok(3)),
+            Done::Chmod => set.perm = Some(0o600),
+            Done::Earlier => set.atime = ago(10_000),
+            Done::LongAgo => (set.atime, set.mtime, set.ctime) = (ago(2), ago(3), ago(4)),
+            Done::Tomorrow => set.atime = ago(-1),
+            Done::Strict | Done::Relatime => fs.set_options(Options {
+                atime: match done {
+                    Done::Strict => AtimePolicy::Strict,
+                    _ => AtimePolicy::Relatime,
+                },
+                ..Options::default()
+            }),
+        }
+        if set != SetAttr::default() {
+            fs.setattr(&who, file.node(), &set, None).unwrap();
+        }
+    }
+
+    /// Reads a byte, and looks whether the access time has become what the rule says.
+    fn read(fs: &FileSystem, file: &OpenFile, after: &[Done]) {
+        let inode = file.node().inode();
+        let (before, now) = (times(inode), clock::now());
+        assert_eq!(fs.read(file, 0, &mut [0]), Ok(1));
+        let moved = is_due(before, fs.core.policy.atime(), now);
+        let expected = if moved { now } else { before.0 };
+        // Else a tick came in between: it is one of two.
+        if clock::now() == now {
+            assert_eq!(times(inode).0, expected, "after {after:?}: {before:?}");
+        }
+    }
+
+    #[test]
+    fn whatever_came_before_each_read_moves_the_access_time_as_the_rule_says() {
+        let all = [
+            Done::Wait,
+            Done::Write,
+            Done::Chmod,
+            Done::Earlier,
+            Done::LongAgo,
+            Done::Tomorrow,
+            Done::Strict,
+            Done::Relatime,
+        ];
+        for len in [1, 3 * 4096] {
+            let fs = FileSystem::memory(MemoryLimits::default(), Options::default());
+            let (who, root) = (Caller::root(), fs.root());
+            let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
+            let file = fs.create(&who, &root, b"f", 0o644, flags).unwrap();
+            fs.write(&who, &file, 0, &vec![1; len]).unwrap();
+            // So often that the clock is mostly not asked.
+            (0..1000).for_each(|_| read(&fs, &file, &[]));
+            let places = (0..all.len().pow(3)).map(|n| [n / 64, n / 8 % 8, n % 8]);
+            for places in places {
+                let after = places.map(|place| all[place]);
+                for done in after {
+                    does(done, &fs, &file);
+                    (0..3).for_each(|_| read(&fs, &file, &after));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_settled_is_not_due() {
+        let fs = FileSystem::memory(MemoryLimits::default(), Options::default());
+        let (who, root) = (Caller::root(), fs.root());
+        let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
+        let file = fs.create(&who, &root, b"f", 0o644, flags).unwrap();
+        fs.write(&who, &file, 0, b"1").unwrap();
+        let settled = || fs.core.has_settled_access_time(file.node().inode());
+        assert!(!settled(), "written later");
+        does(Done::Wait, &fs, &file);
+        read(&fs, &file, &[]);
+        assert!(settled());
+        for done in [Done::Chmod, Done::Earlier, Done::LongAgo, Done::Strict] {
+            does(Done::Wait, &fs, &file);
+            does(done, &fs, &file);
+            assert!(!settled(), "{done:?}");
+            does(Done::Wait, &fs, &file);
+            read(&fs, &file, &[done]);
+            assert_eq!(settled(), !matches!(done, Done::Strict), "{done:?}");
+        }
     }
 }

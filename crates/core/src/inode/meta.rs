@@ -19,6 +19,8 @@ use crate::types::{FileType, Ino, Time};
 const SPINS: u32 = 64;
 
 const LINKABLE: u32 = 1 << 16;
+/// The access time is later than the times of modification and change.
+const READ: u32 = 1 << 17;
 const KIND_SHIFT: u32 = 24;
 
 /// The attributes of an inode that change, as one moment saw them.
@@ -75,11 +77,13 @@ impl Meta {
         self.nlink = u32::try_from(nlink.max(0)).unwrap_or(u32::MAX);
     }
 
-    /// Permission bits and LINKABLE, as [`Front`] keeps them.
+    /// Permission bits, LINKABLE and READ, as [`Front`] keeps them.
     #[inline]
     fn mode(&self) -> u32 {
         let linkable = if self.linkable { LINKABLE } else { 0 };
-        linkable | u32::from(self.perm & 0o7777)
+        let is_read = self.atime > self.mtime && self.atime > self.ctime;
+        let read = if is_read { READ } else { 0 };
+        linkable | read | u32::from(self.perm & 0o7777)
     }
 
     /// The content changed now, and so did the inode.
@@ -94,7 +98,7 @@ impl Meta {
 #[repr(C)]
 pub(super) struct Front {
     atime: AtomicI64,
-    /// Permission bits, LINKABLE, type.
+    /// Permission bits, LINKABLE, READ, type.
     mode: AtomicU32,
     uid: AtomicU32,
     gid: AtomicU32,
@@ -149,6 +153,13 @@ impl Front {
     #[inline]
     pub(super) fn owner(&self) -> (u32, u32) {
         (self.uid.load(Relaxed), self.gid.load(Relaxed))
+    }
+
+    /// Is the access time later than the others? Who reads need not look at those, which writers change,
+    /// nor at the clock.
+    #[inline]
+    pub(super) fn is_read(&self) -> bool {
+        self.mode.load(Relaxed) & READ != 0
     }
 
     /// The access time alone.

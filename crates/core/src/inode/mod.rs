@@ -35,6 +35,9 @@ use meta::{Back, Front, MetaCell};
 const DIR_SIZE: u64 = 40;
 const ENTRY_SIZE: u64 = 20;
 
+const REGULAR: u8 = FileType::Regular as u8;
+const DIRECTORY: u8 = FileType::Directory as u8;
+
 /// A mark: an access time has not reached the store.
 const LAZY_TIME: u8 = 1;
 /// A mark: nothing of a file's content is elsewhere.
@@ -151,9 +154,9 @@ impl Object {
 
     /// The bytes; `EISDIR` for a directory, `EINVAL` for others.
     pub(crate) fn regular(&self) -> Result<&Pages> {
-        match self.kind() {
-            FileType::Regular => Ok(&self.pages),
-            FileType::Directory => Err(Errno::EISDIR),
+        match self.front.kind_bits() {
+            REGULAR => Ok(&self.pages),
+            DIRECTORY => Err(Errno::EISDIR),
             _ => Err(Errno::EINVAL),
         }
     }
@@ -330,6 +333,12 @@ impl Object {
     #[inline]
     pub(crate) fn atime(&self) -> Time {
         self.front.atime()
+    }
+
+    /// Was it read after it was last changed? Of a directory it says nothing.
+    #[inline]
+    pub(crate) fn is_read_since_changed(&self) -> bool {
+        self.front.is_read()
     }
 
     /// Access, modification and change, each by itself.

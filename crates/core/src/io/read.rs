@@ -18,13 +18,28 @@ impl FileSystem {
     /// `EBADF` if not open for reading, `EISDIR`, `EINVAL` for an offset beyond 2^63 - 1; `EIO` or `EUCLEAN`
     /// when the store cannot read it.
     pub fn read(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        let (core, len) = (&self.core, buf.len());
-        let (inode, pages) = core.readable_at(file, offset, len)?;
-        let whole = || core.pinned || inode.is_complete();
-        let done = match pages.read_with(offset, buf, || inode.size(), whole) {
-            Ok(done) => done,
-            Err(Contended) => core.read_locked(inode, pages, offset, len, [buf])?,
+        let core = &*self.core;
+        let guard = epoch::pin();
+        let Some((inode, pages)) = core.plainly_readable(file) else {
+            drop(guard);
+            return core.read_slowly(file, offset, buf);
         };
+        let mut done = buf.len();
+        if !pages.read_inside(&guard, offset, buf) {
+            let whole = || core.pinned || inode.is_complete();
+            let unlocked = match check_range(offset, done) {
+                Ok(()) => pages.read_under(&guard, offset, buf, || inode.size(), whole),
+                Err(_) => Err(Contended),
+            };
+            match unlocked {
+                Ok(read) => done = read,
+                Err(Contended) => {
+                    drop(guard);
+                    return core.read_slowly(file, offset, buf);
+                }
+            }
+        }
+        drop(guard);
         core.has_read(file, inode);
         Ok(done)
     }
@@ -59,6 +74,27 @@ impl FileSystem {
 }
 
 impl Core {
+    /// What is to be read from, unless there may be something to be said against it.
+    #[inline]
+    fn plainly_readable<'f>(&self, file: &'f OpenFile) -> Option<(&'f Inode, &'f Pages)> {
+        if self.policy.revoked() || !file.flags().plainly_readable() {
+            return None;
+        }
+        let inode = file.node().inode();
+        Some((inode, inode.regular().ok()?))
+    }
+
+    /// Reads under the lock, or says why not.
+    #[cold]
+    #[inline(never)]
+    fn read_slowly(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let len = buf.len();
+        let (inode, pages) = self.readable_at(file, offset, len)?;
+        let done = self.read_locked(inode, pages, offset, len, [buf])?;
+        self.has_read(file, inode);
+        Ok(done)
+    }
+
     /// What is to be read from.
     #[inline]
     fn readable_at<'f>(
@@ -137,9 +173,16 @@ impl Core {
         Ok(len as usize)
     }
 
-    /// Whoever must hear of a read hears of it.
-    #[inline]
+    /// Whoever must hear of a read hears of it. Mostly there is nobody, which is all that is asked here.
+    #[inline(always)]
     fn has_read(&self, file: &OpenFile, inode: &Inode) {
+        if self.watches.is_used() || !self.has_settled_access_time(inode) {
+            self.tell_of_read(file, inode);
+        }
+    }
+
+    #[inline(never)]
+    fn tell_of_read(&self, file: &OpenFile, inode: &Inode) {
         if !file.flags().contains(OpenFlags::NOATIME) {
             self.accessed(inode);
         }

@@ -3,7 +3,7 @@
 
 use super::DOMAIN;
 use super::bag::Deferred;
-use super::record::Record;
+use super::record::{Local, Record};
 use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -55,7 +55,7 @@ fn enter() -> &'static Record {
     // After the owner's destructor nothing ends this thread's use: the last guard does.
     let borrowed = OWNER.try_with(|_| ()).is_err();
     // SAFETY: taken by this thread just now, and not in use yet.
-    unsafe { record.with_local(|local| local.borrowed = borrowed) };
+    unsafe { record.with_local(|local| local.begin(borrowed)) };
     RECORD.set(Some(record));
     record
 }
@@ -73,13 +73,7 @@ impl Guard {
     pub(super) fn pin() -> Self {
         let record = record();
         // SAFETY: this thread's record; the closure calls nothing.
-        let outermost = unsafe {
-            record.with_local(|local| {
-                local.depth += 1;
-                local.depth == 1
-            })
-        };
-        if outermost {
+        if unsafe { record.with_local(Local::enter) } {
             // SAFETY: as above.
             unsafe { record.pin(DOMAIN.epoch()) };
         }
@@ -94,11 +88,25 @@ impl Guard {
     pub fn repin(&mut self) {
         // Exclusive use of the guard: nothing found under it can be alive.
         // SAFETY: this thread's record; the closure calls nothing.
-        let alone = unsafe { self.record.with_local(|local| local.depth == 1) };
+        let alone = unsafe { self.record.with_local(|local| local.guards() == 1) };
         if alone {
             self.record.unpin();
             // SAFETY: as above.
             unsafe { self.record.pin(DOMAIN.epoch()) };
+        }
+    }
+
+    /// Of a guard that is not the only one of a thread which keeps its record.
+    #[inline(never)]
+    fn leave_otherwise(&self) {
+        let leave = |local: &mut Local| {
+            local.leave_otherwise();
+            local.is_over()
+        };
+        // SAFETY: this thread's record; the closure calls nothing.
+        if unsafe { self.record.with_local(leave) } {
+            self.record.unpin();
+            end_borrow(self.record);
         }
     }
 }
@@ -107,17 +115,10 @@ impl Drop for Guard {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: this thread's record (a guard is not `Send`); the closure calls nothing.
-        let (outermost, borrowed) = unsafe {
-            self.record.with_local(|local| {
-                local.depth -= 1;
-                (local.depth == 0, local.borrowed)
-            })
-        };
-        if outermost {
+        if unsafe { self.record.with_local(Local::leave) } {
             self.record.unpin();
-            if borrowed {
-                end_borrow(self.record);
-            }
+        } else {
+            self.leave_otherwise();
         }
     }
 }
@@ -139,7 +140,7 @@ pub(super) fn is_pinned() -> bool {
         return false;
     };
     // SAFETY: this thread's record; the closure calls nothing.
-    unsafe { record.with_local(|local| local.depth > 0) }
+    unsafe { record.with_local(|local| local.guards() > 0) }
 }
 
 /// Retires a value.
@@ -159,7 +160,7 @@ pub(super) fn defer(value: Deferred) {
         reclaim(record);
     }
     // SAFETY: as above.
-    if unsafe { record.with_local(|local| local.borrowed && local.depth == 0) } {
+    if unsafe { record.with_local(|local| local.is_over()) } {
         end_borrow(record);
     }
 }

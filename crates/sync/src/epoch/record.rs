@@ -20,6 +20,9 @@ use std::collections::VecDeque;
 /// In a word: the thread is pinned. The other bits are those of an epoch.
 pub(super) const PINNED: u64 = 1;
 
+/// In a count of guards: the record is without a thread's end to wait for, and given back with the last one.
+const BORROWED: u32 = 1 << 31;
+
 /// A thread's place in the domain. Never freed: a thread that ends leaves it to the next.
 #[repr(align(128))]
 pub(super) struct Record {
@@ -41,12 +44,10 @@ pub(super) struct Record {
 
 /// What only the owning thread touches.
 pub(super) struct Local {
-    /// Guards alive.
-    pub(super) depth: u32,
+    /// Guards alive; and [`BORROWED`].
+    depth: u32,
     /// Destructors are running: they do not start others.
     pub(super) collecting: bool,
-    /// Without a thread's end to wait for: given back with the last guard.
-    pub(super) borrowed: bool,
     /// Fenced pins since trust was withdrawn.
     fenced: u32,
     pub(super) bag: Bag,
@@ -56,6 +57,51 @@ pub(super) struct Local {
 // record is published and only read afterwards; the rest is atomic or locked.
 unsafe impl Sync for Record {}
 
+impl Local {
+    /// A thread takes it.
+    pub(super) fn begin(&mut self, borrowed: bool) {
+        self.depth = if borrowed { BORROWED } else { 0 };
+    }
+
+    pub(super) fn guards(&self) -> u32 {
+        self.depth & !BORROWED
+    }
+
+    /// Is it to be given back?
+    pub(super) fn is_over(&self) -> bool {
+        self.depth == BORROWED
+    }
+
+    /// Counts a guard; is it the only one?
+    ///
+    /// What is usual is stored as it is, not as one more than what was loaded: so the next pin need not wait
+    /// for the stores of this one.
+    #[inline]
+    pub(super) fn enter(&mut self) -> bool {
+        if self.depth == 0 {
+            self.depth = 1;
+            return true;
+        }
+        self.depth += 1;
+        self.guards() == 1
+    }
+
+    /// Counts a guard no more, if it is the only one of a thread that keeps its record. Else the answer is
+    /// `false`, and [`leave_otherwise`](Self::leave_otherwise) counts it.
+    #[inline]
+    pub(super) fn leave(&mut self) -> bool {
+        let only = self.depth == 1;
+        if only {
+            self.depth = 0;
+        }
+        only
+    }
+
+    pub(super) fn leave_otherwise(&mut self) {
+        self.depth -= 1;
+    }
+}
+
 impl Record {
     pub(super) fn taken() -> Self {
         Self {
@@ -64,7 +110,6 @@ impl Record {
             local: UnsafeCell::new(Local {
                 depth: 0,
                 collecting: false,
-                borrowed: false,
                 fenced: 0,
                 bag: Bag::new(),
             }),

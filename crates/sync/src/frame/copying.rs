@@ -28,8 +28,15 @@ const ROUND: usize = 4;
 #[inline]
 pub fn copy(from: &[u8], to: &mut [u8]) {
     assert_eq!(from.len(), to.len(), "copies are equally long");
+    if from.len() > SMALL_MAX || !copy_small(from, to) {
+        copy_large(from, to);
+    }
+}
+
+/// [`copy`] of what takes longer than a call.
+fn copy_large(from: &[u8], to: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
-    if LENGTHS.contains(&from.len()) {
+    if LENGTHS.contains(&from.len()) && from.len() == to.len() {
         // The first processors that had registers of 64 bytes went slower for a while after each use;
         // those that have VBMI2, which came later, do not.
         if has!("avx512f") && has!("avx512vbmi2") {
@@ -42,9 +49,7 @@ pub fn copy(from: &[u8], to: &mut [u8]) {
             return unsafe { in_half_lines(from.as_ptr(), to.as_mut_ptr(), from.len()) };
         }
     }
-    if from.len() > SMALL_MAX || !copy_small(from, to) {
-        to.copy_from_slice(from);
-    }
+    to.copy_from_slice(from);
 }
 
 /// Up to here a call of memcpy takes longer than the copy.
