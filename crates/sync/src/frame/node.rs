@@ -5,7 +5,7 @@ use super::gate::Gate;
 use super::slot::{Keeps, Owned, Slot, Writing};
 use crate::frame_primitive::{self, AtomicU64, Ordering::Relaxed, Own as _};
 use std::cell::UnsafeCell;
-use std::ops::{AddAssign, Neg, Range};
+use std::ops::{AddAssign, Index, Neg, Range};
 
 /// Slots of a node: as many as a word has bits.
 pub(super) const FAN: u64 = 1 << FAN_SHIFT;
@@ -24,7 +24,7 @@ pub(super) struct Node<X> {
     pub(super) gate: Gate,
     // What every reader needs is apart from what changes with a frame.
     _apart: [u64; 5],
-    pub(super) slots: [Slot<X>; FAN as usize],
+    pub(super) slots: Slots<X>,
     used: AtomicU64,
     frames: AtomicU64,
     bytes: AtomicU64,
@@ -32,6 +32,33 @@ pub(super) struct Node<X> {
     /// A number that goes with the side part, for everybody to read.
     note: AtomicU64,
     side: UnsafeCell<Option<Box<X>>>,
+}
+
+/// The slots of a node, which are told in the order of their numbers and lie in another: neighbours
+/// on different lines. Whoever reads a page shares a line with those who write pages far from it, if
+/// with anybody, and not with those who write the next ones.
+pub(super) struct Slots<X>([Slot<X>; FAN as usize]);
+
+/// log2 of the slots on a line.
+const LINE_SHIFT: u32 = 3;
+
+/// log2 of the lines of slots; the nodes of models have less than one.
+const LINES_SHIFT: u32 = FAN_SHIFT.saturating_sub(LINE_SHIFT);
+
+/// Where a slot lies.
+#[inline]
+fn scattered(at: usize) -> usize {
+    let line = at & ((1 << LINES_SHIFT) - 1);
+    line << LINE_SHIFT | at >> LINES_SHIFT
+}
+
+impl<X> Index<usize> for Slots<X> {
+    type Output = Slot<X>;
+
+    #[inline]
+    fn index(&self, at: usize) -> &Slot<X> {
+        &self.0[scattered(at)]
+    }
 }
 
 /// How counts of a node change.
@@ -119,7 +146,7 @@ impl<X> Node<X> {
             shift,
             gate: Gate::closed(),
             _apart: [0; 5],
-            slots: std::array::from_fn(|_| Slot::empty()),
+            slots: Slots(std::array::from_fn(|_| Slot::empty())),
             used: AtomicU64::new(0),
             frames: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
@@ -250,5 +277,23 @@ impl<X: Send + 'static> Node<X> {
         self.slots[at].replace(Some(content), writing);
         self.mark(at, true, writing);
         was_empty
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_slot_has_a_place_of_its_own_and_neighbours_are_on_different_lines() {
+        let places: Vec<usize> = (0..FAN as usize).map(scattered).collect();
+        let mut sorted = places.clone();
+        sorted.sort_unstable();
+        assert!(sorted.into_iter().eq(0..FAN as usize));
+        for group in places.chunks(1 << LINES_SHIFT) {
+            let lines: std::collections::HashSet<_> =
+                group.iter().map(|place| place >> LINE_SHIFT).collect();
+            assert_eq!(lines.len(), group.len());
+        }
     }
 }

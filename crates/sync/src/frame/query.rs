@@ -171,7 +171,8 @@ impl<X: Send + 'static> FramesLock<'_, X> {
     fn check_node(&self, node: &Node<X>) -> Counts {
         assert_eq!(node.base % (FAN << node.shift), 0);
         let mut counts = Counts::NODE;
-        for (bit, slot) in node.slots.iter().enumerate() {
+        for bit in 0..FAN as usize {
+            let slot = &node.slots[bit];
             assert_eq!(
                 node.used() >> bit & 1 == 1,
                 !slot.holds_nothing(&self.writing)
