@@ -12,9 +12,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Bytes of an image, which is sparse: as many as rivals are given.
 const SIZE: u64 = 16 << 30;
 
-/// An image file in a folder of its own, with its volume.
+/// An image file with its volume.
 pub(crate) struct Image {
-    folder: Folder,
+    /// What goes with it: its folder, unless somebody keeps it.
+    folder: Option<Folder>,
     path: PathBuf,
     /// The volume, as long as it is open.
     store: Mutex<Option<Arc<VolumeStore>>>,
@@ -25,16 +26,27 @@ pub(crate) struct Image {
 /// # Errors
 /// If the image cannot be made.
 pub(crate) fn volume(path: &Path) -> Result<MemoryTree> {
-    let parent = match path.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
+    let kept = Kept::beside(path)?;
+    let path = kept.image();
+    tree(path, Some(kept.folder))
+}
+
+/// A tree on a volume that is made anew over an image which is kept.
+///
+/// # Errors
+/// If the image cannot be made, or used.
+pub(crate) fn volume_over(image: &Path) -> Result<MemoryTree> {
+    tree(image.to_owned(), None)
+}
+
+/// Makes a volume on this image, which is made first if there is none.
+fn tree(path: PathBuf, folder: Option<Folder>) -> Result<MemoryTree> {
+    let options = FileOptions::default();
+    let device = match path.exists() {
+        true => FileDevice::open(&path, options),
+        false => FileDevice::create(&path, SIZE, options),
     };
-    let folder = Folder::fresh_in(parent)?;
-    let path = folder.path().join("image");
-    let device: Arc<dyn BlockDevice> = {
-        let device = FileDevice::create(&path, SIZE, FileOptions::default());
-        Arc::new(device.context("cannot make the image")?)
-    };
+    let device: Arc<dyn BlockDevice> = Arc::new(device.context("cannot make the image")?);
     holdfast_volume::format(&device, &FormatOptions::default())
         .context("cannot make the volume")?;
     let image = Image {
@@ -44,6 +56,32 @@ pub(crate) fn volume(path: &Path) -> Result<MemoryTree> {
     };
     let fs = image.open_on(device).context("cannot open the volume")?;
     Ok(MemoryTree::on(image, fs))
+}
+
+/// An image file that stays from tree to tree: what the host's file system gave it, it keeps, as does the image
+/// of a rival's file system that stays mounted. It goes when this is dropped.
+pub(crate) struct Kept {
+    folder: Folder,
+}
+
+impl Kept {
+    /// In a fresh folder beside `path`; there is no image yet.
+    ///
+    /// # Errors
+    /// If the folder cannot be made.
+    pub(crate) fn beside(path: &Path) -> Result<Self> {
+        let parent = match path.parent() {
+            Some(parent) if parent != Path::new("") => parent,
+            _ => Path::new("."),
+        };
+        let folder = Folder::fresh_in(parent)?;
+        Ok(Self { folder })
+    }
+
+    /// Where the image is, or will be.
+    pub(crate) fn image(&self) -> PathBuf {
+        self.folder.path().join("image")
+    }
 }
 
 impl Image {
@@ -84,10 +122,10 @@ impl Image {
         Ok(extents.len() as u64)
     }
 
-    /// Ends the volume and removes the image.
+    /// Ends the volume, and removes the image if nobody keeps it.
     pub(super) fn remove(self) -> Result<()> {
         drop(self.held().take());
-        self.folder.close()
+        self.folder.map_or(Ok(()), Folder::close)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::about::About;
 use crate::program::Program;
 use crate::record::Record;
 use crate::report::{Report, ReportArgs};
-use crate::targets::{Target, labels, parents};
+use crate::targets::{Kept, Target, labels, parents};
 use crate::team::{self, Shape, Team};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -116,6 +116,7 @@ impl SparseArgs {
 struct Run<'r> {
     label: &'r str,
     target: &'r Target,
+    kept: Option<&'r Kept>,
     amounts: Amounts,
     shape: Shape,
     round: usize,
@@ -131,6 +132,7 @@ impl Run<'_> {
         ));
         let task = team::Task::Sparse(Task {
             target: self.target.clone(),
+            image: self.kept.map(Kept::image),
             amounts: self.amounts,
         });
         let mut team = Team::start(program, &task, self.shape).context(self.label.to_owned())?;
@@ -188,14 +190,16 @@ pub(crate) fn measure(args: &SparseArgs, program: &Program, report: &mut Report)
     args.check()?;
     let (runs, labels) = (args.runs(), labels(&args.targets));
     let _parents = parents(&args.targets)?;
+    let kept = kept(&args.targets)?;
     let expected = args.rounds * runs.len() * labels.len();
     report.begin(About::now(args.layout(), args.rounds), expected);
     for round in 1..=args.rounds {
         for &(phase, threads) in &runs {
-            for (target, label) in args.targets.iter().zip(&labels) {
+            for ((target, label), kept) in args.targets.iter().zip(&labels).zip(&kept) {
                 let run = Run {
                     label,
                     target,
+                    kept: kept.as_ref(),
                     amounts: args.amounts(threads),
                     shape: Shape::Threads(threads),
                     round,
@@ -211,6 +215,15 @@ pub(crate) fn measure(args: &SparseArgs, program: &Program, report: &mut Report)
         args.rounds
     ));
     Ok(())
+}
+
+/// The images of those targets that have one: the blocks of a rival's image stay from phase to phase as well.
+fn kept(targets: &[Target]) -> Result<Vec<Option<Kept>>> {
+    let kept = targets.iter().map(|target| match target {
+        Target::Volume(path) => Kept::beside(path).map(Some),
+        _ => Ok(None),
+    });
+    kept.collect()
 }
 
 #[cfg(test)]

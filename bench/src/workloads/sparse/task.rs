@@ -4,15 +4,19 @@ use super::pattern::WRITE;
 use super::phase::Phase;
 use super::writer::Writer;
 use crate::crew::Crew;
-use crate::targets::{DirectoryTree, Io, MemoryTree, PiecesTree, Session, Target, Tree, volume};
+use crate::targets::{DirectoryTree, Io, MemoryTree, PiecesTree, Session, Target, Tree};
+use crate::targets::{volume, volume_over};
 use crate::team::{Seats, worker::Boss};
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// One run's tree, and how much is written.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Task {
     pub(super) target: Target,
+    /// The image that a volume is made anew on; a new one if absent.
+    pub(super) image: Option<PathBuf>,
     pub(super) amounts: Amounts,
 }
 
@@ -47,7 +51,13 @@ impl Task {
     pub(crate) fn staff(&self, seats: Seats, boss: &mut Boss) -> Result<()> {
         match &self.target {
             Target::Memory => self.on(MemoryTree::new(), seats, boss),
-            Target::Volume(path) => self.on(volume(path)?, seats, boss),
+            Target::Volume(path) => {
+                let tree = match &self.image {
+                    Some(image) => volume_over(image),
+                    None => volume(path),
+                };
+                self.on(tree?, seats, boss)
+            }
             Target::Directory(path) => self.on(DirectoryTree::new(path)?, seats, boss),
             Target::Pieces(design) => self.on(PiecesTree::new(*design)?, seats, boss),
             Target::Made | Target::Listed | Target::Guarded(_) => {
