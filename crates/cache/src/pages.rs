@@ -165,7 +165,7 @@ impl PagesLock<'_> {
     /// is zero. `None`: it is a hole or unwritten, or so small that it is better copied.
     #[must_use]
     pub fn share(&self, page: u64) -> Option<Shared> {
-        self.frames.get(page)?.share()
+        self.frames.share(page)
     }
 
     /// Says that the file has `size` bytes at least, which readers of pages before that need not ask

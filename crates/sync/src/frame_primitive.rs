@@ -61,9 +61,9 @@ pub(crate) mod memory {
     #[inline]
     pub(crate) fn made(_start: NonNull<u8>, _len: usize) {}
 
-    /// The first `len` bytes are about to be read.
+    /// Bytes `from..to` are about to be read.
     #[inline]
-    pub(crate) fn read(_start: NonNull<u8>, _len: usize) {}
+    pub(crate) fn read(_start: NonNull<u8>, _from: usize, _to: usize) {}
 
     /// Bytes `from..to` are about to be written.
     #[inline]

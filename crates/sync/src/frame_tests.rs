@@ -65,10 +65,53 @@ fn a_freed_frame_is_the_next_one_made() {
     let start = first.bytes().as_ptr();
     drop(first);
     let small = Frame::with_capacity(64);
-    let second = Frame::with_capacity(FRAME_SIZE);
+    let mut second = Frame::with_capacity(FRAME_SIZE);
     assert_eq!((second.bytes().as_ptr(), small.filled()), (start, 0));
     // More than a thread keeps, and all of it given back when it ends.
     drop([(); 100].map(|()| Frame::with_capacity(FRAME_SIZE)));
+}
+
+#[test]
+fn sectors_fill_a_frame_in_any_order_and_what_was_met_or_kept_before_stays() {
+    let _finish = Finish;
+    let map = Map::new();
+    let mut first = Frame::with_capacity(FRAME_SIZE);
+    first.put(2048, &[1; 512]);
+    map.lock().put(3, first);
+    let guard = epoch::pin();
+    let looked = || {
+        let snapshot = map.snapshot(&guard).unwrap();
+        let bytes = snapshot.get(3).unwrap();
+        snapshot.holds().then_some(bytes)
+    };
+    assert_eq!(looked(), None, "it has a gap");
+    let kept = map.lock().share(3).unwrap();
+    assert!(map.lock().extend(3, 0, &[2; 1024]));
+    assert!(!map.lock().extend(3, 2048, &[9; 512]), "filled already");
+    assert!(!map.lock().extend(3, 1024, &[9; 1536]), "filled in part");
+    assert!(!map.lock().extend(3, 1100, &[9; 412]), "no whole sector");
+    assert!(
+        !map.lock().extend(3, FRAME_SIZE, &[9; 512]),
+        "behind its end"
+    );
+    let mut later = map.lock().share(3).unwrap();
+    let pieces: Vec<_> = later.pieces().collect();
+    assert_eq!(pieces, [(0, &[2; 1024][..]), (2048, &[1; 512][..])]);
+    // Whoever holds the lock meets no gaps, and from then on nobody does.
+    let expected = [&[2; 1024][..], &[0; 1024], &[1; 512]].concat();
+    assert_eq!(map.lock().get(3).unwrap().bytes(), expected);
+    assert_eq!(looked(), Some(&expected[..]));
+    assert!(map.lock().extend(3, 3072, &[3; 1024]));
+    assert_eq!(looked(), None);
+    assert!(map.lock().extend(3, 2560, &[4; 512]));
+    let full = [&expected[..], &[4; 512], &[3; 1024]].concat();
+    assert_eq!(looked(), Some(&full[..]));
+    assert_eq!(kept.to_vec()[2048..], [1; 512]);
+    assert_eq!(kept.pieces().count(), 1);
+    later.truncate(2049);
+    assert_eq!(later.to_vec(), expected[..2049]);
+    later.truncate(2048);
+    assert_eq!(later.to_vec(), [2; 1024]);
 }
 
 #[test]
@@ -414,11 +457,11 @@ fn a_frame_that_is_kept_outlives_its_map_and_does_not_change() {
     map.lock().clear();
     drop((map, second));
     epoch::synchronize();
-    assert_eq!(first.bytes(), [1; 2000]);
-    assert_eq!(third.bytes()[..2000], [1; 2000]);
-    assert_eq!(third.bytes()[2000..], [2; 40]);
+    assert_eq!(first.to_vec(), [1; 2000]);
+    assert_eq!(third.to_vec()[..2000], [1; 2000]);
+    assert_eq!(third.to_vec()[2000..], [2; 40]);
     first.truncate(7);
-    assert_eq!(first.bytes(), [1; 7]);
+    assert_eq!(first.to_vec(), [1; 7]);
 }
 
 #[test]
@@ -443,8 +486,8 @@ fn frames_are_kept_and_given_up_by_many_threads() {
                 let mut held = Vec::new();
                 for round in 0..2000 {
                     let shared = kept(&map, 3).expect("always there");
-                    let byte = shared.bytes()[0];
-                    assert!(shared.bytes().iter().all(|other| *other == byte));
+                    let byte = shared.to_vec()[0];
+                    assert!(shared.to_vec().iter().all(|other| *other == byte));
                     held.push(shared);
                     if round % 7 == 0 {
                         held.clear();

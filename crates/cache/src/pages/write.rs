@@ -8,6 +8,9 @@ use crate::{MAX_SIZE, PAGE_SIZE};
 use holdfast_sync::frame::Frame;
 use holdfast_types::{Errno, Result};
 
+/// In a group with as many pages in memory, a page that is written is likely to be written on.
+const FEW_PAGES: u32 = 7;
+
 impl PagesLock<'_> {
     /// Writes `data` at `offset` and returns the bytes written: fewer than given when space ran
     /// out on the way, or at [`MAX_SIZE`]. The owner raises the file's size accordingly, after
@@ -74,7 +77,7 @@ impl PagesLock<'_> {
         })
     }
 
-    /// Writes within one page. `alone`: none of its neighbours has a frame, and little may follow.
+    /// Writes within one page. `alone`: little is written around there, and little may follow.
     fn write_in_page(&mut self, page: u64, at: usize, data: &[u8], alone: bool) {
         if self.frames.extend(page, at, data) {
             return;
@@ -92,8 +95,7 @@ impl PagesLock<'_> {
                     false => PAGE_SIZE,
                 });
                 frame.push(&old[..at.min(old.len())]);
-                frame.pad(at);
-                frame.push(data);
+                frame.put(at, data);
                 if end < old.len() {
                     frame.push(&old[end..]);
                 }
@@ -101,8 +103,7 @@ impl PagesLock<'_> {
             }
             None => {
                 let mut frame = Frame::with_capacity(if only || alone { end } else { PAGE_SIZE });
-                frame.pad(at);
-                frame.push(data);
+                frame.put(at, data);
                 frame
             }
         };
@@ -169,7 +170,7 @@ impl Change<'_, '_> {
             let (now, later) = data.split_at(data.len().min(PAGE_SIZE - at));
             let page = offset >> PAGE_SHIFT;
             let bit = 1_u64 << (page % GROUP_PAGES);
-            let alone = there & (bit << 1 | bit >> 1) == 0;
+            let alone = there & (bit << 1 | bit >> 1) == 0 && there.count_ones() < FEW_PAGES;
             self.pages.write_in_page(page, at, now, alone);
             offset += now.len() as u64;
             data = later;

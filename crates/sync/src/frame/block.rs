@@ -5,8 +5,10 @@
 )]
 
 use super::FRAME_SIZE;
+use super::fill::Fill;
 use crate::frame_primitive::memory;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ops::Range;
 use std::ptr::NonNull;
 
 /// Smallest size, in bytes.
@@ -16,12 +18,12 @@ const ALIGN: usize = 16;
 /// Classes of sizes: powers of two from [`SIZE_MIN`] to [`FRAME_SIZE`].
 pub(super) const CLASSES: usize = (FRAME_SIZE / SIZE_MIN).trailing_zeros() as usize + 1;
 
-/// Where a frame's bytes are, how many there can be, and how many are filled. It owns nothing.
+/// Where a frame's bytes are, how many there can be, and which are filled. It owns nothing.
 #[derive(Clone, Copy)]
 pub(super) struct Block {
     pub(super) start: NonNull<u8>,
-    pub(super) class: usize,
-    pub(super) filled: usize,
+    class: u8,
+    pub(super) fill: Fill,
 }
 
 fn layout(class: usize) -> Layout {
@@ -39,9 +41,13 @@ impl Block {
     pub(super) fn at(start: NonNull<u8>, class: usize) -> Self {
         Self {
             start,
-            class,
-            filled: 0,
+            class: class as u8,
+            fill: Fill::NONE,
         }
+    }
+
+    pub(super) fn class(self) -> usize {
+        usize::from(self.class)
     }
 
     /// New memory of a class, none of it filled.
@@ -60,7 +66,7 @@ impl Block {
     /// Nobody reads it any more, and it is given back once.
     pub(super) unsafe fn deallocate(self) {
         // SAFETY: allocated with this very layout; the rest is the caller's promise.
-        unsafe { dealloc(self.start.as_ptr(), layout(self.class)) };
+        unsafe { dealloc(self.start.as_ptr(), layout(self.class())) };
     }
 
     /// Bytes of a block of a class.
@@ -69,39 +75,87 @@ impl Block {
     }
 
     pub(super) fn capacity(self) -> usize {
-        Self::of_class(self.class)
+        Self::of_class(self.class())
     }
 
-    /// The filled bytes.
+    /// The bytes from the start that are filled; all that are, unless the frame is broken.
     ///
     /// # Safety
-    /// The memory is not freed during `'a`, and `filled` was said by whoever filled it.
+    /// The memory is not freed during `'a`, and `fill` was said by whoever filled it.
+    #[inline]
     pub(super) unsafe fn bytes<'a>(self) -> &'a [u8] {
-        memory::read(self.start, self.filled);
-        // SAFETY: initialised up to `filled`, and never written again up to there.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.filled) }
+        // SAFETY: the caller's promise; these bytes are filled.
+        unsafe { self.piece(0..self.fill.as_first().unwrap_or(0)) }
     }
 
-    /// Puts `data` behind the filled bytes, after `gap` zeros, and counts both as filled. What
-    /// others read, up to `filled` so far, is not touched.
+    /// Some of the filled bytes.
     ///
     /// # Safety
-    /// The memory is not freed meanwhile, and nobody else knows or fills bytes behind `filled`.
-    pub(super) unsafe fn fill(&mut self, gap: usize, data: &[u8]) {
-        let at = self.filled + gap;
-        assert!(
-            gap <= FRAME_SIZE && data.len() <= FRAME_SIZE && at + data.len() <= self.capacity(),
-            "a frame filled beyond its end"
-        );
-        memory::written(self.start, self.filled, at + data.len());
-        // SAFETY: within the allocation, as just checked.
-        let behind = unsafe { self.start.add(self.filled) };
+    /// As for [`bytes`](Self::bytes), and they are filled.
+    #[inline]
+    pub(super) unsafe fn piece<'a>(self, piece: Range<usize>) -> &'a [u8] {
+        memory::read(self.start, piece.start, piece.end);
+        // SAFETY: within the allocation.
+        let start = unsafe { self.start.add(piece.start) };
+        // SAFETY: initialised, and never written again.
+        unsafe { std::slice::from_raw_parts(start.as_ptr(), piece.len()) }
+    }
+
+    /// Is there room for `len` more bytes from `at` on, in which nothing is filled? What that makes of it, and
+    /// which zeros have to be filled in before them.
+    fn room(self, at: usize, len: usize) -> Option<(Fill, Range<usize>)> {
+        let end = at.checked_add(len).filter(|end| *end <= self.capacity())?;
+        let first = self.fill.as_first().filter(|first| *first <= at);
+        let broken = || Some((self.fill.with(at..end)?, at..at));
+        match first {
+            // Only where more may come between: small ones are read, as a rule, before they grow.
+            Some(first) if first < at && self.capacity() == FRAME_SIZE => {
+                broken().or(Some((Fill::first(end), first..at)))
+            }
+            Some(first) => Some((Fill::first(end), first..at)),
+            None => broken(),
+        }
+    }
+
+    /// Fills `data` in at `at`, where nothing is filled yet; other bytes before it become zeros, or stay a
+    /// gap. False, if there is no room. What others read so far is not touched.
+    ///
+    /// # Safety
+    /// The memory is not freed meanwhile, and nobody else knows or fills bytes that are not filled.
+    pub(super) unsafe fn put(&mut self, at: usize, data: &[u8]) -> bool {
+        let Some((fill, zeros)) = self.room(at, data.len()) else {
+            return false;
+        };
+        // SAFETY: within the allocation, and the caller's alone, as `room` found.
+        unsafe { self.zero(zeros) };
+        memory::written(self.start, at, at + data.len());
         // SAFETY: as above.
         let place = unsafe { self.start.add(at) };
-        // SAFETY: `gap` bytes of the allocation, which are the caller's alone.
-        unsafe { behind.write_bytes(0, gap) };
         // SAFETY: `data.len()` bytes of the allocation, the caller's alone, so not part of `data`.
         unsafe { place.copy_from_nonoverlapping(NonNull::from(data).cast(), data.len()) };
-        self.filled = at + data.len();
+        self.fill = fill;
+        true
+    }
+
+    /// Fills the gaps with zeros.
+    ///
+    /// # Safety
+    /// As for [`put`](Self::put).
+    pub(super) unsafe fn mend(&mut self) {
+        for gap in self.fill.gaps() {
+            // SAFETY: within the allocation, and not filled.
+            unsafe { self.zero(gap) };
+        }
+        self.fill = Fill::first(self.fill.end());
+    }
+
+    /// # Safety
+    /// Bytes of the allocation that are the caller's alone.
+    unsafe fn zero(self, bytes: Range<usize>) {
+        memory::written(self.start, bytes.start, bytes.end);
+        // SAFETY: within the allocation.
+        let start = unsafe { self.start.add(bytes.start) };
+        // SAFETY: the caller's promise.
+        unsafe { start.write_bytes(0, bytes.len()) };
     }
 }

@@ -30,10 +30,10 @@ impl Frame {
         self.block.capacity()
     }
 
-    /// Bytes filled.
+    /// The end of the bytes filled.
     #[must_use]
     pub fn filled(&self) -> usize {
-        self.block.filled
+        self.block.fill.end()
     }
 
     /// Adds `data` behind what is there.
@@ -41,7 +41,18 @@ impl Frame {
     /// # Panics
     /// If there is no room for it.
     pub fn push(&mut self, data: &[u8]) {
-        self.fill(0, data);
+        self.put(self.filled(), data);
+    }
+
+    /// Adds `data` at byte `at`, behind what is there. What is between becomes zero, or is a gap for later.
+    ///
+    /// # Panics
+    /// If there is no room for it.
+    #[expect(unsafe_code, reason = "memory of its own")]
+    pub fn put(&mut self, at: usize, data: &[u8]) {
+        // SAFETY: not freed while `self` lives, and not known to anybody else.
+        let put = unsafe { self.block.put(at, data) };
+        assert!(put, "a frame filled twice, or beyond its end");
     }
 
     /// Adds zeros up to byte `at`, if less is filled.
@@ -49,19 +60,23 @@ impl Frame {
     /// # Panics
     /// If there is no room for them.
     pub fn pad(&mut self, at: usize) {
-        self.fill(at.saturating_sub(self.block.filled), &[]);
+        self.mend();
+        if at > self.filled() {
+            self.put(at, &[]);
+        }
     }
 
     #[expect(unsafe_code, reason = "memory of its own")]
-    fn fill(&mut self, gap: usize, data: &[u8]) {
+    fn mend(&mut self) {
         // SAFETY: not freed while `self` lives, and not known to anybody else.
-        unsafe { self.block.fill(gap, data) };
+        unsafe { self.block.mend() };
     }
 
-    /// The bytes filled.
+    /// The bytes filled: gaps have become zeros then.
     #[must_use]
     #[expect(unsafe_code, reason = "memory of its own")]
-    pub fn bytes(&self) -> &[u8] {
+    pub fn bytes(&mut self) -> &[u8] {
+        self.mend();
         // SAFETY: not freed while `self` lives.
         unsafe { self.block.bytes() }
     }

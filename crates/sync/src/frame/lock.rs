@@ -3,6 +3,7 @@ use super::fresh::Frame;
 use super::map::{Frames, Totals};
 use super::node::{Counts, Node};
 use super::recycle::HandOver;
+use super::shared::Shared;
 use super::slot::{Entry, Owned, Slot, Stored, Writing};
 use crate::epoch::{self, Guard};
 use crate::frame_primitive::{MutexGuard, Ordering, Own as _, fence};
@@ -99,10 +100,22 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
         self.map.is_empty()
     }
 
-    /// The frame `number`.
+    /// The frame `number`, mended if it was broken.
     #[must_use]
     pub fn get(&self, number: u64) -> Option<Stored<'_>> {
+        let found = self.map.find(number, &self.writing)?;
+        if !found.is_broken() {
+            return Some(found);
+        }
+        self.slot_there(number)?.mend(&self.writing);
         self.map.find(number, &self.writing)
+    }
+
+    /// Keeps frame `number` as it is now. `None`: there is none, or it is too small to be worth it, and has
+    /// to be copied.
+    #[must_use]
+    pub fn share(&self, number: u64) -> Option<Shared> {
+        self.map.find(number, &self.writing)?.share()
     }
 
     /// Is there no frame but possibly number 0, and no side part?
@@ -144,22 +157,26 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
         self.count_path(number, 0, change, &guard);
     }
 
-    /// Fills more of frame `number` without copying it: zeros up to `at`, then `data`, in one
-    /// step for readers. Not if there is no such frame, or no room in it, or if it is filled
-    /// beyond `at`.
+    /// Fills more of frame `number` without copying it: `data` at `at`, in one step for readers; before it are
+    /// zeros, if they have to be filled in, or a gap that may be filled later. Not if there is no such frame, or
+    /// no room in it, or if something is filled there already.
     #[must_use]
     pub fn extend(&mut self, number: u64, at: usize, data: &[u8]) -> bool {
-        let slot = if self.is_small() {
-            (number == 0).then_some(&self.map.root)
-        } else {
-            self.leaf_there(number)
-                .map(|leaf| &leaf.slots[leaf.place(number)])
-        };
+        let slot = self.slot_there(number);
         let extended = slot.is_some_and(|slot| slot.extend(at, data, &self.writing));
         if extended {
             self.shown();
         }
         extended
+    }
+
+    /// The place of frame `number`, if there is one.
+    fn slot_there(&self, number: u64) -> Option<&Slot<X>> {
+        if self.is_small() {
+            return (number == 0).then_some(&self.map.root);
+        }
+        let leaf = self.leaf_there(number)?;
+        Some(&leaf.slots[leaf.place(number)])
     }
 
     /// The leaf that has a place for `number`, if it is there.

@@ -3,6 +3,7 @@ use super::node::Node;
 use super::slot::{Entry, Keeps, Slot, Stored};
 use crate::epoch::Guard;
 use crate::frame_primitive::{AtomicU32, Mutex, Ordering, constant, fence};
+use std::cell::Cell;
 use std::fmt;
 
 /// Frames by number: a sparse array that is read without locks.
@@ -69,6 +70,9 @@ impl<X: Send + 'static> Frames<X> {
         };
         let pass = root.gate.pass(number)?;
         let frame = find_below(root, number, guard);
+        if frame.is_some_and(Stored::is_broken) {
+            return None;
+        }
         root.gate.holds(pass).then_some(frame.map(Stored::bytes))
     }
 
@@ -93,6 +97,7 @@ impl<X: Send + 'static> Frames<X> {
             map: self,
             guard,
             version,
+            spoilt: Cell::new(false),
         })
     }
 
@@ -151,6 +156,8 @@ pub struct Snapshot<'g, X: Send + 'static> {
     pub(super) map: &'g Frames<X>,
     pub(super) guard: &'g Guard,
     version: u32,
+    /// Was a frame met that has to be mended first?
+    spoilt: Cell<bool>,
 }
 
 impl<'g, X: Send + 'static> Snapshot<'g, X> {
@@ -158,12 +165,16 @@ impl<'g, X: Send + 'static> Snapshot<'g, X> {
     #[inline]
     #[must_use]
     pub fn get(&self, number: u64) -> Option<&'g [u8]> {
-        self.map.find(number, self.guard).map(Stored::bytes)
+        let found = self.map.find(number, self.guard)?;
+        if found.is_broken() {
+            self.spoilt.set(true);
+        }
+        Some(found.bytes())
     }
 
     /// Do all the frames gotten so far, and whatever else was loaded since the snapshot and is
     /// changed under the map's lock, belong to one state? Frames may be copied after that: their
-    /// bytes do not change.
+    /// bytes do not change. Not if one of them is broken, until somebody gets it under the lock.
     #[inline]
     #[must_use]
     pub fn holds(&self) -> bool {
@@ -171,7 +182,7 @@ impl<'g, X: Send + 'static> Snapshot<'g, X> {
         // with the fence in `FramesLock::begin`, and for changes of one store with the release
         // of the version before the next.
         fence(Ordering::Acquire);
-        self.map.version.load(Ordering::Relaxed) == self.version
+        self.map.version.load(Ordering::Relaxed) == self.version && !self.spoilt.get()
     }
 }
 

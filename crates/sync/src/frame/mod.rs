@@ -7,10 +7,12 @@
 //!
 //! *Invariants.*
 //! - Bytes of a frame that a reader can know of never change. A slot holds the frame's address
-//!   *and* the number of its bytes that are filled, in one word; a writer may fill more and store
-//!   the word with a larger number, but for any other change it makes another frame. So no byte is
+//!   *and* which of its bytes are filled, in one word; a writer may fill more and store
+//!   the word that says so, but for any other change it makes another frame. So no byte is
 //!   ever read and written at the same time: there is nothing to be torn and nothing to be undefined.
-//! - Bytes behind the filled ones count as zeros; the memory there is uninitialised.
+//! - Bytes that are not filled count as zeros; the memory there is uninitialised. A frame with gaps between
+//!   those that are filled is *broken*: readers without the lock do not look into it, and whoever looks under
+//!   the lock mends it first.
 //! - A frame or node is in one slot; taken out, it is retired through the epochs. Of a frame somebody
 //!   else may be an owner too ([`Shared`]): its memory goes with the last of them.
 //! - Every inner node has two children at least.
@@ -22,6 +24,7 @@
 
 mod block;
 mod copying;
+mod fill;
 mod fresh;
 mod gate;
 mod lock;

@@ -123,7 +123,7 @@ pub(super) unsafe fn free(block: Block) {
         let pushed = POOL.try_with(|pool| pool.shelves[stocked].push(block.start));
         pushed == Ok(true)
     };
-    if !stocked(block.class).is_some_and(push) {
+    if !stocked(block.class()).is_some_and(push) {
         // SAFETY: the caller's promise.
         unsafe { block.deallocate() };
     }
@@ -140,7 +140,7 @@ pub(super) fn freeing(block: Block) -> unsafe fn(*mut ()) {
         free_class::<5>,
         free_class::<6>,
     ];
-    FREEING[block.class]
+    FREEING[block.class()]
 }
 
 /// # Safety

@@ -1,15 +1,23 @@
+use super::FRAME_SIZE;
 use super::block::Block;
+use super::fill::Fill;
 use super::recycle;
 use super::slot::Stored;
 use crate::frame_primitive::owners;
 use std::fmt;
+use std::ptr::NonNull;
 
 /// A frame as it was at some moment, kept for as long as anybody wants, whatever becomes of it in its map.
 ///
 /// *Invariant.* It is one of the frame's owners: the memory is freed when the last of them is gone. The bytes
-/// that were filled when it was made never change; those behind them are not its business.
+/// that were filled when it was made never change; the others are not its business.
 pub struct Shared {
-    block: Block,
+    // A block's parts, without the padding.
+    start: NonNull<u8>,
+    fill: Fill,
+    class: u8,
+    /// Bytes from here on are not shown.
+    end: u16,
 }
 
 // SAFETY: bytes that nobody changes, and a count that any thread may lower.
@@ -19,6 +27,8 @@ unsafe impl Send for Shared {}
 #[expect(unsafe_code, reason = "memory that is only read")]
 unsafe impl Sync for Shared {}
 
+const _: () = assert!(size_of::<Option<Shared>>() == 16);
+
 impl Stored<'_> {
     /// Keeps the frame as it is now. `None`: it is too small to be worth it, and has to be copied.
     #[must_use]
@@ -27,32 +37,56 @@ impl Stored<'_> {
         recycle::can_be_shared(block).then(|| {
             // Its owner, whoever that is, does not give it up while it is borrowed from a slot.
             owners::join(block.start);
-            Shared { block }
+            Shared {
+                start: block.start,
+                fill: block.fill,
+                class: block.class() as u8,
+                end: FRAME_SIZE as u16,
+            }
         })
     }
 }
 
 impl Shared {
-    /// The bytes filled; behind them the frame was zero.
-    #[inline]
-    #[must_use]
+    fn block(&self) -> Block {
+        let mut block = Block::at(self.start, usize::from(self.class));
+        block.fill = self.fill;
+        block
+    }
+
+    /// The bytes filled, in order, each piece with its place: all others of the frame were zero.
     #[expect(unsafe_code, reason = "memory that is only read")]
-    pub fn bytes(&self) -> &[u8] {
-        // SAFETY: not freed while `self` is one of its owners; those bytes were initialised before
-        // whoever shared it learned of them, and are not written again.
-        unsafe { self.block.bytes() }
+    pub fn pieces(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        let end = usize::from(self.end);
+        self.fill.pieces().filter_map(move |piece| {
+            let piece = piece.start..piece.end.min(end);
+            // SAFETY: not freed while `self` is one of its owners; those bytes were initialised before
+            // whoever shared it learned of them, and are not written again.
+            (!piece.is_empty()).then(|| (piece.start, unsafe { self.block().piece(piece) }))
+        })
+    }
+
+    /// The whole frame, copied.
+    #[must_use]
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (at, piece) in self.pieces() {
+            bytes.resize(at, 0);
+            bytes.extend_from_slice(piece);
+        }
+        bytes
     }
 
     /// Forgets bytes from `len` on: they count as zeros.
     pub fn truncate(&mut self, len: usize) {
-        self.block.filled = self.block.filled.min(len);
+        self.end = self.end.min(len.min(FRAME_SIZE) as u16);
     }
 }
 
 impl Clone for Shared {
     fn clone(&self) -> Self {
-        owners::join(self.block.start);
-        Self { block: self.block }
+        owners::join(self.start);
+        Self { ..*self }
     }
 }
 
@@ -60,14 +94,15 @@ impl Drop for Shared {
     #[expect(unsafe_code, reason = "one of the owners goes")]
     fn drop(&mut self) {
         // SAFETY: `join` counted `self`, which ends here.
-        unsafe { recycle::free(self.block) };
+        unsafe { recycle::free(self.block()) };
     }
 }
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared")
-            .field("filled", &self.block.filled)
+            .field("fill", &self.fill)
+            .field("end", &self.end)
             .finish_non_exhaustive()
     }
 }

@@ -77,13 +77,20 @@ pub struct Stored<'g> {
 }
 
 impl<'g> Stored<'g> {
-    /// The bytes filled; behind them the frame is zero.
+    /// The bytes filled; behind them the frame is zero. (Of a broken frame, which the holder of the lock
+    /// does not meet: none.)
     #[inline]
     #[must_use]
     pub fn bytes(self) -> &'g [u8] {
         // SAFETY: found in a slot while something kept it for `'g`; those bytes were initialised
-        // before the word that counts them was stored, and are not written again.
+        // before the word that tells of them was stored, and are not written again.
         unsafe { self.block.bytes() }
+    }
+
+    /// Are there gaps between the filled bytes?
+    #[inline]
+    pub(super) fn is_broken(self) -> bool {
+        self.block.fill.as_first().is_none()
     }
 
     /// Bytes there is room for.
@@ -253,25 +260,31 @@ impl<X: Send + 'static> Slot<X> {
         old
     }
 
-    /// Fills more of the frame that is there, with zeros up to `at` and then `data`, and shows
-    /// both at once. Not if there is no frame, no room, or something else at `at` already.
+    /// Fills more of the frame that is there: `data` at `at`, and zeros before it unless a gap may stay; and shows
+    /// all at once. Not if there is no frame, no room, or something else at `at` already.
     pub(super) fn extend(&self, at: usize, data: &[u8], _writing: &Writing) -> bool {
         let word = self.word.own();
         let Content::Frame(mut block) = word::parse::<Node<X>>(word) else {
             return false;
         };
-        let fits = at
-            .checked_add(data.len())
-            .is_some_and(|end| end <= block.capacity());
-        if at < block.filled || !fits {
-            return false;
-        }
         // SAFETY: in the slot, and only the one writer, here, could take it out or fill it; no
-        // reader knows of bytes behind those that the word counts.
-        unsafe { block.fill(at - block.filled, data) };
-        // Release: whoever sees the larger number sees the bytes.
-        self.word.store(word::of_frame(block), Ordering::Release);
-        true
+        // reader knows of bytes but those that the word tells of.
+        let put = unsafe { block.put(at, data) };
+        if put {
+            // Release: whoever sees the new word sees the bytes.
+            self.word.store(word::of_frame(block), Ordering::Release);
+        }
+        put
+    }
+
+    /// Fills the gaps of a broken frame, which changes nothing that anybody sees.
+    #[cold]
+    pub(super) fn mend(&self, _writing: &Writing) {
+        if let Content::Frame(mut block) = word::parse::<Node<X>>(self.word.own()) {
+            // SAFETY: as in `extend`.
+            unsafe { block.mend() };
+            self.word.store(word::of_frame(block), Ordering::Release);
+        }
     }
 
     /// Puts `outer` there and what was there into its slot `at`, in one step for readers.

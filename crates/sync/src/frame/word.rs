@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! 63      61 60       48 47                 4 3    0
-//! | zero    | filled    | address, upper part | kind |
+//! | zero    | fill      | address, upper part | kind |
 //! ```
 //!
-//! The kind is a frame's class of size, or [`NODE`]. All zeros: nothing. Addresses of user memory
+//! What is filled is told by [`Fill`]. The kind is a frame's class of size, or [`NODE`]. All zeros: nothing. Addresses of user memory
 //! have 47 bits on x86-64 (more only for those who ask for it), 48 on AArch64; checked for each.
 
 use super::block::{Block, CLASSES};
+use super::fill::Fill;
 use std::ptr::{self, NonNull};
 
 const KIND: usize = 0xf;
@@ -16,7 +17,8 @@ const NODE: usize = KIND;
 const FILLED_SHIFT: u32 = 48;
 const ADDRESS: usize = (1 << FILLED_SHIFT) - 1 - KIND;
 
-const _: () = assert!(CLASSES <= NODE && usize::BITS == 64);
+const _: () =
+    assert!(CLASSES <= NODE && FILLED_SHIFT + Fill::BITS <= usize::BITS && usize::BITS == 64);
 
 /// The word, as a pointer that still knows its allocation.
 pub(super) type Word = *mut u8;
@@ -42,7 +44,10 @@ fn packed(start: NonNull<u8>, bits: usize) -> Word {
 
 /// The word for a frame.
 pub(super) fn of_frame(block: Block) -> Word {
-    packed(block.start, block.filled << FILLED_SHIFT | block.class)
+    packed(
+        block.start,
+        block.fill.number() << FILLED_SHIFT | block.class(),
+    )
 }
 
 /// The word for a node.
@@ -58,10 +63,10 @@ pub(super) fn parse<T>(word: Word) -> Content<T> {
     };
     match word.addr() & KIND {
         NODE => Content::Node(start.cast()),
-        class => Content::Frame(Block {
-            start,
-            class,
-            filled: word.addr() >> FILLED_SHIFT,
-        }),
+        class => {
+            let mut block = Block::at(start, class);
+            block.fill = Fill::of_number(word.addr() >> FILLED_SHIFT);
+            Content::Frame(block)
+        }
     }
 }

@@ -66,8 +66,10 @@ pub(crate) mod memory {
     use std::collections::HashMap;
     use std::ptr::NonNull;
 
-    /// Bytes watched of each frame: the models fill no more.
+    /// Bytes of each frame that are watched one by one; behind them those of a sector are watched together.
     const WATCHED: usize = 24;
+    const SECTOR: usize = 512;
+    const CELLS_EACH: usize = WATCHED + 8;
 
     std::thread_local! {
         // The threads of a model are one thread of the system. An address that ends and is made
@@ -78,20 +80,24 @@ pub(crate) mod memory {
     fn each(start: NonNull<u8>, from: usize, to: usize, touch: impl Fn(&UnsafeCell<()>)) {
         CELLS.with_borrow(|cells| {
             let cells = &cells[&start.addr().get()];
-            cells[from.min(WATCHED)..to.min(WATCHED)]
-                .iter()
-                .for_each(touch);
+            let alone = from.min(WATCHED)..to.min(WATCHED);
+            let (from, to) = (from.max(WATCHED), to.max(WATCHED));
+            let sectors = match from < to {
+                true => WATCHED + from / SECTOR..WATCHED + to.div_ceil(SECTOR),
+                false => WATCHED..WATCHED,
+            };
+            alone.chain(sectors).for_each(|at| touch(&cells[at]));
         });
     }
 
     pub(crate) fn made(start: NonNull<u8>, _len: usize) {
-        let cells = (0..WATCHED).map(|_| UnsafeCell::new(())).collect();
+        let cells = (0..CELLS_EACH).map(|_| UnsafeCell::new(())).collect();
         let before = CELLS.with_borrow_mut(|all| all.insert(start.addr().get(), cells));
         assert!(before.is_none(), "given out twice");
     }
 
-    pub(crate) fn read(start: NonNull<u8>, len: usize) {
-        each(start, 0, len, |cell| cell.with(|_| ()));
+    pub(crate) fn read(start: NonNull<u8>, from: usize, to: usize) {
+        each(start, from, to, |cell| cell.with(|_| ()));
     }
 
     pub(crate) fn written(start: NonNull<u8>, from: usize, to: usize) {
@@ -101,7 +107,7 @@ pub(crate) mod memory {
     /// # Safety
     /// None is needed here.
     pub(crate) unsafe fn ended(start: NonNull<u8>, _len: usize) {
-        each(start, 0, WATCHED, |cell| cell.with_mut(|_| ()));
+        each(start, 0, 8 * SECTOR, |cell| cell.with_mut(|_| ()));
         CELLS.with_borrow_mut(|all| all.remove(&start.addr().get()));
     }
 

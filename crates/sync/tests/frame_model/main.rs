@@ -12,6 +12,7 @@
 pub mod frame;
 
 mod appends;
+mod broken;
 pub mod epoch;
 mod frame_primitive;
 mod gates;

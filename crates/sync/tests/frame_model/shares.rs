@@ -23,7 +23,7 @@ fn what_is_kept_stays_as_it_was_whatever_becomes_of_the_frame() {
             file.change(3, |pages| assert!(pages.extend(0, 2, b"c")));
             file.change(2, |pages| pages.put(0, whole(b"xy")));
         });
-        let read = kept.bytes().to_vec();
+        let read = kept.to_vec();
         drop(kept);
         writer.join().unwrap();
         Some(read)
@@ -37,12 +37,12 @@ fn the_last_of_three_owners_frees_and_nobody_before() {
         let kept = keep(file).expect("a whole frame");
         let other = kept.clone();
         let reader = spawn(file, move |_| {
-            let read = other.bytes().to_vec();
+            let read = other.to_vec();
             drop(other);
             read
         });
         let writer = spawn(file, |file| file.change(0, |pages| pages.clear()));
-        let read = kept.bytes().to_vec();
+        let read = kept.to_vec();
         drop(kept);
         writer.join().unwrap();
         assert_eq!(reader.join().unwrap(), read);

@@ -16,7 +16,7 @@ use holdfast_core::store::{PageOf, SharedPage, SpaceRun};
 use super::dirty::Dirty;
 use super::mapping::{Mapping, Run};
 use super::outgoing::Outgoing;
-use super::page::{Changed, Page, Part, is_part, zeros};
+use super::page::{Changed, Page, is_part, zeros};
 use super::placing::{Waiting, missing, ready};
 use crate::space::{Extent, FileRequest};
 use crate::{BLOCK, Result};
@@ -223,7 +223,7 @@ impl Content {
             (Form::Inline(bytes), _) => bytes.resize(len as usize, 0),
             (Form::Mapped { mapping, dirty }, Some(source)) => {
                 let written = mapping.find(last).is_some_and(|run| !run.unwritten);
-                let known = dirty.get(last).is_some_and(|page| page.whole().is_some());
+                let known = dirty.get(last).is_some_and(Changed::is_whole);
                 if !self.len.is_multiple_of(BLOCK_LEN) && written && !known {
                     self.page(last, false, source)?;
                 }
@@ -446,20 +446,15 @@ impl Content {
             let changed = dirty.get(block);
             let range = (from - start) as usize..(to - start) as usize;
             let part = &mut buf[(from - offset) as usize..(to - offset) as usize];
-            if let Some(whole) = changed.and_then(Changed::whole) {
-                let filled = whole.get(range.start..).unwrap_or_default();
-                let filled = &filled[..filled.len().min(part.len())];
-                part[..filled.len()].copy_from_slice(filled);
-                continue;
+            // What is nowhere is zero, as `part` is.
+            if !changed.is_some_and(Changed::is_whole)
+                && let Some(run) = mapping.find(block).filter(|run| !run.unwritten)
+            {
+                source.read(run.extent.start, &mut scratch)?;
+                part.copy_from_slice(&scratch[range.clone()]);
             }
-            match mapping.find(block) {
-                Some(run) if !run.unwritten => source.read(run.extent.start, &mut scratch)?,
-                _ if changed.is_none() => continue,
-                _ => scratch.fill(0),
-            }
-            part.copy_from_slice(&scratch[range.clone()]);
-            if let Some(Changed::Parts(parts)) = changed {
-                show_parts(parts, range, part);
+            if let Some(changed) = changed {
+                changed.show_range(range.start, part);
             }
         }
         Ok(())
@@ -604,7 +599,7 @@ impl Content {
         if !matches!(dirty.get(block), Some(Changed::Whole(_))) {
             let mut page = zeros();
             if !whole {
-                let known = dirty.get(block).is_some_and(|page| page.whole().is_some());
+                let known = dirty.get(block).is_some_and(Changed::is_whole);
                 if let Some(run) = mapping.find(block).filter(|run| !run.unwritten && !known) {
                     source.read(run.extent.start, &mut page)?;
                     let shown = len.saturating_sub(block * BLOCK_LEN).min(BLOCK_LEN);
@@ -636,20 +631,6 @@ impl Content {
         }
         let mapping = Mapping::default();
         self.form = Form::Mapped { mapping, dirty };
-    }
-}
-
-/// Puts those bytes of the parts in that lie in this range of their block.
-fn show_parts(parts: &[Part], range: Range<usize>, out: &mut [u8]) {
-    for part in parts {
-        let (from, to) = (
-            part.from.max(range.start),
-            (part.from + part.bytes.len()).min(range.end),
-        );
-        if from < to {
-            out[from - range.start..to - range.start]
-                .copy_from_slice(&part.bytes[from - part.from..to - part.from]);
-        }
     }
 }
 

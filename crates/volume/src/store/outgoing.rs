@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use holdfast_device::{BlockDevice, SECTOR, WriteRequest};
+use holdfast_device::{BlockDevice, WriteRequest};
 use parking_lot::{Mutex, RwLock};
 
 use super::page::{Changed, Page, zeros};
@@ -30,6 +30,13 @@ pub(super) struct Outgoing {
     pub(super) changed: Changed,
     /// Is the rest of the block zeros, whatever is there?
     pub(super) fresh: bool,
+}
+
+impl Outgoing {
+    /// Does it say all of the block? What is not here is zero then.
+    fn is_all(&self) -> bool {
+        self.fresh || self.changed.is_whole()
+    }
 }
 
 /// What was announced and is not durable yet.
@@ -87,7 +94,7 @@ impl Announced {
             if let Some(place) = here(batch) {
                 let outgoing = &batch[place];
                 over.push(outgoing);
-                known = outgoing.fresh || outgoing.changed.whole().is_some();
+                known = outgoing.is_all();
                 if known {
                     break;
                 }
@@ -170,44 +177,31 @@ fn write(device: &dyn BlockDevice, blocks: &[Outgoing]) -> Result<()> {
             request(0, &page[..]);
             continue;
         }
-        let mut end = 0;
-        let mut put = |at: usize, bytes| {
-            if outgoing.fresh && end < at {
+        let (all, mut end) = (outgoing.is_all(), 0);
+        outgoing.changed.each_piece(&mut |at, bytes| {
+            if all && end < at {
                 request(end, &ZEROS[end..at]);
             }
             request(at, bytes);
             end = at + bytes.len();
-        };
-        match &outgoing.changed {
-            Changed::Parts(parts) => {
-                for part in parts {
-                    put(part.from, &part.bytes);
-                }
-                if outgoing.fresh {
-                    put(BLOCK, &[]);
-                }
-            }
-            whole => {
-                let bytes = whole.whole().unwrap_or_default();
-                put(0, bytes);
-                if bytes.len() < BLOCK {
-                    put(bytes.len(), &ZEROS[bytes.len()..]);
-                }
-            }
+        });
+        if all && end < BLOCK {
+            request(end, &ZEROS[end..]);
         }
     }
-    requests.retain(|request| !request.bytes.is_empty());
     Ok(device.write_batch(&requests)?)
 }
 
 /// Would the device not take its bytes as they are?
 fn is_askew(outgoing: &Outgoing, alignment: u64) -> bool {
-    match &outgoing.changed {
-        Changed::Parts(_) => alignment > SECTOR,
-        whole => whole
-            .whole()
-            .is_some_and(|bytes| !(bytes.len() as u64).is_multiple_of(alignment)),
-    }
+    let mut askew = false;
+    outgoing.changed.each_piece(&mut |at, bytes| {
+        let edges = [at, at + bytes.len()];
+        askew |= edges
+            .iter()
+            .any(|edge| !(*edge as u64).is_multiple_of(alignment));
+    });
+    askew
 }
 
 /// Whole blocks for those that the device would not take, in their order.
@@ -216,7 +210,7 @@ fn mend(device: &dyn BlockDevice, blocks: &[Outgoing]) -> Result<Vec<Page>> {
     let mut mended = Vec::new();
     for outgoing in blocks.iter().filter(|it| is_askew(it, alignment)) {
         let mut page = zeros();
-        if !outgoing.fresh && outgoing.changed.whole().is_none() {
+        if !outgoing.is_all() {
             device.read(outgoing.block * BLOCK_LEN, &mut page[..])?;
         }
         outgoing.changed.show_in(&mut page);

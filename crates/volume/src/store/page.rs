@@ -58,12 +58,17 @@ impl Changed {
         Self::Parts(vec![Part { from, bytes }])
     }
 
-    /// The bytes of the whole block, if they are here: behind them it is zero.
-    pub(super) fn whole(&self) -> Option<&[u8]> {
+    /// Is all of the block known? What is between the [pieces](Self::each_piece) is zero then.
+    pub(super) fn is_whole(&self) -> bool {
+        !matches!(self, Self::Parts(_))
+    }
+
+    /// Shows the bytes that are here, in order, with their places in the block.
+    pub(super) fn each_piece<'a>(&'a self, show: &mut dyn FnMut(usize, &'a [u8])) {
         match self {
-            Self::Whole(page) => Some(&page[..]),
-            Self::Kept(page) => Some(page.bytes()),
-            Self::Parts(_) => None,
+            Self::Whole(page) => show(0, &page[..]),
+            Self::Kept(page) => page.pieces().for_each(|(at, piece)| show(at, piece)),
+            Self::Parts(parts) => parts.iter().for_each(|part| show(part.from, &part.bytes)),
         }
     }
 
@@ -91,19 +96,20 @@ impl Changed {
 
     /// Shows a block with this in it; `page` holds the rest.
     pub(super) fn show_in(&self, page: &mut [u8; BLOCK]) {
-        match self {
-            Self::Whole(own) => page.copy_from_slice(&own[..]),
-            Self::Kept(kept) => {
-                let (filled, rest) = page.split_at_mut(kept.bytes().len());
-                filled.copy_from_slice(kept.bytes());
-                rest.fill(0);
-            }
-            Self::Parts(parts) => {
-                for part in parts {
-                    page[part.from..part.end()].copy_from_slice(&part.bytes);
-                }
-            }
+        if let Self::Kept(_) = self {
+            page.fill(0);
         }
+        self.show_range(0, page);
+    }
+
+    /// Puts those of its bytes in that lie where `out` begins in the block; `out` holds the rest.
+    pub(super) fn show_range(&self, start: usize, out: &mut [u8]) {
+        self.each_piece(&mut |at, piece| {
+            let (from, to) = (at.max(start), (at + piece.len()).min(start + out.len()));
+            if from < to {
+                out[from - start..to - start].copy_from_slice(&piece[from - at..to - at]);
+            }
+        });
     }
 
     /// Bytes from `len` on are of no file any more.

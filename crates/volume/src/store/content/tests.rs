@@ -1,5 +1,5 @@
 use super::*;
-use holdfast_sync::frame::{Frame, Frames, Stored};
+use holdfast_sync::frame::{Frame, Frames};
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -68,11 +68,18 @@ impl Device {
 fn cached(bytes: &[u8]) -> impl Fn(u64) -> Option<SharedPage> {
     move |block| {
         let bytes = bytes.get((block * BLOCK_LEN) as usize..)?;
-        let mut frame = Frame::with_capacity(bytes.len().min(BLOCK));
-        frame.push(&bytes[..bytes.len().min(BLOCK)]);
+        let bytes = &bytes[..bytes.len().min(BLOCK)];
+        let mut frame = Frame::with_capacity(bytes.len());
+        // Some with gaps.
+        let zeros = bytes.iter().take_while(|byte| **byte == 0).count() / 512 * 512;
+        if zeros < bytes.len() && block % 2 == 0 {
+            frame.put(zeros, &bytes[zeros..]);
+        } else {
+            frame.push(bytes);
+        }
         let mut frames = Frames::<()>::new();
         frames.lock().put(0, frame);
-        let kept = frames.lock().get(0).and_then(Stored::share);
+        let kept = frames.lock().share(0);
         frames.clear_mut();
         kept
     }

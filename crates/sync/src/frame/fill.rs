@@ -1,0 +1,163 @@
+//! Which bytes of a frame are filled.
+//!
+//! As a rule so many from its start. A page that is written in pieces, in any order, is filled by *sectors*, so that
+//! none of what came before has to be copied; such a frame is *broken* until its gaps are filled.
+//!
+//! ```text
+//! 0 ..= 4096: so many bytes; 4096 + mask: these eighths, which are not the first ones
+//! ```
+
+use super::FRAME_SIZE;
+use std::ops::Range;
+
+/// Bytes of a sector: the smallest piece that a device is given, and an eighth of a frame.
+const SECTOR: usize = 512;
+const SECTORS: usize = FRAME_SIZE / SECTOR;
+
+/// What is filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fill(u16);
+
+const _: () = assert!(SECTORS <= 8 && FRAME_SIZE + (1 << SECTORS) < 1 << Fill::BITS);
+
+impl Fill {
+    /// Bits that its number has.
+    pub(super) const BITS: u32 = 13;
+    pub(super) const NONE: Self = Self(0);
+
+    /// The first `len` bytes.
+    pub(super) fn first(len: usize) -> Self {
+        debug_assert!(len <= FRAME_SIZE);
+        Self(len as u16)
+    }
+
+    /// The one with this number.
+    #[inline]
+    pub(super) fn of_number(number: usize) -> Self {
+        Self(number as u16)
+    }
+
+    pub(super) fn number(self) -> usize {
+        usize::from(self.0)
+    }
+
+    /// How many bytes from the start, if there is nothing behind them.
+    #[inline]
+    pub(super) fn as_first(self) -> Option<usize> {
+        let len = usize::from(self.0);
+        (len <= FRAME_SIZE).then_some(len)
+    }
+
+    /// The sectors, if no part of one is filled.
+    fn sectors(self) -> Option<usize> {
+        match self.as_first() {
+            Some(len) if len.is_multiple_of(SECTOR) => Some((1 << (len / SECTOR)) - 1),
+            Some(_) => None,
+            None => Some(usize::from(self.0) - FRAME_SIZE),
+        }
+    }
+
+    /// These bytes in addition: whole sectors, of which none is filled. `None`: they are not.
+    pub(super) fn with(self, bytes: Range<usize>) -> Option<Self> {
+        let whole = bytes.start.is_multiple_of(SECTOR)
+            && bytes.end.is_multiple_of(SECTOR)
+            && bytes.start < bytes.end
+            && bytes.end <= FRAME_SIZE;
+        if !whole {
+            return None;
+        }
+        let there = self.sectors()?;
+        let new = (1 << (bytes.end / SECTOR)) - (1 << (bytes.start / SECTOR));
+        if there & new != 0 {
+            return None;
+        }
+        let all = there | new;
+        Some(match all & (all + 1) {
+            0 => Self::first(all.count_ones() as usize * SECTOR),
+            _ => Self((FRAME_SIZE + all) as u16),
+        })
+    }
+
+    /// The end of what is filled.
+    pub(super) fn end(self) -> usize {
+        match self.as_first() {
+            Some(len) => len,
+            None => (usize::from(self.0) - FRAME_SIZE).ilog2() as usize * SECTOR + SECTOR,
+        }
+    }
+
+    /// What is filled, in order; no two pieces touch.
+    pub(super) fn pieces(self) -> impl Iterator<Item = Range<usize>> {
+        let (mut rest, mut first) = match self.as_first() {
+            Some(len) => (0, Some(0..len).filter(|first| !first.is_empty())),
+            None => (usize::from(self.0) - FRAME_SIZE, None),
+        };
+        std::iter::from_fn(move || {
+            if rest == 0 {
+                return first.take();
+            }
+            let from = rest.trailing_zeros();
+            let to = from + (rest >> from).trailing_ones();
+            rest &= !((1 << to) - 1);
+            Some(from as usize * SECTOR..to as usize * SECTOR)
+        })
+    }
+
+    /// What is not filled before its end.
+    pub(super) fn gaps(self) -> impl Iterator<Item = Range<usize>> {
+        let mut at = 0;
+        self.pieces().filter_map(move |piece| {
+            let gap = at..piece.start;
+            at = piece.end;
+            (!gap.is_empty()).then_some(gap)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sectors_that_come_in_any_order_are_told_one_from_the_other() {
+        // Every set of sectors, by every last piece of it.
+        for all in 1..1_usize << SECTORS {
+            let held = |sector: usize| all >> sector & 1 == 1;
+            let fill = (0..SECTORS)
+                .rev()
+                .filter(|at| held(*at))
+                .fold(Fill::NONE, |fill, at| {
+                    let range = at * SECTOR..(at + 1) * SECTOR;
+                    let after = fill.with(range.clone()).expect("not filled");
+                    assert_eq!(after.with(range), None, "filled now");
+                    after
+                });
+            assert_eq!(Fill::of_number(fill.number()), fill);
+            let mut shown = [false; SECTORS];
+            let mut last = None;
+            for piece in fill.pieces() {
+                assert!(last.is_none_or(|end| end < piece.start));
+                last = Some(piece.end);
+                shown[piece.start / SECTOR..piece.end / SECTOR].fill(true);
+            }
+            assert_eq!(last, Some(fill.end()));
+            assert!((0..SECTORS).all(|at| shown[at] == held(at)));
+            let gaps: usize = fill.gaps().map(|gap| gap.len()).sum();
+            assert_eq!(gaps, fill.end() - all.count_ones() as usize * SECTOR);
+            assert_eq!(fill.as_first().is_some(), gaps == 0);
+        }
+    }
+
+    #[test]
+    fn parts_of_sectors_are_refused() {
+        let some = Fill::first(700);
+        assert_eq!(some.with(1024..1536), None, "a part is filled");
+        assert_eq!(Fill::NONE.with(100..512), None);
+        assert_eq!(Fill::NONE.with(512..513), None);
+        assert_eq!(Fill::NONE.with(512..512), None);
+        assert_eq!(Fill::NONE.with(FRAME_SIZE..FRAME_SIZE + 512), None);
+        assert_eq!(Fill::first(512).with(512..1024), Some(Fill::first(1024)));
+        assert_eq!(some.pieces().collect::<Vec<_>>(), [0..700]);
+        assert_eq!(Fill::NONE.pieces().count(), 0);
+    }
+}
