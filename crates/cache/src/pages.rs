@@ -10,7 +10,7 @@
 use crate::account::Held;
 use crate::group::PAGE_SHIFT;
 use holdfast_sync::epoch;
-use holdfast_sync::frame::{Frames, FramesLock, Shared};
+use holdfast_sync::frame::{Frames, FramesLock, Stored};
 use parking_lot::Mutex;
 use std::fmt;
 
@@ -161,11 +161,11 @@ impl PagesLock<'_> {
         }
     }
 
-    /// A page as it is now, to be kept whatever becomes of it here: behind the bytes that are filled it
-    /// is zero. `None`: it is a hole or unwritten, or so small that it is better copied.
+    /// A page as it is now, which may be [shared](Stored::share) whatever becomes of it here: what is not
+    /// filled is zero. `None`: it is a hole or unwritten.
     #[must_use]
-    pub fn share(&self, page: u64) -> Option<Shared> {
-        self.frames.share(page)
+    pub fn show(&self, page: u64) -> Option<Stored<'_>> {
+        self.frames.show(page)
     }
 
     /// Says that the file has `size` bytes at least, which readers of pages before that need not ask

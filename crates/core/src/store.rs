@@ -25,9 +25,12 @@ use crate::types::{FileType, Ino, Result, Time};
 /// cache's own memory, which neither of both changes.
 pub use holdfast_sync::frame::Shared as SharedPage;
 
+/// A page that is shown for the length of a call: to be shared, or to be compared with one that is.
+pub use holdfast_sync::frame::Stored as ShownPage;
+
 /// Shows the pages of the file that a batch writes to, by their numbers, as they are after it: all bytes of
-/// each. `None`: this one has to be copied.
-pub type PageOf<'p> = dyn Fn(u64) -> Option<SharedPage> + 'p;
+/// each. `None`: this one has to be copied, as one has that cannot be shared.
+pub type PageOf<'p> = dyn Fn(u64) -> Option<ShownPage<'p>> + 'p;
 
 /// What a store promises, asked once when a file system is made over it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

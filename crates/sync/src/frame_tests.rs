@@ -85,7 +85,7 @@ fn sectors_fill_a_frame_in_any_order_and_what_was_met_or_kept_before_stays() {
         snapshot.holds().then_some(bytes)
     };
     assert_eq!(looked(), None, "it has a gap");
-    let kept = map.lock().share(3).unwrap();
+    let kept = map.lock().show(3).and_then(Stored::share).unwrap();
     assert!(map.lock().extend(3, 0, &[2; 1024]));
     assert!(!map.lock().extend(3, 2048, &[9; 512]), "filled already");
     assert!(!map.lock().extend(3, 1024, &[9; 1536]), "filled in part");
@@ -94,7 +94,7 @@ fn sectors_fill_a_frame_in_any_order_and_what_was_met_or_kept_before_stays() {
         !map.lock().extend(3, FRAME_SIZE, &[9; 512]),
         "behind its end"
     );
-    let mut later = map.lock().share(3).unwrap();
+    let mut later = map.lock().show(3).and_then(Stored::share).unwrap();
     let pieces: Vec<_> = later.pieces().collect();
     assert_eq!(pieces, [(0, &[2; 1024][..]), (2048, &[1; 512][..])]);
     // Whoever holds the lock meets no gaps, and from then on nobody does.
@@ -106,12 +106,15 @@ fn sectors_fill_a_frame_in_any_order_and_what_was_met_or_kept_before_stays() {
     assert!(map.lock().extend(3, 2560, &[4; 512]));
     let full = [&expected[..], &[4; 512], &[3; 1024]].concat();
     assert_eq!(looked(), Some(&full[..]));
+    assert!(map.lock().show(3).unwrap().renew(&mut later));
+    assert_eq!(later.to_vec(), full);
     assert_eq!(kept.to_vec()[2048..], [1; 512]);
     assert_eq!(kept.pieces().count(), 1);
     later.truncate(2049);
     assert_eq!(later.to_vec(), expected[..2049]);
-    later.truncate(2048);
-    assert_eq!(later.to_vec(), [2; 1024]);
+    map.lock().put(3, frame(b"another"));
+    assert!(!map.lock().show(3).unwrap().renew(&mut later));
+    assert_eq!(later.to_vec(), expected[..2049]);
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn read(volume: &Volume) -> Vec<u8> {
     let root = volume.fs.root();
     let file = volume
         .fs
-        .open_at(&who, &root, b"file", OpenFlags::READ_ONLY, 0)
+        .open_at(&who, &root, b"file", OpenFlags::empty(), 0)
         .unwrap();
     let mut bytes = vec![0xEE; LEN as usize];
     let read = volume.fs.read(&file, 0, &mut bytes).unwrap();

@@ -208,6 +208,6 @@ impl Core {
             }
             at += piece.len();
         }
-        self.apply_written(target, &batch, &|page| pages.share(page))
+        self.apply_written(target, &batch, &|page| pages.show(page))
     }
 }

@@ -148,7 +148,7 @@ impl Core {
         let ino = record.ino;
         let attributes = Change::Attributes { inode: record };
         let write = |offset, data| Change::Write { ino, offset, data };
-        let page = |page| pages.share(page);
+        let page = |page| pages.show(page);
         if let [buf] = bufs {
             return self.apply_written(inode, &[attributes, write(start, &buf[..done])], &page);
         }

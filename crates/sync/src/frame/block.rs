@@ -22,7 +22,8 @@ pub(super) const CLASSES: usize = (FRAME_SIZE / SIZE_MIN).trailing_zeros() as us
 #[derive(Clone, Copy)]
 pub(super) struct Block {
     pub(super) start: NonNull<u8>,
-    class: u8,
+    // Whole words: copies of what was just put together from parts of words would wait for the memory.
+    class: usize,
     pub(super) fill: Fill,
 }
 
@@ -41,13 +42,13 @@ impl Block {
     pub(super) fn at(start: NonNull<u8>, class: usize) -> Self {
         Self {
             start,
-            class: class as u8,
+            class,
             fill: Fill::NONE,
         }
     }
 
     pub(super) fn class(self) -> usize {
-        usize::from(self.class)
+        self.class
     }
 
     /// New memory of a class, none of it filled.

@@ -16,7 +16,7 @@ const SECTORS: usize = FRAME_SIZE / SECTOR;
 
 /// What is filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fill(u16);
+pub(super) struct Fill(usize);
 
 const _: () = assert!(SECTORS <= 8 && FRAME_SIZE + (1 << SECTORS) < 1 << Fill::BITS);
 
@@ -28,24 +28,23 @@ impl Fill {
     /// The first `len` bytes.
     pub(super) fn first(len: usize) -> Self {
         debug_assert!(len <= FRAME_SIZE);
-        Self(len as u16)
+        Self(len)
     }
 
     /// The one with this number.
     #[inline]
     pub(super) fn of_number(number: usize) -> Self {
-        Self(number as u16)
+        Self(number)
     }
 
     pub(super) fn number(self) -> usize {
-        usize::from(self.0)
+        self.0
     }
 
     /// How many bytes from the start, if there is nothing behind them.
     #[inline]
     pub(super) fn as_first(self) -> Option<usize> {
-        let len = usize::from(self.0);
-        (len <= FRAME_SIZE).then_some(len)
+        (self.0 <= FRAME_SIZE).then_some(self.0)
     }
 
     /// The sectors, if no part of one is filled.
@@ -53,7 +52,7 @@ impl Fill {
         match self.as_first() {
             Some(len) if len.is_multiple_of(SECTOR) => Some((1 << (len / SECTOR)) - 1),
             Some(_) => None,
-            None => Some(usize::from(self.0) - FRAME_SIZE),
+            None => Some(self.0 - FRAME_SIZE),
         }
     }
 
@@ -74,7 +73,7 @@ impl Fill {
         let all = there | new;
         Some(match all & (all + 1) {
             0 => Self::first(all.count_ones() as usize * SECTOR),
-            _ => Self((FRAME_SIZE + all) as u16),
+            _ => Self(FRAME_SIZE + all),
         })
     }
 
@@ -82,7 +81,7 @@ impl Fill {
     pub(super) fn end(self) -> usize {
         match self.as_first() {
             Some(len) => len,
-            None => (usize::from(self.0) - FRAME_SIZE).ilog2() as usize * SECTOR + SECTOR,
+            None => (self.0 - FRAME_SIZE).ilog2() as usize * SECTOR + SECTOR,
         }
     }
 
@@ -90,7 +89,7 @@ impl Fill {
     pub(super) fn pieces(self) -> impl Iterator<Item = Range<usize>> {
         let (mut rest, mut first) = match self.as_first() {
             Some(len) => (0, Some(0..len).filter(|first| !first.is_empty())),
-            None => (usize::from(self.0) - FRAME_SIZE, None),
+            None => (self.0 - FRAME_SIZE, None),
         };
         std::iter::from_fn(move || {
             if rest == 0 {

@@ -3,7 +3,6 @@ use super::fresh::Frame;
 use super::map::{Frames, Totals};
 use super::node::{Counts, Node};
 use super::recycle::HandOver;
-use super::shared::Shared;
 use super::slot::{Entry, Owned, Slot, Stored, Writing};
 use crate::epoch::{self, Guard};
 use crate::frame_primitive::{MutexGuard, Ordering, Own as _, fence};
@@ -111,11 +110,10 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
         self.map.find(number, &self.writing)
     }
 
-    /// Keeps frame `number` as it is now. `None`: there is none, or it is too small to be worth it, and has
-    /// to be copied.
+    /// The frame `number` as it is, gaps and all: to be shared.
     #[must_use]
-    pub fn share(&self, number: u64) -> Option<Shared> {
-        self.map.find(number, &self.writing)?.share()
+    pub fn show(&self, number: u64) -> Option<Stored<'_>> {
+        self.map.find(number, &self.writing)
     }
 
     /// Is there no frame but possibly number 0, and no side part?

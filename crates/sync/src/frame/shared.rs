@@ -14,7 +14,7 @@ use std::ptr::NonNull;
 pub struct Shared {
     // A block's parts, without the padding.
     start: NonNull<u8>,
-    fill: Fill,
+    fill: u16,
     class: u8,
     /// Bytes from here on are not shown.
     end: u16,
@@ -39,18 +39,29 @@ impl Stored<'_> {
             owners::join(block.start);
             Shared {
                 start: block.start,
-                fill: block.fill,
+                fill: block.fill.number() as u16,
                 class: block.class() as u8,
                 end: FRAME_SIZE as u16,
             }
         })
+    }
+
+    /// Lets what was kept of this frame before show it as it is now; not what was kept of another one.
+    #[must_use]
+    pub fn renew(self, kept: &mut Shared) -> bool {
+        // An owner's frame is not freed: what lies in the same place is the same one.
+        let same = kept.start == self.block().start;
+        if same {
+            (kept.fill, kept.end) = (self.block().fill.number() as u16, FRAME_SIZE as u16);
+        }
+        same
     }
 }
 
 impl Shared {
     fn block(&self) -> Block {
         let mut block = Block::at(self.start, usize::from(self.class));
-        block.fill = self.fill;
+        block.fill = Fill::of_number(usize::from(self.fill));
         block
     }
 
@@ -58,7 +69,7 @@ impl Shared {
     #[expect(unsafe_code, reason = "memory that is only read")]
     pub fn pieces(&self) -> impl Iterator<Item = (usize, &[u8])> {
         let end = usize::from(self.end);
-        self.fill.pieces().filter_map(move |piece| {
+        self.block().fill.pieces().filter_map(move |piece| {
             let piece = piece.start..piece.end.min(end);
             // SAFETY: not freed while `self` is one of its owners; those bytes were initialised before
             // whoever shared it learned of them, and are not written again.
@@ -101,7 +112,7 @@ impl Drop for Shared {
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared")
-            .field("fill", &self.fill)
+            .field("fill", &self.block().fill)
             .field("end", &self.end)
             .finish_non_exhaustive()
     }

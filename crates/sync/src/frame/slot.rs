@@ -77,8 +77,8 @@ pub struct Stored<'g> {
 }
 
 impl<'g> Stored<'g> {
-    /// The bytes filled; behind them the frame is zero. (Of a broken frame, which the holder of the lock
-    /// does not meet: none.)
+    /// The bytes filled; behind them the frame is zero. Of a broken frame, which is only
+    /// [shown](super::FramesLock::show): none.
     #[inline]
     #[must_use]
     pub fn bytes(self) -> &'g [u8] {

@@ -1,6 +1,6 @@
 //! Frames that are filled by sectors, in any order.
 
-use super::frame::{FRAME_SIZE, Frame};
+use super::frame::{FRAME_SIZE, Frame, Stored};
 use super::{CROWD, File, PAIR, model, spawn};
 
 const SECTOR: usize = 512;
@@ -51,7 +51,12 @@ fn a_read_beside_the_mending_of_a_frame_sees_its_gaps_as_zeros() {
 fn what_is_kept_of_a_broken_frame_stays_while_it_is_mended_and_filled() {
     model(CROWD, b"", &[&[0, 2]], |file| {
         broken(file);
-        let kept = file.pages.lock().share(0).expect("large enough");
+        let kept = file
+            .pages
+            .lock()
+            .show(0)
+            .and_then(Stored::share)
+            .expect("large enough");
         let mender = spawn(file, |file| {
             let pages = file.pages.lock();
             let _ = pages.get(0);

@@ -39,10 +39,10 @@ fn dir_of(change: &Change<'_>) -> Option<Ino> {
 }
 
 /// What making changes needs beside the layers.
-pub(super) struct Maker<'m> {
+pub(super) struct Maker<'m, 'k> {
     pub(super) finder: Finder<'m>,
     /// Shows pages that hold what is written to them already.
-    pub(super) kept: Option<&'m PageOf<'m>>,
+    pub(super) kept: Option<&'m PageOf<'k>>,
     /// Where bytes are read from; `None` in replay.
     pub(super) source: Option<&'m Blocks>,
     /// Finds room for what a file asks for, or less; `None` in replay.
@@ -57,7 +57,7 @@ pub(super) struct Maker<'m> {
     pub(super) ends: Option<(Ino, FileType)>,
 }
 
-impl<'m> Maker<'m> {
+impl Maker<'_, '_> {
     /// Makes the changes of one batch; returns what is to be journalled.
     pub(super) fn make<'c>(&mut self, batch: &'c [Change<'c>]) -> Result<Vec<Record<'c>>> {
         let mut records = Vec::with_capacity(batch.len());
@@ -252,15 +252,16 @@ impl<'m> Maker<'m> {
         change: impl FnOnce(&mut Content) -> Result<R>,
     ) -> Result<R> {
         let active = &self.finder.layers.active;
-        if active.with(ino, |object| object.content().is_some()) != Some(true) {
+        let mut shard = active.shard(ino);
+        if shard.get(ino).is_none_or(|it| it.content().is_none()) {
+            drop(shard);
             let content = self.load(ino)?;
-            let mut shard = active.shard(ino);
+            shard = active.shard(ino);
             let object = shard.changed(ino);
             // Who changes a file excludes others, so nobody was faster.
             let held = &mut object.rest_mut().content;
             held.get_or_insert(Box::new(content));
         }
-        let mut shard = active.shard(ino);
         let content = shard.get_mut(ino).and_then(Object::content_mut);
         let content = content.ok_or_else(|| Error::Damaged(format!("file {ino} went")))?;
         let before = content.dirty();

@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-use holdfast_core::store::{PageOf, SharedPage, SpaceRun};
+use holdfast_core::store::{PageOf, ShownPage, SpaceRun};
 
 use super::dirty::Dirty;
 use super::mapping::{Mapping, Run};
@@ -145,8 +145,9 @@ impl Content {
         for block in touched(&(offset..end)) {
             let start = block * BLOCK_LEN;
             let (from, to) = (offset.max(start), end.min(start + BLOCK_LEN));
-            if let Some(page) = kept.and_then(|kept| kept(block)) {
-                self.keep(block, page, to == start + BLOCK_LEN);
+            if let Some(page) = kept.and_then(|kept| kept(block))
+                && self.keep(block, page, to == start + BLOCK_LEN)
+            {
                 continue;
             }
             let part = &data[(from - offset) as usize..(to - offset) as usize];
@@ -172,12 +173,20 @@ impl Content {
         }
     }
 
-    /// Puts a whole block in, that somebody else has. `ended`: its last byte was written just now.
-    fn keep(&mut self, block: u64, page: SharedPage, ended: bool) {
+    /// Puts a whole block in, that somebody else has, if it can be kept. `ended`: its last byte was written
+    /// just now.
+    fn keep(&mut self, block: u64, page: ShownPage<'_>, ended: bool) -> bool {
         let Form::Mapped { dirty, .. } = &mut self.form else {
             unreachable!("asked of mapped files only");
         };
-        dirty.put(block, Changed::Kept(page), ended);
+        if let Some(Changed::Kept(kept)) = dirty.again(block, ended)
+            && page.renew(kept)
+        {
+            return true;
+        }
+        page.share()
+            .map(|page| dirty.put(block, Changed::Kept(page), ended))
+            .is_some()
     }
 
     /// Gives the file another length; returns the places that it does not need any more.

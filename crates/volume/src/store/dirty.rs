@@ -89,6 +89,20 @@ impl Dirty {
         (group.there & bit(block) != 0).then(|| &mut group.pages[place])
     }
 
+    /// What changed of a block, of which more did just now. `full`: as for [`put`](Self::put).
+    pub(super) fn again(&mut self, block: u64, full: bool) -> Option<&mut Changed> {
+        let group = self.groups.get_mut(&(block / GROUP))?;
+        let (bit, place) = (bit(block), group.place(bit(block)));
+        if group.there & bit == 0 {
+            return None;
+        }
+        if full != (group.full & bit != 0) {
+            group.full ^= bit;
+            self.full = if full { self.full + 1 } else { self.full - 1 };
+        }
+        Some(&mut group.pages[place])
+    }
+
     /// Says what changed of a block, whatever was known. `full`: whoever fills the file forwards is done with it.
     pub(super) fn put(&mut self, block: u64, changed: Changed, full: bool) {
         let group = self.groups.entry(block / GROUP).or_default();

@@ -25,7 +25,7 @@ pub(super) fn without_last_attributes<'b, 'c>(
     }
 }
 
-impl Maker<'_> {
+impl Maker<'_, '_> {
     /// An inode ends, and all that it has.
     pub(super) fn free(&mut self, ino: Ino) -> Result<()> {
         if self.forget_empty(ino) {

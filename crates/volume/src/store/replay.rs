@@ -62,7 +62,7 @@ pub(super) fn replay(
     Ok(())
 }
 
-fn replay_map(space: &Space, maker: &mut Maker<'_>, map: &Map) -> Result<()> {
+fn replay_map(space: &Space, maker: &mut Maker<'_, '_>, map: &Map) -> Result<()> {
     if map.blocks == 0 {
         return Err(Error::Damaged(
             "a journalled extent of no blocks".to_owned(),
@@ -82,7 +82,7 @@ fn replay_map(space: &Space, maker: &mut Maker<'_>, map: &Map) -> Result<()> {
     give_back(space, maker)
 }
 
-fn give_back(space: &Space, maker: &mut Maker<'_>) -> Result<()> {
+fn give_back(space: &Space, maker: &mut Maker<'_, '_>) -> Result<()> {
     for run in std::mem::take(&mut maker.freed) {
         space.mark_free(run.extent)?;
     }

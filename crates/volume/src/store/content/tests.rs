@@ -64,11 +64,10 @@ impl Device {
     }
 }
 
-/// The pages of a page cache with these bytes, those that are large enough.
-fn cached(bytes: &[u8]) -> impl Fn(u64) -> Option<SharedPage> {
-    move |block| {
-        let bytes = bytes.get((block * BLOCK_LEN) as usize..)?;
-        let bytes = &bytes[..bytes.len().min(BLOCK)];
+/// The pages of a page cache with these bytes.
+fn cached(bytes: &[u8]) -> Frames<()> {
+    let frames = Frames::new();
+    for (block, bytes) in (0..).zip(bytes.chunks(BLOCK)) {
         let mut frame = Frame::with_capacity(bytes.len());
         // Some with gaps.
         let zeros = bytes.iter().take_while(|byte| **byte == 0).count() / 512 * 512;
@@ -77,12 +76,9 @@ fn cached(bytes: &[u8]) -> impl Fn(u64) -> Option<SharedPage> {
         } else {
             frame.push(bytes);
         }
-        let mut frames = Frames::<()>::new();
-        frames.lock().put(0, frame);
-        let kept = frames.lock().share(0);
-        frames.clear_mut();
-        kept
+        frames.lock().put(block, frame);
     }
+    frames
 }
 
 #[derive(Clone, Debug)]
@@ -124,7 +120,9 @@ fn perform(step: &Step, content: &mut Content, device: &mut Device, naive: &mut 
             naive.resize(naive.len().max(end), 0);
             naive[at as usize..end].fill(byte);
             let cached = cached(naive);
-            let kept = kept.then_some(&cached as &PageOf<'_>);
+            let lock = cached.lock();
+            let show = |block| lock.show(block);
+            let kept = kept.then_some(&show as &PageOf<'_>);
             let data = vec![byte; len];
             content.write(at, &data, kept, device).unwrap();
         }
