@@ -1,4 +1,7 @@
 //! Threads for what may block: made on demand, bounded in number, gone when idle.
+//!
+//! The one that became idle last works first. What it has at hand (caches, memory of the allocator) is used
+//! again, and the others, which a burst of requests made, find no work and go.
 
 use parking_lot::{Condvar, Mutex};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -23,7 +26,6 @@ struct Shared {
     processors: Option<CpuSet>,
     /// Guards the queue and the counts of threads.
     state: Mutex<State>,
-    work: Condvar,
     gone: Condvar,
 }
 
@@ -31,7 +33,8 @@ struct Shared {
 struct State {
     queue: VecDeque<Job>,
     threads: usize,
-    idle: usize,
+    /// What wakes those who wait for work, in the order in which they began to.
+    idle: Vec<Arc<Condvar>>,
     closed: bool,
 }
 
@@ -42,7 +45,6 @@ impl Workers {
             limit: limit.max(1),
             processors: sched_getaffinity(None).ok(),
             state: Mutex::default(),
-            work: Condvar::new(),
             gone: Condvar::new(),
         };
         Self {
@@ -66,14 +68,13 @@ impl Workers {
         if state.closed {
             return Err(job);
         }
-        // Idle threads already have the queued jobs to themselves.
-        let free = state.idle > state.queue.len();
-        if !free && state.threads >= self.shared.limit && !may_queue {
+        let idle = state.idle.pop();
+        if idle.is_none() && state.threads >= self.shared.limit && !may_queue {
             return Err(job);
         }
         state.queue.push_back(job);
-        if free {
-            self.shared.work.notify_one();
+        if let Some(idle) = idle {
+            idle.notify_one();
         } else if state.threads < self.shared.limit {
             let shared = self.shared.clone();
             let spawned = thread::Builder::new()
@@ -93,7 +94,9 @@ impl Workers {
     pub(crate) fn close(&self) {
         let mut state = self.shared.state.lock();
         state.closed = true;
-        self.shared.work.notify_all();
+        for idle in &state.idle {
+            idle.notify_one();
+        }
         while state.threads > 0 {
             self.shared.gone.wait(&mut state);
         }
@@ -106,6 +109,7 @@ impl Shared {
             // Refused, the worker stays where its maker was: slower, not wrong.
             let _ = sched_setaffinity(None, processors);
         }
+        let bell = Arc::new(Condvar::new());
         let mut state = self.state.lock();
         loop {
             if let Some(job) = state.queue.pop_front() {
@@ -117,9 +121,10 @@ impl Shared {
             if state.closed {
                 break;
             }
-            state.idle += 1;
-            let timed_out = self.work.wait_for(&mut state, IDLE).timed_out();
-            state.idle -= 1;
+            state.idle.push(bell.clone());
+            let timed_out = bell.wait_for(&mut state, IDLE).timed_out();
+            // Whoever woke it has taken it from the others; nobody did if the time is over.
+            state.idle.retain(|other| !Arc::ptr_eq(other, &bell));
             if timed_out && state.queue.is_empty() {
                 break;
             }
@@ -151,6 +156,33 @@ mod tests {
         workers.close();
         assert_eq!(done.load(Ordering::SeqCst), 100);
         assert!(workers.run_now(Box::new(|_| ())).is_err());
+    }
+
+    #[test]
+    fn a_crew_that_has_time_leaves_it_to_the_one_who_was_idle_last() {
+        let workers = Workers::new("test", 8);
+        let barrier = Arc::new(Barrier::new(9));
+        for _ in 0..8 {
+            let inside = barrier.clone();
+            let job = Box::new(move |_: bool| {
+                inside.wait();
+            });
+            assert!(workers.queue(job).is_ok());
+        }
+        barrier.wait();
+        let all_idle = || workers.shared.state.lock().idle.len() == 8;
+        let who = Arc::new(Mutex::new(Vec::new()));
+        for _ in 0..50 {
+            while !all_idle() {
+                thread::yield_now();
+            }
+            let who = who.clone();
+            let job = Box::new(move |_: bool| who.lock().push(thread::current().id()));
+            assert!(workers.queue(job).is_ok());
+        }
+        workers.close();
+        let who = who.lock();
+        assert!(who.len() == 50 && who.iter().all(|id| *id == who[0]));
     }
 
     #[test]
