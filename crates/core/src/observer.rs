@@ -14,6 +14,11 @@ pub trait Observer: Send + Sync {
     fn inode_changed(&self, ino: Ino, data: bool);
     /// A name appeared, went, or leads elsewhere.
     fn entry_changed(&self, dir: Ino, name: &[u8]);
+    /// There is too much in memory ([`Options::cache`](crate::Options::cache)): the observer had better
+    /// give its uses of these inodes back ([`FileSystem::forget`]), where it has no need of them.
+    fn is_to_forget(&self, inodes: &[Ino]) {
+        let _ = inodes;
+    }
 }
 
 impl FileSystem {
@@ -29,12 +34,28 @@ impl FileSystem {
 
 impl Core {
     fn tell(&self, who: &Caller, what: impl FnOnce(&dyn Observer)) {
-        if who.checked || !self.observed.load(Ordering::Acquire) {
+        if who.checked || !self.is_observed() {
             return;
         }
+        self.tell_anyhow(what);
+    }
+
+    fn tell_anyhow(&self, what: impl FnOnce(&dyn Observer)) {
         let observer = self.observer.read().clone();
         if let Some(observer) = observer {
             what(&*observer);
+        }
+    }
+
+    /// Has somebody uses of inodes who hears of what is to be forgotten?
+    pub(crate) fn is_observed(&self) -> bool {
+        self.observed.load(Ordering::Acquire)
+    }
+
+    /// Asks for inodes that are held for the observer.
+    pub(crate) fn ask_back(&self, inodes: &[Ino]) {
+        if !inodes.is_empty() {
+            self.tell_anyhow(|observer| observer.is_to_forget(inodes));
         }
     }
 

@@ -1,12 +1,12 @@
 //! Memory for the content of files: it has a limit, and what goes comes back as it was.
 
-use holdfast_core::{FileSystem, OpenFile, Options};
+use holdfast_core::{FileSystem, Observer, OpenFile, Options};
 use holdfast_testkit::store::{
     Call, Fault, Faults, FaultyStore, ModelStore, Record, RecordingStore,
 };
-use holdfast_types::{Caller, Errno, OpenFlags, Whence};
-use std::sync::Arc;
+use holdfast_types::{Caller, Errno, Ino, OpenFlags, Whence};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 const PAGE: u64 = 4096;
@@ -296,4 +296,54 @@ fn inodes_and_names_stay_within_half_of_the_limit_and_come_back() {
         fs.lookup(&who, dir, b"f7").unwrap();
     }
     assert!(used.iter().all(|dir| fs.getattr(dir).nlink == 2));
+}
+
+/// A kernel: it holds what it looked up until it is asked for it, and then what it has no need of, later.
+#[derive(Default)]
+struct Kernel {
+    asked: Mutex<Vec<Ino>>,
+}
+
+impl Observer for Kernel {
+    fn inode_changed(&self, _: Ino, _: bool) {}
+    fn entry_changed(&self, _: Ino, _: &[u8]) {}
+    fn is_to_forget(&self, inodes: &[Ino]) {
+        self.asked.lock().unwrap().extend(inodes);
+    }
+}
+
+#[test]
+fn what_an_observer_holds_is_asked_back_and_goes_unless_it_is_wanted() {
+    const LIMIT: u64 = 8 * MIB;
+    let fs = limited(Arc::new(ModelStore::new()), LIMIT);
+    let kernel = Arc::new(Kernel::default());
+    fs.set_observer(Some(kernel.clone()));
+    let (who, root) = (Caller::root(), fs.root());
+    let mut held = Vec::new();
+    for file in 0..40_000 {
+        let name = format!("f{file}");
+        let kind = holdfast_types::FileType::Regular;
+        let node = fs.mknod(&who, &root, name.as_bytes(), kind, 0o644, 0);
+        held.push(node.unwrap().into_raw());
+    }
+    let asked = std::mem::take(&mut *kernel.asked.lock().unwrap());
+    assert!(asked.len() > 20_000, "{} asked back", asked.len());
+    assert_eq!(fs.stats().inodes, 40_001, "nothing goes that is held");
+    // Of one it still has need.
+    let wanted = fs.node(asked[0]).unwrap();
+    assert_eq!(fs.getattr(&wanted).nlink, 1);
+    drop(wanted);
+    let mut once: Vec<Ino> = asked.clone();
+    once.sort_unstable();
+    once.dedup();
+    let before = fs.stats().inodes;
+    for ino in &once {
+        fs.forget(*ino, 1);
+    }
+    assert_eq!(fs.stats().inodes, before - once.len() as u64 + 1);
+    for (number, ino) in held.into_iter().enumerate() {
+        let node = fs.lookup(&who, &root, format!("f{number}").as_bytes());
+        assert_eq!(node.unwrap().ino(), ino, "file {number}");
+    }
+    fs.set_observer(None);
 }

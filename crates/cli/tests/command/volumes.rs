@@ -1,6 +1,6 @@
 //! Mounts that last: image files made, mounted again, left behind by a crash, in use by others.
 
-use crate::fixture::{Place, holdfast};
+use crate::fixture::{Place, holdfast, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::io::Write;
@@ -48,6 +48,39 @@ fn what_was_written_is_there_when_the_image_is_mounted_again() {
     let info = place.info();
     assert_eq!(info["source"], place.path("data.hf").to_str().unwrap());
     assert!(info["space_bytes"].as_u64().unwrap() < 64 << 20, "{info}");
+    place.umount();
+}
+
+#[test]
+fn what_the_kernel_holds_is_asked_back_when_memory_has_a_limit() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    mount(&place, &[&CREATE[..], &["-o", "cache=1m"]].concat());
+    let info = place.info();
+    let speaks = info["abi"]["kernel_version"].as_str().unwrap();
+    let minor: u32 = speaks.strip_prefix("7.").unwrap().parse().unwrap();
+    if minor < 45 {
+        eprintln!(
+            "skipped: the kernel speaks FUSE {speaks}, and is not asked to forget before 7.45"
+        );
+        return place.umount();
+    }
+    const FILES: u64 = 20_000;
+    for number in 0..FILES {
+        let dir = place.path(&format!("mnt/{}", number / 500));
+        if number % 500 == 0 {
+            fs::create_dir(&dir).unwrap();
+        }
+        File::create(dir.join(number.to_string())).unwrap();
+    }
+    let held = || place.info()["inodes"].as_u64().unwrap();
+    // Half a megabyte is 2,260 inodes with a name each; what was asked for last is on its way.
+    wait_until("the kernel forgets", || held() < FILES / 2);
+    for number in (0..FILES).step_by(97) {
+        let file = place.path(&format!("mnt/{}/{number}", number / 500));
+        assert_eq!(fs::metadata(file).unwrap().len(), 0);
+    }
     place.umount();
 }
 

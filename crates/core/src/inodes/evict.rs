@@ -1,6 +1,8 @@
 //! Letting inodes go: orphans with their last use, others when their memory is wanted.
 
-use holdfast_sync::{Doomed, Ref};
+use std::cell::Cell;
+
+use holdfast_sync::{Doomed, Held, Ref};
 
 use super::{InodeWalk, Visit};
 use crate::FileSystem;
@@ -260,29 +262,46 @@ impl Core {
     /// Ends all inodes in this range that nobody uses, except the root.
     pub(super) fn evict_unused(&self, range: (u64, u64)) -> Dropped {
         let mut dropped = Dropped::default();
-        self.evict_while(range, &mut dropped, |_| true, |_| true);
+        self.evict_while(range, &mut dropped, |_| true, |_| true, |_| {});
         dropped
     }
 
     /// Ends inodes from this number on that nobody uses, in which nobody looked for names since the last
-    /// call for them, and of which nothing would be forgotten, about so many; says where to go on, if that was not the end.
-    pub(crate) fn evict_some(&self, from: u64, most: u64) -> Option<u64> {
+    /// call for them, and of which nothing would be forgotten, about so many; says where to go on, if that
+    /// was not the end. Those of them that an observer holds by number alone, and could give back, are
+    /// shown to `held`, and count.
+    pub(crate) fn evict_some(
+        &self,
+        from: u64,
+        most: u64,
+        mut held: impl FnMut(&Held<Object>),
+    ) -> Option<u64> {
         let mut dropped = Dropped::default();
+        let shown = Cell::new(0);
+        let may_go = |inode: &Inode| !inode.was_searched() && !inode.has_space_of_its_own();
         self.evict_while(
             (from, u64::MAX),
             &mut dropped,
-            |dropped| dropped.inodes < most,
-            |inode| !inode.was_searched() && !inode.has_space_of_its_own(),
+            |dropped| dropped.inodes + shown.get() < most,
+            may_go,
+            |inode| {
+                if inode.is_used_raw() && may_go(inode) {
+                    shown.set(shown.get() + 1);
+                    held(inode);
+                }
+            },
         )
     }
 
-    /// Ends inodes in this range, as long as there is to be more; says where it stopped.
+    /// Ends inodes in this range, as long as there is to be more; says where it stopped. What could go and
+    /// is in use is shown.
     fn evict_while(
         &self,
         range: (u64, u64),
         dropped: &mut Dropped,
         more: impl Fn(&Dropped) -> bool,
         may_go: impl Fn(&Inode) -> bool,
+        mut used: impl FnMut(&Held<Object>),
     ) -> Option<u64> {
         let mut batch = Vec::with_capacity(BATCH);
         let mut next = Some(range.0);
@@ -293,10 +312,12 @@ impl Core {
                 let (index, end) = (&self.index, range.1);
                 next = index.scan_to_change(from, end, &guard, &mut |inode| {
                     if self.is_evictable(inode) {
-                        let doomed = self.index.begin_evict(inode);
                         // Asked again, now that nobody can lock it any more; else it lives on.
                         let goes = |inode: &Inode| self.is_evictable(inode) && may_go(inode);
-                        batch.extend(doomed.filter(|doomed| goes(doomed)));
+                        match self.index.begin_evict(inode) {
+                            Some(doomed) => batch.extend(Some(doomed).filter(|it| goes(it))),
+                            None => used(inode),
+                        }
                     }
                     batch.len() < BATCH
                 });

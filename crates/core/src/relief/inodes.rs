@@ -1,25 +1,61 @@
 //! Inodes that go, with their names. Files stay that have holes, or space without data: a store
 //! may keep few bytes without telling, and what is behind the end nobody asks for. A directory in which names were looked for since the hand
 //! came by has a second chance: all its names would have to come back.
+//!
+//! Those that an observer holds by their numbers (a kernel, of a mount) are asked back, and doomed: they go with its last
+//! use, unless somebody asks for them before.
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use holdfast_sync::epoch;
+use holdfast_sync::{Held, epoch};
 
 use super::{INODE_BYTES, NAME_BYTES, Patience, lock, passed};
 use crate::file_system::Core;
+use crate::inode::{Numbered as _, Object};
+use crate::types::Ino;
 
 /// Inodes and names between two looks, at most.
 const STEP_MAX: u64 = 4096;
 /// Inodes that are let go before it is asked again whether it is enough.
 const BATCH: u64 = 1024;
+/// Inodes that are asked back at once, at most.
+const ASKED_MAX: usize = 16_384;
 
 /// Where the hand stands.
 #[derive(Debug, Default)]
 pub(super) struct Hand {
     /// The number to go on from.
     at: u64,
+    /// Bytes of what was asked back by the last look: they are on their way.
+    asked: u64,
     patience: Patience,
+}
+
+/// What is asked back.
+#[derive(Debug, Default)]
+struct Asked {
+    inodes: Vec<Ino>,
+    /// How many of them were asked for before.
+    again: usize,
+}
+
+impl Asked {
+    fn ask(&mut self, inode: &Held<Object>) {
+        self.again += usize::from(inode.is_doomed());
+        // Its end, if it was given back just now, is whose round comes next.
+        drop(inode.doom());
+        self.inodes.push(inode.ino());
+    }
+
+    /// What they take in memory, about.
+    fn bytes(&self) -> u64 {
+        self.inodes.len() as u64 * (INODE_BYTES + NAME_BYTES)
+    }
+
+    /// Will most of them be given back, for all that is known?
+    fn is_promising(&self) -> bool {
+        2 * self.again < self.inodes.len()
+    }
 }
 
 impl Core {
@@ -67,14 +103,31 @@ impl Core {
         // Once round: what is left then is in use, or was lately.
         let start = hand.at;
         let mut around = false;
-        while self.metadata_bytes() > enough && (!around || hand.at < start) {
-            let next = self.evict_some(hand.at, BATCH);
+        let mut asked = Asked::default();
+        let leaving = std::mem::take(&mut hand.asked);
+        while self
+            .metadata_bytes()
+            .saturating_sub(leaving + asked.bytes())
+            > enough
+            && (!around || hand.at < start)
+            && asked.inodes.len() < ASKED_MAX
+        {
+            let next = self.evict_some(hand.at, BATCH, |inode| {
+                if self.is_observed() {
+                    asked.ask(inode);
+                }
+            });
             around |= next.is_none();
             hand.at = next.unwrap_or(0);
         }
+        let gone = held.saturating_sub(self.metadata_bytes());
         hand.patience
-            .was_of_use(held.saturating_sub(self.metadata_bytes()) > held / 64);
+            .was_of_use(gone > held / 64 || leaving > 0 || asked.is_promising());
+        if asked.is_promising() {
+            hand.asked = asked.bytes();
+        }
         drop(hand);
+        self.ask_back(&asked.inodes);
         epoch::flush();
     }
 }

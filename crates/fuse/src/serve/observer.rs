@@ -27,4 +27,11 @@ impl Observer for KernelCaches {
     fn entry_changed(&self, dir: Ino, name: &[u8]) {
         self.notifier.invalidate_entry(dir, name);
     }
+
+    fn is_to_forget(&self, inodes: &[Ino]) {
+        // An inode is mostly older than those below it, and goes after them.
+        let mut youngest_first = inodes.to_vec();
+        youngest_first.reverse();
+        self.notifier.prune(&youngest_first);
+    }
 }

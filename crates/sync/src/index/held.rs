@@ -169,6 +169,14 @@ impl<T: Send + Sync + 'static> Held<T> {
         word.is_shared() || word.uses() > 0 || word.raw_uses() > 0
     }
 
+    /// Is it in use by raw uses alone? A snapshot; `false` while uses are counted by core.
+    #[inline]
+    #[must_use]
+    pub fn is_used_raw(&self) -> bool {
+        let word = self.state();
+        word.is_unreferenced() && word.raw_uses() > 0
+    }
+
     /// A use, unless it is dying.
     #[inline]
     #[must_use]
