@@ -5,7 +5,7 @@
 //! order stands in `docs/locking.md`.
 
 use holdfast_cache::CacheStats;
-use holdfast_sync::{Index, Prepared, ShardedCounter, epoch};
+use holdfast_sync::{Forerunner, Index, Prepared, ShardedCounter, epoch};
 use once_cell::race::OnceBox;
 use parking_lot::RwLock;
 use std::fmt;
@@ -76,6 +76,8 @@ pub(crate) struct Core {
     pub(crate) relief: Relief,
     pub(crate) names: ShardedCounter,
     pub(crate) quotas: Quotas,
+    /// Touches memory ahead of those who make inodes.
+    pub(crate) forerunner: Forerunner,
     /// How orphans find their way back here. The last to go: inodes carry its number.
     pub(crate) enrolment: Enrolment,
 }
@@ -115,6 +117,7 @@ impl FileSystem {
             relief: Relief::new(options.cache),
             names: ShardedCounter::new(),
             quotas: Quotas::new(),
+            forerunner: Forerunner::new(),
             store,
             enrolment: Enrolment::new()?,
         });

@@ -20,6 +20,7 @@ mod crew;
 pub mod epoch;
 mod epoch_primitive;
 mod estimate;
+mod forerunner;
 pub mod frame;
 mod frame_primitive;
 #[cfg(test)]
@@ -36,6 +37,7 @@ pub use catalog::{Catalog, CatalogWriter};
 pub use counter::ShardedCounter;
 pub use crew::{divide, processors};
 pub use estimate::Estimate;
+pub use forerunner::Forerunner;
 pub use index::{Doomed, Held, Index, Prepared, Ref};
 pub use padded::Padded;
 pub use per_core::PerCore;

@@ -112,6 +112,7 @@ impl Core {
         };
         let fs = self.enrolment.number();
         let object = Prepared::with(|| Object::new(fs, kind, &meta, extension, true));
+        self.forerunner.made(&*object);
         if !self.pinned {
             object.unborn();
         }

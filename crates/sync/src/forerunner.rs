@@ -1,0 +1,230 @@
+//! Touching memory before an allocator hands it out.
+//!
+//! Who touches memory first waits until the kernel has found and cleared it, and below a virtual machine until
+//! the host has: up to a third of the time in which a file is made. Allocators mostly go through their memory from
+//! below, so that the place of a new object tells what they will hand out next. When a thread makes one in a
+//! *region* where none was yet, another thread touches the next regions, by a call that leaves alone what memory
+//! holds, and fails where there is none: a wrong guess costs some memory (a few megabytes for each thread that
+//! makes many objects), and nothing else.
+//!
+//! The thread is there while there is a [`Forerunner`], and may use the processors that whoever wanted the first one
+//! could use. (Those that make objects may be bound to one each, and so would be whom they start.)
+//!
+//! *Locking.* One lock, a leaf, which a thread takes once a region.
+#![expect(unsafe_code, reason = "madvise(2), of memory that others have")]
+
+use crate::crew::processors;
+use parking_lot::{Condvar, Mutex};
+use rustix::io;
+use rustix::mm::{Advice, madvise};
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// A region has two to the power of so many bytes: a large page.
+const REGION_BITS: u32 = 21;
+/// Regions that are touched ahead of a thread.
+const AHEAD: usize = 3;
+/// Regions with the same number but for multiples of this are taken for the same.
+const KNOWN: usize = 1 << 15;
+/// After so long without work it is forgotten what was done.
+const IDLE: Duration = Duration::from_secs(1);
+
+thread_local! {
+    /// The region of the calling thread's latest object.
+    static LATEST: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Regions with objects in them, and those that were wanted: a bit each.
+static MET: [AtomicU64; KNOWN / 64] = [const { AtomicU64::new(0) }; KNOWN / 64];
+
+/// What is to be done, and by whom.
+struct Work {
+    wanted: VecDeque<usize>,
+    users: usize,
+    /// The number of the thread that does it; another one ends.
+    turn: u64,
+    thread: Option<JoinHandle<()>>,
+    /// Was there nothing to do for a while?
+    is_idle: bool,
+}
+
+static WORK: Mutex<Work> = Mutex::new(Work {
+    wanted: VecDeque::new(),
+    users: 0,
+    turn: 0,
+    thread: None,
+    is_idle: true,
+});
+static CHANGED: Condvar = Condvar::new();
+
+/// While one of these lives, memory is touched ahead of those who say [where](Self::made) they make objects.
+#[derive(Debug)]
+pub struct Forerunner(());
+
+impl Forerunner {
+    /// Sees to it that there is a thread: unless there is one processor only, or no thread to be had.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut work = WORK.lock();
+        work.users += 1;
+        if work.users == 1 && !cfg!(miri) && processors() > 1 {
+            work.turn += 1;
+            let turn = work.turn;
+            let thread = thread::Builder::new().name("holdfast-ahead".to_owned());
+            work.thread = thread.spawn(move || serve(turn)).ok();
+        }
+        Self(())
+    }
+
+    /// The calling thread has made an object here, one of many that it may make.
+    #[inline]
+    pub fn made<T>(&self, object: &T) {
+        let region = ptr::from_ref(object).addr() >> REGION_BITS;
+        if region != LATEST.get() {
+            came_into(region);
+        }
+    }
+}
+
+impl Default for Forerunner {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Forerunner {
+    fn drop(&mut self) {
+        let thread = {
+            let mut work = WORK.lock();
+            work.users -= 1;
+            if work.users > 0 {
+                return;
+            }
+            work.turn += 1;
+            CHANGED.notify_all();
+            work.thread.take()
+        };
+        if let Some(thread) = thread {
+            // Nothing is to be done if it has failed.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Was a region not met yet? From now on it was.
+fn meets(region: usize) -> bool {
+    let (word, bit) = (&MET[region % KNOWN / 64], 1 << (region % 64));
+    // Relaxed: nothing but a guess depends on it.
+    word.load(Ordering::Relaxed) & bit == 0 && word.fetch_or(bit, Ordering::Relaxed) & bit == 0
+}
+
+/// The regions to be touched now that a thread has come into this one from another.
+fn behind(before: usize, region: usize) -> impl Iterator<Item = usize> {
+    meets(region);
+    // Who has met only one makes few objects.
+    let ahead = if before == 0 { 0 } else { AHEAD };
+    (region + 1..=region + ahead).filter(|next| meets(*next))
+}
+
+#[cold]
+fn came_into(region: usize) {
+    let mut wanted = behind(LATEST.replace(region), region).peekable();
+    if wanted.peek().is_none() {
+        return;
+    }
+    let mut work = WORK.lock();
+    if work.thread.is_some() {
+        work.wanted.extend(wanted);
+        work.is_idle = false;
+        CHANGED.notify_all();
+    }
+}
+
+/// Does what is wanted, as long as it is this thread's turn.
+fn serve(turn: u64) {
+    let mut work = WORK.lock();
+    while work.turn == turn {
+        if let Some(region) = work.wanted.pop_front() {
+            drop(work);
+            // Where it cannot be done (before Linux 5.14), nothing is lost.
+            let _ = touch(region);
+            work = WORK.lock();
+        } else if work.is_idle {
+            CHANGED.wait(&mut work);
+        } else if CHANGED.wait_for(&mut work, IDLE).timed_out() && work.wanted.is_empty() {
+            // By and by memory is given back, and has to be touched again.
+            MET.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+            work.is_idle = true;
+        }
+    }
+    work.wanted.clear();
+}
+
+/// Touches a region, as far as there is memory.
+fn touch(region: usize) -> io::Result<()> {
+    let start = ptr::without_provenance_mut(region << REGION_BITS);
+    // SAFETY: the advice changes the contents of no memory, wherever it is, nor what may be done to it.
+    unsafe { madvise(start, 1 << REGION_BITS, Advice::LinuxPopulateWrite) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+    use std::time::Instant;
+
+    /// Fresh memory for so many whole regions, of which the first is told.
+    fn fresh(regions: usize) -> usize {
+        let len = (regions + 1) << REGION_BITS;
+        let rights = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: memory of its own, wherever there is room.
+        let start = unsafe { mmap_anonymous(ptr::null_mut(), len, rights, MapFlags::PRIVATE) };
+        (start.expect("memory").addr() >> REGION_BITS) + 1
+    }
+
+    /// Has the kernel given memory to the first page of a region?
+    fn is_there(region: usize) -> bool {
+        let address = (region << REGION_BITS) as u64;
+        let map = std::fs::File::open("/proc/self/pagemap").expect("a map of pages");
+        let mut entry = [0; 8];
+        let maps = std::fs::read_to_string("/proc/self/smaps").expect("a map of areas");
+        let size = maps
+            .lines()
+            .find_map(|line| line.strip_prefix("KernelPageSize:"))
+            .and_then(|size| size.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+        let offset = address / (size.expect("a size") << 10) * 8;
+        std::os::unix::fs::FileExt::read_exact_at(&map, &mut entry, offset).expect("an entry");
+        u64::from_le_bytes(entry) >> 63 == 1
+    }
+
+    #[test]
+    fn a_region_is_wanted_once_and_nothing_behind_the_first_one_of_a_thread() {
+        // No allocator has memory there, and tests of other modules make no objects.
+        let far = 7 << 40 >> REGION_BITS;
+        assert_eq!(behind(0, far).count(), 0);
+        let next: Vec<usize> = behind(far, far + 1).collect();
+        assert_eq!(next, [far + 2, far + 3, far + 4]);
+        assert_eq!(behind(far + 1, far + 2).collect::<Vec<_>>(), [far + 5]);
+        assert_eq!(behind(far + 2, far + 1).count(), 0);
+    }
+
+    #[test]
+    fn memory_behind_is_there_before_anybody_touches_it() {
+        let _user = Forerunner::new();
+        let is_possible = WORK.lock().thread.is_some();
+        let region = fresh(AHEAD + 2);
+        came_into(region);
+        came_into(region + 1);
+        let begun = Instant::now();
+        let all = || (2..AHEAD + 2).all(|next| is_there(region + next));
+        while is_possible && !all() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "nobody came");
+            thread::yield_now();
+        }
+        assert!(!is_there(region), "it was not behind any other");
+    }
+}
