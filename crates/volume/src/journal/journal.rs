@@ -109,7 +109,7 @@ impl Commit<'_> {
         }
         if let Some((cut, lane)) = &mut self.lane {
             let cut = *cut;
-            lane.append(&self.journal.supply, || cut, realm, records)?;
+            lane.append(&self.journal.supply, |_, _| cut, realm, records)?;
         }
         Ok(())
     }
@@ -193,7 +193,8 @@ impl Journal {
         if batch.is_empty() {
             return Ok(self.stamps.next());
         }
-        lane.append(&self.supply, || self.stamps.next(), realm, batch)
+        let now = |lane, last| self.stamps.next_of(lane, last);
+        lane.append(&self.supply, now, realm, batch)
     }
 
     /// As [`append`](Self::append), for records.
@@ -208,7 +209,8 @@ impl Journal {
         if records.is_empty() {
             return Ok(self.stamps.next());
         }
-        lane.append(&self.supply, || self.stamps.next(), realm, records)
+        let now = |lane, last| self.stamps.next_of(lane, last);
+        lane.append(&self.supply, now, realm, records)
     }
 
     /// Makes all batches up to `upto` durable, all that were appended so far with `None`. Callers
@@ -296,7 +298,7 @@ impl Journal {
     fn gather(&self, waiting: &mut Vec<Frame>) -> Stamp {
         let mut lanes: Vec<MutexGuard<'_, Lane>> =
             self.lanes.iter().map(|lane| lane.lock()).collect();
-        let cut = self.stamps.next();
+        let cut = self.stamps.cut();
         for lane in &mut lanes {
             lane.empty(&self.supply, cut, waiting);
         }

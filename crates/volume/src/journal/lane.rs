@@ -90,12 +90,12 @@ impl Lane {
         }
     }
 
-    /// Appends one batch, with the stamp that `now` gives or the lane's next.
+    /// Appends one batch, with the stamp that `now` gives for the lane and its last one, or the lane's next.
     #[inline]
     pub(super) fn append<R: AsRecord>(
         &mut self,
         supply: &Supply,
-        now: impl FnOnce() -> Stamp,
+        now: impl FnOnce(u16, Stamp) -> Stamp,
         realm: u64,
         records: &[R],
     ) -> Result<Stamp> {
@@ -104,7 +104,7 @@ impl Lane {
         if !fits && !self.open_frame(supply, longest)? {
             return self.append_pieces(supply, now, realm, records);
         }
-        let stamp = self.stamp(now());
+        let stamp = self.stamp(now(self.number, self.floor));
         let Some(open) = &mut self.open else {
             unreachable!("a frame was opened");
         };
@@ -159,12 +159,12 @@ impl Lane {
     fn append_pieces<R: AsRecord>(
         &mut self,
         supply: &Supply,
-        now: impl FnOnce() -> Stamp,
+        now: impl FnOnce(u16, Stamp) -> Stamp,
         realm: u64,
         records: &[R],
     ) -> Result<Stamp> {
         const PAYLOAD: usize = FRAME_BLOCKS * BLOCK - HEADER;
-        let stamp = self.stamp(now());
+        let stamp = self.stamp(now(self.number, self.floor));
         let mut bytes = Vec::new();
         let head = BatchHead { stamp, realm };
         encode::batch(&mut bytes, &mut Context::new(stamp), head, records);

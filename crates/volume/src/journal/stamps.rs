@@ -7,6 +7,10 @@ use std::time::{Duration, Instant};
 ///
 /// *Invariant.* If one call returned before another began, whoever made them, the second has the
 /// greater stamp. So batches whose appends exclude one another (one object's) are in order.
+///
+/// Reading the clock takes as long as encoding a small batch. As long as only one lane appends, between two cuts,
+/// its stamps are counted from the first one: they are never ahead of the clock, so whoever comes after it and
+/// reads that has a greater one; and he has said that he came, so that the lane reads the clock from then on.
 #[derive(Debug)]
 pub(super) enum Stamps {
     /// Nanoseconds of the monotonic clock: reading it writes nothing, so cores do not meet here.
@@ -15,10 +19,17 @@ pub(super) enum Stamps {
         origin: Instant,
         /// The stamp at that moment.
         base: u64,
+        /// The lane that has appended since the last cut, or [`NONE`] or [`SEVERAL`].
+        alone: Box<Padded<AtomicU64>>,
     },
     /// One counter for all, where the clock is too coarse or too slow.
     Counter(Box<Padded<AtomicU64>>),
 }
+
+/// No lane has appended since the last cut.
+const NONE: u64 = u64::MAX;
+/// More than one has.
+const SEVERAL: u64 = u64::MAX - 1;
 
 const READS: u32 = 64;
 const SLOWEST: Duration = Duration::from_nanos(120);
@@ -30,6 +41,7 @@ impl Stamps {
             Self::Clock {
                 origin: Instant::now(),
                 base: last.0 + 1,
+                alone: Box::new(Padded(AtomicU64::new(NONE))),
             }
         } else {
             Self::counter_after(last)
@@ -41,10 +53,46 @@ impl Stamps {
         Self::Counter(Box::new(Padded(AtomicU64::new(last.0))))
     }
 
+    /// The stamp of the next batch of this lane, which is locked and whose last one had the stamp `last`.
+    #[inline]
+    pub(super) fn next_of(&self, lane: u16, last: Stamp) -> Stamp {
+        let lane = u64::from(lane);
+        // Relaxed, here and below: what orders two appends orders what they do to it.
+        if let Self::Clock { alone, .. } = self
+            && alone.load(Ordering::Relaxed) == lane
+        {
+            return Stamp(last.0 + 1);
+        }
+        self.meet(lane);
+        self.next()
+    }
+
+    /// This lane appends.
+    fn meet(&self, lane: u64) {
+        let Self::Clock { alone, .. } = self else {
+            return;
+        };
+        if alone.load(Ordering::Relaxed) == SEVERAL {
+            return;
+        }
+        let first = alone.compare_exchange(NONE, lane, Ordering::Relaxed, Ordering::Relaxed);
+        if first.is_err() {
+            alone.store(SEVERAL, Ordering::Relaxed);
+        }
+    }
+
+    /// All lanes are locked, and will have greater stamps than any that was given.
+    pub(super) fn cut(&self) -> Stamp {
+        if let Self::Clock { alone, .. } = self {
+            alone.store(NONE, Ordering::Relaxed);
+        }
+        self.next()
+    }
+
     #[inline]
     pub(super) fn next(&self) -> Stamp {
         match self {
-            Self::Clock { origin, base } => {
+            Self::Clock { origin, base, .. } => {
                 // 2^64 nanoseconds are 584 years.
                 let since = origin.elapsed().as_nanos() as u64;
                 Stamp(base + since)
@@ -77,13 +125,70 @@ mod tests {
     use parking_lot::Mutex;
     use std::thread;
 
+    fn clock_after(last: Stamp) -> Stamps {
+        Stamps::Clock {
+            origin: Instant::now(),
+            base: last.0 + 1,
+            alone: Box::new(Padded(AtomicU64::new(NONE))),
+        }
+    }
+
+    #[test]
+    fn a_lane_counts_while_it_is_alone_and_reads_the_clock_beside_others() {
+        let stamps = clock_after(Stamp(7));
+        let mut last = stamps.next_of(3, Stamp(7));
+        for _ in 0..10 {
+            let next = stamps.next_of(3, last);
+            assert_eq!(next.0, last.0 + 1);
+            last = next;
+        }
+        let other = stamps.next_of(4, Stamp(7));
+        assert!(other > last, "{other:?} after {last:?}");
+        let beside = stamps.next_of(3, last);
+        assert!(beside > other, "{beside:?} after {other:?}");
+        let cut = stamps.cut();
+        assert!(cut > beside);
+        let first = stamps.next_of(4, cut);
+        assert!(first > cut);
+        assert_eq!(stamps.next_of(4, first).0, first.0 + 1);
+    }
+
+    #[test]
+    fn stamps_of_lanes_grow_from_lock_to_lock_whoever_comes_and_whenever_all_stand_still() {
+        for stamps in [clock_after(Stamp(7)), Stamps::counter_after(Stamp(7))] {
+            // What one object's lock keeps in order, and what each lane had last.
+            let object = Mutex::new((Stamp(7), [Stamp(7); 3], 0_u32));
+            thread::scope(|scope| {
+                for lane in 0..3_u16 {
+                    let (stamps, object) = (&stamps, &object);
+                    scope.spawn(move || {
+                        for round in 0..10_000 {
+                            let mut object = object.lock();
+                            let (last, lanes, count) = &mut *object;
+                            let own = &mut lanes[usize::from(lane)];
+                            let next = stamps.next_of(lane, *own).max(Stamp(own.0 + 1));
+                            assert!(next > *last, "{next:?} after {last:?} of {stamps:?}");
+                            (*last, *own) = (next, next);
+                            *count += 1;
+                            if *count % 64 == 0 {
+                                let cut = stamps.cut();
+                                assert!(cut > next);
+                                (*last, *lanes) = (cut, [cut; 3]);
+                            }
+                            drop(object);
+                            if round % 128 == 0 {
+                                thread::yield_now();
+                            }
+                        }
+                    });
+                }
+            });
+        }
+    }
+
     #[test]
     fn stamps_grow_from_lock_to_lock() {
-        let clock = Stamps::Clock {
-            origin: Instant::now(),
-            base: 8,
-        };
-        for stamps in [clock, Stamps::counter_after(Stamp(7))] {
+        for stamps in [clock_after(Stamp(7)), Stamps::counter_after(Stamp(7))] {
             let last = Mutex::new(Stamp(7));
             thread::scope(|scope| {
                 for _ in 0..4 {
