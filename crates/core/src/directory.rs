@@ -101,6 +101,12 @@ impl Directory {
         self.catalog.get(name, guard).map(Entry::of)
     }
 
+    /// Has fetched what is looked at first for a name that is soon asked for or changed.
+    #[inline]
+    pub(crate) fn fetch(&self, name: &[u8]) {
+        self.catalog.fetch(name, &epoch::pin());
+    }
+
     /// Shows `look` the name with exactly this cookie.
     pub(crate) fn with_cookie<R>(
         &self,

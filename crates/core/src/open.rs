@@ -175,7 +175,7 @@ impl FileSystem {
     ) -> Result<OpenFile> {
         let core = &self.core;
         let added = core.added_so_far();
-        let body = core.search(who, dir)?;
+        let body = core.search_for(who, dir, name)?;
         match check_new_name(name) {
             Err(Errno::EEXIST) if !flags.contains(OpenFlags::EXCLUSIVE) => {
                 return Err(Errno::EISDIR);

@@ -298,7 +298,9 @@ impl Object {
 
     /// It has not: to be said before anybody can find it.
     pub(crate) fn unborn(&self) {
-        self.front.marks.fetch_or(UNBORN, Ordering::Relaxed);
+        // Nobody else marks it yet: no exchange, which would wait for all that was written to it.
+        let marks = self.front.marks.load(Ordering::Relaxed);
+        self.front.marks.store(marks | UNBORN, Ordering::Relaxed);
     }
 
     /// Now it has.

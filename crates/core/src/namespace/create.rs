@@ -127,7 +127,7 @@ impl Core {
             return Err(Errno::EEXIST);
         }
         let added = self.added_so_far();
-        let body = self.search(who, dir)?;
+        let body = self.search_for(who, dir, name)?;
         check_new_name(name)?;
         let node = {
             let mut names = body.names.unclaimed();

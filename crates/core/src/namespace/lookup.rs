@@ -51,6 +51,26 @@ impl Core {
         Ok(body)
     }
 
+    /// As [`Core::search`], for a change of this name: over a store, where all names are locked for it, which takes
+    /// longer than to fetch the place of one.
+    ///
+    /// # Errors
+    /// The same.
+    #[inline]
+    pub(crate) fn search_for<'n>(
+        &self,
+        who: &Caller,
+        dir: &'n Inode,
+        name: &[u8],
+    ) -> Result<&'n DirectoryBody> {
+        if !self.pinned
+            && let Ok(body) = dir.directory()
+        {
+            body.names.fetch(name);
+        }
+        self.search(who, dir)
+    }
+
     /// As [`Core::child`], for a name that nobody has checked.
     ///
     /// # Errors

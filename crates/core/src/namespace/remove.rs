@@ -65,7 +65,7 @@ impl Core {
     }
 
     fn remove(&self, who: &Caller, dir: &Inode, name: &[u8], as_dir: bool) -> Result<()> {
-        let body = self.search(who, dir)?;
+        let body = self.search_for(who, dir, name)?;
         check_component(name)?;
         self.writable()?;
         let wasteful;

@@ -248,6 +248,7 @@ impl<'g> Table<'g> {
     }
 
     /// The bucket in which a search for this key begins.
+    #[inline]
     pub(super) fn home(self, key: &[u8]) -> &'g Bucket {
         let hash = self.hash(key);
         self.segment(hash).1.bucket(hash, 0)

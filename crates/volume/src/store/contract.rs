@@ -131,14 +131,14 @@ impl Store for VolumeStore {
 
     fn apply(&self, batch: &[Change<'_>]) -> Result<Stamp> {
         let growth = Growth::of(batch);
-        self.throttle(growth)?;
+        self.throttle(growth, batch.iter().any(is_of_content))?;
         let applied = self.inner.apply(batch, None, growth);
         Ok(applied.map_err(|error| self.inner.stop(error))?)
     }
 
     fn apply_written(&self, batch: &[Change<'_>], page: &PageOf<'_>) -> Result<Stamp> {
         let growth = Growth::of(batch);
-        self.throttle(growth)?;
+        self.throttle(growth, true)?;
         let applied = self.inner.apply(batch, Some(page), growth);
         Ok(applied.map_err(|error| self.inner.stop(error))?)
     }

@@ -45,8 +45,9 @@ const UNASKED: Growth = Growth {
 };
 
 impl VolumeStore {
-    /// Waits until there is room for another batch in memory, in the journal, and for its checkpoint.
-    pub(super) fn throttle(&self, growth: Growth) -> Result<()> {
+    /// Waits until there is room for another batch in the journal, for its checkpoint, and in memory if it `writes`
+    /// bytes of files.
+    pub(super) fn throttle(&self, growth: Growth, writes: bool) -> Result<()> {
         let inner = &self.inner;
         let (used, capacity) = (inner.journal.used(), inner.journal.capacity());
         if used > capacity / 2 {
@@ -56,6 +57,9 @@ impl VolumeStore {
             inner.checkpoint()?;
         }
         self.keep_budget()?;
+        if !writes {
+            return Ok(());
+        }
         let (dirty, ready) = inner.waiting();
         let most = inner.dirty_max();
         if dirty > most {
