@@ -194,7 +194,13 @@ impl Journal {
             return Ok(self.stamps.next());
         }
         let now = |lane, last| self.stamps.next_of(lane, last);
-        lane.append(&self.supply, now, realm, batch)
+        let stamp = lane.append(&self.supply, now, realm, batch)?;
+        let filled = lane.filled_since();
+        drop(lane);
+        if let Some(since) = filled {
+            self.look_for_others(since);
+        }
+        Ok(stamp)
     }
 
     /// As [`append`](Self::append), for records.
@@ -210,7 +216,27 @@ impl Journal {
             return Ok(self.stamps.next());
         }
         let now = |lane, last| self.stamps.next_of(lane, last);
-        lane.append(&self.supply, now, realm, records)
+        let stamp = lane.append(&self.supply, now, realm, records)?;
+        let filled = lane.filled_since();
+        drop(lane);
+        if let Some(since) = filled {
+            self.look_for_others(since);
+        }
+        Ok(stamp)
+    }
+
+    /// Lets the calling thread's lane count its stamps again, if no other has appended since then.
+    #[cold]
+    fn look_for_others(&self, since: Stamp) {
+        if !self.stamps.of_several() {
+            return;
+        }
+        let lanes: Vec<MutexGuard<'_, Lane>> = self.lanes.iter().map(|lane| lane.lock()).collect();
+        let mine = *self.mine.mine();
+        let mut others = lanes.iter().enumerate().filter(|(lane, _)| *lane != mine);
+        if others.all(|(_, lane)| lane.is_idle_since(since)) {
+            self.stamps.begin_anew();
+        }
     }
 
     /// Makes all batches up to `upto` durable, all that were appended so far with `None`. Callers

@@ -63,6 +63,10 @@ pub(super) struct Lane {
     open: Option<Open>,
     /// No batch may have this stamp or a lesser one any more.
     floor: Stamp,
+    /// The floor when the open frame was opened, and when the one before was.
+    begun: [Stamp; 2],
+    /// Was a frame opened since somebody asked?
+    went_on: bool,
 }
 
 /// The frame that takes the next batch.
@@ -87,7 +91,20 @@ impl Lane {
             full: Vec::new(),
             open: None,
             floor,
+            begun: [floor; 2],
+            went_on: false,
         }
+    }
+
+    /// Since when it has filled a whole frame, if another was opened since this was asked last.
+    #[inline]
+    pub(super) fn filled_since(&mut self) -> Option<Stamp> {
+        std::mem::take(&mut self.went_on).then_some(self.begun[1])
+    }
+
+    /// Did it append nothing since then?
+    pub(super) fn is_idle_since(&self, since: Stamp) -> bool {
+        self.floor <= since
     }
 
     /// Appends one batch, with the stamp that `now` gives for the lane and its last one, or the lane's next.
@@ -139,6 +156,8 @@ impl Lane {
             return Err(Error::Full);
         };
         self.close(supply);
+        self.begun = [self.floor, self.begun[0]];
+        self.went_on = true;
         self.open = Some(Open {
             frame: Frame::new(supply.buffer(blocks), self.number, self.floor),
             context: Context::new(self.floor),

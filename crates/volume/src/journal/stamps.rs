@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 ///
 /// Reading the clock takes as long as encoding a small batch. As long as only one lane appends, between two cuts,
 /// its stamps are counted from the first one: they are never ahead of the clock, so whoever comes after it and
-/// reads that has a greater one; and he has said that he came, so that the lane reads the clock from then on.
+/// reads that has a greater one; and he has said that he came, so that the lane reads the clock from then on. A lane
+/// that has filled a whole frame while no other appended is taken to be alone again.
 #[derive(Debug)]
 pub(super) enum Stamps {
     /// Nanoseconds of the monotonic clock: reading it writes nothing, so cores do not meet here.
@@ -81,11 +82,21 @@ impl Stamps {
         }
     }
 
-    /// All lanes are locked, and will have greater stamps than any that was given.
-    pub(super) fn cut(&self) -> Stamp {
+    /// Have several lanes appended since the last cut?
+    pub(super) fn of_several(&self) -> bool {
+        matches!(self, Self::Clock { alone, .. } if alone.load(Ordering::Relaxed) == SEVERAL)
+    }
+
+    /// All lanes are locked: no stamp is under way. Whoever comes next reads the clock.
+    pub(super) fn begin_anew(&self) {
         if let Self::Clock { alone, .. } = self {
             alone.store(NONE, Ordering::Relaxed);
         }
+    }
+
+    /// All lanes are locked, and will have greater stamps than any that was given.
+    pub(super) fn cut(&self) -> Stamp {
+        self.begin_anew();
         self.next()
     }
 
