@@ -3,6 +3,7 @@
 //! [`epoch`] keeps memory from being freed under its readers, [`Published`] is a pointer they follow.
 //! On these stand three structures that are read without a lock: [`Index`] finds counted objects
 //! by number, [`Catalog`] keeps names in order, [`frame`] holds the bytes of files in pages.
+//! A [`Forerunner`] touches memory before it is needed.
 //! [`PerCore`] and [`ShardedCounter`] keep state that is written per thread and summed only when
 //! somebody asks, [`Padded`] keeps neighbours apart. Nothing here knows a word of file systems.
 //!
