@@ -1,4 +1,5 @@
 use super::*;
+use crate::space::{Extent, FileRequest};
 use holdfast_sync::frame::{Frame, Frames};
 use proptest::prelude::*;
 use std::cell::RefCell;
