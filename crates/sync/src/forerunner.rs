@@ -14,6 +14,7 @@
 #![expect(unsafe_code, reason = "madvise(2), of memory that others have")]
 
 use crate::crew::processors;
+use crate::thread_slot::thread_slot;
 use parking_lot::{Condvar, Mutex};
 use rustix::io;
 use rustix::mm::{Advice, madvise};
@@ -22,7 +23,7 @@ use std::collections::VecDeque;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A region has two to the power of so many bytes: a large page.
 const REGION_BITS: u32 = 21;
@@ -30,6 +31,8 @@ const REGION_BITS: u32 = 21;
 const AHEAD: usize = 3;
 /// Regions with the same number but for multiples of this are taken for the same.
 const KNOWN: usize = 1 << 15;
+/// Who has come into a region within this time is at work.
+const LATELY: Duration = Duration::from_millis(100);
 /// After so long without work it is forgotten what was done.
 const IDLE: Duration = Duration::from_secs(1);
 
@@ -48,6 +51,9 @@ struct Work {
     /// The number of the thread that does it; another one ends.
     turn: u64,
     thread: Option<JoinHandle<()>>,
+    /// Threads that made many objects, and when they said so last.
+    makers: Vec<(usize, Instant)>,
+    processors: usize,
     /// Was there nothing to do for a while?
     is_idle: bool,
 }
@@ -57,8 +63,23 @@ static WORK: Mutex<Work> = Mutex::new(Work {
     users: 0,
     turn: 0,
     thread: None,
+    makers: Vec::new(),
+    processors: 1,
     is_idle: true,
 });
+impl Work {
+    /// Are as many at work as there are processors, with this one? Then what is done ahead is done at their
+    /// expense.
+    fn is_crowded(&mut self, maker: usize, now: Instant) -> bool {
+        let others = |(other, last): &(usize, Instant)| {
+            *other != maker && now.saturating_duration_since(*last) < LATELY
+        };
+        self.makers.retain(others);
+        self.makers.push((maker, now));
+        self.makers.len() >= self.processors
+    }
+}
+
 static CHANGED: Condvar = Condvar::new();
 
 /// While one of these lives, memory is touched ahead of those who say [where](Self::made) they make objects.
@@ -71,7 +92,10 @@ impl Forerunner {
     pub fn new() -> Self {
         let mut work = WORK.lock();
         work.users += 1;
-        if work.users == 1 && !cfg!(miri) && processors() > 1 {
+        if work.users == 1 {
+            work.processors = processors();
+        }
+        if work.users == 1 && !cfg!(miri) && work.processors > 1 {
             work.turn += 1;
             let turn = work.turn;
             let thread = thread::Builder::new().name("holdfast-ahead".to_owned());
@@ -137,7 +161,7 @@ fn came_into(region: usize) {
         return;
     }
     let mut work = WORK.lock();
-    if work.thread.is_some() {
+    if work.thread.is_some() && !work.is_crowded(thread_slot(), Instant::now()) {
         work.wanted.extend(wanted);
         work.is_idle = false;
         CHANGED.notify_all();
@@ -175,7 +199,6 @@ fn touch(region: usize) -> io::Result<()> {
 mod tests {
     use super::*;
     use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
-    use std::time::Instant;
 
     /// Fresh memory for so many whole regions, of which the first is told.
     fn fresh(regions: usize) -> usize {
@@ -210,6 +233,24 @@ mod tests {
         assert_eq!(next, [far + 2, far + 3, far + 4]);
         assert_eq!(behind(far + 1, far + 2).collect::<Vec<_>>(), [far + 5]);
         assert_eq!(behind(far + 2, far + 1).count(), 0);
+    }
+
+    #[test]
+    fn it_is_crowded_while_as_many_make_objects_as_there_are_processors() {
+        let mut work = Work {
+            wanted: VecDeque::new(),
+            users: 1,
+            turn: 0,
+            thread: None,
+            makers: Vec::new(),
+            processors: 2,
+            is_idle: true,
+        };
+        let now = Instant::now();
+        assert!(!work.is_crowded(1, now));
+        assert!(!work.is_crowded(1, now));
+        assert!(work.is_crowded(2, now + LATELY / 2));
+        assert!(!work.is_crowded(2, now + LATELY));
     }
 
     #[test]
