@@ -3,9 +3,9 @@
 //! Who touches memory first waits until the kernel has found and cleared it, and below a virtual machine until
 //! the host has: up to a third of the time in which a file is made. Allocators mostly go through their memory from
 //! below, so that the place of a new object tells what they will hand out next. When a thread makes one in a
-//! *region* where none was yet, another thread touches the next regions, by a call that leaves alone what memory
-//! holds, and fails where there is none: a wrong guess costs some memory (a few megabytes for each thread that
-//! makes many objects), and nothing else.
+//! *region* where none was yet, another thread touches the next regions, if they are plain memory, by a call that leaves
+//! alone what it holds: a wrong guess costs some memory (a few megabytes for each thread that makes many objects),
+//! and nothing else.
 //!
 //! The thread is there while there is a [`Forerunner`], and may use the processors that whoever wanted the first one
 //! could use. (Those that make objects may be bound to one each, and so would be whom they start.)
@@ -20,6 +20,9 @@ use rustix::io;
 use rustix::mm::{Advice, madvise};
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::fs;
+use std::mem;
+use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -172,10 +175,10 @@ fn came_into(region: usize) {
 fn serve(turn: u64) {
     let mut work = WORK.lock();
     while work.turn == turn {
-        if let Some(region) = work.wanted.pop_front() {
+        if !work.wanted.is_empty() {
+            let wanted = mem::take(&mut work.wanted);
             drop(work);
-            // Where it cannot be done (before Linux 5.14), nothing is lost.
-            let _ = touch(region);
+            touch_all(&wanted);
             work = WORK.lock();
         } else if work.is_idle {
             CHANGED.wait(&mut work);
@@ -188,6 +191,42 @@ fn serve(turn: u64) {
     work.wanted.clear();
 }
 
+/// Touches those regions that are plain memory. What lies behind an allocator's may be anybody's: of a file that is
+/// mapped and shared, touching would make blocks and move times.
+fn touch_all(regions: &VecDeque<usize>) {
+    let Ok(maps) = fs::read_to_string("/proc/self/maps") else {
+        return;
+    };
+    let plain: Vec<Range<usize>> = maps.lines().filter_map(plain_memory).collect();
+    for &region in regions {
+        let (start, end) = (region << REGION_BITS, (region + 1) << REGION_BITS);
+        if plain
+            .iter()
+            .any(|area| area.start <= start && end <= area.end)
+        {
+            // Where it cannot be done (before Linux 5.14), nothing is lost.
+            let _ = touch(region);
+        }
+    }
+}
+
+/// The area that a line of proc(5)'s `maps` tells of, if it is memory of no file, nobody else's, that can be written,
+/// and no stack.
+fn plain_memory(line: &str) -> Option<Range<usize>> {
+    let mut fields = line.split_ascii_whitespace();
+    let (start, end) = fields.next()?.split_once('-')?;
+    let address = |digits| usize::from_str_radix(digits, 16).ok();
+    let (rights, _offset, _device, inode) = (
+        fields.next()?,
+        fields.next()?,
+        fields.next()?,
+        fields.next()?,
+    );
+    let is_stack = fields.next().is_some_and(|name| name.starts_with("[stack"));
+    let is_plain = rights.starts_with("rw") && rights.ends_with('p') && inode == "0";
+    (is_plain && !is_stack).then_some(address(start)?..address(end)?)
+}
+
 /// Touches a region, as far as there is memory.
 fn touch(region: usize) -> io::Result<()> {
     let start = ptr::without_provenance_mut(region << REGION_BITS);
@@ -198,7 +237,8 @@ fn touch(region: usize) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+    use rustix::fs::{MemfdFlags, memfd_create};
+    use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous};
 
     /// Fresh memory for so many whole regions, of which the first is told.
     fn fresh(regions: usize) -> usize {
@@ -251,6 +291,53 @@ mod tests {
         assert!(!work.is_crowded(1, now));
         assert!(work.is_crowded(2, now + LATELY / 2));
         assert!(!work.is_crowded(2, now + LATELY));
+    }
+
+    #[test]
+    fn only_memory_of_no_file_that_can_be_written_and_is_no_stack_is_plain() {
+        let line = "7f0000200000-7f0000a00000 rw-p 00000000 00:00 0 ";
+        assert_eq!(plain_memory(line), Some(0x7f00_0020_0000..0x7f00_00a0_0000));
+        let heap = "1000-3000 rw-p 00000000 00:00 0                   [heap]";
+        assert_eq!(plain_memory(heap), Some(0x1000..0x3000));
+        for other in [
+            "1000-3000 rw-s 00000000 00:01 1026  /dev/zero (deleted)",
+            "1000-3000 rw-p 00002000 08:01 655360 /a/database",
+            "1000-3000 ---p 00000000 00:00 0 ",
+            "1000-3000 r--p 00000000 00:00 0 [vvar]",
+            "7ffc1000-7ffc3000 rw-p 00000000 00:00 0 [stack]",
+            "1000-3000",
+            "",
+        ] {
+            assert_eq!(plain_memory(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_mapped_behind_stays_as_it_is() {
+        let file = memfd_create("mapped", MemfdFlags::CLOEXEC).expect("a file");
+        let file = fs::File::from(file);
+        file.set_len(1 << REGION_BITS).expect("room");
+        let region = fresh(1);
+        let place = ptr::without_provenance_mut(region << REGION_BITS);
+        let (rights, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+        // SAFETY: in place of memory that is this test's alone.
+        unsafe {
+            mmap(
+                place,
+                1 << REGION_BITS,
+                rights,
+                flags | MapFlags::FIXED,
+                &file,
+                0,
+            )
+        }
+        .expect("a mapping");
+        touch_all(&VecDeque::from([region]));
+        let blocks = std::os::unix::fs::MetadataExt::blocks(&file.metadata().expect("its size"));
+        assert_eq!(blocks, 0, "a hole was filled");
+        let memory = fresh(1);
+        touch_all(&VecDeque::from([memory]));
+        assert!(is_there(memory) || touch(memory).is_err());
     }
 
     #[test]
