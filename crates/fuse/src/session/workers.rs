@@ -170,16 +170,20 @@ mod tests {
             assert!(workers.queue(job).is_ok());
         }
         barrier.wait();
-        let all_idle = || workers.shared.state.lock().idle.len() == 8;
-        let who = Arc::new(Mutex::new(Vec::new()));
-        for _ in 0..50 {
-            while !all_idle() {
+        let wait_until_all_are_idle = || {
+            while workers.shared.state.lock().idle.len() < 8 {
                 thread::yield_now();
             }
+        };
+        let who = Arc::new(Mutex::new(Vec::new()));
+        for _ in 0..50 {
+            wait_until_all_are_idle();
             let who = who.clone();
             let job = Box::new(move |_: bool| who.lock().push(thread::current().id()));
             assert!(workers.queue(job).is_ok());
         }
+        // The end wakes them all.
+        wait_until_all_are_idle();
         workers.close();
         let who = who.lock();
         assert!(who.len() == 50 && who.iter().all(|id| *id == who[0]));
