@@ -164,14 +164,16 @@ impl CoreOperations {
 
 #[cfg(test)]
 mod tests {
-    use super::super::closing::PATIENCE;
     use super::*;
     use crate::{
         Config, Context, Notifier, Operations,
         wire::{CreateRequest, Extensions, OpenRequest, ReleaseRequest},
     };
     use holdfast_core::{FileSystem, MemoryLimits, Options};
-    use std::{thread, time::Instant};
+    use std::{
+        thread,
+        time::{Duration, Instant},
+    };
 
     const READ_WRITE: i32 = 2;
 
@@ -230,7 +232,8 @@ mod tests {
     }
 
     fn takes_over(flock: bool) {
-        let (served, ino, [first, second]) = twice();
+        let (mut served, ino, [first, second]) = twice();
+        served.closing.patience = Duration::from_secs(60);
         let (one, other) = (write_lock(first, 11, flock), write_lock(second, 12, flock));
         served.setlk(&context(), ino, &one, None).unwrap();
         assert_eq!(
@@ -241,7 +244,7 @@ mod tests {
         served.flush(&context(), ino, first, 99).unwrap();
         thread::scope(|scope| {
             scope.spawn(|| {
-                thread::sleep(PATIENCE / 10);
+                thread::sleep(Duration::from_millis(20));
                 let release = released(first, 11, flock);
                 served.release(&context(), ino, &release).unwrap();
             });
@@ -269,6 +272,7 @@ mod tests {
             let taken = served.setlk(&context(), ino, &other, None);
             assert_eq!(taken, Err(Errno::EAGAIN));
         }
-        assert!(began.elapsed() < 20 * PATIENCE, "waited for each time");
+        let patience = served.closing.patience;
+        assert!(began.elapsed() < 20 * patience, "waited for each time");
     }
 }
