@@ -1,6 +1,7 @@
 //! Volumes filled to the brim in every way, and emptied again.
 
-use holdfast_core::{FileSystem, Options};
+use holdfast_core::store::{Change, Space};
+use holdfast_core::{FileSystem, Options, Store as _};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_types::{Caller, Errno, Fallocate, OpenFlags, Result, XattrSet};
 use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore, format};
@@ -223,4 +224,44 @@ fn attributes_fill_a_volume() {
             .fs
             .setxattr(&volume.who, &node, b"user.some", &value, XattrSet::Any)
     });
+}
+
+#[test]
+fn what_a_writer_was_promised_is_there_however_many_commits_come_before_his_change() {
+    const PAGES: u64 = 1000;
+    let volume = Volume::make(8 * MIB);
+    volume.write("mine", 0, b"1").unwrap();
+    let who = &volume.who;
+    let mine = volume.fs.lookup(who, &volume.fs.root(), b"mine").unwrap();
+    let promised = Space {
+        pages: PAGES,
+        inodes: 0,
+    };
+    volume.store.reserve(promised).unwrap();
+    // Others change something, commit, and take all there is.
+    let others = || {
+        for round in 0..3 {
+            volume.write("others", 0, &[round]).unwrap();
+            volume.store.commit(None).unwrap();
+        }
+        let chunk = vec![7; 16 << 10];
+        let mut at = 0;
+        while volume.write("others", at, &chunk).is_ok() {
+            at += chunk.len() as u64;
+        }
+        assert!(at > MIB, "{at} bytes only");
+        volume.store.commit(None).unwrap();
+    };
+    std::thread::scope(|scope| scope.spawn(others).join().unwrap());
+    let data = vec![9; (PAGES * 4096) as usize];
+    let write = Change::Write {
+        ino: mine.ino(),
+        offset: 0,
+        data: &data,
+    };
+    volume.store.apply(&[write]).unwrap();
+    volume.store.commit(None).unwrap();
+    let mut read = vec![0; data.len()];
+    volume.store.read_data(mine.ino(), 0, &mut read).unwrap();
+    assert!(read == data);
 }

@@ -207,6 +207,7 @@ impl Inner {
         };
         let stamp = if batch.iter().any(is_of_content) {
             let records = maker.make(batch)?;
+            self.promises.made_known();
             let stamp = self.journal.append_records(REALM, &records)?;
             for record in &records {
                 if let Record::Map(map) = record {

@@ -1,5 +1,6 @@
 //! Blocks promised to writers who have not made their pages known yet.
 
+use std::ptr;
 use std::sync::Arc;
 
 use holdfast_sync::PerCore;
@@ -7,7 +8,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::space::{self, Reservation, Space};
 
-/// Blocks that are kept for writers under way in any case.
+/// Blocks that are kept at hand.
 const IDLE: u64 = 64;
 
 /// What writers of all cores were promised: each core's on a line of its own.
@@ -31,14 +32,20 @@ impl Promises {
         self.0.mine().lock()
     }
 
-    /// Takes what all of them were promised, for a commit, which gives it to
-    /// [`committed`](Self::committed).
+    /// The calling thread has made known what it was promised blocks for. In the same passage of the gate: a
+    /// commit finds its pages waiting, or its promise.
+    pub(super) fn made_known(&self) {
+        self.mine().settle(me());
+    }
+
+    /// Takes what pages that wait were promised, and what nobody needs, for a commit, which gives the rest of it
+    /// to [`committed`](Self::committed). Nobody passes the gate meanwhile.
     pub(super) fn gather(&self) -> Promise {
         let mut all = Promise::new(self.mine().left.split(0));
         for promise in self.0.iter() {
             let mut promise = promise.lock();
-            all.lately += std::mem::take(&mut promise.lately);
-            all.left.merge(promise.left.split(u64::MAX));
+            let spare = promise.left.blocks().saturating_sub(promise.under_way());
+            all.left.merge(promise.left.split(spare));
         }
         all
     }
@@ -46,27 +53,39 @@ impl Promises {
     /// A commit has placed all pages that waited: what is left over and nobody will need goes back to the
     /// space.
     pub(super) fn committed(&self, mut all: Promise) {
-        let kept = all.left.split(all.lately.max(IDLE));
+        let kept = all.left.split(IDLE);
         self.mine().left.merge(kept);
     }
 }
 
+thread_local! {
+    static ME: u8 = const { 0 };
+}
+
+/// What tells living threads apart.
+fn me() -> usize {
+    ME.with(|me| ptr::from_ref(me).addr())
+}
+
 /// What writers were promised and no page has got.
 ///
-/// A writer takes his promise before he changes anything, and a commit may come before he is done: so what was
-/// promised since the last one stays. The rest nobody needed, because it fitted into places that were
-/// there.
+/// A writer takes his promise before he changes anything, and any number of commits may come before he is done:
+/// they leave him what he was promised. The rest nobody needed, because it fitted into places that were there.
 #[derive(Debug)]
 pub(super) struct Promise {
     left: Reservation,
-    /// Promised since the last commit.
-    lately: u64,
+    /// Threads that were promised so many blocks and have not made known yet what for: mostly one. Who failed
+    /// in between is among them until he makes the next change.
+    under_way: Vec<(usize, u64)>,
 }
 
 impl Promise {
     /// Out of this, at first.
     pub(super) fn new(left: Reservation) -> Self {
-        Self { left, lately: 0 }
+        Self {
+            left,
+            under_way: Vec::new(),
+        }
     }
 
     /// What blocks are placed out of.
@@ -74,20 +93,36 @@ impl Promise {
         &mut self.left
     }
 
-    /// Promises more.
+    /// Promises more to the calling thread.
     ///
     /// # Errors
     /// If there is no room; the promise stays as it was.
     pub(super) fn grow(&mut self, blocks: u64) -> Result<(), space::Error> {
         self.left.grow(blocks)?;
-        self.lately += blocks;
+        let me = me();
+        match self.under_way.iter_mut().find(|(who, _)| *who == me) {
+            Some((_, promised)) => *promised += blocks,
+            None => self.under_way.push((me, blocks)),
+        }
         Ok(())
     }
 
-    /// What was promised and will not be needed.
+    /// What the calling thread was promised and will not need.
     pub(super) fn split(&mut self, blocks: u64) -> Reservation {
-        self.lately = self.lately.saturating_sub(blocks);
+        let me = me();
+        if let Some((_, promised)) = self.under_way.iter_mut().find(|(who, _)| *who == me) {
+            *promised = promised.saturating_sub(blocks);
+        }
         self.left.split(blocks)
+    }
+
+    /// Nothing that this thread was promised is under way.
+    fn settle(&mut self, thread: usize) {
+        self.under_way.retain(|(who, _)| *who != thread);
+    }
+
+    fn under_way(&self) -> u64 {
+        self.under_way.iter().map(|(_, promised)| promised).sum()
     }
 }
 
@@ -97,7 +132,7 @@ mod tests {
     use crate::space::{Layout, Space};
 
     #[test]
-    fn what_was_promised_since_the_last_commit_outlives_the_next() {
+    fn what_a_writer_was_promised_outlives_commits_until_he_made_it_known() {
         let layout = Layout {
             volume: [7; 16],
             start: 0,
@@ -113,16 +148,24 @@ mod tests {
             left.map(|promise| promise.lock().left.blocks())
                 .sum::<u64>()
         };
-        promises.mine().grow(500).unwrap();
-        commit();
-        assert_eq!(left(), 500, "its writer may be under way");
-        promises.mine().grow(50).unwrap();
-        // Another core's, if there are several slots.
-        let other = || promises.mine().grow(50).unwrap();
+        promises.mine().grow(300).unwrap();
+        promises.mine().grow(200).unwrap();
+        let other = || {
+            promises.mine().grow(50).unwrap();
+            commit();
+            drop(promises.mine().split(30));
+            commit();
+            commit();
+            assert_eq!(left(), 520, "two writers are under way");
+            promises.made_known();
+            // Its pages wait, and get what it was promised.
+            drop(promises.gather().left.split(20));
+        };
         std::thread::scope(|scope| scope.spawn(other).join().unwrap());
-        drop(promises.mine().split(30));
         commit();
-        assert_eq!(left(), 70);
+        commit();
+        assert_eq!(left(), 500);
+        promises.made_known();
         commit();
         assert_eq!(left(), IDLE);
         assert_eq!(space.report().available(), free - IDLE);
