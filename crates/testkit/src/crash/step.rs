@@ -73,6 +73,15 @@ impl Step {
         )
     }
 
+    /// The file that has blocks from then on, however few bytes.
+    #[must_use]
+    pub const fn takes_blocks(&self) -> Option<&'static str> {
+        match self {
+            Self::Allocate(path, ..) | Self::Reserve(path, ..) => Some(path),
+            _ => None,
+        }
+    }
+
     /// The file whose bytes it moves to other offsets.
     #[must_use]
     pub const fn shifts(&self) -> Option<&'static str> {

@@ -73,8 +73,13 @@ impl Seen {
     pub(super) fn note(&mut self, step: &Step, done: bool, tree: Option<Tree>) {
         let before = self.trees.last().cloned().unwrap_or_default();
         let shifted = step.shifts().and_then(|path| before.number(path));
-        let tree = tree.unwrap_or(before);
+        let tree = tree.unwrap_or_else(|| before.clone());
         self.large.extend(tree.large());
+        if done {
+            // Its bytes lie in blocks now, and are written in place as those of large files.
+            let taken = step.takes_blocks().and_then(|path| before.number(path));
+            self.large.extend(taken);
+        }
         self.trees.push(tree);
         self.shifted.push(shifted.filter(|_| done));
         self.steps.push((step.clone(), done));
