@@ -14,6 +14,7 @@ mod process;
 mod program;
 mod record;
 mod report;
+mod rest;
 mod summary;
 mod sys;
 mod table;

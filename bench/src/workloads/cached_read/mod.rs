@@ -17,6 +17,7 @@ use crate::about::About;
 use crate::program::Program;
 use crate::record::Record;
 use crate::report::{Report, ReportArgs};
+use crate::rest;
 use crate::targets::{Target, labels, parents};
 use crate::team::{self, Done, Shape, Team};
 use anyhow::{Context, Result, ensure};
@@ -217,6 +218,7 @@ pub(crate) fn measure(args: &CachedReadArgs, program: &Program, report: &mut Rep
                     phases: &phases,
                 };
                 run.measure(program, report)?;
+                rest::after(target);
             }
         }
     }

@@ -15,6 +15,7 @@ use crate::about::About;
 use crate::program::Program;
 use crate::record::Record;
 use crate::report::{Report, ReportArgs};
+use crate::rest;
 use crate::targets::{Target, labels, parents};
 use crate::team::{self, Done, Shape, Team};
 use anyhow::{Context, Result, ensure};
@@ -211,6 +212,7 @@ pub(crate) fn measure(args: &ShardedArgs, program: &Program, report: &mut Report
                     phases: &phases,
                 };
                 run.measure(program, report)?;
+                rest::after(target);
             }
         }
     }

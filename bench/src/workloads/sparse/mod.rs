@@ -16,6 +16,7 @@ use crate::about::About;
 use crate::program::Program;
 use crate::record::Record;
 use crate::report::{Report, ReportArgs};
+use crate::rest;
 use crate::targets::{Kept, Target, labels, parents};
 use crate::team::{self, Shape, Team};
 use anyhow::{Context, Result, ensure};
@@ -206,6 +207,7 @@ pub(crate) fn measure(args: &SparseArgs, program: &Program, report: &mut Report)
                     phase,
                 };
                 run.measure(program, report)?;
+                rest::after(target);
             }
         }
     }
