@@ -22,7 +22,7 @@ pub(super) struct Gate {
 /// The gate was open.
 #[derive(Clone, Copy)]
 pub(super) struct Pass {
-    opened: u64,
+    word: u64,
 }
 
 const SHIFT: u32 = 32;
@@ -40,18 +40,17 @@ impl Gate {
     pub(super) fn pass(&self, number: u64) -> Option<Pass> {
         // Acquire pairs with the release in `open`: what was changed before is seen.
         let word = self.word.load(Ordering::Acquire);
-        let opened = word >> SHIFT;
         let inside = word & ((1 << SHIFT) - 1);
         // While it is closed, nothing is inside.
-        (number < inside).then_some(Pass { opened })
+        (number < inside).then_some(Pass { word })
     }
 
-    /// Has the gate not been closed since?
+    /// Has the gate not been closed since? Nor opened wider, which is as rare.
     #[inline]
     pub(super) fn holds(&self, pass: Pass) -> bool {
         // What was loaded from slots in between was stored there with a release and loaded with an
         // acquire: who saw anything of a change sees the closing that came before it.
-        self.word.load(Ordering::Relaxed) >> SHIFT == pass.opened
+        self.word.load(Ordering::Relaxed) == pass.word
     }
 
     /// Closes it, before a change of more than one store.

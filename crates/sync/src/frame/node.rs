@@ -39,17 +39,13 @@ pub(super) struct Node<X> {
 /// with anybody, and not with those who write the next ones.
 pub(super) struct Slots<X>([Slot<X>; FAN as usize]);
 
-/// log2 of the slots on a line.
-const LINE_SHIFT: u32 = 3;
-
-/// log2 of the lines of slots; the nodes of models have less than one.
-const LINES_SHIFT: u32 = FAN_SHIFT.saturating_sub(LINE_SHIFT);
-
-/// Where a slot lies.
+/// Where a slot lies: the next one on the next line, and a place further on it.
+///
+/// One more than the slots of a line, which takes no more than an instruction.
 #[inline]
 fn scattered(at: usize) -> usize {
-    let line = at & ((1 << LINES_SHIFT) - 1);
-    line << LINE_SHIFT | at >> LINES_SHIFT
+    const STEP: usize = 9;
+    at * STEP % FAN as usize
 }
 
 impl<X> Index<usize> for Slots<X> {
@@ -59,6 +55,12 @@ impl<X> Index<usize> for Slots<X> {
     fn index(&self, at: usize) -> &Slot<X> {
         &self.0[scattered(at)]
     }
+}
+
+/// The slot for `number` in a node with this shift, if it has a place there.
+#[inline]
+pub(super) fn place(number: u64, shift: u32) -> usize {
+    ((number >> shift) % FAN) as usize
 }
 
 /// How counts of a node change.
@@ -188,10 +190,16 @@ impl<X> Node<X> {
         (number ^ self.base) >> self.shift < FAN
     }
 
+    /// Has `number` a place in it, if it is a leaf?
+    #[inline]
+    pub(super) fn spans_as_leaf(&self, number: u64) -> bool {
+        number ^ self.base < FAN
+    }
+
     /// The slot for `number`, which has a place in it.
     #[inline]
     pub(super) fn place(&self, number: u64) -> usize {
-        ((number >> self.shift) % FAN) as usize
+        place(number, self.shift)
     }
 
     /// The first number of slot `bit`.
@@ -284,16 +292,19 @@ impl<X: Send + 'static> Node<X> {
 mod tests {
     use super::*;
 
+    /// Slots on a line.
+    const LINE: usize = 8;
+
     #[test]
-    fn each_slot_has_a_place_of_its_own_and_neighbours_are_on_different_lines() {
+    fn each_slot_has_a_place_of_its_own_and_none_is_on_the_line_of_its_neighbours() {
         let places: Vec<usize> = (0..FAN as usize).map(scattered).collect();
         let mut sorted = places.clone();
         sorted.sort_unstable();
         assert!(sorted.into_iter().eq(0..FAN as usize));
-        for group in places.chunks(1 << LINES_SHIFT) {
+        for near in places.windows(LINE - 1) {
             let lines: std::collections::HashSet<_> =
-                group.iter().map(|place| place >> LINE_SHIFT).collect();
-            assert_eq!(lines.len(), group.len());
+                near.iter().map(|place| place / LINE).collect();
+            assert_eq!(lines.len(), near.len());
         }
     }
 }

@@ -11,6 +11,7 @@ use super::word::{self, Content, NOTHING, Word};
 use super::{FRAME_SIZE, recycle};
 use crate::epoch::{self, Guard};
 use crate::frame_primitive::{AtomicPtr, AtomicU64, Ordering, Own as _, constant};
+use std::hint;
 use std::marker::PhantomData;
 use std::mem;
 use std::ptr::NonNull;
@@ -110,6 +111,40 @@ pub(super) enum Entry<'g, X> {
     Node(&'g Node<X>),
 }
 
+/// What a slot holds, not yet looked at.
+pub(super) struct Found<'g, X> {
+    word: Word,
+    kept: PhantomData<&'g Node<X>>,
+}
+
+/// A node, and its shift as the word says that led to it.
+pub(super) struct Way<'g, X> {
+    pub(super) node: &'g Node<X>,
+    pub(super) shift: u32,
+}
+
+impl<'g, X> Found<'g, X> {
+    /// The node, if it is one.
+    #[inline]
+    pub(super) fn node(&self) -> Option<Way<'g, X>> {
+        let (node, shift) = word::as_node::<Node<X>>(self.word)?;
+        // SAFETY: words that say a node are made of its address.
+        unsafe { hint::assert_unchecked(!node.is_null()) };
+        // SAFETY: in a slot, hence live, and kept for `'g`; nodes are only shared.
+        let node = unsafe { &*node };
+        Some(Way { node, shift })
+    }
+
+    /// The frame, if it is no node and not nothing.
+    #[inline]
+    pub(super) fn frame(self) -> Option<Stored<'g>> {
+        word::as_frame(self.word).map(|block| Stored {
+            block,
+            kept: PhantomData,
+        })
+    }
+}
+
 /// A frame or node that belongs in a slot and is in none now. Dropped, it is retired: readers may
 /// still have met it where it was.
 pub(super) struct Owned<X: Send + 'static> {
@@ -130,7 +165,8 @@ impl<X: Send + 'static> Owned<X> {
     }
 
     pub(super) fn node(node: Box<Node<X>>) -> Self {
-        Self::new(word::of_node(NonNull::from(Box::leak(node))))
+        let shift = node.shift;
+        Self::new(word::of_node(NonNull::from(Box::leak(node)), shift))
     }
 
     fn into_word(self) -> Word {
@@ -226,6 +262,15 @@ impl<X> Slot<X> {
             })),
             // SAFETY: in a slot, hence live, and kept for `'g`; nodes are only shared.
             Content::Node(node) => Some(Entry::Node(unsafe { node.as_ref() })),
+        }
+    }
+
+    /// What is there, to follow without a look into nodes.
+    #[inline]
+    pub(super) fn find<'g>(&'g self, keeps: &'g impl Keeps) -> Found<'g, X> {
+        Found {
+            word: keeps.load(&self.word),
+            kept: PhantomData,
         }
     }
 

@@ -1,24 +1,30 @@
 //! What a slot holds, in one word: nothing, a frame, or a node.
 //!
 //! ```text
-//! 63      61 60       48 47                 4 3    0
-//! | zero    | fill      | address, upper part | kind |
+//!          63   61 60   58 57       48 47                 4 3    0
+//! a frame: | zero | fill              | address, upper part | 1..7 |
+//! a node:  | shift        | zero      | address, upper part | 8    |
+//! nothing: all zeros
 //! ```
 //!
-//! What is filled is told by [`Fill`]. The kind is a frame's class of size, or [`NODE`]. All zeros: nothing. Addresses of user memory
-//! have 47 bits on x86-64 (more only for those who ask for it), 48 on AArch64; checked for each.
+//! What is filled is told by [`Fill`], and 1 to 7 is one more than a frame's class of size. The shift says which bits
+//! of a number choose the slot in the node: so the way on is known as soon as the node's address is, without a load
+//! from the node. Addresses of user memory have 47 bits on x86-64 (more only for those who ask for it), 48 on
+//! AArch64; checked for each.
 
 use super::block::{Block, CLASSES};
 use super::fill::Fill;
 use std::ptr::{self, NonNull};
 
 const KIND: usize = 0xf;
-const NODE: usize = KIND;
+/// A bit of its own, so that one test tells.
+const NODE: usize = 8;
 const FILLED_SHIFT: u32 = 48;
+const SHIFT_SHIFT: u32 = 58;
 const ADDRESS: usize = (1 << FILLED_SHIFT) - 1 - KIND;
 
 const _: () =
-    assert!(CLASSES <= NODE && FILLED_SHIFT + Fill::BITS <= usize::BITS && usize::BITS == 64);
+    assert!(CLASSES < NODE && FILLED_SHIFT + Fill::BITS <= usize::BITS && usize::BITS == 64);
 
 /// The word, as a pointer that still knows its allocation.
 pub(super) type Word = *mut u8;
@@ -46,27 +52,51 @@ fn packed(start: NonNull<u8>, bits: usize) -> Word {
 pub(super) fn of_frame(block: Block) -> Word {
     packed(
         block.start,
-        block.fill.number() << FILLED_SHIFT | block.class(),
+        block.fill.number() << FILLED_SHIFT | (block.class() + 1),
     )
 }
 
-/// The word for a node.
-pub(super) fn of_node<T>(node: NonNull<T>) -> Word {
-    packed(node.cast(), NODE)
+/// The word for a node with this shift.
+pub(super) fn of_node<T>(node: NonNull<T>, shift: u32) -> Word {
+    debug_assert!(shift < 1 << (usize::BITS - SHIFT_SHIFT));
+    packed(node.cast(), (shift as usize) << SHIFT_SHIFT | NODE)
 }
 
 /// What the word says. The nodes of the words given in here are all of type `T`.
 #[inline]
 pub(super) fn parse<T>(word: Word) -> Content<T> {
-    let Some(start) = NonNull::new(word.map_addr(|bits| bits & ADDRESS)) else {
+    let Some(start) = start(word) else {
         return Content::Nothing;
     };
-    match word.addr() & KIND {
-        NODE => Content::Node(start.cast()),
-        class => {
-            let mut block = Block::at(start, class);
-            block.fill = Fill::of_number(word.addr() >> FILLED_SHIFT);
-            Content::Frame(block)
-        }
+    if word.addr() & NODE == 0 {
+        Content::Frame(block(word, start))
+    } else {
+        Content::Node(start.cast())
     }
+}
+
+/// The node and its shift, if the word says one: never null then.
+#[inline]
+pub(super) fn as_node<T>(word: Word) -> Option<(*const T, u32)> {
+    let address = || word.map_addr(|bits| (bits & (ADDRESS | KIND)) - NODE);
+    let shift = word.addr() >> SHIFT_SHIFT;
+    (word.addr() & NODE != 0).then(|| (address().cast_const().cast(), shift as u32))
+}
+
+/// The frame, if the word, which says no node, says one.
+#[inline]
+pub(super) fn as_frame(word: Word) -> Option<Block> {
+    start(word).map(|start| block(word, start))
+}
+
+#[inline]
+fn start(word: Word) -> Option<NonNull<u8>> {
+    NonNull::new(word.map_addr(|bits| bits & ADDRESS))
+}
+
+#[inline]
+fn block(word: Word, start: NonNull<u8>) -> Block {
+    let mut block = Block::at(start, (word.addr() & KIND) - 1);
+    block.fill = Fill::of_number(word.addr() >> FILLED_SHIFT);
+    block
 }
