@@ -10,6 +10,7 @@ mod flags;
 mod ino;
 mod kind;
 mod name;
+mod scan;
 mod time;
 
 pub use attr::{Attr, SetAttr, SetTime, StatFs};
@@ -19,4 +20,5 @@ pub use flags::{Access, Fallocate, OpenFlags, RenameFlags, Whence, XattrSet};
 pub use ino::Ino;
 pub use kind::{FileType, S_ISGID, S_ISUID, S_ISVTX, mode_bits};
 pub use name::{NAME_MAX, PATH_MAX, SYMLOOP_MAX, check_component, check_new_name, is_special};
+pub use scan::{find_byte, rfind_byte};
 pub use time::Time;

@@ -1,3 +1,4 @@
+use crate::scan::has_either;
 use crate::{Errno, Result};
 
 /// Longest name of a directory entry, in bytes.
@@ -11,6 +12,7 @@ pub const SYMLOOP_MAX: u32 = 40;
 ///
 /// # Errors
 /// `ENOENT` if empty, `ENAMETOOLONG` if too long, `EINVAL` for a slash or NUL.
+#[inline]
 pub fn check_component(name: &[u8]) -> Result<()> {
     if name.is_empty() {
         return Err(Errno::ENOENT);
@@ -18,7 +20,7 @@ pub fn check_component(name: &[u8]) -> Result<()> {
     if name.len() > NAME_MAX {
         return Err(Errno::ENAMETOOLONG);
     }
-    if name.iter().any(|&byte| byte == b'/' || byte == 0) {
+    if has_either(name, b'/', 0) {
         return Err(Errno::EINVAL);
     }
     Ok(())
@@ -26,6 +28,7 @@ pub fn check_component(name: &[u8]) -> Result<()> {
 
 /// Is this a name that every path may end in, but no directory lists: `.`, `..`, or `/` (what a
 /// path of nothing but slashes ends in)?
+#[inline]
 #[must_use]
 pub fn is_special(name: &[u8]) -> bool {
     matches!(name, b"." | b".." | b"/")
@@ -35,6 +38,7 @@ pub fn is_special(name: &[u8]) -> bool {
 ///
 /// # Errors
 /// Those of [`check_component`], and `EEXIST` for `.`, `..` and `/`, which always exist.
+#[inline]
 pub fn check_new_name(name: &[u8]) -> Result<()> {
     if is_special(name) {
         return Err(Errno::EEXIST);

@@ -17,7 +17,10 @@ use crate::FileSystem;
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::node::Node;
-use crate::types::{Access, Attr, Caller, FileType, Ino, NAME_MAX, PATH_MAX, Result, is_special};
+use crate::types::{
+    Access, Attr, Caller, FileType, Ino, NAME_MAX, PATH_MAX, Result, find_byte, is_special,
+    rfind_byte,
+};
 
 /// Where a walk without locks came to.
 pub(super) enum Glide<'g> {
@@ -53,8 +56,7 @@ pub(super) struct Spot<'p, 'g> {
 
 /// The first component of a path and what is behind it, slashes included.
 fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    let end = path.iter().position(|&byte| byte == b'/');
-    path.split_at(end.unwrap_or(path.len()))
+    path.split_at(find_byte(path, b'/').unwrap_or(path.len()))
 }
 
 fn skip_slashes(path: &[u8]) -> &[u8] {
@@ -66,10 +68,7 @@ fn skip_slashes(path: &[u8]) -> &[u8] {
 fn split_last(path: &[u8]) -> (&[u8], &[u8], bool) {
     let slashes = path.iter().rev().take_while(|&&byte| byte == b'/').count();
     let bare = &path[..path.len() - slashes];
-    let start = bare
-        .iter()
-        .rposition(|&byte| byte == b'/')
-        .map_or(0, |at| at + 1);
+    let start = rfind_byte(bare, b'/').map_or(0, |at| at + 1);
     (&bare[..start], &bare[start..], slashes > 0)
 }
 
@@ -255,7 +254,11 @@ impl Core {
         guard: &'g Guard,
     ) -> Option<Spot<'p, 'g>> {
         let (dir, name, trailing_slash) = split_last(path);
-        if name.is_empty() || is_special(name) || path.len() >= PATH_MAX || path.contains(&0) {
+        if name.is_empty()
+            || is_special(name)
+            || path.len() >= PATH_MAX
+            || find_byte(path, 0).is_some()
+        {
             return None;
         }
         let dir = if dir.is_empty() {

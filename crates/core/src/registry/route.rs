@@ -164,7 +164,9 @@ mod tests {
                 route.close();
                 drop(core);
                 // The thread sanitizer sees a join, and not the end of a scope.
-                travellers.map(|traveller| traveller.join().unwrap());
+                for traveller in travellers {
+                    traveller.join().unwrap();
+                }
             });
             assert!(weak.upgrade().is_none());
         }
