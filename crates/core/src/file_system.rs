@@ -93,6 +93,8 @@ impl FileSystem {
         if last.0 >= INO_MAX {
             return Err(Errno::EUCLEAN);
         }
+        // Before there are threads of its own.
+        epoch::prepare();
         let core = Arc::new(Core {
             pinned: guarantees.pinned,
             frees: guarantees.frees,

@@ -4,10 +4,11 @@
 //! something seldom (as in P. E. McKenney's sys_membarrier for user-space RCU).
 
 use rustix::thread::{MembarrierCommand, membarrier};
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Once, OnceLock};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 /// Threads are interrupted no more often than once in this time, unless it must be.
 const INTERVAL: Duration = Duration::from_millis(1);
@@ -30,6 +31,24 @@ pub(crate) fn is_available() -> bool {
             false
         }
     }
+}
+
+/// Asks the kernel, if nobody has: at once as long as there is no other thread, since then it does not
+/// wait for anything.
+pub(crate) fn prepare() {
+    if REGISTERED.get().is_none() {
+        if is_alone() {
+            answer();
+        } else {
+            ask();
+        }
+    }
+}
+
+/// Is there no thread but this one, for sure?
+fn is_alone() -> bool {
+    // Each is a directory there, and so are the entries `.` and `..`.
+    fs::metadata("/proc/self/task").is_ok_and(|tasks| tasks.nlink() == 3)
 }
 
 /// Asks the kernel, once, in a thread of its own.

@@ -28,6 +28,7 @@ mod tests;
 
 pub use guard::Guard;
 
+use crate::barrier;
 use bag::Deferred;
 use domain::Domain;
 
@@ -41,6 +42,12 @@ static DOMAIN: Domain = Domain::new();
 #[must_use]
 pub fn pin() -> Guard {
     Guard::pin()
+}
+
+/// To be called before there is much to do, by whoever begins something that threads will do often: what
+/// pins take is found out now, and not by the first who pin themselves. It does not wait.
+pub fn prepare() {
+    barrier::prepare();
 }
 
 /// Drops `value` when no thread can hold a reference from before any more. The caller has made it
