@@ -2,12 +2,12 @@
 
 use anyhow::Result;
 use clap::Parser;
+use holdfast_allocator::Allocator;
 use holdfast_bench::BenchArgs;
-use mimalloc::MiMalloc;
 
 /// That of the `holdfast` command, which this program stands in for.
 #[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
+static ALLOCATOR: Allocator = Allocator;
 
 #[derive(Parser)]
 #[command(version, about = "Holdfast's workloads")]

@@ -23,7 +23,11 @@ struct Edges {
 const ANY: &[&str] = &["any"];
 
 /// In an order in which each crate uses only crates above it.
-const TABLE: [Edges; 13] = [
+const TABLE: [Edges; 14] = [
+    Edges {
+        name: "allocator",
+        uses: &[],
+    },
     Edges {
         name: "types",
         uses: &[],
@@ -62,7 +66,15 @@ const TABLE: [Edges; 13] = [
     },
     Edges {
         name: "bench",
-        uses: &["holdfast", "core", "types", "fuse", "volume", "device"],
+        uses: &[
+            "allocator",
+            "holdfast",
+            "core",
+            "types",
+            "fuse",
+            "volume",
+            "device",
+        ],
     },
     Edges {
         name: "audit",
@@ -71,7 +83,14 @@ const TABLE: [Edges; 13] = [
     Edges {
         name: "cli",
         uses: &[
-            "holdfast", "core", "types", "fuse", "bench", "volume", "device",
+            "allocator",
+            "holdfast",
+            "core",
+            "types",
+            "fuse",
+            "bench",
+            "volume",
+            "device",
         ],
     },
     Edges {
