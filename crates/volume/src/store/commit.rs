@@ -138,7 +138,7 @@ impl Hook<'_> {
                     overlay,
                     position: Position::default(),
                     inodes: store.inodes(),
-                    last_ino: store.last_number(),
+                    last_ino: store.met.get(),
                 });
             }
             maps

@@ -158,7 +158,7 @@ impl Store for VolumeStore {
     }
 
     fn last_ino(&self) -> Result<Ino> {
-        Ok(Ino(self.inner.last_number()))
+        Ok(Ino(self.inner.met.get()))
     }
 
     fn space(&self) -> Result<SpaceReport> {
@@ -231,7 +231,7 @@ impl Inner {
                 self.ahead.forget(*ino);
             }
             if let Change::Create { inode, .. } = change {
-                self.met(inode.ino);
+                self.met.met(inode.ino);
             }
         }
         if maker.inodes != 0 {

@@ -12,7 +12,7 @@ use super::hash::NameHasher;
 use super::layers::{Known, Layers};
 use super::mapping::{Mapping, Run};
 use super::names::Names;
-use super::overlay::{Object, Overlay};
+use super::overlay::Object;
 use super::reading::run_of;
 use super::records::DataRecords;
 use super::window::{Places, Window};
@@ -453,9 +453,6 @@ impl<'l> Finder<'l> {
 
     /// Inodes behind this one, by number: at most `max`.
     pub(super) fn walk(&self, after: Ino, max: usize, run: &mut Vec<InodeRecord>) -> Result<()> {
-        if self.layers.overlays().all(Overlay::is_empty) {
-            return self.walk_trees(after, max, run);
-        }
         let end = run.len().saturating_add(max);
         let mut after = after;
         while run.len() < end {
@@ -471,23 +468,29 @@ impl<'l> Finder<'l> {
     /// number that is returned, or the end.
     fn walk_part(&self, after: Ino, max: usize, run: &mut Vec<InodeRecord>) -> Result<Option<Ino>> {
         let reach = |full: bool, last: Option<Ino>| last.filter(|_| full).unwrap_or(Ino(u64::MAX));
-        let mut below = Vec::new();
-        self.walk_trees(after, max, &mut below)?;
-        let last = below.last().map(|record| record.ino);
-        let mut upto = reach(below.len() == max, last);
-        let mut inos: Vec<Ino> = Vec::new();
+        let start = run.len();
+        self.walk_trees(after, max, run)?;
+        let mut inos: Vec<Ino> = run[start..].iter().map(|record| record.ino).collect();
+        let mut upto = reach(inos.len() == max, inos.last().copied());
+        let below = inos.len();
         for overlay in self.layers.overlays() {
             let fresh = overlay.fresh_within(after, upto, max);
             upto = upto.min(reach(fresh.len() == max, fresh.last().copied()));
             inos.extend(fresh);
         }
-        inos.extend(below.iter().map(|record| record.ino));
-        inos.retain(|ino| *ino <= upto);
-        inos.sort_unstable();
-        inos.dedup();
-        let mut changed = self.changed(&inos).into_iter().peekable();
-        let mut below = below.into_iter().peekable();
-        let end = run.len().saturating_add(max);
+        if inos.len() > below {
+            inos.retain(|ino| *ino <= upto);
+            inos.sort_unstable();
+            inos.dedup();
+        }
+        let changed = self.changed(&inos);
+        if inos.len() == below && changed.is_empty() {
+            // Mostly: what the trees have is all that there is.
+            return Ok((upto.0 < u64::MAX).then_some(upto));
+        }
+        let mut changed = changed.into_iter().peekable();
+        let mut below = run.split_off(start).into_iter().peekable();
+        let end = start.saturating_add(max);
         for (place, ino) in inos.iter().enumerate() {
             let below = below.next_if(|record| record.ino == *ino);
             match changed.next_if(|(changed, _)| *changed == place) {

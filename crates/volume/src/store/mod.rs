@@ -28,6 +28,7 @@ mod gate;
 mod gone;
 mod growth;
 pub(crate) mod hash;
+mod highest;
 mod inspect;
 mod layers;
 mod load;
@@ -62,7 +63,6 @@ use std::sync::{Arc, OnceLock};
 
 use holdfast_sync::frame::Supplier;
 use holdfast_sync::{Padded, PerCore, ShardedCounter};
-use holdfast_types::Ino;
 use parking_lot::Mutex;
 
 use crate::journal::Journal;
@@ -75,6 +75,7 @@ use budget::Budget;
 use device::Blocks;
 use gate::Gate;
 use hash::NameHasher;
+use highest::Highest;
 use layers::Layers;
 use load::Finder;
 use patience::Patience;
@@ -121,8 +122,7 @@ pub(crate) struct Inner {
     generation: AtomicU64,
     checkpointing: Mutex<()>,
     inodes: ShardedCounter,
-    /// The highest number that each core has met.
-    last_ino: PerCore<AtomicU64>,
+    met: Highest,
     stopped: OnceLock<String>,
 }
 
@@ -155,23 +155,6 @@ impl Inner {
 
     fn inodes(&self) -> u64 {
         u64::try_from(self.inodes.sum()).unwrap_or(0)
-    }
-
-    fn last_number(&self) -> u64 {
-        // Relaxed, here and below: who needs it exactly has closed the gate.
-        let met = self.last_ino.iter();
-        met.map(|ino| ino.load(Ordering::Relaxed))
-            .max()
-            .unwrap_or(0)
-    }
-
-    /// There is an inode with this number, or was.
-    fn met(&self, ino: Ino) {
-        let last = self.last_ino.mine();
-        // Asked first: mostly nothing has to be exchanged when threads share it.
-        if last.load(Ordering::Relaxed) < ino.0 {
-            last.fetch_max(ino.0, Ordering::Relaxed);
-        }
     }
 
     /// Has nothing stopped it?

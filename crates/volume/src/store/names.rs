@@ -1,11 +1,13 @@
 //! What changed of one directory's names since the last checkpoint.
 //!
 //! Names that appeared lie in *chunks*, by their places (cookies): names mostly appear at the end, so
-//! that a chunk is filled once and costs little more than the bytes of its names. Of names from below
-//! that went only the place and the hash are kept: that is what the trees are told.
+//! that a chunk is filled once and costs little more than the bytes of its names; the last one is at
+//! hand. Of names from below that went only the place and the hash are kept: that is what the trees
+//! are told.
 //!
-//! *Invariants.* A place is in `gone` if the layers below have a name there that went. Names are in
-//! the chunk with the greatest key that is not above their place, ascending.
+//! *Invariants.* A place is in `gone` if the layers below have a name there that went. Names from
+//! `from` on are in `end`, those before it in the chunk with the greatest key that is not above their
+//! place, ascending; all keys are below `from`.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -60,6 +62,10 @@ impl Place<'_> {
 pub(super) struct Names {
     /// By the least place that each may have.
     chunks: BTreeMap<u64, Chunk>,
+    /// Behind all of them.
+    end: Chunk,
+    /// The least place that `end` may have.
+    from: u64,
     gone: Gone,
     count: usize,
     /// Places by names, once somebody looked for one among many.
@@ -126,12 +132,57 @@ impl Chunk {
         }
     }
 
+    /// An empty one, with room for as much as this one has.
+    fn of_this_size(&self) -> Self {
+        Self {
+            slots: VecDeque::with_capacity(CHUNK),
+            bytes: Vec::with_capacity(self.bytes.len()),
+            idle: 0,
+        }
+    }
+
+    /// Has a place between its names, or in their stead, and too many names for another?
+    fn must_be_split(&self, cookie: u64) -> bool {
+        self.slots.len() >= CHUNK && matches!(self.place(cookie), Err(place) if place < CHUNK)
+    }
+
+    /// Can a name be put there, without more names than there may be?
+    fn takes(&self, cookie: u64) -> bool {
+        self.slots.len() < CHUNK || self.place(cookie).is_ok()
+    }
+
+    /// Takes the upper half out; also tells the least place in it.
+    fn split(&mut self) -> (u64, Self) {
+        let (middle, upper) = (self.slots[CHUNK / 2].cookie, self.part(CHUNK / 2));
+        self.slots.truncate(CHUNK / 2);
+        *self = self.part(0);
+        (middle, upper)
+    }
+
     /// Drops the bytes of names that went, where they are many.
     fn lost(&mut self, bytes: u16) {
         self.idle += usize::from(bytes);
         if self.idle > IDLE_MAX && self.idle > self.bytes.len() / 2 {
             *self = self.part(0);
         }
+    }
+
+    /// Takes a name out, if it is there.
+    fn take(&mut self, cookie: u64) -> Option<()> {
+        let place = self.place(cookie).ok()?;
+        let left = self.slots.remove(place)?;
+        if self.slots.is_empty() {
+            self.bytes.clear();
+            self.idle = 0;
+        } else {
+            self.lost(left.len);
+        }
+        Some(())
+    }
+
+    /// Has it a name at this place or behind it?
+    fn reaches(&self, cookie: u64) -> bool {
+        self.slots.back().is_some_and(|last| last.cookie >= cookie)
     }
 
     /// The names from the slot `from` on.
@@ -153,26 +204,46 @@ impl Names {
         if let Some(places) = self.by_name.get_mut() {
             places.insert(name.bytes.into(), cookie);
         }
-        let key = match self.chunks.range_mut(..=cookie).next_back() {
-            None => cookie,
-            Some((_, chunk)) if chunk.slots.len() < CHUNK || chunk.place(cookie).is_ok() => {
+        if cookie >= self.from {
+            self.enter_at_the_end(cookie, name);
+        } else {
+            self.enter_before(cookie, name);
+        }
+    }
+
+    fn enter_at_the_end(&mut self, cookie: u64, name: Name<'_>) {
+        if self.end.must_be_split(cookie) {
+            let (middle, upper) = self.end.split();
+            let lower = std::mem::replace(&mut self.end, upper);
+            self.chunks.insert(self.from, lower);
+            self.from = middle;
+            return self.enter(cookie, name);
+        }
+        if !self.end.takes(cookie) {
+            let next = self.end.of_this_size();
+            let full = std::mem::replace(&mut self.end, next);
+            self.chunks.insert(self.from, full);
+            self.from = cookie;
+        }
+        self.count += usize::from(self.end.put(cookie, name));
+    }
+
+    fn enter_before(&mut self, cookie: u64, name: Name<'_>) {
+        let chunk = self.chunks.range_mut(..=cookie).next_back();
+        if let Some((_, chunk)) = chunk {
+            if chunk.must_be_split(cookie) {
+                let (middle, upper) = chunk.split();
+                self.chunks.insert(middle, upper);
+                return self.enter_before(cookie, name);
+            }
+            if chunk.takes(cookie) {
                 self.count += usize::from(chunk.put(cookie, name));
                 return;
             }
-            Some((_, chunk)) => match chunk.place(cookie) {
-                Err(place) if place < CHUNK => {
-                    let (middle, upper) = (chunk.slots[CHUNK / 2].cookie, chunk.part(CHUNK / 2));
-                    chunk.slots.truncate(CHUNK / 2);
-                    *chunk = chunk.part(0);
-                    self.chunks.insert(middle, upper);
-                    return self.enter(cookie, name);
-                }
-                _ => cookie,
-            },
-        };
+        }
         let mut chunk = Chunk::default();
         self.count += usize::from(chunk.put(cookie, name));
-        self.chunks.insert(key, chunk);
+        self.chunks.insert(cookie, chunk);
     }
 
     /// A name disappears. `hash`: how its hash is found.
@@ -183,22 +254,36 @@ impl Names {
         {
             places.remove(name);
         }
-        let found = self.chunks.range_mut(..=cookie).next_back();
-        let found = found.and_then(|(key, chunk)| Some((*key, chunk.place(cookie).ok()?, chunk)));
-        let Some((key, place, chunk)) = found else {
-            // It is below.
-            self.gone.insert(cookie, hash());
-            return;
-        };
-        let Some(left) = chunk.slots.remove(place) else {
-            return;
-        };
-        self.count -= 1;
-        if chunk.slots.is_empty() {
-            self.chunks.remove(&key);
+        let left = if cookie >= self.from {
+            self.end.take(cookie)
         } else {
-            chunk.lost(left.len);
+            self.take_before(cookie)
+        };
+        match left {
+            Some(()) => self.count -= 1,
+            // It is below.
+            None => self.gone.insert(cookie, hash()),
         }
+    }
+
+    /// Takes a name out of the chunks before the end, if it is there.
+    fn take_before(&mut self, cookie: u64) -> Option<()> {
+        // Names mostly go from the beginning.
+        let mut first = self.chunks.first_entry()?;
+        if first.get().reaches(cookie) {
+            first.get_mut().take(cookie)?;
+            if first.get().slots.is_empty() {
+                first.remove();
+            }
+            return Some(());
+        }
+        let (key, chunk) = self.chunks.range_mut(..=cookie).next_back()?;
+        chunk.take(cookie)?;
+        if chunk.slots.is_empty() {
+            let key = *key;
+            self.chunks.remove(&key);
+        }
+        Some(())
     }
 
     /// Where a name is that appeared.
@@ -215,7 +300,11 @@ impl Names {
             };
             *self.by_name.get_or_init(all).get(name)?
         };
-        let (_, chunk) = self.chunks.range(..=cookie).next_back()?;
+        let chunk = if cookie >= self.from {
+            &self.end
+        } else {
+            self.chunks.range(..=cookie).next_back()?.1
+        };
         let slot = &chunk.slots[chunk.place(cookie).ok()?];
         Some((cookie, slot.named(chunk)))
     }
@@ -250,13 +339,13 @@ impl Names {
     pub(super) fn after(&self, cookie: u64) -> impl Iterator<Item = Place<'_>> {
         let behind = (Bound::Excluded(cookie), Bound::Unbounded);
         let mut gone = self.gone.after(cookie).peekable();
+        let behind_first =
+            |chunk: &Chunk| chunk.slots.partition_point(|slot| slot.cookie <= cookie);
         let first = self.chunks.range(..=cookie).next_back();
-        let first = first.map(|(_, chunk)| {
-            let from = chunk.slots.partition_point(|slot| slot.cookie <= cookie);
-            (chunk, from)
-        });
+        let first = first.map(|(_, chunk)| (chunk, behind_first(chunk)));
         let rest = self.chunks.range(behind).map(|(_, chunk)| (chunk, 0));
-        let chunks = first.into_iter().chain(rest);
+        let end = (&self.end, behind_first(&self.end));
+        let chunks = first.into_iter().chain(rest).chain([end]);
         let slots = chunks.flat_map(|(chunk, from)| {
             let slots = chunk.slots.range(from..);
             slots.map(move |slot| (slot.cookie, slot.named(chunk)))

@@ -7,6 +7,7 @@ use std::time::Duration;
 use holdfast_device::{BlockDevice, ReadRequest};
 use holdfast_sync::frame::Supplier;
 use holdfast_sync::{Padded, PerCore, ShardedCounter};
+use holdfast_types::Ino;
 use parking_lot::Mutex;
 
 use super::ahead::Ahead;
@@ -14,6 +15,7 @@ use super::budget::Budget;
 use super::device::Blocks;
 use super::gate::Gate;
 use super::hash::NameHasher;
+use super::highest::Highest;
 use super::layers::{Layers, Roots};
 use super::load::Finder;
 use super::patience::Patience;
@@ -113,7 +115,7 @@ impl VolumeStore {
             superblock: Mutex::new(superblock),
             checkpointing: Mutex::new(()),
             inodes: counted,
-            last_ino: PerCore::new(|| AtomicU64::new(last_ino)),
+            met: Highest::starting_at(Ino(last_ino)),
             stopped: OnceLock::new(),
         });
         inner.nodes.store(inner.count_nodes(), Ordering::Relaxed);

@@ -258,11 +258,6 @@ impl Overlay {
         self.shard(ino).get(ino).map(look)
     }
 
-    /// Did nothing change?
-    pub(super) fn is_empty(&self) -> bool {
-        self.shards().all(|shard| shard.runs.is_empty())
-    }
-
     /// About how many pages wait to be written.
     pub(super) fn dirty(&self) -> u64 {
         self.dirty.get()
