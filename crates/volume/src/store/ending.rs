@@ -9,7 +9,6 @@ use holdfast_types::{FileType, Ino};
 
 use super::change::Maker;
 use super::mapping::{Mapping, Run};
-use super::overlay::Object;
 use crate::Result;
 
 /// A batch without the last attributes of an inode that it ends, with which the core begins such a
@@ -28,12 +27,13 @@ pub(super) fn without_last_attributes<'b, 'c>(
 impl Maker<'_, '_> {
     /// An inode ends, and all that it has.
     pub(super) fn free(&mut self, ino: Ino) -> Result<()> {
-        if self.forget_empty(ino) {
+        if self.end_without_places(ino) {
+            self.inodes -= 1;
             return Ok(());
         }
-        let is_file = match self.ends {
-            Some((ending, kind)) if ending == ino => kind == FileType::Regular,
-            _ => self.finder.is_file(ino)?,
+        let is_file = match self.is_file_at_its_end(ino) {
+            Some(is_file) => is_file,
+            None => self.finder.is_file(ino)?,
         };
         if is_file {
             let freed = self.places_of(ino)?;
@@ -50,16 +50,36 @@ impl Maker<'_, '_> {
         Ok(())
     }
 
-    /// An inode ends that nothing below has, and that never had bytes: then there is no more to do.
-    fn forget_empty(&mut self, ino: Ino) -> bool {
-        let mut shard = self.finder.layers.active.shard(ino);
-        let empty = |object: &Object| object.fresh && object.content().is_none();
-        if !shard.get(ino).is_some_and(empty) {
+    /// Does the batch say what ends, and is that a file?
+    fn is_file_at_its_end(&self, ino: Ino) -> Option<bool> {
+        let (ending, kind) = self.ends?;
+        (ending == ino).then_some(kind == FileType::Regular)
+    }
+
+    /// An inode ends that has no places, as far as that is seen at a glance: nothing below has it, and it
+    /// never had bytes; or it is a file without changed bytes over trees that know no bytes of any; or no file.
+    fn end_without_places(&self, ino: Ino) -> bool {
+        let layers = self.finder.layers;
+        let mut shard = layers.active.shard(ino);
+        let (fresh, content) = match shard.get(ino) {
+            Some(object) => (object.fresh, object.content().is_some()),
+            None => (false, false),
+        };
+        if content {
             return false;
         }
-        shard.forget(ino);
-        self.inodes -= 1;
-        true
+        if fresh {
+            shard.forget(ino);
+            return true;
+        }
+        let below = match self.is_file_at_its_end(ino) {
+            Some(is_file) => is_file && (layers.frozen.is_some() || layers.roots.data.is_some()),
+            None => true,
+        };
+        if !below {
+            shard.changed(ino).end();
+        }
+        !below
     }
 
     /// All places that a file's bytes have. Its pages that wait for theirs wait no longer.
