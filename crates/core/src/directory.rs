@@ -27,6 +27,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::inode::{Object, directory_size};
 use crate::numbers::{Chunk, Numbers};
 use crate::store::NameRun;
+use crate::trails;
 use crate::types::{Errno, FileType, Ino, Result, Time};
 
 /// Cookies 1 and 2 belong to `.` and `..`.
@@ -98,7 +99,9 @@ impl Directory {
     /// As [`Directory::find`], for who has a guard already.
     #[inline]
     pub(crate) fn find_in(&self, name: &[u8], guard: &Guard) -> Option<Entry> {
-        self.catalog.get(name, guard).map(Entry::of)
+        trails::with(&self.catalog, |trail| {
+            self.catalog.get_along(name, trail, guard).map(Entry::of)
+        })
     }
 
     /// Has fetched what is looked at first for a name that is soon asked for or changed.

@@ -46,6 +46,7 @@ mod relief;
 mod shape;
 mod space;
 pub mod store;
+mod trails;
 mod turns;
 mod turns_primitive;
 mod watch;

@@ -28,7 +28,7 @@ pub(super) struct Head {
     payload: AtomicU64,
     order: u64,
     /// The place in its row; read and written by whoever holds the catalog's lock or has the name
-    /// claimed.
+    /// claimed. To others it is a hint.
     position: AtomicU32,
     key_len: u8,
     /// Whose row that is, as the position.

@@ -14,6 +14,7 @@
     reason = "blocks that readers may look at when they are replaced"
 )]
 
+use super::item::Item;
 use super::iter::Items;
 use super::row::{self, Row, RowHead};
 use crate::catalog_primitive::{
@@ -233,6 +234,21 @@ impl Lanes {
         // before, or (for who has the lock, or a gate) not before it is unlocked.
         self.row_head(number)
             .map(|head| unsafe { Row::from_raw(head) })
+    }
+
+    /// Marks a name in its row: see [`Row::mark`].
+    #[inline]
+    pub(super) fn mark<'g>(&'g self, item: Item<'g>) {
+        if let Some(row) = self.row(item.place().0) {
+            row.mark(item);
+        }
+    }
+
+    /// See [`Row::unmark`].
+    pub(super) fn unmark<'g>(&'g self, item: Item<'g>) {
+        if let Some(row) = self.row(item.place().0) {
+            row.unmark(item);
+        }
     }
 
     /// All rows.

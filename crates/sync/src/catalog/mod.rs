@@ -8,7 +8,8 @@
 //! *Invariants.* A key is there once. Orders are given by whoever inserts; each is greater than
 //! all that its row ever had, and two names never have the same. Every operation leaves a whole
 //! catalog behind. A name is found by key from a moment before it is listed until a moment before it
-//! is listed no more.
+//! is listed no more; in between its slot in the listing is marked, so that a search [along the
+//! listing](Trail) ends as one by key does.
 //!
 //! *Locking.* Who changes the whole catalog, or the small form, takes a lock of one byte and then the
 //! gates of all lanes. Who changes one name or two of the big form [claims](Catalog::claim) them: he
@@ -33,6 +34,7 @@ mod row;
 mod segment;
 mod slot;
 mod table;
+mod trail;
 mod writer;
 
 pub use claim::Claim;
@@ -41,6 +43,7 @@ pub use iter::Items;
 pub use lanes::Sums;
 pub use load::NewName;
 pub use outcome::{InsertError, Removed};
+pub use trail::Trail;
 pub use writer::CatalogWriter;
 
 use crate::catalog_primitive::{AtomicU32, Lock, MODEL, Ordering, constant, fence, pause};

@@ -319,10 +319,10 @@ impl<'a> Part<'a> {
     fn take_out(&mut self, key: &[u8]) -> Option<Item<'a>> {
         let name = self.name(key);
         let (slot, item) = (name.found?, name.item()?);
+        let row = self.lanes.row(item.place().0);
+        row.inspect(|row| row.mark(item));
         segment::clear(slot);
-        if let Some(row) = self.lanes.row(item.place().0) {
-            row.vacate(item);
-        }
+        row.inspect(|row| row.vacate(item));
         self.set_found(key, None);
         self.lane.count(-1);
         // Relaxed: the gate is locked.
@@ -354,10 +354,15 @@ impl<'a> Part<'a> {
         let (Some(first), Some(second)) = (self.name(one).item(), self.name(other).item()) else {
             return false;
         };
-        let _change = self.change(one, other);
-        let (value, tag) = first.payload();
-        let (value, tag) = second.set_payload(value, tag);
-        first.set_payload(value, tag);
+        let both = [first, second];
+        both.into_iter().for_each(|item| self.lanes.mark(item));
+        {
+            let _change = self.change(one, other);
+            let (value, tag) = first.payload();
+            let (value, tag) = second.set_payload(value, tag);
+            first.set_payload(value, tag);
+        }
+        both.into_iter().for_each(|item| self.lanes.unmark(item));
         true
     }
 
@@ -370,6 +375,7 @@ impl<'a> Part<'a> {
         let order = old.order();
         let (value, tag) = old.payload();
         let new = fresh(to, order, value, tag);
+        self.lanes.mark(old);
         {
             let _change = self.change(from, to);
             self.put(to, new);
@@ -390,11 +396,15 @@ impl<'a> Part<'a> {
             return None;
         }
         let (moved, replaced) = (Removed::of(source), Removed::of(target));
+        [source, target]
+            .into_iter()
+            .for_each(|item| self.lanes.mark(item));
         {
             let _change = self.change(from, to);
             target.set_payload(moved.value, moved.tag);
             self.take_out(from);
         }
+        self.lanes.unmark(target);
         // SAFETY: taken out of row and table above; not used below.
         unsafe { source.retire() };
         Some((moved, replaced))

@@ -197,6 +197,7 @@ impl<'a> CatalogWriter<'a> {
             }
             View::Big(table) => {
                 let (slot, item) = table.find(table.hash(key), key)?;
+                table.lanes().mark(item);
                 segment::clear(slot);
                 take_out(table, item);
                 item
@@ -226,6 +227,22 @@ impl<'a> CatalogWriter<'a> {
         }
     }
 
+    /// Lets searches along the rows leave these names alone. Those of the small form look at all names.
+    fn mark<const N: usize>(&self, items: [Item<'a>; N]) {
+        if let View::Big(table) = self.inside() {
+            items.into_iter().for_each(|item| table.lanes().mark(item));
+        }
+    }
+
+    /// The change is over, and they are still there.
+    fn unmark<const N: usize>(&self, items: [Item<'a>; N]) {
+        if let View::Big(table) = self.inside() {
+            items
+                .into_iter()
+                .for_each(|item| table.lanes().unmark(item));
+        }
+    }
+
     /// Lets two names lead to where the other did, at once for readers. False, and nothing
     /// changes, unless both are there.
     pub fn exchange(&mut self, one: &[u8], other: &[u8]) -> bool {
@@ -233,10 +250,14 @@ impl<'a> CatalogWriter<'a> {
         let (Some(first), Some(second)) = (view.get(one), view.get(other)) else {
             return false;
         };
-        let _change = self.change(one, other);
-        let (value, tag) = first.payload();
-        let (value, tag) = second.set_payload(value, tag);
-        first.set_payload(value, tag);
+        self.mark([first, second]);
+        {
+            let _change = self.change(one, other);
+            let (value, tag) = first.payload();
+            let (value, tag) = second.set_payload(value, tag);
+            first.set_payload(value, tag);
+        }
+        self.unmark([first, second]);
         true
     }
 
@@ -266,6 +287,7 @@ impl<'a> CatalogWriter<'a> {
             View::Big(table) => {
                 let (from_hash, to_hash) = (table.hash(from), table.hash(to));
                 let table = self.make_room(table, to_hash);
+                table.lanes().mark(old);
                 let _change = self.change(from, to);
                 table.put(to_hash, new);
                 if let Some(row) = table.lanes().row(old.place().0) {
@@ -290,6 +312,7 @@ impl<'a> CatalogWriter<'a> {
             return None;
         }
         let (moved, replaced) = (Removed::of(source), Removed::of(target));
+        self.mark([source, target]);
         {
             let _change = self.change(from, to);
             target.set_payload(moved.value, moved.tag);
@@ -305,6 +328,7 @@ impl<'a> CatalogWriter<'a> {
                 }
             }
         }
+        self.unmark([target]);
         self.shrink();
         // SAFETY: taken out of row and table above; not used below.
         unsafe { source.retire() };

@@ -19,6 +19,7 @@ mod catalog_primitive;
 mod changes;
 mod claims;
 mod forms;
+mod trails;
 
 use catalog::{Catalog, CatalogWriter, Item};
 use catalog_primitive::{bury, forget_locks, memory};

@@ -48,6 +48,20 @@ impl<'g> Row<'g> {
         (position, unsafe { slot.as_ref() })
     }
 
+    /// Lets searches along the row leave this name alone: it is about to go, or to lead elsewhere
+    /// together with another. The name is claimed.
+    pub(in crate::catalog) fn mark(self, item: Item<'g>) {
+        // Stored without a look: whoever removes a name has nothing else to wait for here. Nobody asks
+        // for the tag of a marked word.
+        self.slot_of(item).1.store(Word::item(item, 0).marked());
+    }
+
+    /// The change that it was [marked](Self::mark) for is over, and it is still there.
+    pub(in crate::catalog) fn unmark(self, item: Item<'g>) {
+        let word = Word::item(item, short_tag(item.key()));
+        self.slot_of(item).1.store(word);
+    }
+
     /// Puts an item in the place of one with the same order. The name is claimed.
     pub(in crate::catalog) fn swap(self, old: Item<'g>, new: Item<'g>) {
         debug_assert_eq!(old.order(), new.order());

@@ -50,6 +50,7 @@ impl State {
 
 /// Slots of a row of this class. With the header it makes 4, 8, 16, 32 words, then two steps for
 /// each doubling: a row of 1000 names wastes little.
+#[inline]
 pub(super) fn capacity(class: u32) -> usize {
     const LARGEST_SMALL: usize = 4 << CLASS_SMALL;
     let words = match steps_beyond_small(class) {
@@ -60,6 +61,7 @@ pub(super) fn capacity(class: u32) -> usize {
     words - 1
 }
 
+#[inline]
 fn steps_beyond_small(class: u32) -> Option<u32> {
     class.checked_sub(CLASS_SMALL + 1)
 }

@@ -76,10 +76,23 @@ impl<'g> Row<'g> {
     }
 
     /// All slots.
+    #[inline]
     fn whole(self) -> &'g [Slot] {
         let capacity = capacity(self.state().class);
         // SAFETY: so many were allocated, as zeros: nothing; live by `from_raw`.
         unsafe { std::slice::from_raw_parts(self.first.as_ptr(), capacity) }
+    }
+
+    /// The slots behind this position.
+    #[inline]
+    pub(super) fn behind(self, position: usize) -> &'g [Slot] {
+        self.whole().get(position + 1..).unwrap_or_default()
+    }
+
+    /// May what this word of a row leads to have this key?
+    #[inline]
+    pub(super) fn may_be(self, word: Word<'g>, key: &[u8]) -> bool {
+        word.has_tag(short_tag(key))
     }
 
     /// Number of names.
