@@ -4,8 +4,7 @@ use holdfast_sync::epoch;
 
 use crate::directory::Names;
 use crate::file_system::Core;
-use crate::inode::{Inode, Meta};
-use crate::node::Node;
+use crate::inode::{Inode, Meta, Numbered as _};
 use crate::types::{Access, Caller, Caps, Errno, FileType, Ino, Result, S_ISGID, S_ISUID, S_ISVTX};
 
 impl Core {
@@ -52,11 +51,11 @@ impl Core {
         who: &Caller,
         dir: &Inode,
         names: &Names<'_>,
-        victim: &Node,
+        victim: &Inode,
         as_dir: bool,
     ) -> Result<()> {
         self.may(who, dir, Access::WRITE | Access::EXEC)?;
-        if self.is_sticky(who, dir, victim.inode()) {
+        if self.is_sticky(who, dir, victim) {
             return Err(Errno::EPERM);
         }
         match (as_dir, victim.kind().is_dir()) {

@@ -119,7 +119,7 @@ impl Core {
         }
         // Last: there is no way back.
         if let Some(target) = target.filter(|target| target.kind().is_dir())
-            && let Err(refused) = self.bury_directory(target)
+            && let Err(refused) = self.bury_directory(target.inode())
         {
             if let Some(whiteout) = made {
                 self.unpublish(whiteout);

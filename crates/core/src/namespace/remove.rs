@@ -1,12 +1,15 @@
 //! Removing names.
 
+use holdfast_sync::epoch;
+
 use super::lookup::dangling;
+use crate::directory::Names;
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::inodes::Ending;
 use crate::node::Node;
 use crate::store::Change;
-use crate::types::{Caller, Errno, Result, Time, check_component, is_special};
+use crate::types::{Caller, Errno, Ino, Result, Time, check_component, is_special};
 use crate::watch::EventMask;
 use crate::{FileSystem, clock};
 
@@ -74,17 +77,28 @@ impl Core {
             self.lock_one(&mut names, dir, body, name);
             let _guard = self.calm();
             let ino = names.get(name).ok_or_else(|| self.absent())?.ino;
-            let victim = self.node_in(body, ino).map_err(dangling)?;
-            self.may_delete(who, dir, &names, &victim, as_dir)?;
+            let victim = match self.end_unused(who, dir, &names, ino, as_dir)? {
+                Some(ending) => Victim::Ended(ending),
+                None => {
+                    let node = self.node_in(body, ino).map_err(dangling)?;
+                    self.may_delete(who, dir, &names, node.inode(), as_dir)?;
+                    Victim::Used(node)
+                }
+            };
             if as_dir {
-                self.bury_directory(&victim)?;
+                self.bury_directory(victim.inode())?;
             }
             let cookie = names.remove(name).map_or(0, |entry| entry.cookie);
             self.names.add(-1);
             let now = clock::now();
             names.changed(dir, 0, -i32::from(as_dir), now);
-            let left = self.lose_name(&victim, now);
-            let victim = self.at_its_end(victim, left);
+            let (victim, left) = match victim {
+                Victim::Ended(_) => (victim, 0),
+                Victim::Used(node) => {
+                    let left = self.lose_name(&node, now);
+                    (self.at_its_end(node, left), left)
+                }
+            };
             if !self.pinned {
                 self.record_removal(dir, name, cookie, &victim)?;
             }
@@ -93,9 +107,6 @@ impl Core {
             wasteful = names.is_wasteful();
             victim
         };
-        if wasteful {
-            body.names.tidy(dir);
-        }
         let ino = victim.inode().ino();
         let used = match victim {
             Victim::Used(node) => Some(node),
@@ -105,12 +116,49 @@ impl Core {
                 None
             }
         };
+        if wasteful {
+            // After what ends has ended: this waits for others.
+            body.names.tidy(dir);
+        }
         self.tell_entry(who, dir.ino(), name);
         self.tell_inode(who, ino, false);
         if let Some(node) = used {
             self.put(node);
         }
         Ok(())
+    }
+
+    /// The end of an inode in memory that is about to lose its only name, which is locked, if nobody uses it: by
+    /// one exchange, where a use, the lock of its attributes, its doom and the end of the use take one each.
+    /// Nobody gets a use of it any more, hence nobody can give it another name or ask what it is like.
+    /// `None`: it has to be done that way. Not for directories, which are ended when they are known to be empty.
+    ///
+    /// # Errors
+    /// Those of [`Core::may_delete`].
+    #[inline]
+    fn end_unused(
+        &self,
+        who: &Caller,
+        dir: &Inode,
+        names: &Names<'_>,
+        ino: Ino,
+        as_dir: bool,
+    ) -> Result<Option<Ending>> {
+        if !self.pinned || as_dir {
+            return Ok(None);
+        }
+        let guard = epoch::pin();
+        let Some(inode) = self.index.peek(ino.0, &guard) else {
+            return Ok(None);
+        };
+        self.may_delete(who, dir, names, inode, as_dir)?;
+        if inode.nlink() != 1 {
+            return Ok(None);
+        }
+        let doomed = self.index.begin_evict(inode);
+        // It may have got another name before. Then what was begun is dropped, and it lives on.
+        let ended = doomed.filter(|doomed| doomed.nlink() == 1);
+        Ok(ended.map(|doomed| self.ending(doomed)))
     }
 
     /// What becomes of an inode that has so many names left: without any, and if nobody else uses
@@ -150,10 +198,10 @@ impl Core {
     }
 
     /// Marks a directory as removed, if it is empty. Its parent's names are locked.
-    pub(super) fn bury_directory(&self, victim: &Node) -> Result<()> {
-        let body = victim.inode().directory()?;
-        self.complete_names(victim.inode(), body)?;
-        let mut names = body.names.write(victim.inode());
+    pub(super) fn bury_directory(&self, victim: &Inode) -> Result<()> {
+        let body = victim.directory()?;
+        self.complete_names(victim, body)?;
+        let mut names = body.names.write(victim);
         if !names.is_empty() {
             return Err(Errno::ENOTEMPTY);
         }

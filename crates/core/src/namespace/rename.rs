@@ -258,12 +258,12 @@ impl Core {
     ) -> Result<()> {
         let is_dir = source.kind().is_dir();
         let target_is_dir = target.is_some_and(|target| target.kind().is_dir());
-        self.may_delete(who, from_dir.inode(), &locked.from, source, is_dir)?;
+        self.may_delete(who, from_dir.inode(), &locked.from, source.inode(), is_dir)?;
         match target {
             None => self.may_create(who, to_dir.inode(), locked.to())?,
             Some(target) => {
                 let as_dir = if exchange { target_is_dir } else { is_dir };
-                self.may_delete(who, to_dir.inode(), locked.to(), target, as_dir)?;
+                self.may_delete(who, to_dir.inode(), locked.to(), target.inode(), as_dir)?;
             }
         }
         if from_dir == to_dir {

@@ -3,7 +3,7 @@
 
 use super::{CROWD, PAIR, Probe, World, epoch, model, spawn};
 use crate::index::Ref;
-use loom::sync::atomic::{AtomicBool, Ordering, fence};
+use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::Arc;
 
 impl World {
@@ -82,6 +82,36 @@ fn two_publishers_of_a_key_beside_a_walk_show_it_one_object() {
         assert!(met.is_empty() || met == [2], "I1: {met:?}");
         assert!(first.join().unwrap() != second.join().unwrap());
         assert_eq!(world.keys(), [2]);
+    });
+}
+
+/// The removal of a name ends what has no other, if nobody uses it, by one step.
+#[test]
+fn what_loses_its_only_name_ends_or_got_another() {
+    model(PAIR, |world| {
+        drop(world.publish(1));
+        let names = Arc::new(AtomicU64::new(1));
+        let linking = {
+            let names = Arc::clone(&names);
+            spawn(world, move |world| {
+                let Some(held) = world.index.get(1) else {
+                    return false;
+                };
+                names.fetch_add(1, Ordering::Relaxed);
+                assert!(!world.put(held), "it has a name");
+                true
+            })
+        };
+        let end = world.with(1, |held| {
+            let has_one = || names.load(Ordering::Relaxed) == 1;
+            let doomed = has_one().then(|| world.index.begin_evict(held))?;
+            // Else it lives on.
+            doomed.filter(|_| has_one())
+        });
+        let ended = world.bury(end.flatten());
+        let linked = linking.join().unwrap();
+        assert!(!(ended && linked), "what has a name is gone");
+        assert_eq!(world.keys().is_empty(), ended);
     });
 }
 
