@@ -34,15 +34,22 @@ pub struct Held<T: Send + Sync + 'static> {
 const LINE: usize = 64;
 
 impl<T: Send + Sync + 'static> Held<T> {
-    /// One with one use, whose key nobody has set.
+    /// One with one use, this thread's, whose key nobody has set. That it is this thread's is noted now, where
+    /// its next use would take an exchange to note it.
     #[inline(always)]
     pub(super) fn unborn(value: T) -> Self {
         Self {
             word: AtomicU64::new(Word::ONE_USE.0),
             key: u64::MAX,
-            sharing: Sharing::none(),
+            sharing: Sharing::begun(),
             value,
         }
+    }
+
+    /// Nobody uses it from the start.
+    #[inline]
+    pub(super) fn forget_tally(&mut self) {
+        self.sharing = Sharing::none();
     }
 
     pub(super) fn into_value(self) -> T {
@@ -237,6 +244,8 @@ impl<T: Send + Sync + 'static> Held<T> {
     /// Has its uses counted in the word again. `Some` if that showed that a doomed object has none.
     #[cold]
     pub(super) fn unshare(&self) -> Option<Doomed<T>> {
+        // Acquire: whoever has seen the mark finds the shares, which were there before.
+        self.word.load(Ordering::Acquire);
         let shares = self.sharing.shares()?;
         // Only under the lock of the shares does the word become shared or cease to be.
         let steps = shares.close(

@@ -42,6 +42,7 @@ impl<T: Send + Sync + 'static> Prepared<T> {
     #[inline]
     pub(super) fn leak_unused(mut self, key: u64) -> NonNull<Held<T>> {
         self.0.word = AtomicU64::new(Word::UNUSED.0);
+        self.0.forget_tally();
         self.leak(key)
     }
 

@@ -261,6 +261,14 @@ impl Sharing {
         }
     }
 
+    /// The tally of an object that this thread is the first to use.
+    #[inline]
+    pub(super) fn begun() -> Self {
+        Self {
+            state: AtomicPtr::new(ptr::without_provenance_mut(begin())),
+        }
+    }
+
     /// The shares, if there are any yet.
     #[inline]
     pub(super) fn shares(&self) -> Option<&Shares> {
