@@ -249,6 +249,20 @@ impl<'d> Names<'d> {
         .map(Entry::of)
     }
 
+    /// As [`get`](Self::get), for a name that is about to be removed.
+    #[inline]
+    pub(crate) fn get_to_remove(&self, name: &[u8]) -> Option<Entry> {
+        let item = match &self.right {
+            Right::Whole(writer) => writer.get(name),
+            Right::Claim(claim) => claim.get(name),
+        }?;
+        let catalog = &self.dir.catalog;
+        trails::with(catalog, |trail| {
+            catalog.foresee(item, trail, &epoch::pin());
+        });
+        Some(Entry::of(item))
+    }
+
     /// The names change now, or just did: `names` more, and `subdirs` more directories. `inode` is
     /// the directory.
     pub(crate) fn changed(&mut self, inode: &Object, names: i32, subdirs: i32, now: Time) {

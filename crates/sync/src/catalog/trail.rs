@@ -23,6 +23,8 @@ use std::ptr;
 
 /// Gaps between two names of a listing that are passed over.
 const GAPS: usize = 4;
+/// Slots behind a name that is removed in which the next two are looked for.
+const AHEAD: usize = 3;
 
 /// Where a thread's last search in a catalog ended.
 ///
@@ -74,8 +76,13 @@ impl Trail {
         let lanes = address(table.lanes());
         let step = position.wrapping_sub(self.position.get());
         let same = self.lanes.get() == lanes && self.lane.get() == lane;
-        self.follows
-            .set(same && (1..=GAPS as u32 + 1).contains(&step));
+        // Asked for once more, it says nothing new: who removes a name has often looked at it before.
+        let follows = if step == 0 {
+            self.follows.get()
+        } else {
+            step <= GAPS as u32 + 1
+        };
+        self.follows.set(same && follows);
         self.lanes.set(lanes);
         self.lane.set(lane);
         self.position.set(position);
@@ -121,6 +128,33 @@ impl Catalog {
         let item = table.get(key)?;
         trail.note(table, item);
         Some(item)
+    }
+}
+
+impl Catalog {
+    /// This name was asked for, to be removed. If such names come in the order of the listing, what the next
+    /// removal will look at first is fetched.
+    #[inline]
+    pub fn foresee(&self, item: Item<'_>, trail: &Trail, guard: &Guard) {
+        let View::Big(table) = self.view(guard) else {
+            return;
+        };
+        trail.note(table, item);
+        if !trail.follows.get() {
+            return;
+        }
+        let Some(row) = table.lanes().row(usize::from(trail.lane.get())) else {
+            return;
+        };
+        let slots = row.behind(trail.position.get() as usize).iter();
+        let mut items = slots.take(AHEAD).filter_map(|slot| slot.load().as_item());
+        if let Some(next) = items.next() {
+            table.home(next.key()).fetch();
+        }
+        // Its key is asked for at the next removal.
+        if let Some(later) = items.next() {
+            later.fetch();
+        }
     }
 }
 
@@ -177,6 +211,7 @@ mod tests {
         assert!(!leads_to(&catalog, &trail, 8), "one search is no order");
         assert_eq!(ask(&catalog, &trail, 8), Some(1008));
         assert!(leads_to(&catalog, &trail, 9));
+        assert_eq!(ask(&catalog, &trail, 9), Some(1009), "once more");
         for number in 10..=100 {
             assert!(leads_to(&catalog, &trail, number));
         }
@@ -184,6 +219,25 @@ mod tests {
         assert_eq!(ask(&catalog, &trail, 101), None);
         assert_eq!(ask(&catalog, &trail, 50), Some(1050));
         assert!(!leads_to(&catalog, &trail, 51), "it went elsewhere");
+    }
+
+    #[test]
+    fn removals_in_the_order_of_the_listing_lead_on() {
+        if MODEL {
+            return;
+        }
+        let (catalog, trail) = (filled(100), Trail::new());
+        for number in 1..=50 {
+            let key = name(number);
+            let mut claim = catalog.claim(&key, None);
+            let guard = epoch::pin();
+            catalog.foresee(claim.get(&key).expect("there"), &trail, &guard);
+            drop(guard);
+            assert!(claim.remove(&key).is_some());
+            drop(claim);
+            assert_eq!(trail.follows.get(), number > 1);
+            assert!(leads_to(&catalog, &trail, number + 1) == (number > 1));
+        }
     }
 
     #[test]
