@@ -4,6 +4,7 @@
 //! On these stand three structures that are read without a lock: [`Index`] finds counted objects
 //! by number, [`Catalog`] keeps names in order, [`frame`] holds the bytes of files in pages.
 //! A [`Forerunner`] touches memory before it is needed.
+//! [`CoreLocks`] are a lock that its thread takes without an exchange.
 //! [`PerCore`] and [`ShardedCounter`] keep state that is written per thread and summed only when
 //! somebody asks, [`Padded`] keeps neighbours apart. Nothing here knows a word of file systems.
 //!
@@ -16,6 +17,10 @@
 mod barrier;
 pub mod catalog;
 mod catalog_primitive;
+pub mod core_locks;
+mod core_locks_primitive;
+#[cfg(test)]
+mod core_locks_tests;
 mod counter;
 mod crew;
 pub mod epoch;
@@ -35,6 +40,7 @@ mod published;
 mod thread_slot;
 
 pub use catalog::{Catalog, CatalogWriter};
+pub use core_locks::CoreLocks;
 pub use counter::ShardedCounter;
 pub use crew::{divide, processors};
 pub use estimate::Estimate;

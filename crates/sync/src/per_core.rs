@@ -18,7 +18,7 @@ const SLOTS_MIN: usize = 8;
 const SLOTS_MAX: usize = 512;
 
 /// How many slots this machine gets. Asking it reads files: once is enough.
-fn slots() -> usize {
+pub(crate) fn slots() -> usize {
     static SLOTS: AtomicUsize = AtomicUsize::new(0);
     // Relaxed: a number that comes with nothing else.
     let known = SLOTS.load(Ordering::Relaxed);

@@ -24,6 +24,7 @@ mod domain;
 #[expect(dead_code, reason = "threads have no guards here")]
 mod record;
 
+#[expect(dead_code, reason = "nobody sleeps here")]
 mod epoch_primitive;
 
 use bag::{Deferred, STEP};

@@ -1,53 +1,51 @@
 //! The lock around the layers: who works with them passes on a line of its own core.
 //!
-//! Each core has a lock with the layers behind it. Who works with them takes its core's; who changes them
-//! takes all, in order, and changes all: that happens once a commit, working with them several times an
-//! operation.
+//! Each core has a lock with the layers behind it. Who works with them takes its core's, which takes no
+//! exchange ([`CoreLocks`]); who changes them takes all and changes all: that happens once a commit, working with
+//! them several times an operation.
 //!
 //! *Invariant.* Whenever no lock is held for writing, all cores have the same layers.
 
 use std::ops::Deref;
 
-use holdfast_sync::PerCore;
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use holdfast_sync::CoreLocks;
+use holdfast_sync::core_locks::{self, Reading};
 
 use super::layers::Layers;
 
 /// The layers, for all cores.
 #[derive(Debug)]
 pub(super) struct Gate {
-    cores: PerCore<RwLock<Layers>>,
+    cores: CoreLocks<Layers>,
 }
 
 impl Gate {
     pub(super) fn new(layers: &Layers) -> Self {
         Self {
-            cores: PerCore::new(|| RwLock::new(layers.clone())),
+            cores: CoreLocks::new(|_| layers.clone()),
         }
     }
 
-    /// Keeps the layers as they are while the guard lives. (Never twice at once in one thread.)
+    /// Keeps the layers as they are while the guard lives.
     #[inline]
-    pub(super) fn pass(&self) -> RwLockReadGuard<'_, Layers> {
-        self.cores.mine().read()
+    pub(super) fn pass(&self) -> Reading<'_, Layers> {
+        self.cores.read()
     }
 
-    /// Waits until nobody works with them any more, and keeps others waiting.
+    /// Waits until nobody works with them any more, and keeps others waiting. (Never by who has passed.)
     pub(super) fn close(&self) -> Closed<'_> {
-        Closed(self.cores.iter().map(RwLock::write).collect())
+        Closed(self.cores.close())
     }
 }
 
 /// Nobody works with the layers but who has this.
 #[derive(Debug)]
-pub(super) struct Closed<'g>(Vec<RwLockWriteGuard<'g, Layers>>);
+pub(super) struct Closed<'g>(core_locks::Closed<'g, Layers>);
 
 impl Closed<'_> {
     /// Changes them.
     pub(super) fn change(&mut self, change: impl Fn(&mut Layers)) {
-        for layers in &mut self.0 {
-            change(layers);
-        }
+        self.0.iter_mut().for_each(change);
     }
 }
 
@@ -55,8 +53,7 @@ impl Deref for Closed<'_> {
     type Target = Layers;
 
     fn deref(&self) -> &Layers {
-        // There is a core, or nobody could be here.
-        &self.0[0]
+        self.0.first()
     }
 }
 
@@ -95,8 +92,7 @@ mod tests {
             }
         });
         let closed = gate.close();
-        let same =
-            |layers: &RwLockWriteGuard<'_, Layers>| Arc::ptr_eq(&layers.active, &closed.active);
+        let same = |layers: &Layers| Arc::ptr_eq(&layers.active, &closed.active);
         assert!(closed.0.iter().all(same));
     }
 }

@@ -1,0 +1,74 @@
+//! Locks of cores; their models compile them without these.
+
+use crate::CoreLocks;
+use std::thread;
+
+#[test]
+fn whoever_closes_is_alone_and_loses_nothing_of_what_threads_did() {
+    // More threads than slots on small machines, so that some share.
+    let locks = CoreLocks::new(|_| (0_u64, 0_u64));
+    let (threads, rounds) = (24, 4000);
+    thread::scope(|scope| {
+        for thread in 0..threads {
+            let locks = &locks;
+            scope.spawn(move || {
+                for round in 0..rounds {
+                    if round % 500 == thread {
+                        let mut closed = locks.close();
+                        let all: Vec<_> = closed.iter_mut().collect();
+                        for pair in all {
+                            assert_eq!(pair.0, pair.1);
+                            pair.0 += 1000;
+                            pair.1 += 1000;
+                        }
+                    }
+                    {
+                        let mut pair = locks.lock();
+                        pair.0 += 1;
+                        std::hint::spin_loop();
+                        pair.1 += 1;
+                    }
+                    let pair = locks.read();
+                    let again = locks.read();
+                    assert_eq!(pair.0, again.1);
+                }
+            });
+        }
+    });
+    let closings = threads * rounds / 500;
+    let sum: u64 = locks.close().iter().map(|pair| pair.0).sum();
+    let values = CoreLocks::<()>::count() as u64;
+    assert_eq!(sum, threads * rounds + closings * values * 1000);
+}
+
+#[test]
+fn a_thread_meets_its_own_value_and_whoever_closes_meets_each() {
+    let locks = CoreLocks::new(|number| number);
+    let number = *locks.read();
+    assert_eq!(number, *locks.lock());
+    let closed = locks.close();
+    assert!(closed.iter().copied().eq(0..CoreLocks::<usize>::count()));
+}
+
+#[test]
+#[should_panic = "locked"]
+fn a_value_is_changed_by_one_at_a_time() {
+    let locks = CoreLocks::new(|_| 0);
+    let _reading = locks.read();
+    let _changing = locks.lock();
+}
+
+#[test]
+fn who_waits_for_somebody_inside_sleeps_until_he_leaves() {
+    let locks = CoreLocks::new(|_| 0);
+    thread::scope(|scope| {
+        let reading = locks.read();
+        let closer = scope.spawn(|| locks.close().iter_mut().for_each(|value| *value += 1));
+        thread::sleep(std::time::Duration::from_millis(30));
+        assert!(!closer.is_finished());
+        assert_eq!(*reading, 0);
+        drop(reading);
+        closer.join().unwrap();
+        assert_eq!(*locks.read(), 1);
+    });
+}
