@@ -4,7 +4,7 @@
 //! On these stand three structures that are read without a lock: [`Index`] finds counted objects
 //! by number, [`Catalog`] keeps names in order, [`frame`] holds the bytes of files in pages.
 //! A [`Forerunner`] touches memory before it is needed.
-//! [`CoreLocks`] are a lock that its thread takes without an exchange.
+//! [`CoreLocks`] are locks that their threads take without an exchange, a [`Latch`] takes one.
 //! [`PerCore`] and [`ShardedCounter`] keep state that is written per thread and summed only when
 //! somebody asks, [`Padded`] keeps neighbours apart. Nothing here knows a word of file systems.
 //!
@@ -32,6 +32,7 @@ mod frame_primitive;
 #[cfg(test)]
 mod frame_tests;
 mod index;
+mod latch;
 mod padded;
 mod per_core;
 mod prefetch;
@@ -46,6 +47,7 @@ pub use crew::{divide, processors};
 pub use estimate::Estimate;
 pub use forerunner::Forerunner;
 pub use index::{Doomed, Held, Index, Prepared, Ref};
+pub use latch::{Latch, LatchGuard};
 pub use padded::Padded;
 pub use per_core::PerCore;
 pub use published::Published;

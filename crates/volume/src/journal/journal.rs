@@ -1,19 +1,17 @@
 use super::error::{Error, Result};
 use super::frame::Frame;
 use super::lane::{COMMIT, Lane, Supply};
-use super::record::Record;
+use super::lanes::Lanes;
+use super::record::{AsRecord, Record};
 use super::region::{Area, BLOCK, Position, Region};
 use super::replay::Replay;
 use super::ring::Ring;
 use super::room::Room;
 use super::stamps::Stamps;
-use crate::journal_primitive::{
-    AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, PerCore,
-};
+use crate::journal_primitive::{AtomicBool, AtomicU64, Condvar, Mutex, Ordering};
 use holdfast_core::store::{Change, Stamp};
 use holdfast_device::BlockDevice;
 use holdfast_sync::Padded;
-use std::cell::Cell;
 use std::sync::Arc;
 
 /// An open journal. See the module's text.
@@ -22,9 +20,7 @@ pub struct Journal {
     capacity: u64,
     supply: Supply,
     stamps: Stamps,
-    lanes: Box<[Padded<Mutex<Lane>>]>,
-    /// Each core's lane.
-    mine: PerCore<usize>,
+    lanes: Lanes,
     writer: Mutex<Writer>,
     turn: Mutex<Turn>,
     turned: Condvar,
@@ -126,9 +122,6 @@ impl Commit<'_> {
     }
 }
 
-/// Blocks of a ring for each lane, at least: four frames.
-const LANE_BLOCKS: u64 = 64;
-
 impl Journal {
     /// Writes zeros to the whole region, as mkfs must. The journal begins at the default position.
     ///
@@ -156,17 +149,11 @@ impl Journal {
         let capacity = area.region.blocks;
         let reserve = capacity / 8;
         let most = capacity - reserve;
-        let slots = PerCore::new(|| ()).iter().count() as u64;
-        let lanes = (capacity / LANE_BLOCKS).clamp(1, slots) as u16;
-        let next = Cell::new(0);
         Self {
             capacity,
             supply: Supply::new(Room::new(capacity - (head - tail), reserve), most),
             stamps: Stamps::after(last),
-            lanes: (0..lanes)
-                .map(|number| Padded(Mutex::new(Lane::new(number, last))))
-                .collect(),
-            mine: PerCore::new(|| next.replace(next.get() + 1) % usize::from(lanes)),
+            lanes: Lanes::new(capacity, last),
             writer: Mutex::new(Writer {
                 ring: Ring::new(area, life, tail, head),
                 waiting: Vec::new(),
@@ -186,21 +173,7 @@ impl Journal {
     /// [`Error::Full`]: nothing happened; checkpoint, [`trim`](Self::trim), try again.
     /// [`Error::TooLarge`], [`Error::Failed`].
     pub fn append(&self, realm: u64, batch: &[Change<'_>]) -> Result<Stamp> {
-        if self.failed() {
-            return Err(Error::Failed);
-        }
-        let mut lane = self.lanes[*self.mine.mine()].lock();
-        if batch.is_empty() {
-            return Ok(self.stamps.next());
-        }
-        let now = |lane, last| self.stamps.next_of(lane, last);
-        let stamp = lane.append(&self.supply, now, realm, batch)?;
-        let filled = lane.filled_since();
-        drop(lane);
-        if let Some(since) = filled {
-            self.look_for_others(since);
-        }
-        Ok(stamp)
+        self.append_any(realm, batch)
     }
 
     /// As [`append`](Self::append), for records.
@@ -208,35 +181,41 @@ impl Journal {
     /// # Errors
     /// As [`append`](Self::append).
     pub fn append_records(&self, realm: u64, records: &[Record<'_>]) -> Result<Stamp> {
+        self.append_any(realm, records)
+    }
+
+    #[inline]
+    fn append_any<R: AsRecord>(&self, realm: u64, records: &[R]) -> Result<Stamp> {
         if self.failed() {
             return Err(Error::Failed);
         }
-        let mut lane = self.lanes[*self.mine.mine()].lock();
-        if records.is_empty() {
-            return Ok(self.stamps.next());
-        }
         let now = |lane, last| self.stamps.next_of(lane, last);
-        let stamp = lane.append(&self.supply, now, realm, records)?;
-        let filled = lane.filled_since();
-        drop(lane);
-        if let Some(since) = filled {
-            self.look_for_others(since);
+        let append = |lane: &mut Lane| -> Result<_> {
+            if records.is_empty() {
+                return Ok((self.stamps.next(), None));
+            }
+            let stamp = lane.append(&self.supply, now, realm, records)?;
+            Ok((stamp, lane.filled_since()))
+        };
+        let (stamp, filled) = self.lanes.with_own(append)?;
+        if let Some((lane, since)) = filled {
+            self.look_for_others(lane, since);
         }
         Ok(stamp)
     }
 
-    /// Lets the calling thread's lane count its stamps again, if no other has appended since then.
+    /// Lets this lane, the calling thread's, count its stamps again, if no other has appended since then.
     #[cold]
-    fn look_for_others(&self, since: Stamp) {
+    fn look_for_others(&self, own: u16, since: Stamp) {
         if !self.stamps.of_several() {
             return;
         }
-        let lanes: Vec<MutexGuard<'_, Lane>> = self.lanes.iter().map(|lane| lane.lock()).collect();
-        let mine = *self.mine.mine();
-        let mut others = lanes.iter().enumerate().filter(|(lane, _)| *lane != mine);
-        if others.all(|(_, lane)| lane.is_idle_since(since)) {
-            self.stamps.begin_anew();
-        }
+        self.lanes.with_all(|lanes| {
+            let mut others = lanes.filter(|lane| lane.number() != own);
+            if others.all(|lane| lane.is_idle_since(since)) {
+                self.stamps.begin_anew();
+            }
+        });
     }
 
     /// Makes all batches up to `upto` durable, all that were appended so far with `None`. Callers
@@ -322,13 +301,13 @@ impl Journal {
     /// Empties all lanes at one moment: no append is under way then, so whatever a batch in
     /// `waiting` depends on is there too.
     fn gather(&self, waiting: &mut Vec<Frame>) -> Stamp {
-        let mut lanes: Vec<MutexGuard<'_, Lane>> =
-            self.lanes.iter().map(|lane| lane.lock()).collect();
-        let cut = self.stamps.cut();
-        for lane in &mut lanes {
-            lane.empty(&self.supply, cut, waiting);
-        }
-        cut
+        self.lanes.with_all(|lanes| {
+            let cut = self.stamps.cut();
+            for lane in lanes {
+                lane.empty(&self.supply, cut, waiting);
+            }
+            cut
+        })
     }
 
     fn drop_frames(&self, frames: Vec<Frame>) {

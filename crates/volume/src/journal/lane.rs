@@ -96,10 +96,15 @@ impl Lane {
         }
     }
 
-    /// Since when it has filled a whole frame, if another was opened since this was asked last.
+    /// Its number.
+    pub(super) const fn number(&self) -> u16 {
+        self.number
+    }
+
+    /// Its number, and since when it has filled a whole frame, if another was opened since this was asked last.
     #[inline]
-    pub(super) fn filled_since(&mut self) -> Option<Stamp> {
-        std::mem::take(&mut self.went_on).then_some(self.begun[1])
+    pub(super) fn filled_since(&mut self) -> Option<(u16, Stamp)> {
+        std::mem::take(&mut self.went_on).then_some((self.number, self.begun[1]))
     }
 
     /// Did it append nothing since then?

@@ -16,7 +16,7 @@
 //! - After a failed write or flush nothing is durable any more that was not before.
 //!
 //! *Locking.* `turn` (who commits; released before the rest), `writer` (the ring; held while a
-//! commit writes), lanes in their order, spare buffers. An append takes its lane only.
+//! commit writes), all lanes, spare buffers. An append takes its lane only.
 
 mod context;
 mod decode;
@@ -26,6 +26,7 @@ mod frame;
 #[expect(clippy::module_inception, reason = "the journal itself")]
 mod journal;
 mod lane;
+mod lanes;
 mod opcode;
 mod record;
 mod region;

@@ -12,9 +12,9 @@ use std::convert::Infallible;
 
 use foldhash::fast::RandomState;
 use holdfast_core::store::InodeRecord;
-use holdfast_sync::{Estimate, Padded, PerCore, ShardedCounter};
+use holdfast_sync::{Estimate, Latch, LatchGuard, Padded, PerCore, ShardedCounter};
 use holdfast_types::Ino;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use super::content::{Content, Waits};
 use super::growth::Growth;
@@ -220,7 +220,7 @@ impl Object {
 /// All changes.
 #[derive(Debug)]
 pub(super) struct Overlay {
-    shards: Box<[Padded<Mutex<Objects>>]>,
+    shards: Box<[Padded<Latch<Objects>>]>,
     /// Pages that wait to be written, and those of them that wait for nothing.
     dirty: Estimate,
     ready: Estimate,
@@ -234,7 +234,7 @@ pub(super) struct Overlay {
 impl Overlay {
     pub(super) fn new() -> Self {
         Self {
-            shards: (0..SHARDS).map(|_| Padded(Mutex::default())).collect(),
+            shards: (0..SHARDS).map(|_| Padded(Latch::default())).collect(),
             dirty: Estimate::default(),
             ready: Estimate::default(),
             dirty_files: PerCore::default(),
@@ -244,12 +244,12 @@ impl Overlay {
     }
 
     /// The shard in which a number's object is, if it changed.
-    pub(super) fn shard(&self, ino: Ino) -> MutexGuard<'_, Objects> {
+    pub(super) fn shard(&self, ino: Ino) -> LatchGuard<'_, Objects> {
         self.shards[(ino.0 / RUN) as usize % SHARDS].lock()
     }
 
     /// All shards, one after the other.
-    fn shards(&self) -> impl Iterator<Item = MutexGuard<'_, Objects>> {
+    fn shards(&self) -> impl Iterator<Item = LatchGuard<'_, Objects>> {
         self.shards.iter().map(|shard| shard.lock())
     }
 
