@@ -161,7 +161,7 @@ impl<T> CoreLocks<T> {
     }
 
     fn shared_lock(&self) -> &RwLock<T> {
-        &self.shared[thread_slot() % SHARED].0
+        &self.shared[thread_slot() % self.shared.len()].0
     }
 
     /// Says that the slot's thread, which is not, is inside.
@@ -193,10 +193,23 @@ impl<T> CoreLocks<T> {
                 drop(self.close());
                 continue;
             }
-            let mut sleeping = self.sleepers.lock();
-            while self.state.load(Ordering::Relaxed) == CLOSED {
-                self.awake.wait(&mut sleeping);
+            self.wait_until_open();
+        }
+    }
+
+    fn wait_until_open(&self) {
+        // Relaxed: whoever goes on looks again.
+        let is_open = || self.state.load(Ordering::Relaxed) != CLOSED;
+        // Mostly it is closed for a moment.
+        for _ in 0..LOOKS {
+            if is_open() {
+                return;
             }
+            std::hint::spin_loop();
+        }
+        let mut sleeping = self.sleepers.lock();
+        while !is_open() {
+            self.awake.wait(&mut sleeping);
         }
     }
 

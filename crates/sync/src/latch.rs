@@ -176,7 +176,7 @@ mod tests {
         let mut waits: Vec<Duration> = (0..15)
             .map(|_| {
                 let held = latch.lock();
-                let woken = thread::scope(|scope| {
+                thread::scope(|scope| {
                     let sleeper = scope.spawn(|| {
                         *latch.lock() += 1;
                         Instant::now()
@@ -185,8 +185,7 @@ mod tests {
                     let given = Instant::now();
                     drop(held);
                     sleeper.join().unwrap().saturating_duration_since(given)
-                });
-                woken
+                })
             })
             .collect();
         waits.sort_unstable();

@@ -15,7 +15,7 @@ const LANE_BLOCKS: u64 = 64;
 #[derive(Debug)]
 pub(super) enum Lanes {
     /// One of each core.
-    Own(CoreLocks<Lane>),
+    Own(Box<CoreLocks<Lane>>),
     /// As many as the ring has room for.
     Few {
         lanes: Box<[Padded<Mutex<Lane>>]>,
@@ -30,7 +30,8 @@ impl Lanes {
         let most = capacity / LANE_BLOCKS;
         // Numbers of lanes have 16 bits, and the last is a commit's.
         if CoreLocks::<Lane>::count() as u64 <= most.min(1 << 12) {
-            return Self::Own(CoreLocks::new(|number| Lane::new(number as u16, last)));
+            let lane = |number| Lane::new(number as u16, last);
+            return Self::Own(Box::new(CoreLocks::new(lane)));
         }
         let slots = PerCore::new(|| ()).iter().count() as u64;
         let lanes = most.clamp(1, slots) as u16;
