@@ -8,10 +8,13 @@ use std::cell::Cell;
 
 use crate::types::Time;
 
-/// Who asks [`lately`] twice within this time, in nanoseconds, asks often.
+/// `relatime` moves an access time that is so old, in nanoseconds: a day.
+pub(crate) const DAY: i64 = 24 * 60 * 60 * 1_000_000_000;
+
+/// Who asks [`day_ago`] twice within this time, in nanoseconds, asks often.
 const SOON: i64 = 1_000_000_000;
 
-/// Answers of [`lately`] between two looks at the clock, at most.
+/// Answers of [`day_ago`] between two looks at the clock, at most.
 const ANSWERS_MAX: u32 = 63;
 
 /// The present time, to the kernel's tick (1 to 4 ms).
@@ -28,6 +31,8 @@ thread_local! {
 /// What a thread remembers of the clock.
 struct Lately {
     time: Cell<Time>,
+    /// A day before.
+    day_ago: Cell<Time>,
     /// Times that this will be the answer.
     left: Cell<u32>,
     /// Times that it was going to be when it was asked for.
@@ -38,17 +43,18 @@ impl Lately {
     const fn never() -> Self {
         Self {
             time: Cell::new(Time(0)),
+            day_ago: Cell::new(Time(0)),
             left: Cell::new(0),
             all: Cell::new(0),
         }
     }
 
-    /// The time remembered, if it will do once more.
-    #[inline]
+    /// The day before the time remembered, if that will do once more.
+    #[inline(always)]
     fn remembered(&self) -> Option<Time> {
-        let left = self.left.get().checked_sub(1)?;
+        let (left, none) = self.left.get().overflowing_sub(1);
         self.left.set(left);
-        Some(self.time.get())
+        (!none).then(|| self.day_ago.get())
     }
 
     fn remember(&self, now: Time) {
@@ -59,17 +65,23 @@ impl Lately {
             0
         };
         self.time.set(now);
+        self.day_ago.set(day_before(now));
         self.left.set(all);
         self.all.set(all);
     }
 }
 
-/// A time of the clock, for what may be late by a while: mostly without a look at it.
+/// The time a day before this.
+pub(crate) fn day_before(time: Time) -> Time {
+    Time(time.0.saturating_sub(DAY))
+}
+
+/// The time a day ago, for what may be late by a while: mostly without a look at the clock.
 ///
 /// A thread that has asked this often within a second is told what it was told before: about as many
-/// times as it has asked in that second, and 63 times at most. Whoever asks seldom is told the present time.
-#[inline]
-pub(crate) fn lately() -> Time {
+/// times as it has asked in that second, and 63 times at most. Whoever asks seldom is told what is true.
+#[inline(always)]
+pub(crate) fn day_ago() -> Time {
     match LATELY.with(Lately::remembered) {
         Some(time) => time,
         None => ask(),
@@ -81,7 +93,7 @@ pub(crate) fn lately() -> Time {
 fn ask() -> Time {
     let now = now();
     LATELY.with(|lately| lately.remember(now));
-    now
+    day_before(now)
 }
 
 #[cfg(test)]
@@ -94,9 +106,9 @@ mod tests {
         let told = || {
             let answer = lately.remembered().unwrap_or_else(|| {
                 lately.remember(time.get());
-                time.get()
+                day_before(time.get())
             });
-            answer == time.get()
+            answer == day_before(time.get())
         };
         let pass = |by: i64| time.set(Time(time.get().0 + by));
         for _ in 0..5 {

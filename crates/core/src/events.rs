@@ -23,6 +23,7 @@ impl FileSystem {
         }
         self.core.alive()?;
         self.core.enrolment.place().watch();
+        self.core.policy.watched();
         let watch = self.core.watches.add(node.ino(), mask);
         // Whoever releases all watches has made his mark before: either this one was among them,
         // or the mark is seen here.

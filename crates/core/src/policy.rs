@@ -1,7 +1,7 @@
 //! The options that every operation asks for, in words that are only read.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU32, fence};
+use std::sync::atomic::{AtomicU32, fence};
 
 use crate::options::{AtimePolicy, Options};
 
@@ -13,12 +13,15 @@ const NODIRATIME: u32 = 1 << 4;
 const LAZYTIME: u32 = 1 << 5;
 const ATIME_STRICT: u32 = 1 << 6;
 const ATIME_NONE: u32 = 1 << 7;
+/// No option: every operation fails.
+const REVOKED: u32 = 1 << 8;
+/// No option: somebody watches, or did.
+const WATCHED: u32 = 1 << 9;
 
 /// A copy of [`Options`] that is read without a lock.
 pub(crate) struct Policy {
     bits: AtomicU32,
     link_max: AtomicU32,
-    revoked: AtomicBool,
 }
 
 impl Policy {
@@ -26,7 +29,6 @@ impl Policy {
         let policy = Self {
             bits: AtomicU32::new(0),
             link_max: AtomicU32::new(0),
-            revoked: AtomicBool::new(false),
         };
         policy.set(options);
         policy
@@ -42,7 +44,8 @@ impl Policy {
             | bit(options.lazytime, LAZYTIME)
             | bit(options.atime == AtimePolicy::Strict, ATIME_STRICT)
             | bit(options.atime == AtimePolicy::None, ATIME_NONE);
-        self.bits.store(bits, Relaxed);
+        let beside = |old: u32| Some(old & (REVOKED | WATCHED) | bits);
+        let _ = self.bits.fetch_update(Relaxed, Relaxed, beside);
         self.link_max.store(options.link_max, Relaxed);
     }
 
@@ -86,13 +89,27 @@ impl Policy {
     /// From now on every operation fails.
     pub(crate) fn revoke(&self) {
         // Ordered before the walk that follows: see `Core::publish`.
-        self.revoked.swap(true, SeqCst);
+        self.bits.fetch_or(REVOKED, SeqCst);
         fence(SeqCst);
     }
 
     #[inline]
     pub(crate) fn revoked(&self) -> bool {
-        self.revoked.load(Acquire)
+        self.bits.load(Acquire) & REVOKED != 0
+    }
+
+    /// From now on whoever reads looks whether somebody watches.
+    pub(crate) fn watched(&self) {
+        if !self.has(WATCHED) {
+            self.bits.fetch_or(WATCHED, Relaxed);
+        }
+    }
+
+    /// Is there nothing to be said against reads, nobody to be told of them, and no access time that moves with
+    /// each?
+    #[inline]
+    pub(crate) fn reads_plainly(&self) -> bool {
+        self.bits.load(Acquire) & (REVOKED | WATCHED | ATIME_STRICT) == 0
     }
 
     pub(crate) fn link_max(&self) -> u32 {

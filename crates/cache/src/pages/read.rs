@@ -67,20 +67,28 @@ impl Pages {
         whole: impl Fn() -> bool,
     ) -> Result<usize, Contended> {
         let guard = epoch::pin();
-        if self.read_inside(&guard, offset, buf) {
+        if self.read_inside_under(&guard, offset, buf) {
             return Ok(buf.len());
         }
         self.read_under(&guard, offset, buf, size, whole)
     }
 
-    /// Reads bytes that lie within one page, if it is in memory and known to lie wholly before the end.
-    /// Else it reads nothing.
+    /// Reads bytes that lie within one page, if it is in memory and known to lie wholly before the end, and
+    /// nothing else stands in the way. Else it reads nothing: there are other ways.
     ///
     /// Not even the size of the file is asked for: writers of other pages change it, or what is
     /// beside it.
+    #[inline(always)]
+    #[must_use]
+    pub fn read_inside(&self, offset: u64, buf: &mut [u8]) -> bool {
+        let at = offset as usize % PAGE_SIZE;
+        self.frames.copy_inside(offset >> PAGE_SHIFT, at, buf)
+    }
+
+    /// [`read_inside`](Self::read_inside) for a caller who is pinned already, and wherever the page's bytes end.
     #[inline]
     #[must_use]
-    pub fn read_inside(&self, guard: &Guard, offset: u64, buf: &mut [u8]) -> bool {
+    pub fn read_inside_under(&self, guard: &Guard, offset: u64, buf: &mut [u8]) -> bool {
         let at = offset as usize % PAGE_SIZE;
         let inside = at + buf.len() <= PAGE_SIZE;
         // A page that is not there may be elsewhere.
@@ -92,7 +100,7 @@ impl Pages {
     }
 
     /// [`read_with`](Self::read_with) for a caller who is pinned already, and whose bytes are not
-    /// [inside](Self::read_inside).
+    /// [inside](Self::read_inside_under).
     ///
     /// # Errors
     /// Those of `read_with`.

@@ -7,9 +7,6 @@ use crate::options::AtimePolicy;
 use crate::store::Change;
 use crate::types::Time;
 
-/// `relatime` moves an access time that is a day old.
-const DAY: i64 = 24 * 60 * 60 * 1_000_000_000;
-
 #[inline]
 fn is_due((atime, mtime, ctime): (Time, Time, Time), policy: AtimePolicy, now: Time) -> bool {
     if atime == now {
@@ -33,9 +30,8 @@ fn times(inode: &Inode) -> (Time, Time, Time) {
 }
 
 /// Is an access time that is later than every change so old that a read moves it?
-#[inline]
 fn is_old(atime: Time, now: Time) -> bool {
-    atime.0 <= now.0.saturating_sub(DAY)
+    atime <= clock::day_before(now)
 }
 
 impl Core {
@@ -44,9 +40,13 @@ impl Core {
     /// some reads late.
     #[inline(always)]
     pub(crate) fn has_settled_access_time(&self, inode: &Inode) -> bool {
-        inode.is_read_since_changed()
-            && self.policy.atime() == AtimePolicy::Relatime
-            && !is_old(inode.atime(), clock::lately())
+        self.policy.atime() == AtimePolicy::Relatime && self.has_recent_access_time(inode)
+    }
+
+    /// [`has_settled_access_time`](Self::has_settled_access_time), unless the time is to move with every read.
+    #[inline(always)]
+    pub(crate) fn has_recent_access_time(&self, inode: &Inode) -> bool {
+        inode.is_read_since_changed() && inode.atime() > clock::day_ago()
     }
 
     /// An inode's content was read: moves its access time as the options say.
@@ -99,6 +99,7 @@ impl Core {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::DAY;
     use crate::open::OpenFile;
     use crate::options::Options;
     use crate::types::{Caller, OpenFlags, SetAttr, SetTime};

@@ -161,6 +161,12 @@ impl Object {
         }
     }
 
+    /// The bytes, if it is a regular file: others have no pages.
+    #[inline]
+    pub(crate) fn pages_if_any(&self) -> &Pages {
+        &self.pages
+    }
+
     /// Pages of space that a file has; those that it would have without holes, if that is not
     /// [known](Self::has_known_space).
     fn pages_held(&self, size: u64) -> u64 {

@@ -1,5 +1,6 @@
 use holdfast_cache::{Contended, Pages, PagesLock};
 use holdfast_sync::epoch;
+use holdfast_sync::frame::SMALL_MAX;
 use std::io::IoSliceMut;
 
 use super::bring::{BYTES_MAX, PAGE};
@@ -17,31 +18,12 @@ impl FileSystem {
     /// # Errors
     /// `EBADF` if not open for reading, `EISDIR`, `EINVAL` for an offset beyond 2^63 - 1; `EIO` or `EUCLEAN`
     /// when the store cannot read it.
+    #[inline]
     pub fn read(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        let core = &*self.core;
-        let guard = epoch::pin();
-        let Some((inode, pages)) = core.plainly_readable(file) else {
-            drop(guard);
-            return core.read_slowly(file, offset, buf);
-        };
-        let mut done = buf.len();
-        if !pages.read_inside(&guard, offset, buf) {
-            let whole = || core.pinned || inode.is_complete();
-            let unlocked = match check_range(offset, done) {
-                Ok(()) => pages.read_under(&guard, offset, buf, || inode.size(), whole),
-                Err(_) => Err(Contended),
-            };
-            match unlocked {
-                Ok(read) => done = read,
-                Err(Contended) => {
-                    drop(guard);
-                    return core.read_slowly(file, offset, buf);
-                }
-            }
+        if self.core.read_plainly(file, offset, buf) {
+            return Ok(buf.len());
         }
-        drop(guard);
-        core.has_read(file, inode);
-        Ok(done)
+        self.core.read_otherwise(file, offset, buf)
     }
 
     /// Reads at `offset` into several buffers in turn, all from one state of the file.
@@ -74,6 +56,64 @@ impl FileSystem {
 }
 
 impl Core {
+    /// The usual read, of which little is asked: within one page, which is in memory and inside the file, with
+    /// nobody watching. False: it was another, and nothing is done yet.
+    ///
+    /// Two functions, as one that calls nothing can do without saving registers.
+    #[inline(never)]
+    fn read_plainly(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> bool {
+        if buf.len() > SMALL_MAX {
+            return self.read_plainly_much(file, offset, buf);
+        }
+        self.read_inside(file, offset, buf)
+    }
+
+    #[inline(never)]
+    fn read_plainly_much(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> bool {
+        self.read_inside(file, offset, buf)
+    }
+
+    #[inline(always)]
+    fn read_inside(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> bool {
+        if !self.policy.reads_plainly() || !file.flags().plainly_readable() {
+            return false;
+        }
+        let inode = file.node().inode();
+        if !inode.pages_if_any().read_inside(offset, buf) {
+            return false;
+        }
+        // Behind the read: who reads what was written after the last access moves the time.
+        self.has_recent_access_time(inode) || self.tell_of_read(file, inode)
+    }
+
+    /// Any read, first without the lock.
+    #[inline(never)]
+    fn read_otherwise(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let guard = epoch::pin();
+        let Some((inode, pages)) = self.plainly_readable(file) else {
+            drop(guard);
+            return self.read_slowly(file, offset, buf);
+        };
+        let mut done = buf.len();
+        if !pages.read_inside_under(&guard, offset, buf) {
+            let whole = || self.pinned || inode.is_complete();
+            let unlocked = match check_range(offset, done) {
+                Ok(()) => pages.read_under(&guard, offset, buf, || inode.size(), whole),
+                Err(_) => Err(Contended),
+            };
+            match unlocked {
+                Ok(read) => done = read,
+                Err(Contended) => {
+                    drop(guard);
+                    return self.read_slowly(file, offset, buf);
+                }
+            }
+        }
+        drop(guard);
+        self.has_read(file, inode);
+        Ok(done)
+    }
+
     /// What is to be read from, unless there may be something to be said against it.
     #[inline]
     fn plainly_readable<'f>(&self, file: &'f OpenFile) -> Option<(&'f Inode, &'f Pages)> {
@@ -181,12 +221,14 @@ impl Core {
         }
     }
 
+    /// True, for whoever asks whether the read is done.
     #[inline(never)]
-    fn tell_of_read(&self, file: &OpenFile, inode: &Inode) {
+    fn tell_of_read(&self, file: &OpenFile, inode: &Inode) -> bool {
         if !file.flags().contains(OpenFlags::NOATIME) {
             self.accessed(inode);
         }
         self.happened(inode, EventMask::ACCESS);
+        true
     }
 }
 
@@ -307,5 +349,31 @@ mod tests {
             };
             assert_eq!(moved, expected, "{policy:?}");
         }
+    }
+
+    #[test]
+    fn who_reads_all_the_time_is_heard_and_stopped_from_the_next_read_on() {
+        let fs = FileSystem::memory(MemoryLimits::default(), Options::default());
+        let (who, root) = (Caller::root(), fs.root());
+        let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
+        let file = fs.create(&who, &root, b"f", 0o644, flags).unwrap();
+        fs.write(&who, &file, 0, &[7; 3 * PAGE]).unwrap();
+        for len in [1, SMALL_MAX, SMALL_MAX + 1, PAGE] {
+            let mut buf = vec![0; len];
+            // Until its pins are trusted.
+            for _ in 0..1000 {
+                assert_eq!(fs.read(&file, PAGE as u64, &mut buf), Ok(len));
+            }
+            assert!(buf.iter().all(|byte| *byte == 7));
+        }
+        let watch = fs.watch(file.node(), EventMask::ACCESS).unwrap();
+        assert_eq!(fs.read(&file, 0, &mut [0]), Ok(1));
+        assert_eq!(
+            watch.try_next().map(|event| event.mask),
+            Some(EventMask::ACCESS)
+        );
+        drop(watch);
+        fs.revoke().unwrap();
+        assert_eq!(fs.read(&file, 0, &mut [0]), Err(Errno::EIO));
     }
 }

@@ -123,6 +123,39 @@ impl Drop for Guard {
     }
 }
 
+/// As a [`Guard`], for a few steps of this crate's own: it is not counted.
+pub(crate) struct Brief {
+    record: &'static Record,
+    own_thread: PhantomData<*mut ()>,
+}
+
+impl Brief {
+    /// Pins the calling thread, if that takes no more than a store: it is trusted, and not pinned yet.
+    ///
+    /// # Safety
+    /// Until the result is dropped, on this thread, nobody else is pinned: nothing is called that might.
+    #[inline(always)]
+    pub(crate) unsafe fn pin() -> Option<Self> {
+        let record = RECORD.get()?;
+        // SAFETY: this thread's record; the closure calls nothing.
+        if unsafe { record.with_local(|local| !local.is_idle()) } {
+            return None;
+        }
+        let brief = Self {
+            record,
+            own_thread: PhantomData,
+        };
+        record.pin_if_trusted(DOMAIN.epoch()).then_some(brief)
+    }
+}
+
+impl Drop for Brief {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.record.unpin();
+    }
+}
+
 impl fmt::Debug for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guard").finish_non_exhaustive()

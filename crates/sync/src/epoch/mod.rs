@@ -26,6 +26,7 @@ mod record;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use guard::Brief;
 pub use guard::Guard;
 
 use crate::barrier;

@@ -67,6 +67,12 @@ impl Local {
         self.depth & !BORROWED
     }
 
+    /// Is there no guard, in a thread that keeps its record?
+    #[inline]
+    pub(super) fn is_idle(&self) -> bool {
+        self.depth == 0
+    }
+
     /// Is it to be given back?
     pub(super) fn is_over(&self) -> bool {
         self.depth == BORROWED
@@ -150,6 +156,17 @@ impl Record {
             // SAFETY: the caller's promise.
             unsafe { self.count_fenced() };
         }
+    }
+
+    /// As [`pin`](Self::pin) if the thread is trusted; else the answer is `false`, and it is to be
+    /// [unpinned](Self::unpin).
+    #[inline(always)]
+    pub(super) fn pin_if_trusted(&self, epoch: &AtomicU64) -> bool {
+        // All as in `pin`.
+        let word = epoch.load(Ordering::Acquire) | PINNED;
+        self.word.store(word, Ordering::Release);
+        here();
+        self.trusted.load(Ordering::Relaxed)
     }
 
     /// # Safety

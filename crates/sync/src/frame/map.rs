@@ -1,6 +1,6 @@
 use super::lock::FramesLock;
-use super::node::{Node, place};
-use super::slot::{Entry, Keeps, Slot, Stored, Way};
+use super::node::Node;
+use super::slot::{Entry, Keeps, Slot, Stored};
 use crate::epoch::Guard;
 use crate::frame_primitive::{AtomicU32, Mutex, Ordering, constant, fence};
 use std::cell::Cell;
@@ -60,21 +60,6 @@ impl<X: Send + 'static> Frames<X> {
         &self.beside
     }
 
-    /// The filled bytes of a frame that is [inside](FramesLock::inside), at some moment of the call;
-    /// none if there is no such frame: then it is zero. The outer `None`: it is not known to be
-    /// inside, or changes are being made.
-    #[inline]
-    pub fn find_inside<'g>(&'g self, number: u64, guard: &'g Guard) -> Option<Option<&'g [u8]>> {
-        let root = self.root.find(guard).node()?;
-        let gate = &root.node.gate;
-        let pass = gate.pass(number)?;
-        let frame = find_below(root, number, guard);
-        if frame.is_some_and(Stored::is_broken) {
-            return None;
-        }
-        gate.holds(pass).then_some(frame.map(Stored::bytes))
-    }
-
     /// Nothing there, neither frames nor a side part?
     #[inline]
     #[must_use]
@@ -125,30 +110,7 @@ impl<X: Send + 'static> Frames<X> {
     /// The frame `number`.
     #[inline]
     pub(super) fn find<'g>(&'g self, number: u64, keeps: &'g impl Keeps) -> Option<Stored<'g>> {
-        let root = self.root.find(keeps);
-        match root.node() {
-            Some(root) => find_below(root, number, keeps),
-            None => root.frame().filter(|_| number == 0),
-        }
-    }
-}
-
-/// The frame `number`, if it is below this node.
-///
-/// On the way each load needs the one before; all else stands beside it. Whether the number has a place there
-/// is asked of the last node only: whoever followed a slot for other numbers comes to one that has none for this.
-#[inline]
-fn find_below<'g, X>(
-    mut way: Way<'g, X>,
-    number: u64,
-    keeps: &'g impl Keeps,
-) -> Option<Stored<'g>> {
-    loop {
-        let found = way.node.slots[place(number, way.shift)].find(keeps);
-        match found.node() {
-            Some(below) => way = below,
-            None => return found.frame().filter(|_| way.node.spans_as_leaf(number)),
-        }
+        self.root.find(keeps).below(number, keeps)
     }
 }
 

@@ -185,8 +185,7 @@ impl<X: Send + 'static> FramesLock<'_, X> {
                 }
                 Some(Entry::Node(child)) => {
                     assert!(child.shift < node.shift);
-                    let way = slot.find(&self.writing).node();
-                    assert_eq!(way.map(|way| way.shift), Some(child.shift));
+                    assert_eq!(slot.find(&self.writing).shift(), child.shift);
                     assert_eq!(node.place(child.base), bit);
                     counts += self.check_node(child);
                 }

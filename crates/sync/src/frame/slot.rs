@@ -7,11 +7,11 @@
 use super::block::Block;
 use super::fresh::Frame;
 use super::node::Node;
+use super::way::Found;
 use super::word::{self, Content, NOTHING, Word};
 use super::{FRAME_SIZE, recycle};
-use crate::epoch::{self, Guard};
+use crate::epoch::{self, Brief, Guard};
 use crate::frame_primitive::{AtomicPtr, AtomicU64, Ordering, Own as _, constant};
-use std::hint;
 use std::marker::PhantomData;
 use std::mem;
 use std::ptr::NonNull;
@@ -56,6 +56,20 @@ unsafe impl Keeps for Guard {
     }
 }
 
+// SAFETY: as for a guard, which it is.
+unsafe impl Keeps for Brief {
+    #[inline]
+    fn load(&self, word: &AtomicPtr<u8>) -> Word {
+        // As for a guard.
+        word.load(Ordering::Acquire)
+    }
+
+    #[inline]
+    fn used(&self, bits: &AtomicU64) -> u64 {
+        bits.load(Ordering::Relaxed)
+    }
+}
+
 // SAFETY: only the writer takes anything out of a slot, and that is he: the map's operations that
 // do need the lock exclusively, so nothing borrowed from it is left then.
 unsafe impl Keeps for Writing {
@@ -78,6 +92,16 @@ pub struct Stored<'g> {
 }
 
 impl<'g> Stored<'g> {
+    /// # Safety
+    /// A frame that was found in a slot, while something kept it for `'g`.
+    #[inline]
+    pub(super) unsafe fn new(block: Block) -> Self {
+        Self {
+            block,
+            kept: PhantomData,
+        }
+    }
+
     /// The bytes filled; behind them the frame is zero. Of a broken frame, which is only
     /// [shown](super::FramesLock::show): none.
     #[inline]
@@ -109,40 +133,6 @@ impl<'g> Stored<'g> {
 pub(super) enum Entry<'g, X> {
     Frame(Stored<'g>),
     Node(&'g Node<X>),
-}
-
-/// What a slot holds, not yet looked at.
-pub(super) struct Found<'g, X> {
-    word: Word,
-    kept: PhantomData<&'g Node<X>>,
-}
-
-/// A node, and its shift as the word says that led to it.
-pub(super) struct Way<'g, X> {
-    pub(super) node: &'g Node<X>,
-    pub(super) shift: u32,
-}
-
-impl<'g, X> Found<'g, X> {
-    /// The node, if it is one.
-    #[inline]
-    pub(super) fn node(&self) -> Option<Way<'g, X>> {
-        let (node, shift) = word::as_node::<Node<X>>(self.word)?;
-        // SAFETY: words that say a node are made of its address.
-        unsafe { hint::assert_unchecked(!node.is_null()) };
-        // SAFETY: in a slot, hence live, and kept for `'g`; nodes are only shared.
-        let node = unsafe { &*node };
-        Some(Way { node, shift })
-    }
-
-    /// The frame, if it is no node and not nothing.
-    #[inline]
-    pub(super) fn frame(self) -> Option<Stored<'g>> {
-        word::as_frame(self.word).map(|block| Stored {
-            block,
-            kept: PhantomData,
-        })
-    }
 }
 
 /// A frame or node that belongs in a slot and is in none now. Dropped, it is retired: readers may
@@ -246,6 +236,12 @@ impl<X> Slot<X> {
         self.word.load(Ordering::Relaxed).is_null()
     }
 
+    /// Did it hold a node just now?
+    #[inline(always)]
+    pub(super) fn leads_on(&self) -> bool {
+        word::is_node(self.word.load(Ordering::Relaxed))
+    }
+
     /// Is it empty, for the writer to know for sure?
     pub(super) fn holds_nothing(&self, _writing: &Writing) -> bool {
         self.word.own().is_null()
@@ -256,10 +252,8 @@ impl<X> Slot<X> {
     pub(super) fn load<'g>(&'g self, keeps: &'g impl Keeps) -> Option<Entry<'g, X>> {
         match word::parse::<Node<X>>(keeps.load(&self.word)) {
             Content::Nothing => None,
-            Content::Frame(block) => Some(Entry::Frame(Stored {
-                block,
-                kept: PhantomData,
-            })),
+            // SAFETY: as below.
+            Content::Frame(block) => Some(Entry::Frame(unsafe { Stored::new(block) })),
             // SAFETY: in a slot, hence live, and kept for `'g`; nodes are only shared.
             Content::Node(node) => Some(Entry::Node(unsafe { node.as_ref() })),
         }
@@ -268,10 +262,8 @@ impl<X> Slot<X> {
     /// What is there, to follow without a look into nodes.
     #[inline]
     pub(super) fn find<'g>(&'g self, keeps: &'g impl Keeps) -> Found<'g, X> {
-        Found {
-            word: keeps.load(&self.word),
-            kept: PhantomData,
-        }
+        // SAFETY: what is in a slot is live, and kept for `'g`.
+        unsafe { Found::new(keeps.load(&self.word)) }
     }
 
     /// Frees what is there, for whoever has the slot to himself.

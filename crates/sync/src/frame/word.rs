@@ -68,33 +68,39 @@ pub(super) fn parse<T>(word: Word) -> Content<T> {
     let Some(start) = start(word) else {
         return Content::Nothing;
     };
-    if word.addr() & NODE == 0 {
-        Content::Frame(block(word, start))
-    } else {
+    if is_node(word) {
         Content::Node(start.cast())
+    } else {
+        Content::Frame(block(word, start))
     }
 }
 
-/// The node and its shift, if the word says one: never null then.
-#[inline]
-pub(super) fn as_node<T>(word: Word) -> Option<(*const T, u32)> {
-    let address = || word.map_addr(|bits| (bits & (ADDRESS | KIND)) - NODE);
+/// Does the word say a node?
+#[inline(always)]
+pub(super) fn is_node(word: Word) -> bool {
+    word.addr() & NODE != 0
+}
+
+/// The address and the shift of the node that the word says.
+#[inline(always)]
+pub(super) fn node<T>(word: Word) -> (*const T, u32) {
+    let address = word.map_addr(|bits| (bits & (ADDRESS | KIND)).wrapping_sub(NODE));
     let shift = word.addr() >> SHIFT_SHIFT;
-    (word.addr() & NODE != 0).then(|| (address().cast_const().cast(), shift as u32))
+    (address.cast_const().cast(), shift as u32)
 }
 
 /// The frame, if the word, which says no node, says one.
-#[inline]
+#[inline(always)]
 pub(super) fn as_frame(word: Word) -> Option<Block> {
     start(word).map(|start| block(word, start))
 }
 
-#[inline]
+#[inline(always)]
 fn start(word: Word) -> Option<NonNull<u8>> {
     NonNull::new(word.map_addr(|bits| bits & ADDRESS))
 }
 
-#[inline]
+#[inline(always)]
 fn block(word: Word, start: NonNull<u8>) -> Block {
     let mut block = Block::at(start, (word.addr() & KIND) - 1);
     block.fill = Fill::of_number(word.addr() >> FILLED_SHIFT);

@@ -30,6 +30,13 @@ impl File {
         let found = self.frames.find_inside(number, &guard)?;
         Some(found.map_or(0, |bytes| bytes[0]))
     }
+
+    /// The first byte of a frame that is inside, copied. None for a hole, or if that is not known.
+    fn copy(&self, number: u64) -> Option<u8> {
+        let mut byte = [0];
+        let copied = self.frames.copy_inside(number, 0, &mut byte);
+        copied.then_some(byte[0])
+    }
 }
 
 /// Runs `writer` beside `reader`, for a file of two frames `a` and `b`. What the reader says is, over
@@ -88,6 +95,22 @@ fn two_reads_beside_a_change_of_both_frames_see_it_in_order() {
         change,
         |file| Some((file.read(1)?, file.read(0)?)),
         turned,
+    );
+}
+
+#[test]
+fn copies_beside_a_cut_and_a_new_end_are_of_frames_that_were_inside() {
+    model(
+        CROWD,
+        |file| {
+            file.change(0, |frames| frames.remove(0..9));
+            file.change(2, |frames| {
+                frames.put(1, frame(b"d"));
+                frames.put(0, frame(b"c"));
+            });
+        },
+        |file| Some((file.copy(0)?, file.copy(1)?)),
+        [(b'a', b'b'), (b'a', b'd'), (b'c', b'd')],
     );
 }
 

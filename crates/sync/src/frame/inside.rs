@@ -1,0 +1,61 @@
+//! Reads of single frames that are known to be inside, without version and size: see [`gate`](super::gate).
+
+use super::FRAME_SIZE;
+use super::copying::copy;
+use super::map::Frames;
+use super::slot::{Keeps, Stored};
+use crate::epoch::{Brief, Guard};
+
+impl<X: Send + 'static> Frames<X> {
+    /// The filled bytes of a frame that is [inside](super::FramesLock::inside), at some moment of the call;
+    /// none if there is no such frame: then it is zero. The outer `None`: it is not known to be
+    /// inside, or changes are being made.
+    #[inline]
+    pub fn find_inside<'g>(&'g self, number: u64, guard: &'g Guard) -> Option<Option<&'g [u8]>> {
+        self.inside(number, guard)
+    }
+
+    /// Copies bytes of frame `number` from byte `at` on, if all of them are filled and it is known to be
+    /// [inside](super::FramesLock::inside), and if the thread can pin itself at once, which one that does so often can.
+    /// Else nothing is copied.
+    #[inline(always)]
+    #[must_use]
+    #[expect(unsafe_code, reason = "a pin that is not counted")]
+    pub fn copy_inside(&self, number: u64, at: usize, buf: &mut [u8]) -> bool {
+        // A frame alone has no gate: that is not worth a pin.
+        if at > FRAME_SIZE || buf.len() > FRAME_SIZE - at || !self.root.leads_on() {
+            return false;
+        }
+        // SAFETY: what follows follows slots and copies bytes, and pins nothing.
+        let Some(brief) = (unsafe { Brief::pin() }) else {
+            return false;
+        };
+        let found = self.inside(number, &brief).flatten();
+        let Some(data) = found.and_then(|frame| frame.get(at..at + buf.len())) else {
+            return false;
+        };
+        copy(data, buf);
+        true
+    }
+
+    #[inline(always)]
+    #[expect(
+        unsafe_code,
+        reason = "of what was found it was asked whether it is a node"
+    )]
+    fn inside<'g>(&'g self, number: u64, keeps: &'g impl Keeps) -> Option<Option<&'g [u8]>> {
+        let root = self.root.find(keeps);
+        if !root.is_node() {
+            return None;
+        }
+        // SAFETY: just asked.
+        let root = unsafe { root.way() };
+        let gate = &root.node.gate;
+        let pass = gate.pass(number)?;
+        let frame = root.frame(number, keeps);
+        if frame.is_some_and(Stored::is_broken) {
+            return None;
+        }
+        gate.holds(pass).then_some(frame.map(Stored::bytes))
+    }
+}
