@@ -172,6 +172,8 @@ impl Gate {
 }
 
 /// Lets time pass until the next look at what another thread is about to change.
+#[cold]
+#[inline(never)]
 pub(crate) fn pause(looks: u32) {
     if looks < SPINS {
         hint::spin_loop();

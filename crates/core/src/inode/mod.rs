@@ -173,6 +173,10 @@ impl Object {
         if self.kind() == FileType::Regular && !self.is_mapped() {
             return size.div_ceil(PAGE_SIZE as u64);
         }
+        // Most ask for nothing more, and need no guard.
+        if self.pages.is_empty() {
+            return 0;
+        }
         self.pages.pages()
     }
 

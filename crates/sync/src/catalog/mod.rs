@@ -62,6 +62,9 @@ pub struct Catalog {
 
 const _: () = assert!(MODEL || size_of::<Catalog>() == 16);
 
+/// Names change together.
+struct Changing;
+
 impl Catalog {
     constant! {
         /// A catalog without names.
@@ -105,20 +108,48 @@ impl Catalog {
 
     #[inline]
     fn get_small<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<Item<'g>> {
+        match self.try_get_small(key, guard) {
+            Ok(found) => found,
+            Err(Changing) => self.get_late(key, guard),
+        }
+    }
+
+    /// The name with this key, if no names change together at the moment.
+    #[inline]
+    fn try_get_small<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Option<Item<'g>>, Changing> {
+        // Acquire pairs with the release at a change's end: all of it is seen.
+        let version = self.version.load(Ordering::Acquire);
+        if version & 1 == 1 {
+            return Err(Changing);
+        }
+        let found = match self.view(guard) {
+            View::Empty { .. } => None,
+            View::Small(row) => row.find(key),
+            // It has grown since.
+            View::Big(_) => return Err(Changing),
+        };
+        // Pairs with the fence at a change's begin: who saw any of its stores sees it odd.
+        fence(Ordering::Acquire);
+        if self.version.load(Ordering::Relaxed) != version {
+            return Err(Changing);
+        }
+        Ok(found)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn get_late<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<Item<'g>> {
         let mut looks = 0;
         loop {
-            // Acquire pairs with the release at a change's end: all of it is seen.
-            let version = self.version.load(Ordering::Acquire);
-            if version & 1 == 0 {
-                let found = match self.view(guard) {
-                    View::Big(table) => return table.get(key),
-                    view => view.get(key),
-                };
-                // Pairs with the fence at a change's begin: who saw any of its stores sees it odd.
-                fence(Ordering::Acquire);
-                if self.version.load(Ordering::Relaxed) == version {
-                    return found;
-                }
+            if let View::Big(table) = self.view(guard) {
+                return table.get(key);
+            }
+            if let Ok(found) = self.try_get_small(key, guard) {
+                return found;
             }
             looks += 1;
             pause(looks);

@@ -101,6 +101,9 @@ pub(super) struct Segment<'g> {
     buckets: &'g [Bucket],
 }
 
+/// Somebody changes this key together with another.
+struct Changing;
+
 /// The part of a hash that a slot keeps.
 #[inline]
 fn tag(hash: u64) -> u16 {
@@ -131,21 +134,40 @@ impl<'g> Segment<'g> {
     /// The item of a key. Waits while the key is renamed together with another.
     #[inline]
     pub(super) fn get(self, hash: u64, key: &[u8]) -> Option<Item<'g>> {
+        match self.try_get(hash, key) {
+            Ok(found) => found,
+            Err(Changing) => self.get_late(hash, key),
+        }
+    }
+
+    /// The item of a key, if that does not change at the moment.
+    #[inline]
+    fn try_get(self, hash: u64, key: &[u8]) -> Result<Option<Item<'g>>, Changing> {
         let home = self.bucket(hash, 0);
+        // Acquire pairs with the release at a change's end: all of it is seen.
+        let version = home.version.load(Ordering::Acquire);
+        if version & 1 == 1 {
+            return Err(Changing);
+        }
+        let found = self.find(hash, key);
+        // Pairs with the fence at a change's begin: who saw any of its stores sees it odd.
+        fence(Ordering::Acquire);
+        if home.version.load(Ordering::Relaxed) != version {
+            return Err(Changing);
+        }
+        Ok(found.map(|(_, item)| item))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn get_late(self, hash: u64, key: &[u8]) -> Option<Item<'g>> {
         let mut looks = 0;
         loop {
-            // Acquire pairs with the release at a change's end: all of it is seen.
-            let version = home.version.load(Ordering::Acquire);
-            if version & 1 == 0 {
-                let found = self.find(hash, key);
-                // Pairs with the fence at a change's begin: who saw any of its stores sees it odd.
-                fence(Ordering::Acquire);
-                if home.version.load(Ordering::Relaxed) == version {
-                    return Some(found?.1);
-                }
-            }
             looks += 1;
             pause(looks);
+            if let Ok(found) = self.try_get(hash, key) {
+                return found;
+            }
         }
     }
 
@@ -312,7 +334,8 @@ impl Bucket {
     fn find(&self, tag: u16, key: &[u8]) -> Option<(&Slot, Item<'_>)> {
         let mut matches = self.which(|word| word.has_tag(tag));
         while matches != 0 {
-            let slot = &self.slots[matches.trailing_zeros() as usize % BUCKET_SLOTS];
+            // There are not more bits than slots.
+            let slot = self.slots.get(matches.trailing_zeros() as usize)?;
             let word = slot.load();
             if word.has_tag(tag)
                 && let Some(item) = word.as_item()
@@ -328,7 +351,8 @@ impl Bucket {
     #[inline]
     pub(super) fn free_slot(&self) -> Option<&Slot> {
         let free = self.which(|word| word.is_free());
-        (free != 0).then(|| &self.slots[free.trailing_zeros() as usize % BUCKET_SLOTS])
+        // Without any it is beyond all.
+        self.slots.get(free.trailing_zeros() as usize)
     }
 
     #[inline]

@@ -52,7 +52,7 @@ pub(super) enum Inserted {
 pub(super) unsafe fn node_at(link: *mut (), _guard: &Guard) -> Option<&Node> {
     // SAFETY: nodes come from boxes and are retired when they leave the tree, so one that was met
     // under the guard stays as long as it.
-    unsafe { node::target(link).cast::<Node>().as_ref() }
+    unsafe { node::usual_target(link).cast::<Node>().as_ref() }
 }
 
 unsafe fn free_node(node: *mut ()) {
@@ -94,7 +94,7 @@ impl Radix {
     pub(super) fn get(&self, key: u64, guard: &Guard) -> *mut () {
         self.find(key, guard).map_or(ptr::null_mut(), |slot| {
             // Acquire: objects are built before they are published.
-            node::target(slot.load(Ordering::Acquire))
+            node::usual_target(slot.load(Ordering::Acquire))
         })
     }
 

@@ -105,12 +105,16 @@ impl<'g> Row<'g> {
     #[inline]
     pub(super) fn find(self, key: &[u8]) -> Option<Item<'g>> {
         let tag = short_tag(key);
-        self.slots()
-            .iter()
-            .map(Slot::load)
-            .filter(|word| word.has_tag(tag))
-            .filter_map(Word::as_item)
-            .find(|item| item.has_key(key))
+        for slot in self.slots() {
+            let word = slot.load();
+            if word.has_tag(tag)
+                && let Some(item) = word.as_item()
+                && item.has_key(key)
+            {
+                return Some(item);
+            }
+        }
+        None
     }
 
     /// The greatest order of a name that is or was here.
