@@ -55,10 +55,9 @@ impl<'a> CatalogWriter<'a> {
         let head = row::allocate(row::class_for(names + 1));
         // SAFETY: made just now.
         let row: Row<'a> = unsafe { Row::from_raw(head) };
-        let items = old.into_iter().flat_map(Row::all);
-        (0..)
-            .zip(items)
-            .for_each(|(position, item)| row.append(position, item, number));
+        if let Some(old) = old {
+            row.take_over(old, number);
+        }
         if let Some(old) = lanes.set_row(number, head, names) {
             // SAFETY: no lane has it any more.
             unsafe { row::retire(old) };

@@ -39,6 +39,28 @@ impl<'g> Row<'g> {
         self.whole()[position].store(Word::item(item, short_tag(item.key())));
     }
 
+    /// Fills this empty row, which is long enough, with the names of one that had the same place. What keeps its
+    /// position is moved without a look at the name itself: mostly there is no gap.
+    pub(in crate::catalog) fn take_over(self, old: Row<'g>, lane: usize) {
+        let (from, to) = (old.whole(), self.whole());
+        let mut position = 0;
+        for (before, slot) in from.iter().enumerate() {
+            let word = slot.load();
+            if word.is_free() {
+                break;
+            }
+            let Some(item) = word.as_item() else {
+                continue;
+            };
+            if before == position {
+                to[position].store(word);
+            } else {
+                self.append(position, item, lane);
+            }
+            position += 1;
+        }
+    }
+
     fn slot_of(self, item: Item<'g>) -> (usize, &'g Slot) {
         let (_, position) = item.place();
         // SAFETY: the item is in this row, hence its position is below the capacity. (To ask for
