@@ -12,6 +12,7 @@ use holdfast_sync::epoch::{self, Guard};
 use holdfast_sync::frame::copy;
 use std::fmt;
 use std::io::IoSliceMut;
+use std::sync::atomic::AtomicU64;
 
 /// Changes came in the way of a read each time it was tried, or it met a page that may be absent:
 /// read under the lock instead.
@@ -83,6 +84,14 @@ impl Pages {
     pub fn read_inside(&self, offset: u64, buf: &mut [u8]) -> bool {
         let at = offset as usize % PAGE_SIZE;
         self.frames.copy_inside(offset >> PAGE_SHIFT, at, buf)
+    }
+
+    /// Reads bytes of a file that has one page only, in memory, and all of them before its end, which `size` is.
+    /// Else it reads nothing.
+    #[inline(always)]
+    #[must_use]
+    pub fn read_alone(&self, offset: u64, buf: &mut [u8], size: &AtomicU64) -> bool {
+        offset < PAGE_SIZE as u64 && self.frames.copy_alone(offset as usize, buf, size)
     }
 
     /// [`read_inside`](Self::read_inside) for a caller who is pinned already, and wherever the page's bytes end.

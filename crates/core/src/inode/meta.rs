@@ -190,6 +190,11 @@ impl Back {
         self.size.load(Acquire)
     }
 
+    #[inline]
+    pub(super) fn size_cell(&self) -> &AtomicU64 {
+        &self.size
+    }
+
     /// The times of modification and change, each by itself.
     #[inline]
     pub(super) fn changes(&self) -> (Time, Time) {

@@ -22,7 +22,7 @@ use holdfast_sync::epoch::{self, Guard};
 use once_cell::race::OnceBox;
 use parking_lot::{Mutex, MutexGuard};
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::acl::{self, Acl};
 use crate::locks::InodeLocks;
@@ -352,6 +352,12 @@ impl Object {
     #[inline]
     pub(crate) fn size(&self) -> u64 {
         self.back.size()
+    }
+
+    /// Where the size is, to be loaded with the pages.
+    #[inline]
+    pub(crate) fn size_cell(&self) -> &AtomicU64 {
+        self.back.size_cell()
     }
 
     /// The time of the last access alone; no writer of the content disturbs whoever asks.

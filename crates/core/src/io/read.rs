@@ -80,10 +80,20 @@ impl Core {
         }
         let inode = file.node().inode();
         if !inode.pages_if_any().read_inside(offset, buf) {
-            return false;
+            return self.read_alone(file, offset, buf);
         }
         // Behind the read: who reads what was written after the last access moves the time.
         self.has_recent_access_time(inode) || self.tell_of_read(file, inode)
+    }
+
+    /// The usual read of a file of one page, behind what [`read_inside`](Self::read_inside) asked.
+    #[inline(never)]
+    fn read_alone(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> bool {
+        let inode = file.node().inode();
+        inode
+            .pages_if_any()
+            .read_alone(offset, buf, inode.size_cell())
+            && (self.has_recent_access_time(inode) || self.tell_of_read(file, inode))
     }
 
     /// Any read, first without the lock.

@@ -1,10 +1,12 @@
-//! Reads of single frames that are known to be inside, without version and size: see [`gate`](super::gate).
+//! Reads of single frames that ask little: of those that are known to be inside, without version and size (see
+//! [`gate`](super::gate)); and of a frame that is alone.
 
 use super::FRAME_SIZE;
 use super::copying::copy;
 use super::map::Frames;
 use super::slot::{Keeps, Stored};
 use crate::epoch::{Brief, Guard};
+use crate::frame_primitive::{AtomicU64, Ordering, fence};
 
 impl<X: Send + 'static> Frames<X> {
     /// The filled bytes of a frame that is [inside](super::FramesLock::inside), at some moment of the call;
@@ -32,6 +34,39 @@ impl<X: Send + 'static> Frames<X> {
         };
         let found = self.inside(number, &brief).flatten();
         let Some(data) = found.and_then(|frame| frame.get(at..at + buf.len())) else {
+            return false;
+        };
+        copy(data, buf);
+        true
+    }
+
+    /// Copies bytes of frame 0 from byte `at` on, if there is no other and no side part, if all of them are filled
+    /// and lie before the end that `size` tells, which belongs to the same state as with a [`Snapshot`](super::Snapshot),
+    /// and if the thread can pin itself at once. Else nothing is copied.
+    #[inline(always)]
+    #[must_use]
+    #[expect(unsafe_code, reason = "a pin that is not counted")]
+    pub fn copy_alone(&self, at: usize, buf: &mut [u8], size: &AtomicU64) -> bool {
+        if at > FRAME_SIZE || buf.len() > FRAME_SIZE - at || self.root.leads_on() {
+            return false;
+        }
+        let end = at + buf.len();
+        // SAFETY: as in `copy_inside`.
+        let Some(brief) = (unsafe { Brief::pin() }) else {
+            return false;
+        };
+        // All as for a snapshot.
+        let version = self.version.load(Ordering::Acquire);
+        let found = self.root.find(&brief);
+        if !version.is_multiple_of(2) || found.is_node() {
+            return false;
+        }
+        // Of a broken frame no bytes are shown.
+        let data = found.frame().and_then(|frame| frame.bytes().get(at..end));
+        let is_inside = end as u64 <= size.load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
+        let holds = self.version.load(Ordering::Relaxed) == version;
+        let Some(data) = data.filter(|_| is_inside && holds) else {
             return false;
         };
         copy(data, buf);

@@ -11,6 +11,7 @@
 #[path = "../../src/frame/mod.rs"]
 pub mod frame;
 
+mod alone;
 mod appends;
 mod broken;
 pub mod epoch;
@@ -65,6 +66,13 @@ impl File {
         change(&mut pages);
         self.size.store(size as u64, Ordering::Relaxed);
         drop(pages);
+    }
+
+    /// Copies the first bytes of page 0, if nothing is in the way.
+    fn copy(&self, len: usize) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; len];
+        let copied = self.pages.copy_alone(0, &mut bytes, &self.size);
+        copied.then_some(bytes)
     }
 
     /// Reads page 0 up to the size, as `Pages::read_with` does, once.
