@@ -8,11 +8,13 @@ use std::cell::Cell;
 
 use crate::types::Time;
 
+const NANOS: i64 = 1_000_000_000;
+
 /// `relatime` moves an access time that is so old, in nanoseconds: a day.
-pub(crate) const DAY: i64 = 24 * 60 * 60 * 1_000_000_000;
+pub(crate) const DAY: i64 = 24 * 60 * 60 * NANOS;
 
 /// Who asks [`day_ago`] twice within this time, in nanoseconds, asks often.
-const SOON: i64 = 1_000_000_000;
+const SOON: i64 = NANOS;
 
 /// Answers of [`day_ago`] between two looks at the clock, at most.
 const ANSWERS_MAX: u32 = 63;
@@ -20,7 +22,12 @@ const ANSWERS_MAX: u32 = 63;
 /// The present time, to the kernel's tick (1 to 4 ms).
 pub(crate) fn now() -> Time {
     let time = clock_gettime(ClockId::RealtimeCoarse);
-    Time::new(time.tv_sec, time.tv_nsec as u32)
+    // Asked so often that numbers of two words would show.
+    Time(
+        time.tv_sec
+            .saturating_mul(NANOS)
+            .saturating_add(time.tv_nsec),
+    )
 }
 
 thread_local! {

@@ -6,9 +6,11 @@ use std::io::IoSliceMut;
 use super::bring::{BYTES_MAX, PAGE};
 use super::check_range;
 use crate::FileSystem;
+use crate::clock;
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::open::OpenFile;
+use crate::options::AtimePolicy;
 use crate::types::{Errno, OpenFlags, Result};
 use crate::watch::EventMask;
 
@@ -83,7 +85,7 @@ impl Core {
             return self.read_alone(file, offset, buf);
         }
         // Behind the read: who reads what was written after the last access moves the time.
-        self.has_recent_access_time(inode) || self.tell_of_read(file, inode)
+        self.has_recent_access_time(inode) || self.has_read_plainly(file, inode)
     }
 
     /// The usual read of a file of one page, behind what [`read_inside`](Self::read_inside) asked.
@@ -93,7 +95,7 @@ impl Core {
         inode
             .pages_if_any()
             .read_alone(offset, buf, inode.size_cell())
-            && (self.has_recent_access_time(inode) || self.tell_of_read(file, inode))
+            && (self.has_recent_access_time(inode) || self.has_read_plainly(file, inode))
     }
 
     /// Any read, first without the lock.
@@ -231,24 +233,34 @@ impl Core {
         }
     }
 
-    /// True, for whoever asks whether the read is done.
+    /// As [`has_read`](Self::has_read), where nobody watches. True, for whoever asks whether the read is done.
+    ///
+    /// Beside a writer the access time is mostly that of the tick, from another read: then there is nothing to do,
+    /// whatever the options say.
     #[inline(never)]
-    fn tell_of_read(&self, file: &OpenFile, inode: &Inode) -> bool {
+    fn has_read_plainly(&self, file: &OpenFile, inode: &Inode) -> bool {
+        if self.policy.atime() != AtimePolicy::None && inode.atime() != clock::now() {
+            self.tell_of_read(file, inode);
+        }
+        true
+    }
+
+    #[inline(never)]
+    fn tell_of_read(&self, file: &OpenFile, inode: &Inode) {
         if !file.flags().contains(OpenFlags::NOATIME) {
             self.accessed(inode);
         }
         self.happened(inode, EventMask::ACCESS);
-        true
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::{AtimePolicy, Options};
+    use crate::MemoryLimits;
+    use crate::options::Options;
     use crate::types::Caller;
     use crate::watch::Event;
-    use crate::{MemoryLimits, clock};
     use std::thread;
     use std::time::Duration;
 
