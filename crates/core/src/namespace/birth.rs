@@ -89,14 +89,18 @@ impl Core {
             None => perm &= !who.umask,
         }
         self.store.reserve(AN_INODE)?;
-        let mut meta = Meta::new(perm & 0o7777, who.uid, gid, now);
-        meta.home = (dir.ino(), cookie);
-        if kind.is_dir() {
-            meta.nlink = 2;
-            meta.size = directory_size(0);
-        } else if let Some(target) = target {
-            meta.size = target.len() as u64;
-        }
+        let (nlink, size) = match target {
+            _ if kind.is_dir() => (2, directory_size(0)),
+            Some(target) => (1, target.len() as u64),
+            None => (1, 0),
+        };
+        // Never in memory but in the inode: see `Meta::new`.
+        let meta = Meta {
+            nlink,
+            size,
+            home: (dir.ino(), cookie),
+            ..Meta::new(perm & 0o7777, who.uid, gid, now)
+        };
         let default_acl = default_acl.filter(|_| kind.is_dir());
         let rare = (access.is_some() || default_acl.is_some()).then(|| {
             Box::new(Rare {

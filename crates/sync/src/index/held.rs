@@ -34,14 +34,13 @@ pub struct Held<T: Send + Sync + 'static> {
 const LINE: usize = 64;
 
 impl<T: Send + Sync + 'static> Held<T> {
-    /// One with one use, this thread's, whose key nobody has set. That it is this thread's is noted now, where
-    /// its next use would take an exchange to note it.
+    /// One with one use, whose key nobody has set.
     #[inline(always)]
-    pub(super) fn unborn(value: T) -> Self {
+    pub(super) fn unborn(sharing: Sharing, value: T) -> Self {
         Self {
             word: AtomicU64::new(Word::ONE_USE.0),
             key: u64::MAX,
-            sharing: Sharing::begun(),
+            sharing,
             value,
         }
     }

@@ -5,6 +5,7 @@
 )]
 
 use super::held::Held;
+use super::shares::Sharing;
 use super::word::Word;
 use crate::primitive::AtomicU64;
 use std::fmt;
@@ -29,7 +30,9 @@ impl<T: Send + Sync + 'static> Prepared<T> {
     #[inline(always)]
     pub fn with(make: impl FnOnce() -> T) -> Self {
         let place = Box::new_uninit();
-        Self(Box::write(place, Held::unborn(make())))
+        // Before the value: what is made in between would have it wait elsewhere.
+        let sharing = Sharing::begun();
+        Self(Box::write(place, Held::unborn(sharing, make())))
     }
 
     /// The value alone.

@@ -261,7 +261,8 @@ impl Sharing {
         }
     }
 
-    /// The tally of an object that this thread is the first to use.
+    /// The tally of an object that this thread makes, and is the first to use: noted now, where its next use would
+    /// take an exchange to note it.
     #[inline]
     pub(super) fn begun() -> Self {
         Self {
