@@ -103,7 +103,8 @@ impl<T> CoreLocks<T> {
                 }
                 Inside::Own(self, slot)
             }
-            None => Inside::Shared(self.shared_lock().read()),
+            // Who has it already does not wait for those who wait to close.
+            None => Inside::Shared(self.shared_lock().read_recursive()),
         };
         Reading { inside }
     }

@@ -72,3 +72,26 @@ fn who_waits_for_somebody_inside_sleeps_until_he_leaves() {
         assert_eq!(*locks.read(), 1);
     });
 }
+
+#[test]
+fn who_reads_may_read_again_while_somebody_waits_to_close() {
+    // As many threads as have no slots of their own, too.
+    let locks = CoreLocks::new(|_| 0_u64);
+    let threads = CoreLocks::<u64>::count() + 8;
+    let ready = std::sync::Barrier::new(threads + 1);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            let (locks, ready) = (&locks, &ready);
+            scope.spawn(move || {
+                let before = locks.read();
+                ready.wait();
+                // The closer is at it by now.
+                thread::sleep(std::time::Duration::from_millis(20));
+                assert_eq!(*before, *locks.read());
+            });
+        }
+        ready.wait();
+        locks.close().iter_mut().for_each(|value| *value += 1);
+    });
+    assert!(locks.close().iter().all(|value| *value == 1));
+}

@@ -105,7 +105,7 @@ impl<T> RwLock<T> {
         Self(loom::sync::RwLock::new(value))
     }
 
-    pub(crate) fn read(&self) -> RwLockReadGuard<'_, T> {
+    pub(crate) fn read_recursive(&self) -> RwLockReadGuard<'_, T> {
         RwLockReadGuard(away(|| self.0.read().expect("not poisoned")))
     }
 
