@@ -126,7 +126,11 @@ impl Chunk {
                 false
             }
             Err(place) => {
-                self.slots.insert(place, slot);
+                if place == self.slots.len() {
+                    self.slots.push_back(slot);
+                } else {
+                    self.slots.insert(place, slot);
+                }
                 true
             }
         }
@@ -169,8 +173,10 @@ impl Chunk {
 
     /// Takes a name out, if it is there.
     fn take(&mut self, cookie: u64) -> Option<()> {
-        let place = self.place(cookie).ok()?;
-        let left = self.slots.remove(place)?;
+        let left = match self.place(cookie).ok()? {
+            0 => self.slots.pop_front()?,
+            place => self.slots.remove(place)?,
+        };
         if self.slots.is_empty() {
             self.bytes.clear();
             self.idle = 0;

@@ -60,7 +60,11 @@ impl Run {
                 let room = (ROOM * len).clamp(ROOM, RUN as usize);
                 self.objects.reserve_exact(room - len);
             }
-            self.objects.insert(place, Object::default());
+            if place == len {
+                self.objects.push_back(Object::default());
+            } else {
+                self.objects.insert(place, Object::default());
+            }
         }
         &mut self.objects[place]
     }
@@ -109,7 +113,10 @@ impl Objects {
             return;
         };
         if run.there & bit != 0 {
-            run.objects.remove(run.place(bit));
+            match run.place(bit) {
+                0 => drop(run.objects.pop_front()),
+                place => drop(run.objects.remove(place)),
+            }
             run.there &= !bit;
         }
         run.fresh &= !bit;
