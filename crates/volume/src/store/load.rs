@@ -470,22 +470,30 @@ impl<'l> Finder<'l> {
         let reach = |full: bool, last: Option<Ino>| last.filter(|_| full).unwrap_or(Ino(u64::MAX));
         let start = run.len();
         self.walk_trees(after, max, run)?;
-        let mut inos: Vec<Ino> = run[start..].iter().map(|record| record.ino).collect();
-        let mut upto = reach(inos.len() == max, inos.last().copied());
-        let below = inos.len();
+        let last = run[start..].last().map(|record| record.ino);
+        let mut upto = reach(run.len() - start == max, last);
+        let mut inos: Vec<Ino> = Vec::new();
+        let mut is_changed = false;
         for overlay in self.layers.overlays() {
-            let fresh = overlay.fresh_within(after, upto, max);
-            upto = upto.min(reach(fresh.len() == max, fresh.last().copied()));
-            inos.extend(fresh);
+            if let Some(fresh) = overlay.fresh_within(after, upto, max) {
+                is_changed = true;
+                upto = upto.min(reach(fresh.len() == max, fresh.last().copied()));
+                inos.extend(fresh);
+            }
         }
-        if inos.len() > below {
-            inos.retain(|ino| *ino <= upto);
+        if !is_changed {
+            // What the trees have is all that there is.
+            return Ok((upto.0 < u64::MAX).then_some(upto));
+        }
+        let fresh = inos.len();
+        inos.extend(run[start..].iter().map(|record| record.ino));
+        inos.retain(|ino| *ino <= upto);
+        if fresh > 0 {
             inos.sort_unstable();
             inos.dedup();
         }
         let changed = self.changed(&inos);
-        if inos.len() == below && changed.is_empty() {
-            // Mostly: what the trees have is all that there is.
+        if fresh == 0 && changed.is_empty() {
             return Ok((upto.0 < u64::MAX).then_some(upto));
         }
         let mut changed = changed.into_iter().peekable();

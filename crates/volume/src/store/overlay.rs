@@ -368,26 +368,32 @@ impl Overlay {
         }
     }
 
-    /// Numbers of new objects behind one and up to another, ascending: at most `max`.
-    pub(super) fn fresh_within(&self, after: Ino, upto: Ino, max: usize) -> Vec<Ino> {
+    /// Numbers of new objects behind one and up to another, ascending: at most `max`. `None`: nothing there changed
+    /// at all.
+    pub(super) fn fresh_within(&self, after: Ino, upto: Ino, max: usize) -> Option<Vec<Ino>> {
         let mut found: Vec<Ino> = Vec::new();
+        let mut changed = false;
         let (first, last) = (after.0 / RUN, upto.0 / RUN);
         if last - first < SHARDS as u64 {
             // Few runs: each is asked for, instead of all shards.
             for number in first..=last {
                 let shard = self.shard(Ino(number * RUN));
-                let fresh = shard.runs.get(&number).map_or(0, |run| run.fresh);
-                found.extend(bits(number, fresh).filter(|ino| after < *ino && *ino <= upto));
+                if let Some(run) = shard.runs.get(&number) {
+                    changed = true;
+                    let fresh = bits(number, run.fresh);
+                    found.extend(fresh.filter(|ino| after < *ino && *ino <= upto));
+                }
             }
         } else {
             for shard in self.shards() {
+                changed |= !shard.runs.is_empty();
                 let fresh = shard.fresh_after(after).take_while(|ino| *ino <= upto);
                 found.extend(fresh.take(max));
             }
             found.sort_unstable();
         }
         found.truncate(max);
-        found
+        changed.then_some(found)
     }
 }
 
@@ -410,8 +416,10 @@ mod tests {
         assert_eq!(overlay.with(Ino(67), Object::is_freed), None);
         let fresh = |after, max| -> Vec<u64> {
             let fresh = overlay.fresh_within(Ino(after), Ino(u64::MAX), max);
+            let fresh = fresh.unwrap_or_default();
             for upto in [after, after + 1, 66, 70, 127, 9000] {
                 let within = overlay.fresh_within(Ino(after), Ino(upto.max(after)), max);
+                let within = within.unwrap_or_default();
                 let expected = fresh.iter().filter(|ino| ino.0 <= upto);
                 assert!(within.iter().eq(expected), "{within:?} up to {upto}");
             }
@@ -419,6 +427,9 @@ mod tests {
         };
         assert_eq!(fresh(0, 9), [5, 64, 66, 69, 70, 127]);
         assert_eq!(fresh(66, 2), [69, 70]);
+        assert_eq!(overlay.fresh_within(Ino(67), Ino(68), 9), Some(Vec::new()));
+        assert_eq!(overlay.fresh_within(Ino(128), Ino(700), 9), None);
+        assert_eq!(Overlay::new().fresh_within(Ino(1), Ino(u64::MAX), 9), None);
         overlay.shard(Ino(69)).forget(Ino(69));
         assert_eq!(fresh(66, 9), [70, 127]);
         for number in [64, 66, 70, 127] {
