@@ -46,6 +46,8 @@ pub(super) struct Claimed<'a> {
     hash: u64,
     segment: Segment<'a>,
     found: Option<&'a Slot>,
+    /// Else where it could be put, and how many buckets from home that is.
+    room: Option<(usize, &'a Slot)>,
     /// A bit for each step from home to a bucket whose latch is held on its account.
     held: u32,
 }
@@ -60,6 +62,7 @@ impl<'a> Claimed<'a> {
             hash,
             segment: table.segment(hash).1,
             found: None,
+            room: None,
             held: 0,
         }
     }
@@ -229,7 +232,8 @@ impl<'a> Part<'a> {
             if !self.try_hold(which, step) {
                 return Err(Missed::Busy);
             }
-            if segment.bucket(hash, step).free_slot().is_some() {
+            if let Some(slot) = segment.bucket(hash, step).free_slot() {
+                self.which(which).room = Some((step, slot));
                 return Ok(());
             }
         }
@@ -266,12 +270,17 @@ impl<'a> Part<'a> {
     fn put(&mut self, key: &[u8], item: Item<'a>) {
         let name = self.name(key);
         let (hash, segment) = (name.hash, name.segment);
-        let slots = (0..segment.reach()).find_map(|step| {
-            let bucket = segment.bucket(hash, step);
-            let held = self.holds(bucket);
-            Some((step, bucket.free_slot().filter(|_| held)?))
-        });
-        let (steps, slot) = slots.expect("room was made with the claim");
+        // Of two names the first may have taken it.
+        let known = name.room.filter(|(_, slot)| slot.load().is_free());
+        let search = || {
+            (0..segment.reach()).find_map(|step| {
+                let bucket = segment.bucket(hash, step);
+                let held = self.holds(bucket);
+                Some((step, bucket.free_slot().filter(|_| held)?))
+            })
+        };
+        let room = known.or_else(search);
+        let (steps, slot) = room.expect("room was made with the claim");
         for step in 0..steps {
             // Before the item is put behind it: see the invariants of `segment`.
             segment.bucket(hash, step).mark();
