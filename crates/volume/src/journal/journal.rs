@@ -189,11 +189,11 @@ impl Journal {
         if self.failed() {
             return Err(Error::Failed);
         }
+        if records.is_empty() {
+            return Ok(self.stamps.next());
+        }
         let now = |lane, last| self.stamps.next_of(lane, last);
         let append = |lane: &mut Lane| -> Result<_> {
-            if records.is_empty() {
-                return Ok((self.stamps.next(), None));
-            }
             let stamp = lane.append(&self.supply, now, realm, records)?;
             Ok((stamp, lane.filled_since()))
         };

@@ -5,6 +5,7 @@
 //! and space that is taken is journalled as the places that it got.
 
 use holdfast_core::store::{Change, InodeRecord, PageOf};
+use holdfast_sync::LatchGuard;
 use holdfast_types::{FileType, Ino};
 
 use super::content::Content;
@@ -12,10 +13,14 @@ use super::device::Blocks;
 use super::load::Finder;
 use super::mapping::Run;
 use super::names::Name;
-use super::overlay::Object;
+use super::overlay::{Object, Objects};
 use crate::journal::{Map, Record};
 use crate::space::{Extent, FileRequest};
 use crate::{BLOCK, Error, Result};
+
+fn went(ino: Ino) -> Error {
+    Error::Damaged(format!("file {ino} went"))
+}
 
 /// Does it change a file's bytes or their places?
 pub(super) fn is_of_content(change: &Change<'_>) -> bool {
@@ -60,6 +65,12 @@ pub(super) struct Maker<'m, 'k> {
 impl Maker<'_, '_> {
     /// Makes the changes of one batch; returns what is to be journalled.
     pub(super) fn make<'c>(&mut self, batch: &'c [Change<'c>]) -> Result<Vec<Record<'c>>> {
+        if let [Change::Attributes { inode }, write] = batch
+            && let Change::Write { ino, offset, data } = *write
+            && ino == inode.ino
+        {
+            return self.write(inode, offset, data, batch);
+        }
         let mut records = Vec::with_capacity(batch.len());
         for change in batch {
             self.change_content(change, &mut records)?;
@@ -69,6 +80,45 @@ impl Maker<'_, '_> {
             if !is_of_content(change) {
                 records.push(Record::Change(change.clone()));
             }
+        }
+        Ok(records)
+    }
+
+    /// Bytes of a file are written, and its attributes become these: what nearly all writes are.
+    ///
+    /// Of bytes that get a place on the device the journal has nothing, and nothing of attributes that are as
+    /// they were: then it has had these, and nothing else about them since.
+    fn write<'c>(
+        &self,
+        inode: &InodeRecord,
+        offset: u64,
+        data: &[u8],
+        batch: &'c [Change<'c>],
+    ) -> Result<Vec<Record<'c>>> {
+        let ino = inode.ino;
+        let active = &self.finder.layers.active;
+        let (blocks, kept) = (self.finder.cache.source(), self.kept);
+        let mut shard = self.shard_with_content(ino)?;
+        let object = shard.changed(ino);
+        let content = object.content_mut().ok_or_else(|| went(ino))?;
+        let before = content.dirty();
+        let done = content.write(offset, data, kept, blocks);
+        let done =
+            done.and_then(|()| content.grow(inode.size, self.source.map(|source| source as _)));
+        active.count_dirty(ino, before, content.dirty());
+        done?;
+        let inline = content.as_inline().is_some();
+        let known = matches!(&object.record, Some(Some(known)) if known == inode);
+        if !known {
+            object.record = Some(Some(inode.clone()));
+        }
+        drop(shard);
+        let mut records = Vec::new();
+        if inline {
+            records.push(Record::Change(batch[1].clone()));
+        }
+        if inline || !known {
+            records.push(Record::Change(batch[0].clone()));
         }
         Ok(records)
     }
@@ -251,23 +301,30 @@ impl Maker<'_, '_> {
         ino: Ino,
         change: impl FnOnce(&mut Content) -> Result<R>,
     ) -> Result<R> {
-        let active = &self.finder.layers.active;
-        let mut shard = active.shard(ino);
-        if shard.get(ino).is_none_or(|it| it.content().is_none()) {
-            drop(shard);
-            let content = self.load(ino)?;
-            shard = active.shard(ino);
-            let object = shard.changed(ino);
-            // Who changes a file excludes others, so nobody was faster.
-            let held = &mut object.rest_mut().content;
-            held.get_or_insert(Box::new(content));
-        }
+        let mut shard = self.shard_with_content(ino)?;
         let content = shard.get_mut(ino).and_then(Object::content_mut);
-        let content = content.ok_or_else(|| Error::Damaged(format!("file {ino} went")))?;
+        let content = content.ok_or_else(|| went(ino))?;
         let before = content.dirty();
         let changed = change(content);
+        let active = &self.finder.layers.active;
         active.count_dirty(ino, before, content.dirty());
         changed
+    }
+
+    /// Locks the shard of a file whose content is there, loaded if need be.
+    fn shard_with_content(&self, ino: Ino) -> Result<LatchGuard<'_, Objects>> {
+        let active = &self.finder.layers.active;
+        let shard = active.shard(ino);
+        if shard.get(ino).is_some_and(|it| it.content().is_some()) {
+            return Ok(shard);
+        }
+        drop(shard);
+        let content = self.load(ino)?;
+        let mut shard = active.shard(ino);
+        // Who changes a file excludes others, so nobody was faster.
+        let held = &mut shard.changed(ino).rest_mut().content;
+        held.get_or_insert(Box::new(content));
+        Ok(shard)
     }
 
     fn load(&self, ino: Ino) -> Result<Content> {
