@@ -86,6 +86,14 @@ impl Pages {
         self.frames.copy_inside(offset >> PAGE_SHIFT, at, buf)
     }
 
+    /// Has it, as far as is known without a lock, one page at most? Then [`read_alone`](Self::read_alone), else
+    /// [`read_inside`](Self::read_inside) is worth trying.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_small(&self) -> bool {
+        self.frames.is_small()
+    }
+
     /// Reads bytes of a file that has one page only, in memory, and all of them before its end, which `size` is.
     /// Else it reads nothing.
     #[inline(always)]

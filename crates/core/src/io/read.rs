@@ -81,8 +81,12 @@ impl Core {
             return false;
         }
         let inode = file.node().inode();
-        if !inode.pages_if_any().read_inside(offset, buf) {
+        // Asked here and not behind the next line, so that whatever that fails for, nothing has to be kept for it.
+        if inode.pages_if_any().is_small() {
             return self.read_alone(file, offset, buf);
+        }
+        if !inode.pages_if_any().read_inside(offset, buf) {
+            return false;
         }
         // Behind the read: who reads what was written after the last access moves the time.
         self.has_recent_access_time(inode) || self.has_read_plainly(file, inode)

@@ -24,8 +24,7 @@ impl<X: Send + 'static> Frames<X> {
     #[must_use]
     #[expect(unsafe_code, reason = "a pin that is not counted")]
     pub fn copy_inside(&self, number: u64, at: usize, buf: &mut [u8]) -> bool {
-        // A frame alone has no gate: that is not worth a pin.
-        if at > FRAME_SIZE || buf.len() > FRAME_SIZE - at || !self.root.leads_on() {
+        if at > FRAME_SIZE || buf.len() > FRAME_SIZE - at {
             return false;
         }
         // SAFETY: what follows follows slots and copies bytes, and pins nothing.
@@ -40,6 +39,14 @@ impl<X: Send + 'static> Frames<X> {
         true
     }
 
+    /// Was there just now no frame but possibly number 0, and no side part? Then nothing is
+    /// [inside](super::FramesLock::inside).
+    #[inline(always)]
+    #[must_use]
+    pub fn is_small(&self) -> bool {
+        !self.root.leads_on()
+    }
+
     /// Copies bytes of frame 0 from byte `at` on, if there is no other and no side part, if all of them are filled
     /// and lie before the end that `size` tells, which belongs to the same state as with a [`Snapshot`](super::Snapshot),
     /// and if the thread can pin itself at once. Else nothing is copied.
@@ -47,7 +54,7 @@ impl<X: Send + 'static> Frames<X> {
     #[must_use]
     #[expect(unsafe_code, reason = "a pin that is not counted")]
     pub fn copy_alone(&self, at: usize, buf: &mut [u8], size: &AtomicU64) -> bool {
-        if at > FRAME_SIZE || buf.len() > FRAME_SIZE - at || self.root.leads_on() {
+        if at > FRAME_SIZE || buf.len() > FRAME_SIZE - at {
             return false;
         }
         let end = at + buf.len();
