@@ -9,7 +9,7 @@
 //! Threads beyond the slots share some ordinary locks, which are taken for closing as well.
 //!
 //! *Invariants.* `inside` of a slot is written by the thread that has its number. Whenever `state` is
-//! [`LIGHT`] nobody who closes relies on fences of those who come. Who closes has waited until every `inside` is 0
+//! `LIGHT` nobody who closes relies on fences of those who come. Who closes has waited until every `inside` is 0
 //! after it was closed.
 //!
 //! *Locking.* Who closes holds `turn`, then the shared locks. `sleepers` is a leaf.

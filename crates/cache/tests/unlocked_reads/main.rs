@@ -240,6 +240,17 @@ fn f1_a_read_beside_punches_sees_none_or_all_of_a_hole() {
 fn f1_a_read_beside_pages_that_go_and_come_sees_their_bytes() {
     let file = File::new();
     file.write(0, &[1; 20 * PAGE as usize]);
+    // Where threads are not interrupted, a reader may find all pages there each time.
+    for _ in 0..50 {
+        race_with_forgotten_pages(&file);
+        if file.locked.load(Ordering::Relaxed) > 0 {
+            return;
+        }
+    }
+    panic!("no reader met a page that was gone");
+}
+
+fn race_with_forgotten_pages(file: &File) {
     file.race(
         10_000,
         |round| match round % 4 {
@@ -256,7 +267,6 @@ fn f1_a_read_beside_pages_that_go_and_come_sees_their_bytes() {
             }
         },
     );
-    assert!(file.locked.load(Ordering::Relaxed) > 0);
 }
 
 #[test]
