@@ -3,7 +3,7 @@
 
 use super::DOMAIN;
 use super::bag::Deferred;
-use super::record::{Local, Record};
+use super::record::{Left, Local, Record};
 use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -96,11 +96,12 @@ impl Guard {
         }
     }
 
-    /// Of a guard that is not the only one of a thread which keeps its record.
+    /// Of a guard of a thread that does not keep its record.
+    #[cold]
     #[inline(never)]
-    fn leave_otherwise(&self) {
+    fn leave_borrowed(&self) {
         let leave = |local: &mut Local| {
-            local.leave_otherwise();
+            local.leave_borrowed();
             local.is_over()
         };
         // SAFETY: this thread's record; the closure calls nothing.
@@ -115,10 +116,10 @@ impl Drop for Guard {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: this thread's record (a guard is not `Send`); the closure calls nothing.
-        if unsafe { self.record.with_local(Local::leave) } {
-            self.record.unpin();
-        } else {
-            self.leave_otherwise();
+        match unsafe { self.record.with_local(Local::leave) } {
+            Left::Unpinned => self.record.unpin(),
+            Left::Pinned => {}
+            Left::Borrowed => self.leave_borrowed(),
         }
     }
 }

@@ -42,6 +42,16 @@ pub(super) struct Record {
     pub(super) next: Cell<Option<&'static Record>>,
 }
 
+/// What the end of a guard leaves behind.
+pub(super) enum Left {
+    /// It was the last one.
+    Unpinned,
+    /// There are others.
+    Pinned,
+    /// The record may have to be given back.
+    Borrowed,
+}
+
 /// What only the owning thread touches.
 pub(super) struct Local {
     /// Guards alive; and [`BORROWED`].
@@ -92,18 +102,24 @@ impl Local {
         self.guards() == 1
     }
 
-    /// Counts a guard no more, if it is the only one of a thread that keeps its record. Else the answer is
-    /// `false`, and [`leave_otherwise`](Self::leave_otherwise) counts it.
+    /// Counts a guard no more. Of a thread that keeps its record that is all; else the answer is
+    /// [`Left::Borrowed`], with nothing counted.
     #[inline]
-    pub(super) fn leave(&mut self) -> bool {
-        let only = self.depth == 1;
-        if only {
-            self.depth = 0;
+    pub(super) fn leave(&mut self) -> Left {
+        match self.depth {
+            1 => {
+                self.depth = 0;
+                Left::Unpinned
+            }
+            BORROWED.. => Left::Borrowed,
+            depth => {
+                self.depth = depth - 1;
+                Left::Pinned
+            }
         }
-        only
     }
 
-    pub(super) fn leave_otherwise(&mut self) {
+    pub(super) fn leave_borrowed(&mut self) {
         self.depth -= 1;
     }
 }
