@@ -162,6 +162,17 @@ impl Claim<'_> {
         }
     }
 
+    /// Is the claimed name with this key there?
+    #[inline]
+    #[must_use]
+    pub fn has(&self, key: &[u8]) -> bool {
+        match &self.0 {
+            Hold::Nothing => false,
+            Hold::Whole(writer) => writer.get(key).is_some(),
+            Hold::Part(part) => part.name(key).is_there(),
+        }
+    }
+
     /// The order for a new name, if possible this or one little greater.
     #[must_use]
     pub fn next_order(&self, floor: impl FnOnce() -> u64) -> u64 {

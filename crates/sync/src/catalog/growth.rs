@@ -62,6 +62,15 @@ pub(super) fn build<'g>(
     head
 }
 
+/// Where an entry leads.
+///
+/// # Safety
+/// As for [`Segment::from_raw`].
+unsafe fn lead_to<'g>(lead: Lead) -> Segment<'g> {
+    // SAFETY: the caller's promise.
+    unsafe { Segment::from_raw(lead.first, lead.size_log, lead.depth) }
+}
+
 impl<'g> Table<'g> {
     /// Provides room for a name of this hash, beside so many; false if that takes a
     /// [`doubled`](Self::doubled) table first.
@@ -117,7 +126,7 @@ impl<'g> Table<'g> {
             ..lead
         };
         // SAFETY: made above; its items are the old one's.
-        let new: Segment<'_> = unsafe { Segment::from_raw(grown.first, grown.size_log) };
+        let new: Segment<'_> = unsafe { lead_to(grown) };
         for item in segment.fetched_items() {
             new.put(self.hash(item.key()), item);
         }
@@ -134,16 +143,9 @@ impl<'g> Table<'g> {
             depth: lead.depth + 1,
             size_log: lead.size_log,
         });
-        // SAFETY: made above; its items are the old one's.
-        let low_half: Segment<'_> = unsafe { Segment::from_raw(low.first, low.size_log) };
-        // SAFETY: as above.
-        let high_half: Segment<'_> = unsafe { Segment::from_raw(high.first, high.size_log) };
-        for item in segment.fetched_items() {
-            let hash = self.hash(item.key());
-            let is_high = hash << lead.depth >> (u64::BITS - 1) == 1;
-            let half = if is_high { high_half } else { low_half };
-            half.put(hash, item);
-        }
+        // SAFETY: made above; their items are the old one's.
+        let halves: [Segment<'_>; 2] = [low, high].map(|half| unsafe { lead_to(half) });
+        segment.deal(halves, |key| self.hash(key));
         let entries = self.entries_of(hash, lead.depth);
         let (lows, highs) = entries.split_at(entries.len() / 2);
         lows.iter().for_each(|entry| entry.store(low));

@@ -10,6 +10,7 @@ use super::item::{Item, KEY_MAX, TAG_END, VALUE_END};
 use super::lanes::{Lane, Lanes};
 use super::outcome::{InsertError, Removed};
 use super::reshape::is_wasteful;
+use super::row::Row;
 use super::segment::{self, Bucket, Change, Segment};
 use super::slot::Slot;
 use super::table::Table;
@@ -76,6 +77,12 @@ impl<'a> Claimed<'a> {
     #[inline]
     pub(super) fn item(&self) -> Option<Item<'a>> {
         self.found?.load().as_item()
+    }
+
+    /// Was it found, or put there since?
+    #[inline]
+    pub(super) fn is_there(&self) -> bool {
+        self.found.is_some()
     }
 
     /// The buckets that are held on its account.
@@ -224,11 +231,15 @@ impl<'a> Part<'a> {
             self.which(which).found = Some(slot);
             return Ok(());
         }
-        let row = self.lanes.row(self.number);
-        if row.is_none_or(|row| self.lanes.tail(self.number) >= row.capacity()) {
+        if self.end().is_none() {
             return Err(Missed::Lacks);
         }
-        for step in 0..segment.reach() {
+        // The home itself is held.
+        if let Some(slot) = segment.bucket(hash, 0).free_slot() {
+            self.which(which).room = Some((0, slot));
+            return Ok(());
+        }
+        for step in 1..segment.reach() {
             if !self.try_hold(which, step) {
                 return Err(Missed::Busy);
             }
@@ -238,6 +249,15 @@ impl<'a> Part<'a> {
             }
         }
         Err(Missed::Lacks)
+    }
+
+    /// The lane's row and its first slot that is not in use, if there is one.
+    #[inline]
+    fn end(&self) -> Option<(Row<'a>, usize)> {
+        // Relaxed: the gate is locked.
+        let tail = self.lane.tail.load(Ordering::Relaxed) as usize;
+        let row = self.lanes.row(self.number)?;
+        (tail < row.capacity()).then_some((row, tail))
     }
 
     #[inline]
@@ -267,7 +287,23 @@ impl<'a> Part<'a> {
     }
 
     /// Puts an item where the key's searches meet it. Its place is held.
+    #[inline]
     fn put(&mut self, key: &[u8], item: Item<'a>) {
+        let name = &mut self.name;
+        if self.other.is_none()
+            && let Some((0, slot)) = name.room
+        {
+            debug_assert!(name.key == key && slot.load().is_free());
+            name.segment.put_into(slot, name.hash, item);
+            name.found = Some(slot);
+        } else {
+            self.put_somewhere(key, item);
+        }
+    }
+
+    /// As [`put`](Self::put), of two names, or beyond the home.
+    #[inline(never)]
+    fn put_somewhere(&mut self, key: &[u8], item: Item<'a>) {
         let name = self.name(key);
         let (hash, segment) = (name.hash, name.segment);
         // Of two names the first may have taken it.
@@ -285,7 +321,7 @@ impl<'a> Part<'a> {
             // Before the item is put behind it: see the invariants of `segment`.
             segment.bucket(hash, step).mark();
         }
-        segment::put_into(slot, hash, item);
+        segment.put_into(slot, hash, item);
         self.set_found(key, Some(slot));
     }
 
@@ -308,16 +344,14 @@ impl<'a> Part<'a> {
         if order < self.next_order(order) {
             return Err(InsertError::OutOfOrder);
         }
-        let tail = self.lanes.tail(self.number);
-        let row = self.lanes.row(self.number);
-        let Some(row) = row.filter(|row| tail < row.capacity()) else {
+        let Some((row, tail)) = self.end() else {
             // It was there when it was claimed: no room was made.
             return Err(InsertError::Full);
         };
         let item = fresh(key, order, value, tag);
         self.put(key, item);
         row.append(tail, item, self.number);
-        self.lanes.set_tail(self.number, tail + 1);
+        self.lane.tail.store((tail + 1) as u32, Ordering::Relaxed);
         self.lane.count(1);
         // Release: see `Lanes::last_order`.
         self.lane.last_order.store(order, Ordering::Release);

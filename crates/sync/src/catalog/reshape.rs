@@ -51,13 +51,11 @@ impl<'a> CatalogWriter<'a> {
         if old.is_some_and(|row| lanes.tail(number) < row.capacity()) {
             return;
         }
-        let names = old.map_or(0, |row| row.all().count());
-        let head = row::allocate(row::class_for(names + 1));
+        let about = old.map_or(0, |row| lanes.names_about(row, number));
+        let head = row::allocate(row::class_for(about + 1));
         // SAFETY: made just now.
         let row: Row<'a> = unsafe { Row::from_raw(head) };
-        if let Some(old) = old {
-            row.take_over(old, number);
-        }
+        let names = old.map_or(0, |old| row.take_over(old, number));
         if let Some(old) = lanes.set_row(number, head, names) {
             // SAFETY: no lane has it any more.
             unsafe { row::retire(old) };

@@ -13,6 +13,8 @@
 //! guard.
 #![expect(unsafe_code, reason = "an array of lines whose length the owner knows")]
 
+mod deal;
+
 use super::item::Item;
 use super::slot::{Slot, Word};
 use crate::catalog_primitive::{
@@ -63,7 +65,7 @@ pub(super) fn allocate(size_log: u32) -> NonNull<Bucket> {
 pub(super) unsafe fn free(first: NonNull<Bucket>, size_log: u32) {
     if MODEL {
         // SAFETY: nobody uses it any more, says the caller.
-        let segment: Segment<'_> = unsafe { Segment::from_raw(first, size_log) };
+        let segment: Segment<'_> = unsafe { Segment::from_raw(first, size_log, 0) };
         let slots = segment.buckets.iter().flat_map(|bucket| &bucket.slots);
         slots.for_each(Slot::end);
         segment.buckets.iter().for_each(|bucket| bucket.latch.end());
@@ -99,15 +101,20 @@ pub(super) unsafe fn retire(first: NonNull<Bucket>, size_log: u32) {
 #[derive(Clone, Copy)]
 pub(super) struct Segment<'g> {
     buckets: &'g [Bucket],
+    depth: u32,
 }
 
 /// Somebody changes this key together with another.
 struct Changing;
 
-/// The part of a hash that a slot keeps.
+/// So many depths have the same part of a hash for their tags.
+const TAG_STEP: u32 = 8;
+
+/// Bits of a hash in front of those that the slots of a segment of this depth keep: few that all of its items
+/// have in common, and the next, so that it can mostly be split without a look at any of them.
 #[inline]
-fn tag(hash: u64) -> u16 {
-    hash as u16
+fn tag_place(depth: u32) -> u32 {
+    depth / TAG_STEP * TAG_STEP
 }
 
 impl<'g> Segment<'g> {
@@ -117,18 +124,23 @@ impl<'g> Segment<'g> {
     /// It comes from [`allocate`] with this size; neither it nor an item found in it is freed
     /// during `'g`.
     #[inline]
-    pub(super) unsafe fn from_raw(first: NonNull<Bucket>, size_log: u32) -> Self {
+    pub(super) unsafe fn from_raw(first: NonNull<Bucket>, size_log: u32, depth: u32) -> Self {
         // SAFETY: allocated as zeros, which are slots with nothing in them.
         let buckets = unsafe { std::slice::from_raw_parts(first.as_ptr(), 1 << size_log) };
-        Self { buckets }
+        Self { buckets, depth }
+    }
+
+    /// The part of a hash that a slot keeps.
+    #[inline]
+    fn tag(self, hash: u64) -> u16 {
+        (hash << tag_place(self.depth) >> (u64::BITS - u16::BITS)) as u16
     }
 
     /// The bucket so many steps from the key's home.
     #[inline]
     pub(super) fn bucket(self, hash: u64, step: usize) -> &'g Bucket {
-        // The bits above the tag's. Those of the segment are taken from the top.
-        let home = (hash >> u16::BITS) as usize;
-        &self.buckets[(home + step) & (self.buckets.len() - 1)]
+        // The last bits. Those of the segment and of the tag are taken from the top.
+        &self.buckets[(hash as usize).wrapping_add(step) & (self.buckets.len() - 1)]
     }
 
     /// The item of a key. Waits while the key is renamed together with another.
@@ -182,7 +194,7 @@ impl<'g> Segment<'g> {
     #[inline]
     pub(super) fn locate(self, hash: u64, key: &[u8]) -> Option<(usize, &'g Slot, Item<'g>)> {
         let home = self.bucket(hash, 0);
-        match home.find(tag(hash), key) {
+        match home.find(self.tag(hash), key) {
             Some((slot, item)) => Some((0, slot, item)),
             None if home.is_marked() => self.locate_beyond(hash, key),
             None => None,
@@ -193,7 +205,7 @@ impl<'g> Segment<'g> {
     fn locate_beyond(self, hash: u64, key: &[u8]) -> Option<(usize, &'g Slot, Item<'g>)> {
         for step in 1..self.buckets.len() {
             let bucket = self.bucket(hash, step);
-            match bucket.find(tag(hash), key) {
+            match bucket.find(self.tag(hash), key) {
                 Some((slot, item)) => return Some((step, slot, item)),
                 None if bucket.is_marked() => {}
                 None => return None,
@@ -240,7 +252,7 @@ impl<'g> Segment<'g> {
             // Before the item is put behind it: see the invariants.
             self.bucket(hash, step).mark();
         }
-        put_into(slot, hash, item);
+        self.put_into(slot, hash, item);
         true
     }
 
@@ -249,6 +261,14 @@ impl<'g> Segment<'g> {
     fn room(self, hash: u64, reach: usize) -> Option<(usize, &'g Slot)> {
         (0..reach.min(self.buckets.len()))
             .find_map(|step| Some((step, self.bucket(hash, step).free_slot()?)))
+    }
+
+    /// Fills a free slot.
+    #[inline]
+    pub(super) fn put_into(self, slot: &Slot, hash: u64, item: Item<'_>) {
+        let word = Word::item(item, self.tag(hash));
+        let marked = slot.load().is_marked();
+        slot.store(if marked { word.marked() } else { word });
     }
 
     /// All items, for somebody who looks into each.
@@ -262,13 +282,6 @@ impl<'g> Segment<'g> {
         let slots = self.buckets.iter().flat_map(|bucket| &bucket.slots);
         slots.filter_map(|slot| slot.load().as_item())
     }
-}
-
-/// Fills a free slot.
-pub(super) fn put_into(slot: &Slot, hash: u64, item: Item<'_>) {
-    let word = Word::item(item, tag(hash));
-    let marked = slot.load().is_marked();
-    slot.store(if marked { word.marked() } else { word });
 }
 
 /// Empties a slot of a segment.
@@ -318,6 +331,11 @@ impl Bucket {
         }
     }
 
+    /// The items in it.
+    fn items(&self) -> impl Iterator<Item = Item<'_>> {
+        self.slots.iter().filter_map(|slot| slot.load().as_item())
+    }
+
     /// Has it fetched, for whoever will look at it soon.
     #[inline]
     pub(super) fn fetch(&self) {
@@ -353,6 +371,12 @@ impl Bucket {
         let free = self.which(|word| word.is_free());
         // Without any it is beyond all.
         self.slots.get(free.trailing_zeros() as usize)
+    }
+
+    /// Slots in front of the first free one.
+    fn used(&self) -> usize {
+        let used = |slot: &&Slot| !slot.load().is_free();
+        self.slots.iter().take_while(used).count()
     }
 
     #[inline]

@@ -70,9 +70,21 @@ impl<'g> Word<'g> {
         Self::new(self.raw.map_addr(|address| address | MARK))
     }
 
+    /// The same without it.
+    #[inline]
+    pub(super) fn unmarked(self) -> Self {
+        Self::new(self.raw.map_addr(|address| address & !MARK))
+    }
+
     #[inline]
     pub(super) fn is_marked(self) -> bool {
         self.raw.addr() & MARK != 0
+    }
+
+    /// The tag's bits. Of a number they mean nothing.
+    #[inline]
+    pub(super) fn tag(self) -> u16 {
+        (self.raw.addr() >> TAG_SHIFT) as u16
     }
 
     /// Are the tag's bits these? Of a number they mean nothing.
@@ -92,6 +104,13 @@ impl<'g> Word<'g> {
     #[inline]
     pub(super) fn is_free(self) -> bool {
         self.raw.addr() & (ADDRESS | NUMBER) == 0
+    }
+
+    /// Is there an item?
+    #[inline]
+    pub(super) fn is_item(self) -> bool {
+        let address = self.raw.addr();
+        address & NUMBER == 0 && address & ADDRESS != 0
     }
 
     /// The item, if there is one.
@@ -148,6 +167,8 @@ mod tests {
                 let word = Word::item(item, tag);
                 for word in [word, word.marked()] {
                     assert!(word.has_tag(tag) && !word.has_tag(tag ^ 1));
+                    assert!(word.is_item() && word.tag() == tag);
+                    assert!(!word.unmarked().is_marked() && word.unmarked().has_tag(tag));
                     assert_eq!(word.as_item().unwrap().key(), b"name");
                     assert_eq!(word.as_number(), None);
                 }
@@ -163,9 +184,10 @@ mod tests {
         for number in [0, 1, 2, 1 << 47, u64::MAX >> 1] {
             let word = Word::number(number);
             assert_eq!(word.as_number(), Some(number));
-            assert!(word.as_item().is_none());
+            assert!(word.as_item().is_none() && !word.is_item());
         }
         assert!(Word::nothing().as_item().is_none());
         assert!(Word::nothing().marked().as_item().is_none());
+        assert!(!Word::nothing().marked().is_item());
     }
 }

@@ -243,7 +243,7 @@ impl<'g> Table<'g> {
         let lead = self.entries[self.index(hash)].load();
         // SAFETY: in the table, hence retired later than a guard from before ends.
         (lead, unsafe {
-            Segment::from_raw(lead.first, lead.size_log)
+            Segment::from_raw(lead.first, lead.size_log, lead.depth)
         })
     }
 

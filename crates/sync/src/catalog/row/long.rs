@@ -40,25 +40,37 @@ impl<'g> Row<'g> {
     }
 
     /// Fills this empty row, which is long enough, with the names of one that had the same place. What keeps its
-    /// position is moved without a look at the name itself: mostly there is no gap.
-    pub(in crate::catalog) fn take_over(self, old: Row<'g>, lane: usize) {
+    /// position is moved without a look at the name itself: mostly there is no gap. Returns how many they are.
+    pub(in crate::catalog) fn take_over(self, old: Row<'g>, lane: usize) -> usize {
         let (from, to) = (old.whole(), self.whole());
         let mut position = 0;
-        for (before, slot) in from.iter().enumerate() {
-            let word = slot.load();
-            if word.is_free() {
+        // Up to the first gap.
+        for (from, to) in from.iter().zip(to) {
+            let word = from.load();
+            if !word.is_item() {
                 break;
             }
-            let Some(item) = word.as_item() else {
-                continue;
-            };
-            if before == position {
-                to[position].store(word);
-            } else {
-                self.append(position, item, lane);
-            }
+            to.store(word);
             position += 1;
         }
+        let behind = from[position..].iter().map(Slot::load);
+        let items = behind
+            .take_while(|word| !word.is_free())
+            .filter_map(Word::as_item);
+        for item in items {
+            self.append(position, item, lane);
+            position += 1;
+        }
+        position
+    }
+
+    /// Number of names.
+    pub(in crate::catalog) fn count(self) -> usize {
+        let words = self.whole().iter().map(Slot::load);
+        words
+            .take_while(|word| !word.is_free())
+            .filter(|word| word.is_item())
+            .count()
     }
 
     fn slot_of(self, item: Item<'g>) -> (usize, &'g Slot) {
