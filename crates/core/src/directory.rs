@@ -63,7 +63,7 @@ impl Entry {
             cookie,
             ino: Ino(value),
             // Only types went in.
-            kind: FileType::from_mode(u32::from(tag) << 12).unwrap_or(FileType::Regular),
+            kind: FileType::from_dirent(tag).unwrap_or(FileType::Regular),
         }
     }
 }
@@ -247,6 +247,15 @@ impl<'d> Names<'d> {
             Right::Claim(claim) => claim.get(name),
         }
         .map(Entry::of)
+    }
+
+    /// Is there this name?
+    #[inline]
+    pub(crate) fn has(&self, name: &[u8]) -> bool {
+        match &self.right {
+            Right::Whole(writer) => writer.get(name).is_some(),
+            Right::Claim(claim) => claim.has(name),
+        }
     }
 
     /// As [`get`](Self::get), for a name that is about to be removed.

@@ -369,11 +369,11 @@ impl Core {
     /// # Errors
     /// `EROFS` when mounted read-only, or after the store failed; `EIO` when revoked.
     pub(crate) fn writable(&self) -> Result<()> {
-        self.alive()?;
-        if self.policy.read_only() || self.failed.load(Ordering::Relaxed) {
-            return Err(Errno::EROFS);
+        if self.policy.allows_changes() && !self.failed.load(Ordering::Relaxed) {
+            return Ok(());
         }
-        Ok(())
+        self.alive()?;
+        Err(Errno::EROFS)
     }
 
     /// Hands one operation's changes to the store; waits for them with the option `sync`. `whose`:

@@ -42,7 +42,7 @@ pub(crate) struct Chunk {
 pub(crate) struct Numbers {
     /// The first that can be dealt.
     first: u64,
-    /// The length of a run.
+    /// The length of a run, a power of two.
     run: u64,
     /// The first number of the next run.
     next: Padded<AtomicU64>,
@@ -75,6 +75,12 @@ impl Numbers {
         }
     }
 
+    /// Does a run begin with this number? (Asked each time: a division would be the longest part of it.)
+    #[inline]
+    fn is_first(&self, number: u64) -> bool {
+        number & (self.run - 1) == 0
+    }
+
     /// A number that was never dealt before.
     #[inline]
     pub(crate) fn deal(&self) -> Ino {
@@ -83,7 +89,7 @@ impl Numbers {
         };
         // Relaxed: only that a number is dealt once matters, and nobody else writes this run.
         let mut number = run.load(Relaxed);
-        if number.is_multiple_of(self.run) {
+        if self.is_first(number) {
             number = self.next.fetch_add(self.run, Relaxed);
         }
         run.store(number + 1, Relaxed);
@@ -133,7 +139,7 @@ impl Numbers {
         let run = self.shared.mine();
         let mut number = run.load(Relaxed);
         loop {
-            if number.is_multiple_of(self.run) {
+            if self.is_first(number) {
                 let fresh = self.next.fetch_add(self.run, Relaxed);
                 // If threads that share the slot were faster, the first of the run will do.
                 let _ = run.compare_exchange(number, fresh + 1, Relaxed, Relaxed);

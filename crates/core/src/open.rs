@@ -220,6 +220,30 @@ impl FileSystem {
         self.open_node(who, existing, flags)
     }
 
+    /// As [`FileSystem::create_in`] with EXCLUSIVE, over a store that is never waited for, and under a guard.
+    /// `who` may search the directory, and the name is one that can be made.
+    pub(crate) fn create_at_once(
+        &self,
+        who: &Caller,
+        dir: &Inode,
+        name: &[u8],
+        perm: u16,
+        flags: OpenFlags,
+    ) -> Result<OpenFile> {
+        debug_assert!(self.core.pinned && check_new_name(name).is_ok());
+        let node = {
+            let mut names = dir.directory()?.names.unclaimed();
+            names.claim(name, None);
+            if names.has(name) {
+                return Err(Errno::EEXIST);
+            }
+            let birth = Birth::of(FileType::Regular, perm);
+            self.core.make_in(who, dir, &mut names, name, birth)?
+        };
+        self.core.tell_entry(who, dir.ino(), name);
+        Ok(self.opened(node, flags))
+    }
+
     /// Makes a file without a name in the file system of `dir`; with EXCLUSIVE it can never get
     /// one, else [`FileSystem::link`] gives it its first.
     ///

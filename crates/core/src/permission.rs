@@ -22,12 +22,7 @@ impl Core {
         {
             self.writable()?;
         }
-        // Mostly no guard is needed.
-        if inode.opens_to(who, want) || inode.permits(who, want, &epoch::pin()) {
-            Ok(())
-        } else {
-            Err(Errno::EACCES)
-        }
+        permitted(who, inode, want)
     }
 
     /// May `who` make a name in this directory, whose names are locked?
@@ -39,7 +34,7 @@ impl Core {
         if names.is_dead() {
             return Err(Errno::ENOENT);
         }
-        self.may(who, dir, Access::WRITE | Access::EXEC)
+        permitted(who, dir, Access::WRITE | Access::EXEC)
     }
 
     /// May `who` remove this name (or put another inode in its place)? `as_dir`: as rmdir(2).
@@ -82,6 +77,20 @@ impl Core {
             (meta.perm, meta.uid)
         };
         perm & S_ISVTX != 0 && owner != who.uid && victim.meta().uid != who.uid
+    }
+}
+
+/// Do the permissions allow it?
+///
+/// # Errors
+/// `EACCES`.
+#[inline]
+fn permitted(who: &Caller, inode: &Inode, want: Access) -> Result<()> {
+    // Mostly no guard is needed.
+    if inode.opens_to(who, want) || inode.permits(who, want, &epoch::pin()) {
+        Ok(())
+    } else {
+        Err(Errno::EACCES)
     }
 }
 

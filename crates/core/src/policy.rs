@@ -53,10 +53,6 @@ impl Policy {
         self.bits.load(Relaxed) & bit != 0
     }
 
-    pub(crate) fn read_only(&self) -> bool {
-        self.has(READ_ONLY)
-    }
-
     pub(crate) fn sync(&self) -> bool {
         self.has(SYNC)
     }
@@ -96,6 +92,12 @@ impl Policy {
     #[inline]
     pub(crate) fn revoked(&self) -> bool {
         self.bits.load(Acquire) & REVOKED != 0
+    }
+
+    /// Is there nothing to be said against changes?
+    #[inline]
+    pub(crate) fn allows_changes(&self) -> bool {
+        self.bits.load(Acquire) & (REVOKED | READ_ONLY) == 0
     }
 
     /// From now on whoever reads looks whether somebody watches.

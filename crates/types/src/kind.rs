@@ -41,6 +41,22 @@ impl FileType {
         }
     }
 
+    /// The type of this `d_type` of readdir(3).
+    #[inline]
+    #[must_use]
+    pub const fn from_dirent(kind: u8) -> Option<Self> {
+        match kind {
+            1 => Some(Self::Fifo),
+            2 => Some(Self::CharDevice),
+            4 => Some(Self::Directory),
+            6 => Some(Self::BlockDevice),
+            8 => Some(Self::Regular),
+            10 => Some(Self::Symlink),
+            12 => Some(Self::Socket),
+            _ => None,
+        }
+    }
+
     /// The `d_type` of readdir(3).
     #[must_use]
     pub const fn dirent_type(self) -> u8 {
@@ -84,7 +100,10 @@ mod tests {
             let mode = mode_bits(kind, 0o4751);
             assert_eq!(FileType::from_mode(mode), Some(kind));
             assert_eq!(mode & 0o7777, 0o4751);
+            assert_eq!(FileType::from_dirent(kind.dirent_type()), Some(kind));
         }
+        let known = (0..=u8::MAX).filter_map(FileType::from_dirent);
+        assert_eq!(known.count(), 7);
         assert_eq!(FileType::from_mode(0o644), Some(FileType::Regular));
         assert_eq!(FileType::from_mode(0o070_000), None);
     }

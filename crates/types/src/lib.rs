@@ -20,5 +20,5 @@ pub use flags::{Access, Fallocate, OpenFlags, RenameFlags, Whence, XattrSet};
 pub use ino::Ino;
 pub use kind::{FileType, S_ISGID, S_ISUID, S_ISVTX, mode_bits};
 pub use name::{NAME_MAX, PATH_MAX, SYMLOOP_MAX, check_component, check_new_name, is_special};
-pub use scan::{find_byte, rfind_byte};
+pub use scan::{find_byte, rfind_byte_and_zeros};
 pub use time::Time;

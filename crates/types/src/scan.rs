@@ -35,23 +35,39 @@ pub fn find_byte(bytes: &[u8], byte: u8) -> Option<usize> {
     (found != 0).then(|| bytes.len() - WORD + found.trailing_zeros() as usize / 8)
 }
 
-/// The last place of a byte.
+/// The last place of a byte, and whether a zero is anywhere: one look at each word.
 #[inline]
 #[must_use]
-pub fn rfind_byte(bytes: &[u8], byte: u8) -> Option<usize> {
+pub fn rfind_byte_and_zeros(bytes: &[u8], byte: u8) -> (Option<usize>, bool) {
     let Some(first) = bytes.first_chunk() else {
-        return bytes.iter().rposition(|&it| it == byte);
+        return (bytes.iter().rposition(|&it| it == byte), bytes.contains(&0));
     };
     let (before, words) = bytes.as_rchunks::<WORD>();
+    let mut zeros = borrows(*first);
+    let mut place = None;
     for (at, word) in words.iter().enumerate().rev() {
-        let found = matches(*word, byte);
-        if found != 0 {
-            return Some(before.len() + at * WORD + top(found));
+        zeros |= borrows(*word);
+        if place.is_none() {
+            let found = matches(*word, byte);
+            if found != 0 {
+                place = Some(before.len() + at * WORD + top(found));
+            }
         }
     }
-    // It overlaps the one behind, where there is none.
-    let found = matches(*first, byte);
-    (found != 0).then(|| top(found))
+    if place.is_none() {
+        // It overlaps the one behind, where there is none.
+        let found = matches(*first, byte);
+        place = (found != 0).then(|| top(found));
+    }
+    (place, zeros != 0)
+}
+
+/// Not zero if a byte of the word is.
+#[inline]
+fn borrows(word: [u8; WORD]) -> u64 {
+    let word = u64::from_le_bytes(word);
+    // A zero borrows; bytes above it may seem to as well, but none does without one.
+    word.wrapping_sub(EACH) & !word & !(EACH * 0x7f)
 }
 
 /// The place of the last byte that was found.
@@ -85,9 +101,10 @@ mod tests {
             let forward = bytes.iter().position(|&it| it == byte);
             assert_eq!(find_byte(bytes, byte), forward, "{bytes:?} {byte}");
             let backward = bytes.iter().rposition(|&it| it == byte);
-            assert_eq!(rfind_byte(bytes, byte), backward, "{bytes:?} {byte}");
             let either = bytes.iter().any(|&it| it == byte || it == b'/');
             assert_eq!(has_either(bytes, byte, b'/'), either, "{bytes:?} {byte}");
+            let both = (backward, bytes.contains(&0));
+            assert_eq!(rfind_byte_and_zeros(bytes, byte), both, "{bytes:?} {byte}");
         }
     }
 

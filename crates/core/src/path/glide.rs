@@ -19,7 +19,7 @@ use crate::inode::{Inode, Numbered as _};
 use crate::node::Node;
 use crate::types::{
     Access, Attr, Caller, FileType, Ino, NAME_MAX, PATH_MAX, Result, find_byte, is_special,
-    rfind_byte,
+    rfind_byte_and_zeros,
 };
 
 /// Where a walk without locks came to.
@@ -48,7 +48,7 @@ pub(crate) struct At<'p> {
 pub(super) struct Spot<'p, 'g> {
     /// The directory.
     pub(super) dir: &'g Inode,
-    /// The last name.
+    /// The last name. Of a spot that was [glided](Core::glide_to_parent) to, a name that could be made.
     pub(super) name: &'p [u8],
     /// Did slashes follow?
     pub(super) trailing_slash: bool,
@@ -59,17 +59,25 @@ fn split(path: &[u8]) -> (&[u8], &[u8]) {
     path.split_at(find_byte(path, b'/').unwrap_or(path.len()))
 }
 
-fn skip_slashes(path: &[u8]) -> &[u8] {
-    let slashes = path.iter().take_while(|&&byte| byte == b'/').count();
-    &path[slashes..]
+fn skip_slashes(mut path: &[u8]) -> &[u8] {
+    while let [b'/', rest @ ..] = path {
+        path = rest;
+    }
+    path
 }
 
-/// The directory part of a path, its last name, and whether slashes follow.
-fn split_last(path: &[u8]) -> (&[u8], &[u8], bool) {
-    let slashes = path.iter().rev().take_while(|&&byte| byte == b'/').count();
-    let bare = &path[..path.len() - slashes];
-    let start = rfind_byte(bare, b'/').map_or(0, |at| at + 1);
-    (&bare[..start], &bare[start..], slashes > 0)
+/// The directory part of a path, its last name, and whether slashes follow; nothing if there is a zero in it.
+fn split_last(path: &[u8]) -> Option<(&[u8], &[u8], bool)> {
+    let bare = match path {
+        [.., b'/'] => {
+            let slashes = path.iter().rev().take_while(|&&byte| byte == b'/').count();
+            &path[..path.len() - slashes]
+        }
+        _ => path,
+    };
+    let (slash, zeros) = rfind_byte_and_zeros(bare, b'/');
+    let (dir, name) = bare.split_at(slash.map_or(0, |at| at + 1));
+    (!zeros).then_some((dir, name, bare.len() < path.len()))
 }
 
 impl Core {
@@ -244,7 +252,8 @@ impl FileSystem {
 }
 
 impl Core {
-    /// All of a path but its last name, if no symbolic link and no uncached directory is in the way.
+    /// All of a path but its last name, if no symbolic link and no uncached directory is in the way. `who`
+    /// may search the directory, and nothing is wrong with the name.
     #[inline]
     pub(super) fn glide_to_parent<'p, 'g>(
         &'g self,
@@ -253,12 +262,8 @@ impl Core {
         path: &'p [u8],
         guard: &'g Guard,
     ) -> Option<Spot<'p, 'g>> {
-        let (dir, name, trailing_slash) = split_last(path);
-        if name.is_empty()
-            || is_special(name)
-            || path.len() >= PATH_MAX
-            || find_byte(path, 0).is_some()
-        {
+        let (dir, name, trailing_slash) = split_last(path)?;
+        if name.is_empty() || is_special(name) || name.len() > NAME_MAX || path.len() >= PATH_MAX {
             return None;
         }
         let dir = if dir.is_empty() {
@@ -295,9 +300,12 @@ mod tests {
 
     #[test]
     fn the_last_name_is_split_off_with_its_slashes() {
-        assert_eq!(split_last(b"a/b/c"), (&b"a/b/"[..], &b"c"[..], false));
-        assert_eq!(split_last(b"/c//"), (&b"/"[..], &b"c"[..], true));
-        assert_eq!(split_last(b"c"), (&b""[..], &b"c"[..], false));
-        assert_eq!(split_last(b"//"), (&b""[..], &b""[..], true));
+        let parts = |path| split_last(path).unwrap();
+        assert_eq!(parts(b"a/b/c"), (&b"a/b/"[..], &b"c"[..], false));
+        assert_eq!(parts(b"/c//"), (&b"/"[..], &b"c"[..], true));
+        assert_eq!(parts(b"c"), (&b""[..], &b"c"[..], false));
+        assert_eq!(parts(b"//"), (&b""[..], &b""[..], true));
+        assert_eq!(split_last(b"a/b\0c/d"), None);
+        assert_eq!(split_last(b"a/b\0"), None);
     }
 }

@@ -64,7 +64,7 @@ impl FileSystem {
         {
             // Returned as it comes: to move an open file that was just made takes long.
             if exclusive {
-                return self.create_in(who, at.dir, at.name, perm, flags);
+                return self.create_at_once(who, at.dir, at.name, perm, flags);
             }
             match self.create_in(who, at.dir, at.name, perm, flags) {
                 // A symbolic link: to be followed, perhaps.
