@@ -6,10 +6,33 @@ use libmimalloc_sys::{
     mi_zalloc_aligned,
 };
 use std::alloc::{GlobalAlloc, Layout};
+use std::ffi::{c_int, c_long};
 
 /// All blocks of mimalloc are aligned to this, however small: their sizes are multiples of it, and
 /// so are the places where they begin.
 const WORD: usize = size_of::<u64>();
+
+unsafe extern "C" {
+    /// Sets an option, unless the environment has.
+    fn mi_option_set_default(option: c_int, value: c_long);
+}
+
+/// `mi_option_page_reclaim_on_free` of `mimalloc.h`: by its place there, and the test looks at those beside it.
+const PAGE_RECLAIM_ON_FREE: c_int = 35;
+
+/// A page that has become full belongs to nobody. Then who frees one of its blocks takes two exchanges for it, unless he
+/// made the page, and mimalloc lets nobody else take it over. Here the thread that frees mostly goes on to free
+/// the rest: helpers let go of inodes that others have made, and a server's threads those of each other.
+extern "C" fn let_pages_be_taken_over() {
+    // SAFETY: before `main` there is no other thread, and the option exists.
+    unsafe { mi_option_set_default(PAGE_RECLAIM_ON_FREE, 1) };
+}
+
+/// Called by the loader.
+#[used]
+// SAFETY: the section is a list of functions of this kind.
+#[unsafe(link_section = ".init_array")]
+static BEFORE_MAIN: extern "C" fn() = let_pages_be_taken_over;
 
 /// To be the `#[global_allocator]` of a program.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +107,17 @@ mod tests {
         assert!(zeros.iter().all(|&it| it == 0), "{new_size} {align}");
         // SAFETY: allocated above.
         unsafe { Allocator.dealloc(block, layout) };
+    }
+
+    #[test]
+    fn who_frees_may_take_pages_over() {
+        unsafe extern "C" {
+            fn mi_option_get(option: c_int) -> c_long;
+        }
+        // The one before it is `generic_collect`, those behind it are `page_full_retain` and `page_max_candidates`.
+        // SAFETY: asks for values.
+        let around = [-1, 0, 1, 2].map(|by| unsafe { mi_option_get(PAGE_RECLAIM_ON_FREE + by) });
+        assert_eq!(around, [10_000, 1, 2, 4]);
     }
 
     #[test]
