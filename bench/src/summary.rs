@@ -15,7 +15,8 @@ pub(crate) struct Row<'r> {
     pub(crate) spread: f64,
     /// The median over that of the last target in the same shape, if that one has the phase.
     pub(crate) ratio: Option<f64>,
-    /// The median over that of as many independent processes, where both ran.
+    /// What it reaches of as many independent processes, where both ran: the median over rounds. In one round both
+    /// ran right after each other, while from round to round the machine may change.
     pub(crate) scaling: Option<f64>,
 }
 
@@ -42,7 +43,7 @@ pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
                     median: middle,
                     spread: (measured[measured.len() - 1] - measured[0]) / middle,
                     ratio: reference.map(|reference| middle / reference),
-                    scaling: scaling(records, shape, phase, target, middle),
+                    scaling: scaling(records, shape, phase, target),
                 });
             }
         }
@@ -51,28 +52,34 @@ pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
 }
 
 /// What threads reach of independent processes.
-fn scaling(
-    records: &[Record],
-    shape: Shape,
-    phase: &str,
-    target: &str,
-    middle: f64,
-) -> Option<f64> {
+fn scaling(records: &[Record], shape: Shape, phase: &str, target: &str) -> Option<f64> {
     let Shape::Threads(count) = shape else {
         return None;
     };
-    let alone = &mut rates(records, Shape::Processes(count), phase, target);
-    median(alone).map(|alone| middle / alone)
+    let alone = Shape::Processes(count);
+    let ratio = |threads: &Record| {
+        let of_processes =
+            |other: &&Record| other.round == threads.round && is_of(other, alone, phase, target);
+        let processes = records.iter().find(of_processes)?;
+        Some(threads.rate() / processes.rate())
+    };
+    let threads = records
+        .iter()
+        .filter(|record| is_of(record, shape, phase, target));
+    median(&mut threads.filter_map(ratio).collect::<Vec<_>>())
+}
+
+fn is_of(record: &Record, shape: Shape, phase: &str, target: &str) -> bool {
+    let whose = (
+        record.shape(),
+        record.phase.as_str(),
+        record.target.as_str(),
+    );
+    whose == (shape, phase, target)
 }
 
 fn rates(records: &[Record], shape: Shape, phase: &str, target: &str) -> Vec<f64> {
-    let mine = |record: &&Record| {
-        (
-            record.shape(),
-            record.phase.as_str(),
-            record.target.as_str(),
-        ) == (shape, phase, target)
-    };
+    let mine = |record: &&Record| is_of(record, shape, phase, target);
     records.iter().filter(mine).map(Record::rate).collect()
 }
 
@@ -304,6 +311,26 @@ mod tests {
         let scaling: Vec<_> = rows.iter().map(|row| row.scaling).collect();
         assert_eq!(scaling, [None, Some(0.9), Some(2.0), None, None]);
         assert_eq!(rows[3].ratio, Some(10.0), "processes beside processes");
+    }
+
+    #[test]
+    fn threads_are_held_against_the_processes_of_the_same_round() {
+        let records: Vec<_> = [(1, 90, 100), (2, 45, 50), (3, 92, 100)]
+            .into_iter()
+            .flat_map(|(round, threads, processes)| {
+                [(None, threads), (Some(2), processes)].map(|(processes, items)| Record {
+                    threads: 2,
+                    processes,
+                    round,
+                    ..Record::sample("mem:", "stat", items, 1.0)
+                })
+            })
+            .collect();
+        let rows = rows(&records);
+        assert!(close(rows[0].median, 90.0) && close(rows[1].median, 100.0));
+        assert!(close(rows[0].scaling.expect("both ran"), 0.9), "{rows:?}");
+        let lonely = [records[0].clone(), records[3].clone()];
+        assert_eq!(super::rows(&lonely)[0].scaling, None, "of no common round");
     }
 
     #[test]

@@ -64,14 +64,14 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    /// All shapes of these thread counts, in the order they run; one process of one thread is
-    /// the same in either.
-    pub(crate) fn all(threads: &[usize], processes: bool) -> Vec<Self> {
-        let both = threads.iter().flat_map(|&count| {
+    /// All shapes of these thread counts, in the order they run, those together that are held against each
+    /// other; one process of one thread is the same in either.
+    pub(crate) fn heats(threads: &[usize], processes: bool) -> Vec<Vec<Self>> {
+        let heat = |&count: &usize| {
             let alone = (processes && count > 1).then_some(Self::Processes(count));
-            [Some(Self::Threads(count)), alone]
-        });
-        both.flatten().collect()
+            std::iter::once(Self::Threads(count)).chain(alone).collect()
+        };
+        threads.iter().map(heat).collect()
     }
 
     /// Threads that are at work at the same time.
@@ -261,10 +261,10 @@ mod tests {
     #[test]
     fn processes_run_beside_every_count_of_threads_that_is_not_one() {
         use Shape::{Processes, Threads};
-        assert_eq!(Shape::all(&[1, 2], false), [Threads(1), Threads(2)]);
+        assert_eq!(Shape::heats(&[1, 2], false), [[Threads(1)], [Threads(2)]]);
         assert_eq!(
-            Shape::all(&[2, 1], true),
-            [Threads(2), Processes(2), Threads(1)]
+            Shape::heats(&[2, 1], true),
+            [vec![Threads(2), Processes(2)], vec![Threads(1)]]
         );
     }
 

@@ -196,7 +196,7 @@ pub(crate) fn run(args: &CachedReadArgs) -> Result<()> {
 pub(crate) fn measure(args: &CachedReadArgs, program: &Program, report: &mut Report) -> Result<()> {
     args.check()?;
     let phases = args.phases();
-    let shapes = Shape::all(&args.threads, args.processes);
+    let shapes = Shape::heats(&args.threads, args.processes).concat();
     let labels = labels(&args.targets);
     let _parents = parents(&args.targets)?;
     let undisturbed = phases.iter().filter(|phase| !phase.disturbed()).count();

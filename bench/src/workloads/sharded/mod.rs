@@ -2,7 +2,9 @@
 //! and removes them; then it makes and removes as many empty directories.
 //!
 //! Rounds are interleaved: each thread count runs on one target after the other before the next
-//! round, so that whatever drifts in the machine drifts for all.
+//! round, so that whatever drifts in the machine drifts for all. Threads and the processes that they are judged by
+//! take turns at each phase: a neighbour on the same hardware may make everything half as fast from one tenth of a
+//! second to the next, and a few hundredths are to be told.
 
 mod paths;
 mod phase;
@@ -107,7 +109,8 @@ impl ShardedArgs {
 struct Run<'r> {
     label: &'r str,
     task: &'r Task,
-    shape: Shape,
+    /// They take turns at each phase, each with a tree of its own.
+    shapes: &'r [Shape],
     round: usize,
     phases: &'r [Phase],
 }
@@ -121,37 +124,55 @@ impl Run<'_> {
             let Some(last) = plan.iter().rposition(reported) else {
                 continue;
             };
-            let mut team =
-                Team::start(program, &task, self.shape).context(self.label.to_owned())?;
+            let start = |&shape: &Shape| {
+                let team = Team::start(program, &task, shape).context(self.label.to_owned())?;
+                Ok((shape, team))
+            };
+            let mut teams = self.shapes.iter().map(start).collect::<Result<Vec<_>>>()?;
             for (place, &phase) in plan[..=last].iter().enumerate() {
                 let reported = reported(&phase);
                 if !reported && place > 0 {
                     continue;
                 }
-                report.doing(format!(
-                    "{}: {phase}, round {}, {}",
-                    self.label, self.round, self.shape
-                ));
-                if phase.is_cold() {
-                    for step in [Phase::Leave, Phase::Chill, Phase::Enter] {
-                        team.perform(step).context(self.label.to_owned())?;
+                for (shape, team) in &mut teams {
+                    let record = self.perform(phase, *shape, team, report)?;
+                    if reported {
+                        report.add(record)?;
                     }
                 }
-                let done = team.perform(phase).context(self.label.to_owned())?;
-                let record = self.record(phase, &done)?;
-                if reported {
-                    report.add(record)?;
-                }
             }
-            team.dismiss()?;
+            for (_, team) in teams {
+                team.dismiss()?;
+            }
         }
         Ok(())
     }
 
-    fn record(&self, phase: Phase, done: &Done) -> Result<Record> {
+    fn perform(
+        &self,
+        phase: Phase,
+        shape: Shape,
+        team: &mut Team<Phase>,
+        report: &Report,
+    ) -> Result<Record> {
+        let (label, round) = (self.label, self.round);
+        report.doing(format!("{label}: {phase}, round {round}, {shape}"));
+        let cooling: &[Phase] = if phase.is_cold() {
+            &[Phase::Leave, Phase::Chill, Phase::Enter]
+        } else {
+            &[]
+        };
+        for &step in cooling {
+            team.perform(step).context(label.to_owned())?;
+        }
+        let done = team.perform(phase).context(label.to_owned())?;
+        self.record(phase, shape, &done)
+    }
+
+    fn record(&self, phase: Phase, shape: Shape, done: &Done) -> Result<Record> {
         let met = done.lap.work.items;
         let files = self.task.files;
-        let complete = match self.shape {
+        let complete = match shape {
             Shape::Threads(threads) => phase.is_complete(met, threads, files),
             Shape::Processes(count) => phase.is_complete(met / count as u64, 1, files),
         };
@@ -164,7 +185,7 @@ impl Run<'_> {
         Ok(Record {
             rss_bytes_per_file: by(Grows::Files),
             rss_bytes_per_directory: by(Grows::Directories),
-            ..Record::of(NAME, self.label, &phase, self.shape, self.round, done)
+            ..Record::of(NAME, self.label, &phase, shape, self.round, done)
         })
     }
 }
@@ -186,17 +207,18 @@ pub(crate) fn run(args: &ShardedArgs) -> Result<()> {
 pub(crate) fn measure(args: &ShardedArgs, program: &Program, report: &mut Report) -> Result<()> {
     args.check()?;
     let phases = args.phases();
-    let shapes = Shape::all(&args.threads, args.processes);
+    let heats = Shape::heats(&args.threads, args.processes);
     let labels = labels(&args.targets);
     let _parents = parents(&args.targets)?;
     let offered = args.targets.iter().map(|target| {
         let offered = phases.iter().filter(|phase| phase.offered_by(target));
         offered.count()
     });
-    let expected = args.rounds * shapes.len() * offered.sum::<usize>();
+    let shapes = heats.iter().map(Vec::len).sum::<usize>();
+    let expected = args.rounds * shapes * offered.sum::<usize>();
     report.begin(About::now(args.layout(), args.rounds), expected);
     for round in 1..=args.rounds {
-        for &shape in &shapes {
+        for shapes in &heats {
             for (target, label) in args.targets.iter().zip(&labels) {
                 let task = Task {
                     target: target.clone(),
@@ -207,7 +229,7 @@ pub(crate) fn measure(args: &ShardedArgs, program: &Program, report: &mut Report
                 let run = Run {
                     label,
                     task: &task,
-                    shape,
+                    shapes,
                     round,
                     phases: &phases,
                 };
