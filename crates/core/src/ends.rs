@@ -9,8 +9,7 @@
 //! *Locking.* A shard's lock is held over the burial of an inode, and over making a loaded one known.
 //! Nothing is waited for under it.
 
-use holdfast_sync::Padded;
-use parking_lot::{Mutex, MutexGuard};
+use holdfast_sync::{Bolt, BoltGuard, Padded};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::types::Ino;
@@ -24,7 +23,7 @@ pub(crate) struct Ends(Box<[Padded<Shard>]>);
 
 #[derive(Default)]
 struct Shard {
-    lock: Mutex<()>,
+    lock: Bolt,
     /// Changed under the lock.
     count: AtomicU64,
 }
@@ -32,7 +31,7 @@ struct Shard {
 /// A shard that is locked.
 pub(crate) struct Locked<'e> {
     count: &'e AtomicU64,
-    _lock: MutexGuard<'e, ()>,
+    _lock: BoltGuard<'e>,
 }
 
 impl Locked<'_> {

@@ -4,6 +4,7 @@
 //! loom's atomics, and hears of every use of a frame's memory, so that the same source runs under
 //! every interleaving.
 
+pub(crate) use crate::bolt::Bolt;
 pub(crate) use parking_lot::{Mutex, MutexGuard};
 pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 

@@ -4,7 +4,8 @@
 //! On these stand three structures that are read without a lock: [`Index`] finds counted objects
 //! by number, [`Catalog`] keeps names in order, [`frame`] holds the bytes of files in pages.
 //! A [`Forerunner`] touches memory before it is needed.
-//! [`CoreLocks`] are locks that their threads take without an exchange, a [`Latch`] takes one.
+//! [`CoreLocks`] are locks that their threads take without an exchange, a [`Latch`] takes one, and so does a
+//! [`Bolt`], which is a byte.
 //! [`PerCore`] and [`ShardedCounter`] keep state that is written per thread and summed only when
 //! somebody asks, [`Padded`] keeps neighbours apart. Nothing here knows a word of file systems.
 //!
@@ -15,6 +16,7 @@
 //! [`epoch`], except for locks that are held for a few stores.
 
 mod barrier;
+mod bolt;
 pub mod catalog;
 mod catalog_primitive;
 pub mod core_locks;
@@ -40,6 +42,7 @@ mod primitive;
 mod published;
 mod thread_slot;
 
+pub use bolt::{Bolt, BoltGuard};
 pub use catalog::{Catalog, CatalogWriter};
 pub use core_locks::CoreLocks;
 pub use counter::ShardedCounter;

@@ -8,7 +8,7 @@
 //! never changes.
 
 use holdfast_sync::catalog::Sums;
-use parking_lot::{Mutex, MutexGuard};
+use holdfast_sync::{Bolt, BoltGuard};
 use std::hint::spin_loop;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, fence};
@@ -220,7 +220,7 @@ impl Back {
 pub(super) struct MetaCell<'i> {
     pub(super) front: &'i Front,
     pub(super) back: &'i Back,
-    pub(super) lock: &'i Mutex<()>,
+    pub(super) lock: &'i Bolt,
 }
 
 impl<'i> MetaCell<'i> {
@@ -277,7 +277,7 @@ impl<'i> MetaCell<'i> {
     }
 
     /// Keeps others from changing them.
-    pub(super) fn lock(self) -> MutexGuard<'i, ()> {
+    pub(super) fn lock(self) -> BoltGuard<'i> {
         self.lock.lock()
     }
 
@@ -361,7 +361,7 @@ mod tests {
     fn a_reader_never_sees_half_a_change() {
         let front = Front::new(1, FileType::Regular, &all(0), 0);
         let back = Back::new(&all(0));
-        let lock = Mutex::new(());
+        let lock = Bolt::new();
         let cell = MetaCell {
             front: &front,
             back: &back,
@@ -393,7 +393,7 @@ mod tests {
         let cell = MetaCell {
             front: &front,
             back: &back,
-            lock: &Mutex::new(()),
+            lock: &Bolt::new(),
         };
         let _lock = cell.lock();
         cell.publish(&all(0o7777), || {});

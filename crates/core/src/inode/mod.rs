@@ -17,10 +17,9 @@ pub(crate) use extension::{Content, DirectoryBody, Extension, Rare};
 pub(crate) use meta::Meta;
 
 use holdfast_cache::{PAGE_SIZE, Pages};
-use holdfast_sync::Held;
 use holdfast_sync::epoch::{self, Guard};
+use holdfast_sync::{Bolt, BoltGuard, Held};
 use once_cell::race::OnceBox;
-use parking_lot::{Mutex, MutexGuard};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -484,7 +483,7 @@ impl HasTurn for Inode {
         self.key()
     }
 
-    fn turn(&self) -> &Mutex<()> {
+    fn turn(&self) -> &Bolt {
         &self.pages.beside()[TURN]
     }
 }
@@ -521,7 +520,7 @@ pub(crate) struct MetaWrite<'i> {
     /// The new state of what few inodes have, if that changes.
     rare: Option<Box<Rare>>,
     published: bool,
-    _lock: MutexGuard<'i, ()>,
+    _lock: BoltGuard<'i>,
 }
 
 impl MetaWrite<'_> {

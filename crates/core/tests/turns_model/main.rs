@@ -9,13 +9,13 @@ mod turns;
 mod turns_primitive;
 
 use turns::{HasTurn, take};
-use turns_primitive::Mutex;
+use turns_primitive::Bolt;
 
 /// An inode whose only attribute says how often it was changed, and what its store has of it.
 struct File {
     number: u64,
     attribute: AtomicU32,
-    turn: Mutex<()>,
+    turn: Bolt,
     stored: AtomicU32,
 }
 
@@ -24,7 +24,7 @@ impl HasTurn for File {
         self.number
     }
 
-    fn turn(&self) -> &Mutex<()> {
+    fn turn(&self) -> &Bolt {
         &self.turn
     }
 }
@@ -34,7 +34,7 @@ impl File {
         Self {
             number,
             attribute: AtomicU32::new(0),
-            turn: Mutex::new(()),
+            turn: Bolt::new(),
             stored: AtomicU32::new(0),
         }
     }

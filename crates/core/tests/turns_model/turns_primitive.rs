@@ -1,16 +1,18 @@
 //! Loom's lock under the names that the turns use.
 
-pub(crate) use loom::sync::MutexGuard;
+use loom::sync::{Mutex, MutexGuard};
+
+pub(crate) type BoltGuard<'b> = MutexGuard<'b, ()>;
 
 /// A lock that knows no poison, like the real one.
-pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
+pub(crate) struct Bolt(Mutex<()>);
 
-impl<T> Mutex<T> {
-    pub(crate) fn new(value: T) -> Self {
-        Self(loom::sync::Mutex::new(value))
+impl Bolt {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(()))
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+    pub(crate) fn lock(&self) -> BoltGuard<'_> {
         self.0.lock().expect("a panic ends the model")
     }
 }
