@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::ahead::{Ahead, Near};
 use crate::ends::Ends;
 use crate::inode::{Content, DirectoryBody, Extension, Inode, Meta, Numbered as _, Object};
+use crate::late::Late;
 use crate::locks::LockGraph;
 use crate::memory::{MemoryLimits, MemoryStore};
 use crate::node::Node;
@@ -66,6 +67,8 @@ pub(crate) struct Core {
     /// What keeps loads from bringing back the past.
     pub(crate) ends: Ends,
     pub(crate) ahead: Ahead,
+    /// Access times that have not reached the store.
+    pub(crate) late: Late,
     /// Held by a rename between directories.
     pub(crate) shape: Shape,
     pub(crate) watches: WatchRegistry,
@@ -110,6 +113,7 @@ impl FileSystem {
             },
             ends: Ends::new(),
             ahead: Ahead::default(),
+            late: Late::default(),
             shape: Shape::new(),
             watches: WatchRegistry::new(),
             lock_graph: LockGraph::new(),

@@ -24,6 +24,7 @@ mod file_system;
 mod inode;
 mod inodes;
 mod io;
+mod late;
 mod load;
 mod lock_operations;
 mod locks;

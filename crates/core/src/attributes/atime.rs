@@ -92,6 +92,7 @@ impl Core {
         let change = [Change::Attributes { inode: record }];
         if self.policy.lazytime() || self.apply_unless_busy(inode, &change) == Ok(false) {
             inode.mark_lazy_time();
+            self.late.note();
         }
     }
 }

@@ -64,7 +64,10 @@ impl FileSystem {
     pub fn drop_walked(&self, walk: InodeWalk) -> Result<Dropped> {
         let rest = walk.rest();
         self.drop_by(
-            |core| core.write_times_of(walk),
+            |core| match core.late.any() {
+                true => core.write_times_of(walk),
+                false => Ok(()),
+            },
             |core| rest.map_or_else(Dropped::default, |range| core.drop_range(range)),
         )
     }
@@ -338,7 +341,11 @@ impl Core {
     /// # Errors
     /// What the store answers.
     pub(crate) fn write_times(&self) -> Result<()> {
-        self.write_times_of(InodeWalk::new())
+        if self.pinned {
+            // Nobody is told, and who syncs meets nobody.
+            return Ok(());
+        }
+        self.late.write(|| self.write_times_of(InodeWalk::new()))
     }
 
     /// Those of the inodes that this walk meets.

@@ -45,6 +45,9 @@ impl Core {
     /// # Errors
     /// What the store answers, the first time.
     pub(super) fn write_all_times(&self) -> Result<()> {
+        if !self.late.any() {
+            return Ok(());
+        }
         let outcome = Mutex::new(Ok(()));
         self.in_shards(|(from, end)| {
             if let Err(error) = self.write_times_of(InodeWalk::range(from, end)) {
