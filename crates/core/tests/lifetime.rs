@@ -77,6 +77,16 @@ fn a_store_hears_in_one_batch_of_the_last_name_and_of_the_end_of_what_nobody_use
         store.hook().clear();
         fs.unlink(&who, &root, b"a").unwrap();
         assert_eq!(ends(&store, ino), (1, (!open).then_some(0)));
+        // The batch begins with attributes that say so.
+        let batch = store.hook().events().into_iter().next();
+        let Some(Recorded::Batch(batch)) = batch else {
+            panic!("no batch");
+        };
+        let last = batch[0].borrowed();
+        assert!(
+            matches!(&last, Change::Attributes { inode } if (inode.ino, inode.nlink) == (ino, 0)),
+            "{last:?}"
+        );
         drop(held);
         assert_eq!(ends(&store, ino).1, Some(usize::from(open)));
         assert_eq!(fs.node(ino).unwrap_err(), Errno::ESTALE);

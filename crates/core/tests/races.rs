@@ -1,8 +1,10 @@
 //! Operations that meet: what one thread does while another looks.
 
-use holdfast_core::types::{Caller, Errno, OpenFlags, RenameFlags};
-use holdfast_core::{FileSystem, MemoryLimits, Options};
+use holdfast_core::types::{Caller, Errno, Ino, OpenFlags, RenameFlags};
+use holdfast_core::{FileSystem, MemoryLimits, Options, Store as _};
+use holdfast_testkit::store::ModelStore;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
 
 fn memory() -> FileSystem {
@@ -40,6 +42,52 @@ fn a_name_that_is_found_has_its_inode() {
         }
     });
     assert_eq!(fs.stats().inodes, 1);
+}
+
+#[test]
+fn a_file_over_a_store_gets_another_name_or_ends_when_it_loses_one() {
+    const ROUNDS: usize = 3000;
+    let store = Arc::new(ModelStore::new());
+    let fs = FileSystem::new(store.clone(), Options::default()).unwrap();
+    let (who, root, meet) = (Caller::root(), fs.root(), Barrier::new(2));
+    thread::scope(|scope| {
+        let linker = scope.spawn(|| {
+            for _ in 0..ROUNDS {
+                meet.wait();
+                let file = fs.lookup(&who, &root, b"f");
+                let linked = file.and_then(|file| fs.link(&who, &file, &root, b"g"));
+                meet.wait();
+                match linked {
+                    Ok(()) => {
+                        let left = fs.lookup(&who, &root, b"g").unwrap();
+                        assert_eq!(fs.getattr(&left).nlink, 1);
+                        drop(left);
+                        fs.unlink(&who, &root, b"g").unwrap();
+                    }
+                    Err(Errno::ENOENT) => {}
+                    Err(other) => panic!("{other:?}"),
+                }
+                meet.wait();
+            }
+        });
+        let flags = OpenFlags::WRITE_ONLY | OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
+        for round in 0..ROUNDS {
+            drop(fs.create(&who, &root, b"f", 0o644, flags).unwrap());
+            if round % 3 == 0 {
+                // It has to be loaded.
+                fs.drop_caches().unwrap();
+            }
+            meet.wait();
+            fs.unlink(&who, &root, b"f").unwrap();
+            meet.wait();
+            meet.wait();
+        }
+        linker.join().unwrap();
+    });
+    assert_eq!(fs.stats().inodes, 1);
+    let mut left = Vec::new();
+    store.walk(Ino(0), 9, &mut left).unwrap();
+    assert!(left.iter().all(|inode| inode.ino == root.ino()), "{left:?}");
 }
 
 #[test]

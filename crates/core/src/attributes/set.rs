@@ -9,7 +9,7 @@ use crate::node::Node;
 use crate::open::OpenFile;
 use crate::permission::{in_group_or_capable, owns, set_id_bits_lost};
 use crate::quota::{Check, Owner};
-use crate::store::{Change, InodeRecord};
+use crate::store::Change;
 use crate::types::{
     Access, Attr, Caller, Caps, Errno, FileType, OpenFlags, Result, S_ISGID, S_ISUID, SetAttr,
     SetTime,
@@ -141,7 +141,7 @@ impl Core {
     fn change_meta(&self, who: &Caller, node: &Node, set: &SetAttr) -> Result<()> {
         let now = clock::now();
         let chown = set.uid.is_some() || set.gid.is_some();
-        let (record, acl) = {
+        let acl = {
             // While it is locked, its writers know whom to charge.
             let pages = node.inode().regular().ok().filter(|_| chown);
             let pages = pages.map(Pages::lock);
@@ -174,10 +174,10 @@ impl Core {
                 meta.mtime = at(time);
             }
             meta.ctime = set.ctime.map_or(now, at);
-            (node.inode().record(&meta), acl)
+            acl
         };
         if !self.pinned {
-            self.record_change(node, set, record, acl.as_deref())?;
+            self.record_change(node, set, acl.as_deref())?;
         }
         let touches = set.perm.is_some() || set.uid.is_some() || set.gid.is_some();
         let mask = match (touches, set.atime, set.mtime) {
@@ -191,25 +191,21 @@ impl Core {
     }
 
     /// Tells the store of an inode's new attributes, and of what changed with them.
-    fn record_change(
-        &self,
-        node: &Node,
-        set: &SetAttr,
-        record: InodeRecord,
-        acl: Option<&[u8]>,
-    ) -> Result<()> {
+    fn record_change(&self, node: &Node, set: &SetAttr, acl: Option<&[u8]>) -> Result<()> {
         let (inode, ino) = (node.inode(), node.ino());
-        let attributes = Change::Attributes { inode: record };
+        let attributes = || Change::Attributes {
+            inode: inode.record(&inode.meta()),
+        };
         let capability = self.lost_capability(node, set);
         if acl.is_none() && !capability {
-            // Nearly always: it needs no memory of its own.
-            return self.apply([inode], &[attributes]);
+            // Nearly always: it needs no memory of its own, nor a look whether others came in between.
+            return self.in_turn([inode], || self.store.apply(&[attributes()]));
         }
         let acl = acl.map(|acl| (ACL_ACCESS, Some(acl)));
         let capability = capability.then_some((CAPABILITY, None));
         let values = acl.into_iter().chain(capability);
         let values = values.map(|(name, value)| Change::Xattr { ino, name, value });
-        let batch: Vec<_> = std::iter::once(attributes).chain(values).collect();
+        let batch: Vec<_> = std::iter::once(attributes()).chain(values).collect();
         self.apply([inode], &batch)
     }
 

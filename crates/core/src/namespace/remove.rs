@@ -100,7 +100,7 @@ impl Core {
                 }
             };
             if !self.pinned {
-                self.record_removal(dir, name, cookie, &victim)?;
+                self.record_removal(dir, name, cookie, &victim, now)?;
             }
             self.tell_lost(victim.inode(), left);
             self.name_happened(dir.ino(), EventMask::DELETE, name, as_dir, 0);
@@ -130,8 +130,10 @@ impl Core {
 
     /// The end of an inode in memory that is about to lose its only name, which is locked, if nobody uses it: by
     /// one exchange, where a use, the lock of its attributes, its doom and the end of the use take one each.
-    /// Nobody gets a use of it any more, hence nobody can give it another name or ask what it is like.
-    /// `None`: it has to be done that way. Not for directories, which are ended when they are known to be empty.
+    /// Nobody gets a use of it any more, hence nobody can give it another name, ask what it is like, or hand its
+    /// attributes to the store: it needs no turn there.
+    /// `None`: it has to be done that way. Not for directories, which are ended when they are known to be empty;
+    /// nor for what is not in memory, which brings others along when it is loaded.
     ///
     /// # Errors
     /// Those of [`Core::may_delete`].
@@ -144,18 +146,21 @@ impl Core {
         ino: Ino,
         as_dir: bool,
     ) -> Result<Option<Ending>> {
-        if !self.pinned || as_dir {
+        if as_dir {
             return Ok(None);
         }
-        let guard = epoch::pin();
-        let Some(inode) = self.index.peek(ino.0, &guard) else {
-            return Ok(None);
+        let doomed = {
+            // Only for this: more may be asked of a store.
+            let guard = epoch::pin();
+            let Some(inode) = self.index.peek(ino.0, &guard) else {
+                return Ok(None);
+            };
+            self.may_delete(who, dir, names, inode, as_dir)?;
+            if inode.nlink() != 1 {
+                return Ok(None);
+            }
+            self.index.begin_evict(inode)
         };
-        self.may_delete(who, dir, names, inode, as_dir)?;
-        if inode.nlink() != 1 {
-            return Ok(None);
-        }
-        let doomed = self.index.begin_evict(inode);
         // It may have got another name before. Then what was begun is dropped, and it lives on.
         let ended = doomed.filter(|doomed| doomed.nlink() == 1);
         Ok(ended.map(|doomed| self.ending(doomed)))
@@ -173,28 +178,42 @@ impl Core {
         }
     }
 
-    fn record_removal(&self, dir: &Inode, name: &[u8], cookie: u64, victim: &Victim) -> Result<()> {
+    fn record_removal(
+        &self,
+        dir: &Inode,
+        name: &[u8],
+        cookie: u64,
+        victim: &Victim,
+        now: Time,
+    ) -> Result<()> {
         let inode = victim.inode();
-        let ino = inode.ino();
-        let ends = matches!(victim, Victim::Ended(_));
-        self.in_turn([dir, inode], || {
-            let batch = [
-                // First: the store need not keep them if the batch ends the inode.
-                Change::Attributes {
+        let leave = Change::Leave {
+            dir: dir.ino(),
+            name,
+            cookie,
+        };
+        let of_dir = || Change::Attributes {
+            inode: dir.record(&dir.meta()),
+        };
+        match victim {
+            Victim::Used(_) => self.in_turn([dir, inode], || {
+                let of_inode = Change::Attributes {
                     inode: inode.record(&inode.meta()),
-                },
-                Change::Leave {
-                    dir: dir.ino(),
-                    name,
-                    cookie,
-                },
-                Change::Attributes {
-                    inode: dir.record(&dir.meta()),
-                },
-                Change::Free { ino },
-            ];
-            self.store.apply(if ends { &batch } else { &batch[..3] })
-        })
+                };
+                self.store.apply(&[of_inode, leave, of_dir()])
+            }),
+            Victim::Ended(_) => {
+                let mut last = inode.meta();
+                last.nlink = 0;
+                last.ctime = now;
+                // First: the store need not keep them, since the batch ends the inode.
+                let last = Change::Attributes {
+                    inode: inode.record(&last),
+                };
+                let free = Change::Free { ino: inode.ino() };
+                self.in_turn([dir], || self.store.apply(&[last, leave, of_dir(), free]))
+            }
+        }
     }
 
     /// Marks a directory as removed, if it is empty. Its parent's names are locked.
