@@ -3,7 +3,7 @@
 //! [`epoch`] keeps memory from being freed under its readers, [`Published`] is a pointer they follow.
 //! On these stand three structures that are read without a lock: [`Index`] finds counted objects
 //! by number, [`Catalog`] keeps names in order, [`frame`] holds the bytes of files in pages.
-//! A [`Forerunner`] touches memory before it is needed.
+//! A [`Forerunner`] touches memory before it is needed, a [`Ticker`] keeps the time at hand for those who ask all the time.
 //! [`CoreLocks`] are locks that their threads take without an exchange, a [`Latch`] takes one, and so does a
 //! [`Bolt`], which is a byte.
 //! [`PerCore`] and [`ShardedCounter`] keep state that is written per thread and summed only when
@@ -41,6 +41,8 @@ mod prefetch;
 mod primitive;
 mod published;
 mod thread_slot;
+mod ticker;
+mod ticker_primitive;
 
 pub use bolt::{Bolt, BoltGuard};
 pub use catalog::{Catalog, CatalogWriter};
@@ -54,3 +56,4 @@ pub use latch::{Latch, LatchGuard};
 pub use padded::Padded;
 pub use per_core::PerCore;
 pub use published::Published;
+pub use ticker::{Keeper, Ticker};
