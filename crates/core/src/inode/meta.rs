@@ -21,6 +21,8 @@ const SPINS: u32 = 64;
 const LINKABLE: u32 = 1 << 16;
 /// The access time is later than the times of modification and change.
 const READ: u32 = 1 << 17;
+/// The access time is not earlier than either.
+const READ_AS_LATE: u32 = 1 << 18;
 const KIND_SHIFT: u32 = 24;
 
 /// The attributes of an inode that change, as one moment saw them.
@@ -81,13 +83,18 @@ impl Meta {
         self.nlink = u32::try_from(nlink.max(0)).unwrap_or(u32::MAX);
     }
 
-    /// Permission bits, LINKABLE and READ, as [`Front`] keeps them.
+    /// Permission bits and LINKABLE, READ, READ_AS_LATE, as [`Front`] keeps them.
     #[inline]
     fn mode(&self) -> u32 {
         let linkable = if self.linkable { LINKABLE } else { 0 };
-        let is_read = self.atime > self.mtime && self.atime > self.ctime;
-        let read = if is_read { READ } else { 0 };
-        linkable | read | u32::from(self.perm & 0o7777)
+        let changed = self.mtime.max(self.ctime);
+        let read = if self.atime > changed { READ } else { 0 };
+        let as_late = if self.atime >= changed {
+            READ_AS_LATE
+        } else {
+            0
+        };
+        linkable | read | as_late | u32::from(self.perm & 0o7777)
     }
 
     /// The content changed now, and so did the inode.
@@ -102,7 +109,7 @@ impl Meta {
 #[repr(C)]
 pub(super) struct Front {
     atime: AtomicI64,
-    /// Permission bits, LINKABLE, READ, type.
+    /// Permission bits, LINKABLE, READ, READ_AS_LATE, type.
     mode: AtomicU32,
     uid: AtomicU32,
     gid: AtomicU32,
@@ -164,6 +171,12 @@ impl Front {
     #[inline]
     pub(super) fn is_read(&self) -> bool {
         self.mode.load(Relaxed) & READ != 0
+    }
+
+    /// Is the access time not earlier than the others?
+    #[inline]
+    pub(super) fn is_read_as_late(&self) -> bool {
+        self.mode.load(Relaxed) & READ_AS_LATE != 0
     }
 
     /// The access time alone.

@@ -374,6 +374,12 @@ impl Object {
         self.front.is_read()
     }
 
+    /// Was it read when it was last changed, to the tick, or later? Of a directory it says nothing.
+    #[inline]
+    pub(crate) fn is_read_as_late_as_changed(&self) -> bool {
+        self.front.is_read_as_late()
+    }
+
     /// Access, modification and change, each by itself.
     #[inline]
     pub(crate) fn latest_times(&self) -> (Time, Time, Time) {

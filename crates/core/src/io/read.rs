@@ -6,7 +6,7 @@ use std::io::IoSliceMut;
 use super::bring::{BYTES_MAX, PAGE};
 use super::check_range;
 use crate::FileSystem;
-use crate::clock;
+use crate::clock::tick;
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::open::OpenFile;
@@ -89,7 +89,9 @@ impl Core {
             return false;
         }
         // Behind the read: who reads what was written after the last access moves the time.
-        self.has_recent_access_time(inode) || self.has_read_plainly(file, inode)
+        self.has_recent_access_time(inode)
+            || self.has_access_time_of_the_tick(inode)
+            || self.has_read_plainly(file, inode)
     }
 
     /// The usual read of a file of one page, behind what [`read_inside`](Self::read_inside) asked.
@@ -99,7 +101,9 @@ impl Core {
         inode
             .pages_if_any()
             .read_alone(offset, buf, inode.size_cell())
-            && (self.has_recent_access_time(inode) || self.has_read_plainly(file, inode))
+            && (self.has_recent_access_time(inode)
+                || self.has_access_time_of_the_tick(inode)
+                || self.has_read_plainly(file, inode))
     }
 
     /// Any read, first without the lock.
@@ -240,10 +244,12 @@ impl Core {
     /// As [`has_read`](Self::has_read), where nobody watches. True, for whoever asks whether the read is done.
     ///
     /// Beside a writer the access time is mostly that of the tick, from another read: then there is nothing to do,
-    /// whatever the options say.
+    /// whatever the options say. Nor is there for who moves no access times.
     #[inline(never)]
     fn has_read_plainly(&self, file: &OpenFile, inode: &Inode) -> bool {
-        if self.policy.atime() != AtimePolicy::None && inode.atime() != clock::now() {
+        let moves =
+            self.policy.atime() != AtimePolicy::None && !file.flags().contains(OpenFlags::NOATIME);
+        if moves && !tick::is_present(inode.atime()) {
             self.tell_of_read(file, inode);
         }
         true
@@ -262,6 +268,7 @@ impl Core {
 mod tests {
     use super::*;
     use crate::MemoryLimits;
+    use crate::clock;
     use crate::options::Options;
     use crate::types::Caller;
     use crate::watch::Event;
