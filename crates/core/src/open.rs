@@ -231,6 +231,8 @@ impl FileSystem {
         flags: OpenFlags,
     ) -> Result<OpenFile> {
         debug_assert!(self.core.pinned && check_new_name(name).is_ok());
+        // Before anything is said of a name: a path of one name did not ask yet.
+        self.core.alive()?;
         let node = {
             let mut names = dir.directory()?.names.unclaimed();
             names.claim(name, None);

@@ -101,6 +101,9 @@ fn operations() -> Vec<(&'static str, Operation)> {
         attributes(s, fs, f, d, n) fs.attributes(n);
         stat_at(s, fs, f, d, n) fs.stat_at(&s.who, n, b"f", true);
         resolve(s, fs, f, d, n) fs.resolve(&s.who, n, b"f", true);
+        create_by_path(s, fs, f, d, n) fs.open_at(
+            &s.who, n, b"f", OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::WRITE_ONLY, 0o600,
+        );
         resolve_parent(s, fs, f, d, n) fs.resolve_parent(&s.who, n, b"d/f");
         lookup(s, fs, f, d, n) fs.lookup(&s.who, n, b"f");
         node(s, fs, f, d, n) fs.node(n.ino());
