@@ -113,9 +113,17 @@ pub(crate) use tests::{go_on, keep};
 mod tests {
     use super::*;
     use holdfast_sync::Keeper;
+    use parking_lot::Mutex;
+
+    /// Of threads that have ended as well: a page that may be looked at lasts, and none of this is lost.
+    static ALL: Mutex<Vec<&'static Ticker>> = Mutex::new(Vec::new());
 
     thread_local! {
-        static OWN: &'static Ticker = Box::leak(Box::new(Ticker::new(|| word(now()))));
+        static OWN: &'static Ticker = {
+            let own: &Ticker = Box::leak(Box::new(Ticker::new(|| word(now()))));
+            ALL.lock().push(own);
+            own
+        };
     }
 
     /// In a test each thread has one of its own, which it keeps itself.
