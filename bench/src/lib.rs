@@ -10,6 +10,7 @@ mod crew;
 mod document;
 mod fuse;
 mod goals;
+mod lent;
 mod process;
 mod program;
 mod record;

@@ -14,6 +14,7 @@ mod writer;
 pub(crate) use task::Task;
 
 use crate::about::About;
+use crate::lent;
 use crate::program::Program;
 use crate::record::Record;
 use crate::report::{Report, ReportArgs};
@@ -117,6 +118,9 @@ impl CachedReadArgs {
     }
 }
 
+/// Bytes of free memory that a writer may take while others read.
+const APPENDED: u64 = 512 << 20;
+
 /// One run of all phases on one target.
 struct Run<'r> {
     label: &'r str,
@@ -163,6 +167,9 @@ impl Run<'_> {
             ));
             let mut perform = |step| team.perform(step).context(self.label.to_owned());
             perform(Step::Prepare(phase))?;
+            if phase.disturbed() {
+                lent::at_hand(APPENDED);
+            }
             let done = perform(Step::Run(phase))?;
             report.add(self.record(phase, &done))?;
         }

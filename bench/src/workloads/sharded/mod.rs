@@ -14,6 +14,7 @@ mod task;
 pub(crate) use task::Task;
 
 use crate::about::About;
+use crate::lent;
 use crate::program::Program;
 use crate::record::Record;
 use crate::report::{Report, ReportArgs};
@@ -164,6 +165,9 @@ impl Run<'_> {
         };
         for &step in cooling {
             team.perform(step).context(label.to_owned())?;
+        }
+        if phase.takes_memory() {
+            lent::at_hand(self.task.memory_of_a_thread() * shape.threads() as u64);
         }
         let done = team.perform(phase).context(label.to_owned())?;
         self.record(phase, shape, &done)

@@ -122,6 +122,11 @@ impl Phase {
         )
     }
 
+    /// Does it take memory that was free before?
+    pub(super) fn takes_memory(self) -> bool {
+        self.grows().is_some() || self.is_cold() || self == Self::Load
+    }
+
     /// Does it change anything?
     pub(super) fn writes(self) -> bool {
         matches!(

@@ -23,6 +23,13 @@ pub(crate) struct Task {
 }
 
 impl Task {
+    /// Bytes that a thread's files may take of the machine's free memory: xfs takes 1 KiB for an inode alone, and whatever
+    /// lasts has its image in memory too.
+    pub(super) fn memory_of_a_thread(&self) -> u64 {
+        let each = if self.syncs { 4096 } else { 1536 };
+        self.files as u64 * each
+    }
+
     /// Makes a fresh tree, lets a crew take phases from the boss, removes the tree.
     ///
     /// # Errors

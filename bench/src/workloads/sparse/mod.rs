@@ -13,6 +13,7 @@ mod writer;
 pub(crate) use task::Task;
 
 use crate::about::About;
+use crate::lent;
 use crate::program::Program;
 use crate::record::Record;
 use crate::report::{Report, ReportArgs};
@@ -139,6 +140,7 @@ impl Run<'_> {
         let mut team = Team::start(program, &task, self.shape).context(self.label.to_owned())?;
         let mut perform = |step| team.perform(step).context(self.label.to_owned());
         perform(Step::Prepare(phase))?;
+        lent::at_hand(self.amounts.memory(phase) * self.shape.threads() as u64);
         let done = perform(Step::Run(phase))?;
         perform(Step::Check(phase))?;
         let each = self.shape.threads() as f64;

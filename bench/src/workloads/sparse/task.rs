@@ -32,6 +32,16 @@ pub(super) struct Amounts {
 }
 
 impl Amounts {
+    /// Bytes that a thread may take of the machine's free memory: a page for each block that it writes, and another one
+    /// in the image, if that is in memory too.
+    pub(super) fn memory(&self, phase: Phase) -> u64 {
+        let blocks = match phase {
+            Phase::Fill | Phase::FillSeq4 => self.fill / 4096,
+            _ => self.writes(phase),
+        };
+        blocks * 2 * 4096
+    }
+
     /// Writes of one thread, or its small files.
     pub(super) fn writes(&self, phase: Phase) -> u64 {
         match phase {
