@@ -168,6 +168,20 @@ impl PagesLock<'_> {
         self.frames.show(page)
     }
 
+    /// Has the place of the page fetched that a write at `offset` will come to. Nothing is waited for.
+    #[inline]
+    pub fn fetch_place(&self, offset: u64) {
+        self.frames.fetch_place(offset >> PAGE_SHIFT);
+    }
+
+    /// Has the bytes fetched that a write of `len` at `offset` will come to, as far as they are in one page.
+    #[inline]
+    pub fn fetch_bytes(&self, offset: u64, len: usize) {
+        let at = (offset % PAGE_SIZE as u64) as usize;
+        let end = at.saturating_add(len).min(PAGE_SIZE);
+        self.frames.fetch_bytes(offset >> PAGE_SHIFT, at..end);
+    }
+
     /// Says that the file has `size` bytes at least, which readers of pages before that need not ask
     /// for any more. To be called when the size is there already, before the lock is dropped; it
     /// holds until the next [`begin`](Self::begin), which comes before the size shrinks

@@ -334,6 +334,9 @@ fn check(map: &Map, model: &BTreeMap<u64, Vec<u8>>) {
     for around in model.keys().copied().chain([0, 63, 64, 1 << 40]) {
         for number in around.saturating_sub(1)..around + 2 {
             let expected = model.get(&number).map(Vec::as_slice);
+            // Whatever is there or not there: it changes nothing.
+            lock.fetch_place(number);
+            lock.fetch_bytes(number, 100..usize::MAX);
             assert_eq!(lock.get(number).map(Stored::bytes), expected, "{number}");
             let next = model.range(number..).next().map(|(next, _)| *next);
             assert_eq!(lock.next_frame(number), next);

@@ -77,12 +77,14 @@ impl FileSystem {
             if start >= SIZE_MAX {
                 return Err(Errno::EFBIG);
             }
+            pages.fetch_place(start);
             core.bring_edges(inode, &mut pages, start, bufs.iter().map(|buf| buf.len()))?;
             core.drop_privileges(who, file.node())?;
             if bufs.len() > 1 && start < size {
                 // Several pieces are one write.
                 pages.begin();
             }
+            pages.fetch_bytes(start, given);
             let space = FileSpace::new(core, inode, Check::of(who));
             let mut done = 0;
             for buf in bufs.iter().filter(|buf| !buf.is_empty()) {

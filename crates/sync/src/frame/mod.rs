@@ -24,6 +24,7 @@
 
 mod block;
 mod copying;
+mod fetch;
 mod fill;
 mod fresh;
 mod gate;

@@ -145,15 +145,15 @@ impl<X: Send + 'static> FramesLock<'_, X> {
     /// Takes the smallest form: no tree for frame 0 alone, nothing for nothing, unless there is a
     /// side part.
     pub fn normalise(&mut self) {
-        let guard = epoch::pin();
-        let Some(Entry::Node(root)) = self.map.root.load(&guard) else {
+        let Some(Entry::Node(root)) = self.map.root.load(&self.writing) else {
             return;
         };
-        if self.side().is_some() || root.shift > 0 || root.base > 0 || root.used() > 1 {
+        if root.shift > 0 || root.base > 0 || root.used() > 1 || self.side().is_some() {
             return;
         }
+        let is_empty = root.used() == 0;
         self.begin();
-        if root.used() == 0 {
+        if is_empty {
             self.map.root.replace(None, &self.writing);
         } else {
             self.map.root.disclose(0, &self.writing);

@@ -77,6 +77,23 @@ impl<'g, X> Found<'g, X> {
     }
 }
 
+impl<'g, X> Found<'g, X> {
+    /// The leaf that is on the way to `number`, of which nothing was looked at: that it has a place for the number
+    /// is not said.
+    #[inline]
+    pub(super) fn leaf(mut self, number: u64, keeps: &'g impl Keeps) -> Option<&'g Node<X>> {
+        while self.is_node() {
+            // SAFETY: just asked.
+            let way = unsafe { self.way() };
+            if way.shift == 0 {
+                return Some(way.node);
+            }
+            self = way.node.slots[place(number, way.shift)].find(keeps);
+        }
+        None
+    }
+}
+
 impl<'g, X> Way<'g, X> {
     /// The frame `number`, if it is below this node.
     #[inline(always)]

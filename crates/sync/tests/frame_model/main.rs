@@ -10,6 +10,8 @@
 
 #[path = "../../src/frame/mod.rs"]
 pub mod frame;
+#[path = "../../src/prefetch.rs"]
+pub mod prefetch;
 
 mod alone;
 mod appends;
