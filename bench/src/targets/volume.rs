@@ -1,6 +1,6 @@
 //! `volume:PATH`: the core over a volume, in this process.
 
-use super::{Folder, MemoryTree};
+use super::{Folder, MemoryTree, Target};
 use anyhow::{Context, Result};
 use holdfast_core::{FileSystem, Options};
 use holdfast_device::{BlockDevice, FileDevice, FileOptions};
@@ -82,6 +82,18 @@ impl Kept {
     pub(crate) fn image(&self) -> PathBuf {
         self.folder.path().join("image")
     }
+}
+
+/// The images of those targets that have one.
+///
+/// # Errors
+/// If a folder cannot be made.
+pub(crate) fn kept(targets: &[Target]) -> Result<Vec<Option<Kept>>> {
+    let kept = targets.iter().map(|target| match target {
+        Target::Volume(path) => Kept::beside(path).map(Some),
+        _ => Ok(None),
+    });
+    kept.collect()
 }
 
 impl Image {

@@ -19,7 +19,7 @@ use crate::program::Program;
 use crate::record::Record;
 use crate::report::{Report, ReportArgs};
 use crate::rest;
-use crate::targets::{Target, labels, parents};
+use crate::targets::{Kept, Target, kept, labels, parents};
 use crate::team::{self, Done, Shape, Team};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -110,6 +110,7 @@ impl ShardedArgs {
 struct Run<'r> {
     label: &'r str,
     task: &'r Task,
+    kept: Option<&'r Kept>,
     /// They take turns at each phase, each with a tree of its own.
     shapes: &'r [Shape],
     round: usize,
@@ -119,13 +120,13 @@ struct Run<'r> {
 impl Run<'_> {
     /// The phases that were asked for, and those they need.
     fn measure(&self, program: &Program, report: &mut Report) -> Result<()> {
-        let task = team::Task::Sharded(self.task.clone());
         for (plan, tells) in plans(&self.task.target) {
             let reported = |phase: &Phase| tells.contains(phase) && self.phases.contains(phase);
             let Some(last) = plan.iter().rposition(reported) else {
                 continue;
             };
             let start = |&shape: &Shape| {
+                let task = self.task_of(shape);
                 let team = Team::start(program, &task, shape).context(self.label.to_owned())?;
                 Ok((shape, team))
             };
@@ -147,6 +148,15 @@ impl Run<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Processes have volumes of their own, so they cannot share the one that is kept.
+    fn task_of(&self, shape: Shape) -> team::Task {
+        let kept = self.kept.filter(|_| shape.processes().is_none());
+        team::Task::Sharded(Task {
+            image: kept.map(Kept::image),
+            ..self.task.clone()
+        })
     }
 
     fn perform(
@@ -214,6 +224,7 @@ pub(crate) fn measure(args: &ShardedArgs, program: &Program, report: &mut Report
     let heats = Shape::heats(&args.threads, args.processes);
     let labels = labels(&args.targets);
     let _parents = parents(&args.targets)?;
+    let kept = kept(&args.targets)?;
     let offered = args.targets.iter().map(|target| {
         let offered = phases.iter().filter(|phase| phase.offered_by(target));
         offered.count()
@@ -223,9 +234,10 @@ pub(crate) fn measure(args: &ShardedArgs, program: &Program, report: &mut Report
     report.begin(About::now(args.layout(), args.rounds), expected);
     for round in 1..=args.rounds {
         for shapes in &heats {
-            for (target, label) in args.targets.iter().zip(&labels) {
+            for ((target, label), kept) in args.targets.iter().zip(&labels).zip(&kept) {
                 let task = Task {
                     target: target.clone(),
+                    image: None,
                     files: args.files,
                     per_dir: args.per_dir,
                     syncs: args.syncs(),
@@ -233,6 +245,7 @@ pub(crate) fn measure(args: &ShardedArgs, program: &Program, report: &mut Report
                 let run = Run {
                     label,
                     task: &task,
+                    kept: kept.as_ref(),
                     shapes,
                     round,
                     phases: &phases,

@@ -4,16 +4,19 @@ use super::phase::Phase;
 use super::shard::Shard;
 use crate::crew::{Crew, Work};
 use crate::targets::{
-    DirectoryTree, Layout, ListedTree, MemoryTree, Session, Target, Tree, made, volume,
+    DirectoryTree, Layout, ListedTree, MemoryTree, Session, Target, Tree, made, volume, volume_over,
 };
 use crate::team::{Seats, worker::Boss};
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// One run's tree and files.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Task {
     pub(super) target: Target,
+    /// The image that a volume is made anew on; a new one if absent.
+    pub(super) image: Option<PathBuf>,
     /// Files of each thread.
     pub(super) files: usize,
     /// Of which so many are in one directory; all, if nothing is said.
@@ -45,7 +48,13 @@ impl Task {
                 };
                 self.on(made(layout)?, seats, boss)
             }
-            Target::Volume(path) => self.on(volume(path)?, seats, boss),
+            Target::Volume(path) => {
+                let tree = match &self.image {
+                    Some(image) => volume_over(image),
+                    None => volume(path),
+                };
+                self.on(tree?, seats, boss)
+            }
             Target::Directory(path) => self.on(DirectoryTree::new(path)?, seats, boss),
             Target::Listed => self.on(ListedTree::new(), seats, boss),
             Target::Guarded(_) | Target::Pieces(_) => {

@@ -18,7 +18,7 @@ use crate::program::Program;
 use crate::record::Record;
 use crate::report::{Report, ReportArgs};
 use crate::rest;
-use crate::targets::{Kept, Target, labels, parents};
+use crate::targets::{Kept, Target, kept, labels, parents};
 use crate::team::{self, Shape, Team};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -219,15 +219,6 @@ pub(crate) fn measure(args: &SparseArgs, program: &Program, report: &mut Report)
         args.rounds
     ));
     Ok(())
-}
-
-/// The images of those targets that have one: the blocks of a rival's image stay from phase to phase as well.
-fn kept(targets: &[Target]) -> Result<Vec<Option<Kept>>> {
-    let kept = targets.iter().map(|target| match target {
-        Target::Volume(path) => Kept::beside(path).map(Some),
-        _ => Ok(None),
-    });
-    kept.collect()
 }
 
 #[cfg(test)]
