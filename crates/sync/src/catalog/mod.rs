@@ -188,7 +188,8 @@ impl Catalog {
         self.view(guard).sums()
     }
 
-    /// The greatest order that a name has or ever had.
+    /// The greatest order that a name has or ever had. A name that is being added may be there before its order is told
+    /// here, never after.
     #[must_use]
     pub fn last_order(&self, guard: &Guard) -> u64 {
         self.view(guard).last_order()
