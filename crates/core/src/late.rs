@@ -6,10 +6,8 @@
 //! *Locking.* `writing` is held over the walk of all inodes, which hands over what it finds: it is taken with nothing
 //! held. Whoever syncs beside another waits until the other's times have been handed over.
 
-use parking_lot::Mutex;
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, fence};
-
+use crate::late_primitive::Ordering::{Relaxed, SeqCst};
+use crate::late_primitive::{AtomicBool, Mutex, fence};
 use crate::types::Result;
 
 /// The note.
@@ -50,35 +48,5 @@ impl Late {
             self.any.store(true, Relaxed);
         }
         written
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::types::Errno;
-    use std::cell::Cell;
-
-    #[test]
-    fn nobody_is_asked_unless_somebody_was_marked_since() {
-        let late = Late::default();
-        let walks = Cell::new(0);
-        let sync = |outcome| {
-            let walk = || {
-                walks.set(walks.get() + 1);
-                outcome
-            };
-            (late.write(walk), walks.get())
-        };
-        assert_eq!(sync(Ok(())), (Ok(()), 0));
-        late.note();
-        assert!(late.any());
-        assert_eq!(sync(Err(Errno::EIO)), (Err(Errno::EIO), 1));
-        assert!(late.any(), "not written yet");
-        assert_eq!(sync(Ok(())), (Ok(()), 2));
-        assert_eq!(sync(Ok(())), (Ok(()), 2));
-        late.note();
-        late.note();
-        assert_eq!(sync(Ok(())), (Ok(()), 3));
     }
 }

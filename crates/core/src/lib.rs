@@ -25,6 +25,9 @@ mod inode;
 mod inodes;
 mod io;
 mod late;
+mod late_primitive;
+#[cfg(test)]
+mod late_tests;
 mod load;
 mod lock_operations;
 mod locks;

@@ -11,45 +11,26 @@
 //! *Locking.* A room's lock is a leaf.
 #![expect(unsafe_code, reason = "a lock that can be given back without a guard")]
 
-use parking_lot::{Condvar, Mutex};
+use crate::bolt_primitive::{AtomicU8, LOOKS, Ordering, Room, constant, look_again};
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::Duration;
 
 const FREE: u8 = 0;
 const TAKEN: u8 = 1;
 /// Taken, and perhaps somebody sleeps.
 const AWAITED: u8 = 2;
 
-/// How often somebody looks before he sleeps.
-const LOOKS: usize = 100;
-
-/// How long who sleeps can miss that it was given back.
-const NAP: Duration = Duration::from_millis(1);
-
-/// Where those sleep whose bolts' addresses fall together.
-struct Room {
-    sleeping: Mutex<()>,
-    awake: Condvar,
-}
-
-static ROOMS: [Room; 64] = [const {
-    Room {
-        sleeping: Mutex::new(()),
-        awake: Condvar::new(),
-    }
-}; 64];
-
 /// A lock without a value, in one byte, that costs one exchange.
 #[derive(Default)]
 pub struct Bolt(AtomicU8);
 
 impl Bolt {
-    /// A free one.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self(AtomicU8::new(FREE))
+    constant! {
+        /// A free one.
+        #[must_use]
+        pub fn new() -> Self {
+            Self(AtomicU8::new(FREE))
+        }
     }
 
     /// Waits until it is free, and takes it. (Never twice in one thread.)
@@ -97,25 +78,20 @@ impl Bolt {
     }
 
     fn room(&self) -> &'static Room {
-        let address = std::ptr::from_ref(self).addr() as u64;
-        let hash = address.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        &ROOMS[(hash >> (u64::BITS - ROOMS.len().ilog2())) as usize]
+        Room::of(std::ptr::from_ref(self).addr())
     }
 
     #[cold]
     fn wait(&self) {
         for _ in 0..LOOKS {
-            std::hint::spin_loop();
+            look_again();
             if self.0.load(Ordering::Relaxed) == FREE && self.try_take() {
                 return;
             }
         }
-        let room = self.room();
-        let mut sleeping = room.sleeping.lock();
         // Whoever gets it so wakes others in his turn: there may be some.
-        while self.0.swap(AWAITED, Ordering::Acquire) != FREE {
-            room.awake.wait_for(&mut sleeping, NAP);
-        }
+        self.room()
+            .sleep_while(|| self.0.swap(AWAITED, Ordering::Acquire) != FREE);
     }
 
     #[cold]
@@ -123,9 +99,7 @@ impl Bolt {
         let room = self.room();
         self.0.store(FREE, Ordering::Release);
         // From here on it may be gone, with what it is in.
-        let _sleeping = room.sleeping.lock();
-        // Of whichever bolt they are.
-        room.awake.notify_all();
+        room.wake_all();
     }
 }
 
@@ -163,78 +137,5 @@ impl Drop for BoltGuard<'_> {
 impl fmt::Debug for BoltGuard<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BoltGuard").finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::atomic::AtomicU64;
-    use std::thread;
-    use std::time::Instant;
-
-    #[test]
-    fn whoever_has_it_is_alone_and_nobody_waits_for_ever() {
-        let bolts = [const { Bolt::new() }; 3];
-        // Pairs that differ while one of them is changed.
-        let pairs = [const { [const { AtomicU64::new(0) }; 2] }; 3];
-        let (threads, rounds) = (8, 20_000);
-        thread::scope(|scope| {
-            for first in 0..threads {
-                let (bolts, pairs) = (&bolts, &pairs);
-                scope.spawn(move || {
-                    for round in 0..rounds {
-                        let at = (first + round) % bolts.len();
-                        let _locked = bolts[at].lock();
-                        let [one, other] = &pairs[at];
-                        let count = one.load(Ordering::Relaxed);
-                        assert_eq!(other.load(Ordering::Relaxed), count);
-                        one.store(count + 1, Ordering::Relaxed);
-                        if round % 1000 == 0 {
-                            // Others fall asleep.
-                            thread::sleep(Duration::from_micros(50));
-                        }
-                        other.store(count + 1, Ordering::Relaxed);
-                    }
-                });
-            }
-        });
-        let sum: u64 = pairs
-            .iter()
-            .map(|[one, _]| one.load(Ordering::Relaxed))
-            .sum();
-        assert_eq!(sum, (threads * rounds) as u64);
-        assert!(bolts.iter().all(|bolt| bolt.try_lock().is_some()));
-    }
-
-    #[test]
-    fn who_tries_does_not_wait() {
-        let bolt = Bolt::new();
-        let held = bolt.lock();
-        assert!(bolt.try_lock().is_none());
-        drop(held);
-        assert!(bolt.try_lock().is_some());
-    }
-
-    #[test]
-    fn who_sleeps_is_woken() {
-        let bolt = Bolt::new();
-        let mut waits: Vec<Duration> = (0..15)
-            .map(|_| {
-                let held = bolt.lock();
-                thread::scope(|scope| {
-                    let sleeper = scope.spawn(|| {
-                        drop(bolt.lock());
-                        Instant::now()
-                    });
-                    thread::sleep(Duration::from_millis(5));
-                    let given = Instant::now();
-                    drop(held);
-                    sleeper.join().unwrap().saturating_duration_since(given)
-                })
-            })
-            .collect();
-        waits.sort_unstable();
-        assert!(waits[0] < Duration::from_secs(1), "{waits:?}");
     }
 }

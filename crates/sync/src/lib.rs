@@ -17,6 +17,9 @@
 
 mod barrier;
 mod bolt;
+mod bolt_primitive;
+#[cfg(test)]
+mod bolt_tests;
 pub mod catalog;
 mod catalog_primitive;
 pub mod core_locks;

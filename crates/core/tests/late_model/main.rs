@@ -1,0 +1,91 @@
+//! Access times that wait for the next sync, under every interleaving of those who note them and those who sync.
+
+#[path = "../../src/late.rs"]
+mod late;
+mod late_primitive;
+
+/// What the module calls errors.
+mod types {
+    pub(crate) type Result<T> = std::result::Result<T, &'static str>;
+}
+
+use late::Late;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use loom::thread;
+
+/// A file system of one inode.
+#[derive(Default)]
+struct World {
+    late: Late,
+    /// Its access time waits in memory.
+    marked: AtomicBool,
+    /// How often it was handed to the store.
+    written: AtomicU32,
+}
+
+impl World {
+    /// A read that moves the access time.
+    fn read(&self) {
+        self.marked.store(true, Relaxed);
+        self.late.note();
+    }
+
+    /// A sync, whose walk fails if so said.
+    fn sync(&self, fails: bool) {
+        let walk = || {
+            if fails {
+                return Err("no walk");
+            }
+            if self.marked.swap(false, Relaxed) {
+                self.written.fetch_add(1, Relaxed);
+            }
+            Ok(())
+        };
+        let _ = self.late.write(walk);
+    }
+
+    /// What is marked is noted; and after one more sync nothing is.
+    fn check(&self) {
+        assert!(
+            self.late.any() || !self.marked.load(Relaxed),
+            "marked, and no sync will look"
+        );
+        self.sync(false);
+        assert!(!self.marked.load(Relaxed) && self.written.load(Relaxed) >= 1);
+    }
+}
+
+fn model(threads: &'static [fn(&World)]) {
+    loom::model(move || {
+        let world = Arc::new(World::default());
+        let others = threads.iter().map(|thread| {
+            let world = Arc::clone(&world);
+            thread::spawn(move || thread(&world))
+        });
+        let others: Vec<_> = others.collect();
+        world.read();
+        others.into_iter().for_each(|other| other.join().unwrap());
+        world.check();
+    });
+}
+
+#[test]
+fn what_is_marked_beside_a_sync_is_met_by_it_or_by_the_next() {
+    model(&[|world| world.sync(false)]);
+}
+
+#[test]
+fn what_a_failed_sync_did_not_write_is_noted_still() {
+    model(&[|world| world.sync(true)]);
+}
+
+#[test]
+fn two_readers_and_a_sync_lose_nothing() {
+    model(&[World::read, |world| world.sync(false)]);
+}
+
+#[test]
+fn a_sync_beside_another_loses_nothing() {
+    model(&[|world| world.sync(true), |world| world.sync(false)]);
+}
