@@ -1,14 +1,30 @@
 //! Work that falls into parts, on as many threads as there are processors.
 
 use parking_lot::Mutex;
+use rustix::thread::sched_getaffinity;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// How many processors the calling thread may use; at least one. Asking the system reads files: it
-/// takes a while.
+/// How many processors the calling thread may use; at least one. The first time it reads what control groups allow the
+/// process, which takes as long as freeing some ten thousand inodes; later it asks for the thread's own alone.
 #[must_use]
 pub fn processors() -> usize {
-    thread::available_parallelism().map_or(1, usize::from)
+    static SHARE: OnceLock<usize> = OnceLock::new();
+    let all = || thread::available_parallelism().map_or(1, usize::from);
+    let Ok(own) = sched_getaffinity(None) else {
+        // More processors than fit into a set.
+        return all();
+    };
+    let own = own.count() as usize;
+    let share = SHARE.get_or_init(|| share_of_groups(own, all()));
+    own.min(*share).max(1)
+}
+
+/// What groups allow, of a thread that may use `own` processors, and `all` as far as they allow it.
+fn share_of_groups(own: usize, all: usize) -> usize {
+    // As many as its own: they allow more, as far as one can see.
+    if all < own { all } else { usize::MAX }
 }
 
 /// Does `work` once for each part, on the calling thread and as many others as make `threads` with
@@ -70,6 +86,26 @@ mod tests {
             assert_eq!(done, (0..100).collect::<Vec<_>>());
         }
         divide(Vec::<u8>::new(), 8, |_| unreachable!("there is none"));
+    }
+
+    #[test]
+    fn a_thread_that_is_bound_to_fewer_processors_has_fewer() {
+        assert_eq!(
+            (share_of_groups(8, 3), share_of_groups(8, 8)),
+            (3, usize::MAX)
+        );
+        let before = processors();
+        let bound = thread::spawn(|| {
+            let mut set = sched_getaffinity(None).unwrap();
+            let first = (0..rustix::thread::CpuSet::MAX_CPU).find(|cpu| set.is_set(*cpu));
+            set.clear();
+            set.set(first.unwrap());
+            rustix::thread::sched_setaffinity(None, &set).unwrap();
+            processors()
+        });
+        assert_eq!(bound.join().unwrap(), 1);
+        assert_eq!(processors(), before);
+        assert_eq!(before, thread::available_parallelism().unwrap().get());
     }
 
     #[test]
