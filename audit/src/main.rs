@@ -214,6 +214,12 @@ fn check(
                     "{}: {count} in conflict, at most {constant} may be",
                     class.word
                 );
+                let grown = results
+                    .conflicting()
+                    .filter(|(pair, _)| (class.holds)(pair));
+                for (pair, _) in grown {
+                    println!("  {} ({})", pair.name(), pair.placement.word());
+                }
                 good = false;
             }
             Verdict::Unknown => bail!("there is no constant for `{}`", class.word),
