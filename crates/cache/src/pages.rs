@@ -174,12 +174,15 @@ impl PagesLock<'_> {
         self.frames.fetch_place(offset >> PAGE_SHIFT);
     }
 
-    /// Has the bytes fetched that a write of `len` at `offset` will come to, as far as they are in one page.
+    /// Has the bytes fetched that a write of `len` at `offset` will come to, as far as they are in one page. Of a page
+    /// that is written as a whole nothing is needed: it gets another frame.
     #[inline]
     pub fn fetch_bytes(&self, offset: u64, len: usize) {
         let at = (offset % PAGE_SIZE as u64) as usize;
         let end = at.saturating_add(len).min(PAGE_SIZE);
-        self.frames.fetch_bytes(offset >> PAGE_SHIFT, at..end);
+        if end - at < PAGE_SIZE {
+            self.frames.fetch_bytes(offset >> PAGE_SHIFT, at..end);
+        }
     }
 
     /// Says that the file has `size` bytes at least, which readers of pages before that need not ask
