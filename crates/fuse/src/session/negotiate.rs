@@ -116,8 +116,8 @@ fn wanted(config: &Config, uring: bool) -> InitFlags {
         config.serve_locks,
     );
     flags.set(InitFlags::NO_OPEN_SUPPORT, config.no_open);
-    // Not `ATOMIC_O_TRUNC`: the kernel would have the file emptied by the open, and only then see that it is a program
-    // that runs (ETXTBSY).
+    // A file that is not opened cannot be truncated on the way: the kernel would forget to.
+    flags.set(InitFlags::ATOMIC_O_TRUNC, !config.no_open);
     flags.set(InitFlags::NO_OPENDIR_SUPPORT, config.no_opendir);
     flags.set(InitFlags::POSIX_ACL, config.posix_acl);
     // The kernel refuses the mount's INIT if it is asked for idmap without its own checks.
