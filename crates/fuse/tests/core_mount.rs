@@ -198,6 +198,37 @@ fn as_user(dir: &Path, script: &str) -> (String, bool) {
 }
 
 #[test]
+fn a_program_that_runs_is_not_emptied_by_an_open_that_is_refused() {
+    on_each_transport(|_, _, dir| {
+        let program = dir.join("program");
+        fs::copy("/bin/sleep", &program).unwrap();
+        let size = fs::metadata(&program).unwrap().len();
+        let mut running = Command::new(&program).arg("60").spawn().unwrap();
+        for flags in [
+            OFlags::RDONLY | OFlags::TRUNC,
+            OFlags::WRONLY | OFlags::TRUNC,
+            OFlags::RDWR,
+        ] {
+            let opened = rustix::fs::open(&program, flags, Mode::empty());
+            assert_eq!(opened.err(), Some(rustix::io::Errno::TXTBSY), "{flags:?}");
+        }
+        assert_eq!(fs::metadata(&program).unwrap().len(), size);
+        assert!(running.try_wait().unwrap().is_none(), "it lives");
+        running.kill().unwrap();
+        running.wait().unwrap();
+        // Then it may be: once the kernel has let go of it.
+        let emptied = || {
+            let flags = OFlags::RDONLY | OFlags::TRUNC;
+            rustix::fs::open(&program, flags, Mode::empty()).is_ok()
+        };
+        while !emptied() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(fs::metadata(&program).unwrap().len(), 0);
+    });
+}
+
+#[test]
 fn the_kernel_checks_permissions_and_umask_and_set_id_bits_follow_the_rules() {
     on_each_transport(|_, _, dir| {
         fs::set_permissions(dir, Permissions::from_mode(0o777)).unwrap();

@@ -13,6 +13,9 @@ use holdfast_core::{
     types::{Attr, Caller, Errno, Fallocate, Ino, OpenFlags, Result, Whence},
 };
 
+/// `__FMODE_EXEC` of the kernel's `fs.h`, in the flags of an open that is for running the file.
+const FOR_RUNNING: OpenFlags = OpenFlags::from_bits_retain(0o40);
+
 impl CoreOperations {
     /// Flags of an open file, as this mount's kernel needs them.
     fn open_flags(&self, raw: i32) -> OpenFlags {
@@ -39,13 +42,27 @@ impl CoreOperations {
         if request.kill_suidgid {
             self.drop_privileges(cx, &node)?;
         }
-        let file = self
-            .fs
-            .open(&caller(cx), &node, self.open_flags(request.flags))?;
+        let flags = self.open_flags(request.flags);
+        // The kernel refuses those who would write to a program that runs; whoever only empties it is refused when that is
+        // done (decision 44).
+        if flags.contains(OpenFlags::TRUNCATE) && !flags.writable() && self.is_running(ino) {
+            return Err(Errno::ETXTBSY);
+        }
+        let file = self.fs.open(&caller(cx), &node, flags)?;
         Ok(Opened {
             fh: self.handles.insert(file)?,
             flags: self.open_reply(),
         })
+    }
+
+    /// Is a file of which this is the number open to be run? Looks at all that are open.
+    fn is_running(&self, ino: Ino) -> bool {
+        let mut running = false;
+        self.handles.each(|handle| {
+            let file = &handle.file;
+            running |= file.flags().contains(FOR_RUNNING) && file.node().ino() == ino;
+        });
+        running
     }
 
     /// For a kernel that does not open: a file for one operation.
