@@ -58,6 +58,14 @@ impl Lap {
             },
         }
     }
+
+    /// Both, one after the other.
+    pub(crate) fn then(self, next: Self) -> Self {
+        Self {
+            time: self.time + next.time,
+            ..self.beside(next)
+        }
+    }
 }
 
 impl From<u64> for Work {

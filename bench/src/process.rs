@@ -100,26 +100,17 @@ pub(crate) fn pin(processor: usize) -> Result<()> {
     sched_setaffinity(None, &set).with_context(|| format!("cannot pin to processor {processor}"))
 }
 
-/// Lets the calling thread and those that it starts use as many processors as `threads` pinned ones
-/// would, and does `work`; then it is pinned again, as the thread of this number.
+/// Lets the calling thread and those that it starts use as many processors as so many pinned ones would.
 ///
 /// # Errors
-/// What sched_setaffinity(2) says; the error of `work`.
-pub(crate) fn on_processors_of<R>(
-    threads: usize,
-    number: usize,
-    work: impl FnOnce() -> Result<R>,
-) -> Result<R> {
+/// What sched_setaffinity(2) says.
+pub(crate) fn spread(threads: usize) -> Result<()> {
     // The main thread was never pinned.
     let allowed = sched_getaffinity(Some(getpid())).context("sched_getaffinity")?;
     let processors = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));
-    let processors: Vec<usize> = processors.take(threads).collect();
     let mut set = CpuSet::new();
-    processors.iter().for_each(|&cpu| set.set(cpu));
-    sched_setaffinity(None, &set).context("sched_setaffinity")?;
-    let done = work();
-    pin(processors[number % processors.len()])?;
-    done
+    processors.take(threads).for_each(|cpu| set.set(cpu));
+    sched_setaffinity(None, &set).context("sched_setaffinity")
 }
 
 #[cfg(test)]

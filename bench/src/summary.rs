@@ -150,7 +150,8 @@ pub(crate) struct Kept<'r> {
     pub(crate) shape: Shape,
     /// What the writer does.
     pub(crate) disturbance: &'r str,
-    /// The median beside it over that of the same with a writer of another file.
+    /// The rate beside it over that of the same with a writer of another file, in the same round, where both took
+    /// turns: the median over rounds.
     pub(crate) part: f64,
 }
 
@@ -159,15 +160,20 @@ pub(crate) fn kept(records: &[Record]) -> Vec<Kept<'_>> {
     let rows = rows(records);
     let pairs = rows.iter().filter_map(|beside| {
         let disturbance = beside.phase.strip_suffix("-beside")?;
-        let apart = rows.iter().find(|apart| {
-            apart.phase.strip_suffix("-apart") == Some(disturbance)
-                && (apart.shape, apart.target) == (beside.shape, beside.target)
-        })?;
+        let mine = |record: &&Record| is_of(record, beside.shape, beside.phase, beside.target);
+        let parts = records.iter().filter(mine).filter_map(|record| {
+            let apart = records.iter().find(|apart| {
+                apart.phase.strip_suffix("-apart") == Some(disturbance)
+                    && (apart.round, apart.shape()) == (record.round, record.shape())
+                    && apart.target == record.target
+            })?;
+            Some(record.rate() / apart.rate())
+        });
         Some(Kept {
             target: beside.target,
             shape: beside.shape,
             disturbance,
-            part: beside.median / apart.median,
+            part: median(&mut parts.collect::<Vec<_>>())?,
         })
     });
     pairs.collect()
@@ -391,9 +397,22 @@ mod tests {
             Record::sample("mem:", "append-beside", 80, 1.0),
             Record::sample("dir:/x", "append-beside", 80, 1.0),
         ];
-        let kept = kept(&records);
+        let kept = super::kept(&records);
         assert_eq!(kept.len(), 1, "only what has both: {kept:?}");
         assert_eq!((kept[0].target, kept[0].disturbance), ("mem:", "append"));
         assert!(close(kept[0].part, 0.8), "{kept:?}");
+        let slower = |round, apart, beside| {
+            let record = |phase, items| Record {
+                round,
+                ..Record::sample("mem:", phase, items, 1.0)
+            };
+            [
+                record("append-apart", apart),
+                record("append-beside", beside),
+            ]
+        };
+        // The machine was slower in one round than in the others: that is none of the writer's doing.
+        let rounds = [slower(1, 100, 90), slower(2, 50, 45), slower(3, 50, 44)].concat();
+        assert!(close(super::kept(&rounds)[0].part, 0.9), "{rounds:?}");
     }
 }

@@ -158,15 +158,12 @@ impl Session for MemorySession<'_> {
         Ok(dropped.transpose()?.unwrap_or_default().inodes)
     }
 
-    /// The session has an empty file system from then on.
     fn unmount(&mut self, part: usize) -> Result<u64, Errno> {
-        let inodes = self.fs.stats().inodes;
-        let fs = self.fs.clone();
-        self.leave()?;
         if part != 0 {
             return Ok(0);
         }
-        drop(self.tree.take());
+        let fs = self.tree.take().ok_or(Errno::ENXIO)?;
+        let inodes = fs.stats().inodes;
         fs.close()?;
         Ok(inodes)
     }
@@ -197,6 +194,7 @@ impl Session for MemorySession<'_> {
         self.fs.sync()
     }
 
+    /// The session has an empty file system from then on.
     fn leave(&mut self) -> Result<(), Errno> {
         self.fs = empty();
         self.root = self.fs.root();

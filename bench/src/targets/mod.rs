@@ -103,8 +103,8 @@ pub(crate) trait Session {
         Err(Errno::EOPNOTSUPP)
     }
 
-    /// Gives up the file system, which ends with the last session to do so; the first part gives
-    /// the number of inodes that were in memory.
+    /// Ends the file system, that of the first part; it gives the number of inodes that were in memory. Every session
+    /// has left.
     fn unmount(&mut self, _part: usize) -> Result<u64, Errno> {
         Err(Errno::EOPNOTSUPP)
     }

@@ -58,4 +58,13 @@ impl Done {
             rss_bytes: self.rss_bytes + other.rss_bytes,
         }
     }
+
+    /// Both, one after the other.
+    pub(crate) fn then(self, next: Self) -> Self {
+        Self {
+            lap: self.lap.then(next.lap),
+            rss_before: self.rss_before,
+            rss_bytes: next.rss_bytes,
+        }
+    }
 }

@@ -3,7 +3,8 @@
 //!
 //! Beside a writer, the readers' rate is told next to their rate while that writer is as busy with
 //! another file: so the machine's memory and processors are shared alike, and the difference
-//! is what the file system makes of it.
+//! is what the file system makes of it. Both take turns, several times in each phase, since other
+//! things make the machine slower for seconds at a time.
 
 mod layout;
 mod phase;
@@ -135,45 +136,65 @@ impl Run<'_> {
     fn measure(&self, program: &Program, report: &mut Report) -> Result<()> {
         let (disturbed, alone): (Vec<_>, Vec<_>) =
             self.phases.iter().partition(|phase| phase.disturbed());
-        self.with_team(false, &alone, program, report)?;
+        let turns = alone.chunks(1).map(|phase| (phase, 1)).collect();
+        self.with_team(self.amount, turns, program, report)?;
         match self.shape {
-            Shape::Threads(_) => self.with_team(true, &disturbed, program, report),
+            Shape::Threads(_) => {
+                let (amount, turns) = self.amount.divided();
+                let pairs = disturbed.chunk_by(Phase::same_kind);
+                let pairs = pairs.map(|pair| (pair, turns)).collect();
+                self.with_team(amount, pairs, program, report)
+            }
             // A writer shares its readers' process.
             Shape::Processes(_) => Ok(()),
         }
     }
 
+    /// Lets a team do these phases, those of each group in turn, so many times.
     fn with_team(
         &self,
-        writer: bool,
-        phases: &[Phase],
+        amount: Amount,
+        groups: Vec<(&[Phase], u32)>,
         program: &Program,
         report: &mut Report,
     ) -> Result<()> {
-        let Some(largest) = phases.iter().map(|phase| phase.bytes()).max() else {
+        let phases = || groups.iter().flat_map(|(group, _)| group.iter());
+        let Some(largest) = phases().map(|phase| phase.bytes()).max() else {
             return Ok(());
         };
         let task = team::Task::CachedRead(Task {
             target: self.target.clone(),
-            amount: self.amount,
+            amount,
             largest,
-            writer,
+            writer: phases().any(|phase| phase.disturbed()),
         });
         let mut team = Team::start(program, &task, self.shape).context(self.label.to_owned())?;
-        for &phase in phases {
-            report.doing(format!(
-                "{}: {phase}, round {}, {}",
-                self.label, self.round, self.shape
-            ));
-            let mut perform = |step| team.perform(step).context(self.label.to_owned());
-            perform(Step::Prepare(phase))?;
-            if phase.disturbed() {
-                lent::at_hand(APPENDED);
+        for (group, turns) in groups {
+            let mut all = vec![Done::default(); group.len()];
+            for turn in 1..=turns {
+                for (phase, all) in group.iter().zip(&mut all) {
+                    report.doing(format!(
+                        "{}: {phase}, round {}, {}",
+                        self.label, self.round, self.shape
+                    ));
+                    let done = self.perform(*phase, &mut team)?;
+                    *all = if turn == 1 { done } else { all.then(done) };
+                }
             }
-            let done = perform(Step::Run(phase))?;
-            report.add(self.record(phase, &done))?;
+            for (phase, done) in group.iter().zip(&all) {
+                report.add(self.record(*phase, done))?;
+            }
         }
         team.dismiss()
+    }
+
+    fn perform(&self, phase: Phase, team: &mut Team<Step>) -> Result<Done> {
+        let mut perform = |step| team.perform(step).context(self.label.to_owned());
+        perform(Step::Prepare(phase))?;
+        if phase.disturbed() {
+            lent::at_hand(APPENDED);
+        }
+        perform(Step::Run(phase))
     }
 
     fn record(&self, phase: Phase, done: &Done) -> Record {

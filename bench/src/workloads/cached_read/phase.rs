@@ -3,6 +3,7 @@
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::mem;
 
 /// What is read beside a writer.
 pub(super) const DISTURBED_BYTES: usize = 4096;
@@ -60,6 +61,11 @@ pub(super) enum Place {
 }
 
 impl Phase {
+    /// Do both the same, but for the place?
+    pub(super) fn same_kind(&self, other: &Self) -> bool {
+        mem::discriminant(self) == mem::discriminant(other)
+    }
+
     /// Is there a writer?
     pub(super) fn disturbed(self) -> bool {
         matches!(self, Self::Append(_) | Self::Overwrite(_))

@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 use std::ffi::CStr;
 use std::sync::atomic::AtomicUsize;
 
+/// Parts into which the time of a phase beside a writer, and of the one apart from it, are divided.
+const TURNS: u32 = 5;
+
 /// Bytes of one write while a file is made.
 const PIECE: usize = 64 << 10;
 
@@ -33,6 +36,16 @@ pub(super) enum Amount {
     Seconds(f64),
     /// Of each thread.
     Reads(u64),
+}
+
+impl Amount {
+    /// The same in parts, and in how many: reads stay together.
+    pub(super) fn divided(self) -> (Self, u32) {
+        match self {
+            Self::Seconds(seconds) => (Self::Seconds(seconds / f64::from(TURNS)), TURNS),
+            Self::Reads(_) => (self, 1),
+        }
+    }
 }
 
 /// A thread of the crew.

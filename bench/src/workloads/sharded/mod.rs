@@ -168,12 +168,7 @@ impl Run<'_> {
     ) -> Result<Record> {
         let (label, round) = (self.label, self.round);
         report.doing(format!("{label}: {phase}, round {round}, {shape}"));
-        let cooling: &[Phase] = if phase.is_cold() {
-            &[Phase::Leave, Phase::Chill, Phase::Enter]
-        } else {
-            &[]
-        };
-        for &step in cooling {
+        for &step in phase.before() {
             team.perform(step).context(label.to_owned())?;
         }
         if phase.takes_memory() {

@@ -48,6 +48,9 @@ pub(crate) enum Phase {
     /// Come back to it
     #[value(skip)]
     Enter,
+    /// Let one thread use the processors of all, before it ends the tree
+    #[value(skip)]
+    Spread,
 }
 
 /// All phases in the order they run. Those of one plan run in the same processes, and need its
@@ -120,6 +123,15 @@ impl Phase {
             self,
             Self::ColdWalk | Self::ColdChmod | Self::Bulkstat | Self::ColdUnlink
         )
+    }
+
+    /// What is done before it, and takes none of its time.
+    pub(super) fn before(self) -> &'static [Self] {
+        match self {
+            Self::Unmount => &[Self::Leave, Self::Spread],
+            phase if phase.is_cold() => &[Self::Leave, Self::Chill, Self::Enter],
+            _ => &[],
+        }
     }
 
     /// Does it take memory that was free before?

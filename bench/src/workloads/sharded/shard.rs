@@ -102,7 +102,10 @@ impl Shard {
                 let dropped = session.drop_caches(part, parts);
                 dropped.context("drop caches")
             }
-            Phase::Unmount => self.unmount(session),
+            // The end of the tree is one thread's to begin, and may take the processors of all.
+            Phase::Spread if part == 0 && parts > 1 => process::spread(parts).map(|()| 0),
+            Phase::Spread => Ok(0),
+            Phase::Unmount => session.unmount(part).context("unmount"),
             Phase::Unlink | Phase::ColdUnlink => {
                 self.each(phase, FILE, |path| session.unlink(path))
             }
@@ -122,17 +125,6 @@ impl Shard {
             session.make_dir(path).with_context(told)?;
         }
         Ok(())
-    }
-
-    /// The end of the tree is one thread's to begin, and may take the processors of all.
-    fn unmount<S: Session>(&self, session: &mut S) -> Result<u64> {
-        let (part, parts) = self.place;
-        let unmount = |session: &mut S| session.unmount(part).context("unmount");
-        if part == 0 && parts > 1 {
-            process::on_processors_of(parts, part, || unmount(session))
-        } else {
-            unmount(session)
-        }
     }
 
     fn walk<S: Session>(&self, session: &mut S) -> Result<u64> {
