@@ -1,5 +1,7 @@
 //! Work that falls into parts, on as many threads as there are processors.
 
+use crate::hand;
+use crate::loan::lend;
 use parking_lot::Mutex;
 use rustix::thread::sched_getaffinity;
 use std::sync::OnceLock;
@@ -29,7 +31,7 @@ fn share_of_groups(own: usize, all: usize) -> usize {
 
 /// Does `work` once for each part, on the calling thread and as many others as make `threads` with
 /// it; never more than there are parts, or processors that the caller may use. Whoever is done with one part takes the next.
-/// Other threads are started for this call: it is for work of milliseconds.
+/// One other thread is [at hand](hand), more are started for this call: it is for work of milliseconds.
 ///
 /// # Panics
 /// If `work` does, on whichever thread.
@@ -56,14 +58,22 @@ pub fn divide<T: Send>(parts: Vec<T>, threads: usize, work: impl Fn(T) + Sync) {
         ended.fetch_add(1, Ordering::Release);
     };
     thread::scope(|scope| {
-        for _ in 1..threads {
-            let helper = thread::Builder::new().name("holdfast-helper".into());
-            if helper.spawn_scoped(scope, help).is_err() {
-                // The system has no thread to spare: those who are there do it all.
-                break;
+        let at_hand = usize::from(hand::reach().is_some());
+        let start_others = || {
+            for _ in 1 + at_hand..threads {
+                let helper = thread::Builder::new().name("holdfast-helper".into());
+                if helper.spawn_scoped(scope, help).is_err() {
+                    // The system has no thread to spare: those who are there do it all.
+                    break;
+                }
             }
+            take_part();
+        };
+        if at_hand == 0 {
+            start_others();
+        } else {
+            lend(&help, hand::send, start_others);
         }
-        take_part();
     });
     // The scope has waited for them, but a thread sanitizer does not see how: this it sees.
     let ended = ended.load(Ordering::Acquire);

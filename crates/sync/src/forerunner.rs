@@ -7,15 +7,14 @@
 //! alone what it holds: a wrong guess costs some memory (a few megabytes for each thread that makes many objects),
 //! and nothing else.
 //!
-//! The thread is there while there is a [`Forerunner`], and may use the processors that whoever wanted the first one
-//! could use. (Those that make objects may be bound to one each, and so would be whom they start.)
+//! It is the [thread at hand](crate::hand), which is there while there is a [`Forerunner`].
 //!
-//! *Locking.* One lock, a leaf, which a thread takes once a region.
+//! *Locking.* One lock, which a thread takes once a region, and then that of the thread at hand.
 #![expect(unsafe_code, reason = "madvise(2), of memory that others have")]
 
-use crate::crew::processors;
+use crate::hand::{self, Duty, Hand};
 use crate::thread_slot::thread_slot;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use rustix::io;
 use rustix::mm::{Advice, madvise};
 use std::cell::Cell;
@@ -25,7 +24,6 @@ use std::mem;
 use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// A region has two to the power of so many bytes: a large page.
@@ -36,8 +34,11 @@ const AHEAD: usize = 3;
 const KNOWN: usize = 1 << 15;
 /// Who has come into a region within this time is at work.
 const LATELY: Duration = Duration::from_millis(100);
-/// After so long without work it is forgotten what was done.
-const IDLE: Duration = Duration::from_secs(1);
+/// After a while without work it is forgotten what was done.
+const DUTY: Duty = Duty {
+    work: touch_wanted,
+    rest: forget,
+};
 
 thread_local! {
     /// The region of the calling thread's latest object.
@@ -47,64 +48,44 @@ thread_local! {
 /// Regions with objects in them, and those that were wanted: a bit each.
 static MET: [AtomicU64; KNOWN / 64] = [const { AtomicU64::new(0) }; KNOWN / 64];
 
-/// What is to be done, and by whom.
+/// What is to be done.
 struct Work {
     wanted: VecDeque<usize>,
-    users: usize,
-    /// The number of the thread that does it; another one ends.
-    turn: u64,
-    thread: Option<JoinHandle<()>>,
     /// Threads that made many objects, and when they said so last.
     makers: Vec<(usize, Instant)>,
-    processors: usize,
-    /// Was there nothing to do for a while?
-    is_idle: bool,
 }
 
 static WORK: Mutex<Work> = Mutex::new(Work {
     wanted: VecDeque::new(),
-    users: 0,
-    turn: 0,
-    thread: None,
     makers: Vec::new(),
-    processors: 1,
-    is_idle: true,
 });
+
 impl Work {
     /// Are as many at work as there are processors, with this one? Then what is done ahead is done at their
     /// expense.
-    fn is_crowded(&mut self, maker: usize, now: Instant) -> bool {
+    fn is_crowded(&mut self, maker: usize, processors: usize, now: Instant) -> bool {
         let others = |(other, last): &(usize, Instant)| {
             *other != maker && now.saturating_duration_since(*last) < LATELY
         };
         self.makers.retain(others);
         self.makers.push((maker, now));
-        self.makers.len() >= self.processors
+        self.makers.len() >= processors
     }
 }
 
-static CHANGED: Condvar = Condvar::new();
-
 /// While one of these lives, memory is touched ahead of those who say [where](Self::made) they make objects.
 #[derive(Debug)]
-pub struct Forerunner(());
+pub struct Forerunner {
+    _hand: Hand,
+}
 
 impl Forerunner {
     /// Sees to it that there is a thread: unless there is one processor only, or no thread to be had.
     #[must_use]
     pub fn new() -> Self {
-        let mut work = WORK.lock();
-        work.users += 1;
-        if work.users == 1 {
-            work.processors = processors();
+        Self {
+            _hand: Hand::new(DUTY),
         }
-        if work.users == 1 && !cfg!(miri) && work.processors > 1 {
-            work.turn += 1;
-            let turn = work.turn;
-            let thread = thread::Builder::new().name("holdfast-ahead".to_owned());
-            work.thread = thread.spawn(move || serve(turn)).ok();
-        }
-        Self(())
     }
 
     /// The calling thread has made an object here, one of many that it may make.
@@ -120,25 +101,6 @@ impl Forerunner {
 impl Default for Forerunner {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-impl Drop for Forerunner {
-    fn drop(&mut self) {
-        let thread = {
-            let mut work = WORK.lock();
-            work.users -= 1;
-            if work.users > 0 {
-                return;
-            }
-            work.turn += 1;
-            CHANGED.notify_all();
-            work.thread.take()
-        };
-        if let Some(thread) = thread {
-            // Nothing is to be done if it has failed.
-            let _ = thread.join();
-        }
     }
 }
 
@@ -163,32 +125,25 @@ fn came_into(region: usize) {
     if wanted.peek().is_none() {
         return;
     }
+    let Some(processors) = hand::reach() else {
+        return;
+    };
     let mut work = WORK.lock();
-    if work.thread.is_some() && !work.is_crowded(thread_slot(), Instant::now()) {
+    if !work.is_crowded(thread_slot(), processors, Instant::now()) {
         work.wanted.extend(wanted);
-        work.is_idle = false;
-        CHANGED.notify_all();
+        drop(work);
+        hand::want();
     }
 }
 
-/// Does what is wanted, as long as it is this thread's turn.
-fn serve(turn: u64) {
-    let mut work = WORK.lock();
-    while work.turn == turn {
-        if !work.wanted.is_empty() {
-            let wanted = mem::take(&mut work.wanted);
-            drop(work);
-            touch_all(&wanted);
-            work = WORK.lock();
-        } else if work.is_idle {
-            CHANGED.wait(&mut work);
-        } else if CHANGED.wait_for(&mut work, IDLE).timed_out() && work.wanted.is_empty() {
-            // By and by memory is given back, and has to be touched again.
-            MET.iter().for_each(|word| word.store(0, Ordering::Relaxed));
-            work.is_idle = true;
-        }
-    }
-    work.wanted.clear();
+/// By and by memory is given back, and has to be touched again.
+fn forget() {
+    MET.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+}
+
+fn touch_wanted() {
+    let wanted = mem::take(&mut WORK.lock().wanted);
+    touch_all(&wanted);
 }
 
 /// Touches those regions that are plain memory. What lies behind an allocator's may be anybody's: of a file that is
@@ -279,18 +234,13 @@ mod tests {
     fn it_is_crowded_while_as_many_make_objects_as_there_are_processors() {
         let mut work = Work {
             wanted: VecDeque::new(),
-            users: 1,
-            turn: 0,
-            thread: None,
             makers: Vec::new(),
-            processors: 2,
-            is_idle: true,
         };
         let now = Instant::now();
-        assert!(!work.is_crowded(1, now));
-        assert!(!work.is_crowded(1, now));
-        assert!(work.is_crowded(2, now + LATELY / 2));
-        assert!(!work.is_crowded(2, now + LATELY));
+        assert!(!work.is_crowded(1, 2, now));
+        assert!(!work.is_crowded(1, 2, now));
+        assert!(work.is_crowded(2, 2, now + LATELY / 2));
+        assert!(!work.is_crowded(2, 2, now + LATELY));
     }
 
     #[test]
@@ -343,7 +293,7 @@ mod tests {
     #[test]
     fn memory_behind_is_there_before_anybody_touches_it() {
         let _user = Forerunner::new();
-        let is_possible = WORK.lock().thread.is_some();
+        let is_possible = hand::reach().is_some();
         let region = fresh(AHEAD + 2);
         came_into(region);
         came_into(region + 1);
@@ -351,7 +301,7 @@ mod tests {
         let all = || (2..AHEAD + 2).all(|next| is_there(region + next));
         while is_possible && !all() {
             assert!(begun.elapsed() < Duration::from_secs(60), "nobody came");
-            thread::yield_now();
+            std::thread::yield_now();
         }
         assert!(!is_there(region), "it was not behind any other");
     }

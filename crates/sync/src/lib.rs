@@ -36,8 +36,13 @@ pub mod frame;
 mod frame_primitive;
 #[cfg(test)]
 mod frame_tests;
+mod hand;
 mod index;
 mod latch;
+mod loan;
+mod loan_primitive;
+#[cfg(test)]
+mod loan_tests;
 mod padded;
 mod per_core;
 mod prefetch;

@@ -11,8 +11,18 @@
 /// As it is: no scenario has objects enough for it to start threads.
 #[path = "../../src/crew.rs"]
 pub mod crew;
+/// As it is.
+#[path = "../../src/hand.rs"]
+#[expect(dead_code, reason = "nobody wants it here")]
+mod hand;
 #[path = "../../src/index/mod.rs"]
 pub mod index;
+/// As it is.
+#[path = "../../src/loan.rs"]
+mod loan;
+/// As it is.
+#[path = "../../src/loan_primitive.rs"]
+mod loan_primitive;
 /// As it is.
 #[path = "../../src/padded.rs"]
 pub mod padded;
