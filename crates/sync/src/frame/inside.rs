@@ -94,7 +94,7 @@ impl<X: Send + 'static> Frames<X> {
         let root = unsafe { root.way() };
         let gate = &root.node.gate;
         let pass = gate.pass(number)?;
-        let frame = root.frame(number, keeps);
+        let frame = root.frame_near(number, keeps);
         if frame.is_some_and(Stored::is_broken) {
             return None;
         }

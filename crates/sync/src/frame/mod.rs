@@ -28,6 +28,7 @@ mod fetch;
 mod fill;
 mod fresh;
 mod gate;
+mod guess;
 mod inside;
 mod lock;
 mod map;

@@ -4,6 +4,7 @@
 //! each, and where the last one begins.
 #![expect(unsafe_code, reason = "what words say, for as long as it is kept")]
 
+use super::guess::anticipate;
 use super::node::{Node, place};
 use super::slot::{Keeps, Stored};
 use super::word::{self, Word};
@@ -106,5 +107,21 @@ impl<'g, X> Way<'g, X> {
             // SAFETY: just asked.
             self = unsafe { found.way() };
         }
+    }
+
+    /// As [`frame`](Self::frame), for a thread that was at the same leaf just before, probably.
+    #[inline(always)]
+    pub(super) fn frame_near(mut self, number: u64, keeps: &'g impl Keeps) -> Option<Stored<'g>> {
+        while self.shift != 0 {
+            let found = self.node.slots[place(number, self.shift)].find(keeps);
+            if !found.is_node() {
+                return None;
+            }
+            // SAFETY: just asked.
+            self = unsafe { found.way() };
+        }
+        let leaf = anticipate(self.node);
+        let found = leaf.slots[place(number, 0)].find(keeps);
+        found.frame().filter(|_| leaf.spans_as_leaf(number))
     }
 }
