@@ -12,6 +12,7 @@
 use crate::crew::processors;
 use crate::loan::Errand;
 use parking_lot::{Condvar, Mutex};
+use rustix::process::getpid;
 use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use std::mem;
 use std::thread::{self, JoinHandle};
@@ -41,6 +42,8 @@ struct Work {
 /// Where the thread may run.
 #[derive(Clone, Copy)]
 struct Place {
+    /// Its process: a child after fork(2) has not got the thread, and its number may be anybody's.
+    process: Pid,
     thread: Pid,
     allowed: CpuSet,
 }
@@ -49,8 +52,11 @@ impl Place {
     /// That of the calling thread.
     fn own() -> Option<Self> {
         let allowed = sched_getaffinity(None).ok()?;
-        let thread = gettid();
-        Some(Self { thread, allowed })
+        Some(Self {
+            process: getpid(),
+            thread: gettid(),
+            allowed,
+        })
     }
 
     /// Where it may run, but for this processor; all, if nothing is left.
@@ -66,7 +72,9 @@ impl Place {
 
     /// Sends the thread away from the caller's processor. If that cannot be done it runs where the kernel thinks.
     fn leave(&self) {
-        let _ = sched_setaffinity(Some(self.thread), &self.but(sched_getcpu()));
+        if self.process == getpid() {
+            let _ = sched_setaffinity(Some(self.thread), &self.but(sched_getcpu()));
+        }
     }
 }
 
@@ -249,6 +257,7 @@ mod tests {
         let mut allowed = CpuSet::new();
         allowed.set(3);
         let mut place = Place {
+            process: getpid(),
             thread: gettid(),
             allowed,
         };
@@ -257,6 +266,22 @@ mod tests {
         place.allowed.set(5);
         assert_eq!(seats(place.but(3)), [5]);
         assert_eq!(seats(place.but(7)), [3, 5]);
+    }
+
+    #[test]
+    fn nobody_is_sent_away_by_another_process_than_its_own() {
+        let own = thread::spawn(|| {
+            let mut place = Place::own().expect("a place");
+            place.process = rustix::process::getppid().expect("a parent");
+            let before = sched_getaffinity(None).expect("a set");
+            place.leave();
+            assert_eq!(sched_getaffinity(None).expect("a set"), before);
+            place.process = getpid();
+            place.leave();
+            let after = sched_getaffinity(None).expect("a set");
+            assert_eq!(after.count(), (before.count() - 1).max(1));
+        });
+        own.join().expect("no panic");
     }
 
     #[test]
