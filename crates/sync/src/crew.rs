@@ -31,7 +31,7 @@ fn share_of_groups(own: usize, all: usize) -> usize {
 
 /// Does `work` once for each part, on the calling thread and as many others as make `threads` with
 /// it; never more than there are parts, or processors that the caller may use. Whoever is done with one part takes the next.
-/// One other thread is [at hand](hand), more are started for this call: it is for work of milliseconds.
+/// One other thread is at hand, more are started for this call: it is for work of milliseconds.
 ///
 /// # Panics
 /// If `work` does, on whichever thread.
