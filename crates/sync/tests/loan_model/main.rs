@@ -8,6 +8,15 @@
 pub mod loan;
 mod loan_primitive;
 
+#[path = "../index_model/primitive.rs"]
+#[expect(
+    dead_code,
+    unused_imports,
+    unused_macros,
+    reason = "the index needs more of it"
+)]
+mod primitive;
+
 use loan::{Errand, lend};
 use loom::cell::UnsafeCell;
 use loom::sync::Mutex;
