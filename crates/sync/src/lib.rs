@@ -4,6 +4,7 @@
 //! On these stand three structures that are read without a lock: [`Index`] finds counted objects
 //! by number, [`Catalog`] keeps names in order, [`frame`] holds the bytes of files in pages.
 //! A [`Forerunner`] touches memory before it is needed, a [`Ticker`] keeps the time at hand for those who ask all the time.
+//! [`divide`] gives parts of a work to a thread that is at hand, and to others.
 //! [`CoreLocks`] are locks that their threads take without an exchange, a [`Latch`] takes one, and so does a
 //! [`Bolt`], which is a byte.
 //! [`PerCore`] and [`ShardedCounter`] keep state that is written per thread and summed only when
