@@ -7,7 +7,7 @@ use crate::inode::{Inode, Numbered as _};
 use crate::open::OpenFile;
 use crate::quota::Check;
 use crate::space::FileSpace;
-use crate::store::{Change, InodeRecord};
+use crate::store::Change;
 use crate::types::{Caller, Errno, OpenFlags, Result};
 use crate::watch::EventMask;
 use crate::{FileSystem, clock};
@@ -101,15 +101,14 @@ impl FileSystem {
                     break;
                 }
             }
-            let record = {
+            {
                 let mut meta = inode.write();
                 meta.size = meta.size.max(start + done as u64);
                 meta.modified(clock::now());
-                inode.record(&meta)
-            };
+            }
             pages.has_size(inode.size());
             if !core.pinned {
-                core.hand_over_written(inode, record, &pages, start, bufs, done)?;
+                core.hand_over_written(inode, &pages, start, bufs, done)?;
             }
             (start, done)
         };
@@ -141,20 +140,25 @@ impl Core {
     fn hand_over_written(
         &self,
         inode: &Inode,
-        record: InodeRecord,
         pages: &PagesLock<'_>,
         start: u64,
         bufs: &[IoSlice<'_>],
         done: usize,
     ) -> Result<()> {
-        let ino = record.ino;
-        let attributes = Change::Attributes { inode: record };
+        let ino = inode.ino();
         let write = |offset, data| Change::Write { ino, offset, data };
         let page = |page| pages.show(page);
+        // In their turn, so that they are the latest.
+        let attributes = || Change::Attributes {
+            inode: inode.record(&inode.meta()),
+        };
         if let [buf] = bufs {
-            return self.apply_written(inode, &[attributes, write(start, &buf[..done])], &page);
+            return self.in_turn([inode], || {
+                let batch = [attributes(), write(start, &buf[..done])];
+                self.store.apply_written(&batch, &page)
+            });
         }
-        let mut batch = vec![attributes];
+        let mut batch = vec![attributes()];
         let (mut at, mut left) = (start, done);
         for buf in bufs {
             let data = &buf[..buf.len().min(left)];

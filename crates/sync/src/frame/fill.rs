@@ -85,6 +85,15 @@ impl Fill {
         }
     }
 
+    /// How many bytes.
+    #[inline]
+    pub(super) fn count(self) -> usize {
+        match self.as_first() {
+            Some(len) => len,
+            None => (self.0 - FRAME_SIZE).count_ones() as usize * SECTOR,
+        }
+    }
+
     /// What is filled, in order; no two pieces touch.
     pub(super) fn pieces(self) -> impl Iterator<Item = Range<usize>> {
         let (mut rest, mut first) = match self.as_first() {
@@ -140,6 +149,7 @@ mod tests {
                 shown[piece.start / SECTOR..piece.end / SECTOR].fill(true);
             }
             assert_eq!(last, Some(fill.end()));
+            assert_eq!(fill.count(), all.count_ones() as usize * SECTOR);
             assert!((0..SECTORS).all(|at| shown[at] == held(at)));
             let gaps: usize = fill.gaps().map(|gap| gap.len()).sum();
             assert_eq!(gaps, fill.end() - all.count_ones() as usize * SECTOR);

@@ -124,6 +124,13 @@ impl<'g> Stored<'g> {
         self.block.capacity()
     }
 
+    /// How many bytes are filled.
+    #[inline]
+    #[must_use]
+    pub fn filled(self) -> usize {
+        self.block.fill.count()
+    }
+
     pub(super) fn block(self) -> Block {
         self.block
     }

@@ -26,6 +26,8 @@ pub struct Journal {
     turned: Condvar,
     /// A stamp; written under `writer`.
     durable: Padded<AtomicU64>,
+    /// The stamp of the last cut; written while all lanes are locked.
+    last_cut: Padded<AtomicU64>,
     failed: AtomicBool,
 }
 
@@ -161,6 +163,7 @@ impl Journal {
             turn: Mutex::new(Turn { taken: false }),
             turned: Condvar::new(),
             durable: Padded(AtomicU64::new(last.0)),
+            last_cut: Padded(AtomicU64::new(last.0)),
             failed: AtomicBool::new(false),
         }
     }
@@ -202,6 +205,14 @@ impl Journal {
             self.look_for_others(lane, since);
         }
         Ok(stamp)
+    }
+
+    /// The stamp of a change of which the journal has nothing: the next cut belongs to a commit that makes it
+    /// durable, and no cut up to now does. The caller keeps others from cutting until the change is made. It
+    /// takes no look at the clock.
+    #[must_use]
+    pub fn before_next_cut(&self) -> Stamp {
+        Stamp(self.last_cut.load(Ordering::Relaxed) + 1)
     }
 
     /// Lets this lane, the calling thread's, count its stamps again, if no other has appended since then.
@@ -303,6 +314,8 @@ impl Journal {
     fn gather(&self, waiting: &mut Vec<Frame>) -> Stamp {
         self.lanes.with_all(|lanes| {
             let cut = self.stamps.cut();
+            // Relaxed: whoever keeps others from cutting while he reads it has an order with them.
+            self.last_cut.store(cut.0, Ordering::Relaxed);
             for lane in lanes {
                 lane.empty(&self.supply, cut, waiting);
             }

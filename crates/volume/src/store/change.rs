@@ -99,7 +99,7 @@ impl Maker<'_, '_> {
         let active = &self.finder.layers.active;
         let (blocks, kept) = (self.finder.cache.source(), self.kept);
         let mut shard = self.shard_with_content(ino)?;
-        let object = shard.changed(ino);
+        let object = shard.get_mut(ino).ok_or_else(|| went(ino))?;
         let content = object.content_mut().ok_or_else(|| went(ino))?;
         let before = content.dirty();
         let done = content.write(offset, data, kept, blocks);

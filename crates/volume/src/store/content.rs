@@ -163,6 +163,19 @@ impl Content {
         Ok(())
     }
 
+    /// Takes note that more was written to a page that waits as the cache has it, up to the byte `end` of the
+    /// file; `false`: it does not, or not as this one.
+    pub(super) fn write_on(&mut self, page: ShownPage<'_>, end: u64) -> bool {
+        let Form::Mapped { dirty, .. } = &mut self.form else {
+            return false;
+        };
+        let (block, ended) = ((end - 1) / BLOCK_LEN, end.is_multiple_of(BLOCK_LEN));
+        match dirty.again(block, ended) {
+            Some(Changed::Kept(kept)) if end <= self.len => page.renew(kept),
+            _ => false,
+        }
+    }
+
     /// Puts a part of a block in, whose rest nobody has to know.
     fn put_part(&mut self, block: u64, from: usize, bytes: &[u8]) {
         let Form::Mapped { dirty, .. } = &mut self.form else {

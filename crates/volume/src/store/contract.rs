@@ -137,6 +137,10 @@ impl Store for VolumeStore {
     }
 
     fn apply_written(&self, batch: &[Change<'_>], page: &PageOf<'_>) -> Result<Stamp> {
+        if let Some(stamp) = self.inner.write_on(batch, page) {
+            self.look_at_waiting()?;
+            return Ok(stamp);
+        }
         let growth = Growth::of(batch);
         self.throttle(growth, true)?;
         let applied = self.inner.apply(batch, Some(page), growth);
@@ -208,7 +212,10 @@ impl Inner {
         let stamp = if batch.iter().any(is_of_content) {
             let records = maker.make(batch)?;
             self.promises.made_known();
-            let stamp = self.journal.append_records(REALM, &records)?;
+            let stamp = match records.is_empty() {
+                true => self.journal.before_next_cut(),
+                false => self.journal.append_records(REALM, &records)?,
+            };
             for record in &records {
                 if let Record::Map(map) = record {
                     self.space.record(extent_of(map), stamp.0)?;

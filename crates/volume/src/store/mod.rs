@@ -11,6 +11,7 @@
 //! *Locking.* The journal's own lock (a commit), the gate, a shard of an overlay, space. Every operation
 //! passes the gate; a commit's cut and the end of a checkpoint close it.
 
+mod again;
 mod ahead;
 mod budget;
 mod change;

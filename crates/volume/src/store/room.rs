@@ -57,9 +57,15 @@ impl VolumeStore {
             inner.checkpoint()?;
         }
         self.keep_budget()?;
-        if !writes {
-            return Ok(());
+        if writes {
+            self.look_at_waiting()?;
         }
+        Ok(())
+    }
+
+    /// Lets pages that wait be written if they are many, and waits for that if they are too many.
+    pub(super) fn look_at_waiting(&self) -> Result<()> {
+        let inner = &self.inner;
         let (dirty, ready) = inner.waiting();
         let most = inner.dirty_max();
         if dirty > most {

@@ -203,3 +203,33 @@ fn a_replay_may_begin_where_a_commit_ended() {
     assert_eq!(seen.len(), 1);
     assert_eq!(seen[0].0, later);
 }
+
+#[test]
+fn what_the_journal_has_nothing_of_is_durable_with_the_next_cut() {
+    /// A change that is made once the cut of a commit is taken.
+    struct Late<'j>(&'j Journal, AtomicU64);
+    impl BeforeCommit for Late<'_> {
+        fn before(&self, commit: &mut Commit<'_>) -> Result<()> {
+            let cut = commit.cut();
+            assert!(cut >= Stamp(self.1.load(Ordering::Relaxed)));
+            let stamp = self.0.before_next_cut();
+            assert!(stamp > cut);
+            self.1.store(stamp.0, Ordering::Relaxed);
+            Ok(())
+        }
+    }
+    let (_, journal) = fresh(64);
+    let first = journal.before_next_cut();
+    assert!(journal.durable() < first);
+    let late = Late(&journal, AtomicU64::new(first.0));
+    journal
+        .commit(Some(first), &late)
+        .expect("a device that works");
+    assert!(journal.durable() >= first);
+    let second = Stamp(late.1.load(Ordering::Relaxed));
+    assert!(journal.durable() < second, "it was late");
+    journal
+        .commit(Some(second), &late)
+        .expect("a device that works");
+    assert!(journal.durable() >= second);
+}
