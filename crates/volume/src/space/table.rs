@@ -114,13 +114,14 @@ impl Table {
         state.class = class;
     }
 
-    /// The first group from `from` on (not from the start again) that may have a run of a class.
+    /// The first group from `from` on (not from the start again) that may have a run of a class: none where no group
+    /// can.
     pub(super) fn next_fit(&self, from: u64, class: u8) -> Option<u64> {
         let count = self.count();
         let (mut index, mut place) = segment_of(from);
         let mut base = from - place as u64;
         while base < count {
-            let fits = &self.segment(index).fits[usize::from(class)];
+            let fits = self.segment(index).fits.get(usize::from(class))?;
             let mut word = place / 64;
             let mut bits = fits[word].load(Ordering::Relaxed) & (u64::MAX << (place % 64));
             loop {

@@ -62,6 +62,31 @@ fn a_shorter_run_is_given_when_nothing_is_as_long_but_never_below_the_least() {
     assert_eq!(least(1).expect("room").length, 4);
 }
 
+#[test]
+fn more_than_half_of_a_large_group_is_found_behind_one_that_has_less() {
+    let space = Space::format(tiny(5, GROUP_BLOCKS_MAX)).expect("a layout");
+    let all = GROUP_BLOCKS_MAX - SLOT_BLOCKS;
+    let half = GROUP_BLOCKS_MAX / 2;
+    let first = data(&space, half);
+    let near = |blocks| {
+        let request = Request::data(blocks).near(first.end());
+        let exact = Request {
+            least: blocks.min(all),
+            ..request
+        };
+        space.allocate(&exact).expect("room").length
+    };
+    assert_eq!(near(half + 1), half + 1);
+    assert_eq!(near(all - 1), all - 1);
+    assert_eq!(near(all), all);
+    assert_eq!(near(10 * all), all, "no run leaves its group");
+    assert_eq!(
+        data(&space, all).length,
+        all - half,
+        "what is left of the first"
+    );
+}
+
 /// Regression R-P7: groups without room that stay on the lists of searches.
 #[test]
 fn a_full_group_is_offered_to_no_search() {
