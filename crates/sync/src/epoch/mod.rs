@@ -68,7 +68,8 @@ pub fn flush() {
 
 /// Waits until all pins of this moment have ended, and drops what was retired before: by this
 /// thread, by threads that ended, and by others as far as they have handed it over (they do so
-/// every few hundred retirements, or by [`flush`]).
+/// every few hundred retirements, or by [`flush`]). What another thread is dropping at this moment may
+/// still be with it when this returns; what destructors retire is in the bag of the thread they ran on.
 ///
 /// # Panics
 /// Under a guard of the calling thread: it would wait for itself.
