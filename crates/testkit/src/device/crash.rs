@@ -182,8 +182,10 @@ impl CrashStates {
                 .map(|&at| ops[at].began + 1)
                 .filter(|&time| time > epoch.from)
                 .collect();
-            if !began.is_empty() {
-                return (epoch, *rng.pick(&began));
+            if let Some(&last) = began.last() {
+                // While a flush is under way most is at stake, however many writes were before it.
+                let time = if rng.one_in(4) { last } else { *rng.pick(&began) };
+                return (epoch, time);
             }
         }
         let time = ops
