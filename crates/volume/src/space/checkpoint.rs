@@ -73,6 +73,24 @@ impl Space {
         Ok(())
     }
 
+    /// As [`record`](Self::record), of many.
+    ///
+    /// # Errors
+    /// [`Error::Outside`]; then nothing was said.
+    pub fn record_all(&self, extents: &[Extent], stamp: u64) -> Result<(), Error> {
+        for extent in extents {
+            self.range(*extent)?;
+        }
+        let recorded = |extent: &Extent| Change {
+            stamp,
+            extent: *extent,
+            kind: ChangeKind::Record,
+        };
+        let mut changes = self.changes.mine().lock();
+        changes.extend(extents.iter().map(recorded));
+        Ok(())
+    }
+
     /// Says that the record with this stamp freed data. The blocks return when that is
     /// [durable](Self::committed): were they used earlier, a crash would show another file's bytes.
     ///

@@ -102,6 +102,14 @@ impl Ahead {
         pieces
     }
 
+    /// The pieces of a file that has some of its own.
+    pub(super) fn pieces(&self, ino: Ino) -> Option<Arc<Preallocations>> {
+        let mut files = self.occupied(ino)?.files.lock();
+        let entry = files.get_mut(&ino)?;
+        entry.asked = self.age.load(Ordering::Relaxed);
+        Some(Arc::clone(&entry.pieces))
+    }
+
     /// A file has none of these blocks any more, nor any behind them, or has others there.
     pub(super) fn cut(&self, ino: Ino, block: u64) {
         let Some(shard) = self.occupied(ino) else {

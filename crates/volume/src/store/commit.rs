@@ -14,9 +14,10 @@ use super::layers::Layers;
 use super::mapping::Run;
 use super::outgoing::Outgoing;
 use super::overlay::Overlay;
+use super::placer::Placer;
 use super::{Inner, REALM};
 use crate::journal::{self, BeforeCommit, Commit, Map, Position, Record};
-use crate::space::{Extent, FileRequest};
+use crate::space::Extent;
 use crate::{Error, Result};
 
 /// What a commit does for a store besides writing the journal.
@@ -79,7 +80,6 @@ impl Inner {
         let mut maps = Vec::new();
         let mut outgoing = Vec::new();
         let mut promise = self.promises.gather();
-        let birth = self.next_generation();
         for ino in layers.active.take_dirty_files() {
             let mut shard = layers.active.shard(ino);
             let Some(content) = shard.get_mut(ino).and_then(|object| object.content_mut()) else {
@@ -87,16 +87,7 @@ impl Inner {
             };
             let before = content.dirty();
             outgoing.reserve(before.pages);
-            let mut fresh = Vec::new();
-            let mut place = |request: &FileRequest| {
-                let extent = self.ahead.place(ino, request, promise.left())?;
-                fresh.push(extent);
-                Ok(Run {
-                    extent,
-                    birth,
-                    unwritten: false,
-                })
-            };
+            let mut places = Placer::new(self, ino, &mut promise);
             let mut placed = |offset, run: Run| {
                 maps.push(Map {
                     ino,
@@ -107,11 +98,9 @@ impl Inner {
                     unwritten: false,
                 });
             };
-            content.take_dirty(&mut place, &mut placed, &mut outgoing)?;
+            content.take_dirty(&mut places, &mut placed, &mut outgoing)?;
             layers.active.count_dirty(ino, before, content.dirty());
-            for extent in fresh {
-                self.space.record(extent, cut.0)?;
-            }
+            self.space.record_all(&places.fresh, cut.0)?;
         }
         self.promises.committed(promise);
         self.patience.learn(&outgoing);

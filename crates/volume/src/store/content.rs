@@ -19,7 +19,7 @@ use holdfast_core::store::{PageOf, ShownPage};
 use super::dirty::Dirty;
 use super::mapping::{Mapping, Run};
 use super::page::{Changed, Page, is_part, zeros};
-use super::placing::ready;
+use super::placing::{early, ready};
 use crate::{BLOCK, Result};
 
 /// Files up to this length are kept inside the trees.
@@ -59,8 +59,15 @@ enum Form {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Waits {
     pub(super) pages: usize,
-    /// Those of them that wait for nothing.
+    /// Those of them that a commit may as well take now.
     pub(super) ready: usize,
+    /// Those of them that may as well be written [early](super::early).
+    pub(super) early: usize,
+}
+
+/// Was all of it written?
+fn is_full(page: ShownPage<'_>) -> bool {
+    page.filled() == BLOCK
 }
 
 /// The blocks that a range of bytes touches.
@@ -120,7 +127,8 @@ impl Content {
             Form::Inline(_) => Waits::default(),
             Form::Mapped { dirty, .. } => Waits {
                 pages: dirty.len(),
-                ready: ready(dirty.len(), dirty.full(), dirty.spread()),
+                ready: ready(dirty),
+                early: early(dirty),
             },
         }
     }
@@ -147,7 +155,7 @@ impl Content {
             let start = block * BLOCK_LEN;
             let (from, to) = (offset.max(start), end.min(start + BLOCK_LEN));
             if let Some(page) = kept.and_then(|kept| kept(block))
-                && self.keep(block, page, to == start + BLOCK_LEN)
+                && self.keep(block, page)
             {
                 continue;
             }
@@ -169,11 +177,7 @@ impl Content {
         let Form::Mapped { dirty, .. } = &mut self.form else {
             return false;
         };
-        let (block, ended) = ((end - 1) / BLOCK_LEN, end.is_multiple_of(BLOCK_LEN));
-        match dirty.again(block, ended) {
-            Some(Changed::Kept(kept)) if end <= self.len => page.renew(kept),
-            _ => false,
-        }
+        end <= self.len && dirty.renew((end - 1) / BLOCK_LEN, page, is_full(page))
     }
 
     /// Puts a part of a block in, whose rest nobody has to know.
@@ -187,19 +191,17 @@ impl Content {
         }
     }
 
-    /// Puts a whole block in, that somebody else has, if it can be kept. `ended`: its last byte was written
-    /// just now.
-    fn keep(&mut self, block: u64, page: ShownPage<'_>, ended: bool) -> bool {
+    /// Puts a whole block in, that somebody else has, if it can be kept.
+    fn keep(&mut self, block: u64, page: ShownPage<'_>) -> bool {
         let Form::Mapped { dirty, .. } = &mut self.form else {
             unreachable!("asked of mapped files only");
         };
-        if let Some(Changed::Kept(kept)) = dirty.again(block, ended)
-            && page.renew(kept)
-        {
+        let full = is_full(page);
+        if dirty.renew(block, page, full) {
             return true;
         }
         page.share()
-            .map(|page| dirty.put(block, Changed::Kept(page), ended))
+            .map(|page| dirty.put(block, Changed::Kept(page), full))
             .is_some()
     }
 
@@ -335,7 +337,7 @@ impl Content {
                     changed.show_in(&mut page);
                 }
             }
-            dirty.put(block, Changed::Whole(page), whole);
+            dirty.put(block, Changed::Whole(page), false);
         }
         match dirty.get_mut(block) {
             Some(Changed::Whole(page)) => Ok(page),

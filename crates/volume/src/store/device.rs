@@ -42,6 +42,14 @@ impl Blocks {
         self.announced.write_out(&*self.nodes.device)
     }
 
+    /// Writes blocks that nobody reads yet, and does not make them durable: see [`Announced::write_early`].
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub(super) fn write_early(&self, begin: impl FnOnce() -> Vec<Outgoing>) -> Result<()> {
+        self.announced.write_early(&*self.nodes.device, begin)
+    }
+
     /// Reads whole blocks that no file has.
     ///
     /// # Errors

@@ -3,22 +3,32 @@
 //! They lie in groups of neighbours: a group is found once in a tree that stays small, and a block in it
 //! by counting bits.
 //!
+//! Full ones may be written *early*, to the places that they will have: then the device has them already when
+//! they are taken, unless they were changed meanwhile.
+//!
 //! *Invariants.* `there` has a bit for each page of a group, in whose order they lie; `full` has one for those
-//! of them of which that was said; no group is empty; `len` and `full` count the pages of all.
+//! of them of which that was said, `going` and `early` for full ones that are written early just now, or were, and
+//! did not change since that began, `placed` for those that were given a place; no group is empty; `len` and `counts` count the pages of all.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use holdfast_core::store::ShownPage;
+
 use super::page::Changed;
 
 const GROUP: u64 = 64;
+
+/// So many pages may be written early in vain, and this part of all in addition.
+const FEW_SPOILT: usize = 1024;
+const SPOILT_PART: usize = 4;
 
 /// Blocks that changed, by their numbers in the file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dirty {
     groups: BTreeMap<u64, Group>,
     len: usize,
-    full: usize,
+    counts: Counts,
     /// What all numbers lie in that were put in since it was empty.
     span: Range<u64>,
 }
@@ -27,7 +37,29 @@ pub(super) struct Dirty {
 struct Group {
     there: u64,
     full: u64,
+    going: u64,
+    early: u64,
+    placed: u64,
     pages: Vec<Changed>,
+}
+
+/// Pages by what is said of them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    full: usize,
+    early: usize,
+    /// How many were written early, and how many of these were so in vain; since it was empty.
+    went: usize,
+    spoilt: usize,
+    /// Are none to be?
+    declined: bool,
+}
+
+impl Counts {
+    fn forget(&mut self, full: u64, early: u64) {
+        self.full -= full.count_ones() as usize;
+        self.early -= early.count_ones() as usize;
+    }
 }
 
 fn bit(block: u64) -> u64 {
@@ -58,6 +90,21 @@ impl Group {
     fn place(&self, bit: u64) -> usize {
         (self.there & (bit - 1)).count_ones() as usize
     }
+
+    /// The page of this bit changes, and is full then or not.
+    fn changes(&mut self, bit: u64, full: bool, counts: &mut Counts) {
+        if self.early & bit != 0 {
+            counts.spoilt += 1;
+        }
+        counts.forget(self.full & bit, self.early & bit);
+        for bits in [&mut self.full, &mut self.going, &mut self.early] {
+            *bits &= !bit;
+        }
+        if full {
+            self.full |= bit;
+            counts.full += 1;
+        }
+    }
 }
 
 impl Dirty {
@@ -68,7 +115,7 @@ impl Dirty {
 
     /// How many of them were full when they were put in last, as far as was said.
     pub(super) fn full(&self) -> usize {
-        self.full
+        self.counts.full
     }
 
     /// How far they lie apart, at most: blocks from the first to the last.
@@ -85,32 +132,37 @@ impl Dirty {
     /// What changed of a block, to be changed.
     pub(super) fn get_mut(&mut self, block: u64) -> Option<&mut Changed> {
         let group = self.groups.get_mut(&(block / GROUP))?;
-        let place = group.place(bit(block));
-        (group.there & bit(block) != 0).then(|| &mut group.pages[place])
-    }
-
-    /// What changed of a block, of which more did just now. `full`: as for [`put`](Self::put).
-    pub(super) fn again(&mut self, block: u64, full: bool) -> Option<&mut Changed> {
-        let group = self.groups.get_mut(&(block / GROUP))?;
         let (bit, place) = (bit(block), group.place(bit(block)));
         if group.there & bit == 0 {
             return None;
         }
-        if full != (group.full & bit != 0) {
-            group.full ^= bit;
-            self.full = if full { self.full + 1 } else { self.full - 1 };
-        }
+        group.changes(bit, false, &mut self.counts);
         Some(&mut group.pages[place])
     }
 
-    /// Says what changed of a block, whatever was known. `full`: whoever fills the file forwards is done with it.
+    /// Lets what is kept of a block be as it is shown now; `false`: something else is kept. `full`: as for
+    /// [`put`](Self::put).
+    pub(super) fn renew(&mut self, block: u64, page: ShownPage<'_>, full: bool) -> bool {
+        let Some(group) = self.groups.get_mut(&(block / GROUP)) else {
+            return false;
+        };
+        let (bit, place) = (bit(block), group.place(bit(block)));
+        let renewed = group.there & bit != 0
+            && match &mut group.pages[place] {
+                Changed::Kept(kept) => page.renew(kept),
+                _ => false,
+            };
+        if renewed {
+            group.changes(bit, full, &mut self.counts);
+        }
+        renewed
+    }
+
+    /// Says what changed of a block, whatever was known. `full`: all of it is written, and shared with the cache.
     pub(super) fn put(&mut self, block: u64, changed: Changed, full: bool) {
         let group = self.groups.entry(block / GROUP).or_default();
         let (bit, place) = (bit(block), group.place(bit(block)));
-        if full != (group.full & bit != 0) {
-            group.full ^= bit;
-            self.full = if full { self.full + 1 } else { self.full - 1 };
-        }
+        group.changes(bit, full, &mut self.counts);
         if group.there & bit != 0 {
             group.pages[place] = changed;
             return;
@@ -164,9 +216,16 @@ impl Dirty {
                     taken.push((block, page));
                 }
             }
-            self.full -= (group.full & going).count_ones() as usize;
+            self.counts.forget(group.full & going, group.early & going);
             group.there = kept;
-            group.full &= kept;
+            for bits in [
+                &mut group.full,
+                &mut group.going,
+                &mut group.early,
+                &mut group.placed,
+            ] {
+                *bits &= kept;
+            }
             if kept == 0 {
                 self.groups.remove(&number);
             }
@@ -184,6 +243,80 @@ impl Dirty {
         }
     }
 
+    /// Full pages that were not written early and are not about to be.
+    pub(super) fn early_left(&self) -> usize {
+        self.counts.full - self.counts.early
+    }
+
+    /// Were any written early since it was empty?
+    pub(super) fn went_early(&self) -> bool {
+        self.counts.went > 0
+    }
+
+    /// Were many pages written early in vain, or are none to be?
+    pub(super) fn declines_early(&self) -> bool {
+        self.counts.declined || self.counts.spoilt > FEW_SPOILT + self.counts.went / SPOILT_PART
+    }
+
+    /// None is to be written early, as long as there are any.
+    pub(super) fn decline_early(&mut self) {
+        self.counts.declined = true;
+    }
+
+    /// The numbers of those that were not given a place, as far as one was [told](Self::all_placed), ascending.
+    pub(super) fn unplaced(&self) -> Vec<u64> {
+        let left = self
+            .groups
+            .iter()
+            .flat_map(|(number, group)| blocks(*number, group.there & !group.placed));
+        left.collect()
+    }
+
+    /// All have a place now.
+    pub(super) fn all_placed(&mut self) {
+        for group in self.groups.values_mut() {
+            group.placed = group.there;
+        }
+    }
+
+    /// Begins to write full pages early: the first ones from a block on, at most so many, ascending.
+    pub(super) fn begin_early(&mut self, from: u64, most: usize) -> Vec<(u64, Changed)> {
+        let mut found = Vec::new();
+        for (number, group) in self.groups.range_mut(from / GROUP..) {
+            let behind = mask(*number, &(from..u64::MAX));
+            let wanted = group.full & !group.going & !group.early & behind;
+            for block in blocks(*number, wanted) {
+                if found.len() == most {
+                    return found;
+                }
+                let page = group.pages[group.place(bit(block))].clone();
+                group.going |= bit(block);
+                found.push((block, page));
+            }
+        }
+        found
+    }
+
+    /// Pages that were begun, by their numbers, ascending, are written (or not): they need not be again if they did not
+    /// change since.
+    pub(super) fn end_early(&mut self, begun: &[u64], written: bool) {
+        for some in begun.chunk_by(|one, other| one / GROUP == other / GROUP) {
+            let bits = some.iter().fold(0, |bits, block| bits | bit(*block));
+            let Some(group) = self.groups.get_mut(&(some[0] / GROUP)) else {
+                continue;
+            };
+            let unchanged = group.going & bits;
+            group.going &= !bits;
+            if written {
+                group.early |= unchanged;
+                let early = unchanged.count_ones() as usize;
+                self.counts.early += early;
+                self.counts.went += some.len();
+                self.counts.spoilt += some.len() - early;
+            }
+        }
+    }
+
     /// The numbers of all, ascending.
     pub(super) fn numbers(&self) -> Vec<u64> {
         self.within(0..u64::MAX).collect()
@@ -198,13 +331,28 @@ impl Extend<(u64, Changed)> for Dirty {
     }
 }
 
+/// A page that is taken out.
+pub(super) struct Taken {
+    pub(super) block: u64,
+    pub(super) changed: Changed,
+    /// Does the device have it already, in the place that it has?
+    pub(super) early: bool,
+}
+
 impl IntoIterator for Dirty {
-    type Item = (u64, Changed);
-    type IntoIter = Box<dyn Iterator<Item = Self::Item>>;
+    type Item = Taken;
+    type IntoIter = Box<dyn Iterator<Item = Taken>>;
 
     fn into_iter(self) -> Self::IntoIter {
-        let groups = self.groups.into_iter();
-        Box::new(groups.flat_map(|(number, group)| blocks(number, group.there).zip(group.pages)))
+        let taken = |(number, group): (u64, Group)| {
+            let pages = blocks(number, group.there).zip(group.pages);
+            pages.map(move |(block, changed)| Taken {
+                block,
+                changed,
+                early: group.early & bit(block) != 0,
+            })
+        };
+        Box::new(self.groups.into_iter().flat_map(taken))
     }
 }
 
@@ -218,6 +366,10 @@ mod tests {
         Put(u64),
         Remove(u64, u64),
         Shift(u64, u64),
+        Touch(u64),
+        Begin(u64, usize),
+        /// All that was begun, written or not.
+        End(bool),
     }
 
     fn step() -> impl Strategy<Value = Step> {
@@ -225,8 +377,20 @@ mod tests {
         prop_oneof![
             6 => at.clone().prop_map(Step::Put),
             1 => (at.clone(), 0..150_u64).prop_map(|(at, len)| Step::Remove(at, at + len)),
-            1 => (at.clone(), at).prop_map(|(from, to)| Step::Shift(from, to)),
+            1 => (at.clone(), at.clone()).prop_map(|(from, to)| Step::Shift(from, to)),
+            1 => at.clone().prop_map(Step::Touch),
+            2 => (at, 0..40_usize).prop_map(|(from, most)| Step::Begin(from, most)),
+            2 => any::<bool>().prop_map(Step::End),
         ]
+    }
+
+    /// What a plain map has of a block.
+    #[derive(Clone, Copy, Debug)]
+    struct Naive {
+        page: u8,
+        full: bool,
+        going: bool,
+        early: bool,
     }
 
     fn page(number: u64) -> Changed {
@@ -242,14 +406,16 @@ mod tests {
     proptest! {
         #[test]
         fn it_is_what_a_plain_map_would_be(steps in prop::collection::vec(step(), 1..80)) {
-            let (mut dirty, mut naive) = (Dirty::default(), BTreeMap::new());
+            let (mut dirty, mut naive) = (Dirty::default(), BTreeMap::<u64, Naive>::new());
+            let mut begun: Vec<u64> = Vec::new();
             for (number, step) in (1..).zip(steps) {
                 match step {
                     Step::Put(at) => {
                         // Every third is full.
                         let full = number % 3 == 0;
                         dirty.put(at, page(number), full);
-                        naive.insert(at, (number as u8, full));
+                        let (page, going, early) = (number as u8, false, false);
+                        naive.insert(at, Naive { page, full, going, early });
                     }
                     Step::Remove(from, to) => {
                         dirty.remove(from..to);
@@ -259,23 +425,51 @@ mod tests {
                         dirty.shift(from, to);
                         let behind = naive.split_off(&from);
                         naive.split_off(&to);
-                        let moved = |(at, (page, _))| (at - from + to, (page, false));
+                        let fresh = |it| Naive { full: false, going: false, early: false, ..it };
+                        let moved = |(at, it)| (at - from + to, fresh(it));
                         naive.extend(behind.into_iter().map(moved));
+                    }
+                    Step::Touch(at) => {
+                        prop_assert_eq!(dirty.get_mut(at).is_some(), naive.contains_key(&at));
+                        let fresh = |it: &mut Naive| (it.full, it.going, it.early) = (false, false, false);
+                        naive.get_mut(&at).map(fresh);
+                    }
+                    Step::Begin(from, most) => {
+                        let can = |it: &Naive| it.full && !it.going && !it.early;
+                        let can = naive.range_mut(from..).filter(|(_, it)| can(it)).take(most);
+                        let expected: Vec<_> = can.map(|(at, it)| { it.going = true; (*at, it.page) }).collect();
+                        let found = dirty.begin_early(from, most);
+                        begun.extend(found.iter().map(|(at, _)| *at));
+                        let found: Vec<_> = found.iter().map(|(at, page)| (*at, shown(page))).collect();
+                        prop_assert_eq!(found, expected);
+                    }
+                    Step::End(written) => {
+                        begun.sort_unstable();
+                        begun.dedup();
+                        dirty.end_early(&begun, written);
+                        for at in begun.drain(..) {
+                            if let Some(it) = naive.get_mut(&at).filter(|it| it.going) {
+                                (it.going, it.early) = (false, written);
+                            }
+                        }
                     }
                 }
                 prop_assert_eq!(dirty.len(), naive.len());
                 let numbers: Vec<u64> = naive.keys().copied().collect();
                 prop_assert!(dirty.spread() >= numbers.last().map_or(0, |last| last - numbers[0] + 1));
                 prop_assert_eq!(dirty.numbers(), numbers);
-                let full = naive.values().filter(|(_, full)| *full).count();
-                prop_assert_eq!(dirty.full(), full);
+                let full = naive.values().filter(|it| it.full).count();
+                let early = naive.values().filter(|it| it.early).count();
+                prop_assert_eq!((dirty.full(), dirty.early_left()), (full, full - early));
             }
             for at in 0..600 {
-                prop_assert_eq!(dirty.get(at).map(shown), naive.get(&at).map(|(page, _)| *page));
+                prop_assert_eq!(dirty.get(at).map(shown), naive.get(&at).map(|it| it.page));
                 prop_assert_eq!(dirty.next(at), naive.range(at..).next().map(|(at, _)| *at));
             }
-            let all: Vec<(u64, u8)> = dirty.into_iter().map(|(at, page)| (at, shown(&page))).collect();
-            let expected: Vec<(u64, u8)> = naive.into_iter().map(|(at, (page, _))| (at, page)).collect();
+            let early = dirty.counts.early;
+            let all: Vec<_> = dirty.into_iter().map(|it| (it.block, shown(&it.changed), it.early)).collect();
+            let expected: Vec<_> = naive.into_iter().map(|(at, it)| (at, it.page, it.early)).collect();
+            prop_assert_eq!(all.iter().filter(|(.., early)| *early).count(), early);
             prop_assert_eq!(all, expected);
         }
     }

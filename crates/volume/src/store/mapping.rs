@@ -89,6 +89,12 @@ impl Mapping {
         behind.map(|(at, run)| (*at, *run))
     }
 
+    /// How many blocks from this one on have no place, at most so many; it has none.
+    pub(super) fn bare(&self, block: u64, most: u64) -> u64 {
+        let next = self.0.range(block..).next();
+        next.map_or(most, |(at, _)| most.min(at - block))
+    }
+
     /// All runs, in the order of the file.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, Run)> {
         self.0.iter().map(|(at, run)| (*at, *run))

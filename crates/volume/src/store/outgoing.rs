@@ -44,8 +44,8 @@ impl Outgoing {
 pub(super) struct Announced {
     /// The oldest first; each by the numbers of its blocks.
     batches: RwLock<Vec<Arc<[Outgoing]>>>,
-    /// Held by the one who writes them.
-    writing: Mutex<()>,
+    /// Held by the one who writes. Was anything written [early](Self::write_early) that is not durable yet?
+    writing: Mutex<bool>,
 }
 
 impl Announced {
@@ -111,20 +111,38 @@ impl Announced {
         Ok(())
     }
 
-    /// Writes all that was announced and makes it durable.
+    /// Writes blocks that nobody reads before a commit says that they are written. `begin` gives them, at a moment
+    /// when nothing else is on its way: whoever gives their places up after that does so in a commit that waits here.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub(super) fn write_early(
+        &self,
+        device: &dyn BlockDevice,
+        begin: impl FnOnce() -> Vec<Outgoing>,
+    ) -> Result<()> {
+        let mut unflushed = self.writing.lock();
+        let mut blocks = begin();
+        blocks.sort_unstable_by_key(|page| page.block);
+        *unflushed |= !blocks.is_empty();
+        write_all(device, &blocks)
+    }
+
+    /// Writes all that was announced, and makes it durable together with what was written early.
     ///
     /// # Errors
     /// If the device fails; it all stays announced.
     pub(super) fn write_out(&self, device: &dyn BlockDevice) -> Result<()> {
-        let _writing = self.writing.lock();
+        let mut unflushed = self.writing.lock();
         let batches = self.batches.read().clone();
-        if batches.is_empty() {
+        if batches.is_empty() && !*unflushed {
             return Ok(());
         }
         for batch in &batches {
             write_all(device, batch)?;
         }
         device.flush()?;
+        *unflushed = false;
         // Others may have been announced meanwhile.
         let gone = self.batches.write().drain(..batches.len()).collect();
         drop::<Vec<_>>(gone);

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::outgoing::Outgoing;
 
 /// As many pages that wait for nothing are worth a commit.
-const READY_MIN: u64 = 32_768;
+const READY_MIN: u64 = 16_384;
 /// A commit of fewer pages says little of what is written.
 const TELLING: usize = 1024;
 

@@ -1,5 +1,8 @@
 //! What is asked of space for blocks of a file that are about to be written.
 
+use std::ops::Range;
+
+use super::dirty::Dirty;
 use super::mapping::{Mapping, Run};
 use crate::space::{Extent, FileRequest, GROUP_BLOCKS_MAX, Mapped, Window};
 
@@ -15,20 +18,48 @@ const STEPS_MAX: u32 = 16;
 /// Of files whose blocks lie within less there is never much to be written early.
 const READY_SPREAD_MIN: u64 = 1024;
 
+/// So many full blocks of a file are worth it to be written early.
+const EARLY_MIN: usize = 256;
+
+/// If this part of all that wait is full. In random order more become full at the end than the device takes meanwhile.
+const FULL_PART: usize = 8;
+
+/// This part of the stretch that a file's blocks lie in must wait before any is written: with a few more than
+/// [`WORTHWHILE_PART`] no piece is left in which fewer do.
+const DENSE_PART: u64 = 8;
+
 /// However many may wait, of blocks that lie as far apart as this so few are met in each piece that none is set
 /// aside.
 const HOPELESS_SPREAD: u64 = 131_072 * WORTHWHILE_PART;
 
-/// How many of a file's blocks that wait, of which so many are full, may as well be written now: waiting
-/// longer would neither let more of them lie side by side, nor meet their writer again, as far as one can see.
-pub(super) fn ready(waiting: usize, full: usize, spread: u64) -> usize {
-    if spread > HOPELESS_SPREAD {
-        waiting
-    } else if spread >= READY_SPREAD_MIN && waiting as u64 * WORTHWHILE_PART >= spread {
-        full
+/// How many of a file's blocks that wait a commit may as well take now: waiting longer would neither let more of them
+/// lie side by side, nor meet their writer again, as far as one can see.
+pub(super) fn ready(dirty: &Dirty) -> usize {
+    if dirty.spread() > HOPELESS_SPREAD {
+        dirty.len()
+    } else if is_dense(dirty) && !dirty.went_early() {
+        dirty.full()
     } else {
         0
     }
+}
+
+/// How many of a file's full blocks that wait may as well be written before there is a commit, which would have
+/// to take those as well that are written on.
+pub(super) fn early(dirty: &Dirty) -> usize {
+    let (waiting, full, left) = (dirty.len(), dirty.full(), dirty.early_left());
+    let mixed = full * FULL_PART >= waiting && (dirty.went_early() || full < waiting / 4 * 3);
+    let worthwhile = left >= EARLY_MIN && mixed && is_dense(dirty) && !dirty.declines_early();
+    match worthwhile {
+        true => left,
+        false => 0,
+    }
+}
+
+/// Do blocks that wait lie so near to each other that all lie in pieces that will be set aside, or nearly all?
+fn is_dense(dirty: &Dirty) -> bool {
+    let spread = dirty.spread();
+    spread >= READY_SPREAD_MIN && dirty.len() as u64 * DENSE_PART >= spread
 }
 
 /// What is asked for blocks from `first` on that have no place: as many as there are before the next
@@ -59,6 +90,8 @@ pub(super) struct Waiting {
     growing: bool,
     /// The window looked at last, and whether little of it is written.
     judged: Option<(Window, bool)>,
+    /// The row that was counted last, by the places in it.
+    counted: Range<usize>,
     /// What got its place last, which the mapping need not have yet.
     placed: Option<Mapped>,
 }
@@ -73,6 +106,7 @@ impl Waiting {
             size,
             growing,
             judged: None,
+            counted: 0..0,
             placed: None,
         }
     }
@@ -83,11 +117,15 @@ impl Waiting {
     }
 
     /// The block at this place among those that wait, and how many follow each other from there on.
-    pub(super) fn row(&self, place: usize) -> Option<(u64, u64)> {
+    pub(super) fn row(&mut self, place: usize) -> Option<(u64, u64)> {
         let (&first, _) = self.blocks.get(place..)?.split_first()?;
-        let row = self.blocks[place..].iter().zip(first..);
-        let length = row.take_while(|(at, expected)| **at == *expected).count();
-        Some((first, length as u64))
+        // A long row that has its places in many pieces is asked for as often, and counted once.
+        if !self.counted.contains(&place) {
+            let row = self.blocks[place..].iter().zip(first..);
+            let length = row.take_while(|(at, expected)| **at == *expected).count();
+            self.counted = place..place + length;
+        }
+        Some((first, (self.counted.end - place) as u64))
     }
 
     /// What is asked for a row at `place` that has no place.
@@ -198,6 +236,7 @@ impl Waiting {
 mod tests {
     use super::*;
     use crate::space::Extent;
+    use crate::store::page::Changed;
 
     /// Blocks of 8 MiB.
     const WINDOW: u64 = 2048;
@@ -279,12 +318,47 @@ mod tests {
     }
     #[test]
     fn what_is_full_or_lies_too_far_apart_need_not_wait() {
-        let far = HOPELESS_SPREAD + 1;
-        assert_eq!(ready(9, 0, far), 9);
-        assert_eq!(ready(9, 7, far - 1), 0, "more may come between");
-        let dense = READY_SPREAD_MIN as usize / 12 + 1;
-        assert_eq!(ready(dense, 7, READY_SPREAD_MIN), 7);
-        assert_eq!(ready(dense, 7, READY_SPREAD_MIN - 1), 0);
-        assert_eq!(ready(dense - 1, 7, READY_SPREAD_MIN), 0);
+        let dirty = |step: u64, full: u64| {
+            let mut dirty = Dirty::default();
+            for at in 0..8 * EARLY_MIN as u64 {
+                dirty.put(at * step, Changed::part(0, &[1; 512]), at < full);
+            }
+            dirty
+        };
+        let (few, all) = (EARLY_MIN as u64, 8 * EARLY_MIN as u64);
+        let counts = |dirty: &Dirty| (ready(dirty), early(dirty));
+        assert_eq!(
+            counts(&dirty(HOPELESS_SPREAD / all, few)),
+            (0, 0),
+            "more may come between"
+        );
+        assert_eq!(
+            counts(&dirty(HOPELESS_SPREAD / all + 2, few)),
+            (8 * EARLY_MIN, 0)
+        );
+        assert_eq!(counts(&dirty(7, few)), (EARLY_MIN, EARLY_MIN));
+        assert_eq!(
+            counts(&dirty(7, few - 1)),
+            (EARLY_MIN - 1, 0),
+            "nearly all are written on"
+        );
+        assert_eq!(
+            counts(&dirty(7, all)),
+            (8 * EARLY_MIN, 0),
+            "a commit takes them"
+        );
+        assert_eq!(
+            counts(&dirty(9, few)),
+            (0, 0),
+            "some may lie far from all others"
+        );
+        let mut going = dirty(7, few);
+        let begun: Vec<u64> = going.begin_early(0, 9).iter().map(|(at, _)| *at).collect();
+        going.end_early(&begun, true);
+        assert_eq!(counts(&going), (0, 0), "few are left");
+        (0..all).for_each(|at| going.put(at * 7, Changed::part(0, &[1; 512]), true));
+        assert_eq!(counts(&going), (0, 8 * EARLY_MIN), "it goes on");
+        going.decline_early();
+        assert_eq!(counts(&going), (0, 0));
     }
 }

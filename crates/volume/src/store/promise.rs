@@ -50,6 +50,11 @@ impl Promises {
         all
     }
 
+    /// Some of the pages that wait have places now: the rest of what was [gathered](Self::gather) is for the others.
+    pub(super) fn placed_some(&self, rest: Promise) {
+        self.mine().left.merge(rest.left);
+    }
+
     /// A commit has placed all pages that waited: what is left over and nobody will need goes back to the
     /// space.
     pub(super) fn committed(&self, mut all: Promise) {

@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 
 use holdfast_core::store::Space as Wanted;
 
+use super::early::EARLY_MIN;
 use super::growth::Growth;
 use super::layers::Layers;
 use super::{Inner, VolumeStore};
@@ -66,13 +67,15 @@ impl VolumeStore {
     /// Lets pages that wait be written if they are many, and waits for that if they are too many.
     pub(super) fn look_at_waiting(&self) -> Result<()> {
         let inner = &self.inner;
-        let (dirty, ready) = inner.waiting();
+        let (dirty, ready, early) = inner.waiting();
         let most = inner.dirty_max();
         if dirty > most {
             inner.make_durable(None)?;
         } else if dirty > most / 2 || inner.patience.ends(dirty, ready) {
             // While it is at work there is room for as much again.
             self.worker.ask_to_commit();
+        } else if early >= EARLY_MIN {
+            self.worker.ask_to_write_early();
         }
         Ok(())
     }
@@ -228,10 +231,11 @@ impl Inner {
         Ok(())
     }
 
-    /// Pages that wait to be written, and those of them that wait for nothing.
-    fn waiting(&self) -> (u64, u64) {
+    /// Pages that wait to be written, those of them that a commit may take now, and those that may go early.
+    fn waiting(&self) -> (u64, u64, u64) {
         let layers = self.gate.pass();
-        (layers.active.dirty(), layers.active.ready())
+        let active = &layers.active;
+        (active.dirty(), active.ready(), active.early())
     }
 
     /// Pages that may wait.

@@ -1,6 +1,7 @@
 //! The thread that commits in time, and folds before the journal is full.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ pub(super) struct Worker {
 struct Bell {
     state: Mutex<State>,
     rung: Condvar,
+    /// Was asked for pages to be written early?
+    early: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,6 +30,8 @@ struct State {
     fold: bool,
     /// Or a commit, before its time? Until it is done: whoever still needs one asks again.
     commit: bool,
+    /// Or that pages are written early? Until it is done.
+    early: bool,
     stop: bool,
 }
 
@@ -42,6 +47,12 @@ impl Worker {
                     return;
                 }
                 // What fails stops the store: whoever comes next is told.
+                if state.early && !state.fold && !state.commit {
+                    // What cannot be written now a commit writes, or tells why not.
+                    let _ = store.write_early();
+                    ringing.went_early();
+                    continue;
+                }
                 let _ = if state.fold {
                     store.checkpoint()
                 } else {
@@ -78,6 +89,16 @@ impl Worker {
         }
     }
 
+    /// Asks for pages to be written early.
+    pub(super) fn ask_to_write_early(&self) {
+        // Relaxed: a hint. Whoever writes asks again and again until it is done.
+        if !self.bell.early.load(Ordering::Relaxed) {
+            self.bell.early.store(true, Ordering::Relaxed);
+            self.bell.state.lock().early = true;
+            self.bell.rung.notify_one();
+        }
+    }
+
     /// Ends it, and waits for that.
     pub(super) fn stop(&self) {
         self.bell.state.lock().stop = true;
@@ -91,7 +112,7 @@ impl Worker {
 impl Bell {
     fn wait(&self, every: Option<Duration>) -> State {
         let mut state = self.state.lock();
-        if !state.fold && !state.commit && !state.stop {
+        if !state.fold && !state.commit && !state.early && !state.stop {
             match every {
                 Some(every) => {
                     self.rung.wait_for(&mut state, every);
@@ -102,6 +123,12 @@ impl Bell {
         let found = *state;
         state.fold = false;
         found
+    }
+
+    /// Pages were written early.
+    fn went_early(&self) {
+        self.state.lock().early = false;
+        self.early.store(false, Ordering::Relaxed);
     }
 
     /// A commit was made, alone or with a checkpoint.

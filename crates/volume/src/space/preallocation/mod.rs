@@ -74,15 +74,9 @@ impl Preallocations {
         request: &FileRequest,
         promise: Option<&mut Reservation>,
     ) -> Result<Extent, Error> {
-        let length = match &promise {
-            Some(promise) => request.length.min(promise.blocks()),
-            None => request.length,
-        };
-        let wanted = length.max(1);
-        if let Some(extent) = self.lookup(request.logical, wanted) {
-            if let Some(promise) = promise {
-                promise.spare(extent.length);
-            }
+        let mut promise = promise;
+        let wanted = wanted(request.length, promise.as_deref());
+        if let Some(extent) = self.set_aside(request.logical, wanted, promise.as_deref_mut()) {
             return Ok(extent);
         }
         let layout = self.space.layout();
@@ -114,6 +108,21 @@ impl Preallocations {
             return Ok(extent);
         }
         self.space.allocate(&exact)
+    }
+
+    /// Takes blocks that were set aside for this place in the file, maybe fewer than asked for, if there are any: as
+    /// [`place`](Self::place), which nobody asks for blocks that the file has.
+    pub fn set_aside(
+        &self,
+        logical: u64,
+        length: u64,
+        promise: Option<&mut Reservation>,
+    ) -> Option<Extent> {
+        let extent = self.lookup(logical, wanted(length, promise.as_deref()))?;
+        if let Some(promise) = promise {
+            promise.spare(extent.length);
+        }
+        Some(extent)
     }
 
     /// Takes blocks that were set aside for this place in the file.
@@ -219,6 +228,12 @@ impl Preallocations {
     pub fn blocks(&self) -> u64 {
         self.index.lock().iter().map(Piece::free).sum()
     }
+}
+
+/// How many of so many blocks can be placed out of a promise: at least one.
+fn wanted(length: u64, promise: Option<&Reservation>) -> u64 {
+    let most = promise.map_or(length, Reservation::blocks);
+    length.min(most).max(1)
 }
 
 impl Drop for Preallocations {

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::super::mapping::{Mapping, Run};
 use super::super::outgoing::Outgoing;
+use super::super::placer::Places;
 use super::super::placing::{Waiting, missing};
 use super::{BLOCK_LEN, Content, Form, touched, whole};
 use crate::Result;
@@ -122,12 +123,11 @@ impl Content {
         }
     }
 
-    /// Takes the pages that wait out, each with its place. `place` finds room for what is asked for,
-    /// possibly less; `placed` hears of every place that is new or written for the first time. If
-    /// there is no room, what has none waits on.
+    /// Takes the pages that wait out, each with its place; `placed` hears of every place that is new or written for the
+    /// first time. If there is no room, what has none waits on.
     pub(in super::super) fn take_dirty(
         &mut self,
-        place: &mut dyn FnMut(&FileRequest) -> Result<Run>,
+        places: &mut dyn Places,
         placed: &mut dyn FnMut(u64, Run),
         outgoing: &mut Vec<Outgoing>,
     ) -> Result<()> {
@@ -135,62 +135,150 @@ impl Content {
         let Form::Mapped { mapping, dirty } = &mut self.form else {
             return Ok(());
         };
-        let mut waiting = Waiting::new(dirty.numbers(), size, mapping);
+        let waiting = Waiting::new(dirty.numbers(), size, mapping);
         let mut pages = std::mem::take(dirty).into_iter();
-        let mut go = |run: Run, fresh| {
+        let done = give_places(mapping, waiting, places, &mut |first, mut run, mapped| {
+            let fresh = std::mem::replace(&mut run.unwritten, false);
+            if fresh {
+                if let Some(mapping) = mapped {
+                    mapping.map(first, run);
+                }
+                placed(first, run);
+            }
             let pages = pages.by_ref().take(run.extent.length as usize);
             let blocks = (run.extent.start..).zip(pages);
-            outgoing.extend(blocks.map(|(block, (_, changed))| Outgoing {
+            let blocks = blocks.filter(|(_, page)| !page.early);
+            outgoing.extend(blocks.map(|(block, page)| Outgoing {
                 block,
-                changed,
+                changed: page.changed,
                 fresh,
             }));
-            run.extent.length as usize
+            run
+        });
+        dirty.extend(pages.map(|page| (page.block, page.changed)));
+        done
+    }
+
+    /// Gives places to the pages that wait and have none; they stay, and the places are as if never written.
+    /// For `placed` see [`take_dirty`](Self::take_dirty).
+    pub(in super::super) fn place_early(
+        &mut self,
+        places: &mut dyn Places,
+        placed: &mut dyn FnMut(u64, Run),
+    ) -> Result<()> {
+        let size = self.len.div_ceil(BLOCK_LEN);
+        let Form::Mapped { mapping, dirty } = &mut self.form else {
+            return Ok(());
         };
-        let (mut done, mut new) = (0, Vec::new());
-        let mut missing_room = None;
-        while let Some((first, row)) = waiting.row(done) {
-            if let Some(mut run) = mapping.find(first) {
-                run.extent.length = run.extent.length.min(row);
-                let fresh = std::mem::replace(&mut run.unwritten, false);
-                if fresh {
-                    mapping.map(first, run);
-                    placed(first, run);
-                }
-                done += go(run, fresh);
-                continue;
-            }
-            let request = waiting.request(mapping, done, first, row);
-            let rows = waiting.alike(done, &request, mapping);
-            let length = rows.iter().map(|(_, row)| row).sum();
-            let found = match place(&FileRequest { length, ..request }) {
-                Ok(found) => found,
-                Err(error) => {
-                    missing_room = Some(error);
-                    break;
-                }
-            };
-            let mut rest = found.extent;
-            for (first, row) in rows {
-                let (extent, behind) = rest.split(row.min(rest.length));
-                rest = behind;
-                if extent.length == 0 {
-                    break;
-                }
-                let unwritten = false;
-                let run = Run {
-                    extent,
-                    unwritten,
-                    ..found
-                };
-                waiting.placed(first, extent);
-                new.push((first, run));
+        let waiting = Waiting::new(dirty.unplaced(), size, mapping);
+        give_places(mapping, waiting, places, &mut |first, run, mapped| {
+            if mapped.is_none() {
                 placed(first, run);
-                done += go(run, true);
+            }
+            run
+        })?;
+        dirty.all_placed();
+        Ok(())
+    }
+
+    /// Begins to write full pages early to the places that they have, from block `from` on: at most `most`. They are told by
+    /// their numbers in the file, ascending; also where to go on.
+    pub(in super::super) fn begin_early(
+        &mut self,
+        from: u64,
+        most: usize,
+    ) -> (Vec<(u64, Outgoing)>, Option<u64>) {
+        let Form::Mapped { mapping, dirty } = &mut self.form else {
+            return (Vec::new(), None);
+        };
+        let found = dirty.begin_early(from, most);
+        let next = found.last().map(|(block, _)| block + 1);
+        let mut begun = Vec::with_capacity(found.len());
+        let mut runs = mapping.behind(from).peekable();
+        for (logical, changed) in found {
+            let passed = |(at, run): &(u64, Run)| at + run.extent.length <= logical;
+            while runs.next_if(passed).is_some() {}
+            match runs.peek() {
+                // What was written before is as it was until the commit.
+                Some((at, run)) if *at <= logical && run.unwritten => {
+                    let block = run.extent.start + (logical - at);
+                    let fresh = true;
+                    begun.push((
+                        logical,
+                        Outgoing {
+                            block,
+                            changed,
+                            fresh,
+                        },
+                    ));
+                }
+                _ => dirty.end_early(&[logical], false),
             }
         }
-        mapping.fill_all(new);
-        dirty.extend(pages);
-        missing_room.map_or(Ok(()), Err)
+        (begun, next)
     }
+
+    /// Pages that were begun are written, or not.
+    pub(in super::super) fn end_early(&mut self, blocks: &[u64], written: bool) {
+        if let Form::Mapped { dirty, .. } = &mut self.form {
+            dirty.end_early(blocks, written);
+        }
+    }
+
+    /// Nothing is to be written early until all pages that wait were taken.
+    pub(in super::super) fn decline_early(&mut self) {
+        if let Form::Mapped { dirty, .. } = &mut self.form {
+            dirty.decline_early();
+        }
+    }
+}
+
+/// Finds a place for each row of blocks that wait. `met` is shown all rows in their order, each with
+/// its place, and with the mapping if that has it there already; it gives back what the place is from now on.
+fn give_places(
+    mapping: &mut Mapping,
+    mut waiting: Waiting,
+    places: &mut dyn Places,
+    met: &mut dyn FnMut(u64, Run, Option<&mut Mapping>) -> Run,
+) -> Result<()> {
+    let (mut done, mut new) = (0, Vec::new());
+    let mut missing_room = None;
+    while let Some((first, row)) = waiting.row(done) {
+        if let Some(mut run) = mapping.find(first) {
+            run.extent.length = run.extent.length.min(row);
+            met(first, run, Some(&mut *mapping));
+            done += run.extent.length as usize;
+            continue;
+        }
+        if let Some(run) = places.aside(first, mapping.bare(first, row)) {
+            waiting.placed(first, run.extent);
+            new.push((first, met(first, run, None)));
+            done += run.extent.length as usize;
+            continue;
+        }
+        let request = waiting.request(mapping, done, first, row);
+        let rows = waiting.alike(done, &request, mapping);
+        let length = rows.iter().map(|(_, row)| row).sum();
+        let found = match places.find(&FileRequest { length, ..request }) {
+            Ok(found) => found,
+            Err(error) => {
+                missing_room = Some(error);
+                break;
+            }
+        };
+        let mut rest = found.extent;
+        for (first, row) in rows {
+            let (extent, behind) = rest.split(row.min(rest.length));
+            rest = behind;
+            if extent.length == 0 {
+                break;
+            }
+            let run = Run { extent, ..found };
+            waiting.placed(first, extent);
+            new.push((first, met(first, run, None)));
+            done += extent.length as usize;
+        }
+    }
+    mapping.fill_all(new);
+    missing_room.map_or(Ok(()), Err)
 }

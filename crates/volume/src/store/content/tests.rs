@@ -1,5 +1,7 @@
 use super::*;
 use crate::space::{Extent, FileRequest};
+use crate::store::outgoing::Outgoing;
+use crate::store::placer::Places;
 use holdfast_sync::frame::{Frame, Frames};
 use proptest::prelude::*;
 use std::cell::RefCell;
@@ -10,6 +12,9 @@ use std::collections::HashMap;
 struct Device {
     blocks: RefCell<HashMap<u64, Page>>,
     next: u64,
+    /// Blocks of the file that are written early, and what is not there yet of them.
+    begun: Vec<u64>,
+    going: Vec<Outgoing>,
 }
 
 impl Source for Device {
@@ -19,6 +24,18 @@ impl Source for Device {
             None => page.fill(0xee),
         }
         Ok(())
+    }
+}
+
+impl Places for Device {
+    fn aside(&mut self, logical: u64, blocks: u64) -> Option<Run> {
+        // Anywhere, whether the file has blocks behind it or not.
+        logical.is_multiple_of(3).then(|| self.place(blocks.min(2)))
+    }
+
+    fn find(&mut self, request: &FileRequest) -> Result<Run> {
+        // Never more than three in a row: runs are cut short at times.
+        Ok(self.place(request.length.min(3)))
     }
 }
 
@@ -34,24 +51,38 @@ impl Device {
     }
 
     fn write_out(&mut self, content: &mut Content) {
+        // Whoever writes early has the device until it is done; others hear of it later.
+        self.write_early();
         let mut outgoing = Vec::new();
-        let mut next = self.next;
-        let mut place = |request: &FileRequest| {
-            // Never more than three in a row: runs are cut short at times.
-            let blocks = request.length.min(3);
-            next += blocks + 1;
-            let extent = Extent::new(next - blocks - 1, blocks);
-            Ok(Run {
-                extent,
-                birth: 1,
-                unwritten: false,
-            })
-        };
         content
-            .take_dirty(&mut place, &mut |_, _| {}, &mut outgoing)
+            .take_dirty(self, &mut |_, _| {}, &mut outgoing)
             .unwrap();
-        self.next = next;
-        for page in outgoing {
+        self.write(outgoing);
+        assert_eq!(content.dirty(), Waits::default());
+    }
+
+    fn begin_early(&mut self, content: &mut Content, from: u64, most: usize) {
+        self.end_early(content, true);
+        let (found, _) = content.begin_early(from, most);
+        self.begun = found.iter().map(|(block, _)| *block).collect();
+        self.going = found.into_iter().map(|(_, page)| page).collect();
+    }
+
+    fn write_early(&mut self) {
+        let going = std::mem::take(&mut self.going);
+        self.write(going);
+    }
+
+    fn end_early(&mut self, content: &mut Content, written: bool) {
+        if written {
+            self.write_early();
+        }
+        self.going.clear();
+        content.end_early(&std::mem::take(&mut self.begun), written);
+    }
+
+    fn write(&self, pages: Vec<Outgoing>) {
+        for page in pages {
             let mut blocks = self.blocks.borrow_mut();
             let own = blocks
                 .entry(page.block)
@@ -61,7 +92,6 @@ impl Device {
             }
             page.changed.show_in(own);
         }
-        assert_eq!(content.dirty(), Waits::default());
     }
 }
 
@@ -92,6 +122,9 @@ enum Step {
     Collapse(u64, u64),
     Insert(u64, u64),
     WriteOut,
+    PlaceEarly,
+    BeginEarly(u64, usize),
+    EndEarly(bool),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -109,6 +142,9 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..8_u64, 1..3_u64).prop_map(|(at, len)| Step::Collapse(at, len)),
         1 => (0..8_u64, 1..3_u64).prop_map(|(at, len)| Step::Insert(at, len)),
         3 => Just(Step::WriteOut),
+        2 => Just(Step::PlaceEarly),
+        2 => (0..8_u64, 1..9_usize).prop_map(|(from, most)| Step::BeginEarly(from, most)),
+        1 => any::<bool>().prop_map(Step::EndEarly),
     ]
 }
 
@@ -162,6 +198,9 @@ fn perform(step: &Step, content: &mut Content, device: &mut Device, naive: &mut 
             }
         }
         Step::WriteOut => device.write_out(content),
+        Step::PlaceEarly => content.place_early(device, &mut |_, _| {}).unwrap(),
+        Step::BeginEarly(from, most) => device.begin_early(content, from, most),
+        Step::EndEarly(written) => device.end_early(content, written),
     }
 }
 

@@ -1,0 +1,77 @@
+//! Finding places for the blocks of one file.
+
+use std::sync::Arc;
+
+use holdfast_types::Ino;
+
+use super::Inner;
+use super::mapping::Run;
+use super::promise::Promise;
+use crate::Result;
+use crate::space::{Extent, FileRequest, Preallocations};
+
+/// Where places come from.
+pub(super) trait Places {
+    /// Takes blocks that were set aside for this place in the file, where it has none, maybe fewer.
+    fn aside(&mut self, logical: u64, blocks: u64) -> Option<Run>;
+
+    /// Finds room for what is asked for, maybe for less.
+    ///
+    /// # Errors
+    /// If there is none.
+    fn find(&mut self, request: &FileRequest) -> Result<Run>;
+}
+
+/// The places of a file of a volume, as if never written.
+pub(super) struct Placer<'s> {
+    store: &'s Inner,
+    ino: Ino,
+    promise: &'s mut Promise,
+    birth: u64,
+    pieces: Option<Arc<Preallocations>>,
+    /// What was found, and is to be [recorded](crate::space::Space::record).
+    pub(super) fresh: Vec<Extent>,
+}
+
+impl<'s> Placer<'s> {
+    /// For this file, out of a promise.
+    pub(super) fn new(store: &'s Inner, ino: Ino, promise: &'s mut Promise) -> Self {
+        Self {
+            store,
+            ino,
+            promise,
+            birth: store.next_generation(),
+            pieces: store.ahead.pieces(ino),
+            fresh: Vec::new(),
+        }
+    }
+
+    fn run(&mut self, extent: Extent) -> Run {
+        self.fresh.push(extent);
+        Run {
+            extent,
+            birth: self.birth,
+            unwritten: true,
+        }
+    }
+}
+
+impl Places for Placer<'_> {
+    fn aside(&mut self, logical: u64, blocks: u64) -> Option<Run> {
+        let pieces = self.pieces.as_ref()?;
+        let promise = Some(self.promise.left()).filter(|promise| promise.blocks() > 0);
+        let extent = pieces.set_aside(logical, blocks, promise)?;
+        Some(self.run(extent))
+    }
+
+    fn find(&mut self, request: &FileRequest) -> Result<Run> {
+        let extent = self
+            .store
+            .ahead
+            .place(self.ino, request, self.promise.left())?;
+        if self.pieces.is_none() {
+            self.pieces = self.store.ahead.pieces(self.ino);
+        }
+        Ok(self.run(extent))
+    }
+}
