@@ -175,14 +175,13 @@ impl PagesLock<'_> {
     }
 
     /// Has the bytes fetched that a write of `len` at `offset` will come to, as far as they are in one page. Of a page
-    /// that is written as a whole nothing is needed: it gets another frame.
+    /// that is written as a whole nothing is needed: it gets another frame. `false` if the page ends where the write begins: it
+    /// goes on from there. A hint: where there is no page, the answer may be either.
     #[inline]
-    pub fn fetch_bytes(&self, offset: u64, len: usize) {
+    pub fn fetch_bytes(&self, offset: u64, len: usize) -> bool {
         let at = (offset % PAGE_SIZE as u64) as usize;
         let end = at.saturating_add(len).min(PAGE_SIZE);
-        if end - at < PAGE_SIZE {
-            self.frames.fetch_bytes(offset >> PAGE_SHIFT, at..end);
-        }
+        end - at < PAGE_SIZE && self.frames.fetch_bytes(offset >> PAGE_SHIFT, at..end)
     }
 
     /// Says that the file has `size` bytes at least, which readers of pages before that need not ask

@@ -381,6 +381,12 @@ pub trait Store: Send + Sync + 'static {
     /// `EIO`, `ENOSPC`: nothing of the batch happened, and the core stops writing.
     fn apply(&self, batch: &[Change<'_>]) -> Result<Stamp>;
 
+    /// Somebody is about to write to a large file, at this place: what is known of that may be fetched from
+    /// memory meanwhile. A hint, which waits for nothing and nobody.
+    fn expect_write(&self, ino: Ino, offset: u64) {
+        let _ = (ino, offset);
+    }
+
     /// As [`Store::apply`], for a batch that writes to one file: a store that would copy what is written
     /// can keep the pages instead. Called under that file's content lock.
     ///

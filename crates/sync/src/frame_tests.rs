@@ -451,6 +451,18 @@ fn kept(map: &Map, number: u64) -> Option<Shared> {
 }
 
 #[test]
+fn bytes_to_come_at_the_end_of_a_frame_are_told_from_others() {
+    let _finish = Finish;
+    let map = Map::new();
+    let mut lock = map.lock();
+    for number in [0, 70] {
+        lock.put(number, frame(&[1; 1024]));
+    }
+    assert!(!lock.fetch_bytes(70, 1024..2048));
+    assert!(lock.fetch_bytes(70, 0..1024) && lock.fetch_bytes(70, 2048..3072));
+}
+
+#[test]
 fn a_frame_that_is_kept_outlives_its_map_and_does_not_change() {
     let _finish = Finish;
     let map = Map::new();

@@ -64,5 +64,6 @@ pub use index::{Doomed, Held, Index, Prepared, Ref};
 pub use latch::{Latch, LatchGuard};
 pub use padded::Padded;
 pub use per_core::PerCore;
+pub use prefetch::prefetch;
 pub use published::Published;
 pub use ticker::{Keeper, Ticker};

@@ -4,7 +4,7 @@
 /// Has the first line of this fetched: who looks at several things one after the other would wait
 /// for each. The address may be any.
 #[inline]
-pub(crate) fn prefetch<T>(what: *const T) {
+pub fn prefetch<T>(what: *const T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

@@ -165,6 +165,10 @@ impl<H: Hook> Store for Wrapped<H> {
         Ok(stamp)
     }
 
+    fn expect_write(&self, ino: Ino, offset: u64) {
+        self.inner.expect_write(ino, offset);
+    }
+
     fn apply_written(&self, batch: &[Change<'_>], page: &PageOf<'_>) -> Result<Stamp> {
         self.hook.before(Call::Apply)?;
         let stamp = self.inner.apply_written(batch, page)?;

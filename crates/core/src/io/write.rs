@@ -12,6 +12,9 @@ use crate::types::{Caller, Errno, OpenFlags, Result};
 use crate::watch::EventMask;
 use crate::{FileSystem, clock};
 
+/// What a store knows of a file as long as this, that is written here and there, is not in the processor's caches.
+const LARGE: u64 = 16 << 20;
+
 impl FileSystem {
     /// Writes at `offset` (at the end, if the file is open for appending); returns the bytes
     /// written, fewer than given when space ran out or the largest size was reached.
@@ -84,7 +87,10 @@ impl FileSystem {
                 // Several pieces are one write.
                 pages.begin();
             }
-            pages.fetch_bytes(start, given);
+            let here_and_there = pages.fetch_bytes(start, given);
+            if here_and_there && !core.pinned && size >= LARGE {
+                core.store.expect_write(inode.ino(), start);
+            }
             let space = FileSpace::new(core, inode, Check::of(who));
             let mut done = 0;
             for buf in bufs.iter().filter(|buf| !buf.is_empty()) {

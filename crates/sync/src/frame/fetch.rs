@@ -22,19 +22,21 @@ impl<X: Send + 'static> FramesLock<'_, X> {
         }
     }
 
-    /// Has bytes of frame `number` fetched, as far as it has room for them; its place is waited for.
+    /// Has bytes of frame `number` fetched, as far as it has room for them; its place is waited for. `true`: it
+    /// does not end where they begin; if there is none, the answer may be either.
     #[inline]
-    pub fn fetch_bytes(&self, number: u64, bytes: Range<usize>) {
+    pub fn fetch_bytes(&self, number: u64, bytes: Range<usize>) -> bool {
         let leaf = self.leaf_ahead(number);
         let found = leaf.map(|leaf| leaf.slots[place(number, 0)].find(&self.writing));
         let Some(frame) = found.and_then(|found| found.frame()) else {
-            return;
+            return false;
         };
         let end = bytes.end.min(frame.capacity()).min(FRAME_SIZE);
         let start = frame.block().start.as_ptr();
         for at in (bytes.start..end).step_by(LINE) {
             prefetch(start.wrapping_add(at));
         }
+        frame.block().fill.as_first() != Some(bytes.start)
     }
 
     /// The leaf on the way to `number`, of which nothing was looked at.

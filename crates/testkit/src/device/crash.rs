@@ -184,7 +184,11 @@ impl CrashStates {
                 .collect();
             if let Some(&last) = began.last() {
                 // While a flush is under way most is at stake, however many writes were before it.
-                let time = if rng.one_in(4) { last } else { *rng.pick(&began) };
+                let time = if rng.one_in(4) {
+                    last
+                } else {
+                    *rng.pick(&began)
+                };
                 return (epoch, time);
             }
         }

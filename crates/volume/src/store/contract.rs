@@ -12,6 +12,7 @@ use super::commit::extent_of;
 use super::ending::without_last_attributes;
 use super::growth::Growth;
 use super::mapping::Run;
+use super::overlay::Object;
 use super::{Inner, REALM, VolumeStore};
 use crate::journal::Record;
 use crate::space::FileRequest;
@@ -134,6 +135,14 @@ impl Store for VolumeStore {
         self.throttle(growth, batch.iter().any(is_of_content))?;
         let applied = self.inner.apply(batch, None, growth);
         Ok(applied.map_err(|error| self.inner.stop(error))?)
+    }
+
+    fn expect_write(&self, ino: Ino, offset: u64) {
+        let layers = self.inner.gate.pass();
+        let shard = layers.active.shard(ino);
+        if let Some(content) = shard.get(ino).and_then(Object::content) {
+            content.fetch(offset);
+        }
     }
 
     fn apply_written(&self, batch: &[Change<'_>], page: &PageOf<'_>) -> Result<Stamp> {

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use holdfast_core::store::ShownPage;
+use holdfast_sync::prefetch;
 
 use super::page::Changed;
 
@@ -121,6 +122,13 @@ impl Dirty {
     /// How far they lie apart, at most: blocks from the first to the last.
     pub(super) fn spread(&self) -> u64 {
         self.span.end - self.span.start
+    }
+
+    /// Has what is kept of a block fetched, if there is anything.
+    pub(super) fn fetch(&self, block: u64) {
+        if let Some(changed) = self.get(block) {
+            prefetch(changed);
+        }
     }
 
     /// What changed of a block.
