@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -40,14 +40,17 @@ impl Worker {
     pub(super) fn start(inner: &Arc<Inner>, every: Option<Duration>) -> Self {
         let bell = Arc::new(Bell::default());
         let (store, ringing) = (Arc::clone(inner), Arc::clone(&bell));
+        let next = move || every.map(|every| Instant::now() + every);
         let work = move || {
+            let mut due = next();
             loop {
-                let state = ringing.wait(every);
+                let state = ringing.wait(due);
                 if state.stop {
                     return;
                 }
                 // What fails stops the store: whoever comes next is told.
-                if state.early && !state.fold && !state.commit {
+                let in_time = due.is_none_or(|due| Instant::now() < due);
+                if state.early && !state.fold && !state.commit && in_time {
                     // What cannot be written now a commit writes, or tells why not.
                     let _ = store.write_early();
                     ringing.went_early();
@@ -59,6 +62,7 @@ impl Worker {
                     store.make_durable(None)
                 };
                 ringing.committed();
+                due = next();
             }
         };
         let thread = std::thread::Builder::new()
@@ -110,12 +114,12 @@ impl Worker {
 }
 
 impl Bell {
-    fn wait(&self, every: Option<Duration>) -> State {
+    fn wait(&self, due: Option<Instant>) -> State {
         let mut state = self.state.lock();
         if !state.fold && !state.commit && !state.early && !state.stop {
-            match every {
-                Some(every) => {
-                    self.rung.wait_for(&mut state, every);
+            match due {
+                Some(due) => {
+                    self.rung.wait_until(&mut state, due);
                 }
                 None => self.rung.wait(&mut state),
             }

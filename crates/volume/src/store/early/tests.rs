@@ -31,8 +31,15 @@ fn formatted(size: u64) -> Image {
 }
 
 fn opened(device: Arc<dyn BlockDevice>) -> (FileSystem, Arc<VolumeStore>) {
+    opened_to_commit(device, None)
+}
+
+fn opened_to_commit(
+    device: Arc<dyn BlockDevice>,
+    commit_every: Option<Duration>,
+) -> (FileSystem, Arc<VolumeStore>) {
     let options = OpenOptions {
-        commit_every: None,
+        commit_every,
         ..OpenOptions::default()
     };
     let store = Arc::new(VolumeStore::open(device, &options).unwrap());
@@ -67,7 +74,10 @@ struct Filled {
 
 impl Filled {
     fn new(device: Arc<dyn BlockDevice>, pages: u64) -> Self {
-        let (fs, store) = opened(device);
+        Self::over(opened(device), pages)
+    }
+
+    fn over((fs, store): (FileSystem, Arc<VolumeStore>), pages: u64) -> Self {
         let (who, root) = (Caller::root(), fs.root());
         let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
         let file = fs.create(&who, &root, b"file", 0o644, flags).unwrap();
@@ -213,7 +223,7 @@ fn nobody_sees_what_went_early_before_the_commit_nor_misses_it_after() {
     };
     let systematic = states.systematic();
     let some = (0..systematic).step_by((systematic / 100).max(1) as usize);
-    some.chain(systematic..systematic + 6000)
+    some.chain(systematic..systematic + 400)
         .for_each(|number| check(states.state(number)));
 }
 
@@ -238,6 +248,24 @@ fn what_the_device_refused_comes_with_the_commit() {
     filled.commit();
     let crashed = MemoryDevice::from_image("crashed", inner.image());
     assert!(content(Arc::new(crashed)) == filled.bytes);
+}
+
+#[test]
+fn a_commit_comes_in_time_however_often_pages_may_go_early() {
+    let device = Arc::new(MemoryDevice::from_image("memory", formatted(64 << 20)));
+    let opened = opened_to_commit(device, Some(Duration::from_millis(50)));
+    let mut filled = Filled::over(opened, PAGES);
+    filled.fill(0..PAGES, 1);
+    let waits = || {
+        let store = &filled.store.inner;
+        store.with_content(filled.file.node().ino(), |content| content.dirty().pages)
+    };
+    let begun = Instant::now();
+    while waits().is_some_and(|pages| pages > 0) {
+        assert!(begun.elapsed() < Duration::from_mins(1), "nobody came");
+        filled.store.worker.ask_to_write_early();
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 #[test]
