@@ -251,7 +251,7 @@ impl Dirty {
         }
     }
 
-    /// Full pages that were not written early and are not about to be.
+    /// Full pages that were not written early, or are just about to be.
     pub(super) fn early_left(&self) -> usize {
         self.counts.full - self.counts.early
     }

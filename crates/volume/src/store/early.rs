@@ -26,6 +26,8 @@ use crate::journal::{Map, Record};
 pub(super) const EARLY_MIN: u64 = 8192;
 /// Pages that are written at once: a commit may have to wait for them.
 const AT_ONCE: usize = 1024;
+/// Bytes that a place takes in the journal, at most.
+const RECORD_MAX: u64 = 64;
 /// Places that are journalled at once.
 const RECORDS: usize = 1024;
 
@@ -43,10 +45,10 @@ impl Inner {
                 self.with_content(ino, Content::decline_early);
             }
             went?;
-            let layers = self.gate.pass();
+            // Nobody who has passed the gate passes it again: whoever closes it between would wait for him, and he for that.
             let more = self.with_content(ino, |content| content.dirty().early > 0);
             if more == Some(true) {
-                layers.active.note_early(ino);
+                self.gate.pass().active.note_early(ino);
             }
         }
         Ok(())
@@ -62,7 +64,9 @@ impl Inner {
         let Some(content) = content.filter(|content| content.dirty().early > 0) else {
             return Ok(false);
         };
-        if self.journal.used() > self.journal.capacity() / 2 {
+        // Nobody else appends while the gate is closed: there is room for them all, if each has a place of its own.
+        let records = content.dirty().pages as u64 * RECORD_MAX;
+        if self.journal.used() + records > self.journal.capacity() / 2 {
             return Ok(false);
         }
         let mut records = Vec::new();

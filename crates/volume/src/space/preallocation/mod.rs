@@ -9,8 +9,9 @@
 //!
 //! *Invariants.* Pieces of a file overlap neither in the file nor on the volume (P1). The free
 //! blocks of a piece are those that the file has not got from it: at least one while it is in the
-//! index; for which the file may have others, so nobody asks for what has a place (P2). A piece is in one index and on the list of one group, from the moment it can be found
-//! (P3); an entry whose piece is gone is removed by who took the piece out.
+//! index; for which the file may have others, so nobody asks for what has a place (P2). A piece is
+//! in one index and on the list of one group, from the moment it can be found (P3); an entry whose
+//! piece is gone is removed by who took the piece out.
 //!
 //! *Locking.* A group, then an index. A core's locality is held over the groups, never the other
 //! way round: sweeps take it with nothing held.

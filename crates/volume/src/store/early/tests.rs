@@ -270,7 +270,7 @@ fn a_commit_comes_in_time_however_often_pages_may_go_early() {
 
 #[test]
 fn many_go_without_being_asked_for() {
-    let device = Arc::new(MemoryDevice::from_image("memory", formatted(128 << 20)));
+    let device = Arc::new(MemoryDevice::from_image("memory", formatted(512 << 20)));
     let mut filled = Filled::new(Arc::clone(&device) as _, 2 * EARLY_MIN);
     filled.fill(0..3 * filled.pages + EARLY_MIN * 5 / 4, 1);
     let begun = Instant::now();
