@@ -31,7 +31,7 @@ impl Expected {
         Self::parse(&text).with_context(|| path.display().to_string())
     }
 
-    fn parse(text: &str) -> Result<Self> {
+    pub(crate) fn parse(text: &str) -> Result<Self> {
         let mut counts = Vec::new();
         for line in text.lines() {
             let line = line.split('#').next().unwrap_or_default().trim();

@@ -26,7 +26,8 @@ const CLOCK_STEP: Duration = Duration::from_millis(12);
 pub(crate) struct Effort {
     /// Recorded rounds, at most.
     pub(crate) repetitions: usize,
-    /// So many without a conflict at first are enough.
+    /// So many without a conflict at first are enough; and it ends once the rest cannot change whether
+    /// the pair conflicts.
     pub(crate) enough: Option<usize>,
 }
 
@@ -38,10 +39,18 @@ impl Effort {
         options
     }
 
-    /// One that has conflicted is tried to the end: a chance meeting must not decide.
+    /// One that has conflicted is tried until most rounds are known to, or not to: a chance
+    /// meeting must not decide.
     fn is_enough(self, report: &Report) -> bool {
-        let tried = report.repetitions.len();
-        self.enough.is_some_and(|rounds| tried >= rounds) && report.conflicting() == 0
+        let Some(enough) = self.enough else {
+            return false;
+        };
+        let conflicting = report.conflicting();
+        let free = report.repetitions.len() - conflicting;
+        match conflicting {
+            0 => free >= enough,
+            _ => 2 * conflicting > self.repetitions || 2 * free >= self.repetitions,
+        }
     }
 }
 
@@ -226,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn only_rounds_without_a_conflict_are_enough() {
+    fn rounds_without_a_conflict_are_enough_and_those_that_decide() {
         let effort = Effort {
             repetitions: 9,
             enough: Some(3),
@@ -234,7 +243,15 @@ mod tests {
         assert!(!effort.is_enough(&after(&[false, false])));
         assert!(effort.is_enough(&after(&[false, false, false])));
         assert!(!effort.is_enough(&after(&[true, false, false, false])));
-        assert!(!effort.is_enough(&after(&[true, true, true])));
+        assert!(!effort.is_enough(&after(&[true, true, true, true])));
+        for decided in [true, false] {
+            // Nine rounds: five of a kind are most of them, whatever the others are.
+            let rounds = [!decided, decided, decided, !decided, decided, decided];
+            assert!(!effort.is_enough(&after(&rounds)));
+            let rounds = [&rounds[..], &[decided]].concat();
+            assert!(effort.is_enough(&after(&rounds)));
+            assert_eq!(after(&rounds).conflicts(), decided);
+        }
         let all = Effort {
             enough: None,
             ..effort

@@ -1,0 +1,190 @@
+//! Comparing what was counted with the constants.
+
+use anyhow::{Result, bail};
+use std::process::ExitCode;
+
+use crate::class::{ALL, CLEAN, Class, TWINS};
+use crate::crew::Outcome;
+use crate::expected::{Expected, Verdict};
+use crate::placement::Pair;
+use crate::results::Results;
+use crate::store::StoreKind;
+use crate::symbols::Symbols;
+
+/// How often a pair that makes its class grow is tried anew.
+const AGAIN: usize = 2;
+
+fn classes() -> impl Iterator<Item = &'static Class> {
+    CLEAN.iter().chain([&TWINS, &ALL])
+}
+
+/// Tries the pairs in conflict of each class that has grown again, each in a new process, and keeps the
+/// outcome of those that show none there. A conflict of the design is there each time; where two
+/// objects came to lie by chance, all rounds of a process may share a line, and the next do not.
+///
+/// # Errors
+/// When `run` cannot try pairs at all.
+pub(crate) fn try_again(
+    results: &mut Results,
+    expected: &Expected,
+    store: StoreKind,
+    mut run: impl FnMut(&[Pair]) -> Result<Vec<Outcome>>,
+) -> Result<()> {
+    for _ in 0..AGAIN {
+        let suspects = suspects(results, expected, store);
+        if suspects.is_empty() {
+            return Ok(());
+        }
+        let pairs: Vec<Pair> = suspects
+            .iter()
+            .map(|&index| results.trials[index].0)
+            .collect();
+        for (index, outcome) in suspects.into_iter().zip(run(&pairs)?) {
+            let trial = &mut results.trials[index];
+            if outcome.as_ref().is_ok_and(|report| !report.conflicts()) {
+                let before = match &trial.1 {
+                    Ok(report) => format!("{} rounds in conflict", report.conflicting()),
+                    Err(why) => why.clone(),
+                };
+                let (pair, placement) = (trial.0.name(), trial.0.placement.word());
+                println!("{pair} ({placement}): free when tried again, before: {before}");
+                trial.1 = outcome;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Those in conflict of classes that have grown: indices of trials.
+fn suspects(results: &Results, expected: &Expected, store: StoreKind) -> Vec<usize> {
+    let grown: Vec<&Class> = classes()
+        .filter(|class| results.holds_all(class))
+        .filter(|class| {
+            let count = results.count(class.holds).conflicting;
+            matches!(
+                expected.judge(&store.class(class.word), count),
+                Verdict::Grown(_)
+            )
+        })
+        .collect();
+    let trials = results.trials.iter().enumerate();
+    trials
+        .filter(|(_, (pair, outcome))| {
+            let free = outcome.as_ref().is_ok_and(|report| !report.conflicts());
+            !free && grown.iter().any(|class| (class.holds)(pair))
+        })
+        .map(|(index, _)| index)
+        .collect()
+}
+
+/// Compares what was counted with the constants; those that shrank are to be lowered.
+///
+/// # Errors
+/// When there is no constant for a class.
+pub(crate) fn compare(
+    results: &Results,
+    expected: &Expected,
+    store: StoreKind,
+    symbols: &mut Symbols,
+) -> Result<ExitCode> {
+    println!("\nCompared with the constants:\n");
+    let mut good = true;
+    for class in classes().filter(|class| results.holds_all(class)) {
+        let count = results.count(class.holds).conflicting;
+        match expected.judge(&store.class(class.word), count) {
+            // Constants of a volume are for the classes of a quick run.
+            Verdict::Unknown if store == StoreKind::Volume => {}
+            Verdict::Same => println!("{}: {count}, as expected", class.word),
+            Verdict::Shrunk(count) => {
+                println!("{}: only {count} left: lower the constant", class.word);
+            }
+            Verdict::Grown(constant) => {
+                println!(
+                    "{}: {count} in conflict, at most {constant} may be",
+                    class.word
+                );
+                let grown = results
+                    .conflicting()
+                    .filter(|(pair, _)| (class.holds)(pair));
+                for (pair, _) in grown {
+                    println!("  {} ({})", pair.name(), pair.placement.word());
+                }
+                good = false;
+            }
+            Verdict::Unknown => bail!("there is no constant for `{}`", class.word),
+        }
+    }
+    for (pair, why) in results.failures() {
+        println!("{} ({}) failed: {why}", pair.name(), pair.placement.word());
+        good = false;
+    }
+    if good {
+        return Ok(ExitCode::SUCCESS);
+    }
+    for blamed in results.blamed(symbols).iter().take(10) {
+        println!(
+            "{} pairs: {} writes to {}",
+            blamed.pairs, blamed.who, blamed.place
+        );
+    }
+    Ok(ExitCode::FAILURE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{Line, Place, Report};
+
+    fn report(conflict: bool) -> Outcome {
+        let line = Line {
+            place: Place::Unknown,
+            same_bytes: true,
+            sides: [Vec::new(), Vec::new()],
+        };
+        Ok(Report {
+            repetitions: vec![vec![line; usize::from(conflict)]; 3],
+            ..Report::default()
+        })
+    }
+
+    /// Twins, of which the first two conflict and the third cannot be tried; the outcomes of the next tries.
+    fn after(nexts: [Vec<bool>; 2]) -> Result<(usize, Vec<usize>)> {
+        let twins = Pair::all().into_iter().filter(TWINS.holds);
+        let first = |index| match index {
+            0 | 1 => report(true),
+            2 => Err("not done".to_owned()),
+            _ => report(false),
+        };
+        let mut results = Results {
+            trials: twins
+                .enumerate()
+                .map(|(i, pair)| (pair, first(i)))
+                .collect(),
+            repetitions: 3,
+        };
+        let mut tried = Vec::new();
+        let mut nexts = nexts.into_iter();
+        let expected = Expected::parse("reading 0\nmaking 0\nwriting 0\ntwins 1\nall 1")?;
+        try_again(&mut results, &expected, StoreKind::Memory, |pairs| {
+            tried.push(pairs.len());
+            Ok(nexts.next().into_iter().flatten().map(report).collect())
+        })?;
+        Ok((results.count(TWINS.holds).conflicting, tried))
+    }
+
+    #[test]
+    fn who_conflicts_once_and_not_again_is_free() -> Result<()> {
+        let (left, tried) = after([vec![true, false, false], vec![]])?;
+        assert_eq!((left, tried), (1, vec![3]));
+        let (left, tried) = after([vec![true, true, false], vec![true, false]])?;
+        assert_eq!((left, tried), (1, vec![3, 2]));
+        Ok(())
+    }
+
+    #[test]
+    fn who_conflicts_each_time_does() -> Result<()> {
+        let (left, tried) = after([vec![true, true, true], vec![true, true, true]])?;
+        assert_eq!((left, tried), (3, vec![3, 3]));
+        Ok(())
+    }
+}
