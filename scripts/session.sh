@@ -132,8 +132,14 @@ need_mount() {
     [ -x "$HOLDFAST" ] || die "no binary at $HOLDFAST: run cargo build --release, or set HOLDFAST"
 }
 
+# alone COMMAND…: no other script of this checkout installs anything meanwhile. In a subshell: it sets
+# no variables.
+alone() { (flock 9 && "$@") 9>"$TOOLS/lock"; }
+
 # Arguments COMMAND:PACKAGE; installs the packages whose command is missing.
-need_commands() {
+need_commands() { alone install_commands "$@"; }
+
+install_commands() {
     local pair missing=()
     for pair in "$@"; do
         command -v "${pair%%:*}" >/dev/null || missing+=("${pair#*:}")
@@ -148,7 +154,9 @@ need_commands() {
 }
 
 # cargo_tool NAME VERSION: an executable of crates.io, kept in TOOLS.
-cargo_tool() {
+cargo_tool() { alone install_cargo_tool "$@"; }
+
+install_cargo_tool() {
     local stamp=$TOOLS/$1-$2
     if [ -e "$stamp" ] && [ -x "$TOOLS/bin/$1" ]; then
         return
