@@ -1,35 +1,17 @@
 //! Bytes that are written again while nothing else of their file changes.
 
 use holdfast_core::Store;
-use holdfast_core::store::{Change, InodeRecord, Space};
+use holdfast_core::store::{Change, Space};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_testkit::device::{CrashStates, RecordingDevice};
-use holdfast_types::{FileType, Ino, Time};
+use holdfast_types::Ino;
 use holdfast_volume::{BLOCK, FormatOptions, OpenOptions, VolumeStore, format};
 use std::sync::Arc;
 
+use super::inode;
+
 const FILE: Ino = Ino(1000);
 const LEN: u64 = 4 * BLOCK as u64;
-
-fn inode(size: u64) -> InodeRecord {
-    let now = Time::default();
-    InodeRecord {
-        ino: FILE,
-        kind: FileType::Regular,
-        perm: 0o600,
-        nlink: 1,
-        uid: 0,
-        gid: 0,
-        rdev: 0,
-        size,
-        atime: now,
-        mtime: now,
-        ctime: now,
-        btime: now,
-        parent: Ino(1),
-        xattrs: false,
-    }
-}
 
 fn open(device: Arc<dyn BlockDevice>) -> VolumeStore {
     let options = OpenOptions {
@@ -47,7 +29,9 @@ fn write(store: &VolumeStore, byte: u8) {
     };
     store.reserve(space).expect("room");
     let data = vec![byte; LEN as usize];
-    let attributes = Change::Attributes { inode: inode(LEN) };
+    let attributes = Change::Attributes {
+        inode: inode(FILE, LEN),
+    };
     let write = Change::Write {
         ino: FILE,
         offset: 0,
@@ -68,7 +52,7 @@ fn what_is_written_again_in_the_same_moment_is_as_durable_as_the_first_time() {
     format(&below, &FormatOptions::default()).expect("formatted");
     let device = Arc::new(RecordingDevice::new(below).expect("recording"));
     let store = open(Arc::clone(&device) as _);
-    let (inode, target) = (inode(0), None);
+    let (inode, target) = (inode(FILE, 0), None);
     store
         .apply(&[Change::Create { inode, target }])
         .expect("created");
@@ -79,7 +63,7 @@ fn what_is_written_again_in_the_same_moment_is_as_durable_as_the_first_time() {
             0 => None,
             _ => {
                 let attributes = Change::Attributes {
-                    inode: self::inode(LEN),
+                    inode: super::inode(FILE, LEN),
                 };
                 let nothing = Change::Write {
                     ino: FILE,

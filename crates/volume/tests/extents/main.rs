@@ -1,6 +1,8 @@
 //! Where files lie: few pieces for what is written in any order, and changes of places that move no
 //! bytes.
 
+mod rewrites;
+
 use holdfast_core::Store;
 use holdfast_core::store::{Change, InodeRecord, Space};
 use holdfast_device::{BlockDevice, MemoryDevice, Result as DeviceResult};
