@@ -11,11 +11,11 @@
 
 use crate::crew::processors;
 use crate::loan::Errand;
+use crate::service::Service;
 use parking_lot::{Condvar, Mutex};
 use rustix::process::getpid;
 use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use std::mem;
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// After so long without work the thread rests.
@@ -27,10 +27,8 @@ struct Work {
     errands: Vec<Errand>,
     /// Is there something to do beside others?
     is_wanted: bool,
-    users: usize,
-    /// The number of the thread that does it; another one ends.
-    turn: u64,
-    thread: Option<JoinHandle<()>>,
+    /// Who wants the thread, and the thread.
+    service: Service,
     /// That it may use.
     processors: usize,
     /// Once it runs.
@@ -81,9 +79,7 @@ impl Place {
 static WORK: Mutex<Work> = Mutex::new(Work {
     errands: Vec::new(),
     is_wanted: false,
-    users: 0,
-    turn: 0,
-    thread: None,
+    service: Service::new(),
     processors: 1,
     place: None,
     is_idle: true,
@@ -109,15 +105,12 @@ impl Hand {
     /// be had.
     pub(crate) fn new(duty: Duty) -> Self {
         let mut work = WORK.lock();
-        work.users += 1;
-        if work.users == 1 {
+        if work.service.enter() {
             work.processors = processors();
-        }
-        if work.users == 1 && !cfg!(miri) && work.processors > 1 {
-            work.turn += 1;
-            let turn = work.turn;
-            let thread = thread::Builder::new().name("holdfast-hand".to_owned());
-            work.thread = thread.spawn(move || serve(turn, duty)).ok();
+            if !cfg!(miri) && work.processors > 1 {
+                let serve = move |turn| serve(turn, duty);
+                work.service.start("holdfast-hand", serve);
+            }
         }
         Self(())
     }
@@ -135,37 +128,30 @@ impl Work {
 
 impl Drop for Hand {
     fn drop(&mut self) {
-        let thread = {
+        let farewell = {
             let mut work = WORK.lock();
-            work.users -= 1;
-            if work.users > 0 {
+            let Some(farewell) = work.service.leave() else {
                 return;
-            }
-            work.turn += 1;
+            };
             work.place = None;
             CHANGED.notify_all();
-            work.thread.take()
+            farewell
         };
-        // (If the last user went on an errand of its, it ends by itself.)
-        if let Some(thread) = thread
-            && thread.thread().id() != thread::current().id()
-        {
-            // Nothing is to be done if it has failed.
-            let _ = thread.join();
-        }
+        // (If the last user went on an errand of the thread's, it ends by itself.)
+        farewell.wait();
     }
 }
 
 /// How many processors the thread may use, if there is one.
 pub(crate) fn reach() -> Option<usize> {
     let work = WORK.lock();
-    work.thread.as_ref().map(|_| work.processors)
+    work.service.is_served().then_some(work.processors)
 }
 
 /// Lets the thread do its duty as soon as it can.
 pub(crate) fn want() {
     let mut work = WORK.lock();
-    if work.thread.is_some() {
+    if work.service.is_served() {
         work.is_wanted = true;
         work.wake();
     }
@@ -175,7 +161,7 @@ pub(crate) fn want() {
 pub(crate) fn send(errand: Errand) {
     let mut work = WORK.lock();
     // Else it is not begun, which its owner sees.
-    if work.thread.is_some() {
+    if work.service.is_served() {
         work.errands.push(errand);
         work.wake();
     }
@@ -185,10 +171,10 @@ pub(crate) fn send(errand: Errand) {
 fn serve(turn: u64, duty: Duty) {
     let place = Place::own();
     let mut work = WORK.lock();
-    if work.turn == turn {
+    if work.service.is_turn(turn) {
         work.place = place;
     }
-    while work.turn == turn {
+    while work.service.is_turn(turn) {
         if let Some(errand) = work.errands.pop() {
             work.is_idle = false;
             drop(work);
@@ -211,7 +197,7 @@ fn serve(turn: u64, duty: Duty) {
             work = WORK.lock();
         }
     }
-    if work.users == 0 {
+    if !work.service.is_used() {
         work.errands.clear();
         work.is_wanted = false;
     }
@@ -222,6 +208,7 @@ mod tests {
     use super::*;
     use crate::loan::lend;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
     use std::time::Instant;
 
     const NO_DUTY: Duty = Duty {

@@ -49,6 +49,7 @@ mod per_core;
 mod prefetch;
 mod primitive;
 mod published;
+mod service;
 mod thread_slot;
 mod ticker;
 mod ticker_primitive;

@@ -9,10 +9,10 @@
 #![expect(unsafe_code, reason = "memory without an owner")]
 
 use super::block::{Block, CLASSES};
+use crate::service::Service;
 use parking_lot::{Condvar, Mutex};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Classes of which there is a stock, the largest ones.
@@ -52,17 +52,12 @@ static SUPPLIED: AtomicBool = AtomicBool::new(false);
 /// What suppliers and customers say to the thread.
 struct Bell {
     rung: bool,
-    suppliers: usize,
-    /// The number of the thread that serves; another one ends.
-    turn: u64,
-    thread: Option<JoinHandle<()>>,
+    service: Service,
 }
 
 static BELL: Mutex<Bell> = Mutex::new(Bell {
     rung: false,
-    suppliers: 0,
-    turn: 0,
-    thread: None,
+    service: Service::new(),
 });
 static RUNG: Condvar = Condvar::new();
 
@@ -138,7 +133,7 @@ fn fill(shelf: &Mutex<Shelf>, go_on: impl Fn() -> bool) {
 
 /// Serves as long as it is this thread's turn.
 fn serve(turn: u64) {
-    let mine = |bell: &Bell| bell.turn == turn;
+    let mine = |bell: &Bell| bell.service.is_turn(turn);
     loop {
         let stocked = SHELVES.iter().any(|it| !it.lock().blocks.is_empty());
         let mut bell = BELL.lock();
@@ -176,13 +171,9 @@ impl Supplier {
     #[must_use]
     pub fn start() -> Self {
         let mut bell = BELL.lock();
-        bell.suppliers += 1;
-        if bell.suppliers == 1 {
-            bell.turn += 1;
-            let turn = bell.turn;
-            let thread = std::thread::Builder::new().name("holdfast-memory".to_owned());
-            bell.thread = thread.spawn(move || serve(turn)).ok();
-            SUPPLIED.store(bell.thread.is_some(), Ordering::Relaxed);
+        if bell.service.enter() {
+            bell.service.start("holdfast-memory", serve);
+            SUPPLIED.store(bell.service.is_served(), Ordering::Relaxed);
         }
         Self(())
     }
@@ -190,20 +181,16 @@ impl Supplier {
 
 impl Drop for Supplier {
     fn drop(&mut self) {
-        let thread = {
+        let farewell = {
             let mut bell = BELL.lock();
-            bell.suppliers -= 1;
-            if bell.suppliers > 0 {
+            let Some(farewell) = bell.service.leave() else {
                 return;
-            }
-            bell.turn += 1;
+            };
             SUPPLIED.store(false, Ordering::Relaxed);
             RUNG.notify_all();
-            bell.thread.take()
+            farewell
         };
-        if let Some(thread) = thread {
-            let _ = thread.join();
-        }
+        farewell.wait();
         if !SUPPLIED.load(Ordering::Relaxed) {
             SHELVES.iter().for_each(|shelf| shelf.lock().clear());
         }

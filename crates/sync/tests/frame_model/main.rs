@@ -12,6 +12,9 @@
 pub mod frame;
 #[path = "../../src/prefetch.rs"]
 pub mod prefetch;
+/// As it is.
+#[path = "../../src/service.rs"]
+mod service;
 
 mod alone;
 mod appends;

@@ -29,6 +29,9 @@ pub mod padded;
 /// As it is.
 #[path = "../../src/prefetch.rs"]
 pub mod prefetch;
+/// As it is.
+#[path = "../../src/service.rs"]
+mod service;
 
 mod counter;
 pub mod epoch;
