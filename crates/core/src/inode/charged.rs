@@ -1,6 +1,7 @@
 //! What quotas need to know of an inode: see `crate::quota`.
 
-use super::{COUNTED, Object};
+use super::Object;
+use super::marks::COUNTED;
 use crate::quota::{Mark, Owner};
 
 impl Object {

@@ -9,25 +9,28 @@
 //! before any attributes; their lock is a leaf, and no thread holds two of them. Attributes,
 //! extended attributes and ACLs are read without it.
 
+mod change;
 mod charged;
 mod extension;
+mod marks;
 mod meta;
+mod numbered;
 
+pub(crate) use change::{MetaWrite, View};
 pub(crate) use extension::{Content, DirectoryBody, Extension, Rare};
 pub(crate) use meta::Meta;
+pub(crate) use numbered::Numbered;
 
 use holdfast_cache::{PAGE_SIZE, Pages};
+use holdfast_sync::Held;
 use holdfast_sync::epoch::{self, Guard};
-use holdfast_sync::{Bolt, BoltGuard, Held};
 use once_cell::race::OnceBox;
-use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
-use crate::acl::{self, Acl};
+use crate::acl;
 use crate::locks::InodeLocks;
-use crate::store::InodeRecord;
-use crate::turns::HasTurn;
-use crate::types::{Access, Attr, Caller, Caps, Errno, FileType, Ino, Result, Time};
+use crate::types::{Access, Caller, Caps, Errno, FileType, Result, Time};
+use marks::{COMPLETE, MAPPED};
 use meta::{Back, Front, MetaCell};
 
 /// What every empty directory's size is, and each name's share: tmpfs's figures.
@@ -36,21 +39,6 @@ const ENTRY_SIZE: u64 = 20;
 
 const REGULAR: u8 = FileType::Regular as u8;
 const DIRECTORY: u8 = FileType::Directory as u8;
-
-/// A mark: an access time has not reached the store.
-const LAZY_TIME: u8 = 1;
-/// A mark: nothing of a file's content is elsewhere.
-const COMPLETE: u8 = 1 << 1;
-/// A mark: of each page of a file's content it is known what it is.
-const MAPPED: u8 = 1 << 4;
-/// A mark: names were looked for in it since the hand that lets inodes go came by.
-const LATELY: u8 = 1 << 5;
-/// A mark: if a file is not mapped, each page before its end has data.
-const FULL: u8 = 1 << 6;
-/// A mark: quotas count it.
-const COUNTED: u8 = 1 << 2;
-/// A mark: its store has not heard of it yet.
-const UNBORN: u8 = 1 << 3;
 
 /// The locks beside the pages: that of the attributes, and the turn at the store.
 const ATTRIBUTES: usize = 0;
@@ -254,102 +242,6 @@ impl Object {
         self.extension.get().is_some_and(rare)
     }
 
-    /// Are all bytes of the file in memory (else the store has to be asked first)?
-    #[inline]
-    pub(crate) fn is_complete(&self) -> bool {
-        // Acquire pairs with the release in `completed`: who sees the mark sees the pages.
-        self.front.marks.load(Ordering::Acquire) & COMPLETE != 0
-    }
-
-    /// Is it known of each page of the file whether there is anything? (Else the store has to be asked
-    /// first.)
-    #[inline]
-    pub(crate) fn is_mapped(&self) -> bool {
-        self.front.marks.load(Ordering::Acquire) & MAPPED != 0
-    }
-
-    /// They are; to be said under the lock of the pages, like all that follows.
-    pub(crate) fn completed(&self) {
-        let marks = &self.front.marks;
-        marks.fetch_or(COMPLETE | MAPPED, Ordering::Release);
-    }
-
-    /// It is known, but not all of them are. Pages must have begun to change.
-    pub(crate) fn partial(&self) {
-        let marks = &self.front.marks;
-        marks.fetch_or(MAPPED, Ordering::Relaxed);
-        marks.fetch_and(!COMPLETE, Ordering::Release);
-    }
-
-    /// Is it known how much space it takes?
-    #[inline]
-    pub(crate) fn has_known_space(&self) -> bool {
-        let marks = self.front.marks.load(Ordering::Acquire);
-        marks & (MAPPED | FULL) != 0 || self.kind() != FileType::Regular || self.size() == 0
-    }
-
-    /// Each page has data; of a file that is not mapped.
-    pub(crate) fn full(&self) {
-        self.front.marks.fetch_or(FULL, Ordering::Release);
-    }
-
-    /// Nothing is known any more but that each page has data. Pages must have begun to change.
-    pub(crate) fn unmapped(&self) {
-        self.full();
-        let marks = &self.front.marks;
-        marks.fetch_and(!(COMPLETE | MAPPED), Ordering::Release);
-    }
-
-    /// Somebody looks for names in the directory. Writes only if that was not known.
-    #[inline]
-    pub(crate) fn searched(&self) {
-        if self.front.marks.load(Ordering::Relaxed) & LATELY == 0 {
-            self.front.marks.fetch_or(LATELY, Ordering::Relaxed);
-        }
-    }
-
-    /// Did somebody, since this was asked last?
-    pub(crate) fn was_searched(&self) -> bool {
-        self.front.marks.load(Ordering::Relaxed) & LATELY != 0
-            && self.front.marks.fetch_and(!LATELY, Ordering::Relaxed) & LATELY != 0
-    }
-
-    /// Has its store not heard of it yet? Then nobody but its maker may change it: others do not
-    /// find it.
-    #[inline]
-    pub(crate) fn is_unborn(&self) -> bool {
-        self.front.marks.load(Ordering::Acquire) & UNBORN != 0
-    }
-
-    /// It has not: to be said before anybody can find it.
-    pub(crate) fn unborn(&self) {
-        // Nobody else marks it yet: no exchange, which would wait for all that was written to it.
-        let marks = self.front.marks.load(Ordering::Relaxed);
-        self.front.marks.store(marks | UNBORN, Ordering::Relaxed);
-    }
-
-    /// Now it has.
-    pub(crate) fn born(&self) {
-        self.front.marks.fetch_and(!UNBORN, Ordering::Release);
-    }
-
-    /// An access time is newer here than in the store.
-    pub(crate) fn mark_lazy_time(&self) {
-        self.front.marks.fetch_or(LAZY_TIME, Ordering::AcqRel);
-    }
-
-    /// Was it?
-    pub(crate) fn has_lazy_time(&self) -> bool {
-        self.front.marks.load(Ordering::Acquire) & LAZY_TIME != 0
-    }
-
-    /// Was it? From now on not, the caller sees to it.
-    pub(crate) fn take_lazy_time(&self) -> bool {
-        // Mostly it was not, and then nothing is written.
-        self.has_lazy_time()
-            && self.front.marks.fetch_and(!LAZY_TIME, Ordering::AcqRel) & LAZY_TIME != 0
-    }
-
     /// The size alone: what was written before it grew can be read.
     #[inline]
     pub(crate) fn size(&self) -> u64 {
@@ -398,18 +290,6 @@ impl Object {
         self.back.nlink()
     }
 
-    /// Locks the attributes for a change, which readers see when the result is dropped.
-    pub(crate) fn write(&self) -> MetaWrite<'_> {
-        let lock = self.cell().lock();
-        MetaWrite {
-            object: self,
-            meta: self.cell().load(),
-            rare: None,
-            published: false,
-            _lock: lock,
-        }
-    }
-
     /// The file locks, if there ever was one.
     pub(crate) fn locks(&self) -> Option<&InodeLocks> {
         self.extension.get()?.locks.get()
@@ -426,167 +306,11 @@ impl Object {
     }
 }
 
-/// What depends on an inode's number.
-pub(crate) trait Numbered {
-    /// Its number.
-    fn ino(&self) -> Ino;
-    /// All attributes, as `meta` has them.
-    fn attr(&self, meta: &Meta) -> Attr;
-    /// The inode as a store keeps it.
-    fn record(&self, meta: &Meta) -> InodeRecord;
-}
-
-impl Numbered for Inode {
-    #[inline]
-    fn ino(&self) -> Ino {
-        Ino(self.key())
-    }
-
-    fn attr(&self, meta: &Meta) -> Attr {
-        Attr {
-            ino: self.ino(),
-            kind: self.kind(),
-            perm: meta.perm,
-            nlink: meta.nlink,
-            uid: meta.uid,
-            gid: meta.gid,
-            rdev: self.rdev(),
-            size: meta.size,
-            blocks: self.pages_held(meta.size) * 8,
-            atime: meta.atime,
-            mtime: meta.mtime,
-            ctime: meta.ctime,
-            btime: meta.btime,
-        }
-    }
-
-    fn record(&self, meta: &Meta) -> InodeRecord {
-        let parent = match self.directory() {
-            Ok(body) => Ino(body.parent.load(Ordering::Relaxed)),
-            Err(_) => meta.home.0,
-        };
-        InodeRecord {
-            ino: self.ino(),
-            kind: self.kind(),
-            perm: meta.perm,
-            nlink: meta.nlink,
-            uid: meta.uid,
-            gid: meta.gid,
-            rdev: self.rdev(),
-            size: meta.size,
-            atime: meta.atime,
-            mtime: meta.mtime,
-            ctime: meta.ctime,
-            btime: meta.btime,
-            parent,
-            xattrs: self.has_rare(),
-        }
-    }
-}
-
-impl HasTurn for Inode {
-    fn number(&self) -> u64 {
-        self.key()
-    }
-
-    fn turn(&self) -> &Bolt {
-        &self.pages.beside()[TURN]
-    }
-}
-
 impl Drop for Object {
     fn drop(&mut self) {
         // An orphan's pages were settled when it was evicted. Whatever else ends, ends with its
         // file system, and the accounts with it.
         self.pages.abandon();
-    }
-}
-
-/// Attributes and what few inodes have, of one moment.
-#[derive(Clone, Copy)]
-pub(crate) struct View<'g> {
-    pub(crate) meta: Meta,
-    pub(crate) rare: Option<&'g Rare>,
-}
-
-impl<'g> View<'g> {
-    pub(crate) fn acl(&self) -> Option<&'g Acl> {
-        self.rare?.acl.as_ref()
-    }
-
-    pub(crate) fn default_acl(&self) -> Option<&'g Acl> {
-        self.rare?.default_acl.as_ref()
-    }
-}
-
-/// A change of attributes under way. It ends, for all readers at once, when this is dropped.
-pub(crate) struct MetaWrite<'i> {
-    object: &'i Object,
-    meta: Meta,
-    /// The new state of what few inodes have, if that changes.
-    rare: Option<Box<Rare>>,
-    published: bool,
-    _lock: BoltGuard<'i>,
-}
-
-impl MetaWrite<'_> {
-    /// What few inodes have, as it is now: `look` sees it.
-    pub(crate) fn with_rare<R>(&self, look: impl FnOnce(Option<&Rare>) -> R) -> R {
-        match &self.rare {
-            Some(changed) => look(Some(changed)),
-            None => look(self.object.rare(&epoch::pin())),
-        }
-    }
-
-    /// What few inodes have, to be changed.
-    pub(crate) fn rare(&mut self) -> &mut Rare {
-        if self.rare.is_none() {
-            self.rare = Some(Box::new(
-                self.with_rare(|rare| rare.cloned().unwrap_or_default()),
-            ));
-        }
-        self.rare.get_or_insert_default()
-    }
-}
-
-impl Deref for MetaWrite<'_> {
-    type Target = Meta;
-
-    fn deref(&self) -> &Meta {
-        &self.meta
-    }
-}
-
-impl DerefMut for MetaWrite<'_> {
-    fn deref_mut(&mut self) -> &mut Meta {
-        &mut self.meta
-    }
-}
-
-impl MetaWrite<'_> {
-    /// Ends it, and does `more` in the same moment for readers.
-    pub(crate) fn publish_with(mut self, more: impl FnOnce()) {
-        self.publish(more);
-    }
-
-    fn publish(&mut self, more: impl FnOnce()) {
-        if self.published {
-            return;
-        }
-        self.published = true;
-        let rare = self.rare.take();
-        self.object.cell().publish(&self.meta, || {
-            if rare.is_some() {
-                self.object.extension_or_new().rare.replace(rare);
-            }
-            more();
-        });
-    }
-}
-
-impl Drop for MetaWrite<'_> {
-    fn drop(&mut self) {
-        self.publish(|| ());
     }
 }
 

@@ -1,0 +1,119 @@
+//! What is noted of an inode in single bits, each of which changes by itself.
+
+use std::sync::atomic::Ordering;
+
+use super::Object;
+use crate::types::FileType;
+
+/// A mark: an access time has not reached the store.
+pub(super) const LAZY_TIME: u8 = 1;
+/// A mark: nothing of a file's content is elsewhere.
+pub(super) const COMPLETE: u8 = 1 << 1;
+/// A mark: of each page of a file's content it is known what it is.
+pub(super) const MAPPED: u8 = 1 << 4;
+/// A mark: names were looked for in it since the hand that lets inodes go came by.
+pub(super) const LATELY: u8 = 1 << 5;
+/// A mark: if a file is not mapped, each page before its end has data.
+pub(super) const FULL: u8 = 1 << 6;
+/// A mark: quotas count it.
+pub(super) const COUNTED: u8 = 1 << 2;
+/// A mark: its store has not heard of it yet.
+pub(super) const UNBORN: u8 = 1 << 3;
+
+impl Object {
+    /// Are all bytes of the file in memory (else the store has to be asked first)?
+    #[inline]
+    pub(crate) fn is_complete(&self) -> bool {
+        // Acquire pairs with the release in `completed`: who sees the mark sees the pages.
+        self.front.marks.load(Ordering::Acquire) & COMPLETE != 0
+    }
+
+    /// Is it known of each page of the file whether there is anything? (Else the store has to be asked
+    /// first.)
+    #[inline]
+    pub(crate) fn is_mapped(&self) -> bool {
+        self.front.marks.load(Ordering::Acquire) & MAPPED != 0
+    }
+
+    /// They are; to be said under the lock of the pages, like all that follows.
+    pub(crate) fn completed(&self) {
+        let marks = &self.front.marks;
+        marks.fetch_or(COMPLETE | MAPPED, Ordering::Release);
+    }
+
+    /// It is known, but not all of them are. Pages must have begun to change.
+    pub(crate) fn partial(&self) {
+        let marks = &self.front.marks;
+        marks.fetch_or(MAPPED, Ordering::Relaxed);
+        marks.fetch_and(!COMPLETE, Ordering::Release);
+    }
+
+    /// Is it known how much space it takes?
+    #[inline]
+    pub(crate) fn has_known_space(&self) -> bool {
+        let marks = self.front.marks.load(Ordering::Acquire);
+        marks & (MAPPED | FULL) != 0 || self.kind() != FileType::Regular || self.size() == 0
+    }
+
+    /// Each page has data; of a file that is not mapped.
+    pub(crate) fn full(&self) {
+        self.front.marks.fetch_or(FULL, Ordering::Release);
+    }
+
+    /// Nothing is known any more but that each page has data. Pages must have begun to change.
+    pub(crate) fn unmapped(&self) {
+        self.full();
+        let marks = &self.front.marks;
+        marks.fetch_and(!(COMPLETE | MAPPED), Ordering::Release);
+    }
+
+    /// Somebody looks for names in the directory. Writes only if that was not known.
+    #[inline]
+    pub(crate) fn searched(&self) {
+        if self.front.marks.load(Ordering::Relaxed) & LATELY == 0 {
+            self.front.marks.fetch_or(LATELY, Ordering::Relaxed);
+        }
+    }
+
+    /// Did somebody, since this was asked last?
+    pub(crate) fn was_searched(&self) -> bool {
+        self.front.marks.load(Ordering::Relaxed) & LATELY != 0
+            && self.front.marks.fetch_and(!LATELY, Ordering::Relaxed) & LATELY != 0
+    }
+
+    /// Has its store not heard of it yet? Then nobody but its maker may change it: others do not
+    /// find it.
+    #[inline]
+    pub(crate) fn is_unborn(&self) -> bool {
+        self.front.marks.load(Ordering::Acquire) & UNBORN != 0
+    }
+
+    /// It has not: to be said before anybody can find it.
+    pub(crate) fn unborn(&self) {
+        // Nobody else marks it yet: no exchange, which would wait for all that was written to it.
+        let marks = self.front.marks.load(Ordering::Relaxed);
+        self.front.marks.store(marks | UNBORN, Ordering::Relaxed);
+    }
+
+    /// Now it has.
+    pub(crate) fn born(&self) {
+        self.front.marks.fetch_and(!UNBORN, Ordering::Release);
+    }
+
+    /// An access time is newer here than in the store.
+    pub(crate) fn mark_lazy_time(&self) {
+        self.front.marks.fetch_or(LAZY_TIME, Ordering::AcqRel);
+    }
+
+    /// Was it?
+    pub(crate) fn has_lazy_time(&self) -> bool {
+        self.front.marks.load(Ordering::Acquire) & LAZY_TIME != 0
+    }
+
+    /// Was it? From now on not, the caller sees to it.
+    pub(crate) fn take_lazy_time(&self) -> bool {
+        // Mostly it was not, and then nothing is written.
+        self.has_lazy_time()
+            && self.front.marks.fetch_and(!LAZY_TIME, Ordering::AcqRel) & LAZY_TIME != 0
+    }
+}

@@ -1,0 +1,77 @@
+//! What an inode is to those who know it by its number: callers, the store, and who waits for his turn there.
+
+use holdfast_sync::Bolt;
+use std::sync::atomic::Ordering;
+
+use super::{Inode, Meta, TURN};
+use crate::store::InodeRecord;
+use crate::turns::HasTurn;
+use crate::types::{Attr, Ino};
+
+/// What depends on an inode's number.
+pub(crate) trait Numbered {
+    /// Its number.
+    fn ino(&self) -> Ino;
+    /// All attributes, as `meta` has them.
+    fn attr(&self, meta: &Meta) -> Attr;
+    /// The inode as a store keeps it.
+    fn record(&self, meta: &Meta) -> InodeRecord;
+}
+
+impl Numbered for Inode {
+    #[inline]
+    fn ino(&self) -> Ino {
+        Ino(self.key())
+    }
+
+    fn attr(&self, meta: &Meta) -> Attr {
+        Attr {
+            ino: self.ino(),
+            kind: self.kind(),
+            perm: meta.perm,
+            nlink: meta.nlink,
+            uid: meta.uid,
+            gid: meta.gid,
+            rdev: self.rdev(),
+            size: meta.size,
+            blocks: self.pages_held(meta.size) * 8,
+            atime: meta.atime,
+            mtime: meta.mtime,
+            ctime: meta.ctime,
+            btime: meta.btime,
+        }
+    }
+
+    fn record(&self, meta: &Meta) -> InodeRecord {
+        let parent = match self.directory() {
+            Ok(body) => Ino(body.parent.load(Ordering::Relaxed)),
+            Err(_) => meta.home.0,
+        };
+        InodeRecord {
+            ino: self.ino(),
+            kind: self.kind(),
+            perm: meta.perm,
+            nlink: meta.nlink,
+            uid: meta.uid,
+            gid: meta.gid,
+            rdev: self.rdev(),
+            size: meta.size,
+            atime: meta.atime,
+            mtime: meta.mtime,
+            ctime: meta.ctime,
+            btime: meta.btime,
+            parent,
+            xattrs: self.has_rare(),
+        }
+    }
+}
+
+impl HasTurn for Inode {
+    fn number(&self) -> u64 {
+        self.key()
+    }
+
+    fn turn(&self) -> &Bolt {
+        &self.pages.beside()[TURN]
+    }
+}
