@@ -89,15 +89,22 @@ impl Service {
 impl Farewell {
     /// Waits until the thread has ended; one that says farewell to itself ends by itself.
     pub(crate) fn wait(self) {
-        let Some(Serving { handle, process }) = self.0 else {
-            return;
-        };
-        if process != getpid() {
+        match self.split() {
+            (Some(own), _) if own.thread().id() != thread::current().id() => {
+                // Nothing is to be done if it has failed.
+                let _ = own.join();
+            }
             // Not even to be detached: the system would look for it among this process's threads.
-            mem::forget(handle);
-        } else if handle.thread().id() != thread::current().id() {
-            // Nothing is to be done if it has failed.
-            let _ = handle.join();
+            (_, foreign) => mem::forget(foreign),
+        }
+    }
+
+    /// The thread, if it is one of this process; and if it is not.
+    fn split(self) -> (Option<JoinHandle<()>>, Option<JoinHandle<()>>) {
+        match self.0 {
+            Some(Serving { handle, process }) if process == getpid() => (Some(handle), None),
+            Some(Serving { handle, .. }) => (None, Some(handle)),
+            None => (None, None),
         }
     }
 }
@@ -147,15 +154,16 @@ mod tests {
     #[test]
     fn nobody_waits_for_a_thread_of_another_process() {
         let shared = started();
-        {
-            let mut service = shared.0.lock();
-            let thread = service.thread.as_mut().expect("a thread");
-            thread.process = rustix::process::getppid().expect("a parent");
-            assert!(!service.is_served());
-            assert!(service.leave().is_none());
-            // The thread is not told that its turn is over: who waited for it would hang.
-            service.leave().expect("the last").wait();
-        }
+        let mut service = shared.0.lock();
+        let thread = service.thread.as_mut().expect("a thread");
+        thread.process = rustix::process::getppid().expect("a parent");
+        assert!(!service.is_served());
+        assert!(service.leave().is_none());
+        let (own, foreign) = service.leave().expect("the last").split();
+        assert!(own.is_none(), "whoever waits in a child hangs");
+        drop(service);
         shared.1.notify_all();
+        // It is this process's, all the same.
+        foreign.expect("a thread").join().expect("no panic");
     }
 }
