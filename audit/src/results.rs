@@ -79,10 +79,7 @@ impl Results {
 
     /// Pairs in conflict.
     pub(crate) fn conflicting(&self) -> impl Iterator<Item = &(Pair, Outcome)> {
-        self.trials.iter().filter(|(_, outcome)| match outcome {
-            Ok(report) => report.conflicts(),
-            Err(_) => true,
-        })
+        self.trials.iter().filter(|(_, outcome)| !is_free(outcome))
     }
 
     /// Who writes to lines in conflict, those with the most pairs first.
@@ -123,6 +120,11 @@ impl Results {
             (steps + report.steps, calls + more)
         })
     }
+}
+
+/// Was the pair tried, and does it not conflict?
+pub(crate) fn is_free(outcome: &Outcome) -> bool {
+    outcome.as_ref().is_ok_and(|report| !report.conflicts())
 }
 
 /// The same functions and files: the lines of one function share the blame.
