@@ -11,10 +11,10 @@ use std::mem;
 use std::sync::atomic::Ordering;
 
 /// Values in a bag before it is sealed: an attempt to advance reads a line of every thread.
-const BAG: usize = 256;
+const BAG: usize = 512;
 
 /// Bags of a thread that wait; beyond that it does not matter whether others are interrupted.
-const WAITING_MAX: usize = 32;
+const WAITING_MAX: usize = 16;
 
 thread_local! {
     // Without a destructor and with a constant start: reading it is one load.
