@@ -42,6 +42,15 @@ struct World {
     domain: Domain,
     is_there: AtomicBool,
     value: UnsafeCell<bool>,
+    seen: std::sync::Arc<Seen>,
+}
+
+/// What was so in at least one execution; the threads do not see it.
+#[derive(Default)]
+struct Seen {
+    freed: std::sync::atomic::AtomicBool,
+    /// Somebody was pinned without a fence, and without being counted, while the value was there.
+    brief: std::sync::atomic::AtomicBool,
 }
 
 // SAFETY: whether accesses are ordered is loom's to judge.
@@ -76,13 +85,29 @@ impl<'w> Thread<'w> {
     /// Reads the value, if it is still there.
     fn look(&self) {
         self.pinned(|| {
-            // Acquire as whoever follows a pointer has it.
-            if self.world.is_there.load(Ordering::Acquire) {
-                epoch_primitive::here();
-                // SAFETY: not freed under a pin; loom says whether that is true.
-                self.world.value.with(|value| assert!(unsafe { *value }));
-            }
+            self.read();
         });
+    }
+
+    /// As [`look`](Self::look), by a pin that a thread only has without a fence, or not at all: as
+    /// `epoch::Brief` does it.
+    fn look_briefly(&self) {
+        if self.record.pin_if_trusted(self.world.domain.epoch()) && self.read() {
+            self.world.seen.brief.store(true, Ordering::Relaxed);
+        }
+        self.record.unpin();
+    }
+
+    /// To be called under a pin. Was the value there?
+    fn read(&self) -> bool {
+        // Acquire as whoever follows a pointer has it.
+        let is_there = self.world.is_there.load(Ordering::Acquire);
+        if is_there {
+            epoch_primitive::here();
+            // SAFETY: not freed under a pin; loom says whether that is true.
+            self.world.value.with(|value| assert!(unsafe { *value }));
+        }
+        is_there
     }
 
     /// Comes so often that it is trusted.
@@ -128,8 +153,19 @@ fn model(
     others: &'static [fn(&Thread<'_>)],
     own: impl Fn(&Thread<'_>) -> bool + Send + Sync + 'static,
 ) -> bool {
-    let freed = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let also = std::sync::Arc::clone(&freed);
+    let seen = explore(preemptions, available, others, own);
+    seen.freed.load(Ordering::Relaxed)
+}
+
+/// Runs a scenario, and tells what was seen.
+fn explore(
+    preemptions: usize,
+    available: bool,
+    others: &'static [fn(&Thread<'_>)],
+    own: impl Fn(&Thread<'_>) -> bool + Send + Sync + 'static,
+) -> std::sync::Arc<Seen> {
+    let seen = std::sync::Arc::<Seen>::default();
+    let also = std::sync::Arc::clone(&seen);
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(move || {
@@ -138,6 +174,7 @@ fn model(
             domain: Domain::new(),
             is_there: AtomicBool::new(true),
             value: UnsafeCell::new(true),
+            seen: std::sync::Arc::clone(&also),
         });
         let threads: Vec<_> = others
             .iter()
@@ -147,13 +184,13 @@ fn model(
             })
             .collect();
         if own(&Thread::new(&world)) {
-            also.store(true, std::sync::atomic::Ordering::Relaxed);
+            also.freed.store(true, Ordering::Relaxed);
         }
         for thread in threads {
             thread.join().expect("no panic");
         }
     });
-    freed.load(std::sync::atomic::Ordering::Relaxed)
+    seen
 }
 
 fn looks_once(thread: &Thread<'_>) {
@@ -174,6 +211,18 @@ fn looks_often(thread: &Thread<'_>) {
     thread.become_trusted();
     thread.look();
     thread.look();
+}
+
+fn looks_briefly(thread: &Thread<'_>) {
+    thread.look_briefly();
+    thread.become_trusted();
+    thread.look_briefly();
+}
+
+fn looks_briefly_twice(thread: &Thread<'_>) {
+    thread.become_trusted();
+    thread.look_briefly();
+    thread.look_briefly();
 }
 
 fn advances(thread: &Thread<'_>) {
@@ -206,6 +255,24 @@ fn trust_that_was_lost_before_makes_pins_fence() {
         thread.advance();
         thread.take_away(2)
     }));
+}
+
+#[test]
+fn brief_pins_keep_what_they_meet() {
+    for available in [true, false] {
+        let looks: &[fn(&Thread<'_>)] = &[looks_briefly];
+        let seen = explore(PREEMPTIONS, available, looks, |thread| thread.take_away(2));
+        assert!(seen.freed.load(Ordering::Relaxed));
+        // Nobody is trusted where there is no barrier.
+        assert_eq!(seen.brief.load(Ordering::Relaxed), available);
+    }
+}
+
+#[test]
+fn a_brief_pin_is_refused_once_trust_is_lost() {
+    let looks: &[fn(&Thread<'_>)] = &[looks_briefly_twice];
+    let seen = explore(2, true, looks, |thread| thread.take_away(3));
+    assert!(seen.freed.load(Ordering::Relaxed) && seen.brief.load(Ordering::Relaxed));
 }
 
 #[test]
