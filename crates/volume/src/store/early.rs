@@ -45,7 +45,6 @@ impl Inner {
                 self.with_content(ino, Content::decline_early);
             }
             went?;
-            // Nobody who has passed the gate passes it again: whoever closes it between would wait for him, and he for that.
             let more = self.with_content(ino, |content| content.dirty().early > 0);
             if more == Some(true) {
                 self.gate.pass().active.note_early(ino);

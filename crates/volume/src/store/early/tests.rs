@@ -20,13 +20,17 @@ const GARBAGE: u8 = 0xee;
 
 /// A device full of garbage, but for an empty volume.
 fn formatted(size: u64) -> Image {
+    formatted_with(size, &FormatOptions::default())
+}
+
+fn formatted_with(size: u64, options: &FormatOptions) -> Image {
     let mut image = Image::new(size);
     for at in (0..size).step_by(1 << 20) {
         image.write(at, &[GARBAGE; 1 << 20]);
     }
     let device = Arc::new(MemoryDevice::from_image("garbage", image));
     let volume: Arc<dyn BlockDevice> = Arc::clone(&device) as _;
-    format(&volume, &FormatOptions::default()).unwrap();
+    format(&volume, options).unwrap();
     device.image()
 }
 
@@ -266,6 +270,42 @@ fn a_commit_comes_in_time_however_often_pages_may_go_early() {
         filled.store.worker.ask_to_write_early();
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+#[test]
+fn places_that_the_journal_has_no_room_for_wait_for_the_commit() {
+    let small = FormatOptions {
+        journal: Some(1 << 20),
+        ..FormatOptions::default()
+    };
+    let inner = formatted_with(64 << 20, &small);
+    let inner = Arc::new(MemoryDevice::from_image("memory", inner));
+    let device = Arc::new(RecordingDevice::new(Arc::clone(&inner) as _).unwrap());
+    let mut filled = Filled::new(Arc::clone(&device) as _, PAGES);
+    filled.fill(0..3 * PAGES + 500, 1);
+    // Below half of it, so that nobody folds; but not with a place for every page.
+    let used = |filled: &Filled| filled.store.inner.journal.used();
+    let half = filled.store.inner.journal.capacity() / 2;
+    let (who, root) = (Caller::root(), filled.fs.root());
+    for number in 0.. {
+        if used(&filled) + PAGES * 64 > half {
+            break;
+        }
+        let name = format!("some other file, number {number}");
+        let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
+        let other = filled.fs.create(&who, &root, name.as_bytes(), 0o644, flags);
+        drop(other.unwrap());
+    }
+    assert_eq!(filled.left(), 500);
+    assert!(used(&filled) < half);
+    let before = device.history().written();
+    filled.store.inner.write_early().unwrap();
+    assert_eq!(filled.left(), 0, "once is enough");
+    assert_eq!(device.history().written(), before);
+    filled.commit();
+    assert!(filled.read() == filled.bytes);
+    let crashed = MemoryDevice::from_image("crashed", inner.image());
+    assert!(content(Arc::new(crashed)) == filled.bytes);
 }
 
 #[test]
