@@ -218,7 +218,7 @@ impl Journal {
     /// Lets this lane, the calling thread's, count its stamps again, if no other has appended since then.
     #[cold]
     fn look_for_others(&self, own: u16, since: Stamp) {
-        if !self.stamps.of_several() {
+        if !self.stamps.may_be_alone_again(own) {
             return;
         }
         self.lanes.with_all(|lanes| {

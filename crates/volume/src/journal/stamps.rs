@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 /// Reading the clock takes as long as encoding a small batch. As long as only one lane appends, between two cuts,
 /// its stamps are counted from the first one: they are never ahead of the clock, so whoever comes after it and
 /// reads that has a greater one; and he has said that he came, so that the lane reads the clock from then on. A lane
-/// that has filled a whole frame while no other appended is taken to be alone again.
+/// that has filled a whole frame while no other appended is taken to be alone again; it looks whether that is so, which
+/// stops all, when it filled the frame before as well.
 #[derive(Debug)]
 pub(super) enum Stamps {
     /// Nanoseconds of the monotonic clock: reading it writes nothing, so cores do not meet here.
@@ -22,6 +23,8 @@ pub(super) enum Stamps {
         base: u64,
         /// The lane that has appended since the last cut, or [`NONE`] or [`SEVERAL`].
         alone: Box<Padded<AtomicU64>>,
+        /// The lane that has filled the latest frame, or [`NONE`].
+        filler: Box<Padded<AtomicU64>>,
     },
     /// One counter for all, where the clock is too coarse or too slow.
     Counter(Box<Padded<AtomicU64>>),
@@ -43,6 +46,7 @@ impl Stamps {
                 origin: Instant::now(),
                 base: last.0 + 1,
                 alone: Box::new(Padded(AtomicU64::new(NONE))),
+                filler: Box::new(Padded(AtomicU64::new(NONE))),
             }
         } else {
             Self::counter_after(last)
@@ -82,9 +86,14 @@ impl Stamps {
         }
     }
 
-    /// Have several lanes appended since the last cut?
-    pub(super) fn of_several(&self) -> bool {
-        matches!(self, Self::Clock { alone, .. } if alone.load(Ordering::Relaxed) == SEVERAL)
+    /// This lane has filled a frame. Is it perhaps alone again? Several have appended since the last cut, but it filled
+    /// the frame before as well: of two that are as busy one sees here that it is not, without looking at the other.
+    pub(super) fn may_be_alone_again(&self, lane: u16) -> bool {
+        let Self::Clock { alone, filler, .. } = self else {
+            return false;
+        };
+        alone.load(Ordering::Relaxed) == SEVERAL
+            && filler.swap(u64::from(lane), Ordering::Relaxed) == u64::from(lane)
     }
 
     /// All lanes are locked: no stamp is under way. Whoever comes next reads the clock.
@@ -141,6 +150,7 @@ mod tests {
             origin: Instant::now(),
             base: last.0 + 1,
             alone: Box::new(Padded(AtomicU64::new(NONE))),
+            filler: Box::new(Padded(AtomicU64::new(NONE))),
         }
     }
 
@@ -195,6 +205,19 @@ mod tests {
                 }
             });
         }
+    }
+
+    #[test]
+    fn who_fills_two_frames_in_a_row_beside_others_may_be_alone_again() {
+        let stamps = clock_after(Stamp(7));
+        stamps.next_of(3, Stamp(7));
+        assert!(!stamps.may_be_alone_again(3) && !stamps.may_be_alone_again(3));
+        stamps.next_of(4, Stamp(7));
+        let asked = [3, 3, 4, 3, 4, 4, 4].map(|lane| stamps.may_be_alone_again(lane));
+        assert_eq!(asked, [false, true, false, false, false, true, true]);
+        stamps.begin_anew();
+        assert!(!stamps.may_be_alone_again(4));
+        assert!(!Stamps::counter_after(Stamp(7)).may_be_alone_again(4));
     }
 
     #[test]
