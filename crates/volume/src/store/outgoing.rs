@@ -39,11 +39,45 @@ impl Outgoing {
     }
 }
 
+/// What was announced together.
+#[derive(Debug)]
+struct Batch {
+    /// By their numbers.
+    blocks: Vec<Outgoing>,
+    /// How often somebody has ended to look at it. That the last owner of an `Arc` comes after all others a sanitizer does
+    /// not see, and pages that were looked at go on from here, to be freed by others: this it sees.
+    looks: AtomicUsize,
+}
+
+impl Batch {
+    fn find(&self, block: u64) -> Option<&Outgoing> {
+        let place = self.blocks.binary_search_by_key(&block, |page| page.block);
+        place.ok().map(|place| &self.blocks[place])
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        self.looks.load(Ordering::Acquire);
+    }
+}
+
+/// Batches that somebody looks at.
+struct Looked(Vec<Arc<Batch>>);
+
+impl Drop for Looked {
+    fn drop(&mut self) {
+        for batch in &self.0 {
+            batch.looks.fetch_add(1, Ordering::Release);
+        }
+    }
+}
+
 /// What was announced and is not durable yet.
 #[derive(Debug, Default)]
 pub(super) struct Announced {
-    /// The oldest first; each by the numbers of its blocks.
-    batches: RwLock<Vec<Arc<[Outgoing]>>>,
+    /// The oldest first.
+    batches: RwLock<Vec<Arc<Batch>>>,
     /// Held by the one who writes. Was anything written [early](Self::write_early) that is not durable yet?
     writing: Mutex<bool>,
 }
@@ -57,7 +91,11 @@ impl Announced {
         if !blocks.is_sorted_by_key(|page| page.block) {
             blocks.sort_unstable_by_key(|page| page.block);
         }
-        self.batches.write().push(blocks.into());
+        let batch = Batch {
+            blocks,
+            looks: AtomicUsize::new(0),
+        };
+        self.batches.write().push(Arc::new(batch));
     }
 
     /// Is nothing on its way?
@@ -75,29 +113,16 @@ impl Announced {
         page: &mut [u8; BLOCK],
         read: impl FnOnce(&mut [u8; BLOCK]) -> Result<()>,
     ) -> Result<()> {
-        let batches: Vec<Arc<[Outgoing]>> = {
-            let batches = self.batches.read();
-            if batches.is_empty() {
-                Vec::new()
-            } else {
-                batches.clone()
-            }
-        };
-        let here = |batch: &'_ Arc<[Outgoing]>| {
-            let found = batch.binary_search_by_key(&block, |page| page.block);
-            found.ok()
-        };
+        let having = |batch: &&Arc<Batch>| batch.find(block).is_some();
+        let batches = Looked(self.batches.read().iter().filter(having).cloned().collect());
         // What is all that there is to know of the block, and what came after it.
         let mut over = Vec::new();
         let mut known = false;
-        for batch in batches.iter().rev() {
-            if let Some(place) = here(batch) {
-                let outgoing = &batch[place];
-                over.push(outgoing);
-                known = outgoing.is_all();
-                if known {
-                    break;
-                }
+        for outgoing in batches.0.iter().rev().filter_map(|batch| batch.find(block)) {
+            over.push(outgoing);
+            known = outgoing.is_all();
+            if known {
+                break;
             }
         }
         if known {
@@ -134,17 +159,17 @@ impl Announced {
     /// If the device fails; it all stays announced.
     pub(super) fn write_out(&self, device: &dyn BlockDevice) -> Result<()> {
         let mut unflushed = self.writing.lock();
-        let batches = self.batches.read().clone();
-        if batches.is_empty() && !*unflushed {
+        let batches = Looked(self.batches.read().clone());
+        if batches.0.is_empty() && !*unflushed {
             return Ok(());
         }
-        for batch in &batches {
-            write_all(device, batch)?;
+        for batch in &batches.0 {
+            write_all(device, &batch.blocks)?;
         }
         device.flush()?;
         *unflushed = false;
         // Others may have been announced meanwhile.
-        let gone = self.batches.write().drain(..batches.len()).collect();
+        let gone = self.batches.write().drain(..batches.0.len()).collect();
         drop::<Vec<_>>(gone);
         Ok(())
     }
