@@ -51,7 +51,8 @@ source_package() {
     echo "${package:-linux-source-6.1}"
 }
 
-# Leaves the tarball, unpacked from the package and from xz, at $TOOLS/linux-source.tar.
+# Leaves the tarball, unpacked from the package and from xz, at $TOOLS/linux-source.tar. To be called `alone`: another
+# run may come for it at the same time.
 fetch_source() {
     local package folder=$TOOLS/linux-source
     if [ -s "$TOOLS/linux-source.tar" ]; then
@@ -95,7 +96,7 @@ fingerprint() {
 }
 
 unpack() {
-    fetch_source
+    alone fetch_source
     say "unpack linux-source on the host"
     unpack_to "$WORK/host"
     fingerprint "$WORK/host" >"$WORK/host.list"
@@ -111,7 +112,7 @@ unpack() {
 
 git_tree() {
     local tree=$place/tree before
-    [ -d "$tree" ] || { fetch_source && unpack_to "$tree"; }
+    [ -d "$tree" ] || { alone fetch_source && unpack_to "$tree"; }
     [ -z "$quick" ] || tree=$place/tree/fs
     say "git init, add, commit, fsck"
     # Without gc.auto=0, git may tidy up in the background while the rest goes on.
