@@ -46,6 +46,7 @@ fn layout(groups: u64) -> Layout {
         start: 64,
         end: 64 + groups * GROUP_BLOCKS_MAX,
         group_blocks: GROUP_BLOCKS_MAX,
+        bundle: 1,
     }
 }
 

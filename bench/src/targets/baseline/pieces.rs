@@ -37,6 +37,7 @@ impl PiecesTree {
             start: 0,
             end: BLOCKS,
             group_blocks: GROUP_BLOCKS_MAX,
+            bundle: 1,
         };
         Ok(Self {
             space: Space::format(layout)?,

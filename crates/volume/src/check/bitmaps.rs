@@ -8,7 +8,7 @@ use super::blocks::Claims;
 use super::finding::Finding;
 use super::sink::Sink;
 use crate::BLOCK;
-use crate::space::{Layout, SLOT_BLOCKS, Seal, recorded};
+use crate::space::{Layout, Seal, recorded};
 use crate::superblock::Superblock;
 
 /// Groups whose bitmaps are read at once.
@@ -104,7 +104,7 @@ fn compare(
         Some((false, start, length)) => sink.put(Finding::Unmarked { start, length }),
         None => {}
     };
-    for index in SLOT_BLOCKS..extent.length {
+    for index in layout.reserved(group)..extent.length {
         let block = extent.start + index;
         let is_used =
             words.is_some_and(|words| words[(index / 64) as usize] >> (index % 64) & 1 != 0);

@@ -22,7 +22,7 @@ impl Claims {
 
     /// Somebody has these blocks; false if he cannot have them.
     pub(super) fn claim(&self, extent: Extent, owner: Owner, sink: &Sink) {
-        if self.layout.locate(extent).is_err() {
+        if !self.layout.holds(extent) {
             sink.put(Finding::Outside {
                 start: extent.start,
                 length: extent.length,
@@ -76,6 +76,7 @@ mod tests {
             start: 100,
             end: 400,
             group_blocks: 150,
+            bundle: 1,
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use holdfast_device::BlockDevice;
 
 use super::Shown;
-use crate::space::{SLOT_BLOCKS, recorded};
+use crate::space::recorded;
 use crate::superblock::{SLOTS, Superblock};
 use crate::tree::Root;
 use crate::{BLOCK, Error, Result};
@@ -48,6 +48,7 @@ pub(super) fn superblock(device: &Arc<dyn BlockDevice>, newest: &Superblock) -> 
         ("start", Shown::Number(newest.groups_start)),
         ("blocks of each", Shown::Number(newest.group_blocks.into())),
         ("groups", Shown::Number(layout.groups())),
+        ("groups of a bundle", Shown::Number(layout.bundle)),
         ("free blocks", Shown::Number(newest.seal.free)),
     ]);
     let [inodes, entries, hashes, data] = newest.roots.map(|tree| root(tree[0]));
@@ -129,7 +130,7 @@ pub(super) fn group(
         word.is_some_and(|word| word.is_none_or(|word| word >> (index % 64) & 1 != 0))
     };
     let (mut runs, mut free): (Vec<(u64, u64)>, u64) = (Vec::new(), 0);
-    for index in (SLOT_BLOCKS..extent.length).filter(|index| !is_used(*index)) {
+    for index in (layout.reserved(group)..extent.length).filter(|index| !is_used(*index)) {
         let block = extent.start + index;
         free += 1;
         match runs.last_mut() {

@@ -24,7 +24,7 @@ impl Used {
 
     /// Can anybody have this?
     pub(super) fn is_possible(&self, extent: Extent) -> bool {
-        extent.length > 0 && self.layout.locate(extent).is_ok()
+        self.layout.holds(extent)
     }
 
     /// Is one of these blocks in use? False for what lies outside.
@@ -59,11 +59,11 @@ impl Used {
         self.words[(at / 64) as usize] &= !(1 << (at % 64));
     }
 
-    /// The bitmap of a group: its slots are used, and what lies behind it.
+    /// The bitmap of a group: bitmaps are used, and what lies behind it.
     pub(super) fn bitmap(&self, group: u64) -> Vec<u64> {
         let extent = self.layout.group(group);
         let mut words = vec![u64::MAX; (crate::space::GROUP_BLOCKS_MAX / 64) as usize];
-        for index in crate::space::SLOT_BLOCKS..extent.length {
+        for index in self.layout.reserved(group)..extent.length {
             if !self.has(extent.start + index)
                 && let Some(word) = words.get_mut((index / 64) as usize)
             {
@@ -151,6 +151,7 @@ mod tests {
             start: 10,
             end: 50,
             group_blocks: 20,
+            bundle: 1,
         };
         let mut used = Used::new(layout);
         used.mark(Extent::new(14, 3));

@@ -11,7 +11,7 @@ use super::names::Name;
 use super::room::{Room, Used};
 use super::walk::walk;
 use crate::nodes::Nodes;
-use crate::space::{self, Extent, Layout, Seal, recorded, slot_image};
+use crate::space::{Extent, Layout, Seal, recorded, slot_image};
 use crate::store::hash::NameHasher;
 use crate::store::records::Held;
 use crate::superblock::{SLOTS, Superblock};
@@ -239,12 +239,13 @@ pub(super) fn bitmaps(
         let words = used.bitmap(group);
         let extent = layout.group(group);
         let free = (extent.start..extent.end()).filter(|block| !used.has(*block));
-        let free = free.count() as u64 - space::SLOT_BLOCKS;
+        let reserved = layout.reserved(group);
+        let free = free.count() as u64 - reserved;
         seal.free += free;
         let before = recorded(layout, group, generation - 1, [&pair[0], &pair[1]]);
         let slot = match (unreadable, before.map(|recorded| recorded.slot)) {
             (Some(slot), _) => slot,
-            (None, Ok(None)) if free + space::SLOT_BLOCKS == extent.length => continue,
+            (None, Ok(None)) if free + reserved == extent.length => continue,
             (None, Ok(Some(0))) => 1,
             _ => 0,
         };

@@ -1,6 +1,6 @@
 use super::group::{Range, State};
 use super::table::{class, shortest};
-use super::{Error, Extent, Kind, Remedy, Reservation, SLOT_BLOCKS, Space};
+use super::{Error, Extent, Kind, Remedy, Reservation, Space};
 use crate::space_primitive::Ordering;
 
 /// What is asked for: adjacent blocks.
@@ -145,11 +145,10 @@ impl Space {
         purpose: Purpose,
     ) -> Option<Extent> {
         let layout = self.layout();
-        let room = layout.group_blocks - SLOT_BLOCKS;
         let least = u32::try_from(least)
             .ok()
-            .filter(|&least| u64::from(least) <= room)?;
-        let wanted = wanted.min(room) as u32;
+            .filter(|&least| u64::from(least) <= layout.room())?;
+        let wanted = wanted.min(layout.group_blocks) as u32;
         let cursor = self.cursors.mine();
         // Relaxed: a hint.
         let near = goal.unwrap_or_else(|| cursor.load(Ordering::Relaxed));

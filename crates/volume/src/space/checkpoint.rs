@@ -1,4 +1,5 @@
 use super::group::Range;
+use super::layout::Part;
 use super::slot::Block;
 use super::{Error, Extent, Kind, Layout, Space};
 use crate::space_primitive::Ordering;
@@ -68,7 +69,7 @@ impl Space {
     /// # Errors
     /// [`Error::Outside`].
     pub fn record(&self, extent: Extent, stamp: u64) -> Result<(), Error> {
-        self.range(extent)?;
+        self.parts(extent).map(drop)?;
         self.change(stamp, extent, ChangeKind::Record);
         Ok(())
     }
@@ -79,7 +80,7 @@ impl Space {
     /// [`Error::Outside`]; then nothing was said.
     pub fn record_all(&self, extents: &[Extent], stamp: u64) -> Result<(), Error> {
         for extent in extents {
-            self.range(*extent)?;
+            self.parts(*extent).map(drop)?;
         }
         let recorded = |extent: &Extent| Change {
             stamp,
@@ -97,7 +98,7 @@ impl Space {
     /// # Errors
     /// [`Error::Outside`]. That nobody used them shows later.
     pub fn free_data(&self, extent: Extent, stamp: u64) -> Result<(), Error> {
-        self.range(extent)?;
+        self.parts(extent).map(drop)?;
         self.change(stamp, extent, ChangeKind::Free);
         Ok(())
     }
@@ -116,12 +117,14 @@ impl Space {
     /// # Errors
     /// [`Error::Outside`], [`Error::Unused`].
     pub fn give_back(&self, extent: Extent) -> Result<(), Error> {
-        let (group, range) = self.range(extent)?;
-        let mut state = self.table().lock(group);
-        if state.views(range.from).1 {
-            state.forget_node(range)?;
+        for (group, range) in self.parts(extent)? {
+            let mut state = self.table().lock(group);
+            if state.views(range.from).1 {
+                state.forget_node(range)?;
+            }
+            self.release(group, &mut state, range)?;
         }
-        self.release(group, &mut state, range)
+        Ok(())
     }
 
     /// Says that the checkpoint which will be `generation` replaced a node. It returns when no
@@ -130,9 +133,11 @@ impl Space {
     /// # Errors
     /// [`Error::Outside`], [`Error::Unused`].
     pub fn free_node(&self, extent: Extent, generation: u64) -> Result<(), Error> {
-        let (group, range) = self.range(extent)?;
+        let parts = self.parts(extent)?;
         let mut order = self.order.lock();
-        self.table().lock(group).forget_node(range)?;
+        for (group, range) in parts {
+            self.table().lock(group).forget_node(range)?;
+        }
         order.nodes.push((generation, extent));
         Ok(())
     }
@@ -231,11 +236,7 @@ impl Space {
             .extract_if(.., |&mut (replaced, _)| replaced <= oldest);
         let mut outcome = Ok(());
         for extent in replaced.map(|(_, extent)| extent).chain(kept) {
-            let released = self.range(extent).and_then(|(group, range)| {
-                let mut state = self.table().lock(group);
-                self.release(group, &mut state, range)
-            });
-            outcome = outcome.and(released);
+            outcome = outcome.and(self.release_all(extent));
         }
         outcome
     }
@@ -245,15 +246,16 @@ impl Space {
     /// # Errors
     /// [`Error::Outside`]; [`Error::Used`] if something else uses some of it.
     pub fn mark_used(&self, extent: Extent) -> Result<(), Error> {
-        let (group, range) = self.range(extent)?;
-        let length = u64::from(range.length());
-        let mut state = self.table().lock(group);
-        state.mark(range, &self.cut())?;
-        // Nothing is promised while a journal is replayed, so all that is free can be taken.
-        let taken = self.ledger().take(length, length, Kind::Node);
-        debug_assert_eq!(taken, Some(length));
-        if state.free() == 0 {
-            self.table().set_class(group, &mut state, 0);
+        for (group, range) in self.parts(extent)? {
+            let length = u64::from(range.length());
+            let mut state = self.table().lock(group);
+            state.mark(range, &self.cut())?;
+            // Nothing is promised while a journal is replayed, so all that is free can be taken.
+            let taken = self.ledger().take(length, length, Kind::Node);
+            debug_assert_eq!(taken, Some(length));
+            if state.free() == 0 {
+                self.table().set_class(group, &mut state, 0);
+            }
         }
         Ok(())
     }
@@ -263,10 +265,12 @@ impl Space {
     /// # Errors
     /// [`Error::Outside`]; [`Error::Unused`] if nobody uses some of it.
     pub fn mark_free(&self, extent: Extent) -> Result<(), Error> {
-        let (group, range) = self.range(extent)?;
-        let mut state = self.table().lock(group);
-        state.forget(range, &self.cut())?;
-        self.release(group, &mut state, range)
+        for (group, range) in self.parts(extent)? {
+            let mut state = self.table().lock(group);
+            state.forget(range, &self.cut())?;
+            self.release(group, &mut state, range)?;
+        }
+        Ok(())
     }
 
     /// The changes up to a stamp, records before frees: what is freed was recorded before, and
@@ -285,14 +289,27 @@ impl Space {
     }
 
     fn apply(&self, change: &Change, cut: &Cut, durable: bool) -> Result<(), Error> {
-        let (group, range) = self.range(change.extent)?;
-        let mut state = self.table().lock(group);
-        match change.kind {
-            ChangeKind::Record => return state.record(range, cut),
-            ChangeKind::Free => state.forget(range, cut)?,
-            ChangeKind::Forgotten => {}
+        for (group, range) in self.parts(change.extent)? {
+            let mut state = self.table().lock(group);
+            match change.kind {
+                ChangeKind::Record => {
+                    state.record(range, cut)?;
+                    continue;
+                }
+                ChangeKind::Free => state.forget(range, cut)?,
+                ChangeKind::Forgotten => {}
+            }
+            if durable {
+                self.release(group, &mut state, range)?;
+            }
         }
-        if durable {
+        Ok(())
+    }
+
+    /// Makes blocks free that were used and not recorded.
+    fn release_all(&self, extent: Extent) -> Result<(), Error> {
+        for (group, range) in self.parts(extent)? {
+            let mut state = self.table().lock(group);
             self.release(group, &mut state, range)?;
         }
         Ok(())
@@ -305,14 +322,26 @@ impl Space {
         }
     }
 
-    pub(super) fn range(&self, extent: Extent) -> Result<(u64, Range), Error> {
-        let (group, from, length) = self.layout().locate(extent)?;
+    /// In which groups an extent lies, and where: extents that continue each other across a border of groups
+    /// may be one.
+    fn parts(&self, extent: Extent) -> Result<impl Iterator<Item = (u64, Range)>, Error> {
+        let layout = self.layout();
+        let parts = layout.parts(extent)?;
         // The volume may be growing just now.
-        if group >= self.table().count() {
+        if extent.end() > layout.group(self.table().count()).start {
             return Err(Error::Outside { extent });
         }
-        let to = from + length;
-        Ok((group, Range { from, to }))
+        let range = |Part { group, from, to }| (group, Range { from, to });
+        Ok(parts.map(range))
+    }
+
+    /// As [`parts`](Self::parts), of what lies in one group.
+    pub(super) fn range(&self, extent: Extent) -> Result<(u64, Range), Error> {
+        let mut parts = self.parts(extent)?;
+        match (parts.next(), parts.next()) {
+            (Some(part), None) => Ok(part),
+            _ => Err(Error::Outside { extent }),
+        }
     }
 
     /// Blocks that return with a commit, and those that return with a checkpoint.

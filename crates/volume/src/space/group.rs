@@ -2,7 +2,7 @@ use super::checkpoint::Cut;
 use super::map::Map;
 use super::preallocation::Listed;
 use super::slot::{self, Block, Slot};
-use super::{Error, Extent, Layout, SLOT_BLOCKS, bits, map};
+use super::{Error, Extent, Layout, bits, map};
 use std::collections::BTreeMap;
 
 /// One group: what of it is used, and by whom.
@@ -21,7 +21,9 @@ pub(super) struct State {
     number: u64,
     /// The group's blocks.
     extent: Extent,
-    /// `None`: nothing but the slots is used, and nothing else is known either.
+    /// Those at its head that hold bitmaps.
+    reserved: u32,
+    /// `None`: nothing but bitmaps is used, and nothing else is known either.
     used: Option<Map>,
     /// `None`: equal to `used`.
     recorded: Option<Box<[u64]>>,
@@ -69,6 +71,7 @@ impl State {
         Self {
             number,
             extent: layout.group(number),
+            reserved: layout.reserved(number) as u32,
             used: None,
             recorded: None,
             ahead: 0,
@@ -116,10 +119,10 @@ impl State {
 
     /// What is used, made up now if nothing ever was.
     pub(super) fn map(&mut self) -> &mut Map {
-        let length = self.extent.length as u32;
+        let (length, reserved) = (self.extent.length as u32, self.reserved);
         self.used.get_or_insert_with(|| {
             let mut words = map::blank_words(length);
-            bits::set(&mut words, 0, SLOT_BLOCKS as u32);
+            bits::set(&mut words, 0, reserved);
             Map::of(&words, length)
         })
     }
@@ -127,7 +130,7 @@ impl State {
     pub(super) fn free(&self) -> u32 {
         match &self.used {
             Some(map) => map.free(),
-            None => (self.extent.length - SLOT_BLOCKS) as u32,
+            None => self.extent.length as u32 - self.reserved,
         }
     }
 

@@ -43,7 +43,7 @@ impl Space {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{fill, tiny};
+    use super::super::tests::{bundled, fill, tiny};
     use super::super::*;
 
     #[test]
@@ -62,6 +62,26 @@ mod tests {
         assert_eq!(gained.iter().map(|extent| extent.length).sum::<u64>(), more);
         assert!(gained.contains(&Extent::new(small.end, 20)));
         assert_eq!(space.report().free, 0);
+    }
+
+    #[test]
+    fn a_volume_grows_within_its_last_bundle_and_by_more_of_them() {
+        let whole = bundled(tiny(3, 64), 2);
+        let small = Layout {
+            end: whole.end - 20,
+            ..whole
+        };
+        let space = Space::format(small).expect("a layout");
+        let first: u64 = fill(&space).iter().map(|extent| extent.length).sum();
+        assert_eq!(first, 60 + 64 + 40);
+        // The rest of the third group, all of the fourth, and a fifth with the bitmaps of the next bundle.
+        assert_eq!(space.grow(whole.end + 64 + 30), Ok(20 + 64 + 26));
+        assert_eq!(space.layout().slot(4, 0), whole.end + 64);
+        let gained = fill(&space);
+        assert_eq!(gained.iter().map(|extent| extent.length).sum::<u64>(), 110);
+        assert!(gained.contains(&Extent::new(whole.end, 64)));
+        assert_eq!(space.report().free, 0);
+        assert_eq!(space.report().total, space.layout().capacity());
     }
 
     #[test]

@@ -1,13 +1,16 @@
 use super::slot::BITS;
 use super::{Error, Extent};
 
-/// Blocks at the head of each group that hold the two slots of its bitmap.
+/// Blocks of a group's bitmap: its two slots.
 pub const SLOT_BLOCKS: u64 = 2;
+
+/// Most groups whose bitmaps lie together: those of 8 GiB, in 512 KiB.
+pub const BUNDLE_MAX: u64 = 64;
 
 /// Most blocks of a group: as many as a bitmap of one block has bits (126 MiB).
 pub const GROUP_BLOCKS_MAX: u64 = BITS as u64;
 
-/// Fewest blocks of a group that is of any use.
+/// Fewest blocks of a group that is of any use, those of its bitmap included.
 pub const GROUP_BLOCKS_MIN: u64 = 16;
 
 /// Most groups of a volume (516 TiB of the largest ones): a bound for what is kept in memory.
@@ -17,6 +20,9 @@ pub const GROUPS_MAX: u64 = 1 << 22;
 const BLOCKS_MAX: u64 = 1 << 48;
 
 /// Where the groups lie: from `start` on, one behind the other, the last one maybe shorter.
+///
+/// The bitmaps of a *bundle* of groups lie together, at the head of its first one, so that what is longer than a
+/// group can lie in a row (ext4's flexible groups). Room is kept for those of a whole bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// What tells this volume's bitmaps from those of another that was here before.
@@ -27,6 +33,18 @@ pub struct Layout {
     pub end: u64,
     /// Blocks of each group, [`GROUP_BLOCKS_MIN`] to [`GROUP_BLOCKS_MAX`].
     pub group_blocks: u64,
+    /// Groups of each bundle, 1 to [`BUNDLE_MAX`].
+    pub bundle: u64,
+}
+
+/// A part of an extent that lies in one group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) group: u64,
+    /// Its first block, in the group.
+    pub(super) from: u32,
+    /// The block behind its last one.
+    pub(super) to: u32,
 }
 
 impl Layout {
@@ -38,6 +56,11 @@ impl Layout {
         let refuse = |reason| Err(Error::Layout { reason });
         if !(GROUP_BLOCKS_MIN..=GROUP_BLOCKS_MAX).contains(&self.group_blocks) {
             return refuse("groups of this size");
+        }
+        if !(1..=BUNDLE_MAX).contains(&self.bundle)
+            || self.least(self.reserved(0)) > self.group_blocks
+        {
+            return refuse("bundles of so many groups");
         }
         if self.end > BLOCKS_MAX || self.end <= self.start {
             return refuse("groups beyond the last block number");
@@ -54,16 +77,36 @@ impl Layout {
     pub fn groups(&self) -> u64 {
         let blocks = self.end.saturating_sub(self.start);
         let (whole, rest) = (blocks / self.group_blocks, blocks % self.group_blocks);
-        whole + u64::from(rest >= GROUP_BLOCKS_MIN)
+        whole + u64::from(rest >= self.least(self.reserved(whole)))
+    }
+
+    /// Fewest blocks of a group of which so many hold bitmaps.
+    fn least(&self, reserved: u64) -> u64 {
+        GROUP_BLOCKS_MIN.max(GROUP_BLOCKS_MIN - SLOT_BLOCKS + reserved)
+    }
+
+    /// Blocks at the head of a group that hold bitmaps, its own and others'.
+    #[must_use]
+    pub fn reserved(&self, group: u64) -> u64 {
+        match group % self.bundle {
+            0 => self.bundle * SLOT_BLOCKS,
+            _ => 0,
+        }
+    }
+
+    /// Blocks of any group that something can be placed in, at least.
+    #[must_use]
+    pub fn room(&self) -> u64 {
+        self.group_blocks - self.reserved(0)
     }
 
     /// Blocks of all groups that something can be placed in.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         let blocks = self.end.saturating_sub(self.start);
-        let rest = blocks % self.group_blocks;
-        let unused = if rest < GROUP_BLOCKS_MIN { rest } else { 0 };
-        (blocks - unused).saturating_sub(self.groups() * SLOT_BLOCKS)
+        let groups = self.groups();
+        let all = blocks.min(groups * self.group_blocks);
+        all.saturating_sub(groups.div_ceil(self.bundle) * self.reserved(0))
     }
 
     /// The blocks of a group.
@@ -82,28 +125,62 @@ impl Layout {
         (block < self.end && group < self.groups()).then_some((group, within))
     }
 
-    /// Which group holds all of this extent, and where in it. Its slots are in no extent.
+    /// In which groups this extent lies, and where in them. Bitmaps are in no extent.
     ///
     /// # Errors
     /// [`Error::Outside`].
-    pub fn locate(&self, extent: Extent) -> Result<(u64, u32, u32), Error> {
-        let outside = Error::Outside { extent };
-        let Some((group, offset)) = self.find(extent.start) else {
-            return Err(outside);
-        };
-        let room = self.group(group).length - u64::from(offset);
-        match u32::try_from(extent.length) {
-            Ok(length @ 1..) if u64::from(length) <= room && u64::from(offset) >= SLOT_BLOCKS => {
-                Ok((group, offset, length))
-            }
-            _ => Err(outside),
+    pub(super) fn parts(&self, extent: Extent) -> Result<Parts, Error> {
+        if self.holds(extent) {
+            Ok(Parts {
+                layout: *self,
+                rest: extent,
+            })
+        } else {
+            Err(Error::Outside { extent })
         }
+    }
+
+    /// Can something be placed in all of this extent?
+    #[must_use]
+    pub fn holds(&self, extent: Extent) -> bool {
+        // The end of what comes from disk is no block's number in the worst case, and then outside.
+        let last = extent.end().wrapping_sub(1);
+        let (Some((first, offset)), Some((last, _))) = (self.find(extent.start), self.find(last))
+        else {
+            return false;
+        };
+        // Bitmaps begin a bundle: none must begin behind the extent's first group, nor hold its first block.
+        extent.length > 0
+            && u64::from(offset) >= self.reserved(first)
+            && first / self.bundle == last / self.bundle
     }
 
     /// The block of one of a group's two slots.
     #[must_use]
     pub fn slot(&self, group: u64, slot: usize) -> u64 {
-        self.group(group).start + slot as u64 % SLOT_BLOCKS
+        let place = group % self.bundle;
+        self.group(group - place).start + place * SLOT_BLOCKS + slot as u64 % SLOT_BLOCKS
+    }
+}
+
+/// The parts of an extent that all groups have in it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parts {
+    layout: Layout,
+    rest: Extent,
+}
+
+impl Iterator for Parts {
+    type Item = Part;
+
+    fn next(&mut self) -> Option<Part> {
+        let (group, from) = self.layout.find(self.rest.start)?;
+        let room = self.layout.group_blocks - u64::from(from);
+        let (part, rest) = self.rest.split(room);
+        self.rest = rest;
+        // A group has far fewer than 2^32 blocks.
+        let to = from + part.length as u32;
+        (part.length > 0).then_some(Part { group, from, to })
     }
 }
 
@@ -117,6 +194,7 @@ mod tests {
             start,
             end,
             group_blocks,
+            bundle: 1,
         }
     }
 
@@ -140,14 +218,66 @@ mod tests {
     #[test]
     fn the_capacity_is_that_of_all_groups() {
         for end in 0..400 {
-            for group_blocks in [16, 17, 64] {
-                let layout = layout(7, end, group_blocks);
+            for (group_blocks, bundle) in [(16, 1), (17, 1), (64, 1), (64, 4), (30, 8)] {
+                let layout = Layout {
+                    bundle,
+                    ..layout(7, end, group_blocks)
+                };
                 let groups = 0..layout.groups();
                 let sum: u64 = groups
-                    .map(|group| layout.group(group).length - SLOT_BLOCKS)
+                    .map(|group| layout.group(group).length - layout.reserved(group))
                     .sum();
                 assert_eq!(layout.capacity(), sum, "{layout:?}");
             }
+        }
+    }
+
+    #[test]
+    fn bitmaps_of_a_bundle_lie_together_and_in_nothing_else() {
+        let layout = Layout {
+            bundle: 4,
+            ..layout(9, 9 + 6 * 40 + 22, 40)
+        };
+        assert_eq!(layout.check(), Ok(()));
+        assert_eq!(layout.groups(), 7);
+        let slots: Vec<u64> = (0..layout.groups())
+            .flat_map(|group| [layout.slot(group, 0), layout.slot(group, 1)])
+            .collect();
+        let (first, second) = (9..9 + 8, 9 + 160..9 + 160 + 6);
+        assert_eq!(slots, first.chain(second).collect::<Vec<_>>());
+        for start in 0..300 {
+            for length in 0..120 {
+                let extent = Extent::new(start, length);
+                let parts = |block: u64| {
+                    let (group, at) = layout.find(block)?;
+                    (u64::from(at) >= layout.reserved(group)).then_some((group, at))
+                };
+                let naive: Option<Vec<_>> = (start..start + length).map(parts).collect();
+                let naive = naive.filter(|blocks| !blocks.is_empty());
+                let told = layout.parts(extent).ok().map(|parts| {
+                    let blocks = parts.map(|it| (it.from..it.to).map(move |at| (it.group, at)));
+                    blocks.flatten().collect::<Vec<_>>()
+                });
+                assert_eq!(told, naive, "{extent}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_rest_too_short_for_the_bitmaps_of_a_bundle_belongs_to_no_group() {
+        for (rest, groups) in [(21, 2), (22, 3)] {
+            let layout = Layout {
+                bundle: 2,
+                ..layout(0, 2 * 64 + rest - 4, 64)
+            };
+            assert_eq!(layout.groups(), groups, "{rest}");
+        }
+        for bundle in [0, 26, BUNDLE_MAX + 1] {
+            let layout = Layout {
+                bundle,
+                ..layout(0, 640, 64)
+            };
+            assert!(layout.check().is_err(), "{bundle}");
         }
     }
 
@@ -171,12 +301,12 @@ mod tests {
     #[test]
     fn extents_that_no_group_holds_are_refused() {
         let layout = layout(1 << 32, (1 << 32) + 200, 64);
-        let at = |start: u64, length| layout.locate(Extent::new((1 << 32) + start, length));
-        assert_eq!(at(2, 62), Ok((0, 2, 62)));
-        assert_eq!(at(64 + 63, 1), Ok((1, 63, 1)));
+        let at = |start: u64, length| layout.holds(Extent::new((1 << 32) + start, length));
+        assert!(at(2, 62) && at(64 + 63, 1));
         for (start, length) in [(2, 63), (1, 1), (64, 4), (10, 0), (198, 60), (10, u64::MAX)] {
-            assert!(at(start, length).is_err(), "{start}+{length}");
+            assert!(!at(start, length), "{start}+{length}");
         }
-        assert!(layout.locate(Extent::new(u64::MAX, u64::MAX)).is_err());
+        assert!(!layout.holds(Extent::new(u64::MAX, u64::MAX)));
+        assert!(!layout.holds(Extent::new(0, 0)));
     }
 }

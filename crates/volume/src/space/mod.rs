@@ -1,7 +1,8 @@
 //! Free space: groups, bitmaps, preallocations.
 //!
-//! The volume's blocks lie in groups of up to 126 MiB. Each begins with two slots for its bitmap,
-//! written in turn by the checkpoints that changed it, so recording an allocation allocates nothing.
+//! The volume's blocks lie in groups of up to 126 MiB. Each has two slots for its bitmap, written in turn by the checkpoints
+//! that changed it, so recording an allocation allocates nothing. Those of a bundle of groups lie together, so that a file
+//! lies in a row across them.
 //! In memory each group has its bitmap with a summary, under a lock of its own.
 //!
 //! A block is *used* from the moment it is [placed](Space::allocate) until nobody can need what it
@@ -45,7 +46,7 @@ pub use allocate::Request;
 pub use checkpoint::{Bitmaps, Seal};
 pub use error::{Error, Remedy};
 pub use extent::Extent;
-pub use layout::{GROUP_BLOCKS_MAX, GROUP_BLOCKS_MIN, GROUPS_MAX, Layout, SLOT_BLOCKS};
+pub use layout::{BUNDLE_MAX, GROUP_BLOCKS_MAX, GROUP_BLOCKS_MIN, GROUPS_MAX, Layout, SLOT_BLOCKS};
 pub use ledger::{Kind, Reservation};
 pub use load::Loader;
 pub use preallocation::{FILE_BLOCKS_MAX, FileRequest, Mapped, Preallocations, Window};
@@ -108,11 +109,14 @@ impl Space {
         for state in states {
             table.push(&layout, state);
         }
-        // Cores begin in groups of their own, as far as there are some.
+        // Cores begin in groups of their own, as far as there are some, and as far from each other as can be: what
+        // one writes in a row shall not soon meet what another has.
         let next = AtomicU64::new(0);
         let cursor = || {
             let core = next.fetch_add(1, Ordering::Relaxed);
-            AtomicU64::new(layout.group(core % groups).start)
+            // The digits of its number turned round, as a fraction: 0, 1/2, 1/4, 3/4, 1/8 ... (van der Corput, 1935).
+            let group = (u128::from(core.reverse_bits()) * u128::from(groups)) >> u64::BITS;
+            AtomicU64::new(layout.group(group as u64).start)
         };
         Arc::new(Self {
             layout,

@@ -36,9 +36,10 @@ impl Space {
     #[must_use]
     pub fn report(&self) -> Report {
         let mut report = Report::default();
+        let layout = self.layout();
         for group in 0..self.table().count() {
             let state = self.table().lock(group);
-            report.total += state.extent().length - super::SLOT_BLOCKS;
+            report.total += state.extent().length - layout.reserved(group);
             report.free += u64::from(state.free());
             report.unrecorded += u64::from(state.ahead());
         }

@@ -202,8 +202,9 @@ pub(super) fn decode(
     if then - bits::count(&words, 0, then) != header.free.get() {
         return refuse("the number of free blocks is wrong");
     }
-    if bits::count(&words, 0, super::SLOT_BLOCKS as u32) != super::SLOT_BLOCKS as u32 {
-        return refuse("its own blocks are free");
+    let reserved = layout.reserved(group) as u32;
+    if bits::count(&words, 0, reserved) != reserved {
+        return refuse("the blocks of bitmaps are free");
     }
     bits::clear(&mut words, then, now);
     Ok(Slot {

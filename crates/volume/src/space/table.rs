@@ -1,5 +1,5 @@
+use super::Layout;
 use super::group::State;
-use super::{Layout, SLOT_BLOCKS};
 use crate::space_primitive::{AtomicU64, Mutex, MutexGuard, Ordering};
 use holdfast_sync::Padded;
 use std::sync::OnceLock;
@@ -68,7 +68,7 @@ impl Table {
         let (index, place) = segment_of(group);
         let segment = self.segments[index].get_or_init(|| Segment::new(layout, index));
         let longest = match state.free() {
-            free if u64::from(free) + SLOT_BLOCKS == state.extent().length => free,
+            free if u64::from(free) + layout.reserved(group) == state.extent().length => free,
             _ => state.map().longest(),
         };
         state.class = 0;

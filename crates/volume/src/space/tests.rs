@@ -14,7 +14,14 @@ pub(super) fn tiny(groups: u64, group_blocks: u64) -> Layout {
         start: (1 << 32) - group_blocks - group_blocks / 2,
         end: (1 << 32) - group_blocks - group_blocks / 2 + groups * group_blocks,
         group_blocks,
+        bundle: 1,
     }
+}
+
+/// The same with the bitmaps of some groups together, if they have room for these.
+pub(super) fn bundled(layout: Layout, bundle: u64) -> Layout {
+    let together = Layout { bundle, ..layout };
+    together.check().map_or(layout, |()| together)
 }
 
 fn data(space: &Space, blocks: u64) -> Extent {

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::open::fits;
 use crate::journal::{Journal, Position};
-use crate::space::{GROUP_BLOCKS_MAX, GROUP_BLOCKS_MIN, Seal, Space};
+use crate::space::{BUNDLE_MAX, GROUP_BLOCKS_MAX, GROUP_BLOCKS_MIN, SLOT_BLOCKS, Seal, Space};
 use crate::superblock::{Features, Label, Roots, SLOTS, Superblock};
 use crate::{BLOCK, Error, Result};
 
@@ -36,6 +36,9 @@ pub struct FormatOptions {
     /// How many groups there are, about and at most, if the blocks of one are not given; as few as can
     /// be if absent.
     pub groups: Option<u64>,
+    /// Of how many groups the bitmaps lie together, so that files lie in a row across these groups; as many as is useful
+    /// if absent.
+    pub bundle: Option<u64>,
     /// What its identity and its secrets follow from, so that a test can make the same volume
     /// again; random if absent, as they must be for everybody else.
     pub seed: Option<u64>,
@@ -87,13 +90,20 @@ pub fn format(device: &Arc<dyn BlockDevice>, options: &FormatOptions) -> Result<
     };
     let group_blocks = u32::try_from(group_blocks)
         .map_err(|_| Error::Geometry(format!("groups of {group_blocks} blocks")))?;
+    let bundle = match options.bundle {
+        Some(bundle) => bundle,
+        None => bundle_for(blocks - groups_start, u64::from(group_blocks)),
+    };
+    let bundle = u32::try_from(bundle)
+        .map_err(|_| Error::Geometry(format!("bundles of {bundle} groups")))?;
     let now = Time::from(SystemTime::now());
     let mut superblock = Superblock {
         uuid: options.unique(0),
         label: options.label,
-        features: Features::default(),
+        features: Features::of_bundle(bundle.into()),
         blocks,
         group_blocks,
+        bundle,
         journal_start: HEAD_BLOCKS,
         journal_blocks,
         groups_start,
@@ -137,6 +147,17 @@ fn group_blocks_for(groups: u64, blocks: u64) -> Result<u64> {
     }
     // Groups of this size may be fewer by one; never more.
     Ok(blocks.div_ceil(groups))
+}
+
+/// Of how many groups the bitmaps lie together: of all in a small volume, but these take a sixteenth of their group at
+/// most.
+fn bundle_for(blocks: u64, group_blocks: u64) -> u64 {
+    let groups = blocks.div_ceil(group_blocks.max(1));
+    let most = (group_blocks / (16 * SLOT_BLOCKS))
+        .min(groups)
+        .clamp(1, BUNDLE_MAX);
+    // The largest power of two.
+    1 << most.ilog2()
 }
 
 /// Clears what would tell others that there is something else: magic numbers behind the superblocks, and the
@@ -183,6 +204,31 @@ mod tests {
         assert_eq!(last, [0; 4096]);
         device.read(0x8000, &mut sector).unwrap();
         assert_eq!(sector, [0; 512]);
+    }
+
+    #[test]
+    fn bitmaps_lie_together_where_there_are_several_groups_with_room_for_them() {
+        for (group_blocks, bundle, expected) in [
+            (None, None, Some(1)),
+            (Some(4096), None, Some(4)),
+            (Some(64), None, Some(2)),
+            (Some(16), None, Some(1)),
+            (Some(512), None, Some(16)),
+            (Some(512), Some(1), Some(1)),
+            (Some(512), Some(3), Some(3)),
+            (Some(512), Some(65), None),
+            (Some(16), Some(2), None),
+        ] {
+            let device = device();
+            let options = FormatOptions {
+                group_blocks,
+                bundle,
+                ..FormatOptions::default()
+            };
+            let made = format(&device, &options);
+            let found = made.map(|()| superblock(&device).unwrap().bundle);
+            assert_eq!(found.ok(), expected, "{group_blocks:?}, {bundle:?}");
+        }
     }
 
     #[test]

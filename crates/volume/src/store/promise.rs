@@ -143,6 +143,7 @@ mod tests {
             start: 0,
             end: 4096,
             group_blocks: 2048,
+            bundle: 1,
         };
         let space = Space::format(layout).unwrap();
         let free = space.report().available();

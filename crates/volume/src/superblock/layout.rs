@@ -10,7 +10,7 @@ use super::{Features, LABEL_MAX, Label, Roots, Superblock, VERSION};
 use crate::BLOCK;
 use crate::checksum::checksum;
 use crate::journal::Position;
-use crate::space::Seal;
+use crate::space::{BUNDLE_MAX, Seal};
 use crate::tree::Root;
 
 /// Where the slots are: the first blocks of the device.
@@ -27,7 +27,7 @@ const CLEAN: u32 = 1;
 const NUMBERS_END: u64 = 1 << 62;
 
 /// Incompatible features that this code knows.
-const KNOWN_INCOMPATIBLE: u64 = 0;
+const KNOWN_INCOMPATIBLE: u64 = Features::BUNDLES;
 /// Read-only compatible features that this code knows.
 const KNOWN_READ_ONLY_COMPATIBLE: u64 = 0;
 
@@ -96,6 +96,8 @@ struct Raw {
     realm_last_fork: U64,
     roots: [[RawRoot; 4]; 4],
     orphans: RawRoot,
+    /// Zero without the feature.
+    bundle: U32,
 }
 
 const _: () = assert!(size_of::<Raw>() <= BLOCK);
@@ -139,6 +141,7 @@ impl Superblock {
             realm_last_fork: 0.into(),
             roots: self.roots.map(|tree| tree.map(Root::to_bytes)),
             orphans: Root::to_bytes(self.orphans),
+            bundle: if self.bundle > 1 { self.bundle } else { 0 }.into(),
         };
         let mut bytes = vec![0; BLOCK];
         bytes[..size_of::<Raw>()].copy_from_slice(raw.as_bytes());
@@ -184,6 +187,7 @@ impl Superblock {
             },
             blocks: raw.blocks.get(),
             group_blocks: raw.group_blocks.get(),
+            bundle: raw.bundle.get().max(1),
             journal_start: raw.journal_start.get(),
             journal_blocks: raw.journal_blocks.get(),
             groups_start: raw.groups_start.get(),
@@ -218,6 +222,12 @@ impl Superblock {
             (raw.block_log.get() == BLOCK_LOG, "the block size"),
             (self.blocks < 1 << 48, "the number of blocks"),
             (self.group_blocks > 0, "the size of a group"),
+            (
+                u64::from(self.bundle) <= BUNDLE_MAX
+                    && raw.bundle.get() != 1
+                    && (self.bundle > 1) == (self.features.incompatible & Features::BUNDLES != 0),
+                "the number of groups of a bundle",
+            ),
             (
                 self.journal_start >= SLOTS.len() as u64 * SLOT_BLOCKS && self.journal_blocks > 0,
                 "the place of the journal",
@@ -282,6 +292,7 @@ mod tests {
             features: Features::default(),
             blocks: 1 << 20,
             group_blocks: 32256,
+            bundle: 1,
             journal_start: 16,
             journal_blocks: 1024,
             groups_start: 1040,
@@ -332,6 +343,28 @@ mod tests {
             assert!(Superblock::decode(&bytes, 0).is_err(), "byte {at}");
         }
         assert!(Superblock::decode(&bytes[..100], 0).is_err());
+    }
+
+    #[test]
+    fn bundles_are_there_if_the_feature_says_so_and_have_two_groups_at_least() {
+        let mut superblock = sample(4);
+        for (bundle, feature, holds) in [
+            (1, 0, true),
+            (2, Features::BUNDLES, true),
+            (64, Features::BUNDLES, true),
+            (64, 0, false),
+            (1, Features::BUNDLES, false),
+            (65, Features::BUNDLES, false),
+        ] {
+            superblock.bundle = bundle;
+            superblock.features.incompatible = feature;
+            let read = Superblock::decode(&superblock.encode(0), 0);
+            let expected = match holds {
+                true => Ok(superblock.clone()),
+                false => Err(SlotError::Field("the number of groups of a bundle")),
+            };
+            assert_eq!(read, expected, "{bundle}, {feature}");
+        }
     }
 
     #[test]

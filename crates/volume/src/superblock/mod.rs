@@ -39,6 +39,20 @@ pub struct Features {
     pub compatible: u64,
 }
 
+impl Features {
+    /// Incompatible: the bitmaps of several groups lie together.
+    pub const BUNDLES: u64 = 1;
+
+    /// Those of a volume with bundles of so many groups.
+    #[must_use]
+    pub fn of_bundle(bundle: u64) -> Self {
+        Self {
+            incompatible: if bundle > 1 { Self::BUNDLES } else { 0 },
+            ..Self::default()
+        }
+    }
+}
+
 /// All that a superblock says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
@@ -52,6 +66,8 @@ pub struct Superblock {
     pub blocks: u64,
     /// Blocks of a group.
     pub group_blocks: u32,
+    /// Groups whose bitmaps lie together: more than one is the feature [`Features::BUNDLES`].
+    pub bundle: u32,
     /// Where the journal begins.
     pub journal_start: u64,
     /// Blocks of the journal.
@@ -101,6 +117,7 @@ impl Superblock {
             start: self.groups_start,
             end: self.blocks,
             group_blocks: u64::from(self.group_blocks),
+            bundle: u64::from(self.bundle),
         }
     }
 

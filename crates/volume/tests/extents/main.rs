@@ -1,6 +1,7 @@
 //! Where files lie: few pieces for what is written in any order, and changes of places that move no
 //! bytes.
 
+mod groups;
 mod rewrites;
 
 use holdfast_core::Store;

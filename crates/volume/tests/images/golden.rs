@@ -9,13 +9,16 @@ use crate::snapshot::{Snapshot, differences, take};
 use crate::sparse::{pack, unpack};
 use holdfast_core::{FileSystem, MemoryLimits, MemoryStore, Options};
 use holdfast_device::BlockDevice;
-use holdfast_volume::superblock::VERSION;
+use holdfast_volume::superblock::{Superblock, VERSION};
 use holdfast_volume::{CheckOptions, check};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 const CLOSED: &[u8] = include_bytes!("golden/v1-closed.hfz");
 const CRASHED: &[u8] = include_bytes!("golden/v1-crashed.hfz");
+/// The same with the bitmaps of several groups together.
+const BUNDLED_CLOSED: &[u8] = include_bytes!("golden/v1-bundled-closed.hfz");
+const BUNDLED_CRASHED: &[u8] = include_bytes!("golden/v1-bundled-crashed.hfz");
 
 /// What the steps make of a file system that no volume keeps.
 fn expected(changed: bool) -> Snapshot {
@@ -66,11 +69,13 @@ fn opens_and_shows(packed: &[u8], changed: bool) {
 #[test]
 fn the_golden_image_of_a_closed_volume_opens_and_shows_what_was_written() {
     opens_and_shows(CLOSED, false);
+    opens_and_shows(BUNDLED_CLOSED, false);
 }
 
 #[test]
 fn the_golden_image_of_a_crashed_volume_opens_and_shows_what_was_committed() {
     opens_and_shows(CRASHED, true);
+    opens_and_shows(BUNDLED_CRASHED, true);
 }
 
 #[test]
@@ -87,7 +92,14 @@ fn golden_images_hold_every_kind_of_node_and_change() {
         }
         found
     };
-    for packed in [CLOSED, CRASHED] {
+    let bundle = |packed| {
+        let mut bytes = [0; 4096];
+        unpack(packed).read(0, &mut bytes).unwrap();
+        Superblock::decode(&bytes, 0).unwrap().bundle
+    };
+    assert_eq!(bundle(CLOSED), 1);
+    assert!(bundle(BUNDLED_CLOSED) > 1);
+    for packed in [CLOSED, CRASHED, BUNDLED_CLOSED, BUNDLED_CRASHED] {
         let found = kinds(packed);
         for kind in 1..=4 {
             assert!(found.contains(&(kind, 0)), "no leaf of kind {kind}");
@@ -99,7 +111,10 @@ fn golden_images_hold_every_kind_of_node_and_change() {
 #[test]
 fn golden_images_that_are_missing_are_made_when_asked_for() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/images/golden");
-    let made = [("closed", closed(), false), ("crashed", crashed(), true)];
+    let made = [
+        ("bundled-closed", closed(), false),
+        ("bundled-crashed", crashed(), true),
+    ];
     for (name, made, changed) in made {
         let packed = pack(&made);
         assert!(packed.len() < 100 << 10, "{name}: {} bytes", packed.len());

@@ -26,7 +26,7 @@ mod window;
 pub use window::{FILE_BLOCKS_MAX, FileRequest, Mapped, Window};
 
 use super::allocate::Purpose;
-use super::{Error, Extent, Kind, Request, Reservation, SLOT_BLOCKS, Space};
+use super::{Error, Extent, Kind, Request, Reservation, Space};
 use crate::space_primitive::{Mutex, Ordering};
 use index::{Index, Piece};
 pub(super) use locality::Locality;
@@ -81,7 +81,7 @@ impl Preallocations {
             return Ok(extent);
         }
         let layout = self.space.layout();
-        let Some(window) = Window::of(request, layout.group_blocks - SLOT_BLOCKS) else {
+        let Some(window) = Window::of(request, layout.room()) else {
             return Err(Error::Full {
                 wanted,
                 free: self.space.ledger().balance().0,
@@ -151,9 +151,8 @@ impl Preallocations {
     ) -> Option<Extent> {
         let window = self.fit(window, request.logical);
         let length = window.length();
-        let extent = self
-            .space
-            .unpromised(window.goal(request), 1, length, length)?;
+        let goal = self.behind(window.start).or(window.goal(request));
+        let extent = self.space.unpromised(goal, 1, length, length)?;
         let logical = window.place(request, extent.length);
         let mut piece = Piece::new(0, logical, extent);
         let taken = piece.take(request.logical, wanted);
@@ -181,6 +180,14 @@ impl Preallocations {
             drop(index);
             self.space.discard_piece(&piece);
         }
+    }
+
+    /// The block behind what is set aside for the stretch of the file that ends there: of the file itself the end of that
+    /// may have nothing yet.
+    fn behind(&self, logical: u64) -> Option<u64> {
+        let mut index = self.index.lock();
+        let left = index.at_or_before(logical.checked_sub(1)?)?;
+        (left.end() == logical).then(|| left.extent.end())
     }
 
     /// Lets the piece be found, if there is anything left of it.

@@ -1,6 +1,6 @@
 mod models;
 
-use super::super::tests::{fill, tiny};
+use super::super::tests::{bundled, fill, tiny};
 use super::super::*;
 use super::Piece;
 use proptest::prelude::*;
@@ -81,8 +81,9 @@ impl File {
 }
 
 impl Files {
-    fn new(groups: u64, group_blocks: u64) -> Self {
-        let space = Space::format(tiny(groups, group_blocks)).expect("a layout");
+    fn new(groups: u64, group_blocks: u64, bundle: u64) -> Self {
+        let layout = bundled(tiny(groups, group_blocks), bundle);
+        let space = Space::format(layout).expect("a layout");
         Self {
             files: (0..4).map(|_| File::new(&space)).collect(),
             space,
@@ -201,7 +202,7 @@ impl Files {
                 let known = listed.remove(&(start + u64::from(offset), id));
                 assert!(known, "P3: a list has a piece that no index has");
             }
-            for offset in SLOT_BLOCKS as u32..layout.group(group).length as u32 {
+            for offset in layout.reserved(group) as u32..layout.group(group).length as u32 {
                 let expected = used.contains(&(start + u64::from(offset)));
                 assert_eq!(state.views(offset), (expected, false));
             }
@@ -227,9 +228,10 @@ proptest! {
     fn preallocations_keep_their_invariants_in_tiny_groups(
         groups in 1..5_u64,
         group_blocks in prop_oneof![Just(40_u64), Just(200), Just(1000)],
+        bundle in 1..4_u64,
         steps in prop::collection::vec((any::<u8>(), any::<u64>(), any::<u64>()), 1..80),
     ) {
-        let mut files = Files::new(groups, group_blocks);
+        let mut files = Files::new(groups, group_blocks, bundle);
         for step in steps {
             files.step(step);
         }
@@ -337,6 +339,31 @@ fn a_file_that_goes_gives_up_what_was_set_aside_for_it() {
         space.report().free,
         space.report().total - blocks.len() as u64
     );
+}
+
+#[test]
+fn rows_far_apart_in_windows_that_follow_each_other_lie_in_a_row_across_groups() {
+    // Windows of 2048 blocks, which do not fill groups: one in two groups has them in two pieces.
+    let layout = bundled(tiny(8, 5000), 8);
+    assert_eq!(layout.bundle, 8);
+    let space = Space::format(layout).expect("a layout");
+    let mut file = File::new(&space);
+    let windows = 14;
+    let first = layout.start + layout.reserved(0);
+    for window in 0..windows {
+        for row in [3, 700, 1500, 2000] {
+            let logical = window * 2048 + row;
+            let request = FileRequest {
+                size: 20 * 2048,
+                goal: Some(first),
+                ..file.request(logical, 1)
+            };
+            let placed = file.ahead.place(&request, None).expect("room");
+            assert_eq!(placed, Extent::new(first + logical, 1));
+            file.blocks.insert(logical, placed.start);
+        }
+    }
+    assert!(windows * 2048 > 5 * layout.group_blocks);
 }
 
 #[test]

@@ -1,5 +1,5 @@
 use super::super::*;
-use super::tiny;
+use super::{bundled, tiny};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -83,7 +83,7 @@ impl Model {
         self.blocks = (0..layout.groups())
             .flat_map(|group| {
                 let extent = layout.group(group);
-                extent.start + SLOT_BLOCKS..extent.end()
+                extent.start + layout.reserved(group)..extent.end()
             })
             .map(|block| (block, Now::Free))
             .collect();
@@ -179,12 +179,14 @@ impl Model {
         }
     }
 
-    /// The longest run of free blocks, looked for block by block.
+    /// The longest run of free blocks of one group, looked for block by block.
     fn longest(&self) -> u64 {
+        let layout = self.space.layout();
         let (mut longest, mut run, mut last) = (0, 0, 0);
         for (&block, &now) in &self.blocks {
+            let begins = layout.find(block).is_some_and(|(_, at)| at == 0);
             run = match now {
-                Now::Free if block == last + 1 => run + 1,
+                Now::Free if block == last + 1 && !begins => run + 1,
                 Now::Free => 1,
                 _ => 0,
             };
@@ -194,10 +196,20 @@ impl Model {
         longest
     }
 
+    /// What continues this extent of a list is one with it, as in the places of a file.
+    fn merged(list: &mut Vec<Extent>, extent: Extent) -> Extent {
+        let mut extent = extent;
+        while let Some(at) = list.iter().position(|next| next.start == extent.end()) {
+            extent.length += list.swap_remove(at).length;
+        }
+        extent
+    }
+
     fn record(&mut self, a: u64) {
         let Some(extent) = Self::pick(&mut self.placed, a) else {
             return;
         };
+        let extent = Self::merged(&mut self.placed, extent);
         self.stamp += 1;
         self.space.record(extent, self.stamp).expect("placed");
         self.log.push((self.stamp, extent, false));
@@ -209,6 +221,7 @@ impl Model {
         let Some(extent) = Self::pick(&mut self.files, a) else {
             return;
         };
+        let extent = Self::merged(&mut self.files, extent);
         // Part of an extent, as truncation frees it.
         let (kept, freed) = extent.split(a % 3);
         if kept.length > 0 {
@@ -241,6 +254,7 @@ impl Model {
 
     fn give_back(&mut self, a: u64) {
         if let Some(extent) = Self::pick(&mut self.placed, a) {
+            let extent = Self::merged(&mut self.placed, extent);
             self.space.give_back(extent).expect("placed");
             self.set(extent, Now::Placed, Now::Free);
         }
@@ -439,9 +453,10 @@ proptest! {
     fn the_law_of_free_space_holds_after_every_step(
         groups in 1..6_u64,
         group_blocks in prop_oneof![Just(16_u64), Just(40), Just(64), Just(700)],
+        bundle in prop_oneof![Just(1_u64), Just(2), Just(4)],
         steps in prop::collection::vec((any::<u8>(), any::<u64>(), any::<u64>()), 1..120),
     ) {
-        let mut model = Model::new(tiny(groups, group_blocks));
+        let mut model = Model::new(bundled(tiny(groups, group_blocks), bundle));
         for step in steps {
             model.step(step);
         }
