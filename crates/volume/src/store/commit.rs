@@ -58,6 +58,21 @@ impl Inner {
         Ok(())
     }
 
+    /// Lets what was removed so far be free: that is durable then, and no checkpoint under way keeps it.
+    pub(super) fn let_go(&self) -> Result<()> {
+        self.running()?;
+        let _none = self.checkpointing.lock();
+        let hook = Hook {
+            store: self,
+            freeze: false,
+            outcome: Mutex::default(),
+        };
+        // Not as one of several: what another's commit frees is durable before it is free.
+        let committed = self.journal.commit_now(&hook);
+        hook.settle(committed)?;
+        Ok(())
+    }
+
     /// Commits, and freezes what changed up to then.
     pub(super) fn freeze(&self) -> Result<Frozen> {
         self.running()?;

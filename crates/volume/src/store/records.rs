@@ -198,7 +198,7 @@ fn records_after(
             (_, Some(mapping)) => after.extend(mapping.iter().map(|(offset, run)| {
                 let extent = tree::Extent {
                     block: run.extent.start,
-                    // A run never leaves its group.
+                    // A run never leaves its bundle of groups.
                     blocks: run.extent.length as u32,
                     birth: run.birth,
                     unwritten: run.unwritten,

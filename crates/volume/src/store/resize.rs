@@ -33,8 +33,7 @@ impl VolumeStore {
     /// # Errors
     /// [`Error::NoDiscard`]; those of the device.
     pub fn trim(&self, within: Range<u64>, least: u64) -> Result<u64> {
-        // What was removed just now is free once that is durable.
-        self.inner.make_durable(None)?;
+        self.inner.let_go()?;
         let start = within.start.div_ceil(BLOCK_LEN);
         let end = within.end / BLOCK_LEN;
         let within = Extent::new(start, end.saturating_sub(start));

@@ -3,6 +3,7 @@
 
 mod groups;
 mod rewrites;
+mod trimmed;
 
 use holdfast_core::Store;
 use holdfast_core::store::{Change, InodeRecord, Space};

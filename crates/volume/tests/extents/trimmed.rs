@@ -1,0 +1,53 @@
+//! What was removed goes back to the device, whatever is under way.
+
+use holdfast_core::Store;
+use holdfast_core::store::Change;
+use holdfast_types::Ino;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use super::{BLOCK_LEN, MIB, create, volume, write};
+
+const SIZE: u64 = 4 * MIB;
+const ROUNDS: usize = 40;
+
+/// Half a checkpoint ago the file was there: what it frees is kept until that has ended, and a commit by somebody else
+/// may be durable before it has let go of anything.
+#[test]
+fn what_was_removed_before_is_trimmed_beside_checkpoints_and_commits() {
+    let (_, store) = volume(64 * MIB, None);
+    create(&store, Ino(9));
+    for number in 100..20_000 {
+        create(&store, Ino(number));
+    }
+    let ended = AtomicBool::new(false);
+    let others = || {
+        while !ended.load(Ordering::Relaxed) {
+            store.commit(None).expect("committed");
+            store.checkpoint().expect("folded");
+        }
+    };
+    thread::scope(|scope| {
+        scope.spawn(others);
+        let least = (0..ROUNDS).map(|_| {
+            write(&store, Ino(9), SIZE, 0, &vec![7; SIZE as usize]);
+            store.commit(None).expect("committed");
+            let extents = store.extents(Ino(9)).expect("told");
+            let truncate = Change::Truncate {
+                ino: Ino(9),
+                size: 0,
+            };
+            store.apply(&[truncate]).expect("cut");
+            let places = extents.iter().map(|it| it.extent);
+            let trimmed = places.map(|place| {
+                let bytes = place.start * BLOCK_LEN..place.end() * BLOCK_LEN;
+                store.trim(bytes, 0).expect("trimmed")
+            });
+            trimmed.sum::<u64>()
+        });
+        let least = least.min();
+        ended.store(true, Ordering::Relaxed);
+        // Nodes of checkpoints may lie there by now.
+        assert!(least > Some(SIZE / 2), "{least:?}");
+    });
+}
