@@ -10,6 +10,7 @@ use std::sync::Arc;
 use holdfast_core::store::Stamp;
 use parking_lot::Mutex;
 
+use super::gather::Looked;
 use super::layers::Layers;
 use super::mapping::Run;
 use super::outgoing::Outgoing;
@@ -91,7 +92,15 @@ impl Inner {
     }
 
     /// Gives places to all pages that wait. Nobody changes anything meanwhile.
-    fn place_dirty(&self, layers: &Layers, cut: Stamp) -> Result<(Vec<Map>, Vec<Outgoing>)> {
+    ///
+    /// `looked`: where there are neighbours to be brought together with them.
+    fn place_dirty(
+        &self,
+        layers: &Layers,
+        cut: Stamp,
+        looked: Vec<Looked>,
+    ) -> Result<(Vec<Map>, Vec<Outgoing>)> {
+        let mut looked = looked.into_iter().peekable();
         let mut maps = Vec::new();
         let mut outgoing = Vec::new();
         let mut promise = self.promises.gather();
@@ -102,6 +111,10 @@ impl Inner {
             };
             let before = content.dirty();
             outgoing.reserve(before.pages);
+            while looked.next_if(|other| other.ino < ino).is_some() {}
+            if let Some(looked) = looked.next_if(|other| other.ino == ino) {
+                self.take_along(content, looked, &mut promise, cut)?;
+            }
             let mut places = Placer::new(self, ino, &mut promise);
             let mut placed = |offset, run: Run| {
                 maps.push(Map {
@@ -126,10 +139,11 @@ impl Inner {
 impl Hook<'_> {
     fn cut(&self, commit: &mut Commit<'_>) -> Result<()> {
         let store = self.store;
+        let looked = store.look_for_neighbours();
         let maps = {
             let mut layers = store.gate.close();
             let cut = commit.cut();
-            let (maps, outgoing) = store.place_dirty(&layers, cut)?;
+            let (maps, outgoing) = store.place_dirty(&layers, cut, looked)?;
             store.blocks().announce(outgoing);
             if self.freeze {
                 store.space.begin_checkpoint(cut.0)?;

@@ -9,6 +9,7 @@
 //! *Replay.* The journal has the bytes of inline files only. Those of mapped ones are on the device
 //! already when it is replayed, as they were at the end of their commit: pages are left alone then.
 
+mod neighbours;
 mod places;
 mod read;
 
@@ -21,6 +22,8 @@ use super::mapping::{Mapping, Run};
 use super::page::{Changed, Page, is_part, zeros};
 use super::placing::{early, ready};
 use crate::{BLOCK, Result};
+
+pub(super) use neighbours::{Neighbours, Runs};
 
 /// Files up to this length are kept inside the trees.
 pub const INLINE_MAX: usize = 2048;

@@ -327,7 +327,11 @@ impl Dirty {
 
     /// The numbers of all, ascending.
     pub(super) fn numbers(&self) -> Vec<u64> {
-        self.within(0..u64::MAX).collect()
+        let mut numbers = Vec::with_capacity(self.len);
+        for (number, group) in &self.groups {
+            numbers.extend(blocks(*number, group.there));
+        }
+        numbers
     }
 }
 

@@ -27,6 +27,7 @@ mod extents;
 mod fold;
 mod format;
 mod gate;
+mod gather;
 mod gone;
 mod growth;
 pub(crate) mod hash;

@@ -242,6 +242,14 @@ pub(super) struct Overlay {
     bytes: ShardedCounter,
 }
 
+/// Each once, in the order of their numbers.
+fn ascending(files: impl Iterator<Item = Ino>) -> Vec<Ino> {
+    let mut files: Vec<Ino> = files.collect();
+    files.sort_unstable();
+    files.dedup();
+    files
+}
+
 impl Overlay {
     pub(super) fn new() -> Self {
         Self {
@@ -324,15 +332,16 @@ impl Overlay {
         std::mem::take(&mut *self.early_files.lock())
     }
 
-    /// The files that have pages to be written, and perhaps others; from now on none.
+    /// The files that have pages to be written, and perhaps others, ascending.
+    pub(super) fn dirty_files(&self) -> Vec<Ino> {
+        let lists = self.dirty_files.iter();
+        ascending(lists.flat_map(|list| list.lock().clone()))
+    }
+
+    /// As [`dirty_files`](Self::dirty_files); from now on none.
     pub(super) fn take_dirty_files(&self) -> Vec<Ino> {
         let lists = self.dirty_files.iter();
-        let mut files: Vec<Ino> = lists
-            .flat_map(|list| std::mem::take(&mut *list.lock()))
-            .collect();
-        files.sort_unstable();
-        files.dedup();
-        files
+        ascending(lists.flat_map(|list| std::mem::take(&mut *list.lock())))
     }
 
     /// The runs in which objects changed, ascending.

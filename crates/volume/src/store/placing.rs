@@ -35,7 +35,7 @@ const HOPELESS_SPREAD: u64 = 131_072 * WORTHWHILE_PART;
 /// How many of a file's blocks that wait a commit may as well take now: waiting longer would neither let more of them
 /// lie side by side, nor meet their writer again, as far as one can see.
 pub(super) fn ready(dirty: &Dirty) -> usize {
-    if dirty.spread() > HOPELESS_SPREAD {
+    if is_far_apart(dirty) {
         dirty.len()
     } else if is_dense(dirty) && !dirty.went_early() {
         dirty.full()
@@ -54,6 +54,11 @@ pub(super) fn early(dirty: &Dirty) -> usize {
         true => left,
         false => 0,
     }
+}
+
+/// Do blocks that wait lie so far apart that no piece of the file is worth being set aside?
+pub(super) fn is_far_apart(dirty: &Dirty) -> bool {
+    dirty.spread() > HOPELESS_SPREAD
 }
 
 /// Do blocks that wait lie so near to each other that all lie in pieces that will be set aside, or nearly all?
@@ -174,13 +179,17 @@ impl Waiting {
                 }
             }
             let bare = behind.peek().map_or(u64::MAX, |(at, _)| *at);
-            let row = row.min(bare.saturating_sub(first)).min(ALIKE_MAX - blocks);
+            let row = row.min(bare.saturating_sub(first));
             let alone = FileRequest {
                 size: self.size,
                 ..FileRequest::new(first, row.max(1))
             };
             // What is at the end is judged by what is before it.
             if row == 0 || alone.end() >= self.size || !self.is_scattered(place, &alone, mapping) {
+                break;
+            }
+            // Half of it would get a place elsewhere.
+            if blocks + row > ALIKE_MAX {
                 break;
             }
             rows.push((first, row));

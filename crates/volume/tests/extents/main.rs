@@ -2,6 +2,7 @@
 //! bytes.
 
 mod groups;
+mod neighbours;
 mod rewrites;
 mod trimmed;
 
