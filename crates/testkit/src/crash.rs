@@ -62,7 +62,8 @@ impl Default for Settings {
             seed: 1,
             states: 100_000,
             operations: 60,
-            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            // One more than processors: a quarter of the time of a state is waiting for the volume's own threads.
+            threads: std::thread::available_parallelism().map_or(1, usize::from) + 1,
             time: None,
             sequence: None,
             state: None,

@@ -66,11 +66,13 @@ pub(crate) fn splitmix(state: &mut u64) -> u64 {
 #[must_use]
 pub fn pattern(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed;
-    let mut bytes = Vec::with_capacity(len + 8);
-    while bytes.len() < len {
-        bytes.extend_from_slice(&splitmix(&mut state).to_le_bytes());
+    let mut bytes = vec![0; len];
+    // By words of an array: volumes are filled with these bytes thousands of times.
+    let (words, rest) = bytes.as_chunks_mut();
+    for word in words {
+        *word = splitmix(&mut state).to_le_bytes();
     }
-    bytes.truncate(len);
+    rest.copy_from_slice(&splitmix(&mut state).to_le_bytes()[..rest.len()]);
     bytes
 }
 
