@@ -49,11 +49,7 @@ impl Inner {
     /// Makes everything up to a stamp durable; everything so far without one.
     pub(super) fn make_durable(&self, upto: Option<Stamp>) -> Result<()> {
         self.running()?;
-        let hook = Hook {
-            store: self,
-            freeze: false,
-            outcome: Mutex::default(),
-        };
+        let hook = Hook::new(self, false);
         let committed = self.journal.commit(upto, &hook);
         hook.settle(committed)?;
         Ok(())
@@ -63,11 +59,7 @@ impl Inner {
     pub(super) fn let_go(&self) -> Result<()> {
         self.running()?;
         let _none = self.checkpointing.lock();
-        let hook = Hook {
-            store: self,
-            freeze: false,
-            outcome: Mutex::default(),
-        };
+        let hook = Hook::new(self, false);
         // Not as one of several: what another's commit frees is durable before it is free.
         let committed = self.journal.commit_now(&hook);
         hook.settle(committed)?;
@@ -77,11 +69,7 @@ impl Inner {
     /// Commits, and freezes what changed up to then.
     pub(super) fn freeze(&self) -> Result<Frozen> {
         self.running()?;
-        let hook = Hook {
-            store: self,
-            freeze: true,
-            outcome: Mutex::default(),
-        };
+        let hook = Hook::new(self, true);
         let committed = self.journal.commit_now(&hook);
         let outcome = hook.settle(committed)?;
         let (Some(mut frozen), Some(position)) = (outcome.frozen, outcome.position) else {
@@ -136,7 +124,15 @@ impl Inner {
     }
 }
 
-impl Hook<'_> {
+impl<'s> Hook<'s> {
+    fn new(store: &'s Inner, freeze: bool) -> Self {
+        Self {
+            store,
+            freeze,
+            outcome: Mutex::default(),
+        }
+    }
+
     fn cut(&self, commit: &mut Commit<'_>) -> Result<()> {
         let store = self.store;
         let looked = store.look_for_neighbours();
