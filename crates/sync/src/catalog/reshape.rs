@@ -14,6 +14,9 @@ use super::table::{self, Table};
 use super::writer::CatalogWriter;
 use std::ptr::NonNull;
 
+/// Names of a table between two looks at whether it is too large for them: that reads the state of all rows.
+const LOOKED_AT: usize = 8;
+
 impl<'a> CatalogWriter<'a> {
     /// Publishes another form and frees the old one, all names included, after a grace period.
     pub(super) fn put(&mut self, form: Form) {
@@ -65,6 +68,20 @@ impl<'a> CatalogWriter<'a> {
     /// Gives memory back, if there is much more than the names need. What claims have noted is lost
     /// then.
     pub fn shrink(&mut self) {
+        self.shrink_if(|_| true);
+    }
+
+    /// The same once a name was taken out: of a table, it looks at every [`LOOKED_AT`]th only.
+    ///
+    /// Names that come and go beside that leave gaps, but no more than the rows have slots: a full one is
+    /// replaced by one of the right size.
+    #[inline]
+    pub(super) fn shrink_after_one(&mut self) {
+        self.shrink_if(|names| names.is_multiple_of(LOOKED_AT));
+    }
+
+    #[inline]
+    fn shrink_if(&mut self, is_time: impl FnOnce(usize) -> bool) {
         match self.inside() {
             View::Empty { .. } => {}
             View::Small(row) => {
@@ -75,7 +92,7 @@ impl<'a> CatalogWriter<'a> {
             View::Big(table) => {
                 let lanes = table.lanes();
                 let names = lanes.names();
-                if is_wasteful(names, lanes.slots()) {
+                if is_time(names) && is_wasteful(names, lanes.slots()) {
                     self.rebuild(table, names);
                 }
             }

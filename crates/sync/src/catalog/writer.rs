@@ -204,7 +204,7 @@ impl<'a> CatalogWriter<'a> {
             }
         };
         let removed = Removed::of(item);
-        self.shrink();
+        self.shrink_after_one();
         // SAFETY: taken out of row and table above; not used below.
         unsafe { item.retire() };
         Some(removed)
@@ -329,7 +329,7 @@ impl<'a> CatalogWriter<'a> {
             }
         }
         self.unmark([target]);
-        self.shrink();
+        self.shrink_after_one();
         // SAFETY: taken out of row and table above; not used below.
         unsafe { source.retire() };
         Some((moved, replaced))
