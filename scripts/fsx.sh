@@ -72,7 +72,9 @@ fi
 
 artifacts=$ROOT/target/fsx
 mkdir -p "$artifacts"
-cp "$WORK/fsx.toml" "$artifacts/fsx.toml"
+# By a name of its own first: another run may keep its settings here at this moment, and cp fails where a file appears.
+cp "$WORK/fsx.toml" "$artifacts/fsx.toml.$$"
+mv -f "$artifacts/fsx.toml.$$" "$artifacts/fsx.toml"
 say "fsx on $place: seeds $seeds, $operations operations each"
 
 failed=0

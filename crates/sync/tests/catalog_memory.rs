@@ -64,6 +64,27 @@ fn fill(catalog: &Catalog, count: u64) {
 /// What the epochs keep for themselves, once they have been used.
 const SLACK: i64 = 16 << 10;
 
+/// Names that come and go leave no more behind than the rest has, at whatever number that stands.
+fn names_come_and_go(before: i64) {
+    for left in 1000..1016 {
+        let catalog = Catalog::new();
+        fill(&catalog, left);
+        let mut writer = catalog.lock();
+        for number in left..left + 50_000 {
+            let order = writer.last_order() + 1;
+            writer.insert(&name(number), order, number, 1).unwrap();
+            assert!(writer.remove(&name(number - left)).is_some());
+        }
+        drop(writer);
+        let taken = bytes() - before;
+        let most = left as i64 * (48 + 32 + 32) + SLACK;
+        assert!(
+            taken <= most,
+            "{left} names that were others before take {taken} bytes, not {most}"
+        );
+    }
+}
+
 #[test]
 fn names_cost_what_was_promised_and_nothing_when_they_are_gone() {
     // The hash's seed, the epochs' lists.
@@ -111,24 +132,7 @@ fn names_cost_what_was_promised_and_nothing_when_they_are_gone() {
         drop(catalog);
     }
 
-    // Names that come and go leave no more behind than the rest has, at whatever number that stands.
-    for left in 1000..1016 {
-        let catalog = Catalog::new();
-        fill(&catalog, left);
-        let mut writer = catalog.lock();
-        for number in left..left + 50_000 {
-            let order = writer.last_order() + 1;
-            writer.insert(&name(number), order, number, 1).unwrap();
-            assert!(writer.remove(&name(number - left)).is_some());
-        }
-        drop(writer);
-        let taken = bytes() - before;
-        let most = left as i64 * (48 + 32 + 32) + SLACK;
-        assert!(
-            taken <= most,
-            "{left} names that were others before take {taken} bytes, not {most}"
-        );
-    }
+    names_come_and_go(before);
 
     for step in 0..50 {
         let catalog = Catalog::new();
