@@ -3,13 +3,16 @@
 //! *Invariants.* Runs do not overlap, neither in the file nor on the device, and none is empty. Neighbours
 //! that continue each other are one run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map};
 use std::ops::Range;
 
 use crate::space::Extent;
 
 /// Runs that come to so many times their number are few.
 const FEW_PART: usize = 2;
+
+/// Runs that are passed one by one before the next is searched for.
+const STEPS_MAX: usize = 16;
 
 /// Consecutive blocks of a file that lie consecutively on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,10 +92,13 @@ impl Mapping {
         behind.map(|(at, run)| (*at, *run))
     }
 
-    /// How many blocks from this one on have no place, at most so many; it has none.
-    pub(super) fn bare(&self, block: u64, most: u64) -> u64 {
-        let next = self.0.range(block..).next();
-        next.map_or(most, |(at, _)| most.min(at - block))
+    /// For who asks for [the next run](Self::next) again and again, of blocks that ascend.
+    pub(super) fn forwards(&self) -> Forwards<'_> {
+        Forwards {
+            mapping: self,
+            behind: self.0.range(..),
+            next: None,
+        }
     }
 
     /// All runs, in the order of the file.
@@ -146,31 +152,31 @@ impl Mapping {
         self.0.insert(at, run);
     }
 
-    /// As [`fill`](Self::fill) for many runs, in the order of the file.
-    pub(super) fn fill_all(&mut self, runs: Vec<(u64, Run)>) {
+    /// As [`map`](Self::map) of many runs, in the order of the file, whatever they had before.
+    pub(super) fn map_all(&mut self, runs: Vec<(u64, Run)>) {
         if runs.len() * FEW_PART < self.0.len() {
             for (at, run) in runs {
-                self.fill(at, run);
+                self.map(at, run);
             }
             return;
         }
         // Many for how many there are: a new tree is made faster than the old one is searched.
-        let mut merged: Vec<(u64, Run)> = Vec::with_capacity(self.0.len() + runs.len());
-        let mut there = std::mem::take(&mut self.0).into_iter().peekable();
-        let mut put = |at: u64, run: Run| match merged.last_mut() {
-            Some((first, left)) if *first + left.extent.length == at && run.continues(left) => {
-                *left = left.with(&run);
-            }
-            _ => merged.push((at, run)),
+        let mut merged = Merged(Vec::with_capacity(self.0.len() + runs.len()));
+        let mut there = Cut {
+            runs: std::mem::take(&mut self.0).into_iter(),
+            next: None,
         };
         for (at, run) in runs {
-            while let Some((at, run)) = there.next_if(|(there, _)| *there < at) {
-                put(at, run);
+            while let Some((before, left)) = there.before(at) {
+                merged.put(before, left);
             }
-            put(at, run);
+            there.skip_to(at + run.extent.length);
+            merged.put(at, run);
         }
-        there.for_each(|(at, run)| put(at, run));
-        self.0 = merged.into_iter().collect();
+        while let Some((at, run)) = there.before(u64::MAX) {
+            merged.put(at, run);
+        }
+        self.0 = merged.0.into_iter().collect();
     }
 
     /// Takes their places from these blocks; returns the places, in the order of the file.
@@ -222,6 +228,78 @@ impl Mapping {
             *run = run.first(before);
             self.0.insert(block, behind);
         }
+    }
+}
+
+/// Goes through a mapping, forwards.
+pub(super) struct Forwards<'m> {
+    mapping: &'m Mapping,
+    /// The runs behind `next`.
+    behind: btree_map::Range<'m, u64, Run>,
+    next: Option<(u64, Run)>,
+}
+
+impl Forwards<'_> {
+    /// As [`Mapping::next`]. No block is less than the one before.
+    pub(super) fn next(&mut self, block: u64) -> Option<(u64, Run)> {
+        for _ in 0..STEPS_MAX {
+            match self.next {
+                Some((at, run)) if block < at + run.extent.length => {
+                    let skip = block.saturating_sub(at);
+                    return Some((at + skip, run.behind(skip)));
+                }
+                _ => self.next = Some(self.behind.next().map(|(at, run)| (*at, *run))?),
+            }
+        }
+        // Far away.
+        let around = self.mapping.0.range(..=block).next_back();
+        let from = around.map_or(block, |(at, _)| *at);
+        self.behind = self.mapping.0.range(from..);
+        self.next = self.behind.next().map(|(at, run)| (*at, *run));
+        self.next(block)
+    }
+}
+
+/// Runs in the order of the file, with neighbours that continue each other as one.
+struct Merged(Vec<(u64, Run)>);
+
+impl Merged {
+    fn put(&mut self, at: u64, run: Run) {
+        match self.0.last_mut() {
+            Some((first, left)) if *first + left.extent.length == at && run.continues(left) => {
+                *left = left.with(&run);
+            }
+            _ => self.0.push((at, run)),
+        }
+    }
+}
+
+/// Runs in the order of the file, of which what is passed over is cut off.
+struct Cut<I> {
+    runs: I,
+    /// What is left of the run taken last.
+    next: Option<(u64, Run)>,
+}
+
+impl<I: Iterator<Item = (u64, Run)>> Cut<I> {
+    /// The next run, or what of it lies before this block, if any does.
+    fn before(&mut self, block: u64) -> Option<(u64, Run)> {
+        let (at, run) = self.next.take().or_else(|| self.runs.next())?;
+        if at >= block {
+            self.next = Some((at, run));
+            return None;
+        }
+        let before = block - at;
+        if before < run.extent.length {
+            self.next = Some((block, run.behind(before)));
+            return Some((at, run.first(before)));
+        }
+        Some((at, run))
+    }
+
+    /// Forgets what lies before this block.
+    fn skip_to(&mut self, block: u64) {
+        while self.before(block).is_some() {}
     }
 }
 
@@ -323,24 +401,30 @@ mod tests {
     proptest! {
         #[test]
         fn many_runs_at_once_are_as_many_one_by_one(
-            blocks in prop::collection::btree_map(0..400_u64, any::<(bool, bool, bool)>(), 0..200),
+            there in prop::collection::vec((0..12_u64, 1..8_u64, any::<(bool, bool)>()), 0..40),
+            new in prop::collection::vec((0..12_u64, 1..8_u64, any::<(bool, bool)>()), 0..40),
         ) {
-            let (mut one_by_one, mut at_once) = (Mapping::default(), Mapping::default());
-            let mut new = Vec::new();
-            for (at, (there, elsewhere, unwritten)) in blocks {
-                // Some continue each other.
-                let run = run(1000 + at + if elsewhere { 3000 } else { 0 }, 1, unwritten);
-                if there {
-                    one_by_one.fill(at, run);
-                    at_once.fill(at, run);
-                } else {
-                    new.push((at, run));
-                }
+            // Rows behind each other; some continue each other, on the device too.
+            let rows = |lens: Vec<(u64, u64, (bool, bool))>| {
+                let mut end = 0;
+                let rows = lens.into_iter().map(move |(skip, len, (elsewhere, unwritten))| {
+                    let at = end + skip / 4;
+                    end = at + len;
+                    let start = 1000 + at + if elsewhere { 3000 } else { 0 };
+                    (at, run(start, len, unwritten))
+                });
+                rows.collect::<Vec<_>>()
+            };
+            let mut one_by_one = Mapping::default();
+            for (at, run) in rows(there) {
+                one_by_one.map(at, run);
             }
+            let mut at_once = one_by_one.clone();
+            let new = rows(new);
             for (at, run) in &new {
-                one_by_one.fill(*at, *run);
+                one_by_one.map(*at, *run);
             }
-            at_once.fill_all(new);
+            at_once.map_all(new);
             for at in 0..400 {
                 let behind = at_once.behind(at).map(|(first, run)| {
                     let skip = at.saturating_sub(first);
@@ -349,6 +433,26 @@ mod tests {
                 prop_assert_eq!(behind.collect::<Vec<_>>(), one_by_one.within(at..500));
             }
             prop_assert_eq!(at_once, one_by_one);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn going_forwards_meets_what_searches_find(
+            there in prop::collection::btree_set(0..2000_u64, 0..300),
+            mut asked in prop::collection::vec(0..2100_u64, 0..60),
+        ) {
+            let mut mapping = Mapping::default();
+            for at in there {
+                // Some are neighbours, others are long.
+                let len = if at % 50 == 0 { 5 } else { 1 };
+                mapping.map(at, run(10_000 + at, len, false));
+            }
+            asked.sort_unstable();
+            let mut forwards = mapping.forwards();
+            for block in asked {
+                prop_assert_eq!(forwards.next(block), mapping.next(block));
+            }
         }
     }
 

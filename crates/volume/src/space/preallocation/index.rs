@@ -1,4 +1,4 @@
-use super::super::Extent;
+use super::super::{Extent, bits};
 use std::collections::BTreeMap;
 
 /// Pieces up to which a vector is searched.
@@ -12,17 +12,22 @@ pub(in super::super) struct Piece {
     /// The first block, in blocks of the file.
     pub(super) logical: u64,
     pub(in super::super) extent: Extent,
-    /// What of it the file has got, as starts and ends relative to its own; ascending, apart.
-    used: Vec<(u64, u64)>,
+    /// A bit for each block that the file has got. (A file that is filled in random order gets thousands of
+    /// ranges from a piece, which cannot be longer than a group: bits are less, and found without a search.)
+    used: Vec<u64>,
+    /// How many bits are clear.
+    free: u64,
 }
 
 impl Piece {
     pub(super) fn new(id: u64, logical: u64, extent: Extent) -> Self {
+        let words = extent.length.div_ceil(u64::from(u64::BITS));
         Self {
             id,
             logical,
             extent,
-            used: Vec::new(),
+            used: vec![0; words as usize],
+            free: extent.length,
         }
     }
 
@@ -32,49 +37,35 @@ impl Piece {
 
     /// Blocks that are still set aside.
     pub(in super::super) fn free(&self) -> u64 {
-        let used: u64 = self.used.iter().map(|(from, to)| to - from).sum();
-        self.extent.length - used
+        self.free
     }
 
     /// The extents that are still set aside.
     pub(in super::super) fn unused(&self) -> Vec<Extent> {
-        let mut free = Vec::new();
-        let mut at = 0;
-        for &(from, to) in self.used.iter().chain([&(self.extent.length, 0)]) {
-            if from > at {
-                free.push(Extent::new(self.extent.start + at, from - at));
-            }
-            at = to;
-        }
-        free
+        bits::clear_runs(&self.used, 0, self.extent.length as u32)
+            .map(|(from, to)| {
+                Extent::new(self.extent.start + u64::from(from), u64::from(to - from))
+            })
+            .collect()
     }
 
     /// Takes blocks from `logical` on, at most `length`: none if the file has the first already.
     pub(super) fn take(&mut self, logical: u64, length: u64) -> Option<Extent> {
         let from = logical.checked_sub(self.logical)?;
-        let next = self.used.partition_point(|&(start, _)| start <= from);
-        if next > 0 && self.used[next - 1].1 > from {
+        let end = from.saturating_add(length).min(self.extent.length);
+        if from >= end {
             return None;
         }
-        let limit = self
-            .used
-            .get(next)
-            .map_or(self.extent.length, |&(start, _)| start);
-        let to = limit.min(from.saturating_add(length));
-        if to <= from {
+        // A piece lies in one group: its blocks are far fewer than 2^32.
+        let (first, end) = (from as u32, end as u32);
+        let to = bits::next_set(&self.used, first, end);
+        if to == first {
             return None;
         }
-        let joins_next = self.used.get(next).is_some_and(|&(start, _)| start == to);
-        match next
-            .checked_sub(1)
-            .filter(|&last| self.used[last].1 == from)
-        {
-            Some(last) if joins_next => self.used[last].1 = self.used.remove(next).1,
-            Some(last) => self.used[last].1 = to,
-            None if joins_next => self.used[next].0 = from,
-            None => self.used.insert(next, (from, to)),
-        }
-        Some(Extent::new(self.extent.start + from, to - from))
+        bits::set(&mut self.used, first, to);
+        let taken = u64::from(to - first);
+        self.free -= taken;
+        Some(Extent::new(self.extent.start + from, taken))
     }
 }
 

@@ -137,12 +137,9 @@ impl Content {
         };
         let waiting = Waiting::new(dirty.numbers(), size, mapping);
         let mut pages = std::mem::take(dirty).into_iter();
-        let done = give_places(mapping, waiting, places, &mut |first, mut run, mapped| {
+        let done = give_places(mapping, waiting, places, &mut |first, mut run, _| {
             let fresh = std::mem::replace(&mut run.unwritten, false);
             if fresh {
-                if let Some(mapping) = mapped {
-                    mapping.map(first, run);
-                }
                 placed(first, run);
             }
             let pages = pages.by_ref().take(run.extent.length as usize);
@@ -172,7 +169,7 @@ impl Content {
         };
         let waiting = Waiting::new(dirty.unplaced(), size, mapping);
         give_places(mapping, waiting, places, &mut |first, run, mapped| {
-            if mapped.is_none() {
+            if !mapped {
                 placed(first, run);
             }
             run
@@ -234,25 +231,31 @@ impl Content {
 }
 
 /// Finds a place for each row of blocks that wait. `met` is shown all rows in their order, each with
-/// its place, and with the mapping if that has it there already; it gives back what the place is from now on.
+/// its place, and whether the mapping has it there already; it gives back what the place is from now on.
 fn give_places(
     mapping: &mut Mapping,
     mut waiting: Waiting,
     places: &mut dyn Places,
-    met: &mut dyn FnMut(u64, Run, Option<&mut Mapping>) -> Run,
+    met: &mut dyn FnMut(u64, Run, bool) -> Run,
 ) -> Result<()> {
     let (mut done, mut new) = (0, Vec::new());
     let mut missing_room = None;
+    let mut forwards = mapping.forwards();
     while let Some((first, row)) = waiting.row(done) {
-        if let Some(mut run) = mapping.find(first) {
+        let next = forwards.next(first);
+        if let Some((_, mut run)) = next.filter(|(at, _)| *at == first) {
             run.extent.length = run.extent.length.min(row);
-            met(first, run, Some(&mut *mapping));
+            let now = met(first, run, true);
+            if now != run {
+                new.push((first, now));
+            }
             done += run.extent.length as usize;
             continue;
         }
-        if let Some(run) = places.aside(first, mapping.bare(first, row)) {
+        let bare = next.map_or(row, |(at, _)| row.min(at - first));
+        if let Some(run) = places.aside(first, bare) {
             waiting.placed(first, run.extent);
-            new.push((first, met(first, run, None)));
+            new.push((first, met(first, run, false)));
             done += run.extent.length as usize;
             continue;
         }
@@ -275,10 +278,10 @@ fn give_places(
             }
             let run = Run { extent, ..found };
             waiting.placed(first, extent);
-            new.push((first, met(first, run, None)));
+            new.push((first, met(first, run, false)));
             done += extent.length as usize;
         }
     }
-    mapping.fill_all(new);
+    mapping.map_all(new);
     missing_room.map_or(Ok(()), Err)
 }
