@@ -156,7 +156,12 @@ impl Mapping {
     pub(super) fn map_all(&mut self, runs: Vec<(u64, Run)>) {
         if runs.len() * FEW_PART < self.0.len() {
             for (at, run) in runs {
-                self.map(at, run);
+                let before = self.before(at + run.extent.length);
+                if before.is_none_or(|(first, left)| first + left.extent.length <= at) {
+                    self.fill(at, run);
+                } else {
+                    self.map(at, run);
+                }
             }
             return;
         }
