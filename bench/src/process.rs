@@ -2,7 +2,6 @@
 //! thread runs.
 
 use anyhow::{Context, Result};
-use rustix::process::getpid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 use std::fs;
@@ -98,19 +97,6 @@ pub(crate) fn pin(processor: usize) -> Result<()> {
     let mut set = CpuSet::new();
     set.set(processor);
     sched_setaffinity(None, &set).with_context(|| format!("cannot pin to processor {processor}"))
-}
-
-/// Lets the calling thread and those that it starts use as many processors as so many pinned ones would.
-///
-/// # Errors
-/// What sched_setaffinity(2) says.
-pub(crate) fn spread(threads: usize) -> Result<()> {
-    // The main thread was never pinned.
-    let allowed = sched_getaffinity(Some(getpid())).context("sched_getaffinity")?;
-    let processors = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));
-    let mut set = CpuSet::new();
-    processors.take(threads).for_each(|cpu| set.set(cpu));
-    sched_setaffinity(None, &set).context("sched_setaffinity")
 }
 
 #[cfg(test)]

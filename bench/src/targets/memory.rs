@@ -4,18 +4,33 @@
 use super::volume::Image;
 use super::{Io, OpenHow, Session, Tree};
 use anyhow::Result;
-use holdfast_core::{Bulkstat, FileSystem, MemoryLimits, Node, OpenFile, Options, Visit};
+use holdfast_core::{Bulkstat, FileSystem, MemoryLimits, Node, OpenFile, Options, Shutdown, Visit};
 use holdfast_types::{Caller, Errno, OpenFlags, SetAttr};
 use std::ffi::CStr;
 use std::hint::black_box;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 /// A file system of its own.
 pub(crate) struct MemoryTree {
     /// Until it is unmounted.
     fs: Mutex<Option<FileSystem>>,
+    /// Once it is being unmounted.
+    end: Mutex<Option<End>>,
     /// Where its files are when they are not in memory.
     image: Option<Image>,
+}
+
+/// The end of a file system that threads bring about together.
+struct End {
+    /// Unless it has ended already.
+    shutdown: Option<Arc<Shutdown>>,
+    /// Those who have not come for it yet.
+    awaited: usize,
+}
+
+fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
+    held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl MemoryTree {
@@ -27,6 +42,7 @@ impl MemoryTree {
     pub(crate) fn of(fs: FileSystem) -> Self {
         Self {
             fs: Mutex::new(Some(fs)),
+            end: Mutex::new(None),
             image: None,
         }
     }
@@ -40,17 +56,56 @@ impl MemoryTree {
     }
 
     fn take(&self) -> Option<FileSystem> {
-        self.fs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
+        lock(&self.fs).take()
+    }
+
+    /// Makes everything durable and ends it, alone or with others that wait for it; gives the number of inodes.
+    fn unmount(&self, others: usize) -> Result<u64, Errno> {
+        let ended = self.take().ok_or(Errno::ENXIO).and_then(|fs| {
+            let inodes = fs.stats().inodes;
+            fs.close()?;
+            // Alone it is dropped, which may take a thread of its own along.
+            let shutdown = (others > 0).then(|| fs.shut_down().ok()).flatten();
+            Ok((inodes, shutdown.map(Arc::new)))
+        });
+        let shutdown = ended
+            .as_ref()
+            .ok()
+            .and_then(|(_, shutdown)| shutdown.clone());
+        *lock(&self.end) = (others > 0).then_some(End {
+            shutdown,
+            awaited: others,
+        });
+        let (inodes, shutdown) = ended?;
+        if let Some(shutdown) = shutdown {
+            shutdown.help();
+        }
+        Ok(inodes)
+    }
+
+    /// Waits until another thread unmounts it, and helps.
+    fn help_to_unmount(&self) {
+        let shutdown = loop {
+            if let Some(end) = &mut *lock(&self.end) {
+                end.awaited -= 1;
+                break match end.awaited {
+                    0 => end.shutdown.take(),
+                    _ => end.shutdown.clone(),
+                };
+            }
+            thread::yield_now();
+        };
+        if let Some(shutdown) = shutdown {
+            shutdown.help();
+        }
     }
 
     /// # Panics
     /// If it was unmounted.
     fn fs(&self) -> FileSystem {
-        let held = self.fs.lock().unwrap_or_else(PoisonError::into_inner);
-        held.clone().expect("in use until it is unmounted")
+        lock(&self.fs)
+            .clone()
+            .expect("in use until it is unmounted")
     }
 }
 
@@ -158,14 +213,12 @@ impl Session for MemorySession<'_> {
         Ok(dropped.transpose()?.unwrap_or_default().inodes)
     }
 
-    fn unmount(&mut self, part: usize) -> Result<u64, Errno> {
-        if part != 0 {
-            return Ok(0);
+    fn unmount(&mut self, part: usize, parts: usize) -> Result<u64, Errno> {
+        if part == 0 {
+            return self.tree.unmount(parts - 1);
         }
-        let fs = self.tree.take().ok_or(Errno::ENXIO)?;
-        let inodes = fs.stats().inodes;
-        fs.close()?;
-        Ok(inodes)
+        self.tree.help_to_unmount();
+        Ok(0)
     }
 
     fn chmod(&mut self, path: &CStr) -> Result<(), Errno> {
@@ -207,8 +260,7 @@ impl Session for MemorySession<'_> {
             fs.close()?;
         }
         let fs = image.reopened()?;
-        let mut held = self.tree.fs.lock().unwrap_or_else(PoisonError::into_inner);
-        *held = Some(fs);
+        *lock(&self.tree.fs) = Some(fs);
         Ok(())
     }
 

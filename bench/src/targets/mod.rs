@@ -103,9 +103,9 @@ pub(crate) trait Session {
         Err(Errno::EOPNOTSUPP)
     }
 
-    /// Ends the file system, that of the first part; it gives the number of inodes that were in memory. Every session
-    /// has left.
-    fn unmount(&mut self, _part: usize) -> Result<u64, Errno> {
+    /// Ends the file system together with the sessions of the other parts; that of the first one gives the number of
+    /// inodes that were in memory. Every session has left.
+    fn unmount(&mut self, _part: usize, _parts: usize) -> Result<u64, Errno> {
         Err(Errno::EOPNOTSUPP)
     }
 

@@ -44,7 +44,7 @@ const FEW: usize = 4;
 pub struct FileSystem {
     pub(crate) core: Arc<Core>,
     /// The last handle takes it along.
-    _announced: Arc<Announced>,
+    pub(crate) announced: Arc<Announced>,
 }
 
 /// What the handles of one file system share.
@@ -131,7 +131,7 @@ impl FileSystem {
         let announced = core.enrolment.announce(Arc::downgrade(&core));
         let fs = Self {
             core,
-            _announced: Arc::new(announced),
+            announced: Arc::new(announced),
         };
         let root = match fs.core.node(Ino::ROOT) {
             Ok(root) if root.kind() == FileType::Directory => root,

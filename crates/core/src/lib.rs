@@ -58,7 +58,7 @@ mod xattr;
 
 pub use file_system::FileSystem;
 pub use holdfast_types as types;
-pub use inodes::{Bulkstat, Dropped, InodeCensus, InodeWalk, Visit};
+pub use inodes::{Bulkstat, Dropped, InodeCensus, InodeWalk, Shutdown, Visit};
 pub use locks::{Cancel, HeldLock, LockKind, LockOwner, LockRange, LockSpace};
 pub use memory::{MemoryLimits, MemoryStore};
 pub use node::Node;

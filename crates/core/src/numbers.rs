@@ -16,9 +16,9 @@ use crate::types::Ino;
 /// How many numbers a thread takes at once. Runs begin at multiples of it: indexes keep a run
 /// of numbers on lines that no other run is on.
 const RUN: u64 = 64;
-/// The same where numbers are only dealt one by one: on lines of their own are also the eight leaves of an
-/// index that so many numbers have.
-const LONG_RUN: u64 = 8 * RUN;
+/// The same where numbers are only dealt one by one: the leaves of an index that so many numbers have are all that one
+/// node leads to. So no line of these is shared, and what a thread has made lies together.
+const LONG_RUN: u64 = 64 * RUN;
 
 /// Numbers of a directory's first chunk. Those of several directories are one run: of each core, so that
 /// small directories that were made in a row are neighbours.

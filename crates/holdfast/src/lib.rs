@@ -67,7 +67,8 @@
 //!
 //! # Its end
 //!
-//! A file system in memory is gone with its last handle, file and directory.
+//! A file system in memory is gone with its last handle, file and directory
+//! ([`FileSystem::shut_down`]: on several threads).
 //! [`FileSystem::revoke`] ends one under its users: their calls fail from then on, and whatever
 //! they close gives back what it held.
 //!
@@ -117,5 +118,5 @@ pub use holdfast_core::types::{
 pub use holdfast_core::{
     AtimePolicy, Cancel, Dropped, EventMask, HeldLock, InodeCensus, InodeWalk, LockKind, LockRange,
     MemoryLimits, MemoryStore, Node, OpenFile, Options, QuotaGrace, QuotaKind, QuotaLimit,
-    QuotaLimits, QuotaRecord, QuotaUsage, Stats, Store, Visit,
+    QuotaLimits, QuotaRecord, QuotaUsage, Shutdown, Stats, Store, Visit,
 };

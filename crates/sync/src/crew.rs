@@ -36,25 +36,33 @@ fn share_of_groups(own: usize, all: usize) -> usize {
 /// # Panics
 /// If `work` does, on whichever thread.
 pub fn divide<T: Send>(parts: Vec<T>, threads: usize, work: impl Fn(T) + Sync) {
-    let wanted = threads.min(parts.len());
-    let threads = if wanted > 1 {
-        wanted.min(processors())
+    let threads = threads.min(parts.len());
+    let left = Mutex::new(parts.into_iter());
+    let next = || left.lock().next();
+    together(threads, || {
+        while let Some(part) = next() {
+            work(part);
+        }
+    });
+}
+
+/// Does `work` on the calling thread, and on as many others as make `threads` with it, never more than processors that the
+/// caller may use. None of them need come: `work` ends when there is nothing left to do.
+///
+/// # Panics
+/// If `work` does, on whichever thread.
+pub(crate) fn together(threads: usize, work: impl Fn() + Sync) {
+    let threads = if threads > 1 {
+        threads.min(processors())
     } else {
         1
     };
     if threads == 1 {
-        return parts.into_iter().for_each(work);
+        return work();
     }
-    let left = Mutex::new(parts.into_iter());
-    let next = || left.lock().next();
-    let take_part = || {
-        while let Some(part) = next() {
-            work(part);
-        }
-    };
     let ended = AtomicUsize::new(0);
     let help = || {
-        take_part();
+        work();
         ended.fetch_add(1, Ordering::Release);
     };
     thread::scope(|scope| {
@@ -67,7 +75,7 @@ pub fn divide<T: Send>(parts: Vec<T>, threads: usize, work: impl Fn(T) + Sync) {
                     break;
                 }
             }
-            take_part();
+            work();
         };
         if at_hand == 0 {
             start_others();

@@ -61,7 +61,7 @@ pub use counter::ShardedCounter;
 pub use crew::{divide, processors};
 pub use estimate::Estimate;
 pub use forerunner::Forerunner;
-pub use index::{Doomed, Held, Index, Prepared, Ref};
+pub use index::{Doomed, Held, Index, Prepared, Ref, Remains};
 pub use latch::{Latch, LatchGuard};
 pub use padded::Padded;
 pub use per_core::PerCore;

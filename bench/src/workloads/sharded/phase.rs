@@ -48,9 +48,6 @@ pub(crate) enum Phase {
     /// Come back to it
     #[value(skip)]
     Enter,
-    /// Let one thread use the processors of all, before it ends the tree
-    #[value(skip)]
-    Spread,
 }
 
 /// All phases in the order they run. Those of one plan run in the same processes, and need its
@@ -128,7 +125,7 @@ impl Phase {
     /// What is done before it, and takes none of its time.
     pub(super) fn before(self) -> &'static [Self] {
         match self {
-            Self::Unmount => &[Self::Leave, Self::Spread],
+            Self::Unmount => &[Self::Leave],
             phase if phase.is_cold() => &[Self::Leave, Self::Chill, Self::Enter],
             _ => &[],
         }

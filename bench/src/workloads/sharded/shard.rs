@@ -2,7 +2,6 @@
 
 use super::paths::NumberedPath;
 use super::phase::{ITERATIONS, Phase};
-use crate::process;
 use crate::sys;
 use crate::targets::Session;
 use crate::targets::names::{self, DIR, FILE};
@@ -102,10 +101,7 @@ impl Shard {
                 let dropped = session.drop_caches(part, parts);
                 dropped.context("drop caches")
             }
-            // The end of the tree is one thread's to begin, and may take the processors of all.
-            Phase::Spread if part == 0 && parts > 1 => process::spread(parts).map(|()| 0),
-            Phase::Spread => Ok(0),
-            Phase::Unmount => session.unmount(part).context("unmount"),
+            Phase::Unmount => session.unmount(part, parts).context("unmount"),
             Phase::Unlink | Phase::ColdUnlink => {
                 self.each(phase, FILE, |path| session.unlink(path))
             }

@@ -90,10 +90,7 @@ impl FileSystem {
 
 impl Drop for Core {
     fn drop(&mut self) {
-        // Memory goes with the inodes.
-        if !self.pinned {
-            self.end_orphans();
-        }
+        self.end_what_nobody_finds();
     }
 }
 
@@ -240,6 +237,14 @@ impl Core {
     fn is_evictable(&self, inode: &Inode) -> bool {
         inode.ino() != Ino::ROOT
             && (self.policy.revoked() || inode.locks().is_none_or(InodeLocks::is_empty))
+    }
+
+    /// Ends what the store would keep for ever, before the inodes go.
+    pub(super) fn end_what_nobody_finds(&self) {
+        // Memory goes with the inodes.
+        if !self.pinned {
+            self.end_orphans();
+        }
     }
 
     /// Frees all orphans: nobody can reach them any more, though files may be open, or nodes held,

@@ -18,10 +18,12 @@ mod census;
 mod evict;
 mod revoke;
 mod shards;
+mod shutdown;
 mod walk;
 
 pub use bulkstat::Bulkstat;
 pub use census::InodeCensus;
 pub use evict::Dropped;
 pub(crate) use evict::Ending;
+pub use shutdown::Shutdown;
 pub use walk::{InodeWalk, Visit};

@@ -1,10 +1,12 @@
 //! Inodes in memory: counting them, walking over them, letting them go, taking them away.
 
 use std::io;
+use std::sync::Arc;
 
 use super::FileSystem;
-use crate::types::{Caps, Errno, Result};
-use crate::{Dropped, InodeCensus, InodeWalk, Node, Visit};
+use crate::types::{Caps, Errno};
+use crate::view::View;
+use crate::{Dir, Dropped, InodeCensus, InodeWalk, Node, Shutdown, Visit};
 
 impl FileSystem {
     /// How many inodes are in memory: by state (in use, not in use, in use without a name, on
@@ -92,6 +94,41 @@ impl FileSystem {
         Ok(self.core().drop_caches()?)
     }
 
+    /// Ends the file system, whose last handle this is, on all threads that help: dropping the handle ends it too, and
+    /// lets at most one more thread do so. Nothing is made durable. Files that are open can still be closed.
+    ///
+    /// ```
+    /// use holdfast::FileSystem;
+    ///
+    /// let fs = FileSystem::memory();
+    /// for number in 0..1000 {
+    ///     fs.write(format!("/{number}"), "")?;
+    /// }
+    /// let end = fs.shut_down().expect("no other handle");
+    /// let inodes: u64 = std::thread::scope(|scope| {
+    ///     let other = scope.spawn(|| end.help());
+    ///     end.help() + other.join().unwrap()
+    /// });
+    /// assert_eq!(inodes, 1001);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// This handle, if there are others, or directories or files that came from it.
+    pub fn shut_down(self) -> Result<Shutdown, Self> {
+        let Dir { view, base } = self.root;
+        let View { core, who } = Arc::try_unwrap(view).map_err(|view| Self {
+            root: Dir {
+                view,
+                base: base.clone(),
+            },
+        })?;
+        drop(base);
+        core.shut_down().map_err(|core| Self {
+            root: Dir::root(View { core, who }),
+        })
+    }
+
     /// Takes the file system away from all who use it, as a forced unmount: from now on every
     /// call fails with `EIO`, on open files and directories too. What was done before is made
     /// durable first; watchers are told that their inodes are gone.
@@ -135,7 +172,7 @@ impl FileSystem {
     ///
     /// # Errors
     /// `EPERM`.
-    pub(super) fn as_administrator(&self) -> Result<()> {
+    pub(super) fn as_administrator(&self) -> Result<(), Errno> {
         if self.caller().has(Caps::SYS_ADMIN) {
             Ok(())
         } else {

@@ -130,6 +130,15 @@ impl<T: Send + Sync + 'static> Held<T> {
         drop(end);
     }
 
+    /// The slot of the thread that has used it last, as far as that was noted: at first it is who made it.
+    ///
+    /// # Safety
+    /// The object is not freed meanwhile.
+    pub(super) unsafe fn user_of(held: NonNull<Self>) -> Option<usize> {
+        // SAFETY: the caller's promise.
+        unsafe { held.as_ref() }.sharing.user()
+    }
+
     /// The number under which the index knows it.
     #[inline]
     #[must_use]

@@ -39,6 +39,7 @@ mod walk;
 mod word;
 
 pub use doomed::Doomed;
+pub use drain::Remains;
 pub use held::Held;
 pub use prepared::Prepared;
 pub use reference::Ref;
@@ -215,16 +216,21 @@ unsafe fn free<T: Send + Sync + 'static>(held: *mut ()) {
     }
 }
 
+impl<T: Send + Sync + 'static> Index<T> {
+    /// Takes all objects out, to be let go by several threads.
+    pub fn take_apart(&mut self) -> Remains<T> {
+        let objects = self.population.sum();
+        self.population.add(-objects);
+        // SAFETY: only objects of this type are inserted, and no guard is left under which one was met, since those
+        // borrow the index.
+        unsafe { Remains::of(&mut self.tree) }
+    }
+}
+
 impl<T: Send + Sync + 'static> Drop for Index<T> {
     fn drop(&mut self) {
         let objects = self.len();
-        self.tree.drain(objects, |held| {
-            if let Some(held) = NonNull::new(held.cast::<Held<T>>()) {
-                // SAFETY: it was in the tree until now, and no guard is left under which it was
-                // met, since those borrow the index.
-                unsafe { Held::detach(held) };
-            }
-        });
+        self.take_apart().end(objects);
     }
 }
 

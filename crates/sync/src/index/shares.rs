@@ -270,6 +270,12 @@ impl Sharing {
         }
     }
 
+    /// The slot of the thread that used the object last, if only one has used it lately.
+    pub(super) fn user(&self) -> Option<usize> {
+        let tally = self.state.load(Ordering::Relaxed).addr();
+        (tally & 1 == 1).then_some(tally >> 16)
+    }
+
     /// The shares, if there are any yet.
     #[inline]
     pub(super) fn shares(&self) -> Option<&Shares> {

@@ -2,6 +2,7 @@
 
 mod life;
 mod model;
+mod remains;
 mod stress;
 mod walks;
 

@@ -1,0 +1,131 @@
+//! The end of a file system, by several threads.
+
+use holdfast_sync::Remains;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::FileSystem;
+use crate::file_system::Core;
+use crate::inode::Object;
+
+/// A file system without handles, whose inodes leave memory: as unmounting does.
+///
+/// A handle that is dropped last does all of it, with one more thread where there are very many inodes. A program that has
+/// threads at hand can let them do it together: each of them [helps](Self::help).
+#[must_use = "dropping it lets one thread do it all"]
+pub struct Shutdown(Option<Rest>);
+
+/// What is left of it, in the order in which it goes.
+struct Rest {
+    inodes: Remains<Object>,
+    _core: Core,
+}
+
+impl FileSystem {
+    /// Ends the file system, whose last handle this is. Nothing is made durable: see [`close`](Self::close). Nodes and
+    /// files that are still held live on, as they do when a last handle is dropped.
+    ///
+    /// # Errors
+    /// The handle, if there are others.
+    pub fn shut_down(self) -> Result<Shutdown, Self> {
+        let Self { core, announced } = self;
+        match Arc::try_unwrap(announced) {
+            Err(announced) => Err(Self { core, announced }),
+            Ok(announced) => {
+                drop(announced);
+                // Else somebody who came by a file of it is on the point of leaving, and ends it.
+                Ok(Shutdown(Arc::into_inner(core).map(Rest::of)))
+            }
+        }
+    }
+}
+
+impl Rest {
+    fn of(mut core: Core) -> Self {
+        core.end_what_nobody_finds();
+        Self {
+            inodes: core.index.take_apart(),
+            _core: core,
+        }
+    }
+}
+
+impl Shutdown {
+    /// Lets go of inodes until there are none that nobody else is at; gives how many it were. The file system has
+    /// ended when all who help have come back and this was dropped.
+    pub fn help(&self) -> u64 {
+        self.0.as_ref().map_or(0, |rest| rest.inodes.help())
+    }
+}
+
+impl fmt::Debug for Shutdown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shutdown").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::{Caller, OpenFlags};
+    use crate::{MemoryLimits, Options};
+    use std::thread;
+
+    fn with_files(count: u64) -> FileSystem {
+        let fs = FileSystem::memory(MemoryLimits::default(), Options::default());
+        thread::scope(|scope| {
+            for part in 0..3 {
+                let fs = &fs;
+                scope.spawn(move || {
+                    let flags = OpenFlags::CREATE | OpenFlags::WRITE_ONLY;
+                    for number in 0..count {
+                        let name = format!("{part}-{number}");
+                        fs.open_at(&Caller::root(), &fs.root(), name.as_bytes(), flags, 0o644)
+                            .unwrap();
+                    }
+                });
+            }
+        });
+        fs
+    }
+
+    #[test]
+    fn threads_let_go_of_every_inode_once() {
+        for count in [0, 1, 100, 5000] {
+            let fs = with_files(count);
+            let inodes = fs.stats().inodes;
+            assert_eq!(inodes, 3 * count + 1);
+            let shutdown = fs.shut_down().expect("the only handle");
+            let ended: u64 = thread::scope(|scope| {
+                let helpers: Vec<_> = (0..3).map(|_| scope.spawn(|| shutdown.help())).collect();
+                helpers.into_iter().map(|it| it.join().unwrap()).sum()
+            });
+            assert_eq!(ended, inodes);
+            assert_eq!(shutdown.help(), 0);
+        }
+    }
+
+    #[test]
+    fn what_nobody_helps_with_goes_with_it_and_what_is_held_lives_on() {
+        let fs = with_files(1000);
+        let who = Caller::root();
+        let node = fs.resolve(&who, &fs.root(), b"1-7", true).unwrap();
+        let file = fs
+            .open_at(&who, &fs.root(), b"2-8", OpenFlags::READ_WRITE, 0)
+            .unwrap();
+        fs.write(&who, &file, 0, b"kept").unwrap();
+        drop(fs.shut_down().expect("the only handle"));
+        assert_eq!(node.inode().meta().nlink, 1);
+        assert_eq!(file.node().inode().size(), 4);
+    }
+
+    #[test]
+    fn another_handle_keeps_it() {
+        let fs = with_files(10);
+        let other = fs.clone();
+        let fs = fs.shut_down().expect_err("there is another");
+        drop(other);
+        assert_eq!(fs.stats().inodes, 31);
+        assert_eq!(fs.shut_down().expect("the only handle").help(), 31);
+    }
+}
