@@ -12,7 +12,7 @@ use crate::space::Extent;
 const FEW_PART: usize = 2;
 
 /// Runs that are passed one by one before the next is searched for.
-const STEPS_MAX: usize = 16;
+const STEPS_MAX: usize = 6;
 
 /// Consecutive blocks of a file that lie consecutively on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,8 +126,13 @@ impl Mapping {
 
     /// Gives a place to blocks that have none.
     pub(super) fn fill(&mut self, at: u64, run: Run) {
+        let filled = self.fill_if_bare(at, run);
+        debug_assert!(filled, "blocks that have a place");
+    }
+
+    /// Gives a place to blocks, if none of them has one.
+    fn fill_if_bare(&mut self, at: u64, run: Run) -> bool {
         debug_assert!(run.extent.length > 0);
-        debug_assert!(self.within(at..at + run.extent.length).is_empty());
         let (mut at, mut run) = (at, run);
         let end = at + run.extent.length;
         let mut around = self.0.range(..=end).rev().map(|(at, run)| (*at, *run));
@@ -135,6 +140,9 @@ impl Mapping {
         let right = left.filter(|(first, _)| *first == end);
         if right.is_some() {
             left = around.next();
+        }
+        if left.is_some_and(|(first, left)| first + left.extent.length > at) {
+            return false;
         }
         if let Some((first, left)) = left
             && first + left.extent.length == at
@@ -150,16 +158,14 @@ impl Mapping {
             self.0.remove(&end);
         }
         self.0.insert(at, run);
+        true
     }
 
     /// As [`map`](Self::map) of many runs, in the order of the file, whatever they had before.
     pub(super) fn map_all(&mut self, runs: Vec<(u64, Run)>) {
         if runs.len() * FEW_PART < self.0.len() {
             for (at, run) in runs {
-                let before = self.before(at + run.extent.length);
-                if before.is_none_or(|(first, left)| first + left.extent.length <= at) {
-                    self.fill(at, run);
-                } else {
+                if !self.fill_if_bare(at, run) {
                     self.map(at, run);
                 }
             }
