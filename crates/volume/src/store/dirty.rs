@@ -305,6 +305,14 @@ impl Dirty {
         found
     }
 
+    /// A page that was begun cannot be written early: it was looked at in vain.
+    pub(super) fn refuse_early(&mut self, block: u64) {
+        if let Some(group) = self.groups.get_mut(&(block / GROUP)) {
+            group.going &= !bit(block);
+        }
+        self.counts.spoilt += 1;
+    }
+
     /// Pages that were begun, by their numbers, ascending, are written (or not): they need not be again if they did not
     /// change since.
     pub(super) fn end_early(&mut self, begun: &[u64], written: bool) {

@@ -209,7 +209,7 @@ impl Content {
                         },
                     ));
                 }
-                _ => dirty.end_early(&[logical], false),
+                _ => dirty.refuse_early(logical),
             }
         }
         (begun, next)

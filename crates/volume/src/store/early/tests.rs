@@ -309,15 +309,44 @@ fn places_that_the_journal_has_no_room_for_wait_for_the_commit() {
 }
 
 #[test]
+fn pages_that_were_written_before_are_not_asked_for_again_and_again() {
+    let device = Arc::new(MemoryDevice::from_image("memory", formatted(128 << 20)));
+    let mut filled = Filled::new(Arc::clone(&device) as _, 2 * PAGES);
+    // They have their places, and what is there is to stay until the commit.
+    filled.fill(0..filled.pages, 1);
+    filled.commit();
+    filled.fill(filled.pages..3 * filled.pages + PAGES, 2);
+    let behind = filled.pages * 4;
+    (behind..behind + 300 * 4).for_each(|sector| filled.write(sector, 3));
+    assert_eq!(filled.left() as u64, PAGES + 300);
+    filled.store.inner.write_early().unwrap();
+    assert_eq!(filled.left(), 0, "more than can go were looked at in vain");
+    assert!(filled.read() == filled.bytes);
+    filled.commit();
+    let crashed = MemoryDevice::from_image("crashed", device.image());
+    assert!(content(Arc::new(crashed)) == filled.bytes);
+}
+
+#[test]
 fn many_go_without_being_asked_for() {
-    let device = Arc::new(MemoryDevice::from_image("memory", formatted(512 << 20)));
+    // With the usual journal a commit would be asked for when more than 14,336 pages wait; and what it took before it was
+    // full does not go early.
+    let options = FormatOptions {
+        journal: Some(16 << 20),
+        ..FormatOptions::default()
+    };
+    let image = formatted_with(512 << 20, &options);
+    let device = Arc::new(MemoryDevice::from_image("memory", image));
     let mut filled = Filled::new(Arc::clone(&device) as _, 2 * EARLY_MIN);
+    let durable = |filled: &Filled| filled.store.inner.journal.durable();
+    let before = durable(&filled);
     filled.fill(0..3 * filled.pages + EARLY_MIN * 5 / 4, 1);
     let begun = Instant::now();
     while filled.left() as u64 >= EARLY_MIN {
         assert!(begun.elapsed() < Duration::from_mins(1), "nobody came");
         std::thread::sleep(Duration::from_millis(1));
     }
+    assert_eq!(durable(&filled), before, "not by a commit");
     assert!(filled.read() == filled.bytes);
     filled.commit();
     let crashed = MemoryDevice::from_image("crashed", device.image());
