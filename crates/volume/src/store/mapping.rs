@@ -3,16 +3,18 @@
 //! *Invariants.* Runs do not overlap, neither in the file nor on the device, and none is empty. Neighbours
 //! that continue each other are one run.
 
-use std::collections::{BTreeMap, btree_map};
+mod forwards;
+mod merge;
+
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::space::Extent;
+use forwards::Forwards;
+use merge::merged;
 
 /// Runs that come to so many times their number are few.
 const FEW_PART: usize = 2;
-
-/// Runs that are passed one by one before the next is searched for.
-const STEPS_MAX: usize = 6;
 
 /// Consecutive blocks of a file that lie consecutively on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,11 +96,7 @@ impl Mapping {
 
     /// For who asks for [the next run](Self::next) again and again, of blocks that ascend.
     pub(super) fn forwards(&self) -> Forwards<'_> {
-        Forwards {
-            mapping: self,
-            behind: self.0.range(..),
-            next: None,
-        }
+        Forwards::new(self)
     }
 
     /// All runs, in the order of the file.
@@ -172,22 +170,9 @@ impl Mapping {
             return;
         }
         // Many for how many there are: a new tree is made faster than the old one is searched.
-        let mut merged = Merged(Vec::with_capacity(self.0.len() + runs.len()));
-        let mut there = Cut {
-            runs: std::mem::take(&mut self.0).into_iter(),
-            next: None,
-        };
-        for (at, run) in runs {
-            while let Some((before, left)) = there.before(at) {
-                merged.put(before, left);
-            }
-            there.skip_to(at + run.extent.length);
-            merged.put(at, run);
-        }
-        while let Some((at, run)) = there.before(u64::MAX) {
-            merged.put(at, run);
-        }
-        self.0 = merged.0.into_iter().collect();
+        self.0 = merged(std::mem::take(&mut self.0), runs)
+            .into_iter()
+            .collect();
     }
 
     /// Takes their places from these blocks; returns the places, in the order of the file.
@@ -239,78 +224,6 @@ impl Mapping {
             *run = run.first(before);
             self.0.insert(block, behind);
         }
-    }
-}
-
-/// Goes through a mapping, forwards.
-pub(super) struct Forwards<'m> {
-    mapping: &'m Mapping,
-    /// The runs behind `next`.
-    behind: btree_map::Range<'m, u64, Run>,
-    next: Option<(u64, Run)>,
-}
-
-impl Forwards<'_> {
-    /// As [`Mapping::next`]. No block is less than the one before.
-    pub(super) fn next(&mut self, block: u64) -> Option<(u64, Run)> {
-        for _ in 0..STEPS_MAX {
-            match self.next {
-                Some((at, run)) if block < at + run.extent.length => {
-                    let skip = block.saturating_sub(at);
-                    return Some((at + skip, run.behind(skip)));
-                }
-                _ => self.next = Some(self.behind.next().map(|(at, run)| (*at, *run))?),
-            }
-        }
-        // Far away.
-        let around = self.mapping.0.range(..=block).next_back();
-        let from = around.map_or(block, |(at, _)| *at);
-        self.behind = self.mapping.0.range(from..);
-        self.next = self.behind.next().map(|(at, run)| (*at, *run));
-        self.next(block)
-    }
-}
-
-/// Runs in the order of the file, with neighbours that continue each other as one.
-struct Merged(Vec<(u64, Run)>);
-
-impl Merged {
-    fn put(&mut self, at: u64, run: Run) {
-        match self.0.last_mut() {
-            Some((first, left)) if *first + left.extent.length == at && run.continues(left) => {
-                *left = left.with(&run);
-            }
-            _ => self.0.push((at, run)),
-        }
-    }
-}
-
-/// Runs in the order of the file, of which what is passed over is cut off.
-struct Cut<I> {
-    runs: I,
-    /// What is left of the run taken last.
-    next: Option<(u64, Run)>,
-}
-
-impl<I: Iterator<Item = (u64, Run)>> Cut<I> {
-    /// The next run, or what of it lies before this block, if any does.
-    fn before(&mut self, block: u64) -> Option<(u64, Run)> {
-        let (at, run) = self.next.take().or_else(|| self.runs.next())?;
-        if at >= block {
-            self.next = Some((at, run));
-            return None;
-        }
-        let before = block - at;
-        if before < run.extent.length {
-            self.next = Some((block, run.behind(before)));
-            return Some((at, run.first(before)));
-        }
-        Some((at, run))
-    }
-
-    /// Forgets what lies before this block.
-    fn skip_to(&mut self, block: u64) {
-        while self.before(block).is_some() {}
     }
 }
 
