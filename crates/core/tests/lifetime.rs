@@ -62,6 +62,25 @@ fn ends(record: &RecordingStore, ino: Ino) -> (usize, Option<usize>) {
 }
 
 #[test]
+fn a_shutdown_tells_the_store_once_of_files_without_names_that_are_open() {
+    let store = RecordingStore::new(Arc::new(ModelStore::new()), Record::default());
+    let fs = FileSystem::new(store.clone(), Options::default()).unwrap();
+    let (who, root) = (Caller::root(), fs.root());
+    let file = fs.create(&who, &root, b"a", 0o600, OpenFlags::READ_WRITE);
+    let file = file.unwrap();
+    let ino = file.node().ino();
+    fs.unlink(&who, &root, b"a").unwrap();
+    drop(root);
+    store.hook().clear();
+    let shutdown = fs.shut_down().expect("the only handle");
+    assert_eq!(ends(&store, ino), (1, Some(0)));
+    assert_eq!(shutdown.help(), 2);
+    drop(shutdown);
+    drop(file);
+    assert_eq!(ends(&store, ino), (1, Some(0)), "and not again");
+}
+
+#[test]
 fn a_store_hears_in_one_batch_of_the_last_name_and_of_the_end_of_what_nobody_uses() {
     let store = RecordingStore::new(Arc::new(ModelStore::new()), Record::default());
     let fs = FileSystem::new(store.clone(), Options::default()).unwrap();

@@ -10,9 +10,9 @@ use crate::inode::Object;
 
 /// A file system without handles, whose inodes leave memory: as unmounting does.
 ///
-/// A handle that is dropped last does all of it, with one more thread where there are very many inodes. A program that has
-/// threads at hand can let them do it together: each of them [helps](Self::help).
-#[must_use = "dropping it lets one thread do it all"]
+/// A handle that is dropped last does all of it, with threads of its own where there are very many inodes. A program that
+/// has threads at hand can let them do it together: each of them [helps](Self::help).
+#[must_use = "dropping it lets this thread do it all"]
 pub struct Shutdown(Option<Rest>);
 
 /// What is left of it, in the order in which it goes.

@@ -94,8 +94,8 @@ impl FileSystem {
         Ok(self.core().drop_caches()?)
     }
 
-    /// Ends the file system, whose last handle this is, on all threads that help: dropping the handle ends it too, and
-    /// lets at most one more thread do so. Nothing is made durable. Files that are open can still be closed.
+    /// Ends the file system, whose last handle this is, on all threads that help. Dropping the handle ends it too, on
+    /// this thread and, where there are very many inodes, on some that are woken or started for it. Nothing is made durable.
     ///
     /// ```
     /// use holdfast::FileSystem;
