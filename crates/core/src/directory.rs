@@ -249,6 +249,16 @@ impl<'d> Names<'d> {
         .map(Entry::of)
     }
 
+    /// As [`get`](Self::get), for a name that is made next unless it is there.
+    #[inline]
+    pub(crate) fn seek(&mut self, name: &'d [u8]) -> Option<Entry> {
+        match &mut self.right {
+            Right::Whole(writer) => writer.seek(name),
+            Right::Claim(claim) => claim.get(name),
+        }
+        .map(Entry::of)
+    }
+
     /// Is there this name?
     #[inline]
     pub(crate) fn has(&self, name: &[u8]) -> bool {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use crate::FileSystem;
 use crate::clock;
 use crate::file_system::Core;
-use crate::inode::{Inode, Numbered as _};
+use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::locks::{LockOwner, LockSpace};
 use crate::namespace::{Birth, dangling};
 use crate::node::Node;
@@ -161,11 +161,20 @@ impl FileSystem {
         perm: u16,
         flags: OpenFlags,
     ) -> Result<OpenFile> {
-        self.create_in(who, dir.inode(), name, perm, flags)
+        let dir = dir.inode();
+        let added = self.core.added_so_far();
+        let body = self.core.search_for(who, dir, name)?;
+        match check_new_name(name) {
+            Err(Errno::EEXIST) if !flags.contains(OpenFlags::EXCLUSIVE) => {
+                return Err(Errno::EISDIR);
+            }
+            checked => checked?,
+        }
+        self.create_in(who, (dir, body), name, perm, flags, added)
     }
 
-    /// As [`FileSystem::create`].
-    pub(crate) fn create_in(
+    /// As [`FileSystem::create`]. `who` may search the directory, and the name is one that can be made.
+    pub(crate) fn create_sought(
         &self,
         who: &Caller,
         dir: &Inode,
@@ -173,15 +182,25 @@ impl FileSystem {
         perm: u16,
         flags: OpenFlags,
     ) -> Result<OpenFile> {
+        debug_assert!(check_new_name(name).is_ok());
+        let added = self.core.added_so_far();
+        let body = self.core.names_for(dir, name)?;
+        self.create_in(who, (dir, body), name, perm, flags, added)
+    }
+
+    /// As [`create_sought`](Self::create_sought), in a directory that has all its names here. `added`: what
+    /// was [added so far](Core::added_so_far).
+    #[inline]
+    fn create_in(
+        &self,
+        who: &Caller,
+        (dir, body): (&Inode, &DirectoryBody),
+        name: &[u8],
+        perm: u16,
+        flags: OpenFlags,
+        added: i64,
+    ) -> Result<OpenFile> {
         let core = &self.core;
-        let added = core.added_so_far();
-        let body = core.search_for(who, dir, name)?;
-        match check_new_name(name) {
-            Err(Errno::EEXIST) if !flags.contains(OpenFlags::EXCLUSIVE) => {
-                return Err(Errno::EISDIR);
-            }
-            checked => checked?,
-        }
         let exclusive = flags.contains(OpenFlags::EXCLUSIVE);
         let known = if exclusive {
             // Seldom there, and looked for under the lock in any case.
@@ -195,7 +214,7 @@ impl FileSystem {
                     let mut names = body.names.unclaimed();
                     core.lock_one(&mut names, dir, body, name);
                     let _guard = core.calm();
-                    match names.get(name) {
+                    match names.seek(name) {
                         Some(_) if exclusive => return Err(Errno::EEXIST),
                         // Somebody was faster. Under the lock, or it could be gone again.
                         Some(entry) => (core.node_in(body, entry.ino).map_err(dangling)?, false),
@@ -220,7 +239,7 @@ impl FileSystem {
         self.open_node(who, existing, flags)
     }
 
-    /// As [`FileSystem::create_in`] with EXCLUSIVE, over a store that is never waited for, and under a guard.
+    /// As [`FileSystem::create_sought`] with EXCLUSIVE, over a store that is never waited for, and under a guard.
     /// `who` may search the directory, and the name is one that can be made.
     pub(crate) fn create_at_once(
         &self,

@@ -28,7 +28,7 @@ impl Core {
             let mut names = body.names.unclaimed();
             self.lock_one(&mut names, dir, body, name);
             let _guard = self.calm();
-            if names.get(name).is_some() {
+            if names.seek(name).is_some() {
                 return Err(Errno::EEXIST);
             }
             self.may_create(who, dir, &names)?;

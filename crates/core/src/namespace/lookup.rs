@@ -44,11 +44,20 @@ impl Core {
         self.alive()?;
         let body = dir.directory()?;
         self.may(who, dir, Access::EXEC)?;
+        self.names_of(dir, body)?;
+        Ok(body)
+    }
+
+    /// All names of a directory come into memory, which somebody searches who may.
+    ///
+    /// # Errors
+    /// What the store answers.
+    #[inline]
+    fn names_of(&self, dir: &Inode, body: &DirectoryBody) -> Result<()> {
         if !self.pinned {
             dir.searched();
         }
-        self.complete_names(dir, body)?;
-        Ok(body)
+        self.complete_names(dir, body)
     }
 
     /// As [`Core::search`], for a change of this name: over a store, where all names are locked for it, which takes
@@ -69,6 +78,21 @@ impl Core {
             body.names.fetch(name);
         }
         self.search(who, dir)
+    }
+
+    /// As [`Core::search_for`], for who is known to be allowed to.
+    ///
+    /// # Errors
+    /// The same but `EACCES`.
+    #[inline]
+    pub(crate) fn names_for<'n>(&self, dir: &'n Inode, name: &[u8]) -> Result<&'n DirectoryBody> {
+        self.alive()?;
+        let body = dir.directory()?;
+        if !self.pinned {
+            body.names.fetch(name);
+        }
+        self.names_of(dir, body)?;
+        Ok(body)
     }
 
     /// As [`Core::child`], for a name that nobody has checked.

@@ -66,7 +66,7 @@ impl FileSystem {
             if exclusive {
                 return self.create_at_once(who, at.dir, at.name, perm, flags);
             }
-            match self.create_in(who, at.dir, at.name, perm, flags) {
+            match self.create_sought(who, at.dir, at.name, perm, flags) {
                 // A symbolic link: to be followed, perhaps.
                 Err(Errno::ELOOP) => {}
                 made => return made,
@@ -75,7 +75,7 @@ impl FileSystem {
             && let Some(at) = self.parent_quickly(who, base, path)
             && !at.trailing_slash
         {
-            match self.create(who, &at.dir, &at.name, perm, flags) {
+            match self.create_sought(who, at.dir.inode(), &at.name, perm, flags) {
                 Err(Errno::ELOOP) if !exclusive => {}
                 made => return made,
             }

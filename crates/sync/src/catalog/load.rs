@@ -50,7 +50,7 @@ impl CatalogWriter<'_> {
                 count += 1;
             }
             for (name, hash) in some.iter().take(count).flatten() {
-                self.insert_hashed(*name, *hash)?;
+                self.insert_hashed(*name, *hash, false)?;
             }
             if count < TOGETHER {
                 return Ok(());

@@ -35,6 +35,7 @@ mod segment;
 mod slot;
 mod table;
 mod trail;
+mod vacancy;
 mod writer;
 
 pub use claim::Claim;

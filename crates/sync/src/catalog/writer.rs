@@ -15,6 +15,7 @@ use super::outcome::{InsertError, Removed};
 use super::row::{self, NAMES_MAX, Row};
 use super::segment::{self, Change};
 use super::table::Table;
+use super::vacancy::Vacancy;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -26,6 +27,8 @@ pub(super) const ORDER_END: u64 = 1 << 63;
 /// Dropped at any moment it leaves a whole catalog. It belongs to the thread that locked it.
 pub struct CatalogWriter<'a> {
     pub(super) catalog: &'a Catalog,
+    /// Nothing is known once a name may have come.
+    pub(super) vacancy: Option<Vacancy<'a>>,
     own_thread: PhantomData<*mut ()>,
 }
 
@@ -44,6 +47,7 @@ impl<'a> CatalogWriter<'a> {
     pub(super) fn locked(catalog: &'a Catalog) -> Self {
         Self {
             catalog,
+            vacancy: None,
             own_thread: PhantomData,
         }
     }
@@ -113,16 +117,21 @@ impl<'a> CatalogWriter<'a> {
             value,
             tag,
         };
-        self.insert_hashed(name, None)
+        match self.take_vacancy(key) {
+            Some(hash) => self.insert_hashed(name, Some(hash), true),
+            None => self.insert_hashed(name, None, false),
+        }
     }
 
-    /// The same; the hash, if somebody has computed it.
+    /// The same; the hash, if somebody has computed it. `is_new`: it is not there in the big form.
     #[inline]
     pub(super) fn insert_hashed(
         &mut self,
         name: NewName<'_>,
         hash: Option<u64>,
+        is_new: bool,
     ) -> Result<(), InsertError> {
+        self.vacancy = None;
         let NewName {
             key,
             order,
@@ -158,7 +167,8 @@ impl<'a> CatalogWriter<'a> {
             }
             View::Big(table) => {
                 let hash = hash.unwrap_or_else(|| table.hash(key));
-                if table.find(hash, key).is_some() {
+                debug_assert!(!is_new || table.find(hash, key).is_none());
+                if !is_new && table.find(hash, key).is_some() {
                     return Err(InsertError::Taken);
                 }
                 let lanes = table.lanes();
@@ -270,6 +280,7 @@ impl<'a> CatalogWriter<'a> {
         if to.is_empty() || to.len() > KEY_MAX {
             return None;
         }
+        self.vacancy = None;
         let view = self.inside();
         let old = view.get(from)?;
         if view.get(to).is_some() {
@@ -375,6 +386,7 @@ impl<'a> CatalogWriter<'a> {
     /// were prepared apart, which readers are to see all at once; or, with an empty one, to forget
     /// all names as if they had never been.
     pub fn adopt(&mut self, names: Catalog) {
+        self.vacancy = None;
         let form = {
             let theirs = names.lock();
             let form = names.body.load();

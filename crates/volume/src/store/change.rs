@@ -110,7 +110,7 @@ impl Maker<'_, '_> {
         let inline = content.as_inline().is_some();
         let known = matches!(&object.record, Some(Some(known)) if known == inode);
         if !known {
-            object.record = Some(Some(inode.clone()));
+            object.set_record(inode);
         }
         drop(shard);
         let mut records = Vec::new();
@@ -165,7 +165,7 @@ impl Maker<'_, '_> {
                 _ => {}
             }
             if let Some(after) = after {
-                object.record = Some(Some(after.clone()));
+                object.set_record(after);
             }
         });
     }
@@ -244,7 +244,7 @@ impl Maker<'_, '_> {
             Change::Create { ref inode, target } => {
                 let mut shard = self.finder.layers.active.shard(inode.ino);
                 let object = shard.create(inode.ino);
-                object.record = Some(Some(inode.clone()));
+                object.set_record(inode);
                 if let Some(target) = target {
                     object.rest_mut().target = Some(target.into());
                 }
@@ -291,7 +291,7 @@ impl Maker<'_, '_> {
             content.grow(inode.size, self.source.map(|source| source as _))?;
             active.count_dirty(inode.ino, before, content.dirty());
         }
-        object.record = Some(Some(inode.clone()));
+        object.set_record(inode);
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use holdfast_core::store::{
 };
 use holdfast_types::{Errno, Ino, Result};
 
+use super::birth::Birth;
 use super::change::{Maker, is_of_content};
 use super::commit::extent_of;
 use super::ending::without_last_attributes;
@@ -131,9 +132,15 @@ impl Store for VolumeStore {
     }
 
     fn apply(&self, batch: &[Change<'_>]) -> Result<Stamp> {
-        let growth = Growth::of(batch);
-        self.throttle(growth, batch.iter().any(is_of_content))?;
-        let applied = self.inner.apply(batch, None, growth);
+        let applied = if let Some(birth) = Birth::of(batch) {
+            let growth = birth.growth();
+            self.throttle(growth, false)?;
+            self.inner.bear(&birth, batch, growth)
+        } else {
+            let growth = Growth::of(batch);
+            self.throttle(growth, batch.iter().any(is_of_content))?;
+            self.inner.apply(batch, None, growth)
+        };
         Ok(applied.map_err(|error| self.inner.stop(error))?)
     }
 

@@ -37,12 +37,9 @@ impl Growth {
 
     fn of_one(change: &Change<'_>) -> Self {
         let (keys, bytes) = match change {
-            Change::Create { inode, target } => (
-                1 + orphan(inode) + usize::from(target.is_some()),
-                160 + target.map_or(0, <[u8]>::len),
-            ),
-            Change::Attributes { inode } => (1 + orphan(inode), 0),
-            Change::Enter { name, .. } => (2, 64 + name.len()),
+            Change::Create { inode, target } => return Self::of_created(inode, *target),
+            Change::Attributes { inode } => return Self::of_attributes(inode),
+            Change::Enter { name, .. } => return Self::of_entered(name),
             Change::Leave { .. } => (2, 0),
             Change::Write { offset, data, .. }
                 if offset.saturating_add(data.len() as u64) <= INLINE_MAX as u64 =>
@@ -61,10 +58,36 @@ impl Growth {
             Change::Truncate { .. } | Change::Zero { .. } | Change::Allocate { .. } => (4, 128),
             Change::Collapse { .. } | Change::Insert { .. } | Change::Free { .. } => (8, 64),
         };
+        Self::new(keys, bytes)
+    }
+
+    #[inline]
+    fn new(keys: usize, bytes: usize) -> Self {
         Self {
             keys: keys as u64,
             bytes: bytes as u64,
         }
+    }
+
+    /// What a new inode changes.
+    #[inline]
+    pub(super) fn of_created(inode: &InodeRecord, target: Option<&[u8]>) -> Self {
+        Self::new(
+            1 + orphan(inode) + usize::from(target.is_some()),
+            160 + target.map_or(0, <[u8]>::len),
+        )
+    }
+
+    /// What a new name changes.
+    #[inline]
+    pub(super) fn of_entered(name: &[u8]) -> Self {
+        Self::new(2, 64 + name.len())
+    }
+
+    /// What other attributes change.
+    #[inline]
+    pub(super) fn of_attributes(inode: &InodeRecord) -> Self {
+        Self::new(1 + orphan(inode), 0)
     }
 
     /// Blocks that this adds at most to what a checkpoint takes.

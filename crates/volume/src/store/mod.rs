@@ -13,6 +13,7 @@
 
 mod again;
 mod ahead;
+mod birth;
 mod budget;
 mod change;
 mod checkpoint;

@@ -1,0 +1,92 @@
+//! A new inode with its name, and the directory after that: what most batches are where a tree grows.
+//!
+//! Such a batch needs no room for bytes, frees nothing, and cannot fail once the volume runs, so it takes a short
+//! way. What it leaves is what [`Maker`](super::change::Maker) would leave, who knows all kinds of changes.
+
+use holdfast_core::store::{Change, InodeRecord, Stamp};
+
+use super::growth::Growth;
+use super::names::Name;
+use super::{Inner, REALM};
+use crate::Result;
+
+/// The parts of such a batch.
+#[derive(Debug)]
+pub(super) struct Birth<'c> {
+    inode: &'c InodeRecord,
+    name: Name<'c>,
+    cookie: u64,
+    dir: &'c InodeRecord,
+}
+
+impl<'c> Birth<'c> {
+    /// Sees in a batch what it is.
+    #[inline]
+    pub(super) fn of(batch: &'c [Change<'_>]) -> Option<Self> {
+        let [
+            Change::Create {
+                inode,
+                target: None,
+            },
+            Change::Enter {
+                dir,
+                name: bytes,
+                cookie,
+                ino,
+                kind,
+            },
+            Change::Attributes { inode: after },
+        ] = batch
+        else {
+            return None;
+        };
+        (*dir == after.ino).then_some(Self {
+            inode,
+            name: Name {
+                bytes,
+                ino: *ino,
+                kind: *kind,
+            },
+            cookie: *cookie,
+            dir: after,
+        })
+    }
+
+    /// What it changes of the trees.
+    #[inline]
+    pub(super) fn growth(&self) -> Growth {
+        Growth::of_created(self.inode, None)
+            + Growth::of_entered(self.name.bytes)
+            + Growth::of_attributes(self.dir)
+    }
+}
+
+impl Inner {
+    /// Makes the changes of such a `batch`, in memory and in the journal.
+    pub(super) fn bear(
+        &self,
+        birth: &Birth<'_>,
+        batch: &[Change<'_>],
+        growth: Growth,
+    ) -> Result<Stamp> {
+        let layers = self.gate.pass();
+        self.running()?;
+        let active = &layers.active;
+        active.count(growth);
+        let inode = birth.inode;
+        active.shard(inode.ino).create(inode.ino).set_record(inode);
+        {
+            let mut shard = active.shard(birth.dir.ino);
+            let dir = shard.changed(birth.dir.ino);
+            dir.names_mut().enter(birth.cookie, birth.name);
+            dir.set_record(birth.dir);
+        }
+        let stamp = self.journal.append(REALM, batch)?;
+        self.met.met(inode.ino);
+        self.inodes.add(1);
+        Ok(stamp)
+    }
+}
+
+#[cfg(test)]
+mod tests;
