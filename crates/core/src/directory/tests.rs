@@ -1,0 +1,125 @@
+//! What changes of names leave behind.
+
+use super::*;
+use crate::clock;
+use crate::inode::directory_size;
+use crate::inode::{Content, DirectoryBody, Extension, Meta};
+use crate::store::NameRun;
+use crate::types::{Result, Time};
+use std::sync::atomic::AtomicU64;
+
+fn name(number: u16) -> Vec<u8> {
+    format!("name-{number}").into_bytes()
+}
+
+fn inode(complete: bool) -> Object {
+    let meta = Meta::new(0o755, 0, 0, Time(5));
+    let body = DirectoryBody {
+        parent: AtomicU64::new(1),
+        names: Directory::empty(complete),
+    };
+    let content = Content::Directory(body);
+    let extension = Extension::of(content, None);
+    Object::new(1, FileType::Directory, &meta, extension, true)
+}
+
+fn load(loaded: &Loaded, name: &[u8], cookie: u64, ino: u64) -> Result<()> {
+    let mut run = NameRun::default();
+    run.push(name, cookie, Ino(ino), FileType::Fifo);
+    loaded.add(&run, u64::MAX)
+}
+
+fn add(names: &mut Names<'_>, name: &[u8], ino: u64) -> u64 {
+    let cookie = names.next_cookie(clock::now());
+    names
+        .insert(name, cookie, Ino(ino), FileType::Fifo)
+        .unwrap();
+    cookie
+}
+
+#[test]
+fn what_claims_count_is_seen_and_kept_when_the_whole_is_locked() {
+    let inode = inode(true);
+    let dir = &inode.directory().unwrap().names;
+    let mut last = 0;
+    for number in 0..100 {
+        let name = name(number);
+        let mut names = dir.unclaimed();
+        names.claim(&name, None);
+        let cookie = add(&mut names, &name, 9);
+        assert!(cookie > last && cookie < 1 << 63);
+        last = cookie;
+        names.changed(&inode, 0, 1, Time(1000 + i64::from(number)));
+    }
+    let all = |meta: Meta| (meta.nlink, meta.size, meta.mtime, meta.ctime);
+    let whole = (101, directory_size(100), Time(1099), Time(1099));
+    assert_eq!(all(inode.stat()), whole);
+    assert_ne!(all(inode.meta()), whole, "it has to ask lanes for it");
+    drop(dir.write(&inode));
+    assert_eq!(all(inode.stat()), whole);
+    assert_eq!(all(inode.meta()), whole);
+    for number in 0..99 {
+        let name = name(number);
+        let mut names = dir.unclaimed();
+        names.claim(&name, None);
+        assert!(names.remove(&name).is_some());
+        names.changed(&inode, 0, -1, Time(2000));
+        let wasteful = names.is_wasteful();
+        drop(names);
+        if wasteful {
+            dir.tidy(&inode);
+        }
+    }
+    let left = (2, directory_size(1), Time(2000), Time(2000));
+    assert_eq!(all(inode.stat()), left);
+    assert!(dir.sums(&epoch::pin()).is_none(), "memory was given back");
+    assert_eq!(dir.last_cookie(), last);
+    assert!(dir.write(&inode).next_cookie(clock::now()) > last);
+}
+
+#[test]
+fn cookies_grow_and_survive_the_closing_of_gaps() {
+    let inode = inode(true);
+    let dir = &inode.directory().unwrap().names;
+    let mut names = dir.write(&inode);
+    for number in 0..1000 {
+        add(&mut names, &name(number), u64::from(number) + 2);
+    }
+    let kept = names.get(&name(999)).unwrap();
+    for number in 0..999 {
+        assert!(names.remove(&name(number)).is_some());
+    }
+    assert_eq!(names.get(&name(999)), Some(kept));
+    let seen = dir.with_cookie(kept.cookie, |bytes, entry| (bytes.to_vec(), entry.ino));
+    assert_eq!(seen, Some((name(999), Ino(1001))));
+    let fresh = add(&mut names, b"fresh", 5);
+    assert!(fresh > kept.cookie);
+    names.remove(&name(999));
+    names.remove(b"fresh");
+    assert!(names.is_empty());
+    assert!(add(&mut names, b"again", 6) > fresh);
+    assert_eq!(dir.find(b"again").unwrap().kind, FileType::Fifo);
+}
+
+#[test]
+fn what_no_store_may_say_is_corruption() {
+    let loaded = Loaded::new();
+    load(&loaded, b"a", 10, 9).unwrap();
+    let again = |name: &[u8], cookie, ino| load(&loaded, name, cookie, ino);
+    assert_eq!(again(b"b", 10, 9), Err(Errno::EUCLEAN), "order");
+    assert_eq!(again(b"a", 11, 9), Err(Errno::EUCLEAN), "twice");
+    assert_eq!(again(b"", 12, 9), Err(Errno::EUCLEAN), "no name");
+    assert_eq!(again(b"c", 13, u64::MAX), Err(Errno::EUCLEAN), "no number");
+}
+
+#[test]
+fn a_directory_is_searched_only_once_all_names_are_there() {
+    let inode = inode(false);
+    let dir = &inode.directory().unwrap().names;
+    let loaded = Loaded::new();
+    load(&loaded, b"a", 10, 9).unwrap();
+    assert!(!dir.is_complete());
+    dir.write(&inode).complete(loaded);
+    assert!(dir.is_complete() && dir.find(b"a").is_some());
+    assert_eq!(dir.last_cookie(), 10);
+}
