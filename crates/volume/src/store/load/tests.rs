@@ -9,7 +9,7 @@ use holdfast_types::Time;
 use proptest::prelude::*;
 
 use super::*;
-use crate::store::overlay::Overlay;
+use crate::store::overlay::{Object, Overlay};
 use crate::store::{FormatOptions, OpenOptions, VolumeStore, format};
 
 type Model = BTreeMap<Ino, InodeRecord>;

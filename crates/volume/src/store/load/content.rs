@@ -1,0 +1,72 @@
+//! What files have in them.
+
+use holdfast_types::Ino;
+
+use super::super::content::Content;
+use super::super::mapping::{Mapping, Run};
+use super::super::reading::run_of;
+use super::Finder;
+use crate::Result;
+use crate::tree::{Data, DataKey, DataKind};
+
+impl Finder<'_> {
+    /// What is known of a file's content below the active overlay. `len`: its length there.
+    pub(in super::super) fn content(&self, ino: Ino, len: u64) -> Result<Content> {
+        if let Some(frozen) = &self.layers.frozen {
+            let known = frozen.with(ino, |object| {
+                let fresh = object.fresh.then(|| Content::inline(Vec::new()));
+                object.content().cloned().or(fresh)
+            });
+            if let Some(Some(content)) = known {
+                return Ok(content);
+            }
+        }
+        self.content_in_trees(ino, len)
+    }
+
+    /// A file's content as the trees have it.
+    pub(in super::super) fn content_in_trees(&self, ino: Ino, len: u64) -> Result<Content> {
+        if let Some(content) = self.inline_in_trees(ino, len)? {
+            return Ok(content);
+        }
+        let mut mapping = Mapping::default();
+        self.each_place(ino, |offset, run| {
+            mapping.map(offset, run);
+        })?;
+        if mapping.is_empty() && len == 0 {
+            return Ok(Content::inline(Vec::new()));
+        }
+        Ok(Content::mapped(len, mapping))
+    }
+
+    /// The places of a file's bytes that the trees have.
+    pub(in super::super) fn places_in_trees(&self, ino: Ino) -> Result<Vec<Run>> {
+        let mut places = Vec::new();
+        if self.layers.roots.data.is_some() {
+            self.each_place(ino, |_, run| places.push(run))?;
+        }
+        Ok(places)
+    }
+
+    fn each_place(&self, ino: Ino, mut each: impl FnMut(u64, Run)) -> Result<()> {
+        self.each_data(ino, DataKind::Extent, |offset, value| {
+            if let Data::Extent(extent) = value {
+                each(offset, run_of(&extent));
+            }
+        })
+    }
+
+    /// A file's content, if the trees have it inline.
+    pub(in super::super) fn inline_in_trees(&self, ino: Ino, len: u64) -> Result<Option<Content>> {
+        let key = DataKey::first(ino, DataKind::Inline);
+        let inline = self.data().get(&key, |value| match value {
+            Data::Inline(bytes) => Some(bytes.to_vec()),
+            _ => None,
+        })?;
+        Ok(inline.flatten().map(|bytes| {
+            let mut content = Content::inline(bytes);
+            content.settle(len);
+            content
+        }))
+    }
+}

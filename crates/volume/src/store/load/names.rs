@@ -1,0 +1,179 @@
+//! Names of directories.
+
+use std::ops::ControlFlow;
+
+use holdfast_core::store::{EntryRecord, NameRun};
+use holdfast_types::Ino;
+
+use super::super::names::Names;
+use super::super::overlay::Object;
+use super::super::window::{Places, Window};
+use super::Finder;
+use crate::Result;
+use crate::tree::{EntryKey, HashKey};
+
+impl Finder<'_> {
+    /// Above all cookies that names of a directory had, unless names that are there have greater ones.
+    pub(in super::super) fn next_cookie(&self, dir: Ino) -> Result<u64> {
+        let mut next = 0;
+        for overlay in self.layers.overlays() {
+            let known = overlay.with(dir, |object| {
+                let names = object.names();
+                (names.map_or(0, Names::next_cookie), object.fresh)
+            });
+            if let Some((here, fresh)) = known {
+                next = next.max(here);
+                if fresh {
+                    return Ok(next);
+                }
+            }
+        }
+        let below = self.inodes().get(&dir, |inode| inode.next_cookie)?;
+        Ok(next.max(below.unwrap_or(0)))
+    }
+
+    /// One name of a directory.
+    pub(in super::super) fn lookup(&self, dir: Ino, name: &[u8]) -> Result<Option<EntryRecord>> {
+        let entry = |cookie, ino, kind| EntryRecord {
+            name: name.into(),
+            cookie,
+            ino,
+            kind,
+        };
+        // Names that went from a layer below are known by their places.
+        let gone = |above: usize, cookie| {
+            let mut overlays = self.layers.overlays().take(above);
+            overlays.any(|overlay| {
+                let is_gone = |object: &Object| object.names()?.is_gone(cookie).then_some(());
+                overlay.with(dir, is_gone).flatten().is_some()
+            })
+        };
+        let mut overlays = 0;
+        for overlay in self.layers.overlays() {
+            let known = overlay.with(dir, |object| {
+                let found = object.names().and_then(|names| names.find(name));
+                let found = found.map(|(cookie, name)| entry(cookie, name.ino, name.kind));
+                (found, object.fresh || object.is_freed())
+            });
+            match known {
+                Some((Some(found), _)) if !gone(overlays, found.cookie) => return Ok(Some(found)),
+                Some((_, true)) => return Ok(None),
+                _ => overlays += 1,
+            }
+        }
+        let hash = self.hasher.hash(name);
+        let first = HashKey {
+            dir,
+            hash,
+            cookie: 0,
+        };
+        let mut cursor = self.hashes().range(Some(&first))?;
+        while let Some((key, ())) = cursor.next()? {
+            if (key.dir, key.hash) != (dir, hash) {
+                break;
+            }
+            let place = EntryKey {
+                dir,
+                cookie: key.cookie,
+            };
+            let found = self.entries().get(&place, |found| {
+                (found.name == name).then(|| entry(place.cookie, found.ino, found.kind))
+            })?;
+            if let Some(Some(found)) = found
+                && !gone(overlays, found.cookie)
+            {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A run of a directory's names, added to those of `run`.
+    pub(in super::super) fn names(
+        &self,
+        dir: Ino,
+        after: u64,
+        max: usize,
+        run: &mut NameRun,
+    ) -> Result<()> {
+        if self.layers.overlays().all(|overlay| {
+            let known = overlay.with(dir, |object| object.names().is_some() || object.fresh);
+            known != Some(true)
+        }) {
+            return self.names_in_trees(dir, after, max, run);
+        }
+        let mut after = after;
+        let mut left = max;
+        while left > 0 {
+            let window = self.window(dir, after, left)?;
+            left -= window.names.len();
+            for entry in window.names {
+                run.push(&entry.name, entry.cookie, entry.ino, entry.kind);
+            }
+            match window.upto {
+                Some(upto) => after = upto,
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn names_in_trees(&self, dir: Ino, after: u64, max: usize, run: &mut NameRun) -> Result<()> {
+        let mut left = max;
+        let cookie = after.saturating_add(1);
+        let mut cursor = self.entries().range(Some(&EntryKey { dir, cookie }))?;
+        cursor.each(|key, entry| {
+            if key.dir != dir || left == 0 {
+                return ControlFlow::Break(());
+            }
+            left -= 1;
+            run.push(entry.name, key.cookie, entry.ino, entry.kind);
+            ControlFlow::Continue(())
+        })?;
+        Ok(())
+    }
+
+    /// The names of some places behind a cookie.
+    fn window(&self, dir: Ino, after: u64, max: usize) -> Result<Window> {
+        let mut places = Places::default();
+        let mut below = true;
+        for overlay in self.layers.overlays() {
+            let seen = overlay.with(dir, |object| {
+                let names = object.names().into_iter();
+                let changes = names.flat_map(|names| names.after(after));
+                let changes = changes.map(|place| (place.cookie, place.entry()));
+                places.take(changes.take(max), max);
+                object.fresh
+            });
+            if seen == Some(true) {
+                below = false;
+                break;
+            }
+        }
+        if below {
+            let from = EntryKey {
+                dir,
+                cookie: after.saturating_add(1),
+            };
+            let mut cursor = self.entries().range(Some(&from))?;
+            let mut run = Vec::new();
+            while run.len() < max {
+                let Some((key, entry)) = cursor.next()? else {
+                    break;
+                };
+                if key.dir != dir || places.upto.is_some_and(|upto| key.cookie > upto) {
+                    break;
+                }
+                let entry = EntryRecord {
+                    name: entry.name.into(),
+                    cookie: key.cookie,
+                    ino: entry.ino,
+                    kind: entry.kind,
+                };
+                run.push((key.cookie, Some(entry)));
+            }
+            places.take(run.into_iter(), max);
+        }
+        Ok(places.window(max))
+    }
+}

@@ -1,0 +1,96 @@
+//! All inodes, by number.
+
+use std::ops::ControlFlow;
+
+use holdfast_core::store::InodeRecord;
+use holdfast_types::Ino;
+
+use super::Finder;
+use crate::Result;
+
+impl Finder<'_> {
+    /// Inodes behind this one, by number: at most `max`.
+    pub(in super::super) fn walk(
+        &self,
+        after: Ino,
+        max: usize,
+        run: &mut Vec<InodeRecord>,
+    ) -> Result<()> {
+        let end = run.len().saturating_add(max);
+        let mut after = after;
+        while run.len() < end {
+            after = match self.walk_part(after, end - run.len(), run)? {
+                Some(upto) => upto,
+                None => break,
+            };
+        }
+        Ok(())
+    }
+
+    /// As [`Finder::walk`], as far as one look at the trees and at the overlays reaches: up to the
+    /// number that is returned, or the end.
+    fn walk_part(&self, after: Ino, max: usize, run: &mut Vec<InodeRecord>) -> Result<Option<Ino>> {
+        let reach = |full: bool, last: Option<Ino>| last.filter(|_| full).unwrap_or(Ino(u64::MAX));
+        let start = run.len();
+        self.walk_trees(after, max, run)?;
+        let last = run[start..].last().map(|record| record.ino);
+        let mut upto = reach(run.len() - start == max, last);
+        let mut inos: Vec<Ino> = Vec::new();
+        let mut is_changed = false;
+        for overlay in self.layers.overlays() {
+            if let Some(fresh) = overlay.fresh_within(after, upto, max) {
+                is_changed = true;
+                upto = upto.min(reach(fresh.len() == max, fresh.last().copied()));
+                inos.extend(fresh);
+            }
+        }
+        if !is_changed {
+            // What the trees have is all that there is.
+            return Ok((upto.0 < u64::MAX).then_some(upto));
+        }
+        let fresh = inos.len();
+        inos.extend(run[start..].iter().map(|record| record.ino));
+        inos.retain(|ino| *ino <= upto);
+        if fresh > 0 {
+            inos.sort_unstable();
+            inos.dedup();
+        }
+        let changed = self.changed(&inos);
+        if fresh == 0 && changed.is_empty() {
+            return Ok((upto.0 < u64::MAX).then_some(upto));
+        }
+        let mut changed = changed.into_iter().peekable();
+        let mut below = run.split_off(start).into_iter().peekable();
+        let end = start.saturating_add(max);
+        for (place, ino) in inos.iter().enumerate() {
+            let below = below.next_if(|record| record.ino == *ino);
+            match changed.next_if(|(changed, _)| *changed == place) {
+                Some((_, record)) => run.extend(record),
+                None => run.extend(below),
+            }
+            if run.len() == end {
+                return Ok(Some(*ino));
+            }
+        }
+        Ok((upto.0 < u64::MAX).then_some(upto))
+    }
+
+    /// Numbers that cut all inodes into about equal parts.
+    pub(in super::super) fn split(&self, parts: usize) -> Result<Vec<Ino>> {
+        Ok(self.inodes().split_points(parts)?)
+    }
+
+    fn walk_trees(&self, after: Ino, max: usize, run: &mut Vec<InodeRecord>) -> Result<()> {
+        let mut cursor = self.inodes().range(Some(&Ino(after.0.saturating_add(1))))?;
+        let mut left = max;
+        cursor.each(|_, inode| {
+            if left == 0 {
+                return ControlFlow::Break(());
+            }
+            left -= 1;
+            run.push(inode.record);
+            ControlFlow::Continue(())
+        })?;
+        Ok(())
+    }
+}
