@@ -5,11 +5,11 @@ use holdfast_sync::epoch;
 use super::lookup::dangling;
 use crate::directory::Names;
 use crate::file_system::Core;
-use crate::inode::{Inode, Numbered as _};
+use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::inodes::Ending;
 use crate::node::Node;
 use crate::store::Change;
-use crate::types::{Caller, Errno, Ino, Result, Time, check_component, is_special};
+use crate::types::{Caller, Errno, Ino, Result, Time, check_component, check_new_name, is_special};
 use crate::watch::EventMask;
 use crate::{FileSystem, clock};
 
@@ -67,9 +67,27 @@ impl Core {
         }
     }
 
+    /// As [`Core::unlink`]. `who` may search the directory, and the name is one that can be made.
+    pub(crate) fn unlink_sought(&self, who: &Caller, dir: &Inode, name: &[u8]) -> Result<()> {
+        debug_assert!(check_new_name(name).is_ok());
+        let body = self.names_for(dir, name)?;
+        self.remove_in(who, (dir, body), name, false)
+    }
+
     fn remove(&self, who: &Caller, dir: &Inode, name: &[u8], as_dir: bool) -> Result<()> {
         let body = self.search_for(who, dir, name)?;
         check_component(name)?;
+        self.remove_in(who, (dir, body), name, as_dir)
+    }
+
+    /// Removes a name that can be one, from a directory that has all its names here.
+    fn remove_in(
+        &self,
+        who: &Caller,
+        (dir, body): (&Inode, &DirectoryBody),
+        name: &[u8],
+        as_dir: bool,
+    ) -> Result<()> {
         self.writable()?;
         let wasteful;
         let victim = {

@@ -38,6 +38,8 @@ pub(crate) struct At<'p> {
     pub(crate) dir: Node,
     /// The last name.
     pub(crate) name: Cow<'p, [u8]>,
+    /// As a [`Spot`] has it.
+    sought: bool,
     /// Did slashes follow?
     pub(crate) trailing_slash: bool,
 }
@@ -48,8 +50,11 @@ pub(crate) struct At<'p> {
 pub(super) struct Spot<'p, 'g> {
     /// The directory.
     pub(super) dir: &'g Inode,
-    /// The last name. Of a spot that was [glided](Core::glide_to_parent) to, a name that could be made.
+    /// The last name.
     pub(super) name: &'p [u8],
+    /// Was it [glided](Core::glide_to_parent) to? Then the name is one that could be made, and the
+    /// directory one that the caller may search.
+    pub(super) sought: bool,
     /// Did slashes follow?
     pub(super) trailing_slash: bool,
 }
@@ -229,6 +234,7 @@ impl FileSystem {
         Ok(At {
             dir: at.dir,
             name: Cow::Owned(at.name),
+            sought: false,
             trailing_slash: at.trailing_slash,
         })
     }
@@ -246,6 +252,7 @@ impl FileSystem {
         Some(At {
             dir: Node::acquire(spot.dir)?,
             name: Cow::Borrowed(spot.name),
+            sought: spot.sought,
             trailing_slash: spot.trailing_slash,
         })
     }
@@ -278,6 +285,7 @@ impl Core {
         dir.permits(who, Access::EXEC, guard).then_some(Spot {
             dir,
             name,
+            sought: true,
             trailing_slash,
         })
     }
@@ -289,6 +297,7 @@ impl At<'_> {
         Spot {
             dir: self.dir.inode(),
             name: &self.name,
+            sought: self.sought,
             trailing_slash: self.trailing_slash,
         }
     }

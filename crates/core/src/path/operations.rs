@@ -80,7 +80,10 @@ impl FileSystem {
                     Errno::ENOTDIR
                 });
             }
-            self.core.unlink(who, at.dir, at.name)
+            match at.sought {
+                true => self.core.unlink_sought(who, at.dir, at.name),
+                false => self.core.unlink(who, at.dir, at.name),
+            }
         })
     }
 
