@@ -184,7 +184,7 @@ impl FileSystem {
     ) -> Result<OpenFile> {
         debug_assert!(check_new_name(name).is_ok());
         let added = self.core.added_so_far();
-        let body = self.core.names_for(dir, name)?;
+        let body = self.core.names_sought(dir)?;
         self.create_in(who, (dir, body), name, perm, flags, added)
     }
 

@@ -65,6 +65,6 @@ pub use index::{Doomed, Held, Index, Prepared, Ref, Remains};
 pub use latch::{Latch, LatchGuard};
 pub use padded::Padded;
 pub use per_core::PerCore;
-pub use prefetch::prefetch;
+pub use prefetch::{prefetch, prefetch_to_fill};
 pub use published::Published;
 pub use ticker::{Keeper, Ticker};

@@ -81,7 +81,7 @@ impl Object {
             && self.front.marks.fetch_and(!LATELY, Ordering::Relaxed) & LATELY != 0
     }
 
-    /// Has its store not heard of it yet? Then nobody but its maker may change it: others do not
+    /// Has its store not heard of it yet? Then nobody but its maker may change it, marks included: others do not
     /// find it.
     #[inline]
     pub(crate) fn is_unborn(&self) -> bool {
@@ -97,7 +97,9 @@ impl Object {
 
     /// Now it has.
     pub(crate) fn born(&self) {
-        self.front.marks.fetch_and(!UNBORN, Ordering::Release);
+        // Nobody else has marked it so far: no exchange, which would wait for all that was written to the store.
+        let marks = self.front.marks.load(Ordering::Relaxed);
+        self.front.marks.store(marks & !UNBORN, Ordering::Release);
     }
 
     /// An access time is newer here than in the store.

@@ -80,17 +80,14 @@ impl Core {
         self.search(who, dir)
     }
 
-    /// As [`Core::search_for`], for who is known to be allowed to.
+    /// As [`Core::search_for`], for who has [come by a path](crate::path) that he may go.
     ///
     /// # Errors
     /// The same but `EACCES`.
     #[inline]
-    pub(crate) fn names_for<'n>(&self, dir: &'n Inode, name: &[u8]) -> Result<&'n DirectoryBody> {
+    pub(crate) fn names_sought<'n>(&self, dir: &'n Inode) -> Result<&'n DirectoryBody> {
         self.alive()?;
         let body = dir.directory()?;
-        if !self.pinned {
-            body.names.fetch(name);
-        }
         self.names_of(dir, body)?;
         Ok(body)
     }

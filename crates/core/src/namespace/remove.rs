@@ -70,7 +70,7 @@ impl Core {
     /// As [`Core::unlink`]. `who` may search the directory, and the name is one that can be made.
     pub(crate) fn unlink_sought(&self, who: &Caller, dir: &Inode, name: &[u8]) -> Result<()> {
         debug_assert!(check_new_name(name).is_ok());
-        let body = self.names_for(dir, name)?;
+        let body = self.names_sought(dir)?;
         self.remove_in(who, (dir, body), name, false)
     }
 

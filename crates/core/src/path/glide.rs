@@ -249,6 +249,12 @@ impl FileSystem {
         let guard = epoch::pin();
         let core = &self.core;
         let spot = core.glide_to_parent(who, base.inode(), path, &guard)?;
+        if !core.pinned
+            && let Ok(body) = spot.dir.directory()
+        {
+            // The use of the directory comes between: by then it is there.
+            body.names.fetch(spot.name);
+        }
         Some(At {
             dir: Node::acquire(spot.dir)?,
             name: Cow::Borrowed(spot.name),

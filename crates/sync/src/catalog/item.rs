@@ -3,7 +3,7 @@
 
 use crate::catalog_primitive::{AtomicU8, AtomicU32, AtomicU64, MODEL, Ordering, dealloc, memory};
 use crate::epoch;
-use crate::prefetch::prefetch;
+use crate::prefetch::{prefetch, prefetch_to_fill};
 use std::alloc::{Layout, alloc, handle_alloc_error};
 use std::fmt;
 use std::marker::PhantomData;
@@ -97,6 +97,8 @@ pub(super) fn allocate(key: &[u8], order: u64, value: u64, tag: u8) -> NonNull<H
     let Some(head) = NonNull::new(memory.cast::<Head>()) else {
         handle_alloc_error(layout)
     };
+    // Where the next one will mostly be, which is as long.
+    prefetch_to_fill(memory.wrapping_add(layout.size()), layout.size());
     let fresh = Head {
         payload: AtomicU64::new(pack(value, tag)),
         order,

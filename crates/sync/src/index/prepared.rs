@@ -7,6 +7,7 @@
 use super::held::Held;
 use super::shares::Sharing;
 use super::word::Word;
+use crate::prefetch::prefetch_to_fill;
 use crate::primitive::AtomicU64;
 use std::fmt;
 use std::ops::Deref;
@@ -29,7 +30,9 @@ impl<T: Send + Sync + 'static> Prepared<T> {
     /// As [`new`](Self::new), of what `make` makes in the place that was got for it.
     #[inline(always)]
     pub fn with(make: impl FnOnce() -> T) -> Self {
-        let place = Box::new_uninit();
+        let place = Box::<Held<T>>::new_uninit();
+        // Where the next one will mostly be.
+        prefetch_to_fill(place.as_ptr().wrapping_add(1), size_of::<Held<T>>());
         // Before the value: what is made in between would have it wait elsewhere.
         let sharing = Sharing::begun();
         Self(Box::write(place, Held::unborn(sharing, make())))

@@ -8,7 +8,7 @@ use super::node::{self, LINE, Link, SLOTS};
 use super::walk::Next;
 use super::{Held, Index};
 use crate::epoch::{self, Guard};
-use crate::prefetch::prefetch;
+use crate::prefetch::{prefetch, prefetch_to_write};
 use crate::primitive::Ordering;
 use std::ptr;
 
@@ -23,22 +23,6 @@ fn taken(slots: &[Link]) -> u64 {
     objects
         .filter(|held| !node::target(*held).is_null())
         .count() as u64
-}
-
-/// As [`prefetch`], for whoever will write to the line: it comes without a copy elsewhere, so that the
-/// write need not ask for it again.
-#[inline]
-fn prefetch_to_write<T>(what: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        // SAFETY: a prefetch reads nothing, whatever the address; where a processor does not know this
-        // one it does nothing.
-        unsafe {
-            std::arch::asm!("prefetchw [{}]", in(reg) what, options(nostack, preserves_flags, readonly));
-        };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = what;
 }
 
 impl<T: Send + Sync + 'static> Index<T> {

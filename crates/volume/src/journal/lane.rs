@@ -9,6 +9,7 @@ use super::region::BLOCK;
 use super::room::Room;
 use crate::journal_primitive::Mutex;
 use holdfast_core::store::Stamp;
+use holdfast_sync::prefetch_to_fill;
 
 /// What all lanes draw from.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub(super) struct Supply {
     spare: Mutex<Vec<Vec<u8>>>,
 }
 
+/// Bytes of a frame that are fetched for the next batch.
+const AHEAD: usize = 192;
 /// Buffers kept for the next frames, at most.
 const SPARE_MAX: usize = 32;
 
@@ -137,6 +140,7 @@ impl Lane {
         }
         let head = BatchHead { stamp, realm };
         encode::batch(&mut frame.bytes, &mut open.context, head, records);
+        prefetch_to_fill(frame.bytes.as_ptr_range().end, AHEAD);
         frame.last = stamp;
         frame.batches += 1;
         Ok(stamp)

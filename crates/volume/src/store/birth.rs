@@ -73,14 +73,16 @@ impl Inner {
         self.running()?;
         let active = &layers.active;
         active.count(growth);
-        let inode = birth.inode;
-        active.shard(inode.ino).create(inode.ino).set_record(inode);
+        // The directory first, all of whose names the core has: nobody asks for the one that leads nowhere yet. What is
+        // written of the inode goes to memory that no cache has, and an exchange behind it would wait for that.
         {
             let mut shard = active.shard(birth.dir.ino);
             let dir = shard.changed(birth.dir.ino);
             dir.names_mut().enter(birth.cookie, birth.name);
             dir.set_record(birth.dir);
         }
+        let inode = birth.inode;
+        active.shard(inode.ino).create(inode.ino).set_record(inode);
         let stamp = self.journal.append(REALM, batch)?;
         self.met.met(inode.ino);
         self.inodes.add(1);

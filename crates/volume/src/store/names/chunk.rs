@@ -1,7 +1,9 @@
 //! A chunk: some neighbours among the names of a directory.
 
 use std::collections::VecDeque;
+use std::ptr;
 
+use holdfast_sync::prefetch_to_fill;
 use holdfast_types::{FileType, Ino};
 
 use super::Name;
@@ -10,6 +12,8 @@ use super::Name;
 const CHUNK: usize = 128;
 /// Bytes of names that went, which a chunk may keep in any case.
 const IDLE_MAX: usize = 1024;
+/// Bytes behind the last name that are fetched for the next.
+const AHEAD: usize = 128;
 
 /// Some names, by their places.
 #[derive(Clone, Debug, Default)]
@@ -56,6 +60,7 @@ impl Chunk {
             kind: name.kind,
         };
         self.bytes.extend_from_slice(name.bytes);
+        prefetch_to_fill(self.bytes.as_ptr_range().end, AHEAD);
         match self.place(cookie) {
             Ok(place) => {
                 let before = std::mem::replace(&mut self.slots[place], slot);
@@ -65,6 +70,9 @@ impl Chunk {
             Err(place) => {
                 if place == self.slots.len() {
                     self.slots.push_back(slot);
+                    if let Some(last) = self.slots.back() {
+                        prefetch_to_fill(ptr::from_ref(last).wrapping_add(1), AHEAD);
+                    }
                 } else {
                     self.slots.insert(place, slot);
                 }

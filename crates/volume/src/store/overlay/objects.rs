@@ -1,8 +1,10 @@
 //! Objects that changed, in runs of neighbours.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::ptr;
 
 use foldhash::fast::RandomState;
+use holdfast_sync::prefetch_to_fill;
 use holdfast_types::Ino;
 
 use super::Object;
@@ -94,6 +96,8 @@ impl Objects {
         run.fresh |= bit;
         let object = run.changed(bit);
         object.fresh = true;
+        // The next one mostly comes behind it.
+        prefetch_to_fill(ptr::from_ref(object).wrapping_add(1), size_of::<Object>());
         object
     }
 
