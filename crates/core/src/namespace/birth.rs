@@ -131,47 +131,50 @@ impl Core {
         target: Option<&[u8]>,
         name: Option<(&[u8], u64)>,
     ) -> Result<()> {
-        let (record, acls) = {
+        let inode = node.inode();
+        let (ino, kind) = (inode.ino(), inode.kind());
+        let (meta, acls) = {
             let guard = epoch::pin();
-            let view = node.inode().view(&guard);
+            let view = inode.view(&guard);
             let value = |acl: Option<&Acl>| acl.map(acl::to_xattr);
-            (
-                node.inode().record(&view.meta),
-                [value(view.acl()), value(view.default_acl())],
-            )
+            let acls = [value(view.acl()), value(view.default_acl())];
+            (view.meta, acls)
         };
-        let (ino, kind): (Ino, FileType) = (record.ino, record.kind);
-        let create = Change::Create {
-            inode: record,
+        let create = || Change::Create {
+            inode: inode.record(&meta),
             target,
         };
         // Nobody else changes what is new: it needs no turn.
         let Some((name, cookie)) = name else {
-            let batch: Vec<_> = std::iter::once(create).chain(values(ino, &acls)).collect();
+            let batch: Vec<_> = std::iter::once(create())
+                .chain(values(ino, &acls))
+                .collect();
             self.apply([], &batch)?;
-            node.inode().born();
+            inode.born();
             return Ok(());
         };
         self.in_turn([dir], || {
-            let enter = Change::Enter {
+            let enter = || Change::Enter {
                 dir: dir.ino(),
                 name,
                 cookie,
                 ino,
                 kind,
             };
-            let of_dir = Change::Attributes {
+            let of_dir = || Change::Attributes {
                 inode: dir.record(&dir.meta()),
             };
             if acls.iter().all(Option::is_none) {
-                // Nearly always: it needs no memory of its own.
-                return self.store.apply(&[create, enter, of_dir]);
+                // Nearly always: it needs no memory of its own, and is put together where it stays.
+                return self.store.apply(&[create(), enter(), of_dir()]);
             }
-            let mut batch: Vec<_> = std::iter::once(create).chain(values(ino, &acls)).collect();
-            batch.extend([enter, of_dir]);
+            let mut batch: Vec<_> = std::iter::once(create())
+                .chain(values(ino, &acls))
+                .collect();
+            batch.extend([enter(), of_dir()]);
             self.store.apply(&batch)
         })?;
-        node.inode().born();
+        inode.born();
         Ok(())
     }
 }

@@ -240,6 +240,7 @@ impl FileSystem {
     }
 
     /// As [`FileSystem::parent_of`], if no symbolic link and no uncached directory is in the way.
+    #[inline(always)]
     pub(super) fn parent_quickly<'p>(
         &self,
         who: &Caller,

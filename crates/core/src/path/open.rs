@@ -57,13 +57,14 @@ impl FileSystem {
         perm: u16,
         calm: Option<&Guard>,
     ) -> Result<OpenFile> {
-        let exclusive = flags.contains(OpenFlags::EXCLUSIVE);
-        if let Some(guard) = calm
-            && let Some(at) = self.core.glide_to_parent(who, base.inode(), path, guard)
+        let Some(guard) = calm else {
+            return self.create_over_store(who, base, path, flags, perm);
+        };
+        if let Some(at) = self.core.glide_to_parent(who, base.inode(), path, guard)
             && !at.trailing_slash
         {
             // Returned as it comes: to move an open file that was just made takes long.
-            if exclusive {
+            if flags.contains(OpenFlags::EXCLUSIVE) {
                 return self.create_at_once(who, at.dir, at.name, perm, flags);
             }
             match self.create_sought(who, at.dir, at.name, perm, flags) {
@@ -71,15 +72,44 @@ impl FileSystem {
                 Err(Errno::ELOOP) => {}
                 made => return made,
             }
-        } else if calm.is_none()
-            && let Some(at) = self.parent_quickly(who, base, path)
+        }
+        self.create_walking(who, base, path, flags, perm)
+    }
+
+    /// As [`create_at`](Self::create_at), without a guard: somebody is waited for.
+    #[inline(never)]
+    fn create_over_store(
+        &self,
+        who: &Caller,
+        base: &Node,
+        path: &[u8],
+        flags: OpenFlags,
+        perm: u16,
+    ) -> Result<OpenFile> {
+        if let Some(at) = self.parent_quickly(who, base, path)
             && !at.trailing_slash
         {
+            if flags.contains(OpenFlags::EXCLUSIVE) {
+                return self.create_sought(who, at.dir.inode(), &at.name, perm, flags);
+            }
             match self.create_sought(who, at.dir.inode(), &at.name, perm, flags) {
-                Err(Errno::ELOOP) if !exclusive => {}
+                Err(Errno::ELOOP) => {}
                 made => return made,
             }
         }
+        self.create_walking(who, base, path, flags, perm)
+    }
+
+    /// As [`create_at`](Self::create_at), whatever is on the way.
+    fn create_walking(
+        &self,
+        who: &Caller,
+        base: &Node,
+        path: &[u8],
+        flags: OpenFlags,
+        perm: u16,
+    ) -> Result<OpenFile> {
+        let exclusive = flags.contains(OpenFlags::EXCLUSIVE);
         let mut walk = Walk::new(self, base, path)?;
         loop {
             let at = walk.parent(self, who)?;

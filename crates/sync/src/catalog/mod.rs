@@ -198,6 +198,7 @@ impl Catalog {
 
     /// Waits for the right to change the whole catalog. Never under a guard, which would keep memory
     /// from being freed meanwhile.
+    #[inline]
     #[must_use]
     pub fn lock(&self) -> CatalogWriter<'_> {
         self.lock.lock();
