@@ -155,9 +155,10 @@ impl Session for MemorySession<'_> {
 
     fn create(&mut self, path: &CStr) -> Result<(), Errno> {
         let flags = OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::WRITE_ONLY;
-        self.fs
-            .open_at(&self.who, &self.root, path.to_bytes(), flags, 0o644)
-            .map(drop)
+        let made = self
+            .fs
+            .open_at(&self.who, &self.root, path.to_bytes(), flags, 0o644);
+        closed(&made)
     }
 
     fn stat(&mut self, path: &CStr) -> Result<(), Errno> {
@@ -168,9 +169,10 @@ impl Session for MemorySession<'_> {
 
     fn open(&mut self, path: &CStr) -> Result<(), Errno> {
         let flags = OpenFlags::empty();
-        self.fs
-            .open_at(&self.who, &self.root, path.to_bytes(), flags, 0)
-            .map(drop)
+        let opened = self
+            .fs
+            .open_at(&self.who, &self.root, path.to_bytes(), flags, 0);
+        closed(&opened)
     }
 
     /// A listing with attributes is one call here: that is how a program gets them. (A kernel
@@ -276,6 +278,16 @@ impl Session for MemorySession<'_> {
 
     fn remove_dir(&mut self, path: &CStr) -> Result<(), Errno> {
         self.fs.rmdir_at(&self.who, &self.root, path.to_bytes())
+    }
+}
+
+/// What became of an open, whose file is closed where it is when the caller is done: a program that has it moves it
+/// no further.
+#[inline]
+fn closed(opened: &Result<OpenFile, Errno>) -> Result<(), Errno> {
+    match opened {
+        Ok(_) => Ok(()),
+        Err(error) => Err(*error),
     }
 }
 

@@ -254,12 +254,20 @@ impl FileSystem {
         self.core.alive()?;
         let node = {
             let mut names = dir.directory()?.names.unclaimed();
+            names.announce(name);
+            let birth = Birth::of(FileType::Regular, perm);
+            let now = clock::now();
+            // While what is known of the name is on its way. It is nearly always free.
+            let conceived = self.core.conceive(who, dir, now, 0, birth);
             names.claim(name, None);
             if names.has(name) {
+                if conceived.is_ok() {
+                    self.core.abort();
+                }
                 return Err(Errno::EEXIST);
             }
-            let birth = Birth::of(FileType::Regular, perm);
-            self.core.make_in(who, dir, &mut names, name, birth)?
+            self.core
+                .make_conceived(who, dir, &mut names, name, birth, now, conceived)?
         };
         self.core.tell_entry(who, dir.ino(), name);
         Ok(self.opened(node, flags))

@@ -48,6 +48,14 @@ impl<'d> Names<'d> {
         }
     }
 
+    /// Says that this name is [claimed](Self::claim) next, after something else.
+    #[inline]
+    pub(crate) fn announce(&mut self, name: &'d [u8]) {
+        if let Right::Claim(claim) = &mut self.right {
+            claim.announce(&self.dir.catalog, name);
+        }
+    }
+
     /// Number of names, `.` and `..` not counted. Exact if all are locked.
     pub(crate) fn len(&self) -> u32 {
         match &self.right {

@@ -136,6 +136,14 @@ const _: () = assert!(
     "an inode grew"
 );
 
+impl Back {
+    /// Where the only name is; of what nobody knows yet.
+    #[inline]
+    pub(super) fn enters_home(&self, cookie: u64) {
+        self.home_cookie.store(cookie, Relaxed);
+    }
+}
+
 impl Front {
     #[inline(always)]
     pub(super) fn new(file_system: u16, kind: FileType, meta: &Meta, marks: u8) -> Self {

@@ -102,6 +102,12 @@ impl Object {
         }
     }
 
+    /// Its name has this cookie: to be said before anybody can find it.
+    #[inline]
+    pub(crate) fn enters_home(&self, cookie: u64) {
+        self.back.enters_home(cookie);
+    }
+
     /// The number of its file system.
     pub(crate) fn file_system(&self) -> u16 {
         self.front.file_system()

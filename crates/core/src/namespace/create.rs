@@ -1,16 +1,18 @@
 //! Making inodes: files, directories, symbolic links, devices, unnamed files.
 
+use holdfast_sync::Prepared;
 use holdfast_sync::epoch::{self, Guard};
 use std::sync::atomic::Ordering;
 
 use super::Birth;
 use crate::directory::Names;
 use crate::file_system::Core;
-use crate::inode::{Inode, Numbered as _};
+use crate::inode::{Inode, Numbered as _, Object};
 use crate::node::Node;
 use crate::quota::Check;
 use crate::types::{
-    Caller, Caps, Errno, FileType, NAME_MAX, PATH_MAX, Result, S_ISVTX, check_new_name, is_special,
+    Caller, Caps, Errno, FileType, NAME_MAX, PATH_MAX, Result, S_ISVTX, Time, check_new_name,
+    is_special,
 };
 use crate::watch::EventMask;
 use crate::{FileSystem, clock};
@@ -152,7 +154,45 @@ impl Core {
         name: &[u8],
         birth: Birth<'_>,
     ) -> Result<Node> {
-        debug_assert!(name.len() <= NAME_MAX);
+        self.may_make(who, dir, names, birth)?;
+        let now = clock::now();
+        let cookie = names.next_cookie(now);
+        let inode = self.conceive(who, dir, now, cookie, birth)?;
+        self.bear_in(who, dir, names, (name, cookie), birth, now, inode)
+    }
+
+    /// As [`Core::make_in`], of an inode that was conceived before the name was locked, or could not be.
+    #[expect(clippy::too_many_arguments, reason = "what it was conceived of")]
+    pub(crate) fn make_conceived(
+        &self,
+        who: &Caller,
+        dir: &Inode,
+        names: &mut Names<'_>,
+        name: &[u8],
+        birth: Birth<'_>,
+        now: Time,
+        conceived: Result<Prepared<Object>>,
+    ) -> Result<Node> {
+        let may = self.may_make(who, dir, names, birth);
+        if may.is_err() && conceived.is_ok() {
+            self.abort();
+        }
+        may?;
+        let inode = conceived?;
+        let cookie = names.next_cookie(now);
+        inode.enters_home(cookie);
+        self.bear_in(who, dir, names, (name, cookie), birth, now, inode)
+    }
+
+    /// May somebody make this in a directory whose name for it, or all, are locked?
+    #[inline]
+    fn may_make(
+        &self,
+        who: &Caller,
+        dir: &Inode,
+        names: &Names<'_>,
+        birth: Birth<'_>,
+    ) -> Result<()> {
         self.may_create(who, dir, names)?;
         // A whiteout (0:0) is no device that anybody could open.
         if birth.kind.is_device()
@@ -161,13 +201,27 @@ impl Core {
         {
             return Err(Errno::EPERM);
         }
-        let is_dir = birth.kind.is_dir();
-        if is_dir && self.is_full_of_directories(dir) {
+        if birth.kind.is_dir() && self.is_full_of_directories(dir) {
             return Err(Errno::EMLINK);
         }
-        let now = clock::now();
-        let cookie = names.next_cookie(now);
-        let inode = self.conceive(who, dir, now, cookie, birth)?;
+        Ok(())
+    }
+
+    /// A new inode gets its number and its name.
+    #[expect(clippy::too_many_arguments, reason = "what it was conceived of")]
+    #[inline]
+    fn bear_in(
+        &self,
+        who: &Caller,
+        dir: &Inode,
+        names: &mut Names<'_>,
+        (name, cookie): (&[u8], u64),
+        birth: Birth<'_>,
+        now: Time,
+        inode: Prepared<Object>,
+    ) -> Result<Node> {
+        debug_assert!(name.len() <= NAME_MAX);
+        let is_dir = birth.kind.is_dir();
         let ino = self.number(names, birth.kind);
         // The inode first: who finds the name finds it.
         let node = self.publish(ino, inode, Check::of(who))?;

@@ -18,6 +18,12 @@ pub(super) const AN_INODE: Space = Space {
 };
 
 impl Core {
+    /// Gives back what was taken for an inode that was conceived, and is not to be.
+    #[cold]
+    pub(crate) fn abort(&self) {
+        self.store.release(AN_INODE);
+    }
+
     /// Takes back an inode that could not get its name.
     pub(crate) fn unpublish(&self, node: Node) {
         if self.pinned {

@@ -1,8 +1,10 @@
 //! Lookups and listings, which take no lock, beside those who change the names.
 
 use crate::stage::{NOTHING, Stage, in_threads, race};
-use holdfast_core::types::{Errno, Ino, OpenFlags, RenameFlags};
-use holdfast_core::{DirEntry, EventMask, Node};
+use holdfast_core::types::{Caller, Errno, Ino, OpenFlags, RenameFlags};
+use holdfast_core::{DirEntry, EventMask, MemoryLimits, MemoryStore, Node, Options, Store};
+use holdfast_testkit::store::ModelStore;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The names of a directory and their inodes, `.` and `..` left out.
@@ -246,5 +248,54 @@ fn fight(stage: &Stage, dir: &Node, seed: u64) {
             1 => drop(fs.unlink(who, dir, &a)),
             _ => drop(fs.rename(who, dir, &a, dir, &b, RenameFlags::empty())),
         }
+    }
+}
+
+/// An exclusive create is begun before its name is looked for: what comes of it is as if it had not been.
+#[test]
+fn a_create_that_is_refused_leaves_nothing_and_says_first_that_the_name_is_there() {
+    let limits = MemoryLimits {
+        inodes: Some(400),
+        ..MemoryLimits::default()
+    };
+    for (store, few) in [
+        (Arc::new(MemoryStore::new(limits)) as Arc<dyn Store>, true),
+        (Arc::new(ModelStore::new()), false),
+    ] {
+        let stage = Stage::over(store, Options::default());
+        let flags = OpenFlags::WRITE_ONLY | OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
+        let create = |who: &Caller, name: &str| {
+            let made = stage
+                .fs
+                .open_at(who, &stage.root, name.as_bytes(), flags, 0o600);
+            made.map(|file| file.node().ino())
+        };
+        let stranger = Caller::user(1000, 1000);
+        // Few names, which are all locked, and many, of which one is.
+        for made in [1, 300] {
+            for number in 0..made {
+                let _ = create(&stage.who, &format!("n{number}"));
+            }
+            let before = stage.held();
+            for _ in 0..3 {
+                assert_eq!(create(&stage.who, "n0"), Err(Errno::EEXIST));
+                assert_eq!(create(&stranger, "n0"), Err(Errno::EEXIST));
+                assert_eq!(create(&stranger, "new"), Err(Errno::EACCES));
+            }
+            assert_eq!(stage.held(), before);
+        }
+        if few {
+            let full = (300..).map(|number| create(&stage.who, &format!("n{number}")));
+            let errors: Vec<Errno> = full.take(200).filter_map(Result::err).collect();
+            assert_eq!(errors, vec![Errno::ENOSPC; 101]);
+            assert_eq!(create(&stage.who, "n0"), Err(Errno::EEXIST));
+            assert_eq!(create(&stranger, "new"), Err(Errno::EACCES));
+            stage.unlink("n0");
+            assert!(create(&stage.who, "n0").is_ok());
+        }
+        assert_eq!(
+            listed(&stage, &stage.root).len(),
+            if few { 399 } else { 300 }
+        );
     }
 }

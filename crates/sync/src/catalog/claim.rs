@@ -9,7 +9,7 @@
 #![expect(unsafe_code, reason = "readers may look at all that is changed here")]
 
 use super::Catalog;
-use super::body::Form;
+use super::body::{Form, View};
 use super::item::{Item, TAG_END, VALUE_END};
 use super::outcome::{InsertError, Removed};
 use super::part::{Missed, Part, UNCLAIMED};
@@ -32,6 +32,8 @@ pub struct Claim<'a>(Hold<'a>);
 
 enum Hold<'a> {
     Nothing,
+    /// Of nothing yet, but this key and its hash are known.
+    Announced(&'a [u8], u64),
     Whole(CatalogWriter<'a>),
     Part(Part<'a>),
 }
@@ -61,6 +63,27 @@ impl<'a> Claim<'a> {
     #[must_use]
     pub fn nothing() -> Self {
         Self(Hold::Nothing)
+    }
+
+    /// Has what a claim of this key looks at first fetched, for whoever has something to do before he
+    /// [takes](Self::take) it.
+    #[inline]
+    pub fn announce(&mut self, catalog: &'a Catalog, key: &'a [u8]) {
+        let guard = epoch::pin();
+        if let View::Big(table) = catalog.view(&guard) {
+            let hash = table.hash(key);
+            table.segment(hash).1.bucket(hash, 0).fetch();
+            self.0 = Hold::Announced(key, hash);
+        }
+    }
+
+    /// The hash of this key, if it was announced.
+    #[inline]
+    fn announced(&self, key: &[u8]) -> Option<u64> {
+        match self.0 {
+            Hold::Announced(announced, hash) => ptr::eq(announced, key).then_some(hash),
+            _ => None,
+        }
     }
 
     /// Waits for the right to change the name with this key, and perhaps that with another.
@@ -121,8 +144,14 @@ impl<'a> Claim<'a> {
             return Err(Missed::Lacks);
         };
         // While the gate is locked, the home bucket is on its way.
-        let hash = table.hash(key);
-        table.segment(hash).1.bucket(hash, 0).fetch();
+        let hash = match self.announced(key) {
+            Some(hash) => hash,
+            None => {
+                let hash = table.hash(key);
+                table.segment(hash).1.bucket(hash, 0).fetch();
+                hash
+            }
+        };
         lane.gate.lock();
         // The segment is looked for once more: it may have been split before.
         self.0 = Hold::Part(Part::new(table, lane, number, key, hash));
@@ -140,7 +169,7 @@ impl<'a> Claim<'a> {
 macro_rules! either {
     ($claim:expr, $right:ident => $change:expr) => {
         match &mut $claim.0 {
-            Hold::Nothing => unreachable!("{UNCLAIMED}"),
+            Hold::Nothing | Hold::Announced(..) => unreachable!("{UNCLAIMED}"),
             Hold::Whole($right) => $change,
             Hold::Part($right) => $change,
         }
@@ -156,7 +185,7 @@ impl Claim<'_> {
     #[must_use]
     pub fn get(&self, key: &[u8]) -> Option<Item<'_>> {
         match &self.0 {
-            Hold::Nothing => None,
+            Hold::Nothing | Hold::Announced(..) => None,
             Hold::Whole(writer) => writer.get(key),
             Hold::Part(part) => part.name(key).item(),
         }
@@ -167,7 +196,7 @@ impl Claim<'_> {
     #[must_use]
     pub fn has(&self, key: &[u8]) -> bool {
         match &self.0 {
-            Hold::Nothing => false,
+            Hold::Nothing | Hold::Announced(..) => false,
             Hold::Whole(writer) => writer.get(key).is_some(),
             Hold::Part(part) => part.name(key).is_there(),
         }
@@ -177,7 +206,7 @@ impl Claim<'_> {
     #[must_use]
     pub fn next_order(&self, floor: impl FnOnce() -> u64) -> u64 {
         match &self.0 {
-            Hold::Nothing => unreachable!("{UNCLAIMED}"),
+            Hold::Nothing | Hold::Announced(..) => unreachable!("{UNCLAIMED}"),
             Hold::Whole(writer) => writer.last_order() + 1,
             Hold::Part(part) => part.next_order(floor()),
         }
@@ -231,7 +260,7 @@ impl Claim<'_> {
     /// and nothing is kept, of a whole catalog.
     pub fn note(&mut self, stamp: i64, tally: i64) -> bool {
         match &self.0 {
-            Hold::Nothing | Hold::Whole(_) => false,
+            Hold::Nothing | Hold::Announced(..) | Hold::Whole(_) => false,
             Hold::Part(part) => {
                 part.lane.note(stamp, tally);
                 true
@@ -249,7 +278,7 @@ impl Claim<'_> {
 impl fmt::Debug for Claim<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Hold::Nothing => f.debug_set().finish(),
+            Hold::Nothing | Hold::Announced(..) => f.debug_set().finish(),
             Hold::Whole(writer) => writer.fmt(f),
             Hold::Part(part) => {
                 let keys = part.names().map(|name| name.key);

@@ -1,7 +1,7 @@
 //! Threads that change different names of one big catalog at once.
 
 use crate::races::{name, race, rounds};
-use holdfast_sync::catalog::{InsertError, Sums};
+use holdfast_sync::catalog::{Claim, InsertError, Sums};
 use holdfast_sync::{Catalog, epoch};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -72,6 +72,40 @@ fn a_claim_is_for_what_was_claimed_and_refuses_what_a_writer_would() {
     writer.insert(b"later", order + 1, 1, 1).unwrap();
     drop(writer);
     assert!(catalog.claim(b"last", None).next_order(|| 0) > order + 1);
+}
+
+#[test]
+fn what_was_announced_is_claimed_as_it_is_by_then() {
+    for catalog in [Catalog::new(), big()] {
+        let names: Vec<Vec<u8>> = (200..1000).map(name).collect();
+        let mut made = 0;
+        for key in &names {
+            let mut claim = Claim::nothing();
+            claim.announce(&catalog, key);
+            assert!(claim.get(key).is_none() && !claim.has(key), "not claimed");
+            // Somebody else is faster, now and then, and lets the table grow.
+            let taken = made % 3 == 0;
+            if taken {
+                add(&catalog, key, 7).unwrap();
+            }
+            claim.take(&catalog, key, None);
+            assert_eq!(claim.has(key), taken);
+            if !taken {
+                let order = claim.next_order(|| 1 << 50);
+                claim.insert(key, order, 8, 1).unwrap();
+            }
+            made += 1;
+        }
+        // Another name than the one that was announced.
+        let mut claim = Claim::nothing();
+        claim.announce(&catalog, &names[0]);
+        claim.take(&catalog, &names[1], Some(&names[2]));
+        assert!(claim.has(&names[1]));
+        assert!(claim.exchange(&names[1], &names[2]));
+        drop(claim);
+        let guard = epoch::pin();
+        assert!(names.iter().all(|key| catalog.get(key, &guard).is_some()));
+    }
 }
 
 #[test]
