@@ -2,6 +2,7 @@
 
 use holdfast_sync::{Doomed, Ref};
 use std::fmt;
+use std::mem;
 
 use crate::inode::{Inode, Numbered as _, Object};
 use crate::registry;
@@ -28,6 +29,7 @@ impl Node {
 
     /// As [`acquire`](Self::acquire), for a walk over all inodes: its passing is no sign that several
     /// threads use this one.
+    #[inline]
     pub(crate) fn acquire_in_passing(inode: &Inode) -> Option<Self> {
         inode.try_ref_in_passing().map(Self::new)
     }
@@ -42,8 +44,12 @@ impl Node {
     }
 
     /// The use, to be given back by other means than a drop.
+    #[inline]
     pub(crate) fn into_inner(mut self) -> Option<Ref<Object>> {
-        self.inode.take()
+        let inode = self.inode.take();
+        // Nothing is left that its drop would have to look for.
+        mem::forget(self);
+        inode
     }
 
     /// The end of a doomed inode that has no other use; otherwise the node again.
@@ -79,6 +85,7 @@ impl Node {
 }
 
 impl Drop for Node {
+    #[inline]
     fn drop(&mut self) {
         if let Some(doomed) = self.inode.take().and_then(Ref::release) {
             end(doomed);

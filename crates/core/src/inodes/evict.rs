@@ -318,7 +318,7 @@ impl Core {
                 // The unsafe iterator: a use would keep what is to go.
                 let guard = holdfast_sync::epoch::pin();
                 let (index, end) = (&self.index, range.1);
-                next = index.scan_to_change(from, end, &guard, &mut |inode| {
+                next = index.scan_to_change(true, (from, end), &guard, |inode| {
                     if self.is_evictable(inode) {
                         // Asked again, now that nobody can lock it any more; else it lives on.
                         let goes = |inode: &Inode| self.is_evictable(inode) && may_go(inode);

@@ -1,19 +1,15 @@
 //! The iterators.
 
-use holdfast_sync::Index;
-use holdfast_sync::epoch::{self, Guard};
+use holdfast_sync::epoch;
 
 use crate::FileSystem;
 use crate::file_system::Core;
-use crate::inode::{Inode, Object};
+use crate::inode::Inode;
 use crate::node::Node;
 use crate::types::Result;
 
 /// Inodes that are taken into use at once.
 const BATCH: usize = 64;
-
-/// How a walk looks at the next inodes of the index.
-type Scan = fn(&Index<Object>, u64, u64, &Guard, &mut dyn FnMut(&Inode) -> bool) -> Option<u64>;
 
 /// What a visitor wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,12 +111,9 @@ impl Core {
         walk: &mut InodeWalk,
         visit: &mut dyn FnMut(&Node) -> Result<Visit>,
     ) -> Result<()> {
-        let scan = if walk.used_only {
-            Index::scan
-        } else {
-            Index::scan_to_change
-        };
-        self.walk_by(scan, walk, |_| true, visit)
+        // Nearly all are taken into use.
+        let most = !walk.used_only;
+        self.walk_by(most, walk, |_| true, visit)
     }
 
     /// Those that are `wanted` at the moment in which the walk comes to them: the others are not
@@ -131,12 +124,14 @@ impl Core {
         wanted: impl Fn(&Inode) -> bool,
         visit: &mut dyn FnMut(&Node) -> Result<Visit>,
     ) -> Result<()> {
-        self.walk_by(Index::scan, walk, wanted, visit)
+        self.walk_by(false, walk, wanted, visit)
     }
 
+    /// `most`: most inodes are taken into use.
+    #[inline]
     fn walk_by(
         &self,
-        scan: Scan,
+        most: bool,
         walk: &mut InodeWalk,
         wanted: impl Fn(&Inode) -> bool,
         visit: &mut dyn FnMut(&Node) -> Result<Visit>,
@@ -146,14 +141,16 @@ impl Core {
         while let Some(from) = walk.next {
             let next = {
                 let guard = epoch::pin();
-                scan(&self.index, from, walk.end, &guard, &mut |inode| {
+                let take = |inode: &Inode| {
                     let wanted = wanted(inode) && (!walk.used_only || inode.may_be_used());
                     // What is not yet known to the store is its maker's alone.
                     if wanted && (self.pinned || !inode.is_unborn()) {
                         batch.extend(Node::acquire_in_passing(inode));
                     }
                     batch.len() < BATCH
-                })
+                };
+                let range = (from, walk.end);
+                self.index.scan_to_change(most, range, &guard, take)
             };
             let mut nodes = batch.drain(..);
             while let Some(node) = nodes.next() {
@@ -178,7 +175,7 @@ impl Core {
         let mut next = Some(from);
         while let Some(from) = next {
             let guard = epoch::pin();
-            next = self.index.scan(from, end, &guard, &mut |inode| {
+            next = self.index.scan(from, end, &guard, |inode| {
                 look(inode);
                 true
             });

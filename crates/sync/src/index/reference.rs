@@ -103,6 +103,27 @@ impl<T: Send + Sync + 'static> Ref<T> {
 /// As for [`Held::release`].
 #[inline]
 unsafe fn release<T: Send + Sync + 'static>(held: NonNull<Held<T>>) -> Option<Doomed<T>> {
+    // SAFETY: in use, until the step below, which is the last that looks at it.
+    let word = unsafe { Held::word_of(held) };
+    let now = Word(word.load(Ordering::Relaxed));
+    // AcqRel, as in `Held::release`.
+    if let Some(after) = now.simply_released()
+        && word
+            .compare_exchange(now.0, after.0, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+    {
+        return None;
+    }
+    // SAFETY: the caller's promise: the use was not given back above.
+    unsafe { release_any(held) }
+}
+
+/// As [`release`], whatever becomes of the object.
+///
+/// # Safety
+/// As for [`Held::release`].
+#[inline(never)]
+unsafe fn release_any<T: Send + Sync + 'static>(held: NonNull<Held<T>>) -> Option<Doomed<T>> {
     // SAFETY: the caller's promise.
     let after = unsafe { Held::release(held) }?;
     after.is_dying().then(|| last(held, after)).flatten()

@@ -14,6 +14,9 @@ use std::ptr;
 
 /// Leaves that a long walk looks at under one guard.
 const PINNED_MAX: usize = 64;
+/// Objects that are fetched before the first is looked at, and then ahead of each: about as many lines as a processor
+/// fetches at a time. It would wait for others, instead of looking at the first.
+const FETCHED: usize = 12;
 /// In ranges of so many objects only one line of each leaf is counted.
 const SAMPLED: u64 = 1 << 13;
 
@@ -37,21 +40,26 @@ impl<T: Send + Sync + 'static> Index<T> {
         from: u64,
         to: u64,
         guard: &Guard,
-        visit: &mut dyn FnMut(&Held<T>) -> bool,
+        visit: impl FnMut(&Held<T>) -> bool,
     ) -> Option<u64> {
         self.scan_leaf((from, to), guard, prefetch, visit)
     }
 
-    /// As [`Index::scan`], for a visitor who takes most objects into use, or ends them: their lines come
-    /// ready to be written, which matters where another thread has looked at them.
+    /// As [`Index::scan`], for a visitor who takes most objects into use, or ends them, if that is so: then their lines
+    /// come ready to be written, which matters where another thread has looked at them.
+    #[inline]
     pub fn scan_to_change(
         &self,
-        from: u64,
-        to: u64,
+        most: bool,
+        (from, to): (u64, u64),
         guard: &Guard,
-        visit: &mut dyn FnMut(&Held<T>) -> bool,
+        visit: impl FnMut(&Held<T>) -> bool,
     ) -> Option<u64> {
-        self.scan_leaf((from, to), guard, prefetch_to_write, visit)
+        let fetch = |held| match most {
+            true => prefetch_to_write(held),
+            false => prefetch(held),
+        };
+        self.scan_leaf((from, to), guard, fetch, visit)
     }
 
     #[inline]
@@ -60,7 +68,7 @@ impl<T: Send + Sync + 'static> Index<T> {
         (from, to): (u64, u64),
         guard: &Guard,
         fetch: impl Fn(*const Held<T>),
-        visit: &mut dyn FnMut(&Held<T>) -> bool,
+        mut visit: impl FnMut(&Held<T>) -> bool,
     ) -> Option<u64> {
         if from >= to {
             return None;
@@ -80,10 +88,14 @@ impl<T: Send + Sync + 'static> Index<T> {
                     if !held.is_null() {
                         batch[found] = held;
                         found += 1;
-                        fetch(held);
                     }
                 }
-                for held in &batch[..found] {
+                let batch = &batch[..found];
+                batch.iter().take(FETCHED).for_each(|held| fetch(*held));
+                for (at, held) in batch.iter().enumerate() {
+                    if let Some(later) = batch.get(at + FETCHED) {
+                        fetch(*later);
+                    }
                     // SAFETY: met under the guard, as in `peek`.
                     let held = unsafe { &**held };
                     if !visit(held) {

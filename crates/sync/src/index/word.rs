@@ -123,6 +123,13 @@ impl Word {
         })
     }
 
+    /// As [`released`](Self::released), if nothing but that happens: neither shared nor about to end.
+    #[inline]
+    pub(super) fn simply_released(self) -> Option<Self> {
+        let plain = self.0 & (DOOMED | DYING | SHARED | DETACHED) == 0 && self.field() < USES_MAX;
+        plain.then(|| Self(self.0 - USE))
+    }
+
     /// With one use less; dying if that was the last one and somebody waits for it.
     #[inline]
     pub(super) fn released(self) -> Self {
@@ -250,6 +257,26 @@ mod tests {
         assert_eq!(full.released(), full);
         assert_eq!(full.doomed().released(), full.doomed());
         assert!(!full.detached().released().is_dying());
+    }
+
+    #[test]
+    fn what_is_simply_released_is_what_is_released() {
+        let flags = [0, DOOMED, DYING, SHARED, DETACHED, DOOMED | DETACHED];
+        let fields = [1, 2, BIAS, USES_MAX - 1, USES_MAX];
+        let mut simple = 0;
+        for flags in flags {
+            for field in fields {
+                for raw in [0, RAW_USE, RAW_MAX << RAW_SHIFT] {
+                    let word = Word(flags | raw | field);
+                    if let Some(after) = word.simply_released() {
+                        assert_eq!(after, word.released());
+                        assert!(!after.is_dying());
+                        simple += 1;
+                    }
+                }
+            }
+        }
+        assert_eq!(simple, 12, "those without a flag that are not stuck");
     }
 
     #[test]

@@ -78,8 +78,7 @@ fn a_claim_is_for_what_was_claimed_and_refuses_what_a_writer_would() {
 fn what_was_announced_is_claimed_as_it_is_by_then() {
     for catalog in [Catalog::new(), big()] {
         let names: Vec<Vec<u8>> = (200..1000).map(name).collect();
-        let mut made = 0;
-        for key in &names {
+        for (made, key) in names.iter().enumerate() {
             let mut claim = Claim::nothing();
             claim.announce(&catalog, key);
             assert!(claim.get(key).is_none() && !claim.has(key), "not claimed");
@@ -94,7 +93,6 @@ fn what_was_announced_is_claimed_as_it_is_by_then() {
                 let order = claim.next_order(|| 1 << 50);
                 claim.insert(key, order, 8, 1).unwrap();
             }
-            made += 1;
         }
         // Another name than the one that was announced.
         let mut claim = Claim::nothing();

@@ -157,7 +157,7 @@ fn compare(fixture: &Fixture, objects: &BTreeMap<u64, Object>) {
     let mut seen = Vec::new();
     let mut next = Some(0);
     while let Some(from) = next {
-        next = fixture.index.scan(from, u64::MAX, &guard, &mut |held| {
+        next = fixture.index.scan(from, u64::MAX, &guard, |held| {
             seen.push(held.key());
             true
         });

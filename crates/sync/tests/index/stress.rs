@@ -99,13 +99,11 @@ fn what_is_there_throughout_is_seen_exactly_once_beside_creation_eviction_and_tr
             let mut seen = HashMap::<u64, u32>::new();
             let mut next = Some(0);
             while let Some(from) = next {
-                next = fixture
-                    .index
-                    .scan(from, u64::MAX, &epoch::pin(), &mut |held| {
-                        held.check(held.key());
-                        *seen.entry(held.key()).or_default() += 1;
-                        true
-                    });
+                next = fixture.index.scan(from, u64::MAX, &epoch::pin(), |held| {
+                    held.check(held.key());
+                    *seen.entry(held.key()).or_default() += 1;
+                    true
+                });
             }
             assert!(seen.values().all(|times| *times == 1), "I1: none twice");
             assert!(steady.clone().all(|key| seen.contains_key(&key)), "I1: all");

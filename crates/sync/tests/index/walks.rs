@@ -11,7 +11,7 @@ fn keys(fixture: &Fixture, from: u64, to: u64) -> Vec<u64> {
     let mut next = Some(from);
     while let Some(from) = next {
         let before = keys.len();
-        next = fixture.index.scan(from, to, &epoch::pin(), &mut |held| {
+        next = fixture.index.scan(from, to, &epoch::pin(), |held| {
             held.check(held.key());
             keys.push(held.key());
             true
@@ -57,12 +57,10 @@ fn a_scan_that_is_stopped_goes_on_behind_that_object() {
     let mut seen = Vec::new();
     let mut next = Some(0);
     while let Some(from) = next {
-        next = fixture
-            .index
-            .scan(from, u64::MAX, &epoch::pin(), &mut |held| {
-                seen.push(held.key());
-                held.key() % 7 != 0
-            });
+        next = fixture.index.scan(from, u64::MAX, &epoch::pin(), |held| {
+            seen.push(held.key());
+            held.key() % 7 != 0
+        });
     }
     assert!(seen.iter().copied().eq(1..=200));
 }

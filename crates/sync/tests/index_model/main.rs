@@ -151,7 +151,7 @@ impl World {
         let mut keys = Vec::new();
         let mut next = Some(0);
         while let Some(from) = next {
-            next = self.index.scan(from, 64, &guard, &mut |held| {
+            next = self.index.scan(from, 64, &guard, |held| {
                 held.check(held.key());
                 keys.push(held.key());
                 true

@@ -17,7 +17,7 @@ impl World {
         let mut batch = Vec::new();
         let mut next = Some(0);
         while let Some(from) = next {
-            next = self.index.scan(from, 64, &guard, &mut |held| {
+            next = self.index.scan(from, 64, &guard, |held| {
                 batch.extend(held.try_ref());
                 true
             });
@@ -45,7 +45,7 @@ impl World {
             let guard = epoch::pin();
             let mut next = Some(0);
             while let Some(from) = next {
-                next = self.index.scan(from, 64, &guard, &mut |held| {
+                next = self.index.scan(from, 64, &guard, |held| {
                     ends.extend(self.index.begin_evict(held));
                     true
                 });
@@ -62,7 +62,7 @@ impl World {
             let guard = epoch::pin();
             let mut next = Some(0);
             while let Some(from) = next {
-                next = self.index.scan(from, 64, &guard, &mut |held| {
+                next = self.index.scan(from, 64, &guard, |held| {
                     // Its end, if this is it, is the next pass's.
                     drop(held.doom());
                     true
