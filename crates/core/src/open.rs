@@ -16,7 +16,7 @@ use crate::node::Node;
 use crate::permission::owns;
 use crate::quota::Check;
 use crate::registry::Opened;
-use crate::types::{Access, Caller, Errno, FileType, OpenFlags, Result, check_new_name};
+use crate::types::{Access, Caller, Errno, FileType, OpenFlags, Result, Time, check_new_name};
 use crate::watch::EventMask;
 
 /// Flags that fcntl(2) can change on an open file.
@@ -256,9 +256,8 @@ impl FileSystem {
             let mut names = dir.directory()?.names.unclaimed();
             names.announce(name);
             let birth = Birth::of(FileType::Regular, perm);
-            let now = clock::now();
             // While what is known of the name is on its way. It is nearly always free.
-            let conceived = self.core.conceive(who, dir, now, 0, birth);
+            let conceived = self.core.conceive(who, dir, Time(0), 0, birth);
             names.claim(name, None);
             if names.has(name) {
                 if conceived.is_ok() {
@@ -267,7 +266,7 @@ impl FileSystem {
                 return Err(Errno::EEXIST);
             }
             self.core
-                .make_conceived(who, dir, &mut names, name, birth, now, conceived)?
+                .make_conceived(who, dir, &mut names, name, birth, conceived)?
         };
         self.core.tell_entry(who, dir.ino(), name);
         Ok(self.opened(node, flags))

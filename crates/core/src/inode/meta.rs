@@ -136,14 +136,6 @@ const _: () = assert!(
     "an inode grew"
 );
 
-impl Back {
-    /// Where the only name is; of what nobody knows yet.
-    #[inline]
-    pub(super) fn enters_home(&self, cookie: u64) {
-        self.home_cookie.store(cookie, Relaxed);
-    }
-}
-
 impl Front {
     #[inline(always)]
     pub(super) fn new(file_system: u16, kind: FileType, meta: &Meta, marks: u8) -> Self {
@@ -295,6 +287,16 @@ impl<'i> MetaCell<'i> {
         // The writer sleeps half-way, or there is one after the other: take turns.
         let _lock = self.lock.lock();
         look()
+    }
+
+    /// It begins at this time, with this cookie; of what nobody knows yet.
+    #[inline]
+    pub(super) fn begin(self, now: Time, cookie: u64) {
+        self.front.atime.store(now.0, Relaxed);
+        for time in [&self.back.mtime, &self.back.ctime, &self.back.btime] {
+            time.store(now.0, Relaxed);
+        }
+        self.back.home_cookie.store(cookie, Relaxed);
     }
 
     /// Keeps others from changing them.

@@ -102,10 +102,10 @@ impl Object {
         }
     }
 
-    /// Its name has this cookie: to be said before anybody can find it.
+    /// It begins at this time, and its name has this cookie: to be said before anybody can find it.
     #[inline]
-    pub(crate) fn enters_home(&self, cookie: u64) {
-        self.back.enters_home(cookie);
+    pub(crate) fn begin(&self, now: Time, cookie: u64) {
+        self.cell().begin(now, cookie);
     }
 
     /// The number of its file system.

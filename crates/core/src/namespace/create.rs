@@ -161,8 +161,8 @@ impl Core {
         self.bear_in(who, dir, names, (name, cookie), birth, now, inode)
     }
 
-    /// As [`Core::make_in`], of an inode that was conceived before the name was locked, or could not be.
-    #[expect(clippy::too_many_arguments, reason = "what it was conceived of")]
+    /// As [`Core::make_in`], of an inode that was conceived before the name was locked, at no time and without a
+    /// cookie, or could not be.
     pub(crate) fn make_conceived(
         &self,
         who: &Caller,
@@ -170,7 +170,6 @@ impl Core {
         names: &mut Names<'_>,
         name: &[u8],
         birth: Birth<'_>,
-        now: Time,
         conceived: Result<Prepared<Object>>,
     ) -> Result<Node> {
         let may = self.may_make(who, dir, names, birth);
@@ -179,8 +178,10 @@ impl Core {
         }
         may?;
         let inode = conceived?;
+        // Now that nobody else changes the name: the times of a directory do not go back.
+        let now = clock::now();
         let cookie = names.next_cookie(now);
-        inode.enters_home(cookie);
+        inode.begin(now, cookie);
         self.bear_in(who, dir, names, (name, cookie), birth, now, inode)
     }
 
@@ -249,5 +250,44 @@ impl Core {
     #[inline]
     pub(crate) fn calm(&self) -> Option<Guard> {
         (self.pinned && !self.observed.load(Ordering::Relaxed)).then(epoch::pin)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use crate::memory::{MemoryLimits, MemoryStore};
+    use crate::types::OpenFlags;
+    use std::sync::Arc;
+    use std::thread;
+    use std::time::Duration;
+
+    /// Longer than any kernel's tick.
+    const LONG: Duration = Duration::from_millis(40);
+
+    #[test]
+    fn who_waited_for_the_names_makes_the_file_when_he_has_them() {
+        let store = Arc::new(MemoryStore::new(MemoryLimits::default()));
+        let fs = FileSystem::new(store, Options::default()).unwrap();
+        let (who, root) = (Caller::root(), fs.root());
+        let create = || {
+            let flags = OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::WRITE_ONLY;
+            fs.open_at(&who, &root, b"file", flags, 0o644).unwrap()
+        };
+        let (file, since) = thread::scope(|scope| {
+            let names = root.inode().directory().unwrap().names.write(root.inode());
+            let waiting = scope.spawn(create);
+            thread::sleep(LONG);
+            // Whoever has them changes the directory meanwhile.
+            let since = clock::now();
+            root.inode().write().modified(since);
+            drop(names);
+            (waiting.join().unwrap(), since)
+        });
+        let (dir, file) = (root.inode().stat(), file.node().inode().stat());
+        assert!(dir.mtime >= since && dir.ctime >= since, "it went back");
+        let times = [file.atime, file.mtime, file.ctime, file.btime];
+        assert_eq!(times, [dir.mtime; 4]);
     }
 }
