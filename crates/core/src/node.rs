@@ -87,7 +87,7 @@ impl Node {
 impl Drop for Node {
     #[inline]
     fn drop(&mut self) {
-        if let Some(doomed) = self.inode.take().and_then(Ref::release) {
+        if let Some(doomed) = self.inode.take().and_then(Ref::release_inline) {
             end(doomed);
         }
     }

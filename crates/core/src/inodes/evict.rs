@@ -103,6 +103,14 @@ impl Core {
         }
     }
 
+    /// As [`Core::put`], for the many of a walk.
+    #[inline]
+    pub(super) fn put_in_passing(&self, node: Node) {
+        if let Some(doomed) = node.into_inner().and_then(Ref::release_inline) {
+            self.end(doomed);
+        }
+    }
+
     /// Is this one of its inodes? One that is dying stays where it is for so long.
     pub(crate) fn holds(&self, inode: &Inode) -> bool {
         let guard = holdfast_sync::epoch::pin();

@@ -156,7 +156,7 @@ impl Core {
             while let Some(node) = nodes.next() {
                 let key = node.ino().0;
                 let verdict = visit(&node);
-                self.put(node);
+                self.put_in_passing(node);
                 if verdict != Ok(Visit::Continue) {
                     walk.next = key.checked_add(1).filter(|next| *next < walk.end);
                     // The rest of the batch was taken into use, and is given back in turn.

@@ -71,6 +71,27 @@ impl<T: Send + Sync + 'static> Ref<T> {
         unsafe { release(this.held) }
     }
 
+    /// As [`Ref::release`], with the step that nearly always suffices in line: for walks, and what is done at each turn.
+    /// Elsewhere that is too much code.
+    #[inline]
+    #[must_use = "a doomed object that nobody ends stays in its index"]
+    pub fn release_inline(self) -> Option<Doomed<T>> {
+        let now = self.state();
+        let this = ManuallyDrop::new(self);
+        // SAFETY: in use, until the step below, which is the last that looks at it.
+        let word = unsafe { Held::word_of(this.held) };
+        // AcqRel, as in `Held::release`.
+        if let Some(after) = now.simply_released()
+            && word
+                .compare_exchange(now.0, after.0, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+        {
+            return None;
+        }
+        // SAFETY: this use, which was not given back above.
+        unsafe { release(this.held) }
+    }
+
     /// As [`Ref::release`], but only if this is the last use of a doomed object: nobody else can get
     /// one from then on, and what follows can count on that.
     ///
@@ -101,29 +122,8 @@ impl<T: Send + Sync + 'static> Ref<T> {
 
 /// # Safety
 /// As for [`Held::release`].
-#[inline]
-unsafe fn release<T: Send + Sync + 'static>(held: NonNull<Held<T>>) -> Option<Doomed<T>> {
-    // SAFETY: in use, until the step below, which is the last that looks at it.
-    let word = unsafe { Held::word_of(held) };
-    let now = Word(word.load(Ordering::Relaxed));
-    // AcqRel, as in `Held::release`.
-    if let Some(after) = now.simply_released()
-        && word
-            .compare_exchange(now.0, after.0, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok()
-    {
-        return None;
-    }
-    // SAFETY: the caller's promise: the use was not given back above.
-    unsafe { release_any(held) }
-}
-
-/// As [`release`], whatever becomes of the object.
-///
-/// # Safety
-/// As for [`Held::release`].
 #[inline(never)]
-unsafe fn release_any<T: Send + Sync + 'static>(held: NonNull<Held<T>>) -> Option<Doomed<T>> {
+unsafe fn release<T: Send + Sync + 'static>(held: NonNull<Held<T>>) -> Option<Doomed<T>> {
     // SAFETY: the caller's promise.
     let after = unsafe { Held::release(held) }?;
     after.is_dying().then(|| last(held, after)).flatten()
