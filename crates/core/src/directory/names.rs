@@ -99,9 +99,9 @@ impl<'d> Names<'d> {
 
     /// As [`get`](Self::get), for a name that is about to be removed.
     #[inline]
-    pub(crate) fn get_to_remove(&self, name: &[u8]) -> Option<Entry> {
-        let item = match &self.right {
-            Right::Whole(writer) => writer.get(name),
+    pub(crate) fn seek_to_remove(&mut self, name: &'d [u8]) -> Option<Entry> {
+        let item = match &mut self.right {
+            Right::Whole(writer) => writer.seek(name),
             Right::Claim(claim) => claim.get(name),
         }?;
         let catalog = &self.dir.catalog;

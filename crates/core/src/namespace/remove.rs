@@ -94,7 +94,7 @@ impl Core {
             let mut names = body.names.unclaimed();
             self.lock_one(&mut names, dir, body, name);
             let _guard = self.calm();
-            let ino = names.get_to_remove(name).ok_or_else(|| self.absent())?.ino;
+            let ino = names.seek_to_remove(name).ok_or_else(|| self.absent())?.ino;
             let victim = match self.end_unused(who, dir, &names, ino, as_dir)? {
                 Some(ending) => Victim::Ended(ending),
                 None => {

@@ -33,9 +33,9 @@ mod reshape;
 mod row;
 mod segment;
 mod slot;
+mod sought;
 mod table;
 mod trail;
-mod vacancy;
 mod writer;
 
 pub use claim::Claim;

@@ -20,6 +20,7 @@ const LOOKED_AT: usize = 8;
 impl<'a> CatalogWriter<'a> {
     /// Publishes another form and frees the old one, all names included, after a grace period.
     pub(super) fn put(&mut self, form: Form) {
+        self.sought = None;
         let old = self.catalog.body.load();
         let items = self.inside().after(0);
         self.catalog.body.store(form);
@@ -33,6 +34,7 @@ impl<'a> CatalogWriter<'a> {
 
     /// Provides room in the table for a name of this hash; returns the table to go on with.
     pub(super) fn make_room(&mut self, mut table: Table<'a>, hash: u64) -> Table<'a> {
+        self.sought = None;
         let names = table.lanes().names();
         while !table.make_room(hash, names) {
             let Form::Big(old) = self.catalog.body.load() else {
@@ -82,6 +84,7 @@ impl<'a> CatalogWriter<'a> {
 
     #[inline]
     fn shrink_if(&mut self, is_time: impl FnOnce(usize) -> bool) {
+        self.sought = None;
         match self.inside() {
             View::Empty { .. } => {}
             View::Small(row) => {

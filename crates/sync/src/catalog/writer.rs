@@ -14,8 +14,8 @@ use super::load::NewName;
 use super::outcome::{InsertError, Removed};
 use super::row::{self, NAMES_MAX, Row};
 use super::segment::{self, Change};
+use super::sought::Sought;
 use super::table::Table;
-use super::vacancy::Vacancy;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -27,8 +27,8 @@ pub(super) const ORDER_END: u64 = 1 << 63;
 /// Dropped at any moment it leaves a whole catalog. It belongs to the thread that locked it.
 pub struct CatalogWriter<'a> {
     pub(super) catalog: &'a Catalog,
-    /// Nothing is known once a name may have come.
-    pub(super) vacancy: Option<Vacancy<'a>>,
+    /// Forgotten once a name may have come, moved or gone.
+    pub(super) sought: Option<Sought<'a>>,
     own_thread: PhantomData<*mut ()>,
 }
 
@@ -47,7 +47,7 @@ impl<'a> CatalogWriter<'a> {
     pub(super) fn locked(catalog: &'a Catalog) -> Self {
         Self {
             catalog,
-            vacancy: None,
+            sought: None,
             own_thread: PhantomData,
         }
     }
@@ -117,7 +117,7 @@ impl<'a> CatalogWriter<'a> {
             value,
             tag,
         };
-        match self.take_vacancy(key) {
+        match self.take_missing(key) {
             Some(hash) => self.insert_hashed(name, Some(hash), true),
             None => self.insert_hashed(name, None, false),
         }
@@ -131,7 +131,7 @@ impl<'a> CatalogWriter<'a> {
         hash: Option<u64>,
         is_new: bool,
     ) -> Result<(), InsertError> {
-        self.vacancy = None;
+        self.sought = None;
         let NewName {
             key,
             order,
@@ -191,6 +191,7 @@ impl<'a> CatalogWriter<'a> {
 
     /// Removes a name.
     pub fn remove(&mut self, key: &[u8]) -> Option<Removed> {
+        let sought = self.take_found(key);
         let view = self.inside();
         let item = match view {
             View::Empty { .. } => return None,
@@ -206,7 +207,10 @@ impl<'a> CatalogWriter<'a> {
                 item
             }
             View::Big(table) => {
-                let (slot, item) = table.find(table.hash(key), key)?;
+                let (slot, item) = match sought {
+                    Some(found) => found,
+                    None => table.find(table.hash(key), key)?,
+                };
                 table.lanes().mark(item);
                 segment::clear(slot);
                 take_out(table, item);
@@ -280,7 +284,7 @@ impl<'a> CatalogWriter<'a> {
         if to.is_empty() || to.len() > KEY_MAX {
             return None;
         }
-        self.vacancy = None;
+        self.sought = None;
         let view = self.inside();
         let old = view.get(from)?;
         if view.get(to).is_some() {
@@ -317,6 +321,7 @@ impl<'a> CatalogWriter<'a> {
     /// Removes `from` and lets `to` lead to where it did, at once for readers. Returns what both
     /// were; `None`, and nothing changes, unless two different names are there.
     pub fn rename_over(&mut self, from: &[u8], to: &[u8]) -> Option<(Removed, Removed)> {
+        self.sought = None;
         let view = self.inside();
         let (source, target) = (view.get(from)?, view.get(to)?);
         if from == to {
@@ -386,7 +391,6 @@ impl<'a> CatalogWriter<'a> {
     /// were prepared apart, which readers are to see all at once; or, with an empty one, to forget
     /// all names as if they had never been.
     pub fn adopt(&mut self, names: Catalog) {
-        self.vacancy = None;
         let form = {
             let theirs = names.lock();
             let form = names.body.load();
