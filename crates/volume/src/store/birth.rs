@@ -91,4 +91,4 @@ impl Inner {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

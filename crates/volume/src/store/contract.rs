@@ -10,6 +10,7 @@ use holdfast_types::{Errno, Ino, Result};
 use super::birth::Birth;
 use super::change::{Maker, is_of_content};
 use super::commit::extent_of;
+use super::death::Death;
 use super::ending::without_last_attributes;
 use super::growth::Growth;
 use super::mapping::Run;
@@ -136,6 +137,10 @@ impl Store for VolumeStore {
             let growth = birth.growth();
             self.throttle(growth, false)?;
             self.inner.bear(&birth, batch, growth)
+        } else if let Some(death) = Death::of(batch) {
+            let growth = death.growth();
+            self.throttle(growth, false)?;
+            self.inner.bury(&death, batch, growth)
         } else {
             let growth = Growth::of(batch);
             self.throttle(growth, batch.iter().any(is_of_content))?;

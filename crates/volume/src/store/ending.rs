@@ -8,6 +8,7 @@ use holdfast_core::store::{Change, InodeRecord};
 use holdfast_types::{FileType, Ino};
 
 use super::change::Maker;
+use super::load::Finder;
 use super::mapping::{Mapping, Run};
 use crate::Result;
 
@@ -27,26 +28,9 @@ pub(super) fn without_last_attributes<'b, 'c>(
 impl Maker<'_, '_> {
     /// An inode ends, and all that it has.
     pub(super) fn free(&mut self, ino: Ino) -> Result<()> {
-        if self.end_without_places(ino) {
-            self.inodes -= 1;
-            return Ok(());
-        }
-        let is_file = match self.is_file_at_its_end(ino) {
-            Some(is_file) => is_file,
-            None => self.finder.is_file(ino)?,
-        };
-        if is_file {
-            let freed = self.places_of(ino)?;
-            self.freed.extend(freed);
-        }
+        let freed = self.finder.end(ino, self.is_file_at_its_end(ino))?;
+        self.freed.extend(freed);
         self.inodes -= 1;
-        let mut shard = self.finder.layers.active.shard(ino);
-        let object = shard.changed(ino);
-        if object.fresh {
-            shard.forget(ino);
-        } else {
-            object.end();
-        }
         Ok(())
     }
 
@@ -55,11 +39,23 @@ impl Maker<'_, '_> {
         let (ending, kind) = self.ends?;
         (ending == ino).then_some(kind == FileType::Regular)
     }
+}
+
+impl Finder<'_> {
+    /// An inode ends, and all that it has; gives the places that its bytes had. Is it a file, if that is known?
+    #[inline]
+    pub(super) fn end(&self, ino: Ino, is_file: Option<bool>) -> Result<Vec<Run>> {
+        match self.end_without_places(ino, is_file) {
+            true => Ok(Vec::new()),
+            false => self.end_with_places(ino, is_file),
+        }
+    }
 
     /// An inode ends that has no places, as far as that is seen at a glance: nothing below has it, and it
     /// never had bytes; or it is a file without changed bytes over trees that know no bytes of any; or no file.
-    fn end_without_places(&self, ino: Ino) -> bool {
-        let layers = self.finder.layers;
+    #[inline]
+    fn end_without_places(&self, ino: Ino, is_file: Option<bool>) -> bool {
+        let layers = self.layers;
         let mut shard = layers.active.shard(ino);
         let (fresh, content) = match shard.get(ino) {
             Some(object) => (object.fresh, object.content().is_some()),
@@ -72,7 +68,7 @@ impl Maker<'_, '_> {
             shard.forget(ino);
             return true;
         }
-        let below = match self.is_file_at_its_end(ino) {
+        let below = match is_file {
             Some(is_file) => is_file && (layers.frozen.is_some() || layers.roots.data.is_some()),
             None => true,
         };
@@ -82,17 +78,40 @@ impl Maker<'_, '_> {
         !below
     }
 
+    #[inline(never)]
+    fn end_with_places(&self, ino: Ino, is_file: Option<bool>) -> Result<Vec<Run>> {
+        let is_file = match is_file {
+            Some(is_file) => is_file,
+            None => self.is_file(ino)?,
+        };
+        let freed = match is_file {
+            true => self.places_of(ino)?,
+            false => Vec::new(),
+        };
+        let mut shard = self.layers.active.shard(ino);
+        let object = shard.changed(ino);
+        if object.fresh {
+            shard.forget(ino);
+        } else {
+            object.end();
+        }
+        Ok(freed)
+    }
+
     /// All places that a file's bytes have. Its pages that wait for theirs wait no longer.
     fn places_of(&self, ino: Ino) -> Result<Vec<Run>> {
-        let layers = self.finder.layers;
-        let here = layers
-            .active
-            .with(ino, |object| (object.content().is_some(), object.fresh));
-        match here {
-            Some((true, _)) => return self.content(ino, |content| content.resize(0, None)),
-            // Before its first bytes a new file has none.
-            Some((false, true)) => return Ok(Vec::new()),
-            _ => {}
+        let layers = self.layers;
+        if let Some(object) = layers.active.shard(ino).get_mut(ino) {
+            if let Some(content) = object.content_mut() {
+                let before = content.dirty();
+                let freed = content.resize(0, None);
+                layers.active.count_dirty(ino, before, content.dirty());
+                return freed;
+            }
+            if object.fresh {
+                // Before its first bytes a new file has none.
+                return Ok(Vec::new());
+            }
         }
         let frozen = layers.frozen.as_ref().and_then(|frozen| {
             frozen.with(ino, |object| match object.content() {
@@ -102,7 +121,7 @@ impl Maker<'_, '_> {
         });
         match frozen.flatten() {
             Some(places) => Ok(places),
-            None => self.finder.places_in_trees(ino),
+            None => self.places_in_trees(ino),
         }
     }
 }

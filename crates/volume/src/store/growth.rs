@@ -27,6 +27,11 @@ fn orphan(inode: &InodeRecord) -> usize {
 }
 
 impl Growth {
+    /// What a name changes that goes.
+    pub(super) const LEFT: Self = Self { keys: 2, bytes: 0 };
+    /// What an inode changes that goes.
+    pub(super) const FREED: Self = Self { keys: 8, bytes: 64 };
+
     /// What a batch changes.
     pub(super) fn of(batch: &[Change<'_>]) -> Self {
         batch
@@ -40,7 +45,8 @@ impl Growth {
             Change::Create { inode, target } => return Self::of_created(inode, *target),
             Change::Attributes { inode } => return Self::of_attributes(inode),
             Change::Enter { name, .. } => return Self::of_entered(name),
-            Change::Leave { .. } => (2, 0),
+            Change::Leave { .. } => return Self::LEFT,
+            Change::Free { .. } => return Self::FREED,
             Change::Write { offset, data, .. }
                 if offset.saturating_add(data.len() as u64) <= INLINE_MAX as u64 =>
             {
@@ -56,7 +62,7 @@ impl Growth {
                 64 + name.len() + value.map_or(0, |value| value.len() + BLOCK),
             ),
             Change::Truncate { .. } | Change::Zero { .. } | Change::Allocate { .. } => (4, 128),
-            Change::Collapse { .. } | Change::Insert { .. } | Change::Free { .. } => (8, 64),
+            Change::Collapse { .. } | Change::Insert { .. } => (8, 64),
         };
         Self::new(keys, bytes)
     }

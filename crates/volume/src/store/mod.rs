@@ -20,6 +20,7 @@ mod checkpoint;
 mod commit;
 mod content;
 mod contract;
+mod death;
 mod device;
 mod dirty;
 mod early;

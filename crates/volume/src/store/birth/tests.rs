@@ -11,17 +11,17 @@ use super::*;
 use crate::store::{FormatOptions, OpenOptions, VolumeStore, format};
 
 /// What comes: in one of some directories, of a kind, with so many numbers left out before it.
-type Coming = (u64, usize, u64);
+pub(in crate::store) type Coming = (u64, usize, u64);
 
-const DIRS: u64 = 3;
-const KINDS: [FileType; 4] = [
+pub(in crate::store) const DIRS: u64 = 3;
+pub(in crate::store) const KINDS: [FileType; 4] = [
     FileType::Regular,
     FileType::Directory,
     FileType::Fifo,
     FileType::CharDevice,
 ];
 
-fn record(ino: Ino, kind: FileType, parent: Ino, time: i64) -> InodeRecord {
+pub(in crate::store) fn record(ino: Ino, kind: FileType, parent: Ino, time: i64) -> InodeRecord {
     InodeRecord {
         ino,
         kind,
@@ -40,14 +40,14 @@ fn record(ino: Ino, kind: FileType, parent: Ino, time: i64) -> InodeRecord {
     }
 }
 
-fn store() -> (Arc<dyn BlockDevice>, VolumeStore) {
+pub(in crate::store) fn store() -> (Arc<dyn BlockDevice>, VolumeStore) {
     let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(256 << 20));
     format(&device, &FormatOptions::default()).unwrap();
     let store = open(&device);
     (device, store)
 }
 
-fn open(device: &Arc<dyn BlockDevice>) -> VolumeStore {
+pub(in crate::store) fn open(device: &Arc<dyn BlockDevice>) -> VolumeStore {
     let never = OpenOptions {
         commit_every: None,
         ..OpenOptions::default()
@@ -56,13 +56,17 @@ fn open(device: &Arc<dyn BlockDevice>) -> VolumeStore {
 }
 
 /// The directories in which something comes, and their first attributes.
-fn dirs(first: u64) -> Vec<InodeRecord> {
+pub(in crate::store) fn dirs(first: u64) -> Vec<InodeRecord> {
     let dir = |number| record(Ino(first + number), FileType::Directory, Ino::ROOT, 1);
     (0..DIRS).map(dir).collect()
 }
 
 /// Lets all of that come.
-fn bear_all(coming: &[Coming], first: u64, mut bear: impl FnMut(&[Change<'_>])) -> Vec<Ino> {
+pub(in crate::store) fn bear_all(
+    coming: &[Coming],
+    first: u64,
+    mut bear: impl FnMut(&[Change<'_>]),
+) -> Vec<Ino> {
     let mut dirs = dirs(first);
     for dir in &dirs {
         bear(&[Change::Create {
@@ -101,14 +105,14 @@ fn bear_all(coming: &[Coming], first: u64, mut bear: impl FnMut(&[Change<'_>])) 
 }
 
 /// All that can be asked of the store.
-type Seen = (
+pub(in crate::store) type Seen = (
     Vec<InodeRecord>,
     Vec<Vec<(EntryRecord, InodeRecord)>>,
     Vec<u64>,
     (Ino, u64),
 );
 
-fn seen(store: &VolumeStore, inos: &[Ino], first: u64) -> Seen {
+pub(in crate::store) fn seen(store: &VolumeStore, inos: &[Ino], first: u64) -> Seen {
     let mut inodes = Vec::new();
     store.load_inodes(inos, &mut inodes).unwrap();
     let (mut names, mut cookies) = (Vec::new(), Vec::new());

@@ -1,0 +1,88 @@
+//! An inode goes with its last name, and the directory after that: what most batches are where a tree goes.
+//!
+//! Such a batch changes no bytes and takes no room, so it takes a short way. What it leaves is what
+//! [`Maker`](super::change::Maker) would leave, who knows all kinds of changes.
+
+use holdfast_core::store::{Change, InodeRecord, Stamp};
+use holdfast_types::FileType;
+
+use super::ending::without_last_attributes;
+use super::growth::Growth;
+use super::{Inner, REALM};
+use crate::Result;
+
+/// The parts of such a batch.
+#[derive(Debug)]
+pub(super) struct Death<'c> {
+    last: &'c InodeRecord,
+    name: &'c [u8],
+    cookie: u64,
+    dir: &'c InodeRecord,
+}
+
+impl<'c> Death<'c> {
+    /// Sees in a batch what it is.
+    #[inline]
+    pub(super) fn of(batch: &'c [Change<'_>]) -> Option<Self> {
+        let [
+            Change::Attributes { inode: last },
+            Change::Leave { dir, name, cookie },
+            Change::Attributes { inode: after },
+            Change::Free { ino },
+        ] = batch
+        else {
+            return None;
+        };
+        (*ino == last.ino && *dir == after.ino).then_some(Self {
+            last,
+            name,
+            cookie: *cookie,
+            dir: after,
+        })
+    }
+
+    /// What it changes of the trees.
+    #[inline]
+    pub(super) fn growth(&self) -> Growth {
+        Growth::of_attributes(self.last)
+            + Growth::LEFT
+            + Growth::of_attributes(self.dir)
+            + Growth::FREED
+    }
+}
+
+impl Inner {
+    /// Makes the changes of such a `batch`, in memory and in the journal.
+    pub(super) fn bury(
+        &self,
+        death: &Death<'_>,
+        batch: &[Change<'_>],
+        growth: Growth,
+    ) -> Result<Stamp> {
+        let layers = self.gate.pass();
+        self.running()?;
+        let active = &layers.active;
+        active.count(growth);
+        {
+            let mut shard = active.shard(death.dir.ino);
+            let dir = shard.changed(death.dir.ino);
+            let hash = || self.hasher.hash(death.name);
+            dir.names_mut().leave(death.name, death.cookie, hash);
+            dir.set_record(death.dir);
+        }
+        let ino = death.last.ino;
+        let is_file = death.last.kind == FileType::Regular;
+        let freed = self.finder(&layers).end(ino, Some(is_file))?;
+        let (_, told) = without_last_attributes(batch);
+        let stamp = self.journal.append(REALM, told)?;
+        for run in &freed {
+            self.space.free_data(run.extent, stamp.0)?;
+        }
+        self.ahead.forget(ino);
+        self.inodes.add(-1);
+        Ok(stamp)
+    }
+}
+
+#[cfg(test)]
+mod tests;
