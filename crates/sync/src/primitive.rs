@@ -16,6 +16,10 @@ pub(crate) const SHARED_AFTER: usize = 4;
 /// Empty leaves that each core keeps for a while.
 pub(crate) const SUSPECTS: usize = 8;
 
+/// Do walks look at what they will meet next, to have it fetched? It changes nothing, and models would try all
+/// moments at which it can happen.
+pub(crate) const LOOKS_AHEAD: bool = true;
+
 /// Declares an array that the whole process shares. Models start each execution with a new one.
 macro_rules! process_wide {
     ($(#[$meta:meta])* static $name:ident: [$type:ty; $length:expr] = $each:expr;) => {

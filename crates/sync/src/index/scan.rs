@@ -9,7 +9,7 @@ use super::walk::Next;
 use super::{Held, Index};
 use crate::epoch::{self, Guard};
 use crate::prefetch::{prefetch, prefetch_to_write};
-use crate::primitive::Ordering;
+use crate::primitive::{LOOKS_AHEAD, Ordering};
 use std::ptr;
 
 /// Leaves that a long walk looks at under one guard.
@@ -91,10 +91,12 @@ impl<T: Send + Sync + 'static> Index<T> {
                     }
                 }
                 let batch = &batch[..found];
+                let mut coming = self.coming(base, to, guard);
                 batch.iter().take(FETCHED).for_each(|held| fetch(*held));
                 for (at, held) in batch.iter().enumerate() {
-                    if let Some(later) = batch.get(at + FETCHED) {
-                        fetch(*later);
+                    match batch.get(at + FETCHED) {
+                        Some(later) => fetch(*later),
+                        None => coming.next().into_iter().for_each(&fetch),
                     }
                     // SAFETY: met under the guard, as in `peek`.
                     let held = unsafe { &**held };
@@ -106,6 +108,34 @@ impl<T: Send + Sync + 'static> Index<T> {
             }
         };
         Some(next).filter(|next| *next < to)
+    }
+
+    /// What lies in the leaf behind that of `base`, up to `to`; its lines are fetched, for whoever will have some
+    /// of those objects fetched by the time at which he comes there.
+    #[inline]
+    fn coming<'g>(
+        &'g self,
+        base: u64,
+        to: u64,
+        guard: &'g Guard,
+    ) -> impl Iterator<Item = *const Held<T>> {
+        let behind = base.saturating_add(SLOTS as u64);
+        let leaf = match LOOKS_AHEAD && behind < to {
+            true => self.tree.descend(behind, guard),
+            false => Next::End,
+        };
+        // Objects beyond the end are perhaps another thread's.
+        let slots = match leaf {
+            Next::Leaf(base, leaf) if base < to => {
+                &leaf.slots()[..(to - base).min(SLOTS as u64) as usize]
+            }
+            _ => &[],
+        };
+        slots.chunks(LINE).for_each(|line| prefetch(line.as_ptr()));
+        let objects = slots
+            .iter()
+            .map(|slot| node::target(slot.load(Ordering::Relaxed)));
+        objects.map(|object| object.cast_const().cast())
     }
 
     /// Splits all keys into at most `parts` ranges (`from`, `to`) for [`Index::scan`], so that about

@@ -33,7 +33,7 @@ impl Radix {
     }
 
     /// As `next_leaf`, but ends in the first node that has nothing at `key` or behind.
-    fn descend<'g>(&'g self, mut key: u64, guard: &'g Guard) -> Next<'g> {
+    pub(super) fn descend<'g>(&'g self, mut key: u64, guard: &'g Guard) -> Next<'g> {
         let mut level = node::root_level(key);
         let mut link = self.roots()[level].load(Ordering::Acquire);
         loop {
