@@ -21,14 +21,6 @@ pub(crate) fn mask(pages: Range<u64>) -> u64 {
     (u64::MAX >> (GROUP_PAGES - len)) << pages.start
 }
 
-/// The bits that the pages of `pages`, numbered in the file, have in group `group`.
-pub(crate) fn mask_in(group: u64, pages: &Range<u64>) -> u64 {
-    let base = group << GROUP_SHIFT;
-    let start = pages.start.clamp(base, base + GROUP_PAGES) - base;
-    let end = pages.end.clamp(base, base + GROUP_PAGES) - base;
-    mask(start..end)
-}
-
 /// The positions of the bits of a word, lowest first.
 pub(crate) fn bits(mut word: u64) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
@@ -48,9 +40,6 @@ mod tests {
         assert_eq!(mask(0..64), u64::MAX);
         assert_eq!(mask(63..64), 1 << 63);
         assert_eq!(mask(2..4), 0b1100);
-        assert_eq!(mask_in(1, &(0..64)), 0);
-        assert_eq!(mask_in(1, &(60..66)), 0b11);
-        assert_eq!(mask_in(0, &(62..u64::MAX)), 0b11 << 62);
         assert_eq!(bits(0b1001_0010).collect::<Vec<_>>(), [1, 4, 7]);
     }
 }

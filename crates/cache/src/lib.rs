@@ -14,6 +14,7 @@
 
 mod account;
 mod group;
+mod page_set;
 mod pages;
 mod pool;
 mod ranges;

@@ -152,7 +152,7 @@ impl PagesLock<'_> {
     fn held(&self) -> Held {
         let totals = self.frames.totals();
         let apart = self.frames.side().map_or(0, |apart| {
-            size_of::<Apart>() as u64 + apart.ranges() * ENTRY_BYTES
+            size_of::<Apart>() as u64 + apart.entries() * ENTRY_BYTES
         });
         Held {
             pages: totals.frames + totals.note,

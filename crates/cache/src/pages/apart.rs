@@ -1,6 +1,6 @@
 //! Pages that take space and have no frame, kept beside the frames for the writer.
 
-use crate::ranges::RangeSet;
+use crate::page_set::PageSet;
 use std::ops::Range;
 
 /// Pages without a frame that are no holes.
@@ -9,9 +9,9 @@ use std::ops::Range;
 #[derive(Debug, Default)]
 pub(super) struct Apart {
     /// Allocated, and never written: they read as zeros.
-    unwritten: RangeSet,
+    unwritten: PageSet,
     /// Their bytes are not in memory: the owner can bring them.
-    absent: RangeSet,
+    absent: PageSet,
 }
 
 impl Apart {
@@ -25,9 +25,9 @@ impl Apart {
         self.absent.pages()
     }
 
-    /// The ranges that they are in, which is what they cost.
-    pub(super) fn ranges(&self) -> u64 {
-        self.unwritten.ranges() + self.absent.ranges()
+    /// The entries that they take.
+    pub(super) fn entries(&self) -> u64 {
+        self.unwritten.entries() + self.absent.entries()
     }
 
     /// A bit for each page of a group that is one of them.
@@ -68,7 +68,7 @@ impl Apart {
         self.absent.remove(pages);
     }
 
-    /// Moves them, from page `from` on, by `delta`; see [`RangeSet::shift`].
+    /// Moves them, from page `from` on, by `delta`; see [`PageSet::shift`].
     pub(super) fn shift(&mut self, from: u64, delta: i64) {
         self.unwritten.shift(from, delta);
         self.absent.shift(from, delta);
