@@ -9,6 +9,10 @@ use crate::space::{Extent, FileRequest, GROUP_BLOCKS_MAX, Mapped, Window};
 /// A piece is worth setting aside where so much of it, at least, has a place or waits for one.
 const WORTHWHILE_PART: u64 = 12;
 
+/// Where that is so of all that waits in a stretch of at least so many blocks, half of it is enough in each piece: of what
+/// comes in random order some pieces have had less than others so far, and would lie in pieces for ever.
+const STRETCH_MIN: u64 = 16 * 2048;
+
 /// Blocks of rows far apart that get their places at once, at most.
 const ALIKE_MAX: u64 = 1024;
 
@@ -93,6 +97,8 @@ pub(super) struct Waiting {
     size: u64,
     /// May it grow?
     growing: bool,
+    /// The part of a piece that is worth setting it aside.
+    worthwhile: u64,
     /// The window looked at last, and whether little of it is written.
     judged: Option<(Window, bool)>,
     /// The row that was counted last, by the places in it.
@@ -106,10 +112,20 @@ impl Waiting {
     pub(super) fn new(blocks: Vec<u64>, size: u64, mapping: &Mapping) -> Self {
         // A file that is written for the first time, all of it, is likely to be complete.
         let growing = !mapping.is_empty() || blocks.len() as u64 != size;
+        let stretch = match blocks[..] {
+            [first, .., last] => last - first + 1,
+            _ => 1,
+        };
+        let dense = blocks.len() as u64 * WORTHWHILE_PART >= stretch;
+        let worthwhile = match dense && stretch >= STRETCH_MIN {
+            true => 2 * WORTHWHILE_PART,
+            false => WORTHWHILE_PART,
+        };
         Self {
             blocks,
             size,
             growing,
+            worthwhile,
             judged: None,
             counted: 0..0,
             placed: None,
@@ -219,7 +235,7 @@ impl Waiting {
         {
             return scattered;
         }
-        let enough = window.length().div_ceil(WORTHWHILE_PART);
+        let enough = window.length().div_ceil(self.worthwhile);
         // No more than these can tell: numbers ascend, so as many as are enough reach from any place.
         let near = |from: usize, to: usize| &self.blocks[from..to.min(self.blocks.len())];
         let before = near(place.saturating_sub(enough as usize), place);
@@ -268,6 +284,33 @@ mod tests {
         assert!(asked(&none, dense, size).into_iter().all(|aside| aside));
         let sparse = (WINDOW..9 * WINDOW).step_by(16);
         assert!(asked(&none, sparse, size).into_iter().all(|aside| !aside));
+    }
+
+    #[test]
+    fn what_comes_in_random_order_lies_in_no_pieces() {
+        let (none, size) = (Mapping::default(), 200 * WINDOW);
+        let numbers = (0..size).map(|at| (at * 2_654_435_761) % 4_294_967_291);
+        let tenth: Vec<u64> = (0..)
+            .zip(numbers)
+            .filter(|(_, it)| it % 10 == 3)
+            .map(|(at, _)| at)
+            .collect();
+        // By chance this one has had half as much as the others.
+        let mut few = 0;
+        let blocks = tenth.into_iter().filter(|at| {
+            let here = at / WINDOW == 98;
+            few += u32::from(here);
+            !here || few % 2 == 0
+        });
+        let blocks: Vec<u64> = blocks.collect();
+        let asked_of = |blocks: &[u64]| asked(&none, blocks.iter().copied(), size);
+        assert!(asked_of(&blocks).into_iter().all(|aside| aside));
+        let there = blocks.iter().filter(|at| **at / WINDOW == 98);
+        let alone: Vec<u64> = there.copied().collect();
+        assert!(
+            asked_of(&alone).into_iter().all(|aside| !aside),
+            "of itself it is little"
+        );
     }
 
     #[test]
