@@ -17,30 +17,33 @@ pub(crate) struct Image {
     /// What goes with it: its folder, unless somebody keeps it.
     folder: Option<Folder>,
     path: PathBuf,
+    /// The file system's limit of memory, in bytes; the usual one if absent.
+    cache: Option<u64>,
     /// The volume, as long as it is open.
     store: Mutex<Option<Arc<VolumeStore>>>,
 }
 
-/// A tree on a volume of its own, in a fresh folder beside `path`. It commits every five seconds.
+/// A tree on a volume of its own, in a fresh folder beside `path`. It commits every five seconds. `cache`: the file
+/// system's limit of memory, in bytes, if it is not the usual one.
 ///
 /// # Errors
 /// If the image cannot be made.
-pub(crate) fn volume(path: &Path) -> Result<MemoryTree> {
+pub(crate) fn volume(path: &Path, cache: Option<u64>) -> Result<MemoryTree> {
     let kept = Kept::beside(path)?;
     let path = kept.image();
-    tree(path, Some(kept.folder))
+    tree(path, Some(kept.folder), cache)
 }
 
-/// A tree on a volume that is made anew over an image which is kept.
+/// As [`volume`], on a volume that is made anew over an image which is kept.
 ///
 /// # Errors
 /// If the image cannot be made, or used.
-pub(crate) fn volume_over(image: &Path) -> Result<MemoryTree> {
-    tree(image.to_owned(), None)
+pub(crate) fn volume_over(image: &Path, cache: Option<u64>) -> Result<MemoryTree> {
+    tree(image.to_owned(), None, cache)
 }
 
 /// Makes a volume on this image, which is made first if there is none.
-fn tree(path: PathBuf, folder: Option<Folder>) -> Result<MemoryTree> {
+fn tree(path: PathBuf, folder: Option<Folder>, cache: Option<u64>) -> Result<MemoryTree> {
     let options = FileOptions::default();
     let device = match path.exists() {
         true => FileDevice::open(&path, options),
@@ -52,6 +55,7 @@ fn tree(path: PathBuf, folder: Option<Folder>) -> Result<MemoryTree> {
     let image = Image {
         folder,
         path,
+        cache,
         store: Mutex::new(None),
     };
     let fs = image.open_on(device).context("cannot open the volume")?;
@@ -100,7 +104,11 @@ impl Image {
     fn open_on(&self, device: Arc<dyn BlockDevice>) -> Result<FileSystem, Errno> {
         let opened = VolumeStore::open(device, &OpenOptions::default());
         let store = Arc::new(opened.map_err(|error| error.errno())?);
-        let fs = FileSystem::new(store.clone(), Options::default())?;
+        let options = Options {
+            cache: self.cache,
+            ..Options::default()
+        };
+        let fs = FileSystem::new(store.clone(), options)?;
         *self.held() = Some(store);
         Ok(fs)
     }

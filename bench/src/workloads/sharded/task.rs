@@ -50,8 +50,8 @@ impl Task {
             }
             Target::Volume(path) => {
                 let tree = match &self.image {
-                    Some(image) => volume_over(image),
-                    None => volume(path),
+                    Some(image) => volume_over(image, None),
+                    None => volume(path, None),
                 };
                 self.on(tree?, seats, boss)
             }

@@ -55,6 +55,10 @@ pub(crate) struct SparseArgs {
     /// Small files of each of them
     #[arg(long, value_name = "N", default_value_t = 2000)]
     small: u64,
+    /// MiB of memory that the file system of a `volume:` may take for content; without it as much as any: an eighth
+    /// of the machine's. What is filled in a directory of the host may take all that is free
+    #[arg(long, value_name = "MIB")]
+    cache: Option<u64>,
     /// How often to run it all
     #[arg(long, value_name = "R", default_value_t = 3)]
     rounds: usize,
@@ -92,10 +96,15 @@ impl SparseArgs {
     }
 
     fn layout(&self) -> String {
+        let cache = self.cache.map(|most| format!("volumes cache {most} MiB; "));
         format!(
-            "{} scattered writes per thread, {} MiB filled, {} small files of each of {} writers; \
+            "{} scattered writes per thread, {} MiB filled, {} small files of each of {} writers; {}\
              everything durable at the end of each phase, and that counts",
-            self.writes, self.fill, self.small, self.writers
+            self.writes,
+            self.fill,
+            self.small,
+            self.writers,
+            cache.unwrap_or_default()
         )
     }
 
@@ -110,6 +119,10 @@ impl SparseArgs {
             "at least one write is needed, and fewer than 2^32"
         );
         ensure!((1..1 << 22).contains(&self.fill), "nothing to fill");
+        ensure!(
+            self.cache.is_none_or(|most| most < 1 << 32),
+            "--cache is in MiB: less than 2^32"
+        );
         Ok(())
     }
 }
@@ -119,6 +132,7 @@ struct Run<'r> {
     label: &'r str,
     target: &'r Target,
     kept: Option<&'r Kept>,
+    cache: Option<u64>,
     amounts: Amounts,
     shape: Shape,
     round: usize,
@@ -135,6 +149,7 @@ impl Run<'_> {
         let task = team::Task::Sparse(Task {
             target: self.target.clone(),
             image: self.kept.map(Kept::image),
+            cache: self.cache,
             amounts: self.amounts,
         });
         let mut team = Team::start(program, &task, self.shape).context(self.label.to_owned())?;
@@ -203,6 +218,7 @@ pub(crate) fn measure(args: &SparseArgs, program: &Program, report: &mut Report)
                     label,
                     target,
                     kept: kept.as_ref(),
+                    cache: args.cache.map(|most| most << 20),
                     amounts: args.amounts(threads),
                     shape: Shape::Threads(threads),
                     round,

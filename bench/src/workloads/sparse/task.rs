@@ -17,6 +17,8 @@ pub(crate) struct Task {
     pub(super) target: Target,
     /// The image that a volume is made anew on; a new one if absent.
     pub(super) image: Option<PathBuf>,
+    /// The limit of memory of a volume's file system, in bytes; the usual one if absent.
+    pub(super) cache: Option<u64>,
     pub(super) amounts: Amounts,
 }
 
@@ -63,8 +65,8 @@ impl Task {
             Target::Memory => self.on(MemoryTree::new(), seats, boss),
             Target::Volume(path) => {
                 let tree = match &self.image {
-                    Some(image) => volume_over(image),
-                    None => volume(path),
+                    Some(image) => volume_over(image, self.cache),
+                    None => volume(path, self.cache),
                 };
                 self.on(tree?, seats, boss)
             }
