@@ -244,6 +244,79 @@ fn readers_and_writers_see_what_was_written_while_pages_come_and_go() {
 }
 
 #[test]
+fn sectors_of_pages_that_are_away_are_written_without_bringing_them() {
+    let store = RecordingStore::new(Arc::new(ModelStore::new()), Record::default());
+    let fs = limited(store.clone(), 64 * MIB);
+    let who = Caller::root();
+    let file = create(&fs, "f");
+    let mut model: Vec<u8> = (0..400).flat_map(|number| page(1, number)).collect();
+    fs.write(&who, &file, 0, &model).unwrap();
+    let mut write = |offset: u64, len: usize| {
+        fs.drop_caches().unwrap();
+        store.hook().clear();
+        let data = vec![offset as u8 | 1; len];
+        let version = fs.getattr(file.node());
+        assert_eq!(fs.write(&who, &file, offset, &data), Ok(len));
+        let now = fs.getattr(file.node());
+        assert_eq!((now.size, now.blocks), (version.size, version.blocks));
+        assert!(now.mtime >= version.mtime);
+        model[offset as usize..offset as usize + len].copy_from_slice(&data);
+        let brought = (store.hook().count(Call::ReadData), fs.stats().pages);
+        assert_reads(&fs, &file, 0, &model);
+        brought
+    };
+    for (offset, len) in [(0, 512), (9 * PAGE + 1024, 3072), (399 * PAGE + 3584, 512)] {
+        assert_eq!(write(offset, len), (0, 0), "{len} at {offset}");
+    }
+    for (offset, len) in [(1, 512), (512, 511), (PAGE - 512, 1024)] {
+        let (reads, pages) = write(offset, len);
+        assert!(reads > 0 && pages > 0, "{len} at {offset}");
+    }
+    assert_eq!(write(5 * PAGE, 4096), (0, 1), "a page as a whole is there");
+}
+
+#[test]
+fn what_is_written_past_memory_is_not_seen_before_what_was_written_in_it() {
+    const PAGES: u64 = 100;
+    const ROUNDS: u64 = 30_000;
+    let fs = limited(Arc::new(ModelStore::new()), 64 * MIB);
+    let (file, who) = (create(&fs, "f"), Caller::root());
+    for number in 0..PAGES {
+        fs.write(&who, &file, number * PAGE, &[0; PAGE as usize])
+            .unwrap();
+    }
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut seen = 0;
+            while !done.load(Ordering::Acquire) {
+                let mut both = [0; 2 * PAGE as usize];
+                fs.read(&file, 10 * PAGE, &mut both).unwrap();
+                let word = |at: usize| u64::from_le_bytes(both[at..at + 8].try_into().unwrap());
+                let (first, second) = (word(0), word(PAGE as usize + 512));
+                assert!(first == second || first == second + 1, "{first}, {second}");
+                seen = seen.max(second);
+            }
+            seen
+        });
+        for round in 1..=ROUNDS {
+            if round % 3 == 0 {
+                fs.drop_caches().unwrap();
+            }
+            let sector = round.to_le_bytes().repeat(64);
+            // The first is in memory, if it was read; the second may be away.
+            fs.write(&who, &file, 10 * PAGE, &sector.repeat(8)).unwrap();
+            fs.write(&who, &file, 11 * PAGE + 512, &sector).unwrap();
+        }
+        done.store(true, Ordering::Release);
+        assert!(reader.join().unwrap() <= ROUNDS);
+    });
+    let mut last = [0; 512];
+    fs.read(&file, 11 * PAGE + 512, &mut last).unwrap();
+    assert_eq!(last[..8], ROUNDS.to_le_bytes());
+}
+
+#[test]
 fn inodes_and_names_stay_within_half_of_the_limit_and_come_back() {
     const LIMIT: u64 = 8 * MIB;
     let fs = limited(Arc::new(ModelStore::new()), LIMIT);

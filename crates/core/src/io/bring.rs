@@ -30,6 +30,8 @@ pub(super) const BYTES_MAX: u64 = 1 << 20;
 const AHEAD_MAX: u64 = 255;
 /// Pages brought ahead of who begins at the start of a file.
 const AHEAD_FIRST: u64 = 32;
+/// Stores take whole ones of these without having to know what is around them in a page.
+const SECTOR: u64 = 512;
 
 impl Core {
     /// Whom pages are charged to whose space was taken when they were written.
@@ -212,6 +214,34 @@ impl Core {
         };
         let end = end.saturating_add(ahead * PAGE).min(inode.size());
         self.bring(inode, pages, bytes.start..end)
+    }
+
+    /// Is a write of these bytes one that nothing need be brought for? It goes past memory if it writes sectors of
+    /// one page which is absent, and stays so: whoever reads it has the store put both together.
+    ///
+    /// A large file that is written here and there, a few sectors at a time, would have each page read for them
+    /// otherwise, and another page forgotten for that one.
+    ///
+    /// # Errors
+    /// Those of mapping the file.
+    pub(super) fn goes_past(
+        &self,
+        inode: &Inode,
+        pages: &mut PagesLock<'_>,
+        bytes: Range<u64>,
+    ) -> Result<bool> {
+        if self.pinned || inode.is_complete() {
+            return Ok(false);
+        }
+        let page = bytes.start / PAGE;
+        let sectors = bytes.start.is_multiple_of(SECTOR) && bytes.end.is_multiple_of(SECTOR);
+        let part = bytes.end - bytes.start < PAGE && bytes.end <= (page + 1) * PAGE;
+        let size = inode.size();
+        if !sectors || !part || bytes.end > size || size <= WHOLE {
+            return Ok(false);
+        }
+        self.map(inode, pages)?;
+        Ok(pages.next_absent(page..page + 1).is_some())
     }
 
     /// Makes sure that a file is mapped and that no page is absent of which buffers of these lengths, one

@@ -81,32 +81,18 @@ impl FileSystem {
                 return Err(Errno::EFBIG);
             }
             pages.fetch_place(start);
-            core.bring_edges(inode, &mut pages, start, bufs.iter().map(|buf| buf.len()))?;
+            let past = bufs.len() == 1
+                && core.goes_past(inode, &mut pages, start..start.saturating_add(given as u64))?;
+            if !past {
+                core.bring_edges(inode, &mut pages, start, bufs.iter().map(|buf| buf.len()))?;
+            }
             core.drop_privileges(who, file.node())?;
-            if bufs.len() > 1 && start < size {
-                // Several pieces are one write.
-                pages.begin();
-            }
-            let here_and_there = pages.fetch_bytes(start, given);
-            if here_and_there && !core.pinned && size >= LARGE {
-                core.store.expect_write(inode.ino(), start);
-            }
-            let space = FileSpace::new(core, inode, Check::of(who));
-            let mut done = 0;
-            for buf in bufs.iter().filter(|buf| !buf.is_empty()) {
-                let room = usize::try_from(SIZE_MAX - start - done as u64).unwrap_or(usize::MAX);
-                let data = &buf[..buf.len().min(room)];
-                let written =
-                    match pages.write_alone(start + done as u64, data, size, space.account()) {
-                        Ok(written) => written,
-                        Err(error) if done == 0 => return Err(error),
-                        Err(_) => break,
-                    };
-                done += written;
-                if written < buf.len() {
-                    break;
-                }
-            }
+            let done = if past {
+                // Nothing changes in memory: readers who come to this page take the lock, and read all anew.
+                given
+            } else {
+                core.write_in_memory(who, inode, &mut pages, start, bufs)?
+            };
             {
                 let mut meta = inode.write();
                 meta.size = meta.size.max(start + done as u64);
@@ -142,6 +128,43 @@ impl FileSystem {
 }
 
 impl Core {
+    /// Writes to pages of which nothing is missing; returns the bytes written.
+    fn write_in_memory(
+        &self,
+        who: &Caller,
+        inode: &Inode,
+        pages: &mut PagesLock<'_>,
+        start: u64,
+        bufs: &[IoSlice<'_>],
+    ) -> Result<usize> {
+        let size = inode.size();
+        if bufs.len() > 1 && start < size {
+            // Several pieces are one write.
+            pages.begin();
+        }
+        let here_and_there = pages.fetch_bytes(start, total(bufs));
+        if here_and_there && !self.pinned && size >= LARGE {
+            self.store.expect_write(inode.ino(), start);
+        }
+        let space = FileSpace::new(self, inode, Check::of(who));
+        let mut done = 0;
+        for buf in bufs.iter().filter(|buf| !buf.is_empty()) {
+            let at = start + done as u64;
+            let room = usize::try_from(SIZE_MAX - at).unwrap_or(usize::MAX);
+            let data = &buf[..buf.len().min(room)];
+            let written = match pages.write_alone(at, data, size, space.account()) {
+                Ok(written) => written,
+                Err(error) if done == 0 => return Err(error),
+                Err(_) => break,
+            };
+            done += written;
+            if written < buf.len() {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
     /// Hands bytes of a file that were written from `start` on to the store, `done` of these.
     fn hand_over_written(
         &self,
