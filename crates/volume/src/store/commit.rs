@@ -157,6 +157,7 @@ impl<'s> Hook<'s> {
             }
             maps
         };
+        store.progress.step();
         store.blocks().write_out()?;
         let records: Vec<Record<'_>> = maps.into_iter().map(Record::Map).collect();
         commit.append_records(REALM, &records)?;

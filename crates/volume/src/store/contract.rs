@@ -124,6 +124,9 @@ impl Store for VolumeStore {
     }
 
     fn reserve(&self, space: Wanted) -> Result<()> {
+        if space.pages > 0 {
+            self.relieve()?;
+        }
         Ok(self.inner.reserve(space)?)
     }
 

@@ -48,6 +48,7 @@ mod page;
 mod patience;
 mod placer;
 mod placing;
+mod progress;
 mod promise;
 mod reading;
 pub(crate) mod records;
@@ -85,6 +86,7 @@ use highest::Highest;
 use layers::Layers;
 use load::Finder;
 use patience::Patience;
+use progress::Progress;
 use promise::Promises;
 use worker::Worker;
 
@@ -112,6 +114,7 @@ pub(crate) struct Inner {
     ahead: Ahead,
     promises: Promises,
     patience: Patience,
+    progress: Progress,
     budget: Budget,
     /// Half the blocks that were free at the last look, less what cores may have taken since: as long
     /// as less is needed, nobody looks.

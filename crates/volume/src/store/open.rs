@@ -19,6 +19,7 @@ use super::highest::Highest;
 use super::layers::{Layers, Roots};
 use super::load::Finder;
 use super::patience::Patience;
+use super::progress::Progress;
 use super::promise::Promises;
 use super::replay::{Counts, replay};
 use super::worker::Worker;
@@ -107,6 +108,7 @@ impl VolumeStore {
             nodes: AtomicU64::new(0),
             credit: PerCore::default(),
             patience: Patience::default(),
+            progress: Progress::default(),
             budget: Budget::new(),
             space,
             journal,

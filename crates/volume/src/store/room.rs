@@ -9,6 +9,7 @@
 use std::ops::Add;
 use std::sync::LazyLock;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use holdfast_core::store::Space as Wanted;
 
@@ -29,6 +30,8 @@ static DIRTY_MAX: LazyLock<u64> = LazyLock::new(|| {
 });
 /// Bytes of the journal that a page's place takes at most.
 const MAP_MAX: u64 = 32;
+/// As long a writer waits for the volume's thread.
+const HELP_MAX: Duration = Duration::from_secs(1);
 /// The part of the journal that is left to commits.
 const COMMITS_PART: u64 = 8;
 /// What a core may change before it looks again whether there is room, in blocks.
@@ -70,12 +73,44 @@ impl VolumeStore {
         let (dirty, ready, early) = inner.waiting();
         let most = inner.dirty_max();
         if dirty > most {
-            inner.make_durable(None)?;
+            self.wait_for_a_commit(most)?;
         } else if dirty > most / 2 || inner.patience.ends(dirty, ready) {
             // While it is at work there is room for as much again.
             self.worker.ask_to_commit();
         } else if early >= EARLY_MIN {
             self.worker.ask_to_write_early();
+        }
+        Ok(())
+    }
+
+    /// Waits if pages that wait are many, before more are promised room: a commit keeps the promises of those who are
+    /// under way, but not for ever, so no writer should have to wait for one behind that.
+    pub(super) fn relieve(&self) -> Result<()> {
+        let enough = self.inner.dirty_max() / 8 * 7;
+        if self.inner.waiting().0 > enough {
+            self.wait_for_a_commit(enough)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until no more pages than `enough` wait to be written: until a commit has taken them, not until it has
+    /// written them. So whoever writes goes on beside the volume's thread, with as much on its way as may wait. If that
+    /// thread comes to nothing, because it cannot run or the device is slow, the commit is made here.
+    fn wait_for_a_commit(&self, enough: u64) -> Result<()> {
+        let inner = &self.inner;
+        let until = Instant::now() + HELP_MAX;
+        while inner.waiting().0 > enough {
+            inner.running()?;
+            if inner.checkpointing.is_locked() {
+                // That takes long, and leaves commits to others.
+                return inner.make_durable(None);
+            }
+            // What is asked for while it is busy is forgotten when that ends, and asked for again then.
+            let seen = inner.progress.steps();
+            self.worker.ask_to_commit();
+            if inner.waiting().0 > enough && !inner.progress.wait_behind(seen, until) {
+                return inner.make_durable(None);
+            }
         }
         Ok(())
     }
@@ -185,7 +220,6 @@ impl Inner {
     /// Promises space to an operation, before anything is changed.
     pub(super) fn reserve(&self, wanted: Wanted) -> Result<()> {
         if wanted.pages > 0 {
-            self.relieve()?;
             // One more: the bytes of a small file need a block once it is no longer small.
             self.promise(wanted.pages + 1)?;
         }
@@ -220,15 +254,6 @@ impl Inner {
         let free = self.space.balance().0;
         let wanted = wanted.pages;
         Err(space::Error::Full { wanted, free }.into())
-    }
-
-    /// Writes pages that wait, before more are promised room: a commit keeps the promises of those who are
-    /// under way, but not for ever, so no writer should have to make one himself.
-    fn relieve(&self) -> Result<()> {
-        if self.waiting().0 > self.dirty_max() / 8 * 7 {
-            self.make_durable(None)?;
-        }
-        Ok(())
     }
 
     /// Pages that wait to be written, those of them that a commit may take now, and those that may go early.

@@ -54,6 +54,7 @@ impl Worker {
                     // What cannot be written now a commit writes, or tells why not.
                     let _ = store.write_early();
                     ringing.went_early();
+                    store.progress.step();
                     continue;
                 }
                 let _ = if state.fold {
@@ -62,6 +63,7 @@ impl Worker {
                     store.make_durable(None)
                 };
                 ringing.committed();
+                store.progress.step();
                 due = next();
             }
         };
