@@ -38,8 +38,105 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::thread;
+    use crate::BLOCK;
+    use crate::store::{FormatOptions, OpenOptions, VolumeStore, format};
+    use holdfast_core::{FileSystem, Options};
+    use holdfast_device::{BlockDevice, MemoryDevice, Result};
+    use holdfast_types::{Caller, OpenFlags};
+    use std::sync::Arc;
+    use std::thread::{self, ThreadId};
     use std::time::Duration;
+
+    const MIB: u64 = 1 << 20;
+
+    /// A device that tells how much one thread writes, and whose first write by another takes its time.
+    #[derive(Debug)]
+    struct Watched {
+        inner: MemoryDevice,
+        whose: Mutex<Option<ThreadId>>,
+        /// By that thread, and by others.
+        written: Mutex<[u64; 2]>,
+    }
+
+    impl BlockDevice for Watched {
+        fn describe(&self) -> String {
+            self.inner.describe()
+        }
+
+        fn size(&self) -> u64 {
+            self.inner.size()
+        }
+
+        fn alignment(&self) -> u64 {
+            self.inner.alignment()
+        }
+
+        fn is_read_only(&self) -> bool {
+            false
+        }
+
+        fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+            self.inner.read(offset, buf)
+        }
+
+        fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+            if let Some(whose) = *self.whose.lock() {
+                let other = usize::from(thread::current().id() != whose);
+                let before = std::mem::replace(&mut self.written.lock()[other], 0);
+                if other == 1 && before == 0 {
+                    thread::sleep(Duration::from_millis(200));
+                }
+                self.written.lock()[other] += before + bytes.len() as u64;
+            }
+            self.inner.write(offset, bytes)
+        }
+
+        fn flush(&self) -> Result<()> {
+            self.inner.flush()
+        }
+
+        fn discard(&self, offset: u64, len: u64) -> Result<bool> {
+            self.inner.discard(offset, len)
+        }
+
+        fn resize(&self, size: u64) -> Result<()> {
+            self.inner.resize(size)
+        }
+    }
+
+    #[test]
+    fn a_writer_who_is_ahead_of_the_device_leaves_writing_to_the_volumes_thread() {
+        let watched = Arc::new(Watched {
+            inner: MemoryDevice::new(512 * MIB),
+            whose: Mutex::default(),
+            written: Mutex::default(),
+        });
+        let device: Arc<dyn BlockDevice> = Arc::clone(&watched) as _;
+        format(&device, &FormatOptions::default()).unwrap();
+        let store = Arc::new(VolumeStore::open(device, &OpenOptions::default()).unwrap());
+        // Half of it may wait: less than is written while the device takes its time.
+        let options = Options {
+            cache: Some(32 * MIB),
+            ..Options::default()
+        };
+        let fs = FileSystem::new(Arc::clone(&store) as _, options).unwrap();
+        let (who, root) = (Caller::root(), fs.root());
+        let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
+        let file = fs.create(&who, &root, b"f", 0o644, flags).unwrap();
+        *watched.whose.lock() = Some(thread::current().id());
+        for page in 0..100 * MIB / BLOCK as u64 {
+            let at = page * BLOCK as u64;
+            fs.write(&who, &file, at, &[1; BLOCK]).unwrap();
+        }
+        let [own, others] = *watched.written.lock();
+        *watched.whose.lock() = None;
+        assert!(others >= 64 * MIB, "{others} bytes by the volume's thread");
+        // The journal is written by who changes something.
+        assert!(own < 8 * MIB, "{own} bytes by the writer");
+        drop((file, root));
+        fs.close().unwrap();
+        store.close().unwrap();
+    }
 
     #[test]
     fn a_step_ends_the_wait_for_it_and_time_does_without_one() {
