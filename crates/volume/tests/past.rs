@@ -5,6 +5,7 @@ use holdfast_core::{FileSystem, OpenFile, Options};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_types::{Caller, Fallocate, OpenFlags, SetAttr};
 use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore, format};
+use rand::seq::SliceRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use std::ops::Range;
@@ -22,13 +23,17 @@ fn device(size: u64) -> Arc<dyn BlockDevice> {
     device
 }
 
-/// A file system over the volume, with so much memory.
-fn mounted(device: &Arc<dyn BlockDevice>, cache: u64) -> (FileSystem, Arc<VolumeStore>) {
-    let often = OpenOptions {
-        commit_every: Some(Duration::from_millis(3)),
+/// A file system over the volume, with so much memory, that commits as often.
+fn mounted(
+    device: &Arc<dyn BlockDevice>,
+    cache: u64,
+    commit_every: Option<Duration>,
+) -> (FileSystem, Arc<VolumeStore>) {
+    let open = OpenOptions {
+        commit_every,
         ..OpenOptions::default()
     };
-    let store = Arc::new(VolumeStore::open(Arc::clone(device), &often).unwrap());
+    let store = Arc::new(VolumeStore::open(Arc::clone(device), &open).unwrap());
     let options = Options {
         cache: Some(cache),
         ..Options::default()
@@ -112,12 +117,13 @@ fn step(fs: &FileSystem, file: &OpenFile, model: &mut Vec<u8>, random: &mut ChaC
 
 #[test]
 fn sectors_written_past_memory_are_read_now_and_after_a_crash() {
+    let often = Some(Duration::from_millis(3));
     let base: u64 = rand::random();
     for (seed, cache) in [(base, 0), (base ^ 1, 600 << 10), (base ^ 2, 64 << 20)] {
         println!("seed {seed}, {cache} bytes of memory");
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let device = device(64 * MIB as u64);
-        let (fs, store) = mounted(&device, cache);
+        let (fs, store) = mounted(&device, cache, often);
         let file = opened(&fs);
         let mut model = vec![7; SIZE];
         fs.write(&Caller::root(), &file, 0, &model).unwrap();
@@ -128,8 +134,39 @@ fn sectors_written_past_memory_are_read_now_and_after_a_crash() {
         fs.fsync(&file, false).unwrap();
         drop((file, fs, store));
         // Not closed: the journal has to be replayed.
-        let (fs, _store) = mounted(&device, cache);
+        let (fs, _store) = mounted(&device, cache, often);
         let file = opened(&fs);
         check(&fs, &file, &model, 0..SIZE, seed);
     }
+}
+
+#[test]
+fn a_file_larger_than_memory_that_is_filled_in_random_order_is_as_it_was_written() {
+    const LEN: u64 = 192 << 20;
+    const WRITE: u64 = 1024;
+    let seed: u64 = rand::random();
+    println!("seed {seed}");
+    let (device, cache) = (device(2 * LEN), LEN / 2);
+    let (fs, store) = mounted(&device, cache, None);
+    let file = opened(&fs);
+    let who = Caller::root();
+    let content = |number: u64| (number ^ seed).to_le_bytes().repeat(WRITE as usize / 8);
+    let mut order: Vec<u64> = (0..LEN / WRITE).collect();
+    order.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
+    for &number in &order {
+        let written = fs.write(&who, &file, number * WRITE, &content(number));
+        assert_eq!(written, Ok(WRITE as usize));
+    }
+    let check = |fs: &FileSystem, file: &OpenFile| {
+        let mut buf = [0; WRITE as usize];
+        for number in 0..LEN / WRITE {
+            assert_eq!(fs.read(file, number * WRITE, &mut buf), Ok(buf.len()));
+            assert!(buf[..] == content(number), "seed {seed}, write {number}");
+        }
+    };
+    check(&fs, &file);
+    fs.fsync(&file, false).unwrap();
+    drop((file, fs, store));
+    let (fs, _store) = mounted(&device, cache, None);
+    check(&fs, &opened(&fs));
 }
