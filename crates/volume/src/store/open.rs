@@ -62,14 +62,7 @@ impl VolumeStore {
     pub fn open(device: Arc<dyn BlockDevice>, options: &OpenOptions) -> Result<Self> {
         fits(&device)?;
         let (superblock, behind) = read_superblock(&device)?;
-        let found = device.size() / BLOCK as u64;
-        if found < superblock.blocks {
-            return Err(Error::CutShort {
-                device: device.describe(),
-                found,
-                expected: superblock.blocks,
-            });
-        }
+        has_all(&device, superblock.blocks)?;
         let space = load_space(&device, &superblock)?;
         let cache = NodeCache::new(
             Blocks::new(Arc::clone(&device), superblock.identity()),
@@ -199,6 +192,19 @@ impl Inner {
         drop(superblock);
         self.write_superblock(&written)
     }
+}
+
+/// Has the device as many blocks as a volume on it?
+fn has_all(device: &Arc<dyn BlockDevice>, blocks: u64) -> Result<()> {
+    let found = device.size() / BLOCK as u64;
+    if found < blocks {
+        return Err(Error::CutShort {
+            device: device.describe(),
+            found,
+            expected: blocks,
+        });
+    }
+    Ok(())
 }
 
 /// Refuses a device on which no single block can be written.
