@@ -162,7 +162,7 @@ impl PagesLock<'_> {
     }
 
     /// A page as it is now, which may be [shared](Stored::share) whatever becomes of it here: what is not
-    /// filled is zero. `None`: it is a hole or unwritten.
+    /// filled is zero. `None`: it is a hole, unwritten or absent.
     #[must_use]
     pub fn show(&self, page: u64) -> Option<Stored<'_>> {
         self.frames.show(page)

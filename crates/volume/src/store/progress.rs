@@ -80,13 +80,13 @@ mod tests {
         }
 
         fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-            if let Some(whose) = *self.whose.lock() {
+            let whose = *self.whose.lock();
+            if let Some(whose) = whose {
                 let other = usize::from(thread::current().id() != whose);
-                let before = std::mem::replace(&mut self.written.lock()[other], 0);
-                if other == 1 && before == 0 {
+                if other == 1 && self.written.lock()[other] == 0 {
                     thread::sleep(Duration::from_millis(200));
                 }
-                self.written.lock()[other] += before + bytes.len() as u64;
+                self.written.lock()[other] += bytes.len() as u64;
             }
             self.inner.write(offset, bytes)
         }
