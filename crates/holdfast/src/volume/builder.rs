@@ -63,7 +63,7 @@ impl VolumeBuilder {
         self
     }
 
-    /// How often changes become durable by themselves; without this every 5 seconds.
+    /// Changes become durable by themselves after so long, at most; without this after 5 seconds.
     pub fn commit_every(mut self, interval: Duration) -> Self {
         self.open.commit_every = Some(interval);
         self

@@ -55,6 +55,7 @@ pub(crate) mod records;
 mod replay;
 mod resize;
 mod room;
+mod timer;
 mod window;
 mod worker;
 

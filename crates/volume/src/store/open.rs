@@ -40,7 +40,7 @@ const BITMAPS: usize = 256;
 pub struct OpenOptions {
     /// Bytes of tree nodes that are kept in memory.
     pub cache: usize,
-    /// How often changes are committed; never by itself if absent.
+    /// Changes are committed after so long, at most; never by itself if absent.
     pub commit_every: Option<Duration>,
 }
 

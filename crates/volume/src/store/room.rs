@@ -257,7 +257,7 @@ impl Inner {
     }
 
     /// Pages that wait to be written, those of them that a commit may take now, and those that may go early.
-    fn waiting(&self) -> (u64, u64, u64) {
+    pub(super) fn waiting(&self) -> (u64, u64, u64) {
         let layers = self.gate.pass();
         let active = &layers.active;
         (active.dirty(), active.ready(), active.early())

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use super::Inner;
+use super::timer::Timer;
 
 /// The thread, and what it waits for.
 #[derive(Debug)]
@@ -36,25 +37,31 @@ struct State {
 }
 
 impl Worker {
-    /// Starts it. `every`: how often it commits.
+    /// Starts it. `every`: so long after a change it commits, at most.
     pub(super) fn start(inner: &Arc<Inner>, every: Option<Duration>) -> Self {
         let bell = Arc::new(Bell::default());
         let (store, ringing) = (Arc::clone(inner), Arc::clone(&bell));
-        let next = move || every.map(|every| Instant::now() + every);
+        let next = move || every.map(|every| Timer::new(every, Instant::now()));
         let work = move || {
-            let mut due = next();
+            let mut timer = next();
             loop {
-                let state = ringing.wait(due);
+                let state = ringing.wait(timer.as_ref().map(Timer::due));
                 if state.stop {
                     return;
                 }
+                let wanted = state.fold || state.commit;
+                let is_time =
+                    |timer: &mut Timer| timer.is_time(Instant::now(), store.waiting().0 > 0);
+                let due = !wanted && timer.as_mut().is_some_and(is_time);
                 // What fails stops the store: whoever comes next is told.
-                let in_time = due.is_none_or(|due| Instant::now() < due);
-                if state.early && !state.fold && !state.commit && in_time {
+                if state.early && !wanted && !due {
                     // What cannot be written now a commit writes, or tells why not.
                     let _ = store.write_early();
                     ringing.went_early();
                     store.progress.step();
+                    continue;
+                }
+                if !wanted && !due {
                     continue;
                 }
                 let _ = if state.fold {
@@ -64,7 +71,7 @@ impl Worker {
                 };
                 ringing.committed();
                 store.progress.step();
-                due = next();
+                timer = next();
             }
         };
         let thread = std::thread::Builder::new()
