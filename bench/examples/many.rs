@@ -17,6 +17,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+/// As in the program that is measured.
+#[global_allocator]
+static ALLOCATOR: holdfast_allocator::Allocator = holdfast_allocator::Allocator;
+
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 const SIZE: u64 = 64 << 30;
