@@ -54,14 +54,13 @@ impl Worker {
                     |timer: &mut Timer| timer.is_time(Instant::now(), store.waiting().0 > 0);
                 let due = !wanted && timer.as_mut().is_some_and(is_time);
                 // What fails stops the store: whoever comes next is told.
-                if state.early && !wanted && !due {
-                    // What cannot be written now a commit writes, or tells why not.
-                    let _ = store.write_early();
-                    ringing.went_early();
-                    store.progress.step();
-                    continue;
-                }
                 if !wanted && !due {
+                    if state.early {
+                        // What cannot be written now a commit writes, or tells why not.
+                        let _ = store.write_early();
+                        ringing.went_early();
+                        store.progress.step();
+                    }
                     continue;
                 }
                 let _ = if state.fold {
