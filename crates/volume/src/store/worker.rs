@@ -154,3 +154,46 @@ impl Drop for Worker {
         self.stop();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::BLOCK;
+    use crate::store::{FormatOptions, OpenOptions, VolumeStore, format};
+    use holdfast_core::{FileSystem, Options};
+    use holdfast_device::{BlockDevice, MemoryDevice};
+    use holdfast_types::{Caller, OpenFlags};
+    use std::sync::Arc;
+    use std::thread::sleep;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn what_nobody_makes_durable_is_committed_in_time_with_pages_and_without() {
+        let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(64 << 20));
+        format(&device, &FormatOptions::default()).unwrap();
+        let options = OpenOptions {
+            commit_every: Some(Duration::from_millis(50)),
+            ..OpenOptions::default()
+        };
+        let store = Arc::new(VolumeStore::open(device, &options).unwrap());
+        let fs = FileSystem::new(Arc::clone(&store) as _, Options::default()).unwrap();
+        let (who, root) = (Caller::root(), fs.root());
+        let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
+        for (name, pages) in [(b"empty", 0), (b"pages", 10), (b"again", 10)] {
+            let file = fs.create(&who, &root, name, 0o644, flags).unwrap();
+            for page in 0..pages {
+                let at = page * BLOCK as u64;
+                fs.write(&who, &file, at, &[1; BLOCK]).unwrap();
+            }
+            // A stamp behind all of that.
+            let cut = store.inner.journal.before_next_cut();
+            let patience = Instant::now() + Duration::from_secs(60);
+            while store.inner.journal.durable() < cut || store.inner.waiting().0 > 0 {
+                assert!(Instant::now() < patience, "no commit");
+                sleep(Duration::from_millis(5));
+            }
+        }
+        drop(root);
+        fs.close().unwrap();
+        store.close().unwrap();
+    }
+}
