@@ -65,7 +65,16 @@ impl PagesLock<'_> {
             self.has_edges(offset, offset + data.len() as u64),
             "a part of an absent page is written"
         );
+        if self.fill_in(offset, data) {
+            return Ok(data.len());
+        }
         Change::new(self, account).write_shown(offset, data)
+    }
+
+    /// Fills more of a frame that is there, which takes no space, nor more memory: there is nothing to settle.
+    fn fill_in(&mut self, offset: u64, data: &[u8]) -> bool {
+        let at = (offset % PAGE_SIZE as u64) as usize;
+        at + data.len() <= PAGE_SIZE && self.frames.extend(offset >> PAGE_SHIFT, at, data)
     }
 
     /// Were the bytes around those that are written brought?
