@@ -242,6 +242,12 @@ impl Object {
         self.extension.get()?.rare.load(guard)
     }
 
+    /// `false`: it has nothing of what [few inodes](Rare) have, and never had.
+    #[inline]
+    pub(crate) fn may_be_rare(&self) -> bool {
+        self.extension.get().is_some()
+    }
+
     /// Has it, or had it, extended attributes?
     fn has_rare(&self) -> bool {
         let rare = |extension: &Extension| extension.rare.load(&epoch::pin()).is_some();
@@ -276,6 +282,12 @@ impl Object {
     #[inline]
     pub(crate) fn is_read_as_late_as_changed(&self) -> bool {
         self.front.is_read_as_late()
+    }
+
+    /// Are these the times of modification and change? Each by itself: whoever changes one meanwhile does so after that.
+    #[inline]
+    pub(crate) fn is_modified(&self, time: Time) -> bool {
+        self.back.changes() == (time, time)
     }
 
     /// Access, modification and change, each by itself.

@@ -10,6 +10,7 @@ use std::time::Duration;
 pub(super) const CASES: &[Case] = &[
     Case::new("explicit_times_are_kept_to_the_nanosecond", explicit),
     Case::new("a_write_touches_mtime_and_ctime", write),
+    Case::new("a_write_right_behind_others_counts_as_much", write_at_once),
     Case::new("a_change_of_mode_touches_ctime_only", mode),
     Case::new("a_new_name_touches_its_directory", names),
     Case::new("a_second_link_touches_the_inode", link),
@@ -70,6 +71,44 @@ fn write(bench: &Bench) -> Check {
         "both moved",
     )?;
     expect(after.atime == before.atime, "a write is no access")
+}
+
+/// Most of this comes within one tick of the clock.
+fn write_at_once(bench: &Bench) -> Check {
+    bench.file("f", 0, 0)?;
+    let set = |atime, mtime| {
+        let object = Object::Path(bench.at("f"));
+        let op = Op::Utimens {
+            object,
+            atime,
+            mtime,
+        };
+        bench.ok(ROOT, &op).map(drop)
+    };
+    let long_ago = When::At(1_000_000_000, 0);
+    for round in 0..40 {
+        let before = bench.stat("f")?.times;
+        match round % 3 {
+            0 => set(When::Omit, long_ago)?,
+            1 => bench.chmod("f", 0o600 + round)?,
+            _ => set(long_ago, When::Omit)?,
+        }
+        // It grows once in four rounds.
+        bench.write(ROOT, 5, i64::from(round / 4), 1, 1)?;
+        let view = bench.stat("f")?;
+        expect(view.size == u64::from(round / 4) + 1, "it is that long")?;
+        expect(
+            view.times.mtime >= before.mtime && view.times.mtime > Time::new(1_000_000_000, 0),
+            "its content changed now",
+        )?;
+        expect(view.times.ctime >= view.times.mtime, "and so did it")?;
+        bench.write(ROOT, 5, 0, 1, 1)?;
+        expect(
+            bench.stat("f")?.size == view.size,
+            "it is as long as before",
+        )?;
+    }
+    Ok(())
 }
 
 fn mode(bench: &Bench) -> Check {
