@@ -10,13 +10,15 @@
 //! of them of which that was said, `going` and `early` for full ones that are written early just now, or were, and
 //! did not change since that began, `placed` for those that were given a place; no group is empty; `len` and `counts` count the pages of all.
 
-use std::collections::BTreeMap;
+mod groups;
+
 use std::ops::Range;
 
 use holdfast_core::store::ShownPage;
 use holdfast_sync::prefetch;
 
 use super::page::Changed;
+use groups::{Group, Groups};
 
 const GROUP: u64 = 64;
 
@@ -27,21 +29,11 @@ const SPOILT_PART: usize = 4;
 /// Blocks that changed, by their numbers in the file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dirty {
-    groups: BTreeMap<u64, Group>,
+    groups: Groups,
     len: usize,
     counts: Counts,
     /// What all numbers lie in that were put in since it was empty.
     span: Range<u64>,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Group {
-    there: u64,
-    full: u64,
-    going: u64,
-    early: u64,
-    placed: u64,
-    pages: Vec<Changed>,
 }
 
 /// Pages by what is said of them.
@@ -87,27 +79,6 @@ fn blocks(group: u64, mut bits: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-impl Group {
-    fn place(&self, bit: u64) -> usize {
-        (self.there & (bit - 1)).count_ones() as usize
-    }
-
-    /// The page of this bit changes, and is full then or not.
-    fn changes(&mut self, bit: u64, full: bool, counts: &mut Counts) {
-        if self.early & bit != 0 {
-            counts.spoilt += 1;
-        }
-        counts.forget(self.full & bit, self.early & bit);
-        for bits in [&mut self.full, &mut self.going, &mut self.early] {
-            *bits &= !bit;
-        }
-        if full {
-            self.full |= bit;
-            counts.full += 1;
-        }
-    }
-}
-
 impl Dirty {
     /// How many wait.
     pub(super) fn len(&self) -> usize {
@@ -133,13 +104,13 @@ impl Dirty {
 
     /// What changed of a block.
     pub(super) fn get(&self, block: u64) -> Option<&Changed> {
-        let group = self.groups.get(&(block / GROUP))?;
+        let group = self.groups.get(block / GROUP)?;
         (group.there & bit(block) != 0).then(|| &group.pages[group.place(bit(block))])
     }
 
     /// What changed of a block, to be changed.
     pub(super) fn get_mut(&mut self, block: u64) -> Option<&mut Changed> {
-        let group = self.groups.get_mut(&(block / GROUP))?;
+        let group = self.groups.get_mut(block / GROUP)?;
         let (bit, place) = (bit(block), group.place(bit(block)));
         if group.there & bit == 0 {
             return None;
@@ -151,7 +122,7 @@ impl Dirty {
     /// Lets what is kept of a block be as it is shown now; `false`: something else is kept. `full`: as for
     /// [`put`](Self::put).
     pub(super) fn renew(&mut self, block: u64, page: ShownPage<'_>, full: bool) -> bool {
-        let Some(group) = self.groups.get_mut(&(block / GROUP)) else {
+        let Some(group) = self.groups.get_mut(block / GROUP) else {
             return false;
         };
         let (bit, place) = (bit(block), group.place(bit(block)));
@@ -168,7 +139,7 @@ impl Dirty {
 
     /// Says what changed of a block, whatever was known. `full`: all of it is written, and shared with the cache.
     pub(super) fn put(&mut self, block: u64, changed: Changed, full: bool) {
-        let group = self.groups.entry(block / GROUP).or_default();
+        let group = self.groups.or_new(block / GROUP);
         let (bit, place) = (bit(block), group.place(bit(block)));
         group.changes(bit, full, &mut self.counts);
         if group.there & bit != 0 {
@@ -189,7 +160,7 @@ impl Dirty {
         let groups = range.start / GROUP..range.end.div_ceil(GROUP).max(range.start / GROUP);
         self.groups
             .range(groups)
-            .flat_map(move |(group, pages)| blocks(*group, pages.there & mask(*group, &range)))
+            .flat_map(move |(group, pages)| blocks(group, pages.there & mask(group, &range)))
     }
 
     /// The first block at or behind this one that waits.
@@ -209,9 +180,13 @@ impl Dirty {
             return taken;
         }
         let (first, last) = (range.start / GROUP, (range.end - 1) / GROUP);
-        let groups: Vec<u64> = self.groups.range(first..=last).map(|(at, _)| *at).collect();
+        let groups: Vec<u64> = self
+            .groups
+            .range(first..last + 1)
+            .map(|(at, _)| at)
+            .collect();
         for number in groups {
-            let Some(group) = self.groups.get_mut(&number) else {
+            let Some(group) = self.groups.get_mut(number) else {
                 continue;
             };
             let going = group.there & mask(number, &range);
@@ -235,7 +210,7 @@ impl Dirty {
                 *bits &= kept;
             }
             if kept == 0 {
-                self.groups.remove(&number);
+                self.groups.remove(number);
             }
         }
         self.len -= taken.len();
@@ -276,7 +251,7 @@ impl Dirty {
         let left = self
             .groups
             .iter()
-            .flat_map(|(number, group)| blocks(*number, group.there & !group.placed));
+            .flat_map(|(number, group)| blocks(number, group.there & !group.placed));
         left.collect()
     }
 
@@ -290,24 +265,22 @@ impl Dirty {
     /// Begins to write full pages early: the first ones from a block on, at most so many, ascending.
     pub(super) fn begin_early(&mut self, from: u64, most: usize) -> Vec<(u64, Changed)> {
         let mut found = Vec::new();
-        for (number, group) in self.groups.range_mut(from / GROUP..) {
-            let behind = mask(*number, &(from..u64::MAX));
+        self.groups.each_from(from / GROUP, |number, group| {
+            let behind = mask(number, &(from..u64::MAX));
             let wanted = group.full & !group.going & !group.early & behind;
-            for block in blocks(*number, wanted) {
-                if found.len() == most {
-                    return found;
-                }
+            for block in blocks(number, wanted).take(most - found.len()) {
                 let page = group.pages[group.place(bit(block))].clone();
                 group.going |= bit(block);
                 found.push((block, page));
             }
-        }
+            found.len() < most
+        });
         found
     }
 
     /// A page that was begun cannot be written early: it was looked at in vain.
     pub(super) fn refuse_early(&mut self, block: u64) {
-        if let Some(group) = self.groups.get_mut(&(block / GROUP)) {
+        if let Some(group) = self.groups.get_mut(block / GROUP) {
             group.going &= !bit(block);
         }
         self.counts.spoilt += 1;
@@ -318,7 +291,7 @@ impl Dirty {
     pub(super) fn end_early(&mut self, begun: &[u64], written: bool) {
         for some in begun.chunk_by(|one, other| one / GROUP == other / GROUP) {
             let bits = some.iter().fold(0, |bits, block| bits | bit(*block));
-            let Some(group) = self.groups.get_mut(&(some[0] / GROUP)) else {
+            let Some(group) = self.groups.get_mut(some[0] / GROUP) else {
                 continue;
             };
             let unchanged = group.going & bits;
@@ -336,8 +309,8 @@ impl Dirty {
     /// The numbers of all, ascending.
     pub(super) fn numbers(&self) -> Vec<u64> {
         let mut numbers = Vec::with_capacity(self.len);
-        for (number, group) in &self.groups {
-            numbers.extend(blocks(*number, group.there));
+        for (number, group) in self.groups.iter() {
+            numbers.extend(blocks(number, group.there));
         }
         numbers
     }
@@ -372,7 +345,7 @@ impl IntoIterator for Dirty {
                 early: group.early & bit(block) != 0,
             })
         };
-        Box::new(self.groups.into_iter().flat_map(taken))
+        Box::new(self.groups.into_ascending().flat_map(taken))
     }
 }
 
@@ -380,6 +353,7 @@ impl IntoIterator for Dirty {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::collections::BTreeMap;
 
     #[derive(Clone, Debug)]
     enum Step {
