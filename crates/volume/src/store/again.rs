@@ -9,9 +9,16 @@ use holdfast_core::store::{Change, PageOf, Stamp};
 use super::Inner;
 use crate::BLOCK;
 
+/// What a write of that kind did.
+pub(super) struct WrittenOn {
+    pub(super) stamp: Stamp,
+    /// May more pages be ready to be written than before?
+    pub(super) readied: bool,
+}
+
 impl Inner {
     /// Takes note of a write of that kind; `None`: it is another, and has to be [applied](Self::apply).
-    pub(super) fn write_on(&self, batch: &[Change<'_>], page: &PageOf<'_>) -> Option<Stamp> {
+    pub(super) fn write_on(&self, batch: &[Change<'_>], page: &PageOf<'_>) -> Option<WrittenOn> {
         let [
             Change::Attributes { inode },
             Change::Write { ino, offset, data },
@@ -37,10 +44,15 @@ impl Inner {
             return None;
         }
         let content = object.content_mut()?;
-        let before = content.dirty();
-        let done = content.write_on(page, end);
-        layers.active.count_dirty(*ino, before, content.dirty());
-        done.then(|| self.journal.before_next_cut())
+        let readied = !content.write_on_in_part(page, end);
+        if readied {
+            let before = content.dirty();
+            let done = content.write_on(page, end);
+            layers.active.count_dirty(*ino, before, content.dirty());
+            done.then_some(())?;
+        }
+        let stamp = self.journal.before_next_cut();
+        Some(WrittenOn { stamp, readied })
     }
 }
 
@@ -69,6 +81,42 @@ mod tests {
     fn closed(fs: FileSystem, store: Arc<VolumeStore>) {
         fs.close().unwrap();
         store.close().unwrap();
+    }
+
+    #[test]
+    fn pages_that_are_never_full_come_with_all_that_was_written_on() {
+        let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(64 << 20));
+        format(&device, &FormatOptions::default()).unwrap();
+        let (fs, store) = opened(&device);
+        let (who, root) = (Caller::root(), fs.root());
+        let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
+        let file = fs.create(&who, &root, b"file", 0o644, flags).unwrap();
+        let sectors = PAGES * BLOCK as u64 / SECTOR;
+        fs.write(&who, &file, sectors * SECTOR - 1, &[0]).unwrap();
+        let is_written = |sector: &u64| !sector.is_multiple_of(8) && sector % 3 != 0;
+        for sector in (0..sectors).map(|at| at * 811 % sectors).filter(is_written) {
+            let bytes = [byte(sector, 0); SECTOR as usize];
+            fs.write(&who, &file, sector * SECTOR, &bytes).unwrap();
+        }
+        drop((file, root));
+        closed(fs, store);
+
+        let (fs, store) = opened(&device);
+        let (root, mut found) = (fs.root(), [0; SECTOR as usize]);
+        let file = fs
+            .open_at(&who, &root, b"/file", OpenFlags::empty(), 0)
+            .unwrap();
+        for sector in 0..sectors {
+            fs.read(&file, sector * SECTOR, &mut found).unwrap();
+            let expected = if is_written(&sector) {
+                byte(sector, 0)
+            } else {
+                0
+            };
+            assert_eq!(found, [expected; SECTOR as usize], "sector {sector}");
+        }
+        drop((file, root));
+        closed(fs, store);
     }
 
     /// The byte that a sector is filled with in a round.

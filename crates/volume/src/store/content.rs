@@ -190,6 +190,14 @@ impl Content {
         end <= self.len && dirty.renew((end - 1) / BLOCK_LEN, page, is_full(page))
     }
 
+    /// As [`write_on`](Self::write_on), if the page is not full, and [`dirty`](Self::dirty) says what it said before.
+    pub(super) fn write_on_in_part(&mut self, page: ShownPage<'_>, end: u64) -> bool {
+        let Form::Mapped { dirty, .. } = &mut self.form else {
+            return false;
+        };
+        end <= self.len && !is_full(page) && dirty.renew_part((end - 1) / BLOCK_LEN, page)
+    }
+
     /// Puts a part of a block in, whose rest nobody has to know.
     fn put_part(&mut self, block: u64, from: usize, bytes: &[u8]) {
         let Form::Mapped { dirty, .. } = &mut self.form else {

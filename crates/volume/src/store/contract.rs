@@ -7,6 +7,7 @@ use holdfast_core::store::{
 };
 use holdfast_types::{Errno, Ino, Result};
 
+use super::again::WrittenOn;
 use super::birth::Birth;
 use super::change::{Maker, is_of_content};
 use super::commit::extent_of;
@@ -161,8 +162,11 @@ impl Store for VolumeStore {
     }
 
     fn apply_written(&self, batch: &[Change<'_>], page: &PageOf<'_>) -> Result<Stamp> {
-        if let Some(stamp) = self.inner.write_on(batch, page) {
-            self.look_at_waiting()?;
+        if let Some(WrittenOn { stamp, readied }) = self.inner.write_on(batch, page) {
+            // Nothing came to what waits: whoever brought what is there has looked.
+            if readied {
+                self.look_at_waiting()?;
+            }
             return Ok(stamp);
         }
         let growth = Growth::of(batch);

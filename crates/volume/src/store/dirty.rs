@@ -137,6 +137,20 @@ impl Dirty {
         renewed
     }
 
+    /// As [`renew`](Self::renew), of a page that is not full, if all counts stay as they are.
+    pub(super) fn renew_part(&mut self, block: u64, page: ShownPage<'_>) -> bool {
+        let Some(group) = self.groups.get_mut(block / GROUP) else {
+            return false;
+        };
+        let (bit, place) = (bit(block), group.place(bit(block)));
+        group.there & bit != 0
+            && !group.is_counted(bit)
+            && match &mut group.pages[place] {
+                Changed::Kept(kept) => page.renew(kept),
+                _ => false,
+            }
+    }
+
     /// Says what changed of a block, whatever was known. `full`: all of it is written, and shared with the cache.
     pub(super) fn put(&mut self, block: u64, changed: Changed, full: bool) {
         let group = self.groups.or_new(block / GROUP);

@@ -30,6 +30,11 @@ impl Group {
         (self.there & (bit - 1)).count_ones() as usize
     }
 
+    /// Is anything [counted](Counts) of the page of this bit but that it is there?
+    pub(super) fn is_counted(&self, bit: u64) -> bool {
+        (self.full | self.going | self.early) & bit != 0
+    }
+
     /// The page of this bit changes, and is full then or not.
     pub(super) fn changes(&mut self, bit: u64, full: bool, counts: &mut Counts) {
         if self.early & bit != 0 {
