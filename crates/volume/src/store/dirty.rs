@@ -381,7 +381,8 @@ mod tests {
     }
 
     fn step() -> impl Strategy<Value = Step> {
-        let at = 0..300_u64;
+        // In three stretches of groups.
+        let at = (0..3_u64, 0..100_u64).prop_map(|(far, near)| far * 5000 + near);
         prop_oneof![
             6 => at.clone().prop_map(Step::Put),
             1 => (at.clone(), 0..150_u64).prop_map(|(at, len)| Step::Remove(at, at + len)),
@@ -470,7 +471,8 @@ mod tests {
                 let early = naive.values().filter(|it| it.early).count();
                 prop_assert_eq!((dirty.full(), dirty.early_left()), (full, full - early));
             }
-            for at in 0..600 {
+            let around = |at: u64| [at.saturating_sub(1), at, at + 1, at + GROUP, at + GROUP * GROUP];
+            for at in naive.keys().copied().flat_map(around).chain([0, u64::MAX - 1]) {
                 prop_assert_eq!(dirty.get(at).map(shown), naive.get(&at).map(|it| it.page));
                 prop_assert_eq!(dirty.next(at), naive.range(at..).next().map(|(at, _)| *at));
             }
