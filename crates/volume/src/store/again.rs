@@ -60,13 +60,14 @@ impl Inner {
 mod tests {
     use crate::BLOCK;
     use crate::store::{FormatOptions, OpenOptions, VolumeStore, format};
-    use holdfast_core::{FileSystem, Options};
+    use holdfast_core::{FileSystem, OpenFile, Options};
     use holdfast_device::{BlockDevice, MemoryDevice};
     use holdfast_types::{Caller, OpenFlags};
     use std::sync::Arc;
 
     const PAGES: u64 = 200;
     const SECTOR: u64 = 512;
+    const SECTORS: u64 = PAGES * BLOCK as u64 / SECTOR;
 
     fn opened(device: &Arc<dyn BlockDevice>) -> (FileSystem, Arc<VolumeStore>) {
         let never = OpenOptions {
@@ -83,40 +84,35 @@ mod tests {
         store.close().unwrap();
     }
 
-    #[test]
-    fn pages_that_are_never_full_come_with_all_that_was_written_on() {
-        let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(64 << 20));
-        format(&device, &FormatOptions::default()).unwrap();
-        let (fs, store) = opened(&device);
-        let (who, root) = (Caller::root(), fs.root());
-        let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
-        let file = fs.create(&who, &root, b"file", 0o644, flags).unwrap();
-        let sectors = PAGES * BLOCK as u64 / SECTOR;
-        fs.write(&who, &file, sectors * SECTOR - 1, &[0]).unwrap();
-        let is_written = |sector: &u64| !sector.is_multiple_of(8) && !sector.is_multiple_of(3);
-        for sector in (0..sectors).map(|at| at * 811 % sectors).filter(is_written) {
-            let bytes = [byte(sector, 0); SECTOR as usize];
-            fs.write(&who, &file, sector * SECTOR, &bytes).unwrap();
-        }
-        drop((file, root));
-        closed(fs, store);
+    /// A file system on a new volume, and in it a file of [`SECTORS`], of which only the last byte was written.
+    fn made(device: &Arc<dyn BlockDevice>) -> (FileSystem, Arc<VolumeStore>, OpenFile) {
+        format(device, &FormatOptions::default()).unwrap();
+        let (fs, store) = opened(device);
+        let (who, flags) = (Caller::root(), OpenFlags::CREATE | OpenFlags::READ_WRITE);
+        let file = fs.create(&who, &fs.root(), b"file", 0o644, flags).unwrap();
+        fs.write(&who, &file, SECTORS * SECTOR - 1, &[0]).unwrap();
+        (fs, store, file)
+    }
 
-        let (fs, store) = opened(&device);
-        let (root, mut found) = (fs.root(), [0; SECTOR as usize]);
+    /// Once more opened, the file has these bytes: each sector so many of one.
+    fn assert_file(device: &Arc<dyn BlockDevice>, expected: impl Fn(u64) -> u8) {
+        let (fs, store) = opened(device);
+        let (who, root, mut found) = (Caller::root(), fs.root(), [0; SECTOR as usize]);
         let file = fs
             .open_at(&who, &root, b"/file", OpenFlags::empty(), 0)
             .unwrap();
-        for sector in 0..sectors {
+        for sector in 0..SECTORS {
             fs.read(&file, sector * SECTOR, &mut found).unwrap();
-            let expected = if is_written(&sector) {
-                byte(sector, 0)
-            } else {
-                0
-            };
-            assert_eq!(found, [expected; SECTOR as usize], "sector {sector}");
+            let expected = [expected(sector); SECTOR as usize];
+            assert_eq!(found, expected, "sector {sector}");
         }
         drop((file, root));
         closed(fs, store);
+    }
+
+    /// All sectors; in no page are two neighbours one after the other.
+    fn order() -> impl Iterator<Item = u64> {
+        (0..SECTORS).map(|at| at * 811 % SECTORS)
     }
 
     /// The byte that a sector is filled with in a round.
@@ -124,49 +120,46 @@ mod tests {
         (1 + sector % 199 + round) as u8
     }
 
+    fn write(fs: &FileSystem, file: &OpenFile, sector: u64, round: u64) {
+        let bytes = [byte(sector, round); SECTOR as usize];
+        fs.write(&Caller::root(), file, sector * SECTOR, &bytes)
+            .unwrap();
+    }
+
+    #[test]
+    fn pages_that_are_never_full_come_with_all_that_was_written_on() {
+        let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(64 << 20));
+        let (fs, store, file) = made(&device);
+        let is_written = |sector: &u64| !sector.is_multiple_of(8) && !sector.is_multiple_of(3);
+        for sector in order().filter(is_written) {
+            write(&fs, &file, sector, 0);
+        }
+        drop(file);
+        closed(fs, store);
+        assert_file(&device, |sector| match is_written(&sector) {
+            true => byte(sector, 0),
+            false => 0,
+        });
+    }
+
     #[test]
     fn pages_that_are_written_on_are_noted_once_and_come_with_the_next_commit() {
         let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(64 << 20));
-        format(&device, &FormatOptions::default()).unwrap();
-        let (fs, store) = opened(&device);
-        let (who, root) = (Caller::root(), fs.root());
-        let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
-        let file = fs.create(&who, &root, b"file", 0o644, flags).unwrap();
-        let sectors = PAGES * BLOCK as u64 / SECTOR;
-        // Its length first.
-        fs.write(&who, &file, sectors * SECTOR - 1, &[0]).unwrap();
-        let write = |sector: u64, round| {
-            let bytes = [byte(sector, round); SECTOR as usize];
-            fs.write(&who, &file, sector * SECTOR, &bytes).unwrap();
-        };
+        let (fs, store, file) = made(&device);
         let keys = || store.inner.gate.pass().active.growth().keys;
         let before = keys();
-        // In no page are two neighbours written one after the other.
-        let order = (0..sectors).map(|at| at * 811 % sectors);
-        order.clone().for_each(|sector| write(sector, 0));
+        order().for_each(|sector| write(&fs, &file, sector, 0));
         // Four of each first write, and of one more each time that the clock ticks.
         let grown = keys() - before;
         assert!(grown >= 4 * PAGES, "{grown}");
-        assert!(grown < 4 * sectors / 2, "{grown}");
+        assert!(grown < 4 * SECTORS / 2, "{grown}");
         store.inner.make_durable(None).unwrap();
         // Pages that went to the device begin anew.
-        order
+        order()
             .filter(|sector| sector % 3 == 0)
-            .for_each(|sector| write(sector, 1));
-        drop((file, root));
+            .for_each(|sector| write(&fs, &file, sector, 1));
+        drop(file);
         closed(fs, store);
-
-        let (fs, store) = opened(&device);
-        let (root, mut found) = (fs.root(), [0; SECTOR as usize]);
-        let file = fs
-            .open_at(&who, &root, b"/file", OpenFlags::empty(), 0)
-            .unwrap();
-        for sector in 0..sectors {
-            fs.read(&file, sector * SECTOR, &mut found).unwrap();
-            let expected = byte(sector, u64::from(sector % 3 == 0));
-            assert_eq!(found, [expected; SECTOR as usize], "sector {sector}");
-        }
-        drop((file, root));
-        closed(fs, store);
+        assert_file(&device, |sector| byte(sector, u64::from(sector % 3 == 0)));
     }
 }
