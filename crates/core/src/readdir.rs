@@ -64,10 +64,11 @@ impl FileSystem {
         after: u64,
         sink: &mut dyn FnMut(DirEntry<'_>) -> bool,
     ) -> Result<()> {
-        self.list(dir, after, &mut |run| Ok(run.iter().all(&mut *sink)))
+        self.list(dir, after, &mut |run| run.iter().all(&mut *sink))
     }
 
-    /// As [`FileSystem::read_dir`], with the attributes of each name's inode. A name that
+    /// As [`FileSystem::read_dir`], with the attributes of each name's inode, or with the error
+    /// that reading them met: one inode that cannot be read costs no other name. A name that
     /// disappears meanwhile is left out. Whoever wants the inode itself asks for it by its number
     /// ([`FileSystem::node`]): what is in memory is not counted as used here, so that a listing
     /// writes nothing that others read.
@@ -78,7 +79,7 @@ impl FileSystem {
         &self,
         dir: &OpenFile,
         after: u64,
-        sink: &mut dyn FnMut(DirEntry<'_>, &Attr) -> bool,
+        sink: &mut dyn FnMut(DirEntry<'_>, Result<&Attr>) -> bool,
     ) -> Result<()> {
         let core = &self.core;
         let added = core.added_so_far();
@@ -86,18 +87,11 @@ impl FileSystem {
             if !core.pinned {
                 core.load_together(run.inos());
             }
-            for entry in run.iter() {
-                match self.attributes_of(entry.ino) {
-                    Ok(attr) => {
-                        if !sink(entry, &attr) {
-                            return Ok(false);
-                        }
-                    }
-                    Err(Errno::ESTALE) => {}
-                    Err(error) => return Err(error),
-                }
-            }
-            Ok(true)
+            run.iter().all(|entry| match self.attributes_of(entry.ino) {
+                Ok(attr) => sink(entry, Ok(&attr)),
+                Err(Errno::ESTALE) => true,
+                Err(error) => sink(entry, Err(error)),
+            })
         });
         core.relieve_inodes_since(added);
         listed
@@ -122,7 +116,7 @@ impl FileSystem {
         &self,
         dir: &OpenFile,
         mut after: u64,
-        sink: &mut dyn FnMut(&NameRun) -> Result<bool>,
+        sink: &mut dyn FnMut(&NameRun) -> bool,
     ) -> Result<()> {
         if dir.flags().contains(OpenFlags::PATH) {
             return Err(Errno::EBADF);
@@ -142,7 +136,7 @@ impl FileSystem {
         let end = dir.listing_end.load(Ordering::Relaxed);
         let mut run = NameRun::default();
         while fill(&mut run, node.ino(), body, after, end)
-            && sink(&run)?
+            && sink(&run)
             && let Some(last) = run.last_cookie()
         {
             after = last;

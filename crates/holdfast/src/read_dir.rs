@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::vec::IntoIter;
 
 use crate::dir::os_str;
-use crate::types::{Errno, Result, is_special};
+use crate::types::{self, Errno, Result, is_special};
 use crate::{File, FileType, Metadata};
 
 /// Entries read at once: enough to make the cost of a call small, little to hold.
@@ -65,7 +65,9 @@ impl ReadDir {
                 batch.push(DirEntry {
                     directory: Arc::clone(path),
                     name: os_str(entry.name).to_owned(),
-                    metadata: Metadata::from(*attr),
+                    ino: entry.ino.0,
+                    kind: entry.kind,
+                    metadata: attr.copied().map(Metadata::from),
                 });
             }
             true
@@ -106,12 +108,15 @@ impl fmt::Debug for ReadDir {
 /// One entry of a directory, as `std::fs::DirEntry`.
 ///
 /// Its attributes came with it: asking for them costs nothing, and tells how they were when the
-/// entry was read.
+/// entry was read. Where they could not be read the entry comes all the same, and
+/// [`metadata`](DirEntry::metadata) gives the error.
 #[derive(Clone)]
 pub struct DirEntry {
     directory: Arc<Path>,
     name: OsString,
-    metadata: Metadata,
+    ino: u64,
+    kind: types::FileType,
+    metadata: Result<Metadata>,
 }
 
 impl DirEntry {
@@ -138,21 +143,21 @@ impl DirEntry {
     /// # Errors
     /// None: a result only as in the standard library.
     pub fn file_type(&self) -> io::Result<FileType> {
-        Ok(self.metadata.file_type())
+        Ok(self.kind.into())
     }
 
     /// The attributes that came with the entry; symbolic links are not followed.
     ///
     /// # Errors
-    /// None: a result only as in the standard library.
+    /// What reading them met: `EIO` for an inode that the device does not give.
     pub fn metadata(&self) -> io::Result<Metadata> {
-        Ok(self.metadata)
+        self.metadata.map_err(io::Error::from)
     }
 
     /// Inode number.
     #[must_use]
     pub fn ino(&self) -> u64 {
-        self.metadata.ino()
+        self.ino
     }
 }
 

@@ -51,6 +51,14 @@ pub trait Hook: Send + Sync + 'static {
     /// Whatever the call shall answer.
     fn before(&self, call: Call) -> Result<()>;
 
+    /// Before the call that brings this inode; an error keeps it away.
+    ///
+    /// # Errors
+    /// Whatever the call shall answer.
+    fn loads(&self, _ino: Ino) -> Result<()> {
+        Ok(())
+    }
+
     /// After the store accepted a batch.
     fn applied(&self, _batch: &[Change<'_>]) {}
 
@@ -91,21 +99,26 @@ impl<H: Hook> Store for Wrapped<H> {
 
     fn load_inodes(&self, inos: &[Ino], found: &mut Vec<InodeRecord>) -> Result<()> {
         self.hook.before(Call::LoadInodes)?;
+        inos.iter().try_for_each(|&ino| self.hook.loads(ino))?;
         self.inner.load_inodes(inos, found)
     }
 
     fn load_target(&self, ino: Ino) -> Result<Box<[u8]>> {
         self.hook.before(Call::LoadTarget)?;
+        self.hook.loads(ino)?;
         self.inner.load_target(ino)
     }
 
     fn load_xattrs(&self, ino: Ino) -> Result<Vec<(Box<[u8]>, Box<[u8]>)>> {
         self.hook.before(Call::LoadXattrs)?;
+        self.hook.loads(ino)?;
         self.inner.load_xattrs(ino)
     }
 
     fn load_rests(&self, records: &[InodeRecord], found: &mut Vec<Rest>) -> Result<()> {
         self.hook.before(Call::LoadRests)?;
+        let mut inos = records.iter().map(|record| record.ino);
+        inos.try_for_each(|ino| self.hook.loads(ino))?;
         self.inner.load_rests(records, found)
     }
 
@@ -185,7 +198,10 @@ impl<H: Hook> Store for Wrapped<H> {
 
     fn walk(&self, after: Ino, max: usize, run: &mut Vec<InodeRecord>) -> Result<()> {
         self.hook.before(Call::Walk)?;
-        self.inner.walk(after, max, run)
+        let before = run.len();
+        self.inner.walk(after, max, run)?;
+        let mut inos = run[before..].iter().map(|record| record.ino);
+        inos.try_for_each(|ino| self.hook.loads(ino))
     }
 
     fn last_ino(&self) -> Result<Ino> {

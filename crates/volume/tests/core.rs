@@ -186,7 +186,7 @@ fn space_that_the_size_does_not_tell_is_shown_before_anything_is_read() {
     let root = fs.open(&who, &fs.root(), OpenFlags::DIRECTORY).unwrap();
     let mut listed = Vec::new();
     fs.read_dir_plus(&root, 2, &mut |entry, attr| {
-        listed.push((entry.name.to_vec(), attr.blocks));
+        listed.push((entry.name.to_vec(), attr.unwrap().blocks));
         true
     })
     .unwrap();
@@ -261,6 +261,7 @@ fn scans_and_listings_show_every_file_once_wherever_its_newest_record_is() {
         .unwrap();
     let mut listed = vec![];
     fs.read_dir_plus(&listing, 0, &mut |entry, attr| {
+        let attr = attr.unwrap();
         assert_eq!(entry.ino, attr.ino);
         if entry.name != b".." {
             listed.push((attr.ino.0, attr.perm));

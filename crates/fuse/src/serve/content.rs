@@ -10,7 +10,7 @@ use crate::{
 };
 use holdfast_core::{
     OpenFile,
-    types::{Attr, Caller, Errno, Fallocate, Ino, OpenFlags, Result, Whence},
+    types::{Attr, Caller, Errno, Fallocate, Ino, OpenFlags, Result, Whence, is_special},
 };
 
 /// `__FMODE_EXEC` of the kernel's `fs.h`, in the flags of an open that is for running the file.
@@ -210,18 +210,22 @@ impl CoreOperations {
         let handle = self.handle(request.fh)?;
         self.fs
             .read_dir_plus(&handle.file, request.offset, &mut |entry, attr| {
-                if entry.name == b"." || entry.name == b".." {
-                    return sink.push(entry.name, attr, entry.cookie);
+                if is_special(entry.name) {
+                    return sink.push_name(entry.name, entry.ino, entry.kind, entry.cookie);
                 }
-                // The kernel gets a use of it together with the name; else neither.
-                let Ok(node) = self.fs.node(entry.ino) else {
-                    return true;
-                };
-                let taken = sink.push(entry.name, attr, entry.cookie);
-                if taken {
-                    let _kept = node.into_raw();
+                // The kernel gets a use of it together with its attributes; else neither.
+                match attr.and_then(|attr| Ok((attr, self.fs.node(entry.ino)?))) {
+                    Ok((attr, node)) => {
+                        let taken = sink.push(entry.name, attr, entry.cookie);
+                        if taken {
+                            let _kept = node.into_raw();
+                        }
+                        taken
+                    }
+                    // Gone since it was listed.
+                    Err(Errno::ESTALE) => true,
+                    Err(_) => sink.push_name(entry.name, entry.ino, entry.kind, entry.cookie),
                 }
-                taken
             })
     }
 

@@ -206,8 +206,8 @@ impl Handler {
         out: &mut [u8],
     ) -> Result<usize> {
         let mut sink = DirSink::new(limit(out, read.size));
-        self.operations.readdir(cx, header.ino, read, &mut sink)?;
-        Ok(sink.len())
+        let listed = self.operations.readdir(cx, header.ino, read, &mut sink);
+        answer_listing(listed, sink.len())
     }
 
     fn readdirplus(
@@ -218,9 +218,17 @@ impl Handler {
         out: &mut [u8],
     ) -> Result<usize> {
         let mut sink = DirPlusSink::new(limit(out, read.size), &self.validities);
-        self.operations
-            .readdirplus(cx, header.ino, read, &mut sink)?;
-        Ok(sink.len())
+        let listed = self.operations.readdirplus(cx, header.ino, read, &mut sink);
+        answer_listing(listed, sink.len())
+    }
+}
+
+/// Answers with the entries that came before a failure, which give the kernel references: it goes on
+/// behind them, and the next request meets the failure again.
+fn answer_listing(listed: Result<()>, len: usize) -> Result<usize> {
+    match listed {
+        Err(error) if len == 0 => Err(error),
+        _ => Ok(len),
     }
 }
 
@@ -277,6 +285,13 @@ fn sized(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_listing_that_fails_behind_some_entries_answers_with_them() {
+        assert_eq!(answer_listing(Err(Errno::EIO), 152), Ok(152));
+        assert_eq!(answer_listing(Err(Errno::EIO), 0), Err(Errno::EIO));
+        assert_eq!(answer_listing(Ok(()), 0), Ok(0));
+    }
 
     #[test]
     fn an_attribute_answers_its_length_its_bytes_or_want_of_room() {

@@ -57,22 +57,39 @@ impl<'a> DirPlusSink<'a> {
     /// unless it is `.` or `..`.
     #[must_use]
     pub fn push(&mut self, name: &[u8], attr: &Attr, cookie: u64) -> bool {
+        if name == b"." || name == b".." {
+            return self.push_name(name, attr.ino, attr.kind, cookie);
+        }
+        let entry = self.validities.entry(attr);
+        self.put(name, (attr.ino, attr.kind), cookie, &entry)
+    }
+
+    /// Adds an entry without attributes: the kernel keeps the listing's number and type, and asks
+    /// for the inode when somebody needs it (where it learns why that cannot be read). It gives the
+    /// kernel no reference.
+    #[must_use]
+    pub fn push_name(&mut self, name: &[u8], ino: Ino, kind: FileType, cookie: u64) -> bool {
+        // Node id 0 says so.
+        self.put(name, (ino, kind), cookie, &layout::EntryOut::default())
+    }
+
+    fn put(
+        &mut self,
+        name: &[u8],
+        (ino, kind): (Ino, FileType),
+        cookie: u64,
+        entry: &layout::EntryOut,
+    ) -> bool {
         let free = &mut self.out[self.len..];
         let size = size_of::<layout::EntryOut>();
         let Some((front, behind)) = free.split_at_mut_checked(size) else {
             return false;
         };
-        let added = put_dirent(behind, name, attr.ino, attr.kind, cookie);
+        let added = put_dirent(behind, name, ino, kind, cookie);
         if added == 0 {
             return false;
         }
-        let entry = if name == b"." || name == b".." {
-            // Number 0: the kernel keeps the listing's number and type, but no inode.
-            layout::EntryOut::default()
-        } else {
-            self.validities.entry(attr)
-        };
-        put(front, &entry);
+        put(front, entry);
         self.len += size + added;
         true
     }

@@ -1,5 +1,5 @@
 use super::{Call, Hook, Wrapped};
-use holdfast_types::{Errno, Result};
+use holdfast_types::{Errno, Ino, Result};
 use std::sync::{Mutex, PoisonError};
 
 /// A store that fails as it is told.
@@ -22,6 +22,7 @@ pub struct Fault {
 #[derive(Debug, Default)]
 pub struct Faults {
     planned: Mutex<Vec<Fault>>,
+    damaged: Mutex<Vec<Ino>>,
 }
 
 impl Faults {
@@ -33,8 +34,20 @@ impl Faults {
             .push(fault);
     }
 
-    /// Forgets all faults.
+    /// From now on this inode cannot be loaded: `EIO`.
+    pub fn damage(&self, ino: Ino) {
+        self.damaged
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(ino);
+    }
+
+    /// Forgets all faults, and all damage.
     pub fn heal(&self) {
+        self.damaged
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
         self.planned
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -62,6 +75,14 @@ impl Hook for Faults {
             answer = Err(fault.error);
         }
         answer
+    }
+
+    fn loads(&self, ino: Ino) -> Result<()> {
+        let damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
+        match damaged.contains(&ino) {
+            true => Err(Errno::EIO),
+            false => Ok(()),
+        }
     }
 }
 

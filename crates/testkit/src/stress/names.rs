@@ -291,7 +291,7 @@ fn read_dir_plus(worker: &mut Worker<'_>) -> Result<()> {
     let fs = &worker.world.fs;
     fs.read_dir_plus(&opened, 0, &mut |entry, attr| {
         note(worker, &mut last, entry);
-        let agree = entry.kind == attr.kind && attr.ino == entry.ino;
+        let agree = attr.is_ok_and(|attr| entry.kind == attr.kind && attr.ino == entry.ino);
         let trouble = || format!("{entry:?} has {attr:?}");
         // `..` is the parent of the moment, and its entry that of the moment before.
         worker.world.demand(agree || entry.name == b"..", trouble);
