@@ -1,7 +1,7 @@
 //! Replies: from values to the kernel's structures.
 
 use super::{device, layout};
-use holdfast_types::{Attr, StatFs, Time};
+use holdfast_types::{Attr, FileType, S_ISGID, S_ISUID, StatFs, Time};
 use std::time::Duration;
 use zerocopy::{Immutable, IntoBytes};
 
@@ -15,6 +15,7 @@ pub(crate) struct Validity {
 impl Validity {
     /// Seconds at which every kernel's arithmetic still is far from its end (68 years).
     const FOREVER: u64 = i32::MAX as u64;
+    const NONE: Self = Self { secs: 0, nanos: 0 };
 
     pub(crate) fn new(duration: Duration) -> Self {
         if duration.as_secs() >= Self::FOREVER {
@@ -50,6 +51,18 @@ pub(crate) fn put<T: IntoBytes + Immutable>(out: &mut [u8], value: &T) -> usize 
 }
 
 impl Validities {
+    /// How long these attributes may be believed.
+    ///
+    /// Not at all where they lend an identity: a change of content takes the set-id bits away here, of which
+    /// no reply to WRITE, FALLOCATE, COPY_FILE_RANGE or OPEN tells the kernel. It would run the new content
+    /// under the old mode. So it asks before it lets anybody run such a file.
+    fn attr_validity(&self, attr: &Attr) -> Validity {
+        if attr.kind == FileType::Regular && attr.perm & (S_ISUID | S_ISGID) != 0 {
+            return Validity::NONE;
+        }
+        self.attr
+    }
+
     pub(crate) fn body(&self, attr: &Attr) -> layout::AttrOutBody {
         layout::AttrOutBody {
             ino: attr.ino.0,
@@ -72,13 +85,14 @@ impl Validities {
     }
 
     pub(crate) fn entry(&self, attr: &Attr) -> layout::EntryOut {
+        let valid = self.attr_validity(attr);
         layout::EntryOut {
             nodeid: attr.ino.0,
             generation: 0,
             entry_valid: self.entry.secs,
-            attr_valid: self.attr.secs,
+            attr_valid: valid.secs,
             entry_valid_nsec: self.entry.nanos,
-            attr_valid_nsec: self.attr.nanos,
+            attr_valid_nsec: valid.nanos,
             attr: self.body(attr),
         }
     }
@@ -94,13 +108,14 @@ impl Validities {
 
     /// Should the absence of names be remembered at all?
     pub(crate) fn remembers_absence(&self) -> bool {
-        self.negative != Validity { secs: 0, nanos: 0 }
+        self.negative != Validity::NONE
     }
 
     pub(crate) fn attr(&self, attr: &Attr) -> layout::AttrOut {
+        let valid = self.attr_validity(attr);
         layout::AttrOut {
-            attr_valid: self.attr.secs,
-            attr_valid_nsec: self.attr.nanos,
+            attr_valid: valid.secs,
+            attr_valid_nsec: valid.nanos,
             dummy: 0,
             attr: self.body(attr),
         }
@@ -126,9 +141,10 @@ impl Validities {
             rdev_minor: libc::minor(device::unpack(rdev)),
             ..Default::default()
         };
+        let valid = self.attr_validity(attr);
         layout::StatxOut {
-            attr_valid: self.attr.secs,
-            attr_valid_nsec: self.attr.nanos,
+            attr_valid: valid.secs,
+            attr_valid_nsec: valid.nanos,
             stat,
             ..Default::default()
         }

@@ -1,0 +1,70 @@
+//! Programs with set-id bits whose content an ordinary user changes.
+
+mod support;
+
+use holdfast_core::{FileSystem, MemoryLimits, Options};
+use holdfast_fuse::{TransportChoice, serve};
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    process::Command,
+};
+
+/// What an ordinary user prints by a shell command there.
+fn as_user(dir: &Path, script: &str) -> String {
+    let output = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .args(["sh", "-ec", script])
+        .current_dir(dir)
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{script}: {errors}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// Ways to change the content of the file `p`.
+const CHANGES: [(&str, &str); 6] = [
+    (
+        "write",
+        "printf x | dd of=p conv=notrunc oflag=append status=none",
+    ),
+    ("overwrite", "dd if=id of=p conv=notrunc status=none"),
+    ("open with O_TRUNC", "cat id > p"),
+    ("truncate", "truncate -s +1 p"),
+    ("fallocate", "fallocate -o 1M -l 4096 p"),
+    (
+        "copy_file_range",
+        "python3 -c 'import os
+a = os.open(\"id\", os.O_RDONLY); b = os.open(\"p\", os.O_WRONLY)
+assert os.copy_file_range(a, b, 4096, 0, 0) == 4096'",
+    ),
+];
+
+#[test]
+fn a_program_that_a_user_changed_does_not_run_as_its_owner() {
+    for transport in [TransportChoice::Dev, TransportChoice::Uring] {
+        let Some(config) = support::config(transport) else {
+            continue;
+        };
+        let core = FileSystem::memory(MemoryLimits::default(), Options::default());
+        let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+        let session = serve::mount(&core, dir.path(), &config, None).unwrap();
+        let (program, lent) = (dir.path().join("p"), Permissions::from_mode(0o6777));
+        let id = fs::read("/usr/bin/id").unwrap();
+        fs::write(dir.path().join("id"), &id).unwrap();
+        fs::set_permissions(dir.path().join("id"), Permissions::from_mode(0o755)).unwrap();
+        for (what, change) in CHANGES {
+            fs::write(&program, &id).unwrap();
+            fs::set_permissions(&program, lent.clone()).unwrap();
+            // Run before, so that the kernel has all that it will ever hold of it.
+            let before = as_user(dir.path(), "./p -u; ./p -g");
+            assert_eq!(before, "0\n0", "{what}");
+            let after = as_user(dir.path(), &format!("{change}; ./p -u; ./p -g"));
+            assert_eq!(after, "65534\n65534", "{what}, {transport:?}");
+        }
+        support::unmount(&session);
+    }
+}
