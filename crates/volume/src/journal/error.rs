@@ -20,7 +20,7 @@ pub enum Error {
         /// What an empty journal has for it.
         most: u64,
     },
-    /// A write or a flush failed before, so nothing more is taken.
+    /// A commit failed before, so nothing more is taken.
     #[error("the journal failed earlier")]
     Failed,
     /// The region is too small, or reaches past the device.

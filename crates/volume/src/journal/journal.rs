@@ -55,13 +55,20 @@ pub trait BeforeCommit {
     /// It runs under the journal's own lock: it may append, and must not commit or trim.
     ///
     /// # Errors
-    /// They end the commit, which then has had no effect, and can be tried again.
+    /// They end the commit, which then has had no effect, and the journal with it: what the commit took no later
+    /// one could give back.
     fn before(&self, commit: &mut Commit<'_>) -> Result<()>;
 
     /// All batches up to the position's stamp are durable now. Once they are in the trees as well, a
     /// replay may begin at the position.
     fn after(&self, position: Position) {
         let _ = position;
+    }
+
+    /// The commit came to no end, for this reason (`None`: by a panic), and the journal takes nothing more. Called
+    /// before anybody else may commit; must not panic.
+    fn failed(&self, reason: Option<&Error>) {
+        let _ = reason;
     }
 }
 
@@ -233,7 +240,7 @@ impl Journal {
     /// that come at the same time share one flush.
     ///
     /// # Errors
-    /// Those of `hook`; a device's, after which every call fails with [`Error::Failed`].
+    /// Those of `hook`, and a device's: after one every call fails with [`Error::Failed`].
     pub fn commit(&self, upto: Option<Stamp>, hook: &dyn BeforeCommit) -> Result<()> {
         let upto = upto.unwrap_or_else(|| self.stamps.next());
         if self.durable() >= upto {
@@ -254,8 +261,7 @@ impl Journal {
         }
         turn.taken = true;
         drop(turn);
-        let _leading = Leading(self);
-        self.lead(hook)
+        self.take_turn(hook)
     }
 
     /// As [`commit`](Self::commit), of all batches so far, and even if there is nothing to be written.
@@ -272,8 +278,17 @@ impl Journal {
         }
         turn.taken = true;
         drop(turn);
-        let _leading = Leading(self);
-        self.lead(hook)
+        self.take_turn(hook)
+    }
+
+    /// The caller commits; nobody else does until this returns or unwinds.
+    fn take_turn(&self, hook: &dyn BeforeCommit) -> Result<()> {
+        let mut leading = Leading {
+            journal: self,
+            hook,
+            led: None,
+        };
+        leading.led.insert(self.lead(hook)).clone()
     }
 
     fn lead(&self, hook: &dyn BeforeCommit) -> Result<()> {
@@ -284,19 +299,11 @@ impl Journal {
             waiting,
             lane: None,
         };
-        let result = hook.before(&mut commit);
+        hook.before(&mut commit)?;
         let (cut, mut own) = commit.finish();
-        if let Err(error) = result {
-            self.drop_frames(own);
-            return Err(error);
-        }
         let mut group = std::mem::take(waiting);
         group.append(&mut own);
-        if let Err(error) = ring.write(&mut group) {
-            // Relaxed: whoever must see it takes a lock that was released later.
-            self.failed.store(true, Ordering::Relaxed);
-            return Err(error);
-        }
+        ring.write(&mut group)?;
         self.durable.fetch_max(cut.0, Ordering::Release);
         let position = Position {
             block: ring.head,
@@ -372,7 +379,7 @@ impl Journal {
         Stamp(self.durable.load(Ordering::Acquire))
     }
 
-    /// Did a write or a flush fail?
+    /// Did a commit fail?
     #[must_use]
     pub fn failed(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
@@ -391,12 +398,26 @@ impl Journal {
     }
 }
 
-/// The one whose turn it is.
-struct Leading<'a>(&'a Journal);
+/// The commit leader's turn.
+///
+/// *Invariant.* Unless `led` is `Some(Ok(()))` the commit did not come to its end; then `Journal::failed` is set before
+/// `Turn::taken` is given back: the waiters of a commit that failed must not lead one of their own, which would
+/// find nothing of what this one took, and succeed.
+struct Leading<'a> {
+    journal: &'a Journal,
+    hook: &'a dyn BeforeCommit,
+    led: Option<Result<()>>,
+}
 
 impl Drop for Leading<'_> {
     fn drop(&mut self) {
-        self.0.turn.lock().taken = false;
-        self.0.turned.notify_all();
+        if !matches!(self.led, Some(Ok(()))) {
+            // Relaxed: waiters see it under the lock of the turn, which is released below.
+            self.journal.failed.store(true, Ordering::Relaxed);
+            let reason = self.led.as_ref().and_then(|led| led.as_ref().err());
+            self.hook.failed(reason);
+        }
+        self.journal.turn.lock().taken = false;
+        self.journal.turned.notify_all();
     }
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
 /// A commit that has these maps to add, each in a batch of its own.
 pub(super) struct Maps(pub(super) Vec<Map>);
@@ -118,12 +119,25 @@ fn all_who_wait_for_a_failed_commit_hear_of_it() {
 }
 
 #[test]
-fn a_commit_that_its_hook_refuses_can_be_tried_again() {
-    struct Refuses;
-    impl BeforeCommit for Refuses {
+fn a_commit_that_its_hook_refuses_ends_everything_before_anybody_else_commits() {
+    /// Fails when as many others wait for its turn as there are, by an error or a panic.
+    struct Refuses<'j> {
+        journal: &'j Journal,
+        panics: bool,
+        told: parking_lot::Mutex<Vec<Option<Error>>>,
+    }
+    impl BeforeCommit for Refuses<'_> {
         fn before(&self, commit: &mut Commit<'_>) -> Result<()> {
             Maps(vec![MAP; 3]).before(commit)?;
+            // They come to wait for the turn, or find it given back: it is the same to them.
+            thread::sleep(Duration::from_millis(20));
+            assert!(!self.panics, "this is a test");
             Err(Error::Full)
+        }
+
+        fn failed(&self, reason: Option<&Error>) {
+            assert!(self.journal.failed(), "said before the turn is given back");
+            self.told.lock().push(reason.cloned());
         }
     }
     const MAP: Map = Map {
@@ -134,20 +148,42 @@ fn a_commit_that_its_hook_refuses_can_be_tried_again() {
         birth: 1,
         unwritten: true,
     };
-    let (device, journal) = fresh(64);
-    let (first, second) = (creation(0, b"first"), creation(1, b"second"));
-    let stamp = journal.append(1, &first).expect("room");
-    assert_eq!(journal.commit(Some(stamp), &Refuses), Err(Error::Full));
-    assert!(journal.durable() < stamp && !journal.failed());
-    let later = journal.append(1, &second).expect("room");
-    journal
-        .commit(Some(stamp), &())
-        .expect("a device that works");
-    let (_, seen) = reopened(&device, 64, Position::default());
-    let expected = [(stamp, 1, shown(&first)), (later, 1, shown(&second))];
-    assert_eq!(seen, expected);
-    journal.trim(journal.cut());
-    assert_eq!(journal.used(), 0, "nothing is lost of the room");
+    for panics in [false, true] {
+        let (device, journal) = fresh(64);
+        let stamp = journal.append(1, &creation(0, b"lost")).expect("room");
+        let hook = Refuses {
+            journal: &journal,
+            panics,
+            told: parking_lot::Mutex::default(),
+        };
+        let answers: Vec<_> = thread::scope(|scope| {
+            let leader = scope.spawn(|| journal.commit(Some(stamp), &hook));
+            thread::sleep(Duration::from_millis(5));
+            let wait = |nth| {
+                let journal = &journal;
+                scope.spawn(move || match nth {
+                    0 => journal.commit_now(&()),
+                    _ => journal.commit(Some(stamp), &()),
+                })
+            };
+            let waiters: Vec<_> = (0..4).map(wait).collect();
+            let answer = |call: thread::ScopedJoinHandle<'_, _>| call.join().ok();
+            let answers = std::iter::once(leader).chain(waiters).map(answer);
+            answers.collect()
+        });
+        let reason = match panics {
+            true => None,
+            false => Some(Error::Full),
+        };
+        assert_eq!(answers[0], (!panics).then_some(Err(Error::Full)));
+        for answer in &answers[1..] {
+            assert_eq!(*answer, Some(Err(Error::Failed)));
+        }
+        assert_eq!(*hook.told.lock(), [reason], "once");
+        assert!(journal.durable() < stamp && journal.failed());
+        let (_, seen) = reopened(&device, 64, Position::default());
+        assert_eq!(seen, []);
+    }
 }
 
 #[test]
