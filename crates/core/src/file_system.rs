@@ -10,10 +10,11 @@ use once_cell::race::OnceBox;
 use parking_lot::RwLock;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use crate::ahead::{Ahead, Near};
 use crate::ends::Ends;
+use crate::failure::Failure;
 use crate::inode::{Content, DirectoryBody, Extension, Inode, Meta, Numbered as _, Object};
 use crate::late::Late;
 use crate::locks::LockGraph;
@@ -57,8 +58,8 @@ pub(crate) struct Core {
     pub(crate) options: RwLock<Options>,
     /// The part of the options that every operation asks for, without a lock.
     pub(crate) policy: Policy,
-    /// A failed write of a change: no more changes.
-    pub(crate) failed: AtomicBool,
+    /// The store's: no more changes.
+    pub(crate) failure: Arc<Failure>,
     /// All inodes in memory.
     pub(crate) index: Index<Object>,
     /// The root, in use as long as this is.
@@ -103,7 +104,7 @@ impl FileSystem {
             frees: guarantees.frees,
             policy: Policy::of(&options),
             options: RwLock::new(options),
-            failed: AtomicBool::new(false),
+            failure: store.failure(),
             index: Index::new(),
             root: OnceBox::new(),
             numbers: if guarantees.pinned {
@@ -373,7 +374,7 @@ impl Core {
     /// # Errors
     /// `EROFS` when mounted read-only, or after the store failed; `EIO` when revoked.
     pub(crate) fn writable(&self) -> Result<()> {
-        if self.policy.allows_changes() && !self.failed.load(Ordering::Relaxed) {
+        if self.policy.allows_changes() && !self.failure.is_latched() {
             return Ok(());
         }
         self.alive()?;
@@ -453,10 +454,7 @@ impl Core {
                 Ok(())
             }
         });
-        if applied.is_err() {
-            self.failed.store(true, Ordering::Relaxed);
-        }
-        applied
+        applied.inspect_err(|error| self.failure.latch(*error))
     }
 }
 

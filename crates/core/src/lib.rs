@@ -20,6 +20,7 @@ mod clock;
 mod directory;
 mod ends;
 mod events;
+mod failure;
 mod file_system;
 mod inode;
 mod inodes;

@@ -4,7 +4,7 @@
 //! becomes of the names. Dropping an [`OpenFile`] closes it.
 
 use std::fmt;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 use crate::FileSystem;
 use crate::clock;
@@ -31,6 +31,8 @@ pub struct OpenFile {
     node: Node,
     opened: Opened,
     flags: AtomicI32,
+    /// Need it not be told of the store's failure (any more)?
+    heard: AtomicBool,
     /// Dealt when it is first asked for; 0 until then.
     owner: AtomicU64,
     /// A listing that began here ends with this cookie.
@@ -57,6 +59,12 @@ impl OpenFile {
         let old = self.flags();
         let new = old.difference(CHANGEABLE) | flags.intersection(CHANGEABLE);
         self.flags.store(new.bits(), Ordering::Relaxed);
+    }
+
+    /// Is it to be told of the store's failure? Once.
+    pub(crate) fn is_first_to_hear(&self) -> bool {
+        // Relaxed: of several callers one is told.
+        !self.heard.swap(true, Ordering::Relaxed)
     }
 
     /// Its identity as an owner of flock(2) and open-file-description locks.
@@ -355,6 +363,7 @@ impl FileSystem {
             opened: Opened::at(self.core.enrolment.place()),
             node,
             flags: AtomicI32::new(kept.bits()),
+            heard: AtomicBool::new(self.core.failure.is_latched()),
             owner: AtomicU64::new(0),
         }
     }

@@ -13,13 +13,16 @@
 //! never a later batch without an earlier one on the same object.
 //!
 //! *Failure.* When [`Store::apply`] fails, memory is already ahead of the store: the core stops
-//! all further changes (`EROFS`), as after a failed journal write.
+//! all further changes (`EROFS`). A store that loses what it has accepted closes its [`Failure`] before
+//! anybody could commit behind that, and the core tells each open file once.
 //!
 //! What a store leaves to the core: the meaning of every operation, permissions, times, which
 //! inodes are in use. What it leaves to wrappers (in `testkit`): faults, latency, recording.
 
+pub use crate::failure::Failure;
 pub use crate::name_run::NameRun;
 use crate::types::{FileType, Ino, Result, Time};
+use std::sync::Arc;
 
 /// A page of a file as it was when it was handed over, behind whose filled bytes it is zero: the page
 /// cache's own memory, which neither of both changes.
@@ -256,6 +259,11 @@ pub trait Store: Send + Sync + 'static {
     /// What this store promises. Constant over its life.
     fn guarantees(&self) -> Guarantees;
 
+    /// Where this store says that it failed. The core, which asks once, closes it too when [`apply`](Self::apply) fails.
+    fn failure(&self) -> Arc<Failure> {
+        Arc::default()
+    }
+
     /// The file system may have so many bytes in memory (`Options::cache`) of what its store could bring
     /// back: a store that keeps what it could write, or read again, keeps it in about the same bounds. Told
     /// at the start and whenever it changes.
@@ -400,7 +408,7 @@ pub trait Store: Send + Sync + 'static {
     /// Returns when all changes up to `upto` are durable; `None` means all accepted so far.
     ///
     /// # Errors
-    /// `EIO` when they could not be made durable.
+    /// When they could not be made durable: then no later call succeeds for what was accepted before.
     fn commit(&self, upto: Option<Stamp>) -> Result<()>;
 
     /// At most `max` inodes with numbers greater than `after`, by number. An empty run: the end.

@@ -18,7 +18,8 @@ pub use slow::{Latency, SlowStore};
 
 use holdfast_core::Store;
 use holdfast_core::store::{
-    Change, EntryRecord, Guarantees, InodeRecord, PageOf, Rest, Space, SpaceReport, SpaceRun, Stamp,
+    Change, EntryRecord, Failure, Guarantees, InodeRecord, PageOf, Rest, Space, SpaceReport,
+    SpaceRun, Stamp,
 };
 use holdfast_types::{Ino, Result};
 use std::sync::Arc;
@@ -95,6 +96,10 @@ impl<H> std::fmt::Debug for Wrapped<H> {
 impl<H: Hook> Store for Wrapped<H> {
     fn guarantees(&self) -> Guarantees {
         self.inner.guarantees()
+    }
+
+    fn failure(&self) -> Arc<Failure> {
+        self.inner.failure()
     }
 
     fn load_inodes(&self, inos: &[Ino], found: &mut Vec<InodeRecord>) -> Result<()> {

@@ -110,7 +110,7 @@ impl FileSystem {
         core.tell_inode(who, inode.ino(), true);
         core.relieve_since(held);
         if file.flags().intersects(OpenFlags::SYNC | OpenFlags::DSYNC) {
-            core.store.commit(None)?;
+            core.commit_for(file)?;
         }
         Ok((start, done))
     }
@@ -118,14 +118,24 @@ impl FileSystem {
     /// Makes a file durable, as far as the store can; `data_only`: what reading it back needs.
     ///
     /// # Errors
-    /// `EBADF` for a handle to the name only; `EIO` when it could not be made durable.
+    /// `EBADF` for a handle to the name only. When it could not be made durable: the reason, once to each open
+    /// file, then `EIO`.
     pub fn fsync(&self, file: &OpenFile, _data_only: bool) -> Result<()> {
         if file.flags().contains(OpenFlags::PATH) {
             return Err(Errno::EBADF);
         }
         self.core.alive()?;
         // Stores take changes in one order: whatever this file needs lies before this point.
-        self.core.store.commit(None)
+        self.core.commit_for(file)
+    }
+
+    /// One of the descriptors of an open file is closed.
+    ///
+    /// # Errors
+    /// Why the store failed, if the file is open for writing, was so when that happened, and has not been told: what
+    /// was written may be lost.
+    pub fn flush(&self, file: &OpenFile) -> Result<()> {
+        self.core.tell_failure(file)
     }
 }
 

@@ -4,8 +4,6 @@
 //! kept where it has data. Content may take what inodes and names leave of the limit, which is half of
 //! it at least.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use holdfast_cache::PAGE_SIZE;
 use holdfast_sync::epoch;
 
@@ -62,7 +60,7 @@ impl Core {
         let limit = whole - self.metadata_bytes().min(whole / 2);
         let held = self.cache.bytes();
         // What did not reach the store after it failed is here alone.
-        if held <= limit || self.failed.load(Relaxed) {
+        if held <= limit || self.failure.is_latched() {
             return;
         }
         let Some(mut hand) = lock(&self.relief.content, held, limit) else {
@@ -141,7 +139,7 @@ impl Core {
 
     /// Forgets the pages of all files that this walk meets.
     pub(crate) fn forget_all(&self, mut walk: InodeWalk) {
-        if self.pinned || self.failed.load(Relaxed) {
+        if self.pinned || self.failure.is_latched() {
             return;
         }
         let has_pages = |inode: &Inode| inode.regular().is_ok_and(|pages| !pages.is_empty());

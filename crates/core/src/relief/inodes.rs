@@ -5,8 +5,6 @@
 //! Those that an observer holds by their numbers (a kernel, of a mount) are asked back, and doomed: they go with its last
 //! use, unless somebody asks for them before.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use holdfast_sync::{Held, epoch};
 
 use super::{INODE_BYTES, NAME_BYTES, Patience, lock, passed};
@@ -88,7 +86,7 @@ impl Core {
         let limit = self.relief.limit() / 2;
         let held = self.metadata_bytes();
         // What did not reach the store after it failed is here alone.
-        if held <= limit || self.failed.load(Relaxed) {
+        if held <= limit || self.failure.is_latched() {
             return;
         }
         let Some(mut hand) = lock(&self.relief.inodes, held, limit) else {

@@ -233,6 +233,15 @@ impl CoreOperations {
         self.with_file(ino, fh, |file| self.fs.fsync(file, data_only))
     }
 
+    /// A descriptor is closed: its program is told of what was lost, if it was not before.
+    pub(super) fn flush_file(&self, fh: u64) -> Result<()> {
+        match self.handle(fh) {
+            Ok(handle) => self.fs.flush(&handle.file),
+            // Of no open file there is nothing to tell.
+            Err(_) => Ok(()),
+        }
+    }
+
     pub(super) fn allocate(
         &self,
         cx: &Context<'_>,

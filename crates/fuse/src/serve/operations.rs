@@ -155,7 +155,8 @@ impl Operations for CoreOperations {
     }
 
     fn flush(&self, _: &Context<'_>, ino: Ino, fh: u64, lock_owner: u64) -> Result<()> {
-        self.release_record_locks(ino, fh, lock_owner)
+        self.release_record_locks(ino, fh, lock_owner)?;
+        self.flush_file(fh)
     }
 
     fn release(&self, _: &Context<'_>, _: Ino, request: &ReleaseRequest) -> Result<()> {
