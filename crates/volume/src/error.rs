@@ -56,6 +56,9 @@ pub enum Error {
     /// Something on the volume contradicts itself.
     #[error("damaged: {0}")]
     Damaged(String),
+    /// A thread panicked in the midst of changing something.
+    #[error("a panic during {0}")]
+    Panicked(&'static str),
     /// An earlier error stopped all writing.
     #[error("an earlier error stopped all writing: {0}")]
     Stopped(String),
@@ -74,6 +77,7 @@ impl Error {
                 Errno::ENOSPC
             }
             Self::Journal(journal::Error::Device(_) | journal::Error::Failed)
+            | Self::Panicked(_)
             | Self::Stopped(_) => Errno::EIO,
             Self::Geometry(_) => Errno::EINVAL,
             Self::NoDiscard { .. } => Errno::EOPNOTSUPP,

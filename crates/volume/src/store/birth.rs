@@ -7,6 +7,7 @@ use holdfast_core::store::{Change, InodeRecord, Stamp};
 
 use super::growth::Growth;
 use super::names::Name;
+use super::overlay::Overlay;
 use super::{Inner, REALM};
 use crate::Result;
 
@@ -73,6 +74,10 @@ impl Inner {
         self.running()?;
         let active = &layers.active;
         active.count(growth);
+        self.whole("a creation", || self.bear_in(active, birth, batch))
+    }
+
+    fn bear_in(&self, active: &Overlay, birth: &Birth<'_>, batch: &[Change<'_>]) -> Result<Stamp> {
         // The directory first, all of whose names the core has: nobody asks for the one that leads nowhere yet. What is
         // written of the inode goes to memory that no cache has, and an exchange behind it would wait for that.
         {

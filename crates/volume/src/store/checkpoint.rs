@@ -21,8 +21,11 @@ impl Inner {
     pub(super) fn checkpoint(&self) -> Result<()> {
         let _one = self.checkpointing.lock();
         self.running()?;
-        let frozen = self.freeze()?;
-        self.fold(&frozen).map_err(|error| self.stop(error))
+        // A second one would put its frozen changes in the place of those that this one did not fold.
+        self.whole("a checkpoint", || {
+            let frozen = self.freeze()?;
+            self.fold(&frozen)
+        })
     }
 
     fn fold(&self, frozen: &Frozen) -> Result<()> {
@@ -36,6 +39,7 @@ impl Inner {
             .collect();
         self.blocks().write_batch(&pieces)?;
         self.blocks().flush()?;
+        self.blocks().assert_durable(frozen.data);
         let superblock = Superblock {
             generation,
             written: Time::from(SystemTime::now()),

@@ -4,18 +4,25 @@
 //! belongs to it, and the pages that waited then get places, are written and flushed, and their
 //! places are journalled as the commit's last batch. So a replay, which takes a commit whole or not
 //! at all, finds the bytes of every file as they were at the cut.
+//!
+//! *Invariants.* A mapping is journalled, or folded into the trees, only when its data is on the device
+//! ([`Announced::assert_durable`](super::outgoing::Announced::assert_durable)). Dirty pages that a commit takes are
+//! announced, or wait on. A commit that does not come to its end stops the store before its turn is given back.
 
+use std::mem;
 use std::sync::Arc;
 
 use holdfast_core::store::Stamp;
+use holdfast_types::Ino;
 use parking_lot::Mutex;
 
 use super::gather::Looked;
 use super::layers::Layers;
 use super::mapping::Run;
-use super::outgoing::Outgoing;
-use super::overlay::Overlay;
+use super::outgoing::{Outgoing, Ticket};
+use super::overlay::{Object, Overlay};
 use super::placer::Placer;
+use super::promise::Promise;
 use super::{Inner, REALM};
 use crate::journal::{self, BeforeCommit, Commit, Map, Position, Record};
 use crate::space::Extent;
@@ -43,6 +50,34 @@ pub(super) struct Frozen {
     pub(super) position: Position,
     pub(super) inodes: u64,
     pub(super) last_ino: u64,
+    /// What must be on the device before anybody is told of its mappings.
+    pub(super) data: Ticket,
+}
+
+/// What a commit takes of the pages that wait.
+///
+/// *Invariant.* A file's mapping has the places of these blocks already, so the blocks are announced whatever comes in
+/// between: else who reads there would be shown what was there before.
+struct Placed<'s> {
+    store: &'s Inner,
+    maps: Vec<Map>,
+    outgoing: Vec<Outgoing>,
+}
+
+impl Placed<'_> {
+    /// Shows the blocks to readers.
+    fn announce(&mut self) -> Ticket {
+        let outgoing = mem::take(&mut self.outgoing);
+        self.store.blocks().announce(outgoing)
+    }
+}
+
+impl Drop for Placed<'_> {
+    fn drop(&mut self) {
+        if !self.outgoing.is_empty() {
+            self.announce();
+        }
+    }
 }
 
 impl Inner {
@@ -82,45 +117,59 @@ impl Inner {
     /// Gives places to all pages that wait. Nobody changes anything meanwhile.
     ///
     /// `looked`: where there are neighbours to be brought together with them.
-    fn place_dirty(
-        &self,
-        layers: &Layers,
-        cut: Stamp,
-        looked: Vec<Looked>,
-    ) -> Result<(Vec<Map>, Vec<Outgoing>)> {
+    fn place_dirty(&self, layers: &Layers, cut: Stamp, looked: Vec<Looked>) -> Result<Placed<'_>> {
         let mut looked = looked.into_iter().peekable();
-        let mut maps = Vec::new();
-        let mut outgoing = Vec::new();
+        let mut placed = Placed {
+            store: self,
+            maps: Vec::new(),
+            outgoing: Vec::new(),
+        };
         let mut promise = self.promises.gather();
         for ino in layers.active.take_dirty_files() {
-            let mut shard = layers.active.shard(ino);
-            let Some(content) = shard.get_mut(ino).and_then(|object| object.content_mut()) else {
-                continue;
-            };
-            let before = content.dirty();
-            outgoing.reserve(before.pages);
             while looked.next_if(|other| other.ino < ino).is_some() {}
-            if let Some(looked) = looked.next_if(|other| other.ino == ino) {
-                self.take_along(content, looked, &mut promise, cut)?;
-            }
-            let mut places = Placer::new(self, ino, &mut promise);
-            let mut placed = |offset, run: Run| {
-                maps.push(Map {
-                    ino,
-                    offset,
-                    start: run.extent.start,
-                    blocks: run.extent.length,
-                    birth: run.birth,
-                    unwritten: false,
-                });
-            };
-            content.take_dirty(&mut places, &mut placed, &mut outgoing)?;
-            layers.active.count_dirty(ino, before, content.dirty());
-            self.space.record_all(&places.fresh, cut.0)?;
+            let looked = looked.next_if(|other| other.ino == ino);
+            self.place_file(layers, ino, cut, looked, &mut promise, &mut placed)?;
         }
         self.promises.committed(promise);
-        self.patience.learn(&outgoing);
-        Ok((maps, outgoing))
+        self.patience.learn(&placed.outgoing);
+        Ok(placed)
+    }
+
+    /// Gives places to those of one file.
+    fn place_file(
+        &self,
+        layers: &Layers,
+        ino: Ino,
+        cut: Stamp,
+        looked: Option<Looked>,
+        promise: &mut Promise,
+        placed: &mut Placed<'_>,
+    ) -> Result<()> {
+        let mut shard = layers.active.shard(ino);
+        let Some(content) = shard.get_mut(ino).and_then(Object::content_mut) else {
+            return Ok(());
+        };
+        let before = content.dirty();
+        placed.outgoing.reserve(before.pages);
+        if let Some(looked) = looked {
+            self.take_along(content, looked, promise, cut)?;
+        }
+        let mut places = Placer::new(self, ino, promise);
+        let maps = &mut placed.maps;
+        let mut mapped = |offset, run: Run| {
+            maps.push(Map {
+                ino,
+                offset,
+                start: run.extent.start,
+                blocks: run.extent.length,
+                birth: run.birth,
+                unwritten: false,
+            });
+        };
+        let taken = content.take_dirty(&mut places, &mut mapped, &mut placed.outgoing);
+        layers.active.count_dirty(ino, before, content.dirty());
+        taken?;
+        Ok(self.space.record_all(&places.fresh, cut.0)?)
     }
 }
 
@@ -136,11 +185,13 @@ impl<'s> Hook<'s> {
     fn cut(&self, commit: &mut Commit<'_>) -> Result<()> {
         let store = self.store;
         let looked = store.look_for_neighbours();
-        let maps = {
+        let (placed, data) = {
             let mut layers = store.gate.close();
+            // What stopped the store since this was asked may have left a change half made.
+            store.running()?;
             let cut = commit.cut();
-            let (maps, outgoing) = store.place_dirty(&layers, cut, looked)?;
-            store.blocks().announce(outgoing);
+            let mut placed = store.place_dirty(&layers, cut, looked)?;
+            let data = placed.announce();
             if self.freeze {
                 store.space.begin_checkpoint(cut.0)?;
                 let (overlay, next) = (Arc::clone(&layers.active), Arc::new(Overlay::new()));
@@ -153,24 +204,31 @@ impl<'s> Hook<'s> {
                     position: Position::default(),
                     inodes: store.inodes(),
                     last_ino: store.met.get(),
+                    data,
                 });
             }
-            maps
+            (placed, data)
         };
         store.progress.step();
         store.blocks().write_out()?;
-        let records: Vec<Record<'_>> = maps.into_iter().map(Record::Map).collect();
+        store.blocks().assert_durable(data);
+        let records: Vec<Record<'_>> = placed.maps.iter().copied().map(Record::Map).collect();
         commit.append_records(REALM, &records)?;
         Ok(())
     }
 
-    /// What the commit did; an error stops the store.
+    /// What the commit did. One that failed has stopped the store.
     fn settle(self, committed: journal::Result<()>) -> Result<Outcome> {
         let mut outcome = self.outcome.into_inner();
-        let error = outcome.error.take().or(committed.err().map(Error::from));
-        match error {
-            Some(error) => Err(self.store.stop(error)),
-            None => Ok(outcome),
+        match (outcome.error.take(), committed) {
+            (Some(error), _) => Err(error),
+            (None, Ok(())) => Ok(outcome),
+            // Another's failed.
+            (None, Err(journal::Error::Failed)) => {
+                self.store.running()?;
+                Err(journal::Error::Failed.into())
+            }
+            (None, Err(error)) => Err(error.into()),
         }
     }
 }
@@ -187,8 +245,15 @@ impl BeforeCommit for Hook<'_> {
         let freed = self.store.space.committed(position.stamp.0);
         let mut outcome = self.outcome.lock();
         outcome.position = Some(position);
-        if let Err(error) = freed {
-            outcome.error = Some(error.into());
+        outcome.error = freed.err().map(|error| self.store.stop(error.into()));
+    }
+
+    fn failed(&self, reason: Option<&journal::Error>) {
+        let outcome = self.outcome.lock();
+        match (&outcome.error, reason) {
+            (Some(error), _) => self.store.fail(error),
+            (None, Some(error)) => self.store.fail(&error.clone().into()),
+            (None, None) => self.store.fail(&Error::Panicked("a commit")),
         }
     }
 }

@@ -1,8 +1,10 @@
 //! The contract with the core.
 
+use std::sync::Arc;
+
 use holdfast_core::Store;
 use holdfast_core::store::{
-    Change, EntryRecord, Guarantees, InodeRecord, NameRun, PageOf, Rest, Space as Wanted,
+    Change, EntryRecord, Failure, Guarantees, InodeRecord, NameRun, PageOf, Rest, Space as Wanted,
     SpaceReport, SpaceRun, Stamp, XattrList,
 };
 use holdfast_types::{Errno, Ino, Result};
@@ -14,6 +16,7 @@ use super::commit::extent_of;
 use super::death::Death;
 use super::ending::without_last_attributes;
 use super::growth::Growth;
+use super::layers::Layers;
 use super::mapping::Run;
 use super::overlay::Object;
 use super::{Inner, REALM, VolumeStore};
@@ -29,6 +32,10 @@ impl Store for VolumeStore {
             blocks: true,
             frees: true,
         }
+    }
+
+    fn failure(&self) -> Arc<Failure> {
+        Arc::clone(&self.inner.failure)
     }
 
     fn limit_memory(&self, bytes: u64) {
@@ -137,7 +144,7 @@ impl Store for VolumeStore {
     }
 
     fn apply(&self, batch: &[Change<'_>]) -> Result<Stamp> {
-        let applied = if let Some(birth) = Birth::of(batch) {
+        Ok(if let Some(birth) = Birth::of(batch) {
             let growth = birth.growth();
             self.throttle(growth, false)?;
             self.inner.bear(&birth, batch, growth)
@@ -149,8 +156,7 @@ impl Store for VolumeStore {
             let growth = Growth::of(batch);
             self.throttle(growth, batch.iter().any(is_of_content))?;
             self.inner.apply(batch, None, growth)
-        };
-        Ok(applied.map_err(|error| self.inner.stop(error))?)
+        }?)
     }
 
     fn expect_write(&self, ino: Ino, offset: u64) {
@@ -171,8 +177,7 @@ impl Store for VolumeStore {
         }
         let growth = Growth::of(batch);
         self.throttle(growth, true)?;
-        let applied = self.inner.apply(batch, Some(page), growth);
-        Ok(applied.map_err(|error| self.inner.stop(error))?)
+        Ok(self.inner.apply(batch, Some(page), growth)?)
     }
 
     fn commit(&self, upto: Option<Stamp>) -> Result<()> {
@@ -217,6 +222,16 @@ impl Inner {
         let layers = self.gate.pass();
         self.running()?;
         layers.active.count(growth);
+        self.whole("a change", || self.apply_in(&layers, batch, kept))
+    }
+
+    /// As [`apply`](Self::apply), behind the gate.
+    fn apply_in(
+        &self,
+        layers: &Layers,
+        batch: &[Change<'_>],
+        kept: Option<&PageOf<'_>>,
+    ) -> crate::Result<Stamp> {
         let (last, batch) = without_last_attributes(batch);
         let place = |ino: Ino, request: &FileRequest| {
             let mut promise = self.promises.mine();
@@ -228,7 +243,7 @@ impl Inner {
             })
         };
         let mut maker = Maker {
-            finder: self.finder(&layers),
+            finder: self.finder(layers),
             kept,
             source: Some(self.blocks()),
             place: &place,

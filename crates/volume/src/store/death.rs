@@ -8,6 +8,7 @@ use holdfast_types::FileType;
 
 use super::ending::without_last_attributes;
 use super::growth::Growth;
+use super::layers::Layers;
 use super::{Inner, REALM};
 use crate::Result;
 
@@ -61,8 +62,12 @@ impl Inner {
     ) -> Result<Stamp> {
         let layers = self.gate.pass();
         self.running()?;
+        layers.active.count(growth);
+        self.whole("a removal", || self.bury_in(&layers, death, batch))
+    }
+
+    fn bury_in(&self, layers: &Layers, death: &Death<'_>, batch: &[Change<'_>]) -> Result<Stamp> {
         let active = &layers.active;
-        active.count(growth);
         {
             let mut shard = active.shard(death.dir.ino);
             let dir = shard.changed(death.dir.ino);
@@ -72,7 +77,7 @@ impl Inner {
         }
         let ino = death.last.ino;
         let is_file = death.last.kind == FileType::Regular;
-        let freed = self.finder(&layers).end(ino, Some(is_file))?;
+        let freed = self.finder(layers).end(ino, Some(is_file))?;
         let (_, told) = without_last_attributes(batch);
         let stamp = self.journal.append(REALM, told)?;
         for run in &freed {

@@ -6,7 +6,7 @@ use holdfast_device::{BlockDevice, WriteRequest};
 use holdfast_types::Errno;
 
 use super::content::Source;
-use super::outgoing::{Announced, Outgoing};
+use super::outgoing::{Announced, Outgoing, Ticket};
 use crate::nodes::Nodes;
 use crate::tree::NodeSource;
 use crate::{BLOCK, Error, Result};
@@ -30,8 +30,13 @@ impl Blocks {
     }
 
     /// Shows blocks to readers from now on, as if they were written.
-    pub(super) fn announce(&self, blocks: Vec<Outgoing>) {
-        self.announced.announce(blocks);
+    pub(super) fn announce(&self, blocks: Vec<Outgoing>) -> Ticket {
+        self.announced.announce(blocks)
+    }
+
+    /// See [`Announced::assert_durable`].
+    pub(super) fn assert_durable(&self, upto: Ticket) {
+        self.announced.assert_durable(upto);
     }
 
     /// Writes all blocks that were announced, and makes them durable.

@@ -39,7 +39,7 @@ impl Inner {
     pub(super) fn write_early(&self) -> Result<()> {
         let files = self.gate.pass().active.take_early_files();
         for ino in files {
-            let placed = self.place_early(ino).map_err(|error| self.stop(error))?;
+            let placed = self.place_early(ino)?;
             let went = if placed { self.write_full(ino) } else { Ok(0) };
             if !matches!(went, Ok(1..)) {
                 self.with_content(ino, Content::decline_early);
@@ -68,6 +68,12 @@ impl Inner {
         if self.journal.used() + records > self.journal.capacity() / 2 {
             return Ok(false);
         }
+        // Places that nobody journalled are not for a commit to find.
+        self.whole("early writeback", || self.journal_places(ino, content))
+    }
+
+    /// Gives places to pages of a file that wait, and journals them; `false`: there is no room.
+    fn journal_places(&self, ino: Ino, content: &mut Content) -> Result<bool> {
         let mut records = Vec::new();
         let mut placed = |offset, run: Run| {
             records.push(Record::Map(Map {
@@ -84,7 +90,6 @@ impl Inner {
         let room = content.place_early(&mut places, &mut placed).is_ok();
         let fresh = places.fresh;
         self.promises.placed_some(promise);
-        drop(shard);
         let mut stamp = self.journal.before_next_cut();
         for some in records.chunks(RECORDS) {
             stamp = self.journal.append_records(REALM, some)?;

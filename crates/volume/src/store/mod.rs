@@ -55,6 +55,7 @@ pub(crate) mod records;
 mod replay;
 mod resize;
 mod room;
+mod stop;
 mod timer;
 mod window;
 mod worker;
@@ -69,6 +70,7 @@ pub(crate) use open::newest_superblock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use holdfast_core::store::Failure;
 use holdfast_sync::frame::Supplier;
 use holdfast_sync::{Padded, PerCore, ShardedCounter};
 use parking_lot::Mutex;
@@ -77,7 +79,6 @@ use crate::journal::Journal;
 use crate::space::Space;
 use crate::superblock::Superblock;
 use crate::tree::NodeCache;
-use crate::{Error, Result};
 use ahead::Ahead;
 use budget::Budget;
 use device::Blocks;
@@ -133,7 +134,10 @@ pub(crate) struct Inner {
     checkpointing: Mutex<()>,
     inodes: ShardedCounter,
     met: Highest,
+    /// Why nothing is written any more.
     stopped: OnceLock<String>,
+    /// What callers are told of that, if it was a failure.
+    failure: Arc<Failure>,
 }
 
 impl Inner {
@@ -165,24 +169,5 @@ impl Inner {
 
     fn inodes(&self) -> u64 {
         u64::try_from(self.inodes.sum()).unwrap_or(0)
-    }
-
-    /// Has nothing stopped it?
-    fn running(&self) -> Result<()> {
-        match self.stopped.get() {
-            Some(reason) => Err(Error::Stopped(reason.clone())),
-            None => Ok(()),
-        }
-    }
-
-    /// Nothing is written from now on, for this reason.
-    fn end(&self, reason: &str) {
-        self.stopped.get_or_init(|| reason.to_owned());
-    }
-
-    /// Nothing is written from now on; gives the error back.
-    fn stop(&self, error: Error) -> Error {
-        self.stopped.get_or_init(|| error.to_string());
-        error
     }
 }

@@ -112,6 +112,7 @@ impl VolumeStore {
             inodes: counted,
             met: Highest::starting_at(Ino(last_ino)),
             stopped: OnceLock::new(),
+            failure: Arc::default(),
         });
         inner.nodes.store(inner.count_nodes(), Ordering::Relaxed);
         inner.set_aside();

@@ -73,21 +73,33 @@ impl Drop for Looked {
     }
 }
 
+/// What was announced up to a moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ticket(u64);
+
+/// Batches on their way.
+///
+/// *Invariant.* Of the batches that were announced the first `durable` are on the device, together with all that was
+/// written early before the last of them was announced; `batches` are those of the others that have blocks.
+#[derive(Debug, Default)]
+struct OnTheirWay {
+    /// The oldest first.
+    batches: Vec<Arc<Batch>>,
+    announced: u64,
+    durable: u64,
+}
+
 /// What was announced and is not durable yet.
 #[derive(Debug, Default)]
 pub(super) struct Announced {
-    /// The oldest first.
-    batches: RwLock<Vec<Arc<Batch>>>,
+    on_their_way: RwLock<OnTheirWay>,
     /// Held by the one who writes. Was anything written [early](Self::write_early) that is not durable yet?
     writing: Mutex<bool>,
 }
 
 impl Announced {
     /// Shows blocks to readers from now on, as if they were written.
-    pub(super) fn announce(&self, mut blocks: Vec<Outgoing>) {
-        if blocks.is_empty() {
-            return;
-        }
+    pub(super) fn announce(&self, mut blocks: Vec<Outgoing>) -> Ticket {
         if !blocks.is_sorted_by_key(|page| page.block) {
             blocks.sort_unstable_by_key(|page| page.block);
         }
@@ -95,12 +107,31 @@ impl Announced {
             blocks,
             looks: AtomicUsize::new(0),
         };
-        self.batches.write().push(Arc::new(batch));
+        let mut on_their_way = self.on_their_way.write();
+        on_their_way.announced += 1;
+        if !batch.blocks.is_empty() {
+            on_their_way.batches.push(Arc::new(batch));
+        }
+        Ticket(on_their_way.announced)
+    }
+
+    /// Nobody may announce where a file's blocks are, in the journal or in the trees, before they hold its bytes: a crash
+    /// would show what was there before, another file's perhaps.
+    ///
+    /// # Panics
+    /// If what was announced up to the ticket is not on the device.
+    pub(super) fn assert_durable(&self, upto: Ticket) {
+        let durable = self.on_their_way.read().durable;
+        assert!(
+            durable >= upto.0,
+            "a mapping is announced before its data is on the device: {durable} of {} batches are",
+            upto.0
+        );
     }
 
     /// Is nothing on its way?
     pub(super) fn is_empty(&self) -> bool {
-        self.batches.read().is_empty()
+        self.on_their_way.read().batches.is_empty()
     }
 
     /// Puts what is on its way over what the device has of a block. `read` reads that, if need be.
@@ -114,7 +145,11 @@ impl Announced {
         read: impl FnOnce(&mut [u8; BLOCK]) -> Result<()>,
     ) -> Result<()> {
         let having = |batch: &&Arc<Batch>| batch.find(block).is_some();
-        let batches = Looked(self.batches.read().iter().filter(having).cloned().collect());
+        let batches = {
+            let on_their_way = self.on_their_way.read();
+            let having = on_their_way.batches.iter().filter(having);
+            Looked(having.cloned().collect())
+        };
         // What is all that there is to know of the block, and what came after it.
         let mut over = Vec::new();
         let mut known = false;
@@ -159,17 +194,22 @@ impl Announced {
     /// If the device fails; it all stays announced.
     pub(super) fn write_out(&self, device: &dyn BlockDevice) -> Result<()> {
         let mut unflushed = self.writing.lock();
-        let batches = Looked(self.batches.read().clone());
-        if batches.0.is_empty() && !*unflushed {
-            return Ok(());
+        let (batches, announced) = {
+            let on_their_way = self.on_their_way.read();
+            (Looked(on_their_way.batches.clone()), on_their_way.announced)
+        };
+        if !batches.0.is_empty() || *unflushed {
+            for batch in &batches.0 {
+                write_all(device, &batch.blocks)?;
+            }
+            device.flush()?;
+            *unflushed = false;
         }
-        for batch in &batches.0 {
-            write_all(device, &batch.blocks)?;
-        }
-        device.flush()?;
-        *unflushed = false;
+        let mut on_their_way = self.on_their_way.write();
+        on_their_way.durable = announced;
         // Others may have been announced meanwhile.
-        let gone = self.batches.write().drain(..batches.0.len()).collect();
+        let gone = on_their_way.batches.drain(..batches.0.len()).collect();
+        drop(on_their_way);
         drop::<Vec<_>>(gone);
         Ok(())
     }
@@ -304,7 +344,7 @@ mod tests {
         announced.write_out(&device).unwrap();
         let after: Vec<_> = (2..7).map(|at| shown(&announced, &device, at)).collect();
         assert!(before == after);
-        assert!(announced.batches.read().is_empty());
+        assert!(announced.is_empty());
         let sectors =
             |page: &[u8; BLOCK]| -> Vec<u8> { page.chunks(512).map(|it| it[0]).collect() };
         let expected = [

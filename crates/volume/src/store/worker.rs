@@ -42,12 +42,12 @@ impl Worker {
         let bell = Arc::new(Bell::default());
         let (store, ringing) = (Arc::clone(inner), Arc::clone(&bell));
         let next = move || every.map(|every| Timer::new(every, Instant::now()));
-        let work = move || {
+        let loops = move |store: &Inner| {
             let mut timer = next();
             loop {
                 let state = ringing.wait(timer.as_ref().map(Timer::due));
                 if state.stop {
-                    return;
+                    return Ok(());
                 }
                 let wanted = state.fold || state.commit;
                 let is_time =
@@ -72,6 +72,10 @@ impl Worker {
                 store.progress.step();
                 timer = next();
             }
+        };
+        let work = move || {
+            // It ends by being told to, or by a panic, which stops the store: nobody would commit in time any more.
+            let _ = store.whole("the work of the volume's thread", || loops(&store));
         };
         let thread = std::thread::Builder::new()
             .name("holdfast-volume".to_owned())

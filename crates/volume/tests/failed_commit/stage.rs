@@ -1,0 +1,290 @@
+//! A volume over a device whose next data write can be held, and then fails.
+
+use holdfast_core::{FileSystem, OpenFile, Options};
+use holdfast_device::{
+    BlockDevice, DeviceError, Image, MemoryDevice, Operation, Result as DeviceResult,
+};
+use holdfast_types::{Caller, Errno, OpenFlags, Result};
+use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore, format};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+/// As many threads have a file each.
+pub(crate) const FILES: usize = 8;
+/// Bytes of a file.
+pub(crate) const LEN: usize = 102_400;
+/// Bytes of a file that is kept in the trees.
+const FEW: usize = 2000;
+/// Bytes of one that has just outgrown them.
+pub(crate) const GROWN: usize = 2100;
+const SIZE: u64 = 16 << 20;
+/// What deleted files were filled with.
+const LEFT_BEHIND: u8 = 0xdd;
+
+pub(crate) fn name_of(number: usize) -> String {
+    format!("file-{number}")
+}
+
+/// Each file is filled with a byte of its own.
+pub(crate) fn bytes_of(number: usize) -> Vec<u8> {
+    vec![1 + number as u8; LEN]
+}
+
+/// What happens to the write.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fault {
+    Error(Errno),
+    /// Its first sector is there, and it fails.
+    Torn,
+    Panic,
+}
+
+/// A device whose next data write waits for its [release](Self::release), and then fails.
+#[derive(Debug)]
+pub(crate) struct Held {
+    memory: MemoryDevice,
+    armed: Mutex<Armed>,
+    changed: Condvar,
+    /// Data lies behind this.
+    data: u64,
+}
+
+#[derive(Debug, Default)]
+struct Armed {
+    fault: Option<Fault>,
+    held: bool,
+    released: bool,
+}
+
+impl Held {
+    fn new(data: u64) -> Self {
+        Self {
+            memory: MemoryDevice::new(SIZE),
+            armed: Mutex::default(),
+            changed: Condvar::new(),
+            data,
+        }
+    }
+
+    pub(crate) fn arm(&self, fault: Fault) {
+        *self.armed.lock().unwrap() = Armed {
+            fault: Some(fault),
+            ..Armed::default()
+        };
+    }
+
+    /// Does a write wait?
+    pub(crate) fn is_held(&self) -> bool {
+        self.armed.lock().unwrap().held
+    }
+
+    pub(crate) fn release(&self) {
+        self.armed.lock().unwrap().released = true;
+        self.changed.notify_all();
+    }
+
+    fn strike(&self, offset: u64) -> Option<Fault> {
+        let mut armed = self.armed.lock().unwrap();
+        if offset < self.data {
+            return None;
+        }
+        let fault = armed.fault.take()?;
+        armed.held = true;
+        while !armed.released {
+            armed = self.changed.wait(armed).unwrap();
+        }
+        Some(fault)
+    }
+
+    fn fail(&self, offset: u64, len: usize, errno: Errno) -> DeviceResult<()> {
+        let (device, len) = (self.describe(), len as u64);
+        Err(DeviceError::new(
+            device,
+            Operation::Write,
+            offset,
+            len,
+            errno.into(),
+        ))
+    }
+}
+
+impl BlockDevice for Held {
+    fn describe(&self) -> String {
+        self.memory.describe()
+    }
+
+    fn size(&self) -> u64 {
+        self.memory.size()
+    }
+
+    fn alignment(&self) -> u64 {
+        self.memory.alignment()
+    }
+
+    fn is_read_only(&self) -> bool {
+        false
+    }
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> DeviceResult<()> {
+        self.memory.read(offset, buf)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> DeviceResult<()> {
+        match self.strike(offset) {
+            None => self.memory.write(offset, bytes),
+            Some(Fault::Error(errno)) => self.fail(offset, bytes.len(), errno),
+            Some(Fault::Torn) => {
+                self.memory.write(offset, &bytes[..512])?;
+                self.fail(offset, bytes.len(), Errno::EIO)
+            }
+            Some(Fault::Panic) => panic!("the device does so: this is a test"),
+        }
+    }
+
+    fn flush(&self) -> DeviceResult<()> {
+        self.memory.flush()
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> DeviceResult<bool> {
+        self.memory.discard(offset, len)
+    }
+
+    fn resize(&self, size: u64) -> DeviceResult<()> {
+        self.memory.resize(size)
+    }
+}
+
+/// An open volume on such a device.
+pub(crate) struct Stage {
+    pub(crate) device: Arc<Held>,
+    pub(crate) store: Arc<VolumeStore>,
+    pub(crate) fs: FileSystem,
+    who: Caller,
+}
+
+impl Stage {
+    /// `every`: when it commits by itself.
+    pub(crate) fn new(every: Option<Duration>) -> Self {
+        let options = FormatOptions {
+            seed: Some(1),
+            journal: Some(512 << 10),
+            ..FormatOptions::default()
+        };
+        // Behind superblocks and journal.
+        let device = Arc::new(Held::new((512 << 10) + (32 << 10)));
+        format(&(Arc::clone(&device) as Arc<dyn BlockDevice>), &options).unwrap();
+        Self::over(device, every)
+    }
+
+    fn over(device: Arc<Held>, every: Option<Duration>) -> Self {
+        let options = OpenOptions {
+            commit_every: every,
+            ..OpenOptions::default()
+        };
+        let opened = VolumeStore::open(Arc::clone(&device) as _, &options).unwrap();
+        let store = Arc::new(opened);
+        let fs = FileSystem::new(Arc::clone(&store) as _, Options::default()).unwrap();
+        let who = Caller::root();
+        Self {
+            device,
+            store,
+            fs,
+            who,
+        }
+    }
+
+    /// Opens what the device has at this moment.
+    pub(crate) fn crash(self) -> Self {
+        let image: Image = self.device.memory.image();
+        drop(self);
+        let memory = MemoryDevice::from_image("crashed", image);
+        let device = Held {
+            memory,
+            ..Held::new(u64::MAX)
+        };
+        Self::over(Arc::new(device), None)
+    }
+
+    pub(crate) fn open(&self, name: &str, flags: OpenFlags) -> Result<OpenFile> {
+        let root = self.fs.root();
+        self.fs
+            .open_at(&self.who, &root, name.as_bytes(), flags, 0o600)
+    }
+
+    fn made(&self, number: usize, len: usize) -> OpenFile {
+        let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
+        let file = self.open(&name_of(number), flags).unwrap();
+        let bytes = &bytes_of(number)[..len];
+        assert_eq!(self.fs.write(&self.who, &file, 0, bytes), Ok(len));
+        file
+    }
+
+    /// So many files, written and not committed.
+    pub(crate) fn written(&self, files: usize) -> Vec<OpenFile> {
+        (0..files).map(|number| self.made(number, LEN)).collect()
+    }
+
+    /// As many that are kept in the trees.
+    pub(crate) fn written_few(&self, files: usize) -> Vec<OpenFile> {
+        (0..files).map(|number| self.made(number, FEW)).collect()
+    }
+
+    /// Has a file outgrow the trees.
+    pub(crate) fn grow(&self, file: &OpenFile) -> Result<()> {
+        let mut first = [0];
+        self.fs.read(file, 0, &mut first)?;
+        let rest = vec![first[0]; GROWN - FEW];
+        match self.fs.write(&self.who, file, FEW as u64, &rest)? {
+            all if all == rest.len() => Ok(()),
+            _ => Err(Errno::ENOSPC),
+        }
+    }
+
+    pub(crate) fn fsync(&self, file: &OpenFile) -> Result<()> {
+        self.fs.fsync(file, false)
+    }
+
+    pub(crate) fn write_again(&self, file: &OpenFile) -> Result<usize> {
+        self.fs.write(&self.who, file, 0, &[9; 4096])
+    }
+
+    /// Fills a part of the volume with bytes that no file has afterwards, and that lie where others will.
+    pub(crate) fn leave_bytes_behind(&self) {
+        let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
+        let file = self.open("old", flags).unwrap();
+        for piece in 0..40 {
+            let bytes = [LEFT_BEHIND; LEN];
+            let done = self.fs.write(&self.who, &file, piece * LEN as u64, &bytes);
+            assert_eq!(done, Ok(LEN));
+        }
+        self.fsync(&file).unwrap();
+        drop(file);
+        let root = self.fs.root();
+        self.fs.unlink_at(&self.who, &root, b"old").unwrap();
+        self.fs.sync().unwrap();
+        self.store.checkpoint().unwrap();
+    }
+
+    /// Fills the volume up.
+    pub(crate) fn fill(&self) {
+        let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
+        let file = self.open("filler", flags).unwrap();
+        let mut at = 0;
+        for len in [LEN, 4096] {
+            let bytes = vec![LEFT_BEHIND; len];
+            while self.fs.write(&self.who, &file, at, &bytes) == Ok(len) {
+                at += len as u64;
+            }
+        }
+        self.fsync(&file).unwrap();
+    }
+
+    /// A file's bytes.
+    pub(crate) fn read(&self, name: &str) -> Option<Vec<u8>> {
+        let file = self.open(name, OpenFlags::empty()).ok()?;
+        let mut bytes = vec![0; self.fs.getattr(file.node()).size as usize];
+        let done = self.fs.read(&file, 0, &mut bytes).unwrap();
+        assert_eq!(done, bytes.len());
+        Some(bytes)
+    }
+}
