@@ -16,6 +16,7 @@ mod program;
 mod record;
 mod report;
 mod rest;
+mod shape;
 mod summary;
 mod sys;
 mod table;
@@ -71,6 +72,6 @@ pub fn run(args: BenchArgs) -> Result<()> {
         Workload::Baselines(args) => workloads::baselines::run(args),
         Workload::Report(args) => document::run(args),
         Workload::Serve(args) => fuse::serve::run(args),
-        Workload::Work => team::worker::run(),
+        Workload::Work => team::worker::run(workloads::Task::staff),
     }
 }

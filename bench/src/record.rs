@@ -1,7 +1,7 @@
 //! One measured phase, as it is written to a file of records.
 
 use crate::about::About;
-use crate::team::{Done, Shape};
+use crate::shape::Shape;
 use serde::{Deserialize, Serialize};
 
 /// What one phase of one round did.
@@ -74,30 +74,6 @@ pub(crate) type LineOut<'r> = Line<&'r Record, &'r About>;
 pub(crate) type LineIn = Line<Record, About>;
 
 impl Record {
-    /// A phase that a team has done.
-    pub(crate) fn of(
-        workload: &str,
-        target: &str,
-        phase: &impl ToString,
-        shape: Shape,
-        round: usize,
-        done: &Done,
-    ) -> Self {
-        Self {
-            workload: workload.to_owned(),
-            target: target.to_owned(),
-            phase: phase.to_string(),
-            threads: shape.threads(),
-            processes: shape.processes(),
-            round,
-            items: done.lap.work.items,
-            seconds: done.lap.time.as_secs_f64(),
-            cpu_seconds: done.lap.cpu.as_secs_f64(),
-            rss_bytes: done.rss_bytes,
-            ..Self::default()
-        }
-    }
-
     /// Items a second.
     pub(crate) fn rate(&self) -> f64 {
         self.items as f64 / self.seconds

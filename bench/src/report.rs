@@ -33,8 +33,8 @@ pub(crate) struct Report {
 /// One run of one workload.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Chapter {
-    /// What stands above its table.
-    heading: String,
+    /// What is printed of it.
+    text: String,
     pub(crate) about: About,
     pub(crate) records: Vec<Record>,
 }
@@ -43,7 +43,7 @@ impl Chapter {
     /// A run whose records were kept.
     pub(crate) fn new(about: About, records: Vec<Record>) -> Self {
         Self {
-            heading: String::new(),
+            text: String::new(),
             about,
             records,
         }
@@ -121,10 +121,16 @@ impl Report {
         &self.records
     }
 
-    /// The run is over, and shall have this above its table.
-    pub(crate) fn end(&mut self, heading: String) {
+    /// The run is over, and shall have this above the table of its rates.
+    pub(crate) fn end(&mut self, heading: &str) {
+        let table = table::render(&self.records);
+        self.end_with(heading, &table);
+    }
+
+    /// The run is over, and shall have this above this table.
+    pub(crate) fn end_with(&mut self, heading: &str, table: &str) {
         self.chapters.push(Chapter {
-            heading,
+            text: format!("{heading}\n{}\n{table}", self.about),
             about: std::mem::take(&mut self.about),
             records: std::mem::take(&mut self.records),
         });
@@ -144,11 +150,8 @@ impl Report {
     /// If they cannot be printed.
     pub(crate) fn into_chapters(self) -> Result<Vec<Chapter>> {
         self.bar.finish_and_clear();
-        let tables = self.chapters.iter().map(|chapter| {
-            let table = table::render(&chapter.records);
-            format!("{}\n{}\n{table}", chapter.heading, chapter.about)
-        });
-        let text = tables.collect::<Vec<_>>().join("\n");
+        let texts = self.chapters.iter().map(|chapter| chapter.text.as_str());
+        let text = texts.collect::<Vec<_>>().join("\n");
         let printed = if self.lines_on_stdout {
             io::stderr().write_all(text.as_bytes())
         } else {

@@ -1,7 +1,7 @@
 //! Records as medians over rounds, with their spread, and the ratios between them.
 
 use crate::record::Record;
-use crate::team::Shape;
+use crate::shape::Shape;
 
 /// One target in one phase, in one shape.
 #[derive(Clone, Copy, Debug, PartialEq)]

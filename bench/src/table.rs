@@ -2,8 +2,8 @@
 
 use crate::goals;
 use crate::record::Record;
+use crate::shape::Shape;
 use crate::summary::{self, Row, rate};
-use crate::team::Shape;
 use std::fmt::Write as _;
 
 /// The table of all records, and what there is to say beside it.

@@ -4,8 +4,8 @@ use super::plot::{Chart, Group};
 use crate::about::About;
 use crate::goals::{ENGINE, MADE};
 use crate::report::Chapter;
+use crate::shape::Shape;
 use crate::summary::{Row, distinct, rate, rows};
-use crate::team::Shape;
 use std::fmt::Write as _;
 
 /// One run.

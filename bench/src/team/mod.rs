@@ -11,18 +11,17 @@
 mod wire;
 pub(crate) mod worker;
 
-pub(crate) use wire::{Done, Seats};
+pub(crate) use wire::Done;
 
 use crate::process;
 use crate::program::Program;
+use crate::shape::Shape;
 use crate::sys;
-use crate::workloads::{cached_read, sharded, sparse};
 use anyhow::{Context, Result, anyhow, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
-use serde::{Deserialize, Serialize};
-use std::fmt;
+use serde::Serialize;
 use std::io::{BufRead, BufReader, Write};
 use std::marker::PhantomData;
 use std::os::unix::process::CommandExt;
@@ -41,73 +40,6 @@ const GLANCE: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
 };
-
-/// What workers are for.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) enum Task {
-    /// Many small files.
-    Sharded(sharded::Task),
-    /// Reads of one file.
-    CachedRead(cached_read::Task),
-    /// Small writes, scattered over files.
-    Sparse(sparse::Task),
-}
-
-/// How a task is divided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
-    /// Threads of one process, on one tree.
-    Threads(usize),
-    /// Processes of one thread, each with a tree of its own: what the machine allows those that
-    /// share nothing but its memory.
-    Processes(usize),
-}
-
-impl Shape {
-    /// All shapes of these thread counts, in the order they run, those together that are held against each
-    /// other; one process of one thread is the same in either.
-    pub(crate) fn heats(threads: &[usize], processes: bool) -> Vec<Vec<Self>> {
-        let heat = |&count: &usize| {
-            let alone = (processes && count > 1).then_some(Self::Processes(count));
-            std::iter::once(Self::Threads(count)).chain(alone).collect()
-        };
-        threads.iter().map(heat).collect()
-    }
-
-    /// Threads that are at work at the same time.
-    pub(crate) fn threads(self) -> usize {
-        match self {
-            Self::Threads(count) | Self::Processes(count) => count,
-        }
-    }
-
-    /// Processes, where they are what is compared.
-    pub(crate) fn processes(self) -> Option<usize> {
-        match self {
-            Self::Threads(_) => None,
-            Self::Processes(count) => Some(count),
-        }
-    }
-
-    /// What each process is given.
-    fn seats(self) -> Vec<Seats> {
-        match self {
-            Self::Threads(threads) => vec![Seats { threads, first: 0 }],
-            Self::Processes(count) => (0..count)
-                .map(|first| Seats { threads: 1, first })
-                .collect(),
-        }
-    }
-}
-
-impl fmt::Display for Shape {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Threads(count) => write!(f, "threads {count}"),
-            Self::Processes(count) => write!(f, "processes {count}"),
-        }
-    }
-}
 
 /// The workers of one run, which take commands of type `C`. Dropping it ends them and waits.
 pub(crate) struct Team<C> {
@@ -129,14 +61,13 @@ impl<C: Serialize> Team<C> {
     ///
     /// # Errors
     /// If one cannot be started, or cannot set up what its task needs.
-    pub(crate) fn start(program: &Program, task: &Task, shape: Shape) -> Result<Self> {
+    pub(crate) fn start(program: &Program, task: &impl Serialize, shape: Shape) -> Result<Self> {
         let mut team = Self {
             workers: Vec::new(),
             takes: PhantomData,
         };
         for seats in shape.seats() {
             let mut worker = Worker::start(program)?;
-            let task = task.clone();
             worker.say(&Assignment { task, seats })?;
             team.workers.push(worker);
         }
@@ -251,30 +182,5 @@ impl Drop for Worker {
         if let Err(error) = self.end() {
             eprintln!("{error:#}");
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn processes_run_beside_every_count_of_threads_that_is_not_one() {
-        use Shape::{Processes, Threads};
-        assert_eq!(Shape::heats(&[1, 2], false), [[Threads(1)], [Threads(2)]]);
-        assert_eq!(
-            Shape::heats(&[2, 1], true),
-            [vec![Threads(2), Processes(2)], vec![Threads(1)]]
-        );
-    }
-
-    #[test]
-    fn processes_sit_on_processors_of_their_own() {
-        let seats = |shape: Shape| -> Vec<_> {
-            let seats = shape.seats();
-            seats.iter().map(|one| (one.threads, one.first)).collect()
-        };
-        assert_eq!(seats(Shape::Threads(3)), [(3, 0)]);
-        assert_eq!(seats(Shape::Processes(3)), [(1, 0), (1, 1), (1, 2)]);
     }
 }

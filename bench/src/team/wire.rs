@@ -1,25 +1,17 @@
 //! What goes through the pipes between the measuring process and its workers, one JSON object a
 //! line: an assignment, which is answered when all is in place, then orders and their answers.
 
-use super::Task;
 use crate::crew::Lap;
+use crate::record::Record;
+use crate::shape::{Seats, Shape};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// The first line.
 #[derive(Debug, Deserialize, Serialize)]
-pub(super) struct Assignment {
-    pub(super) task: Task,
+pub(super) struct Assignment<T> {
+    pub(super) task: T,
     pub(super) seats: Seats,
-}
-
-/// Where a worker's threads sit.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
-pub(crate) struct Seats {
-    /// How many.
-    pub(crate) threads: usize,
-    /// The first one's place among the processors.
-    pub(crate) first: usize,
 }
 
 /// Each further line.
@@ -65,6 +57,30 @@ impl Done {
             lap: self.lap.then(next.lap),
             rss_before: self.rss_before,
             rss_bytes: next.rss_bytes,
+        }
+    }
+
+    /// The record of a phase that took this.
+    pub(crate) fn record(
+        &self,
+        workload: &str,
+        target: &str,
+        phase: &impl ToString,
+        shape: Shape,
+        round: usize,
+    ) -> Record {
+        Record {
+            workload: workload.to_owned(),
+            target: target.to_owned(),
+            phase: phase.to_string(),
+            threads: shape.threads(),
+            processes: shape.processes(),
+            round,
+            items: self.lap.work.items,
+            seconds: self.lap.time.as_secs_f64(),
+            cpu_seconds: self.lap.cpu.as_secs_f64(),
+            rss_bytes: self.rss_bytes,
+            ..Record::default()
         }
     }
 }

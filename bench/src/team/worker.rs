@@ -1,9 +1,9 @@
 //! The worker's side: a process that takes one task, and orders until its standard input ends.
 
-use super::Task;
 use super::wire::{Answer, Assignment, Done, Order};
 use crate::crew::Crew;
 use crate::process::Process;
+use crate::shape::Seats;
 use anyhow::{Context, Result};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::de::DeserializeOwned;
@@ -16,12 +16,14 @@ pub(crate) struct Boss {
     ready: bool,
 }
 
-/// Takes a task and does it.
+/// Takes a task and lets `staff` do it.
 ///
 /// # Errors
 /// Lines that make no sense; what could not be removed at the end. What could not be set up, and
 /// orders that failed, are answers and no errors.
-pub(crate) fn run() -> Result<()> {
+pub(crate) fn run<T: DeserializeOwned>(
+    staff: impl FnOnce(&T, Seats, &mut Boss) -> Result<()>,
+) -> Result<()> {
     // Whoever kills the measuring process in the midst of a phase wants the phase to end too.
     set_parent_process_death_signal(Some(Signal::TERM)).context("prctl")?;
     let mut boss = Boss {
@@ -30,12 +32,7 @@ pub(crate) fn run() -> Result<()> {
     };
     let line = boss.lines.next().context("no task")??;
     let Assignment { task, seats } = serde_json::from_str(&line).context("what task?")?;
-    let outcome = match &task {
-        Task::Sharded(task) => task.staff(seats, &mut boss),
-        Task::CachedRead(task) => task.staff(seats, &mut boss),
-        Task::Sparse(task) => task.staff(seats, &mut boss),
-    };
-    match outcome {
+    match staff(&task, seats, &mut boss) {
         Err(error) if !boss.ready => say(&Answer::Failed(format!("{error:#}"))),
         outcome => outcome,
     }

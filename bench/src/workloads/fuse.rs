@@ -193,7 +193,7 @@ pub(crate) fn run(args: &FuseArgs) -> Result<()> {
     } else {
         ways.join(" and ")
     };
-    report.end(format!(
+    report.end(&format!(
         "{NAME}: requests over {over}, {} s each, rounds: {}; calls per second",
         args.seconds, args.rounds
     ));

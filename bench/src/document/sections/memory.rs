@@ -4,8 +4,8 @@ use super::{Plots, is_baseline};
 use crate::document::figures::{Figures, count};
 use crate::goals::{self, ENGINE};
 use crate::report::Chapter;
+use crate::shape::Shape;
 use crate::summary::{self, rate};
-use crate::team::Shape;
 use anyhow::Result;
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
 use super::*;
 use crate::about::About;
 use crate::record::Record;
-use crate::team::Shape;
+use crate::shape::Shape;
 use crate::workloads::cached_read;
 
 const RIVAL: &str = "dir:/dev/shm/x";

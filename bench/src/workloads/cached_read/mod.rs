@@ -20,8 +20,10 @@ use crate::program::Program;
 use crate::record::Record;
 use crate::report::{Report, ReportArgs};
 use crate::rest;
+use crate::shape::Shape;
 use crate::targets::{Target, labels, parents};
-use crate::team::{self, Done, Shape, Team};
+use crate::team::{Done, Team};
+use crate::workloads;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use phase::{DISTURBED_BYTES, Kind, Phase, Step};
@@ -162,7 +164,7 @@ impl Run<'_> {
         let Some(largest) = phases().map(|phase| phase.bytes()).max() else {
             return Ok(());
         };
-        let task = team::Task::CachedRead(Task {
+        let task = workloads::Task::CachedRead(Task {
             target: self.target.clone(),
             amount,
             largest,
@@ -198,7 +200,7 @@ impl Run<'_> {
     }
 
     fn record(&self, phase: Phase, done: &Done) -> Record {
-        let record = Record::of(NAME, self.label, &phase, self.shape, self.round, done);
+        let record = done.record(NAME, self.label, &phase, self.shape, self.round);
         Record {
             bytes: record.items * phase.bytes() as u64,
             writes: phase.disturbed().then_some(done.lap.work.aside),
@@ -250,7 +252,7 @@ pub(crate) fn measure(args: &CachedReadArgs, program: &Program, report: &mut Rep
             }
         }
     }
-    report.end(format!(
+    report.end(&format!(
         "{NAME}: {}, rounds: {}; reads per second (beside a writer: of {DISTURBED_BYTES} bytes)",
         args.layout(),
         args.rounds

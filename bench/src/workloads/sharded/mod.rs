@@ -19,8 +19,10 @@ use crate::program::Program;
 use crate::record::Record;
 use crate::report::{Report, ReportArgs};
 use crate::rest;
+use crate::shape::Shape;
 use crate::targets::{Kept, Target, kept, labels, parents};
-use crate::team::{self, Done, Shape, Team};
+use crate::team::{Done, Team};
+use crate::workloads;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use phase::{Grows, Phase, plans};
@@ -151,9 +153,9 @@ impl Run<'_> {
     }
 
     /// Processes have volumes of their own, so they cannot share the one that is kept.
-    fn task_of(&self, shape: Shape) -> team::Task {
+    fn task_of(&self, shape: Shape) -> workloads::Task {
         let kept = self.kept.filter(|_| shape.processes().is_none());
-        team::Task::Sharded(Task {
+        workloads::Task::Sharded(Task {
             image: kept.map(Kept::image),
             ..self.task.clone()
         })
@@ -194,7 +196,7 @@ impl Run<'_> {
         Ok(Record {
             rss_bytes_per_file: by(Grows::Files),
             rss_bytes_per_directory: by(Grows::Directories),
-            ..Record::of(NAME, self.label, &phase, shape, self.round, done)
+            ..done.record(NAME, self.label, &phase, shape, self.round)
         })
     }
 }
@@ -250,7 +252,7 @@ pub(crate) fn measure(args: &ShardedArgs, program: &Program, report: &mut Report
             }
         }
     }
-    report.end(format!(
+    report.end(&format!(
         "{NAME}: {}, rounds: {}; files per second",
         args.layout(),
         args.rounds

@@ -3,10 +3,11 @@
 use super::phase::Phase;
 use super::shard::Shard;
 use crate::crew::{Crew, Work};
+use crate::shape::Seats;
 use crate::targets::{
     DirectoryTree, Layout, ListedTree, MemoryTree, Session, Target, Tree, made, volume, volume_over,
 };
-use crate::team::{Seats, worker::Boss};
+use crate::team::worker::Boss;
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;

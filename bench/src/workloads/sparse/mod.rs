@@ -18,8 +18,10 @@ use crate::program::Program;
 use crate::record::Record;
 use crate::report::{Report, ReportArgs};
 use crate::rest;
+use crate::shape::Shape;
 use crate::targets::{Kept, Target, kept, labels, parents};
-use crate::team::{self, Shape, Team};
+use crate::team::Team;
+use crate::workloads;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use pattern::WRITE;
@@ -146,7 +148,7 @@ impl Run<'_> {
             "{}: {phase}, round {}, {}",
             self.label, self.round, self.shape
         ));
-        let task = team::Task::Sparse(Task {
+        let task = workloads::Task::Sparse(Task {
             target: self.target.clone(),
             image: self.kept.map(Kept::image),
             cache: self.cache,
@@ -173,7 +175,7 @@ impl Run<'_> {
             // Few writes make fewer parts.
             write_nanos.retain(|&nanos| nanos > 0.0);
         }
-        let record = Record::of(NAME, self.label, &phase, self.shape, self.round, &done);
+        let record = done.record(NAME, self.label, &phase, self.shape, self.round);
         let bytes = if phase == Phase::SmallFiles {
             SMALL
         } else {
@@ -229,7 +231,7 @@ pub(crate) fn measure(args: &SparseArgs, program: &Program, report: &mut Report)
             }
         }
     }
-    report.end(format!(
+    report.end(&format!(
         "{NAME}: {}, rounds: {}; writes of {WRITE} bytes (files of {SMALL}) per second",
         args.layout(),
         args.rounds
