@@ -6,11 +6,15 @@
 
 mod about;
 mod arguments;
+mod chance;
+mod commands;
 mod crew;
 mod document;
 mod fuse;
 mod goals;
 mod lent;
+mod machine;
+mod mounts;
 mod process;
 mod program;
 mod record;
@@ -40,6 +44,7 @@ enum Workload {
     CachedRead(workloads::cached_read::CachedReadArgs),
     Sparse(workloads::sparse::SparseArgs),
     Fuse(workloads::fuse::FuseArgs),
+    Trees(workloads::trees::TreesArgs),
     Baselines(workloads::baselines::BaselinesArgs),
     Report(document::DocumentArgs),
     #[command(hide = true)]
@@ -69,6 +74,7 @@ pub fn run(args: BenchArgs) -> Result<()> {
         Workload::CachedRead(args) => workloads::cached_read::run(args),
         Workload::Sparse(args) => workloads::sparse::run(args),
         Workload::Fuse(args) => workloads::fuse::run(args),
+        Workload::Trees(args) => workloads::trees::run(args),
         Workload::Baselines(args) => workloads::baselines::run(args),
         Workload::Report(args) => document::run(args),
         Workload::Serve(args) => fuse::serve::run(args),

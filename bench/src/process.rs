@@ -7,6 +7,9 @@ use rustix::time::{ClockId, clock_gettime};
 use std::fs;
 use std::time::Duration;
 
+/// Of the accounting clock, as programs see it (`USER_HZ`).
+const TICKS_A_SECOND: f64 = 100.0;
+
 /// A process whose use of the machine is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Process {
@@ -43,6 +46,22 @@ impl Process {
             nanos += first_number(&text).unwrap_or(0);
         }
         Ok(nanos as f64 / 1e9)
+    }
+
+    /// Processor time of this process's children that have ended and been waited for, and of theirs, in seconds.
+    ///
+    /// # Errors
+    /// If the system does not tell.
+    pub(crate) fn children_cpu_seconds() -> Result<f64> {
+        let stat = fs::read_to_string("/proc/self/stat").context("/proc/self/stat")?;
+        // The name may hold anything; `cutime` and `cstime` are the 14th and 15th field behind it.
+        let ticks = stat.rsplit_once(')').and_then(|(_, fields)| {
+            let mut fields = fields.split_whitespace().skip(13);
+            let (user, system) = (fields.next()?, fields.next()?);
+            Some(user.parse::<u64>().ok()? + system.parse::<u64>().ok()?)
+        });
+        let ticks = ticks.context("/proc/self/stat tells no time of children")?;
+        Ok(ticks as f64 / TICKS_A_SECOND)
     }
 
     /// Resident memory in bytes.

@@ -52,6 +52,9 @@ pub(crate) struct Record {
     /// The way requests came, for a mount that the run made itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) transport: Option<String>,
+    /// The part of all processors' time in which they were idle, whatever else they did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) idle: Option<f64>,
     /// Requests that its server had, forgets left out; one of before may be among them, and one
     /// of the end may be missing, for closing a file waits for no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]

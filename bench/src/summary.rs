@@ -241,7 +241,7 @@ pub(crate) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> 
 }
 
 /// Sorts the values; the middle one, or the mean of the two in the middle.
-fn median(values: &mut [f64]) -> Option<f64> {
+pub(crate) fn median(values: &mut [f64]) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let half = values.len() / 2;
     match values.len() {

@@ -20,7 +20,7 @@ pub(crate) use directory::DirectoryTree;
 pub(crate) use folder::{Folder, Parent};
 pub(crate) use made::{Layout, made, names};
 pub(crate) use memory::MemoryTree;
-pub(crate) use volume::{Kept, kept, volume, volume_over};
+pub(crate) use volume::{Kept, drop_host_caches, kept, volume, volume_over};
 
 use anyhow::{Error, Result, bail};
 use clap::ValueEnum;

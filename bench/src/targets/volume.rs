@@ -153,7 +153,7 @@ impl Image {
 ///
 /// # Errors
 /// `EACCES` without the right to.
-pub(super) fn drop_host_caches() -> Result<(), Errno> {
+pub(crate) fn drop_host_caches() -> Result<(), Errno> {
     std::fs::write("/proc/sys/vm/drop_caches", "3")
         .map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(0)))
 }

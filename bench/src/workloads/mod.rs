@@ -5,6 +5,7 @@ pub(crate) mod cached_read;
 pub(crate) mod fuse;
 pub(crate) mod sharded;
 pub(crate) mod sparse;
+pub(crate) mod trees;
 
 use crate::shape::Seats;
 use crate::team::worker::Boss;

@@ -7,6 +7,7 @@ mod report;
 mod sharded;
 mod signals;
 mod sparse;
+mod trees;
 
 use serde_json::Value;
 use std::fs;

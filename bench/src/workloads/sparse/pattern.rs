@@ -1,6 +1,7 @@
 //! The offsets of a phase's writes, in their order: the same for every target.
 
 use super::phase::Phase;
+use crate::chance::mixed;
 
 /// Bytes of one write.
 pub(crate) const WRITE: usize = 1024;
@@ -77,14 +78,6 @@ fn shuffled(count: u64, seed: u64) -> Vec<u32> {
         order.swap(last, (mixed(state) % (last as u64 + 1)) as usize);
     }
     order
-}
-
-/// A number that looks like chance (`splitmix64`).
-fn mixed(number: u64) -> u64 {
-    let mut mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
 }
 
 #[cfg(test)]

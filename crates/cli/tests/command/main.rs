@@ -3,6 +3,7 @@
 
 mod fixture;
 
+mod bench;
 mod by_name;
 mod care;
 mod daemon;

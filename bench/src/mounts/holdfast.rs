@@ -1,0 +1,160 @@
+//! The `holdfast` command that mounts our targets, and what its daemon tells of itself.
+
+use anyhow::{Context, Result};
+use clap::Args;
+use holdfast_fuse::serve::INFO_XATTR;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What the command is called.
+const NAME: &str = "holdfast";
+
+/// The largest value that an extended attribute can have.
+const VALUE_MAX: usize = 1 << 16;
+
+/// How our targets are mounted
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct HoldfastArgs {
+    /// The program that mounts `mem:` and `hf:IMAGE` (default: this one, or `holdfast` beside it)
+    #[arg(long, value_name = "PROGRAM")]
+    holdfast: Option<PathBuf>,
+    /// Options of their mounts, as `holdfast mount -o` takes them
+    #[arg(long, value_name = "OPTIONS")]
+    mount_options: Option<String>,
+}
+
+/// The command, and the options it is given.
+#[derive(Clone, Debug)]
+pub(crate) struct Holdfast {
+    program: PathBuf,
+    options: Option<String>,
+}
+
+/// What a daemon tells of itself; there is more, which is of no interest here.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Told {
+    pub(super) pid: u32,
+    pub(super) transport: String,
+    requests: BTreeMap<String, u64>,
+}
+
+impl Told {
+    /// Requests so far, forgets left out: those come when the kernel finds time.
+    pub(super) fn requests(&self) -> u64 {
+        let asked = self
+            .requests
+            .iter()
+            .filter(|(name, _)| !name.contains("FORGET"));
+        asked.map(|(_, count)| count).sum()
+    }
+}
+
+impl Holdfast {
+    /// As the arguments say.
+    ///
+    /// # Errors
+    /// If there is no such program.
+    pub(crate) fn find(args: &HoldfastArgs) -> Result<Self> {
+        let program = match &args.holdfast {
+            Some(program) => program.clone(),
+            None => beside(&env::current_exe().context("where is this program?")?),
+        };
+        anyhow::ensure!(
+            program.is_file(),
+            "there is no {}: name the command that mounts with --holdfast",
+            program.display()
+        );
+        Ok(Self {
+            program,
+            options: args.mount_options.clone(),
+        })
+    }
+
+    /// The options, as they are told with the figures.
+    pub(crate) fn options(&self) -> Option<&str> {
+        self.options.as_deref()
+    }
+
+    fn command(&self, word: &str) -> Command {
+        let mut command = Command::new(&self.program);
+        command.arg(word);
+        command
+    }
+
+    /// Makes a volume in this image file.
+    pub(super) fn make(&self, image: &Path, bytes: u64) -> Command {
+        let mut command = self.command("mkfs");
+        command
+            .args(["--quiet", "--size", &bytes.to_string()])
+            .arg(image);
+        command
+    }
+
+    /// Mounts a source; the daemon is live when this has ended.
+    pub(super) fn mount(&self, source: &Path, point: &Path) -> Command {
+        let mut command = self.command("mount");
+        if let Some(options) = &self.options {
+            command.args(["-o", options]);
+        }
+        command.args([source, point]);
+        command
+    }
+
+    /// Unmounts what is mounted there, and waits for the daemon's end; `lazily`: when its last user has gone.
+    pub(super) fn unmount(&self, point: &Path, lazily: bool) -> Command {
+        let mut command = self.command("umount");
+        command.args(lazily.then_some("--lazy")).arg(point);
+        command
+    }
+}
+
+/// This program if it is the command, else the command beside it.
+fn beside(own: &Path) -> PathBuf {
+    match own.file_stem() {
+        Some(stem) if stem == NAME => own.to_owned(),
+        _ => own.with_file_name(NAME),
+    }
+}
+
+/// Asks the daemon of the mount at `point`.
+///
+/// # Errors
+/// If it gives no answer, or one that makes no sense.
+pub(super) fn ask(point: &Path) -> Result<Told> {
+    let mut value = vec![0; VALUE_MAX];
+    let length = rustix::fs::getxattr(point, INFO_XATTR, &mut value[..])
+        .with_context(|| format!("the daemon of {} does not answer", point.display()))?;
+    serde_json::from_slice(&value[..length]).context("what the daemon told makes no sense")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_is_this_program_or_stands_beside_it() {
+        let found = |own: &str| beside(Path::new(own));
+        assert_eq!(found("/x/holdfast"), Path::new("/x/holdfast"));
+        assert_eq!(found("/x/holdfast-bench"), Path::new("/x/holdfast"));
+        let args = HoldfastArgs {
+            holdfast: Some("/nonexistent/holdfast".into()),
+            mount_options: None,
+        };
+        let error = Holdfast::find(&args).expect_err("refused").to_string();
+        assert!(
+            error.contains("/nonexistent/holdfast") && error.contains("--holdfast"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn forgets_are_no_requests() {
+        let text = r#"{"pid": 7, "transport": "uring", "more": [], "requests":
+                       {"LOOKUP": 3, "FORGET": 10, "BATCH_FORGET": 2, "READ": 4}}"#;
+        let told: Told = serde_json::from_str(text).expect("told");
+        assert_eq!((told.pid, told.requests()), (7, 7));
+    }
+}

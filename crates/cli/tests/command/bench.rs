@@ -1,0 +1,40 @@
+//! Benchmarks that mount: they use this very command, and leave nothing.
+
+use crate::fixture::{HOLDFAST, Place};
+use std::fs;
+use std::process::{Command, Stdio};
+
+#[test]
+fn trees_are_measured_in_mounts_that_the_run_makes() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    let text = |name: &str| place.path(name).to_str().expect("UTF-8").to_owned();
+    let (image, json) = (text("h.hf"), text("out.json"));
+    let output = Command::new(HOLDFAST)
+        .args(["bench", "trees", "--files", "40", "--rounds", "1"])
+        .args(["--phases", "untar,find,ls,cold-find,cold-tar,cold-rm"])
+        .args(["--target", &format!("hf:{image}"), "--target", "mem:"])
+        .args(["--json", &json, "--scratch", &text("")])
+        .stdin(Stdio::null())
+        .output()
+        .expect("started");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let records = fs::read_to_string(&json).expect("written");
+    let records: Vec<serde_json::Value> = records
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let of = |target: &str| records.iter().filter(|one| one["target"] == target).count();
+    // What is in memory only cannot be cold.
+    assert_eq!((of(&format!("hf:{image}")), of("mem:")), (6, 3));
+    for record in &records {
+        let requests = record["requests"].as_u64().expect("a mount of ours counts");
+        assert!(requests > 0, "{record}");
+        assert!(record["transport"].is_string(), "{record}");
+    }
+    assert!(!place.path("h.hf").exists(), "the image is removed");
+    let mounts = fs::read_to_string("/proc/self/mountinfo").expect("told");
+    assert!(!mounts.contains(&image), "{mounts}");
+}
