@@ -80,7 +80,9 @@
 //! permission to search, `ELOOP` after 40 symbolic links, `ENAMETOOLONG` for a path of over 4095
 //! or a name of over 255 bytes, `EINVAL` for a zero byte.
 
+mod archive;
 mod builder;
+mod change;
 mod copy;
 mod dir;
 mod dir_builder;
@@ -96,7 +98,9 @@ mod view;
 mod volume;
 mod watch;
 
+pub use archive::{Named, Owners, PackOptions, UnpackOptions};
 pub use builder::Builder;
+pub use change::{ChangeEvent, ChangeOptions, Changed, ModeChange};
 pub use copy::{Copied, CopyError, CopyEvent, CopyOptions, Losses, Side};
 pub use dir::Dir;
 pub use dir_builder::DirBuilder;

@@ -45,7 +45,7 @@ pub struct Losses {
 }
 
 /// Counts one, and keeps the first name.
-pub(super) fn count(losses: &mut (u64, Option<PathBuf>), path: &Path) {
+pub(crate) fn count(losses: &mut (u64, Option<PathBuf>), path: &Path) {
     losses.0 += 1;
     if losses.1.is_none() {
         losses.1 = Some(path.to_owned());

@@ -20,15 +20,15 @@ const INODES_KEPT: u64 = 50_000;
 const LOOK: u32 = 256;
 
 /// A file system of the core, as one caller sees it.
-pub(super) struct Inside {
+pub(crate) struct Inside {
     root: Dir,
     /// Which file system it is, for who meets its inodes: no device of the host has this number.
-    pub(super) number: u64,
+    pub(crate) number: u64,
     names: Cell<u32>,
 }
 
 impl Inside {
-    pub(super) fn new(root: Dir, number: u64) -> Self {
+    pub(crate) fn new(root: Dir, number: u64) -> Self {
         Self {
             root,
             number,
@@ -37,13 +37,31 @@ impl Inside {
     }
 
     /// Holds a directory; a link to one is followed.
-    pub(super) fn open_dir(&self, path: &Path) -> io::Result<Dir> {
+    pub(crate) fn open_dir(&self, path: &Path) -> io::Result<Dir> {
         self.root.open_dir(path)
+    }
+
+    /// Removes a name, of a directory that is empty or of something else.
+    pub(crate) fn remove_name(&self, dir: &Dir, name: &OsStr, is_dir: bool) -> io::Result<()> {
+        let View { core, who } = &*dir.view;
+        let name = name.as_bytes();
+        match is_dir {
+            true => core.rmdir(who, &dir.base, name)?,
+            false => core.unlink(who, &dir.base, name)?,
+        }
+        Ok(())
+    }
+
+    /// Changes the attributes of a name; a link is not followed.
+    pub(crate) fn set_attributes(&self, dir: &Dir, name: &OsStr, set: &SetAttr) -> io::Result<()> {
+        let View { core, who } = &*dir.view;
+        let node = dir.resolve(Path::new(name), false)?;
+        Ok(core.setattr(who, &node, set, None).map(drop)?)
     }
 }
 
 /// The names of a directory.
-pub(super) struct Names(ReadDir);
+pub(crate) struct Names(ReadDir);
 
 impl Iterator for Names {
     type Item = io::Result<OsString>;

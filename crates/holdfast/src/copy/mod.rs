@@ -4,13 +4,13 @@
 //! access and modification times and extended attributes (ACLs among them); holes stay holes.
 //! Times of birth and change cannot be set anywhere, and are those of the copy.
 
-mod counts;
+pub(crate) mod counts;
 mod host;
 mod inside;
 #[cfg(test)]
-mod tests;
-mod tree;
-mod walk;
+pub(crate) mod tests;
+pub(crate) mod tree;
+pub(crate) mod walk;
 
 pub use counts::{Copied, CopyError, Losses, Side};
 
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::types::Errno;
 use crate::{Dir, FileSystem};
 use host::Host;
-use inside::Inside;
+pub(crate) use inside::{Inside, Names};
 use tree::Tree;
 use walk::{Walk, split};
 
@@ -120,7 +120,7 @@ impl FileSystem {
         copy((&source, from), (&target, to), options, watch)
     }
 
-    fn side(&self) -> Inside {
+    pub(crate) fn side(&self) -> Inside {
         Inside::new(self.root.clone(), NUMBERS.fetch_add(1, Ordering::Relaxed))
     }
 }

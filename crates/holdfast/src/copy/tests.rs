@@ -16,7 +16,7 @@ fn short(content: &[u8]) -> Vec<u8> {
 }
 
 /// All that a copy keeps of a tree: one line a name.
-fn told(fs: &FileSystem, dir: &str) -> Vec<String> {
+pub(crate) fn told(fs: &FileSystem, dir: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut paths = vec![PathBuf::from(dir)];
     while let Some(path) = paths.pop() {
@@ -84,7 +84,7 @@ fn stamp(fs: &FileSystem, path: &str, mtime: i64) {
 }
 
 /// One of everything.
-fn sample() -> FileSystem {
+pub(crate) fn sample() -> FileSystem {
     let fs = FileSystem::builder().options(crate::Options {
         atime: crate::AtimePolicy::None,
         ..crate::Options::default()

@@ -11,40 +11,40 @@ use std::path::Path;
 use crate::types::{FileType, Time};
 
 /// Extended attributes: full names and values.
-pub(super) type Xattrs = Vec<(OsString, Vec<u8>)>;
+pub(crate) type Xattrs = Vec<(OsString, Vec<u8>)>;
 
 /// The attributes that a copy takes along, and what tells it how to.
 #[derive(Clone, Debug)]
-pub(super) struct About {
-    pub(super) kind: FileType,
-    pub(super) perm: u16,
-    pub(super) uid: u32,
-    pub(super) gid: u32,
-    pub(super) rdev: u64,
-    pub(super) size: u64,
-    pub(super) nlink: u64,
+pub(crate) struct About {
+    pub(crate) kind: FileType,
+    pub(crate) perm: u16,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) rdev: u64,
+    pub(crate) size: u64,
+    pub(crate) nlink: u64,
     /// Which inode it is: device and number.
-    pub(super) id: (u64, u64),
+    pub(crate) id: (u64, u64),
     /// May there be holes in it?
-    pub(super) sparse: bool,
-    pub(super) atime: Time,
-    pub(super) mtime: Time,
+    pub(crate) sparse: bool,
+    pub(crate) atime: Time,
+    pub(crate) mtime: Time,
     /// Is one of its times beyond what a volume can hold?
-    pub(super) clamped: bool,
+    pub(crate) clamped: bool,
 }
 
 /// The permissions of a copy that belongs to another user: they lend nobody's privileges.
-pub(super) const NO_PRIVILEGES: u16 = 0o1777;
+pub(crate) const NO_PRIVILEGES: u16 = 0o1777;
 
 /// What a copy could not take along.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Lost {
-    pub(super) owner: bool,
-    pub(super) xattrs: u64,
+pub(crate) struct Lost {
+    pub(crate) owner: bool,
+    pub(crate) xattrs: u64,
 }
 
 /// The host's file system, or one of ours.
-pub(super) trait Tree {
+pub(crate) trait Tree {
     /// A directory that is held.
     type Dir;
     /// An open regular file.
@@ -120,7 +120,7 @@ pub(super) trait Tree {
 }
 
 /// Sets extended attributes by `set`; gives how many are not to be had there.
-pub(super) fn set_xattrs(
+pub(crate) fn set_xattrs(
     xattrs: &Xattrs,
     mut set: impl FnMut(&OsStr, &[u8]) -> io::Result<()>,
 ) -> io::Result<u64> {
@@ -135,7 +135,7 @@ pub(super) fn set_xattrs(
 }
 
 /// Does this user, or this file system, not get that?
-pub(super) fn is_refusal(error: &io::Error) -> bool {
+pub(crate) fn is_refusal(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported

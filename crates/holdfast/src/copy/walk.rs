@@ -19,13 +19,13 @@ const SELF: &str = ".";
 type Result<T> = std::result::Result<T, CopyError>;
 
 /// One copy.
-pub(super) struct Walk<'w, F: Tree, T: Tree> {
-    pub(super) from: &'w F,
-    pub(super) to: &'w T,
-    pub(super) options: &'w CopyOptions,
-    pub(super) watch: &'w mut dyn FnMut(CopyEvent<'_>),
+pub(crate) struct Walk<'w, F: Tree, T: Tree> {
+    pub(crate) from: &'w F,
+    pub(crate) to: &'w T,
+    pub(crate) options: &'w CopyOptions,
+    pub(crate) watch: &'w mut dyn FnMut(CopyEvent<'_>),
     /// Where both sides begin, for messages.
-    pub(super) tops: (&'w Path, &'w Path),
+    pub(crate) tops: (&'w Path, &'w Path),
     /// The path below both.
     below: PathBuf,
     /// The directory copied into, which is not copied into itself.
@@ -45,7 +45,7 @@ struct Level<F: Tree, T: Tree> {
 }
 
 impl<'w, F: Tree, T: Tree> Walk<'w, F, T> {
-    pub(super) fn new(
+    pub(crate) fn new(
         sides: (&'w F, &'w T),
         tops: (&'w Path, &'w Path),
         options: &'w CopyOptions,
@@ -82,7 +82,7 @@ impl<'w, F: Tree, T: Tree> Walk<'w, F, T> {
     }
 
     /// Copies all that a directory holds into another, and its attributes.
-    pub(super) fn contents(mut self, from: F::Dir, to: T::Dir) -> Result<Copied> {
+    pub(crate) fn contents(mut self, from: F::Dir, to: T::Dir) -> Result<Copied> {
         let dot = OsStr::new(SELF);
         self.goal = Some(self.to.about(&to, dot).map_err(self.at(Side::To))?.id);
         let about = self.from.about(&from, dot).map_err(self.at(Side::From))?;
@@ -119,7 +119,7 @@ impl<'w, F: Tree, T: Tree> Walk<'w, F, T> {
     }
 
     /// Copies one name that is no directory's.
-    pub(super) fn single(
+    pub(crate) fn single(
         mut self,
         from: (&F::Dir, &OsStr),
         to: (&T::Dir, &OsStr),
@@ -338,7 +338,7 @@ impl<'w, F: Tree, T: Tree> Walk<'w, F, T> {
 }
 
 /// Makes a name; what is there already and is no directory goes first.
-fn replacing<T: Tree, R>(
+pub(crate) fn replacing<T: Tree, R>(
     tree: &T,
     (dir, name): (&T::Dir, &OsStr),
     make: impl Fn() -> io::Result<R>,
@@ -353,7 +353,7 @@ fn replacing<T: Tree, R>(
 }
 
 /// Will nothing more be written there either?
-fn is_fatal(failed: &CopyError) -> bool {
+pub(crate) fn is_fatal(failed: &CopyError) -> bool {
     use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     let kind = failed.error.kind();
     let stops = matches!(kind, StorageFull | ReadOnlyFilesystem | QuotaExceeded);
@@ -364,7 +364,7 @@ fn is_fatal(failed: &CopyError) -> bool {
 const EIO: i32 = crate::types::Errno::EIO.raw();
 
 /// The directory and the name that a path ends with.
-pub(super) fn split(path: &Path) -> Option<(&Path, OsString)> {
+pub(crate) fn split(path: &Path) -> Option<(&Path, OsString)> {
     let name = path.file_name()?;
     let parent = match path.parent()? {
         parent if parent.as_os_str().is_empty() => Path::new(SELF),

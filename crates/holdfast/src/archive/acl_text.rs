@@ -1,0 +1,164 @@
+//! ACLs as archives have them, in text, and as Linux keeps them: `system.posix_acl_access` and
+//! `system.posix_acl_default`.
+
+use super::pax::number;
+use super::{Named, Owners};
+
+/// The key of an archive's record beside the name of the attribute.
+pub(super) const KEYS: [(&str, &str); 2] = [
+    ("SCHILY.acl.access", "system.posix_acl_access"),
+    ("SCHILY.acl.default", "system.posix_acl_default"),
+];
+
+const VERSION: u32 = 2;
+const ENTRY_LEN: usize = 8;
+/// The id of entries that name nobody.
+const NO_ID: u32 = u32::MAX;
+/// Tags with the word for each, and whether it is followed by somebody's name where it has an id.
+const TAGS: [(u16, &str, Option<Named>); 6] = [
+    (0x01, "user", None),
+    (0x02, "user", Some(Named::User)),
+    (0x04, "group", None),
+    (0x08, "group", Some(Named::Group)),
+    (0x10, "mask", None),
+    (0x20, "other", None),
+];
+
+/// The text of an attribute's value; `None` if it is not one.
+pub(super) fn to_text(value: &[u8]) -> Option<Vec<u8>> {
+    let (version, entries) = value.split_first_chunk::<4>()?;
+    if u32::from_le_bytes(*version) != VERSION {
+        return None;
+    }
+    let (entries, rest) = entries.as_chunks::<ENTRY_LEN>();
+    let mut text = String::new();
+    for [tag0, tag1, perm, _, id @ ..] in entries {
+        let tag = u16::from_le_bytes([*tag0, *tag1]);
+        let (_, word, named) = TAGS.iter().find(|(other, _, _)| *other == tag)?;
+        let id = match named {
+            Some(_) => u32::from_le_bytes(*id).to_string(),
+            None => String::new(),
+        };
+        let bit = |mask, letter| if perm & mask != 0 { letter } else { '-' };
+        let (r, w, x) = (bit(4, 'r'), bit(2, 'w'), bit(1, 'x'));
+        text.push_str(&format!("{word}:{id}:{r}{w}{x}\n"));
+    }
+    (rest.is_empty() && !text.is_empty()).then(|| text.into_bytes())
+}
+
+/// The attribute's value for a text. A name that this host does not know falls back to the number
+/// behind it, as star(1) writes it (`user:lisa:rw-:1000`); `None` without one, and where the text is no ACL.
+pub(super) fn from_text(text: &[u8], names: Option<&dyn Owners>) -> Option<Vec<u8>> {
+    let mut entries = Vec::new();
+    for line in text.split(|byte| matches!(byte, b'\n' | b',')) {
+        let line = line.split(|byte| *byte == b'#').next()?.trim_ascii();
+        if !line.is_empty() {
+            entries.push(entry(line, names)?);
+        }
+    }
+    // Linux wants tags in their order, and ids within.
+    entries.sort_by_key(|(tag, _, id)| (*tag, *id));
+    let mut value = VERSION.to_le_bytes().to_vec();
+    for (tag, perm, id) in &entries {
+        value.extend(tag.to_le_bytes());
+        value.extend(perm.to_le_bytes());
+        value.extend(id.to_le_bytes());
+    }
+    (!entries.is_empty()).then_some(value)
+}
+
+fn entry(line: &[u8], names: Option<&dyn Owners>) -> Option<(u16, u16, u32)> {
+    let mut fields = line.split(|byte| *byte == b':').map(<[u8]>::trim_ascii);
+    let (word, name) = (fields.next()?, fields.next()?);
+    // `mask` and `other` may leave the empty name out.
+    let perm = match fields.next() {
+        Some(perm) => perm,
+        None if matches!(word, b"mask" | b"m" | b"other" | b"o") => name,
+        None => return None,
+    };
+    let word = match word {
+        b"u" => &b"user"[..],
+        b"g" => b"group",
+        b"m" => b"mask",
+        b"o" => b"other",
+        word => word,
+    };
+    let is_named = !name.is_empty() && matches!(word, b"user" | b"group");
+    let (tag, _, named) = TAGS
+        .iter()
+        .find(|(_, other, named)| other.as_bytes() == word && named.is_some() == is_named)?;
+    let id = match named {
+        Some(kind) => names
+            .and_then(|names| names.number(*kind, name))
+            .or_else(|| number(name))
+            .or_else(|| number(fields.next()?))?,
+        None => NO_ID,
+    };
+    let mut bits = 0;
+    for letter in perm {
+        bits |= match letter {
+            b'r' => 4,
+            b'w' => 2,
+            b'x' => 1,
+            b'-' => 0,
+            _ => return None,
+        };
+    }
+    Some((*tag, bits, id))
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Lisa;
+
+    impl Owners for Lisa {
+        fn number(&self, kind: Named, name: &[u8]) -> Option<u32> {
+            (kind == Named::User && name == b"lisa").then_some(77)
+        }
+
+        fn name(&self, _: Named, _: u32) -> Option<Vec<u8>> {
+            None
+        }
+    }
+
+    #[test]
+    fn text_and_value_are_the_same_acl() {
+        let text = b"user::rwx\nuser:1000:r--\ngroup::r-x\ngroup:5:-w-\nmask::rwx\nother::---\n";
+        let value = from_text(text, None).unwrap();
+        assert_eq!(value.len(), 4 + 6 * ENTRY_LEN);
+        assert_eq!(to_text(&value).unwrap(), text);
+    }
+
+    #[test]
+    fn names_are_looked_up_and_fall_back_to_the_number_behind() {
+        let text = b"user::rw-,user:lisa:rw-:1000,group::r--,mask:rw-,other:r--";
+        let known = to_text(&from_text(text, Some(&Lisa)).unwrap()).unwrap();
+        assert!(known.starts_with(b"user::rw-\nuser:77:rw-\n"));
+        let unknown = to_text(&from_text(text, None).unwrap()).unwrap();
+        assert!(unknown.starts_with(b"user::rw-\nuser:1000:rw-\n"));
+    }
+
+    #[test]
+    fn what_is_no_acl_is_none() {
+        for text in [
+            &b""[..],
+            b"user",
+            b"user::rwz",
+            b"user:nobody-here:rw-",
+            b"king::rwx",
+        ] {
+            assert_eq!(from_text(text, None), None, "{text:?}");
+        }
+        for value in [
+            &b""[..],
+            b"\x02\0\0\0",
+            b"\x01\0\0\0\x01\0\x07\0\0\0\0\0",
+            b"\x02\0\0\0\x01",
+        ] {
+            assert_eq!(to_text(value), None, "{value:?}");
+        }
+    }
+}

@@ -1,0 +1,479 @@
+//! From a tree into an archive.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use std::collections::HashMap;
+
+use tar::{EntryType, Header};
+
+use super::acl_text;
+use super::header::time_text;
+use super::owners::Named;
+use super::{PackOptions, check_stop, sparse};
+use crate::copy::counts::count;
+use crate::copy::tree::{About, Tree as _};
+use crate::copy::walk::split;
+use crate::copy::{Copied, CopyError, CopyEvent, Inside, Names, Side};
+use crate::types::FileType;
+use crate::{Dir, FileSystem};
+
+const CHUNK: usize = 1 << 20;
+const BLOCK: usize = 512;
+/// Most bytes of a name in a header; longer ones are in a record.
+const NAME_LEN: usize = 100;
+/// The largest numbers that seven and eleven octal digits hold.
+const ID_MAX: u64 = 0o7_777_777;
+const SIZE_MAX: u64 = 0o77_777_777_777;
+const SELF: &str = ".";
+
+/// Packs a tree: see [`FileSystem::pack`].
+pub(super) fn pack(
+    fs: &FileSystem,
+    from: &Path,
+    archive: &mut dyn Write,
+    options: &PackOptions,
+    watch: &mut dyn FnMut(CopyEvent<'_>),
+) -> Result<Copied, CopyError> {
+    let pack = Pack {
+        inside: fs.side(),
+        top: from,
+        out: archive,
+        options,
+        watch,
+        below: PathBuf::new(),
+        copied: Copied::default(),
+        met: HashMap::new(),
+        buffer: vec![0; CHUNK],
+    };
+    pack.all()
+}
+
+struct Pack<'p> {
+    inside: Inside,
+    top: &'p Path,
+    out: &'p mut dyn Write,
+    options: &'p PackOptions,
+    watch: &'p mut dyn FnMut(CopyEvent<'_>),
+    /// The path below the top.
+    below: PathBuf,
+    copied: Copied,
+    /// Files with several names: the first, and how many are still to come.
+    met: HashMap<(u64, u64), (PathBuf, u64)>,
+    buffer: Vec<u8>,
+}
+
+/// A member on its way out.
+struct Outgoing<'o> {
+    kind: EntryType,
+    about: &'o About,
+    path: &'o [u8],
+    target: &'o [u8],
+    size: u64,
+    records: Vec<(String, Vec<u8>)>,
+}
+
+/// What keeps a name from being packed.
+enum Trouble {
+    /// The archive cannot be written further.
+    Archive(io::Error),
+    /// It concerns this name.
+    Name(io::Error),
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        Self::Name(error)
+    }
+}
+
+impl Pack<'_> {
+    fn all(mut self) -> Result<Copied, CopyError> {
+        let from = |error| CopyError {
+            side: Side::From,
+            path: self.top.to_owned(),
+            error,
+        };
+        if let Some((above, name)) = split(self.top) {
+            let dir = self.inside.open_dir(above).map_err(from)?;
+            if !self.inside.about(&dir, &name).map_err(from)?.kind.is_dir() {
+                self.below.push(&name);
+                let packed = self.one(&dir, &name).map(drop);
+                self.after(packed)?;
+                return self.end();
+            }
+        }
+        let dir = self.inside.open_dir(self.top).map_err(from)?;
+        let packed = self.one(&dir, OsStr::new(SELF));
+        let mut levels: Vec<(Dir, Names)> = self.after(packed)?.flatten().into_iter().collect();
+        while let Some((dir, names)) = levels.last_mut() {
+            let stop = check_stop(self.options.stop.as_ref());
+            stop.map_err(|error| self.of_archive(error))?;
+            let name: OsString = match names.next() {
+                Some(Ok(name)) => name,
+                Some(Err(error)) => {
+                    self.after::<()>(Err(Trouble::Name(error)))?;
+                    levels.pop();
+                    self.below.pop();
+                    continue;
+                }
+                None => {
+                    levels.pop();
+                    self.below.pop();
+                    continue;
+                }
+            };
+            let dir = dir.clone();
+            self.below.push(&name);
+            let packed = self.one(&dir, &name);
+            match self.after(packed)?.flatten() {
+                Some(deeper) => levels.push(deeper),
+                None => drop(self.below.pop()),
+            }
+            (self.watch)(CopyEvent::Progress(&self.copied));
+        }
+        self.end()
+    }
+
+    /// Two blocks of zeros.
+    fn end(self) -> Result<Copied, CopyError> {
+        let ended = self
+            .out
+            .write_all(&[0; 2 * BLOCK])
+            .and_then(|()| self.out.flush());
+        ended.map_err(|error| self.of_archive(error))?;
+        Ok(self.copied)
+    }
+
+    fn of_archive(&self, error: io::Error) -> CopyError {
+        CopyError {
+            side: Side::To,
+            path: PathBuf::from("archive"),
+            error,
+        }
+    }
+
+    /// Goes on after what concerns one name only.
+    fn after<R>(&mut self, packed: Result<R, Trouble>) -> Result<Option<R>, CopyError> {
+        match packed {
+            Ok(done) => Ok(Some(done)),
+            Err(Trouble::Archive(error)) => Err(self.of_archive(error)),
+            Err(Trouble::Name(error)) => {
+                let path = self.top.join(&self.below);
+                let failed = CopyError {
+                    side: Side::From,
+                    path,
+                    error,
+                };
+                self.copied.failed += 1;
+                (self.watch)(CopyEvent::Failed(&failed));
+                Ok(None)
+            }
+        }
+    }
+
+    /// Packs one name; gives a directory to go on in.
+    fn one(&mut self, dir: &Dir, name: &OsStr) -> Result<Option<(Dir, Names)>, Trouble> {
+        let about = self.inside.about(dir, name)?;
+        let path = self.below.as_os_str().as_bytes().to_vec();
+        if let Some((first, left)) = self.met.get_mut(&about.id) {
+            let first = first.clone();
+            *left -= 1;
+            if *left == 0 {
+                self.met.remove(&about.id);
+            }
+            let target = first.as_os_str().as_bytes();
+            self.header(EntryType::Link, &about, &path, target, 0, Vec::new())?;
+            self.copied.links += 1;
+            return Ok(None);
+        }
+        if about.kind == FileType::Socket {
+            (self.watch)(CopyEvent::Skipped(&self.below));
+            return Ok(None);
+        }
+        let records = self.xattrs(dir, name)?;
+        let mut deeper = None;
+        match about.kind {
+            FileType::Directory => {
+                let inner = self.inside.enter(dir, name)?;
+                let names = self.inside.names(&inner)?;
+                let path = [if path.is_empty() { b"." } else { &path[..] }, b"/"].concat();
+                self.header(EntryType::Directory, &about, &path, b"", 0, records)?;
+                self.copied.directories += 1;
+                deeper = Some((inner, names));
+            }
+            FileType::Regular => {
+                self.regular(dir, name, &about, &path, records)?;
+                self.copied.files += 1;
+            }
+            FileType::Symlink => {
+                let target = self.inside.target(dir, name)?;
+                self.header(
+                    EntryType::Symlink,
+                    &about,
+                    &path,
+                    target.as_bytes(),
+                    0,
+                    records,
+                )?;
+                self.copied.symlinks += 1;
+            }
+            kind => {
+                let kind = match kind {
+                    FileType::CharDevice => EntryType::Char,
+                    FileType::BlockDevice => EntryType::Block,
+                    _ => EntryType::Fifo,
+                };
+                self.header(kind, &about, &path, b"", 0, records)?;
+                self.copied.special += 1;
+            }
+        }
+        if about.nlink > 1 && deeper.is_none() {
+            self.met
+                .insert(about.id, (self.below.clone(), about.nlink - 1));
+        }
+        Ok(deeper)
+    }
+
+    fn xattrs(&mut self, dir: &Dir, name: &OsStr) -> io::Result<Vec<(String, Vec<u8>)>> {
+        let mut records = Vec::new();
+        for (name, value) in self.inside.xattrs(dir, name)? {
+            let acl = acl_text::KEYS
+                .iter()
+                .find(|(_, attribute)| name == *attribute);
+            let text = acl.and_then(|(key, _)| Some((*key, acl_text::to_text(&value)?)));
+            match (text, name.to_str()) {
+                (Some((key, text)), _) => records.push((key.to_owned(), text)),
+                (None, Some(name)) if !name.contains('=') => {
+                    records.push((format!("SCHILY.xattr.{name}"), value));
+                }
+                _ => count(&mut self.copied.lost.xattrs, &self.below),
+            }
+        }
+        Ok(records)
+    }
+
+    fn regular(
+        &mut self,
+        dir: &Dir,
+        name: &OsStr,
+        about: &About,
+        path: &[u8],
+        mut records: Vec<(String, Vec<u8>)>,
+    ) -> Result<(), Trouble> {
+        let file = self.inside.open(dir, name)?;
+        let whole = 0..about.size;
+        let mut runs: Vec<Range<u64>> = Vec::new();
+        let mut at = 0;
+        while let Some(run) = self
+            .inside
+            .next_data(&file, at)?
+            .filter(|run| run.start < about.size)
+        {
+            at = run.end.min(about.size);
+            runs.push(run.start..at);
+        }
+        if about.size == 0 || runs.first() == Some(&whole) {
+            self.header(EntryType::Regular, about, path, b"", about.size, records)?;
+            return self.content(&file, &[whole], about.size);
+        }
+        // As GNU tar has it: a run of no bytes at the end tells where that is.
+        runs.push(about.size..about.size);
+        let map = sparse::to_data(&runs);
+        let data: u64 = runs.iter().map(|run| run.end - run.start).sum();
+        let size = map.len() as u64 + data;
+        for (key, value) in [
+            ("GNU.sparse.major", b"1".to_vec()),
+            ("GNU.sparse.minor", b"0".to_vec()),
+            ("GNU.sparse.name", path.to_vec()),
+            ("GNU.sparse.realsize", about.size.to_string().into_bytes()),
+        ] {
+            records.push((key.to_owned(), value));
+        }
+        let shown = [
+            b"GNUSparseFile.0/",
+            &path[path.len().saturating_sub(NAME_LEN / 2)..],
+        ]
+        .concat();
+        self.header(EntryType::Regular, about, &shown, b"", size, records)?;
+        self.out.write_all(&map).map_err(Trouble::Archive)?;
+        self.content(&file, &runs, size)
+    }
+
+    /// Writes runs of a file, and fills the last block up. What a file lost meanwhile is zeros: its header,
+    /// which says how long it is, has gone out.
+    fn content(
+        &mut self,
+        file: &crate::File,
+        runs: &[Range<u64>],
+        size: u64,
+    ) -> Result<(), Trouble> {
+        let mut shrunk = false;
+        for run in runs {
+            let mut at = run.start;
+            while at < run.end {
+                check_stop(self.options.stop.as_ref()).map_err(Trouble::Archive)?;
+                let most = usize::try_from(run.end - at).map_or(CHUNK, |left| left.min(CHUNK));
+                let read = self.inside.read_at(file, &mut self.buffer[..most], at);
+                let read = match read {
+                    Ok(0) | Err(_) => {
+                        shrunk = true;
+                        self.buffer[..most].fill(0);
+                        most
+                    }
+                    Ok(read) => read,
+                };
+                self.out
+                    .write_all(&self.buffer[..read])
+                    .map_err(Trouble::Archive)?;
+                at += read as u64;
+                self.copied.bytes += read as u64;
+            }
+        }
+        self.fill_block(size)?;
+        if shrunk {
+            return Err(io::Error::other(
+                "could not be read to the end it had: zeros in its place",
+            )
+            .into());
+        }
+        Ok(())
+    }
+
+    fn fill_block(&mut self, size: u64) -> Result<(), Trouble> {
+        let over = (size % BLOCK as u64) as usize;
+        if over > 0 {
+            let zeros = [0; BLOCK];
+            self.out
+                .write_all(&zeros[over..])
+                .map_err(Trouble::Archive)?;
+        }
+        Ok(())
+    }
+
+    fn header(
+        &mut self,
+        kind: EntryType,
+        about: &About,
+        path: &[u8],
+        target: &[u8],
+        size: u64,
+        records: Vec<(String, Vec<u8>)>,
+    ) -> Result<(), Trouble> {
+        let mut outgoing = Outgoing {
+            kind,
+            about,
+            path,
+            target,
+            size,
+            records,
+        };
+        let header = outgoing.header(self.options).map_err(Trouble::Name)?;
+        if !outgoing.records.is_empty() {
+            let mut content = Vec::new();
+            for (key, value) in &outgoing.records {
+                record(&mut content, key, value);
+            }
+            let mut before = Header::new_ustar();
+            before.set_entry_type(EntryType::XHeader);
+            before.set_size(content.len() as u64);
+            before.set_mode(0o644);
+            before.set_mtime(0);
+            before.set_uid(0);
+            before.set_gid(0);
+            let name = &mut before.as_old_mut().name;
+            name[..b"PaxHeaders".len()].copy_from_slice(b"PaxHeaders");
+            before.set_cksum();
+            self.out
+                .write_all(before.as_bytes())
+                .map_err(Trouble::Archive)?;
+            self.out.write_all(&content).map_err(Trouble::Archive)?;
+            self.fill_block(content.len() as u64)?;
+        }
+        self.out
+            .write_all(header.as_bytes())
+            .map_err(Trouble::Archive)
+    }
+}
+
+impl Outgoing<'_> {
+    /// The header; what it has no room for goes to the records.
+    fn header(&mut self, options: &PackOptions) -> io::Result<Header> {
+        let about = self.about;
+        let mut header = Header::new_ustar();
+        header.set_entry_type(self.kind);
+        header.set_mode(u32::from(about.perm));
+        let uid = self.number("uid", u64::from(about.uid), ID_MAX);
+        let gid = self.number("gid", u64::from(about.gid), ID_MAX);
+        let size = self.number("size", self.size, SIZE_MAX);
+        header.set_uid(uid);
+        header.set_gid(gid);
+        header.set_size(size);
+        let seconds = u64::try_from(about.mtime.secs()).unwrap_or(0).min(SIZE_MAX);
+        header.set_mtime(seconds);
+        if about.mtime.subsec_nanos() != 0 || about.mtime.secs() != seconds.cast_signed() {
+            self.records
+                .push(("mtime".into(), time_text(about.mtime).into_bytes()));
+        }
+        if matches!(self.kind, EntryType::Char | EntryType::Block) {
+            header.set_device_major(rustix::fs::major(about.rdev))?;
+            header.set_device_minor(rustix::fs::minor(about.rdev))?;
+        }
+        let (path, target) = (self.path, self.target);
+        let old = header.as_old_mut();
+        self.name("path", path, &mut old.name);
+        self.name("linkpath", target, &mut old.linkname);
+        if let (Some(names), Some(ustar)) = (&options.names, header.as_ustar_mut()) {
+            for (kind, number, field) in [
+                (Named::User, about.uid, &mut ustar.uname),
+                (Named::Group, about.gid, &mut ustar.gname),
+            ] {
+                // One that does not fit is left to its number.
+                let name = names
+                    .name(kind, number)
+                    .filter(|name| name.len() < field.len());
+                if let Some(name) = name {
+                    field[..name.len()].copy_from_slice(&name);
+                }
+            }
+        }
+        header.set_cksum();
+        Ok(header)
+    }
+
+    fn number(&mut self, key: &str, number: u64, most: u64) -> u64 {
+        if number <= most {
+            return number;
+        }
+        self.records
+            .push((key.to_owned(), number.to_string().into_bytes()));
+        0
+    }
+
+    fn name(&mut self, key: &str, name: &[u8], field: &mut [u8; NAME_LEN]) {
+        let fits = name.len().min(NAME_LEN);
+        field[..fits].copy_from_slice(&name[..fits]);
+        let is_sparse = self.records.iter().any(|(key, _)| key == "GNU.sparse.name");
+        if name.len() > NAME_LEN && !(key == "path" && is_sparse) {
+            self.records.push((key.to_owned(), name.to_vec()));
+        }
+    }
+}
+
+/// Adds a PAX record: its length counts itself, too.
+fn record(content: &mut Vec<u8>, key: &str, value: &[u8]) {
+    let rest = key.len() + value.len() + b" =\n".len();
+    let mut length = rest + 1;
+    while length != rest + length.to_string().len() {
+        length = rest + length.to_string().len();
+    }
+    content.extend(length.to_string().as_bytes());
+    content.push(b' ');
+    content.extend(key.as_bytes());
+    content.push(b'=');
+    content.extend(value);
+    content.push(b'\n');
+}

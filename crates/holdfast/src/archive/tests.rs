@@ -1,0 +1,413 @@
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use tar::{EntryType, Header};
+
+use super::*;
+use crate::copy::tests::{sample, told};
+use crate::{Caller, OpenOptions, XattrSet};
+
+/// Unpacks all, or says what went wrong first.
+fn unpacked(archive: &[u8]) -> FileSystem {
+    let fs = plain();
+    let options = UnpackOptions::of(fs.caller());
+    let told = &mut |event: CopyEvent<'_>| {
+        if let CopyEvent::Failed(failed) = event {
+            panic!("{failed}");
+        }
+    };
+    fs.unpack(&mut &archive[..], "/tree", &options, told)
+        .unwrap();
+    fs
+}
+
+/// An empty file system that keeps times of access, with a directory.
+fn plain() -> FileSystem {
+    let fs = FileSystem::builder().options(crate::Options {
+        atime: crate::AtimePolicy::None,
+        ..crate::Options::default()
+    });
+    let fs = fs.build();
+    fs.create_dir("/tree").unwrap();
+    fs
+}
+
+fn packed(fs: &FileSystem) -> Vec<u8> {
+    let mut archive = Vec::new();
+    let told = &mut |event: CopyEvent<'_>| {
+        if let CopyEvent::Failed(failed) = event {
+            panic!("{failed}");
+        }
+    };
+    fs.pack("/tree", &mut archive, &PackOptions::default(), told)
+        .unwrap();
+    archive
+}
+
+/// All that an archive keeps: no times of access.
+fn kept(fs: &FileSystem) -> Vec<String> {
+    // An archive has the times of access of nothing.
+    let shown = told(fs, "/tree").into_iter();
+    shown
+        .map(|line| {
+            line.split(" Time(")
+                .enumerate()
+                .filter(|(at, _)| *at != 2)
+                .map(|(_, part)| part.to_owned())
+                .collect()
+        })
+        .collect()
+}
+
+/// Does a tar(1) stand here that knows what GNU's does?
+fn has_tar() -> bool {
+    let version = Command::new("tar").arg("--version").output();
+    let gnu = version.is_ok_and(|said| said.stdout.starts_with(b"tar (GNU tar)"));
+    let root = rustix::process::geteuid().is_root();
+    if !gnu || !root {
+        eprintln!("skipped: no GNU tar, or not root");
+    }
+    gnu && root
+}
+
+fn add_odd_names(fs: &FileSystem) {
+    let long = "n".repeat(255);
+    let mut dir = fs.open_dir("/tree").unwrap();
+    for _ in 0..14 {
+        dir.create_dir(&long).unwrap();
+        dir = dir.open_dir(&long).unwrap();
+    }
+    dir.write("deep", "down").unwrap();
+    dir.symlink("t".repeat(4000), "far").unwrap();
+    fs.chown("/tree/void", Some(4_000_000_000), Some(3_000_000))
+        .unwrap();
+    fs.set_xattr("/tree/void", "user.text", b"a=b\nc\n", XattrSet::Any)
+        .unwrap();
+}
+
+#[test]
+fn a_tree_is_the_same_out_of_its_archive() {
+    let fs = sample();
+    add_odd_names(&fs);
+    let archive = packed(&fs);
+    let again = unpacked(&archive);
+    assert_eq!(kept(&again), kept(&fs));
+    let holes = |fs: &FileSystem| fs.metadata("/tree/sparse").unwrap().attr().blocks;
+    assert_eq!(holes(&again), holes(&fs));
+    assert_eq!(packed(&again), archive);
+}
+
+#[test]
+fn what_is_packed_here_tar_unpacks() {
+    if !has_tar() {
+        return;
+    }
+    let fs = sample();
+    let host = tempfile::tempdir().unwrap();
+    let archive = host.path().join("a.tar");
+    fs::write(&archive, packed(&fs)).unwrap();
+    let out = host.path().join("out");
+    fs::create_dir(&out).unwrap();
+    let status = Command::new("tar")
+        .args(["--xattrs", "--xattrs-include=*", "--acls", "-xpf"])
+        .arg(&archive)
+        .arg("-C")
+        .arg(&out)
+        .status()
+        .unwrap();
+    assert!(status.success());
+    let again = plain();
+    again
+        .copy_in(&out, "/tree", &crate::CopyOptions::default(), &mut |_| ())
+        .unwrap();
+    assert_eq!(kept(&again), kept(&fs));
+    assert!(again.metadata("/tree/sparse").unwrap().attr().blocks < 1000);
+}
+
+#[test]
+fn what_tar_packs_is_unpacked_here() {
+    if !has_tar() {
+        return;
+    }
+    let fs = sample();
+    let host = tempfile::tempdir().unwrap();
+    let tree = host.path().join("tree");
+    fs.copy_out("/tree", &tree, &crate::CopyOptions::default(), &mut |_| ())
+        .unwrap();
+    let sparse_forms: [&[&str]; 5] = [
+        &["--format=posix", "--sparse-version=1.0"],
+        &["--format=posix", "--sparse-version=0.1"],
+        &["--format=posix", "--sparse-version=0.0"],
+        &["--format=gnu"],
+        &["--format=ustar"],
+    ];
+    for form in sparse_forms {
+        let archive = host.path().join("a.tar");
+        let full = form[0] == "--format=posix";
+        if !full {
+            // A time before 1970 has no room in the other formats.
+            let touch = ["-h", "-d", "@5", "dir/link"];
+            let mut touched = Command::new("touch");
+            assert!(
+                touched
+                    .args(touch)
+                    .current_dir(&tree)
+                    .status()
+                    .unwrap()
+                    .success()
+            );
+        }
+        let mut tar = Command::new("tar");
+        tar.args(form).arg("-cf").arg(&archive).arg("-C").arg(&tree);
+        if full {
+            tar.args(["--xattrs", "--xattrs-include=*", "--acls"]);
+        }
+        if form[0] != "--format=ustar" {
+            tar.arg("-S");
+        }
+        assert!(tar.arg(".").status().unwrap().success(), "{form:?}");
+        let again = unpacked(&fs::read(&archive).unwrap());
+        let content = |fs: &FileSystem| fs.read("/tree/sparse").unwrap();
+        assert!(content(&again) == content(&fs), "{form:?}");
+        if full {
+            assert_eq!(kept(&again), kept(&fs), "{form:?}");
+        }
+        if form[0] != "--format=ustar" {
+            assert!(
+                again.metadata("/tree/sparse").unwrap().attr().blocks < 1000,
+                "{form:?}"
+            );
+        }
+    }
+}
+
+/// One member by hand.
+fn member(kind: EntryType, name: &str, target: &str, content: &[u8]) -> Vec<u8> {
+    let mut header = Header::new_ustar();
+    header.set_entry_type(kind);
+    header.set_mode(0o755);
+    header.set_uid(7);
+    header.set_gid(8);
+    header.set_mtime(9);
+    header.set_size(content.len() as u64);
+    header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
+    header.as_old_mut().linkname[..target.len()].copy_from_slice(target.as_bytes());
+    header.set_cksum();
+    let mut bytes = [header.as_bytes(), content].concat();
+    bytes.resize(bytes.len().next_multiple_of(512), 0);
+    bytes
+}
+
+/// Unpacks as somebody; gives what failed.
+fn failures(fs: &FileSystem, archive: &[u8]) -> Vec<String> {
+    let mut failed = Vec::new();
+    let options = UnpackOptions::of(fs.caller());
+    let told = &mut |event: CopyEvent<'_>| {
+        if let CopyEvent::Failed(error) = event {
+            failed.push(error.to_string());
+        }
+    };
+    fs.unpack(&mut &archive[..], "/tree", &options, told)
+        .unwrap();
+    failed
+}
+
+#[test]
+fn nothing_is_made_outside_of_the_directory() {
+    let fs = plain();
+    fs.create_dir("/outside").unwrap();
+    fs.write("/outside/secret", "kept").unwrap();
+    let archive = [
+        member(EntryType::Regular, "../outside/a", "", b"x"),
+        member(EntryType::Regular, "dir/../../outside/b", "", b"x"),
+        member(EntryType::Symlink, "way", "/outside", b""),
+        member(EntryType::Regular, "way/c", "", b"x"),
+        member(EntryType::Directory, "way/d", "", b""),
+        member(EntryType::Link, "steal", "way/secret", b""),
+        member(EntryType::Link, "steal", "../outside/secret", b""),
+        member(EntryType::Symlink, "here", ".", b""),
+        member(EntryType::Symlink, "file", "/outside/secret", b""),
+        member(EntryType::Regular, "file", "", b"own"),
+        member(EntryType::Regular, "/outside/e", "", b"inside"),
+        member(EntryType::Symlink, "dirlink", "/outside", b""),
+        member(EntryType::Directory, "dirlink", "", b""),
+        member(EntryType::Regular, "dirlink/f", "", b"inside"),
+    ]
+    .concat();
+    let failed = failures(&fs, &archive);
+    assert_eq!(failed.len(), 6, "{failed:#?}");
+    let names: Vec<_> = fs
+        .read_dir("/outside")
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(names, ["secret"]);
+    assert_eq!(fs.read("/outside/secret").unwrap(), b"kept");
+    assert_eq!(fs.metadata("/outside").unwrap().uid(), 0);
+    assert_eq!(fs.read("/tree/file").unwrap(), b"own");
+    assert_eq!(fs.read("/tree/outside/e").unwrap(), b"inside");
+    assert_eq!(fs.read("/tree/dirlink/f").unwrap(), b"inside");
+}
+
+#[test]
+fn a_user_gets_his_own_files_by_his_own_rights() {
+    let root = plain();
+    root.set_permissions("/tree", crate::Permissions::from_mode(0o777))
+        .unwrap();
+    root.create_dir("/tree/locked").unwrap();
+    let fs = root.as_user(Caller::user(1000, 1001).with_umask(0o027));
+    let archive = [
+        member(EntryType::Regular, "mine", "", b"x"),
+        member(EntryType::Regular, "locked/a", "", b"x"),
+        member(EntryType::Directory, "dir", "", b""),
+        member(EntryType::Regular, "dir/inner", "", b"x"),
+    ]
+    .concat();
+    let failed = failures(&fs, &archive);
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    let meta = root.metadata("/tree/dir/inner").unwrap();
+    assert_eq!(
+        (meta.uid(), meta.gid(), meta.mode() & 0o7777),
+        (1000, 1001, 0o750)
+    );
+    assert_eq!(root.metadata("/tree/dir").unwrap().mtime(), 9);
+}
+
+#[test]
+fn a_stop_ends_it_with_an_error() {
+    let fs = plain();
+    let stop = Arc::new(AtomicBool::new(false));
+    let options = UnpackOptions {
+        stop: Some(Arc::clone(&stop)),
+        ..UnpackOptions::of(fs.caller())
+    };
+    let archive = [
+        member(EntryType::Regular, "one", "", b"x"),
+        member(EntryType::Regular, "two", "", b"x"),
+    ]
+    .concat();
+    let told = &mut |_: CopyEvent<'_>| stop.store(true, Ordering::Relaxed);
+    let error = fs
+        .unpack(&mut &archive[..], "/tree", &options, told)
+        .unwrap_err();
+    assert_eq!(
+        error.error.raw_os_error(),
+        Some(crate::types::Errno::ECANCELED.raw())
+    );
+    assert!(fs.exists("/tree/one") && !fs.exists("/tree/two"));
+    let options = PackOptions {
+        stop: Some(stop),
+        ..PackOptions::default()
+    };
+    let error = fs
+        .pack("/tree", &mut Vec::new(), &options, &mut |_| ())
+        .unwrap_err();
+    assert_eq!(
+        error.error.raw_os_error(),
+        Some(crate::types::Errno::ECANCELED.raw())
+    );
+}
+
+#[test]
+fn a_damaged_archive_is_an_error_and_never_a_panic() {
+    let whole = packed(&sample());
+    // The large content at the end says nothing new.
+    let whole = &whole[whole.len().saturating_sub(60 * 512)..];
+    let mut archives: Vec<Vec<u8>> = Vec::new();
+    for (name, content) in [("a", &b"x"[..]), ("GNUSparseFile.0/a", b"1\n0\n9\n")] {
+        archives.push(member(EntryType::Regular, name, "", content));
+        for kind in *b"xgLKSVMDN5123467" {
+            archives.push(
+                [
+                    member(EntryType::new(kind), name, "a", content),
+                    whole.to_vec(),
+                ]
+                .concat(),
+            );
+        }
+    }
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as usize
+    };
+    let options = UnpackOptions::of(&Caller::root());
+    for round in 0..3000 {
+        let mut archive = archives[round % archives.len()].clone();
+        for _ in 0..random() % 4 {
+            let at = random() % archive.len().min(1024);
+            archive[at] = random() as u8;
+        }
+        // A right checksum, so that what is behind it is looked at.
+        if random() % 4 > 0 {
+            let mut header = Header::new_old();
+            header.as_mut_bytes().copy_from_slice(&archive[..512]);
+            header.set_cksum();
+            archive[..512].copy_from_slice(header.as_bytes());
+        }
+        archive.truncate(archive.len() - random() % 600);
+        let fs = plain();
+        let _ = fs.unpack(&mut &archive[..], "/tree", &options, &mut |_| ());
+    }
+}
+
+#[test]
+fn no_tar_at_all_says_so() {
+    let fs = plain();
+    let options = UnpackOptions::of(fs.caller());
+    let error = fs
+        .unpack(&mut &[b'x'; 2048][..], "/tree", &options, &mut |_| ())
+        .unwrap_err();
+    assert!(error.to_string().contains("no tar archive"), "{error}");
+    assert!(
+        fs.unpack(&mut &[][..], "/tree", &options, &mut |_| ())
+            .is_ok()
+    );
+}
+
+#[test]
+fn one_file_is_an_archive_and_names_are_kept() {
+    #[derive(Debug)]
+    struct Ada;
+    impl Owners for Ada {
+        fn number(&self, kind: Named, name: &[u8]) -> Option<u32> {
+            (kind == Named::User && name == b"ada").then_some(1815)
+        }
+        fn name(&self, kind: Named, number: u32) -> Option<Vec<u8>> {
+            (kind == Named::User && number == 7).then(|| b"ada".to_vec())
+        }
+    }
+    let fs = plain();
+    let file = fs
+        .open_with("/tree/one", OpenOptions::new().write(true).create(true))
+        .unwrap();
+    drop(file);
+    fs.chown("/tree/one", Some(7), Some(8)).unwrap();
+    let mut archive = Vec::new();
+    let options = PackOptions {
+        names: Some(Arc::new(Ada)),
+        stop: None,
+    };
+    fs.pack("/tree/one", &mut archive, &options, &mut |_| ())
+        .unwrap();
+    let again = plain();
+    let options = UnpackOptions {
+        names: Some(Arc::new(Ada)),
+        ..UnpackOptions::of(again.caller())
+    };
+    again
+        .unpack(&mut &archive[..], "/tree", &options, &mut |_| ())
+        .unwrap();
+    let names: Vec<_> = again
+        .read_dir(Path::new("/tree"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(names, [OsStr::new("one")]);
+    let meta = again.metadata("/tree/one").unwrap();
+    assert_eq!((meta.uid(), meta.gid()), (1815, 8));
+}

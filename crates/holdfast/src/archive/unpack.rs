@@ -1,0 +1,332 @@
+//! From an archive into a directory.
+
+use std::ffi::OsStr;
+use std::io;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use super::header::{Kind, Member};
+use super::members::Members;
+use super::sparse::Runs;
+use super::{UnpackOptions, check_stop, damaged};
+use crate::copy::counts::count;
+use crate::copy::tree::{About, Tree as _, Xattrs};
+use crate::copy::walk::{is_fatal, replacing};
+use crate::copy::{Copied, CopyError, CopyEvent, Inside, Side};
+use crate::types::{Errno, FileType};
+use crate::{Dir, File, FileSystem};
+
+/// Bytes of content at once.
+const CHUNK: usize = 1 << 20;
+/// The name of a directory in itself.
+const SELF: &str = ".";
+
+/// Unpacks an archive: see [`FileSystem::unpack`].
+pub(super) fn unpack(
+    fs: &FileSystem,
+    archive: &mut dyn io::Read,
+    to: &Path,
+    options: &UnpackOptions,
+    watch: &mut dyn FnMut(CopyEvent<'_>),
+) -> Result<Copied, CopyError> {
+    let inside = fs.side();
+    let top = inside.open_dir(to).map_err(|error| CopyError {
+        side: Side::To,
+        path: to.to_owned(),
+        error,
+    })?;
+    let unpack = Unpack {
+        inside,
+        to,
+        umask: fs.caller().umask,
+        options,
+        watch,
+        levels: vec![(PathBuf::new(), top)],
+        directories: Vec::new(),
+        copied: Copied::default(),
+        buffer: vec![0; CHUNK],
+    };
+    unpack.all(Members::new(archive))
+}
+
+struct Unpack<'u> {
+    inside: Inside,
+    to: &'u Path,
+    umask: u16,
+    options: &'u UnpackOptions,
+    watch: &'u mut dyn FnMut(CopyEvent<'_>),
+    /// The directories on the way to the last member, each held, with its path below the top.
+    levels: Vec<(PathBuf, Dir)>,
+    /// What directories get at the end: until then they have to let members in, and each changes their times.
+    directories: Vec<(PathBuf, About, Xattrs)>,
+    copied: Copied,
+    buffer: Vec<u8>,
+}
+
+impl Unpack<'_> {
+    fn all(mut self, mut members: Members<'_>) -> Result<Copied, CopyError> {
+        loop {
+            check_stop(self.options.stop.as_ref())
+                .map_err(|error| self.failed(Path::new(""), error))?;
+            let of_archive = |error| CopyError {
+                side: Side::From,
+                path: PathBuf::from("archive"),
+                error,
+            };
+            let Some(member) = members.next().map_err(of_archive)? else {
+                break;
+            };
+            let shown = PathBuf::from(OsStr::from_bytes(&member.path));
+            match self.one(&member, &mut members) {
+                Ok(()) => {}
+                Err(Trouble::Archive(error)) => return Err(of_archive(error)),
+                Err(Trouble::Member(error)) => self.unless_fatal(&shown, error)?,
+            }
+            (self.watch)(CopyEvent::Progress(&self.copied));
+        }
+        while let Some((path, about, xattrs)) = self.directories.pop() {
+            let finished = self
+                .enter(&path)
+                .and_then(|dir| self.finish(&dir, OsStr::new(SELF), &path, about, &xattrs));
+            if let Err(error) = finished {
+                self.unless_fatal(&path, error)?;
+            }
+        }
+        Ok(self.copied)
+    }
+
+    fn failed(&self, path: &Path, error: io::Error) -> CopyError {
+        CopyError {
+            side: Side::To,
+            path: self.to.join(path),
+            error,
+        }
+    }
+
+    /// Goes on after what concerns one member only.
+    fn unless_fatal(&mut self, path: &Path, error: io::Error) -> Result<(), CopyError> {
+        let path = path.strip_prefix("/").unwrap_or(path);
+        let failed = self.failed(path, error);
+        if is_fatal(&failed) || failed.error.raw_os_error() == Some(Errno::ECANCELED.raw()) {
+            return Err(failed);
+        }
+        self.copied.failed += 1;
+        (self.watch)(CopyEvent::Failed(&failed));
+        Ok(())
+    }
+
+    fn one(&mut self, member: &Member, members: &mut Members<'_>) -> Result<(), Trouble> {
+        let path = below(&member.path)?;
+        let kind = match member.kind {
+            Kind::File(kind) => kind,
+            Kind::HardLink => return Ok(self.hard_link(&path, member)?),
+            Kind::Unknown(kind) => {
+                let what = format!("is of a kind that is not known: {:?}", char::from(kind));
+                return Err(damaged(what).into());
+            }
+        };
+        let mut about = member.about(kind, self.options)?;
+        if !self.options.permissions {
+            about.perm &= 0o777 & !self.umask;
+        }
+        let (xattrs, lost) = member.xattrs(self.options.names.as_deref());
+        if lost > 0 {
+            count(&mut self.copied.lost.xattrs, &path);
+        }
+        let (above, name) = match (path.parent(), path.file_name()) {
+            (Some(above), Some(name)) => (above, name),
+            // The top itself.
+            _ if kind.is_dir() => {
+                self.directories.push((path, about, xattrs));
+                return Ok(());
+            }
+            _ => return Err(damaged("has no name").into()),
+        };
+        let dir = self.enter(above)?;
+        match kind {
+            FileType::Directory => {
+                self.make_dir(&dir, name)?;
+                self.copied.directories += 1;
+                self.directories.push((path, about, xattrs));
+                return Ok(());
+            }
+            FileType::Regular => {
+                let make = || self.inside.make_file(&dir, name, &about);
+                let file = replacing(&self.inside, (&dir, name), make)?;
+                self.content(&file, member, members)?;
+                self.copied.files += 1;
+            }
+            FileType::Symlink => {
+                let target = OsStr::from_bytes(&member.target);
+                let make = || self.inside.make_symlink(&dir, name, target);
+                replacing(&self.inside, (&dir, name), make)?;
+                self.copied.symlinks += 1;
+            }
+            _ => {
+                let make = || self.inside.make_special(&dir, name, &about);
+                replacing(&self.inside, (&dir, name), make)?;
+                self.copied.special += 1;
+            }
+        }
+        Ok(self.finish(&dir, name, &path, about, &xattrs)?)
+    }
+
+    /// One more name of what was unpacked before, or was there.
+    fn hard_link(&mut self, path: &Path, member: &Member) -> io::Result<()> {
+        let target = below(&member.target)?;
+        let (Some(target_above), Some(target_name)) = (target.parent(), target.file_name()) else {
+            return Err(damaged("is a link to nothing"));
+        };
+        let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(damaged("has no name"));
+        };
+        if target == path {
+            return Ok(());
+        }
+        let place = self.enter(target_above)?;
+        let place = self.inside.place(&target, &place, target_name)?;
+        let dir = self.enter(above)?;
+        let make = || self.inside.link(&dir, &place, &dir, name);
+        replacing(&self.inside, (&dir, name), make)?;
+        self.copied.links += 1;
+        Ok(())
+    }
+
+    /// Makes a directory, or takes one that is there.
+    fn make_dir(&self, dir: &Dir, name: &OsStr) -> io::Result<()> {
+        match self.inside.make_dir(dir, name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                if self.inside.about(dir, name)?.kind.is_dir() {
+                    return Ok(());
+                }
+                self.inside.remove(dir, name)?;
+                self.inside.make_dir(dir, name)
+            }
+            made => made,
+        }
+    }
+
+    /// The directory at a path below the top; made, with those above it, if it is not there.
+    fn enter(&mut self, path: &Path) -> io::Result<Dir> {
+        while self.levels.len() > 1
+            && self
+                .levels
+                .last()
+                .is_some_and(|(at, _)| !path.starts_with(at))
+        {
+            self.levels.pop();
+        }
+        let Some((at, dir)) = self.levels.last() else {
+            return Err(Errno::ENOENT.into());
+        };
+        let (mut at, mut dir) = (at.clone(), dir.clone());
+        let rest = path.strip_prefix(&at).unwrap_or(path).to_owned();
+        for name in rest.iter() {
+            let below = match self.inside.enter(&dir, name) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    let perm = 0o777 & !self.umask;
+                    dir.make(Path::new(name), perm)?;
+                    self.inside.enter(&dir, name)?
+                }
+                entered => entered?,
+            };
+            at.push(name);
+            dir = below;
+            self.levels.push((at.clone(), dir.clone()));
+        }
+        Ok(dir)
+    }
+
+    fn content(
+        &mut self,
+        file: &File,
+        member: &Member,
+        members: &mut Members<'_>,
+    ) -> Result<(), Trouble> {
+        let whole = std::iter::once(0..member.stored).collect::<Runs>();
+        let runs: &[Range<u64>] = member.runs.as_deref().unwrap_or(&whole);
+        for run in runs {
+            let mut at = run.start;
+            while at < run.end {
+                check_stop(self.options.stop.as_ref())?;
+                let most = usize::try_from(run.end - at).map_or(CHUNK, |left| left.min(CHUNK));
+                let mut filled = 0;
+                // Whole chunks, so that an archive from a pipe is not written in small pieces.
+                while filled < most {
+                    let read = members.read(&mut self.buffer[filled..most]);
+                    match read.map_err(Trouble::Archive)? {
+                        0 => return Err(Trouble::Archive(io::ErrorKind::UnexpectedEof.into())),
+                        read => filled += read,
+                    }
+                }
+                self.inside.write_all_at(file, &self.buffer[..filled], at)?;
+                at += filled as u64;
+                self.copied.bytes += filled as u64;
+                if filled == CHUNK {
+                    (self.watch)(CopyEvent::Progress(&self.copied));
+                }
+            }
+        }
+        if member.runs.is_some() {
+            self.inside.set_len(file, member.size)?;
+        }
+        Ok(())
+    }
+
+    fn finish(
+        &mut self,
+        dir: &Dir,
+        name: &OsStr,
+        path: &Path,
+        mut about: About,
+        xattrs: &Xattrs,
+    ) -> io::Result<()> {
+        if !self.options.owners {
+            let now = self.inside.about(dir, name)?;
+            (about.uid, about.gid) = (now.uid, now.gid);
+        }
+        let lost = self.inside.finish(dir, name, &about, xattrs)?;
+        let losses = &mut self.copied.lost;
+        if lost.owner {
+            count(&mut losses.owners, path);
+        }
+        if lost.xattrs > 0 {
+            count(&mut losses.xattrs, path);
+        }
+        if about.clamped {
+            count(&mut losses.times, path);
+        }
+        Ok(())
+    }
+}
+
+/// What keeps a member from being unpacked.
+enum Trouble {
+    /// The archive cannot be read further.
+    Archive(io::Error),
+    /// It concerns this member.
+    Member(io::Error),
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        Self::Member(error)
+    }
+}
+
+/// The path of a member below the top: without what is in front of an absolute one.
+///
+/// # Errors
+/// If it climbs.
+fn below(path: &[u8]) -> io::Result<PathBuf> {
+    let mut found = PathBuf::new();
+    for name in path.split(|byte| *byte == b'/') {
+        match name {
+            b"" | b"." => {}
+            b".." => return Err(damaged("its name has a `..`: not unpacked")),
+            name => found.push(OsStr::from_bytes(name)),
+        }
+    }
+    Ok(found)
+}
