@@ -29,6 +29,8 @@ pub(crate) enum Request {
         /// And up to this one.
         upto: u64,
     },
+    /// A socket for one job of this process: see [`crate::engine`].
+    Job,
 }
 
 /// An answer that is not rows.
@@ -39,6 +41,8 @@ pub(crate) enum Answer {
     Resized(u64),
     /// Where to cut.
     Cuts(Vec<u64>),
+    /// The name of the socket by which the job is to come.
+    Job(Vec<u8>),
     /// It could not be done.
     Failed(String),
 }

@@ -8,6 +8,7 @@ mod checker;
 mod control;
 mod copy;
 mod dump;
+mod engine;
 mod fsck;
 mod generate;
 mod helper;
@@ -52,6 +53,11 @@ enum Command {
     Umount(umount::Arguments),
     Info(info::Arguments),
     Cp(copy::Arguments),
+    Rm(engine::trees::RemoveArguments),
+    Unpack(engine::archive::UnpackArguments),
+    Pack(engine::archive::PackArguments),
+    Chown(engine::trees::OwnerArguments),
+    Chmod(engine::trees::ModeArguments),
     Bulkstat(bulkstat::Arguments),
     Resize(resize::ResizeArguments),
     Trim(resize::TrimArguments),
@@ -87,6 +93,11 @@ fn run(command: Command) -> Result<()> {
     match command {
         Command::Mkfs(arguments) => mkfs::run(&arguments),
         Command::Cp(arguments) => copy::run(&arguments),
+        Command::Rm(arguments) => engine::trees::remove(&arguments),
+        Command::Unpack(arguments) => engine::archive::unpack(&arguments),
+        Command::Pack(arguments) => engine::archive::pack(&arguments),
+        Command::Chown(arguments) => engine::trees::owner(&arguments),
+        Command::Chmod(arguments) => engine::trees::mode(&arguments),
         Command::Bulkstat(arguments) => bulkstat::run(&arguments),
         Command::Resize(arguments) => resize::resize(&arguments),
         Command::Trim(arguments) => resize::trim(&arguments),

@@ -127,7 +127,10 @@ fn fill(volume: &Volume, image: &Path, dir: &Path) -> Result<Copied> {
     let mut meter = Meter::new(&from, &to);
     // With the slash a link leads on to the directory.
     let source = dir.join("");
-    let options = CopyOptions { skip: skip(&to) };
+    let options = CopyOptions {
+        skip: skip(&to),
+        ..CopyOptions::default()
+    };
     let copied = volume.copy_in(source, "/", &options, &mut |event| meter.note(&event));
     let copied = copied.map_err(|error| {
         meter

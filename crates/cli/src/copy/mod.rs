@@ -1,8 +1,9 @@
-//! `holdfast cp`: trees in and out of volumes that are not mounted.
+//! `holdfast cp`: trees in and out of volumes that are not mounted, and within one that is.
 
 pub(crate) mod meter;
 pub(crate) mod place;
 
+use crate::engine::{Inside, Job, RawPath, perform};
 use crate::message::{Failure, Result};
 use holdfast::{Copied, CopyError, CopyEvent, CopyOptions, FileSystem, Volume};
 use meter::{Meter, summary};
@@ -11,13 +12,18 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Copy files and trees in and out of volumes, without mounting them
+/// Copy files and trees in and out of volumes that are not mounted, and within one that is
 ///
 /// A path in a volume is written VOLUME:/PATH, where VOLUME is an image file or a block device:
 ///
 ///   holdfast cp -r src data.hf:/backup
 ///   holdfast cp data.hf:/notes.txt .
 ///   holdfast cp -r old.hf:/ new.hf:/
+///
+/// Where SRC and DST are directories of one mount of holdfast, its daemon copies, with this user's rights,
+/// without a request of the kernel for each file; interrupting the command stops it:
+///
+///   holdfast cp -r mnt/tree mnt/copy
 ///
 /// If DST is a directory that is there, SRC is copied into it, otherwise SRC becomes DST. A SRC that
 /// ends with `/` or `/.`, or is the root of a volume, is copied with what it holds, not with its
@@ -54,11 +60,6 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let to = Place::of(&arguments.to);
     let from: Vec<Place> = arguments.from.iter().map(|text| Place::of(text)).collect();
-    if to.image().is_none() && from.iter().all(|place| place.image().is_none()) {
-        return Err(Failure::new("none of these lies in a volume")
-            .about(to.to_string())
-            .hint("a path in a volume is written VOLUME:/PATH; cp(1) copies all else"));
-    }
     let target = match to.image() {
         Some(image) => Some(Volume::open(image).map_err(|error| volume_failure(image, &error))?),
         None => None,
@@ -125,7 +126,11 @@ fn copy_all(
             from: (place, source_fs.as_ref()),
             to: (&goal, inside.as_ref()),
         };
-        let copied = sides.copy(&CopyOptions { skip: skip(to) })?;
+        let options = CopyOptions {
+            skip: skip(to),
+            ..CopyOptions::default()
+        };
+        let copied = sides.copy(&options)?;
         add(&mut total, copied);
     }
     Ok(total)
@@ -146,17 +151,28 @@ impl Sides<'_> {
             (None, Some(fs)) => fs.copy_in(from, to, options, &mut watch),
             (Some(fs), None) => fs.copy_out(from, to, options, &mut watch),
             (Some(one), Some(other)) => one.copy_across(from, other, to, options, &mut watch),
-            (None, None) => {
-                let failure = Failure::new("does not lie in a volume, and neither does the goal");
-                return Err(failure
-                    .about(self.from.0.to_string())
-                    .hint("cp(1) copies such"));
-            }
+            (None, None) => return within_mount(self.from.0, self.to.0),
         };
         let copied = copied.map_err(|error| meter.failure(&error));
         meter.end();
         copied
     }
+}
+
+/// Copies what lies in a mount to elsewhere in the same.
+fn within_mount(from: &Place, to: &Place) -> Result<Copied> {
+    let instead =
+        "a path in a volume that is not mounted is written VOLUME:/PATH; cp(1) copies all else";
+    let (source, target) = (Inside::of(from, instead)?, Inside::of(to, instead)?);
+    if !source.is_beside(&target) {
+        let failure = Failure::new("lies in another mount than the goal").about(from.to_string());
+        return Err(failure.hint("cp(1) copies from one to the other"));
+    }
+    let job = Job::Copy {
+        from: RawPath::from(&*source.path),
+        to: RawPath::from(&*target.path),
+    };
+    Ok(Copied::from(&perform(&source, job, None)?))
 }
 
 /// Is there a directory? `None`: nothing is there.

@@ -2,10 +2,11 @@
 
 use crate::bulkstat::row::{self, ROW};
 use crate::control::{Answer, Request};
+use crate::engine::daemon::Jobs;
 use holdfast::core::{Bulkstat, FileSystem};
 use holdfast::types::{Errno, Ino, Result};
 use holdfast::{Visit, Volume};
-use holdfast_fuse::serve::{CONTROL_BYTES, Control};
+use holdfast_fuse::serve::{Asking, CONTROL_BYTES, Control};
 use holdfast_volume::VolumeStore;
 use std::sync::Arc;
 
@@ -18,11 +19,14 @@ const PARTS_MAX: usize = 512;
 pub(super) struct Answers {
     fs: FileSystem,
     store: Option<Arc<VolumeStore>>,
+    /// Work on whole trees.
+    pub(super) jobs: Jobs,
 }
 
 impl Answers {
     pub(super) fn new(fs: FileSystem, volume: Option<&Volume>) -> Self {
         Self {
+            jobs: Jobs::new(fs.clone()),
             fs,
             store: volume.map(Volume::store),
         }
@@ -42,8 +46,15 @@ impl Answers {
         Ok(rows)
     }
 
-    fn answer(&self, request: Request) -> Result<Answer> {
+    fn answer(&self, request: Request, asking: &Asking) -> Result<Answer> {
+        if !asking.may_administer && request != Request::Job {
+            return Err(Errno::EPERM);
+        }
         Ok(match request {
+            Request::Job => match self.jobs.announce(asking.caller.clone()) {
+                Ok(name) => Answer::Job(name),
+                Err(error) => Answer::Failed(format!("its daemon takes no work now: {error}")),
+            },
             Request::Resize { bytes } => {
                 if self.fs.options().read_only {
                     return Err(Errno::EROFS);
@@ -73,12 +84,14 @@ impl Control for Answers {
         Ok(store.trim(start..start.saturating_add(len), least)?)
     }
 
-    fn call(&self, request: &[u8]) -> Result<Vec<u8>> {
+    fn call(&self, request: &[u8], asking: &Asking) -> Result<Vec<u8>> {
         let request = serde_json::from_slice(request).map_err(|_| Errno::EINVAL)?;
-        if let Request::Inodes { after, upto } = request {
+        if let Request::Inodes { after, upto } = request
+            && asking.may_administer
+        {
             return self.inodes(after, upto);
         }
-        let answer = self.answer(request)?;
+        let answer = self.answer(request, asking)?;
         serde_json::to_vec(&answer).map_err(|_| Errno::EIO)
     }
 }
@@ -86,6 +99,14 @@ impl Control for Answers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use holdfast::Caller;
+
+    fn asking(may_administer: bool) -> Asking {
+        Asking {
+            caller: Caller::user(7, 7),
+            may_administer,
+        }
+    }
 
     #[test]
     fn inodes_come_in_pieces_that_fit_and_leave_none_out() {
@@ -101,7 +122,7 @@ mod tests {
                 upto: u64::MAX,
             };
             let rows = answers
-                .call(&serde_json::to_vec(&request).unwrap())
+                .call(&serde_json::to_vec(&request).unwrap(), &asking(true))
                 .unwrap();
             assert!(rows.len() <= CONTROL_BYTES - 4);
             let Some(last) = rows.chunks_exact(ROW).next_back() else {
@@ -112,8 +133,19 @@ mod tests {
         }
         assert_eq!(count, 501);
         let resize = serde_json::to_vec(&Request::Resize { bytes: 1 << 30 }).unwrap();
-        assert_eq!(answers.call(&resize), Err(Errno::EOPNOTSUPP));
-        assert_eq!(answers.call(b"nonsense"), Err(Errno::EINVAL));
+        assert_eq!(answers.call(&resize, &asking(true)), Err(Errno::EOPNOTSUPP));
+        assert_eq!(answers.call(b"nonsense", &asking(true)), Err(Errno::EINVAL));
+        for request in [
+            Request::Resize { bytes: 1 },
+            Request::Split { parts: 2 },
+            Request::Inodes { after: 0, upto: 9 },
+        ] {
+            let request = serde_json::to_vec(&request).unwrap();
+            assert_eq!(answers.call(&request, &asking(false)), Err(Errno::EPERM));
+        }
+        let job = serde_json::to_vec(&Request::Job).unwrap();
+        assert!(answers.call(&job, &asking(false)).is_ok());
+        answers.jobs.end();
         assert_eq!(answers.trim(0, u64::MAX, 0), Err(Errno::EOPNOTSUPP));
     }
 }

@@ -36,10 +36,12 @@ pub(super) fn serve(
     let reports = reporter.clone();
     let info = Arc::new(move |detail| reports.json(detail));
     let answers = Arc::new(Answers::new(fs.core().clone(), opened.volume()));
-    let session = mount_with_control(fs.core(), &point.path, &config, Some(info), Some(answers))
+    let control = Some(Arc::clone(&answers) as _);
+    let session = mount_with_control(fs.core(), &point.path, &config, Some(info), control)
         .map_err(|error| mount_failure(&error))?;
     let session = Arc::new(session);
     reporter.attach(Arc::downgrade(&session));
+    answers.jobs.attach(session.notifier());
     // From here on an error drops the session, which unmounts.
     let watched = plan
         .auto_unmount
@@ -54,6 +56,7 @@ pub(super) fn serve(
         session.wait();
     }
     watch.end();
+    answers.jobs.end();
     drop(session);
     if let Some(watched) = watched {
         watched.dismiss();

@@ -35,7 +35,7 @@ impl Controlled {
     /// the daemon.
     ///
     /// # Errors
-    /// `ENOTTY` if it answers none; `EPERM` for others than administrators and the one who mounted;
+    /// `ENOTTY` if it answers none; `EPERM` for what only administrators and the user who mounted may ask;
     /// `E2BIG` for too long a request; what it answers.
     pub fn call(&self, request: &[u8]) -> io::Result<Vec<u8>> {
         let mut frame = framed(request)?;

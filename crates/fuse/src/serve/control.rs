@@ -3,9 +3,9 @@
 //! `FITRIM` is the kernel's own, for fstrim(8). All else goes through one command, whose bytes are
 //! between a program and whoever it asks; the wire only limits their number.
 
-use super::{CoreOperations, revoke::may_unmount};
+use super::{CoreOperations, caller::unchecked_caller, revoke::may_unmount};
 use crate::Context;
-use holdfast_core::types::{Errno, Ino, Result};
+use holdfast_core::types::{Caller, Errno, Ino, Result};
 use rustix::ioctl::{Opcode, opcode};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -31,20 +31,31 @@ pub(crate) struct TrimRange {
     pub(crate) least: u64,
 }
 
-/// What answers such requests. Only administrators, and the one who mounted, get through to it.
+/// The process that a request came from.
+#[derive(Clone, Debug)]
+pub struct Asking {
+    /// Whom it acts for, with the capabilities that it has on this file system: none of its permissions was
+    /// checked.
+    pub caller: Caller,
+    /// Is it an administrator's, or of the user who mounted?
+    pub may_administer: bool,
+}
+
+/// What answers such requests.
 pub trait Control: Send + Sync {
     /// Discards what is free within `len` bytes from `start`, in runs of `least` bytes at least.
-    /// Gives how many bytes were discarded.
+    /// Gives how many bytes were discarded. Only administrators and the user who mounted get here.
     ///
     /// # Errors
     /// `EOPNOTSUPP`; those of the device.
     fn trim(&self, start: u64, len: u64, least: u64) -> Result<u64>;
 
-    /// Answers a request, in fewer than [`CONTROL_BYTES`] - 4 bytes.
+    /// Answers a request, in fewer than [`CONTROL_BYTES`] - 4 bytes. Any process that may open the root
+    /// directory gets here: which may ask for what is for the one that answers to say.
     ///
     /// # Errors
-    /// An error that the caller's ioctl(2) fails with.
-    fn call(&self, request: &[u8]) -> Result<Vec<u8>>;
+    /// An error that the caller's ioctl(2) fails with; `EPERM`.
+    fn call(&self, request: &[u8], asking: &Asking) -> Result<Vec<u8>>;
 }
 
 /// Puts bytes into what goes over the wire.
@@ -76,12 +87,17 @@ impl CoreOperations {
             return Err(Errno::ENOTTY);
         }
         let control = self.control.read().clone().ok_or(Errno::ENOTTY)?;
-        if !may_unmount(cx) {
-            return Err(Errno::EPERM);
-        }
+        let may_administer = may_unmount(cx);
         if command == CONTROL {
-            let answer = control.call(unframed(input)?)?;
+            let asking = Asking {
+                caller: unchecked_caller(cx),
+                may_administer,
+            };
+            let answer = control.call(unframed(input)?, &asking)?;
             return Ok(framed(&answer)?.to_vec());
+        }
+        if !may_administer {
+            return Err(Errno::EPERM);
         }
         let mut range = TrimRange::read_from_bytes(input).map_err(|_| Errno::EINVAL)?;
         range.len = control.trim(range.start, range.len, range.least)?;

@@ -18,7 +18,7 @@ mod observer;
 mod operations;
 mod revoke;
 
-pub use control::{CONTROL_BYTES, Control};
+pub use control::{Asking, CONTROL_BYTES, Control};
 pub use observer::KernelCaches;
 
 use crate::{

@@ -108,7 +108,7 @@ impl Unpack<'_> {
     fn unless_fatal(&mut self, path: &Path, error: io::Error) -> Result<(), CopyError> {
         let path = path.strip_prefix("/").unwrap_or(path);
         let failed = self.failed(path, error);
-        if is_fatal(&failed) || failed.error.raw_os_error() == Some(Errno::ECANCELED.raw()) {
+        if is_fatal(&failed) {
             return Err(failed);
         }
         self.copied.failed += 1;

@@ -10,7 +10,6 @@ use crate::archive::check_stop;
 use crate::copy::tree::{About, Tree as _};
 use crate::copy::walk::{is_fatal, split};
 use crate::copy::{CopyError, Inside, Names, Side};
-use crate::types::Errno;
 use crate::{Dir, FileSystem};
 
 const SELF: &str = ".";
@@ -193,13 +192,11 @@ impl<'c> Change<'c> {
 
     /// Goes on after what concerns one name only.
     fn unless_fatal<R>(&mut self, done: io::Result<R>) -> Result<Option<R>, CopyError> {
-        let error = match done {
+        let failed = match done {
             Ok(done) => return Ok(Some(done)),
-            Err(error) => error,
+            Err(error) => self.failed(error),
         };
-        let stopped = error.raw_os_error() == Some(Errno::ECANCELED.raw());
-        let failed = self.failed(error);
-        if stopped || is_fatal(&failed) {
+        if is_fatal(&failed) {
             return Err(failed);
         }
         self.changed.failed += 1;

@@ -16,7 +16,8 @@ pub use counts::{Copied, CopyError, Losses, Side};
 
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::types::Errno;
 use crate::{Dir, FileSystem};
@@ -26,11 +27,13 @@ use tree::Tree;
 use walk::{Walk, split};
 
 /// How a tree is copied.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct CopyOptions {
     /// The device and the number of a file of the host that is left out: the image copied into,
     /// say.
     pub skip: Option<(u64, u64)>,
+    /// Once true, the copy ends with `ECANCELED`.
+    pub stop: Option<Arc<AtomicBool>>,
 }
 
 /// What is told while a copy goes on.

@@ -278,6 +278,7 @@ fn single_files_links_and_whole_file_systems_are_copied_as_well() {
     let skip = fs::metadata(from("file")).unwrap();
     let options = CopyOptions {
         skip: Some((skip.dev(), skip.ino())),
+        ..CopyOptions::default()
     };
     let mut skipped = 0;
     let copied = fs.copy_in(host.path(), "/less", &options, &mut |event| {

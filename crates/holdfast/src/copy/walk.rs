@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::counts::{Copied, CopyError, Side, count};
 use super::tree::{About, Tree, Xattrs};
 use super::{CopyEvent, CopyOptions};
+use crate::archive::check_stop;
 use crate::types::FileType;
 
 /// Bytes copied at once.
@@ -146,6 +147,7 @@ impl<'w, F: Tree, T: Tree> Walk<'w, F, T> {
     }
 
     fn breathe(&mut self) -> Result<()> {
+        check_stop(self.options.stop.as_ref()).map_err(self.at(Side::To))?;
         (self.watch)(CopyEvent::Progress(&self.copied));
         self.from.relax().map_err(self.at(Side::From))?;
         self.to.relax().map_err(self.at(Side::To))
@@ -295,6 +297,7 @@ impl<'w, F: Tree, T: Tree> Walk<'w, F, T> {
                 self.copied.bytes += read as u64;
                 if read == CHUNK {
                     (self.watch)(CopyEvent::Progress(&self.copied));
+                    check_stop(self.options.stop.as_ref()).map_err(self.at(Side::To))?;
                 }
             }
         }
@@ -356,10 +359,15 @@ pub(crate) fn replacing<T: Tree, R>(
 pub(crate) fn is_fatal(failed: &CopyError) -> bool {
     use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     let kind = failed.error.kind();
+    if failed.error.raw_os_error() == Some(ECANCELED) {
+        return true;
+    }
     let stops = matches!(kind, StorageFull | ReadOnlyFilesystem | QuotaExceeded);
     failed.side == Side::To && (stops || failed.error.raw_os_error() == Some(EIO))
 }
 
+/// The work was told to stop.
+const ECANCELED: i32 = crate::types::Errno::ECANCELED.raw();
 /// The device below failed.
 const EIO: i32 = crate::types::Errno::EIO.raw();
 

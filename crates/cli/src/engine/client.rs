@@ -1,0 +1,186 @@
+//! The command's side: finds out where a path lies, and has the job done there.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use holdfast::Volume;
+use rustix::fs::Mode;
+use rustix::io::Errno;
+
+use super::job::{Counts, Job, Order, Told, Wrong};
+use super::run::run;
+use super::shown::Shown;
+use super::socket::Socket;
+use crate::control::{self, Answer, Request};
+use crate::copy::place::Place;
+use crate::copy::volume_failure;
+use crate::info::root_of;
+use crate::message::{Failure, Result};
+
+/// Where a tree lies, and its path from the root of its file system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Inside {
+    root: Root,
+    pub(crate) path: PathBuf,
+}
+
+/// A file system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Root {
+    /// A mount, at this directory.
+    Mount(PathBuf),
+    /// A volume that is not mounted.
+    Volume(PathBuf),
+}
+
+impl Inside {
+    /// What an argument means: a path in a mount, or `VOLUME:/PATH`. The last name may be a link, which is
+    /// not followed unless the path ends with a slash.
+    ///
+    /// # Errors
+    /// If it lies in no file system of ours; `instead` says what does it there.
+    pub(crate) fn of(place: &Place, instead: &str) -> Result<Self> {
+        if let Some(image) = place.image() {
+            return Ok(Self {
+                root: Root::Volume(image.to_owned()),
+                path: place.path().to_owned(),
+            });
+        }
+        Self::mounted(place.path()).map_err(|failure| match failure {
+            Some(failure) => failure,
+            None => Failure::new("lies in no volume, mounted or not")
+                .about(place.to_string())
+                .hint(instead.to_owned()),
+        })
+    }
+
+    /// A path of the host that lies in a mount of ours.
+    ///
+    /// # Errors
+    /// Nothing where it lies elsewhere.
+    pub(crate) fn mounted(path: &Path) -> std::result::Result<Self, Option<Failure>> {
+        let missing = |error: io::Error| Some(Failure::new(error.to_string()).at(path));
+        let bytes = path.as_os_str().as_encoded_bytes();
+        let is_dir = [&b"/"[..], b"/.", b"/.."]
+            .iter()
+            .any(|end| bytes.ends_with(end))
+            || matches!(bytes, b"." | b"..");
+        let whole = match (path.parent(), path.file_name()) {
+            (Some(parent), Some(name)) if !is_dir => {
+                let parent = if parent.as_os_str().is_empty() {
+                    Path::new(".")
+                } else {
+                    parent
+                };
+                std::fs::canonicalize(parent).map_err(missing)?.join(name)
+            }
+            _ => std::fs::canonicalize(path).map_err(missing)?,
+        };
+        let root = root_of(whole.parent().unwrap_or(&whole)).or_else(|_| root_of(&whole));
+        let root = root_of(&whole).or(root).map_err(|_| None)?;
+        let below = whole.strip_prefix(&root).map_err(|_| None)?;
+        Ok(Self {
+            path: Path::new("/").join(below),
+            root: Root::Mount(root),
+        })
+    }
+
+    /// Do both lie in the same file system?
+    pub(crate) fn is_beside(&self, other: &Self) -> bool {
+        self.root == other.root
+    }
+}
+
+/// Has a job done where a tree lies, and shows how it goes. `archive` goes along.
+///
+/// # Errors
+/// If it could not be done to its end. (Names that were not done are counted.)
+pub(crate) fn perform(inside: &Inside, job: Job, archive: Option<OwnedFd>) -> Result<Counts> {
+    let mut shown = Shown::new(&inside.root.to_string());
+    let ended = match &inside.root {
+        Root::Volume(image) => on_volume(image, &job, archive, &mut shown)?,
+        Root::Mount(root) => on_mount(root, job, archive, &mut shown)?,
+    };
+    shown.end();
+    match ended {
+        Told::Done(counts) => Ok(counts),
+        Told::Ended(wrong) => Err(shown.failure(&wrong)),
+        _ => {
+            Err(Failure::new("its daemon ended before the work did").about(inside.root.to_string()))
+        }
+    }
+}
+
+impl std::fmt::Display for Root {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Mount(root) => write!(f, "{}", root.display()),
+            Self::Volume(image) => write!(f, "{}:", image.display()),
+        }
+    }
+}
+
+fn on_volume(image: &Path, job: &Job, archive: Option<OwnedFd>, shown: &mut Shown) -> Result<Told> {
+    let reads_only = matches!(job, Job::Pack { .. });
+    let opened = if reads_only {
+        Volume::open_read_only(image)
+    } else {
+        Volume::open(image)
+    };
+    let volume = opened.map_err(|error| volume_failure(image, &error))?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let told = run(volume.file_system(), job, archive, &stop, &mut |told| {
+        shown.note(&told)
+    });
+    let closed = volume.close();
+    closed.map_err(|error| Failure::new(format!("cannot be closed cleanly: {error}")).at(image))?;
+    Ok(told)
+}
+
+fn on_mount(root: &Path, job: Job, archive: Option<OwnedFd>, shown: &mut Shown) -> Result<Told> {
+    // Held until the end, so that nobody unmounts meanwhile.
+    let mount = control::open(root)?;
+    let Answer::Job(name) = control::ask(&mount, root, &Request::Job)? else {
+        return Err(Failure::new("its daemon answers something else").at(root));
+    };
+    let socket = Socket::connect(&name).map_err(|error| {
+        let failure = Failure::new(format!("its daemon cannot be reached: {error}")).at(root);
+        match error.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::CONNREFUSED) => {
+                failure.hint("run this in the network namespace of the process that mounted it")
+            }
+            _ => failure,
+        }
+    })?;
+    let lost = |error: io::Error| Failure::new(format!("its daemon is lost: {error}")).at(root);
+    let order = Order {
+        job,
+        umask: umask(),
+    };
+    let order = serde_json::to_vec(&order)?;
+    socket.send(&order, archive.as_ref()).map_err(lost)?;
+    // A pipe's end is to be seen by its writer when the daemon is done with it.
+    drop(archive);
+    while let Some((message, _)) = socket.receive().map_err(lost)? {
+        match serde_json::from_slice(&message)? {
+            told @ (Told::Done(_) | Told::Ended(_)) => return Ok(told),
+            told => shown.note(&told),
+        }
+    }
+    let gone = Wrong {
+        is_source: false,
+        path: root.into(),
+        text: "its daemon ended before the work did".to_owned(),
+    };
+    Ok(Told::Ended(gone))
+}
+
+/// This process's umask, which can only be read by setting it.
+fn umask() -> u16 {
+    let mask = rustix::process::umask(Mode::empty());
+    rustix::process::umask(mask);
+    (mask.as_raw_mode() & 0o777) as u16
+}

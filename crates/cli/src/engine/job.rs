@@ -1,0 +1,206 @@
+//! What goes over the socket, as JSON: one message each.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+use holdfast::{Changed, Copied, CopyError, Losses, Side};
+use serde::{Deserialize, Serialize};
+
+use super::compression::Compression;
+
+/// A path of any bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RawPath(Vec<u8>);
+
+impl From<&Path> for RawPath {
+    fn from(path: &Path) -> Self {
+        Self(path.as_os_str().as_bytes().to_vec())
+    }
+}
+
+impl From<&RawPath> for PathBuf {
+    fn from(path: &RawPath) -> Self {
+        OsString::from_vec(path.0.clone()).into()
+    }
+}
+
+/// Work on a tree. Paths begin at the root of the file system.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Job {
+    /// Copies a tree within the file system.
+    Copy {
+        from: RawPath,
+        to: RawPath,
+    },
+    Remove {
+        path: RawPath,
+    },
+    /// Unpacks the archive that is handed over.
+    Unpack {
+        to: RawPath,
+        /// Owners and permissions as the archive has them; as tar(1) does for this user without a word.
+        owners: Option<bool>,
+        permissions: Option<bool>,
+        /// Go owners by number even where this host knows their names?
+        numeric: bool,
+    },
+    /// Packs an archive into what is handed over.
+    Pack {
+        from: RawPath,
+        compression: Compression,
+        numeric: bool,
+    },
+    Owner {
+        path: RawPath,
+        uid: Option<u32>,
+        gid: Option<u32>,
+    },
+    Mode {
+        path: RawPath,
+        mode: String,
+    },
+}
+
+/// A job, and what of its process the daemon cannot look up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Order {
+    pub(crate) job: Job,
+    pub(crate) umask: u16,
+}
+
+/// What is told of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Told {
+    /// So much was done so far.
+    Progress(Counts),
+    /// It went wrong with one name; the work goes on.
+    Failed(Wrong),
+    /// A name was left out, as it must be.
+    Skipped(RawPath),
+    /// It is done.
+    Done(Counts),
+    /// It came to an end before.
+    Ended(Wrong),
+}
+
+/// What was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Counts {
+    pub(crate) names: u64,
+    files: u64,
+    directories: u64,
+    symlinks: u64,
+    links: u64,
+    special: u64,
+    pub(crate) bytes: u64,
+    pub(crate) failed: u64,
+    owners: (u64, Option<RawPath>),
+    xattrs: (u64, Option<RawPath>),
+    times: (u64, Option<RawPath>),
+}
+
+impl From<&Copied> for Counts {
+    fn from(copied: &Copied) -> Self {
+        let lost =
+            |(count, first): &(u64, Option<PathBuf>)| (*count, first.as_deref().map(RawPath::from));
+        Self {
+            names: copied.names(),
+            files: copied.files,
+            directories: copied.directories,
+            symlinks: copied.symlinks,
+            links: copied.links,
+            special: copied.special,
+            bytes: copied.bytes,
+            failed: copied.failed,
+            owners: lost(&copied.lost.owners),
+            xattrs: lost(&copied.lost.xattrs),
+            times: lost(&copied.lost.times),
+        }
+    }
+}
+
+impl From<&Changed> for Counts {
+    fn from(changed: &Changed) -> Self {
+        Self {
+            names: changed.names,
+            failed: changed.failed,
+            ..Self::default()
+        }
+    }
+}
+
+impl From<&Counts> for Copied {
+    fn from(counts: &Counts) -> Self {
+        let lost =
+            |(count, first): &(u64, Option<RawPath>)| (*count, first.as_ref().map(PathBuf::from));
+        Self {
+            files: counts.files,
+            directories: counts.directories,
+            symlinks: counts.symlinks,
+            links: counts.links,
+            special: counts.special,
+            bytes: counts.bytes,
+            failed: counts.failed,
+            lost: Losses {
+                owners: lost(&counts.owners),
+                xattrs: lost(&counts.xattrs),
+                times: lost(&counts.times),
+            },
+        }
+    }
+}
+
+/// What went wrong, and where.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Wrong {
+    /// Where it comes from, or where it goes?
+    pub(crate) is_source: bool,
+    pub(crate) path: RawPath,
+    pub(crate) text: String,
+}
+
+impl From<&CopyError> for Wrong {
+    fn from(error: &CopyError) -> Self {
+        Self {
+            is_source: error.side == Side::From,
+            path: RawPath::from(&*error.path),
+            text: error.error.to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_that_are_no_text_come_through() {
+        let path = Path::new(std::ffi::OsStr::from_bytes(b"/a\xff\n/b"));
+        let job = Job::Remove {
+            path: RawPath::from(path),
+        };
+        let json = serde_json::to_vec(&job).unwrap();
+        let Job::Remove { path: again } = serde_json::from_slice(&json).unwrap() else {
+            panic!("another job");
+        };
+        assert_eq!(PathBuf::from(&again), path);
+    }
+
+    #[test]
+    fn counts_keep_what_a_copy_counted() {
+        let mut copied = Copied {
+            files: 3,
+            directories: 2,
+            bytes: 7,
+            failed: 1,
+            ..Copied::default()
+        };
+        copied.lost.times = (4, Some("a/b".into()));
+        let counts = Counts::from(&copied);
+        assert_eq!(counts.names, 6);
+        assert_eq!(Copied::from(&counts), copied);
+    }
+}

@@ -1,0 +1,64 @@
+//! Names of users and groups, as this host has them.
+
+use std::collections::HashMap;
+
+use holdfast::{Named, Owners};
+use nix::unistd::{Gid, Group, Uid, User};
+use parking_lot::Mutex;
+
+/// What the host's user and group databases say; each is asked once.
+#[derive(Debug, Default)]
+pub(super) struct HostNames {
+    numbers: Mutex<Known<Vec<u8>, u32>>,
+    names: Mutex<Known<u32, Vec<u8>>>,
+}
+
+/// What was found, and what was not.
+type Known<K, V> = HashMap<(Named, K), Option<V>>;
+
+impl Owners for HostNames {
+    fn number(&self, kind: Named, name: &[u8]) -> Option<u32> {
+        let key = (kind, name.to_vec());
+        *self.numbers.lock().entry(key).or_insert_with(|| {
+            let name = std::str::from_utf8(name).ok()?;
+            number(kind, name)
+        })
+    }
+
+    fn name(&self, kind: Named, number: u32) -> Option<Vec<u8>> {
+        let mut names = self.names.lock();
+        let found = names.entry((kind, number)).or_insert_with(|| match kind {
+            Named::User => User::from_uid(Uid::from_raw(number))
+                .ok()?
+                .map(|user| user.name.into_bytes()),
+            Named::Group => Group::from_gid(Gid::from_raw(number))
+                .ok()?
+                .map(|group| group.name.into_bytes()),
+        });
+        found.clone()
+    }
+}
+
+/// The number of a user or group; a database that cannot be asked knows nobody.
+pub(super) fn number(kind: Named, name: &str) -> Option<u32> {
+    match kind {
+        Named::User => Some(User::from_name(name).ok()??.uid.as_raw()),
+        Named::Group => Some(Group::from_name(name).ok()??.gid.as_raw()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_is_known_by_name_and_number() {
+        let names = HostNames::default();
+        for kind in [Named::User, Named::Group] {
+            assert_eq!(names.number(kind, b"root"), Some(0));
+            assert_eq!(names.name(kind, 0), Some(b"root".to_vec()));
+            assert_eq!(names.number(kind, b"no such one\xff"), None);
+            assert_eq!(names.name(kind, 4_000_000_001), None);
+        }
+    }
+}

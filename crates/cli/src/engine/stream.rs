@@ -1,0 +1,204 @@
+//! An archive's descriptor, which may be a pipe that somebody fills slowly: read and written so that the work
+//! can be stopped meanwhile; and read ahead on a thread of its own.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+
+use rustix::event::PollFlags;
+
+use super::socket::wait;
+
+/// How often a stream that is not ready looks whether it is to stop.
+const LOOK: Duration = Duration::from_millis(200);
+/// Bytes read at once, and how many such pieces may wait.
+const PIECE: usize = 256 << 10;
+const WAITING: usize = 8;
+
+/// A descriptor that stops when it is told to.
+#[derive(Debug)]
+pub(super) struct Stoppable {
+    file: File,
+    /// Bytes that it takes without blocking once it is ready: a pipe's are few.
+    at_once: usize,
+    stop: Arc<AtomicBool>,
+}
+
+impl Stoppable {
+    pub(super) fn new(descriptor: OwnedFd, stop: Arc<AtomicBool>) -> Self {
+        let file = File::from(descriptor);
+        let is_file = file.metadata().is_ok_and(|meta| meta.is_file());
+        Self {
+            file,
+            at_once: if is_file {
+                usize::MAX
+            } else {
+                rustix::pipe::PIPE_BUF
+            },
+            stop,
+        }
+    }
+
+    fn ready(&self, flags: PollFlags) -> io::Result<()> {
+        // Relaxed: the flag carries nothing else.
+        while !self.stop.load(Ordering::Relaxed) {
+            if wait(&self.file, flags, LOOK)? {
+                return Ok(());
+            }
+        }
+        Err(rustix::io::Errno::CANCELED.into())
+    }
+}
+
+impl Read for Stoppable {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        loop {
+            self.ready(PollFlags::IN)?;
+            match self.file.read(buf) {
+                // It does not block by itself, and others read it, too.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => return read,
+            }
+        }
+    }
+}
+
+impl Write for Stoppable {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        loop {
+            self.ready(PollFlags::OUT)?;
+            match self.file.write(&buf[..buf.len().min(self.at_once)]) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                written => return written,
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What another thread reads ahead.
+#[derive(Debug)]
+pub(super) struct ReadAhead {
+    pieces: Receiver<io::Result<Vec<u8>>>,
+    piece: Vec<u8>,
+    at: usize,
+}
+
+impl ReadAhead {
+    /// Begins to read. Without a thread the reader itself comes back.
+    pub(super) fn of(reader: Box<dyn Read + Send>) -> Box<dyn Read> {
+        let (sender, pieces) = sync_channel(WAITING);
+        let shared = Arc::new(parking_lot::Mutex::new(Some(reader)));
+        let mine = Arc::clone(&shared);
+        let work = move || {
+            if let Some(reader) = mine.lock().take() {
+                fill(reader, &sender);
+            }
+        };
+        let name = "holdfast-read".to_owned();
+        match std::thread::Builder::new().name(name).spawn(work) {
+            Ok(_) => Box::new(Self {
+                pieces,
+                piece: Vec::new(),
+                at: 0,
+            }),
+            Err(_) => match shared.lock().take() {
+                Some(reader) => reader,
+                None => Box::new(io::empty()),
+            },
+        }
+    }
+}
+
+/// Reads until the end, an error, or until nobody takes the pieces any more.
+fn fill(mut reader: Box<dyn Read + Send>, sender: &SyncSender<io::Result<Vec<u8>>>) {
+    loop {
+        let mut piece = Vec::with_capacity(PIECE);
+        let read = (&mut reader).take(PIECE as u64).read_to_end(&mut piece);
+        let end = !matches!(read, Ok(PIECE));
+        if !piece.is_empty() && sender.send(Ok(piece)).is_err() {
+            return;
+        }
+        if let Err(error) = read {
+            // Nobody is there to be told.
+            let _ = sender.send(Err(error));
+        }
+        if end {
+            return;
+        }
+    }
+}
+
+impl Read for ReadAhead {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        if self.at == self.piece.len() {
+            // The other thread's end is that of the stream.
+            let Ok(piece) = self.pieces.recv() else {
+                return Ok(0);
+            };
+            (self.piece, self.at) = (piece?, 0);
+        }
+        let read = (&self.piece[self.at..]).read(buf)?;
+        self.at += read;
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_bytes_come_in_their_order_and_an_error_after_them() {
+        struct Fails;
+        impl Read for Fails {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::TimedOut.into())
+            }
+        }
+        let content: Vec<u8> = (0..3 * PIECE + 7).map(|at| (at % 251) as u8).collect();
+        let mut all = Vec::new();
+        let reader = io::Cursor::new(content.clone()).chain(Fails);
+        let error = ReadAhead::of(Box::new(reader))
+            .read_to_end(&mut all)
+            .unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(all == content);
+    }
+
+    #[test]
+    fn a_pipe_that_nobody_fills_or_empties_is_left_when_told_to() {
+        let (read, write) = rustix::pipe::pipe().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let (mut read, mut write) = (
+            Stoppable::new(read, stop.clone()),
+            Stoppable::new(write, stop.clone()),
+        );
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(50));
+                stop.store(true, Ordering::Relaxed);
+            });
+            let error = read.read(&mut [0; 9]).unwrap_err();
+            assert_eq!(
+                error.raw_os_error(),
+                Some(rustix::io::Errno::CANCELED.raw_os_error())
+            );
+        });
+        stop.store(false, Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(50));
+                stop.store(true, Ordering::Relaxed);
+            });
+            assert!(write.write_all(&[0; 1 << 20]).is_err());
+        });
+    }
+}
