@@ -1,12 +1,64 @@
 //! Loom's atomics and locks under the names that the journal uses.
 
-pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::AtomicU8;
 
 pub(crate) const CLOCK: bool = false;
 
 /// A lane for each of two threads; a third shares the first's.
 pub(crate) const SLOTS: usize = 2;
+
+/// What is broken on purpose, to see that a model notices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Broken {
+    Nothing,
+    /// What a latch is set to is lost: as if a failed commit gave its turn back like any other.
+    Latch,
+    /// It is set only when those who wait were woken: behind the end of the turn.
+    LateLatch,
+    /// Nobody is woken.
+    Wakes,
+}
+
+static BROKEN: AtomicU8 = AtomicU8::new(Broken::Nothing as u8);
+
+pub(crate) fn break_on_purpose(broken: Broken) {
+    BROKEN.store(broken as u8, std::sync::atomic::Ordering::SeqCst);
+}
+
+fn is_broken(broken: Broken) -> bool {
+    BROKEN.load(std::sync::atomic::Ordering::SeqCst) == broken as u8
+}
+
+/// A latch with the interface of the real one.
+#[derive(Debug)]
+pub(crate) struct AtomicBool {
+    set: loom::sync::atomic::AtomicBool,
+}
+
+loom::lazy_static! {
+    /// For [`Broken::LateLatch`]: a model has one journal, which is its latch's.
+    static ref LATE: loom::sync::atomic::AtomicBool = loom::sync::atomic::AtomicBool::new(false);
+}
+
+impl AtomicBool {
+    pub(crate) fn new(set: bool) -> Self {
+        let set = loom::sync::atomic::AtomicBool::new(set);
+        Self { set }
+    }
+
+    pub(crate) fn load(&self, order: Ordering) -> bool {
+        self.set.load(order) || is_broken(Broken::LateLatch) && LATE.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn store(&self, set: bool, order: Ordering) {
+        if !is_broken(Broken::Latch) && !is_broken(Broken::LateLatch) {
+            self.set.store(set, order);
+        }
+    }
+}
 
 loom::lazy_static! {
     static ref NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
@@ -108,6 +160,13 @@ impl Condvar {
     }
 
     pub(crate) fn notify_all(&self) {
+        if is_broken(Broken::Wakes) {
+            return;
+        }
+        if is_broken(Broken::LateLatch) {
+            loom::thread::yield_now();
+            LATE.store(true, Ordering::SeqCst);
+        }
         self.0.notify_all();
     }
 }

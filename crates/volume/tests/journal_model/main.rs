@@ -3,7 +3,8 @@
 //! Its module is compiled here once more, with loom's atomics and locks in place of the real ones
 //! (`journal_primitive`) and stamps from its counter; without the test harness, so that the
 //! module's own tests stay out. Loom runs all orders with up to `SWITCHES` involuntary switches.
-//! An argument chooses models by a part of their names.
+//! An argument chooses models by a part of their names. Each of some is also run over locks or latches that are broken on
+//! purpose, and must notice.
 #![expect(
     dead_code,
     unused_imports,
@@ -12,6 +13,7 @@
 
 #[path = "../../src/checksum.rs"]
 pub mod checksum;
+mod failing;
 #[path = "../../src/journal/mod.rs"]
 pub mod journal;
 mod journal_primitive;
@@ -20,6 +22,7 @@ use holdfast_core::store::{Change, Stamp};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_types::Ino;
 use journal::{Journal, Position, Region};
+use journal_primitive::{Broken, break_on_purpose};
 use loom::sync::Mutex;
 use loom::thread;
 use std::sync::Arc;
@@ -34,7 +37,7 @@ const REGION: Region = Region {
 
 fn main() {
     let chosen = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
-    let models: [(&str, fn()); 4] = [
+    let models: [(&str, fn()); 5] = [
         (
             "a_cut_takes_all_lanes_at_one_moment",
             a_cut_takes_all_lanes_at_one_moment,
@@ -51,15 +54,57 @@ fn main() {
             "a_trim_beside_an_append_loses_nothing",
             a_trim_beside_an_append,
         ),
+        (
+            "nobody_commits_behind_a_commit_that_failed",
+            failing::beside_an_error,
+        ),
     ];
+    let is_chosen = |name: &str| chosen.as_ref().is_none_or(|part| name.contains(part));
     for (name, model) in models {
-        if chosen.as_ref().is_none_or(|part| name.contains(part)) {
-            let mut builder = loom::model::Builder::new();
-            builder.preemption_bound.get_or_insert(SWITCHES);
-            builder.check(model);
+        if is_chosen(name) {
+            check(model);
             println!("model {name} ... ok");
         }
     }
+    let broken: [(&str, fn(), Broken); 3] = [
+        (
+            "an error, and its latch is lost",
+            failing::beside_an_error,
+            Broken::Latch,
+        ),
+        (
+            "an error, latched behind the turn",
+            failing::beside_an_error,
+            Broken::LateLatch,
+        ),
+        (
+            "an error, and no waiter is woken",
+            failing::beside_an_error,
+            Broken::Wakes,
+        ),
+    ];
+    // Loom's panics are expected here.
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    for (name, model, broken) in broken {
+        if is_chosen(name) {
+            break_on_purpose(broken);
+            let noticed = std::panic::catch_unwind(|| check(model)).is_err();
+            break_on_purpose(Broken::Nothing);
+            if !noticed {
+                eprintln!("model of {name} ... not noticed");
+                std::process::exit(1);
+            }
+            println!("model of {name} ... noticed");
+        }
+    }
+    std::panic::set_hook(hook);
+}
+
+fn check(model: fn()) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound.get_or_insert(SWITCHES);
+    builder.check(model);
 }
 
 /// A journal, and an object that threads change in turn.

@@ -1,0 +1,95 @@
+//! A commit takes the pages that wait, and then fails: what a volume's does at a data write.
+//!
+//! Not modelled: one that panics, since loom's locks are poisoned by what runs while a thread unwinds.
+
+use super::World;
+use super::journal::{BeforeCommit, Commit, Error, Result};
+use holdfast_core::store::Change;
+use holdfast_types::Ino;
+use loom::sync::Mutex;
+use loom::thread;
+use std::sync::Arc;
+
+/// A volume, as far as a commit is concerned.
+struct Volume {
+    world: Arc<World>,
+    state: Mutex<State>,
+}
+
+/// *Invariant.* A page waits, is written, or was taken by a commit that stopped the volume.
+#[derive(Default)]
+struct State {
+    waits: Vec<usize>,
+    written: Vec<usize>,
+    has_failed: bool,
+    stopped: bool,
+    /// Did a commit begin behind the one that stopped it?
+    went_on: bool,
+}
+
+impl Volume {
+    fn state<R>(&self, look: impl FnOnce(&mut State) -> R) -> R {
+        look(&mut self.state.lock().expect("not poisoned"))
+    }
+
+    /// Writes a page and has it made durable; was that promised?
+    fn write_and_fsync(&self, page: usize) -> bool {
+        self.state(|state| state.waits.push(page));
+        let size = page as u64;
+        let batch = [Change::Truncate { ino: Ino(1), size }];
+        // Refused behind a failure.
+        let Ok(stamp) = self.world.journal.append(1, &batch) else {
+            return false;
+        };
+        self.world.journal.commit(Some(stamp), self).is_ok()
+    }
+}
+
+impl BeforeCommit for Volume {
+    fn before(&self, commit: &mut Commit<'_>) -> Result<()> {
+        commit.cut();
+        let fails = self.state(|state| {
+            // To be asserted when nothing is held any more.
+            state.went_on |= state.stopped;
+            let taken = std::mem::take(&mut state.waits);
+            let fails = !taken.is_empty() && !std::mem::replace(&mut state.has_failed, true);
+            if !fails {
+                state.written.extend(taken);
+            }
+            fails
+        });
+        match fails {
+            true => Err(Error::Full),
+            false => Ok(()),
+        }
+    }
+
+    fn failed(&self, reason: Option<&Error>) {
+        assert_eq!(reason, Some(&Error::Full));
+        self.state(|state| state.stopped = true);
+    }
+}
+
+/// Two threads write a page and fsync it; the first commit that takes pages fails.
+pub(super) fn beside_an_error() {
+    let volume = Arc::new(Volume {
+        world: World::new(),
+        state: Mutex::default(),
+    });
+    let other = {
+        let volume = Arc::clone(&volume);
+        thread::spawn(move || volume.write_and_fsync(1))
+    };
+    let promised = volume.write_and_fsync(0);
+    let promised = [promised, other.join().expect("no panic")];
+    volume.state(|state| {
+        assert!(!state.went_on, "a commit behind one that failed");
+        for (page, promised) in promised.iter().enumerate() {
+            assert!(
+                !promised || state.written.contains(&page),
+                "page {page} is lost"
+            );
+        }
+        assert!(state.stopped && !promised.iter().all(|promised| *promised));
+    });
+}
