@@ -6,6 +6,7 @@ pub mod conformance;
 pub mod crash;
 pub mod device;
 pub mod diff;
+pub mod faults;
 pub mod fsx;
 pub mod rng;
 pub mod store;

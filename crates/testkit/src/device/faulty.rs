@@ -1,7 +1,9 @@
 use holdfast_device::{BlockDevice, Cause, DeviceError, Operation, Result, SECTOR};
 use holdfast_types::Errno;
 use parking_lot::Mutex;
+use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The calls of a device that can fail.
 #[expect(missing_docs, reason = "each is the method of its name")]
@@ -68,6 +70,13 @@ pub enum Effect {
         /// The offset it goes to.
         to: u64,
     },
+    /// The call takes so many milliseconds more, and passes.
+    Slow {
+        /// Those.
+        millis: u64,
+    },
+    /// The thread that calls unwinds. No panic hook hears of it.
+    Panic,
     /// One bit of what is read or written is inverted on the way.
     Flipped {
         /// Counted from the lowest of the first byte; beyond the last it wraps round.
@@ -75,9 +84,16 @@ pub enum Effect {
     },
 }
 
+/// A fault, and whether it has had its effect on any call.
+#[derive(Debug)]
+struct Planned {
+    fault: DeviceFault,
+    struck: bool,
+}
+
 #[derive(Debug, Default)]
 struct Plan {
-    faults: Vec<DeviceFault>,
+    faults: Vec<Planned>,
     counts: [u64; 5],
     /// The error of a flush that failed.
     flushed: Option<Errno>,
@@ -108,7 +124,8 @@ impl FaultyDevice {
     /// Plans a fault, counted from now. Of several that strike at once the first planned has
     /// its effect.
     pub fn plan(&self, fault: DeviceFault) {
-        self.plan.lock().faults.push(fault);
+        let struck = false;
+        self.plan.lock().faults.push(Planned { fault, struck });
     }
 
     /// Forgets all faults, past ones too: the device is as good as new.
@@ -130,13 +147,32 @@ impl FaultyDevice {
         self.plan.lock().counts.iter().sum()
     }
 
-    /// Counts a call, and says what happens to it.
+    /// How many faults have had their effect on a call.
+    #[must_use]
+    pub fn struck(&self) -> u64 {
+        let plan = self.plan.lock();
+        plan.faults.iter().filter(|planned| planned.struck).count() as u64
+    }
+
+    /// Counts a call, and says what happens to it that the device has to do.
     fn strike(&self, call: DeviceCall) -> Option<Effect> {
+        match self.find(call) {
+            Some(Effect::Slow { millis }) => {
+                std::thread::sleep(Duration::from_millis(millis));
+                None
+            }
+            Some(Effect::Panic) => resume_unwind(Box::new("the device panics, as it was told")),
+            effect => effect,
+        }
+    }
+
+    fn find(&self, call: DeviceCall) -> Option<Effect> {
         let mut plan = self.plan.lock();
         plan.counts[call as usize] += 1;
         let mut effect = None;
-        let concerned = |fault: &&mut DeviceFault| fault.call.is_none_or(|it| it == call);
-        for fault in plan.faults.iter_mut().filter(concerned) {
+        let concerned = |planned: &&mut Planned| planned.fault.call.is_none_or(|it| it == call);
+        for planned in plan.faults.iter_mut().filter(concerned) {
+            let fault = &mut planned.fault;
             match (&mut fault.after, &mut fault.times) {
                 (0, Some(0)) => continue,
                 (0, Some(times)) => *times -= 1,
@@ -146,6 +182,7 @@ impl FaultyDevice {
                     continue;
                 }
             }
+            planned.struck |= effect.is_none();
             effect = effect.or(Some(fault.effect));
         }
         effect
@@ -211,14 +248,13 @@ impl BlockDevice for FaultyDevice {
                 flip(buf, bit);
                 Ok(())
             }
-            None | Some(Effect::Torn { .. } | Effect::Lost) => self.inner.read(offset, buf),
+            _ => self.inner.read(offset, buf),
         }
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         let len = bytes.len() as u64;
         match self.strike(DeviceCall::Write) {
-            None => self.inner.write(offset, bytes),
             Some(Effect::Error(errno)) => self.error(Operation::Write, offset, len, errno),
             Some(Effect::Torn { sectors, error }) => {
                 let done = sectors.saturating_mul(SECTOR).min(len) / self.alignment();
@@ -237,6 +273,7 @@ impl BlockDevice for FaultyDevice {
                 flip(&mut bytes, bit);
                 self.inner.write(offset, &bytes)
             }
+            None | Some(Effect::Slow { .. } | Effect::Panic) => self.inner.write(offset, bytes),
         }
     }
 
@@ -398,6 +435,25 @@ mod tests {
         });
         assert_eq!(device.write(0, &[1; 1024]).unwrap_err().errno(), Errno::EIO);
         assert_eq!([byte(&memory, 0), byte(&memory, 512)], [1, 0]);
+    }
+
+    #[test]
+    fn a_call_can_be_slow_or_unwind() {
+        let (memory, device) = device();
+        let fault = |effect| DeviceFault {
+            effect,
+            ..DeviceFault::once(Some(DeviceCall::Write), 0, Errno::EIO)
+        };
+        device.plan(fault(Effect::Slow { millis: 20 }));
+        let began = std::time::Instant::now();
+        device.write(0, &[1; 512]).unwrap();
+        assert!(began.elapsed() >= Duration::from_millis(20));
+        device.plan(fault(Effect::Panic));
+        std::thread::scope(|scope| {
+            let call = scope.spawn(|| device.write(0, &[2; 512]));
+            assert!(call.join().is_err());
+        });
+        assert_eq!((byte(&memory, 0), device.struck()), (1, 2));
     }
 
     #[test]
