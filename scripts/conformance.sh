@@ -2,6 +2,9 @@
 # The conformance suite, and the differential tester against the kernel's tmpfs, on a mount.
 #
 #   scripts/conformance.sh [--quick] [--steps N] [--seeds K] [--transport auto|uring|dev]
+#                          [--options LIST]
+#
+# --options adds to -o: each option that changes which requests are sent passes as the defaults do.
 #
 # The differential tester leaves access times out: reads that the kernel's cache serves never
 # reach the daemon.
@@ -12,19 +15,21 @@ source "$(dirname "$0")/session.sh"
 steps=100000
 seeds=4
 transport=auto
+options=allow_other,nodev
 while [ $# -gt 0 ]; do
     case $1 in
     --quick) steps=15000; seeds=2; shift ;;
     --steps) steps=${2:?--steps needs a number}; shift 2 ;;
     --seeds) seeds=${2:?--seeds needs a number}; shift 2 ;;
     --transport) transport=${2:?--transport needs a name}; shift 2 ;;
+    --options) options+=,${2:?--options needs a list}; shift 2 ;;
     *) die "unknown argument $1" ;;
     esac
 done
 
 need_mount
 cd "$ROOT"
-mount_holdfast "$WORK/mnt" --transport "$transport" -o allow_other,nodev
+mount_holdfast "$WORK/mnt" --transport "$transport" -o "$options"
 check_transport "$WORK/mnt" "$transport"
 chmod 777 "$WORK/mnt"
 
@@ -52,4 +57,4 @@ for seed in $(seq 1 "$seeds"); do
 done
 [ "$failed" = 0 ] || die "the mount does not answer as the kernel does"
 umount_holdfast "$WORK/mnt"
-echo "conformance: all passed on the mount ($seeds x $steps differential steps)"
+echo "conformance: all passed on the mount (-o $options, $seeds x $steps differential steps)"

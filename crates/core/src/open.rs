@@ -35,7 +35,7 @@ pub struct OpenFile {
     heard: AtomicBool,
     /// Dealt when it is first asked for; 0 until then.
     owner: AtomicU64,
-    /// A listing that began here ends with this cookie.
+    /// A listing that began here ends with this cookie; `u64::MAX` before one begins.
     pub(crate) listing_end: AtomicU64,
 }
 

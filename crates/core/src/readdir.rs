@@ -2,8 +2,8 @@
 //!
 //! A listing goes run by run: a run of names is copied under the lock, then handed out without
 //! it. Cookies are positions, so a listing can stop and go on anywhere, and neither loses nor
-//! repeats a name that stays. It ends with the names that were there when it began (at cookie 0):
-//! else a program that adds names while it lists would never come to an end.
+//! repeats a name that stays. It ends with the names that were there when it began (at cookie 0, or
+//! with the first call): else a program that adds names while it lists would never come to an end.
 
 use holdfast_sync::epoch;
 use std::sync::atomic::Ordering;
@@ -129,11 +129,12 @@ impl FileSystem {
         if body.names.is_dead() {
             return Err(Errno::ENOENT);
         }
-        if after == 0 {
-            let end = body.names.last_cookie();
+        let mut end = dir.listing_end.load(Ordering::Relaxed);
+        // A front end that had the beginning from elsewhere begins in the middle.
+        if after == 0 || end == u64::MAX {
+            end = body.names.last_cookie();
             dir.listing_end.store(end, Ordering::Relaxed);
         }
-        let end = dir.listing_end.load(Ordering::Relaxed);
         let mut run = NameRun::default();
         while fill(&mut run, node.ino(), body, after, end)
             && sink(&run)

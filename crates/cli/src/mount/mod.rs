@@ -39,6 +39,12 @@ Options for -o:
   uid=NUMBER, gid=NUMBER
                       owner of the root directory (default: 0)
   transport=NAME      auto, uring or dev, as --transport
+  locks=WHOSE         local: the kernel keeps locks (flock, fcntl), which saves a request with every
+                      close; served: the daemon does, so that they are counted by `holdfast info` and a
+                      forced unmount ends those who wait for one (default: local)
+  writeback           the kernel collects writes: fewer requests for programs that write in small
+                      pieces, more for those that copy. A write that finds no space fails later, at
+                      fsync or close, and st_blocks lags behind
   auto_unmount        clear the mount point if the daemon is killed
   allow_other         let all users in (default if root mounts); noallow_other: only the one who
                       mounts

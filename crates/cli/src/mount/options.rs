@@ -14,7 +14,7 @@ use holdfast_fuse::{
 };
 
 /// Every option there is, for suggestions and for the manual. Those that end in `=` take a value.
-pub(crate) const KNOWN: [&str; 61] = [
+pub(crate) const KNOWN: [&str; 63] = [
     "create",
     "create_size=",
     "size=",
@@ -24,6 +24,8 @@ pub(crate) const KNOWN: [&str; 61] = [
     "uid=",
     "gid=",
     "transport=",
+    "locks=",
+    "writeback",
     "auto_unmount",
     "remount",
     "ro",
@@ -89,6 +91,10 @@ pub(crate) struct Plan {
     pub(crate) create_size: Option<u64>,
     pub(crate) transport: TransportChoice,
     pub(crate) auto_unmount: bool,
+    /// Are locks kept by the file system, or by the kernel?
+    pub(crate) serve_locks: bool,
+    /// Does the kernel collect writes?
+    pub(crate) writeback: bool,
     /// What was asked for, in order, without what only mount(8) cares about.
     pub(crate) given: Vec<String>,
 }
@@ -107,6 +113,8 @@ impl Default for Plan {
             create_size: None,
             transport: TransportChoice::default(),
             auto_unmount: false,
+            serve_locks: false,
+            writeback: false,
             given: Vec::new(),
         }
     }
@@ -180,6 +188,8 @@ impl Plan {
             }
             "transport" => self.transport = transport(needed()?).map_err(wrong)?,
             "auto_unmount" if value.is_none() => self.auto_unmount = true,
+            "locks" => self.serve_locks = serves_locks(needed()?).map_err(wrong)?,
+            "writeback" if value.is_none() => self.writeback = true,
             // mount(8) tells who mounts, and hands back at a remount what the kernel wrote into
             // its table.
             "user" | "user_id" | "group_id" | "rootmode" => {}
@@ -214,6 +224,14 @@ fn transport(name: &str) -> std::result::Result<TransportChoice, String> {
         "uring" => Ok(TransportChoice::Uring),
         "dev" => Ok(TransportChoice::Dev),
         _ => Err(format!("{name:?} is none of auto, uring, dev")),
+    }
+}
+
+fn serves_locks(by: &str) -> std::result::Result<bool, String> {
+    match by {
+        "local" => Ok(false),
+        "served" => Ok(true),
+        _ => Err(format!("{by:?} is none of local, served")),
     }
 }
 
@@ -281,6 +299,7 @@ mod tests {
         for option in KNOWN {
             let value = match option {
                 "transport=" => "dev",
+                "locks=" => "served",
                 "subtype=" | "fsname=" | "comment=" | "user=" => "x",
                 "mode=" => "755",
                 _ if option.ends_with('=') => "4096",
@@ -349,6 +368,7 @@ mod tests {
             ("mode=9", "\"9\" is not octal"),
             ("uid=root", "\"root\" is not a number"),
             ("transport=pigeon", "none of auto, uring, dev"),
+            ("locks=never", "none of local, served"),
             ("max_read=1", "from 4096"),
         ] {
             let refused = refusal(list);

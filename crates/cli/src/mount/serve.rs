@@ -150,6 +150,8 @@ fn config(source: &Source, plan: &Plan) -> Config {
     }
     Config {
         transport: plan.transport,
+        serve_locks: plan.serve_locks,
+        writeback: plan.writeback,
         mount,
         ..Config::default()
     }

@@ -8,6 +8,9 @@ use crate::{Context, wire::SetAttrRequest};
 use holdfast_core::types::{Attr, Caps, Errno, Ino, Result, S_ISGID, S_ISUID, SetAttr, XattrSet};
 use holdfast_core::{Node, OpenFile};
 
+/// The extended attribute that SELinux keeps a file's label in.
+const LABEL: &[u8] = b"security.selinux";
+
 impl CoreOperations {
     /// Clears what the kernel asks to be cleared, and set-group-id without execution where Linux
     /// does: if the caller is not of that group. No request tells of groups, so the process is
@@ -96,8 +99,12 @@ impl CoreOperations {
             let source = self.info.read().clone().ok_or(Errno::ENODATA)?;
             return Ok(copy(source(detail).as_bytes(), out));
         }
-        let value = self.fs.getxattr(&caller(cx), &self.fs.node(ino)?, name)?;
-        Ok(copy(&value, out))
+        match self.fs.getxattr(&caller(cx), &self.fs.node(ino)?, name) {
+            // A program that lists files asks each for its label, but a file system without labels only
+            // once (ls, cp, find).
+            Err(Errno::ENODATA) if name == LABEL && !self.labels => Err(Errno::EOPNOTSUPP),
+            value => Ok(copy(&value?, out)),
+        }
     }
 
     pub(super) fn read_xattr_names(

@@ -68,6 +68,12 @@ pub(super) fn unchecked_caller(cx: &Context<'_>) -> Caller {
     }
 }
 
+/// Does this kernel run a security module (SELinux) that keeps labels in extended attributes?
+pub(super) fn uses_labels() -> bool {
+    // Where that cannot be told, it might.
+    std::fs::read_to_string("/proc/filesystems").map_or(true, |known| known.contains("selinuxfs"))
+}
+
 /// Has this process `CAP_SYS_ADMIN`? One that cannot be looked at has not.
 pub(super) fn is_admin(pid: u32) -> bool {
     let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else {

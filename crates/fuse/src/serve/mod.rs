@@ -76,6 +76,8 @@ pub struct CoreOperations {
     no_open: bool,
     /// Does the kernel keep listings of directories?
     cache_listings: bool,
+    /// Does a security module ask for the labels of files?
+    labels: bool,
     /// Does the kernel collect writes?
     writeback: AtomicBool,
     /// Does the kernel ask again when a file is closed, because of locks?
@@ -140,6 +142,7 @@ impl CoreOperations {
             control: RwLock::default(),
             no_open: config.no_open,
             cache_listings: config.cache_listings,
+            labels: caller::uses_labels(),
             writeback: AtomicBool::new(false),
             serves_locks: AtomicBool::new(true),
         }

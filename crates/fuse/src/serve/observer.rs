@@ -26,6 +26,9 @@ impl Observer for KernelCaches {
 
     fn entry_changed(&self, dir: Ino, name: &[u8]) {
         self.notifier.invalidate_entry(dir, name);
+        // The directory's times, link count and cached listing. The kernel drops them by itself only where
+        // it knew of the name.
+        self.notifier.invalidate_inode(dir, 0, 0);
     }
 
     fn is_to_forget(&self, inodes: &[Ino]) {

@@ -63,7 +63,7 @@ pub struct Config {
     pub no_open: bool,
     /// Opening directories without a request, where the file system answers `ENOSYS`.
     pub no_opendir: bool,
-    /// The kernel keeps listings of directories (and then asks for no attributes with them).
+    /// The kernel keeps listings of directories, and asks for one again when its names changed.
     pub cache_listings: bool,
     /// POSIX ACLs.
     pub posix_acl: bool,
@@ -92,7 +92,7 @@ impl Default for Config {
             serve_locks: true,
             no_open: false,
             no_opendir: false,
-            cache_listings: false,
+            cache_listings: true,
             posix_acl: true,
             idmap: true,
             mount: MountOptions::default(),

@@ -1,0 +1,160 @@
+//! Requests that a mount need not serve, and that nothing goes stale for want of them.
+
+mod support;
+
+use holdfast_core::{FileSystem, MemoryLimits, Options, types::Caller};
+use holdfast_fuse::{Config, Session, TransportChoice, serve, wire::Opcode};
+use rustix::fs::{FlockOperation, XattrFlags, flock};
+use std::{
+    fs::{self, File},
+    io,
+    os::unix::fs::MetadataExt,
+    path::Path,
+    thread,
+    time::Duration,
+};
+
+/// Runs `test` on a mount of a new memory file system over each transport there is.
+fn on_each_transport(choose: impl Fn(&mut Config), test: impl Fn(&FileSystem, &Session, &Path)) {
+    for transport in [TransportChoice::Dev, TransportChoice::Uring] {
+        let Some(mut config) = support::config(transport) else {
+            continue;
+        };
+        choose(&mut config);
+        let core = FileSystem::memory(MemoryLimits::default(), Options::default());
+        let dir = tempfile::tempdir().unwrap();
+        let session = serve::mount(&core, dir.path(), &config, None).unwrap();
+        test(&core, &session, dir.path());
+        support::unmount(&session);
+        assert_eq!(core.stats().open_files, 0);
+    }
+}
+
+fn count(session: &Session, opcodes: &[Opcode]) -> u64 {
+    let totals = session.totals();
+    let of = totals.requests.iter();
+    let wanted = of.filter(|(opcode, _)| opcodes.contains(opcode));
+    wanted.map(|(_, count)| count).sum()
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).unwrap();
+    entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect()
+}
+
+const LISTINGS: [Opcode; 2] = [Opcode::ReadDir, Opcode::ReadDirPlus];
+
+#[test]
+fn a_listing_is_asked_for_once_and_again_when_a_name_changed() {
+    on_each_transport(
+        |_| {},
+        |core, session, dir| {
+            let sub = dir.join("sub");
+            fs::create_dir(&sub).unwrap();
+            for n in 0..500 {
+                File::create(sub.join(n.to_string())).unwrap();
+            }
+            assert_eq!(names(&sub).len(), 500);
+            let asked = count(session, &LISTINGS);
+            for _ in 0..3 {
+                assert_eq!(names(&sub).len(), 500);
+            }
+            assert_eq!(count(session, &LISTINGS), asked, "asked again");
+            // By the mount.
+            fs::rename(sub.join("7"), sub.join("new")).unwrap();
+            let listed = names(&sub);
+            assert!(listed.contains(&"new".into()) && !listed.contains(&"7".into()));
+            assert!(count(session, &LISTINGS) > asked);
+            // By the library: a name that the kernel never heard of, and one that it knows.
+            let who = Caller::root();
+            let node = core.lookup(&who, &core.root(), b"sub").unwrap();
+            let before = fs::metadata(&sub).unwrap().nlink();
+            core.mkdir(&who, &node, b"made", 0o755).unwrap();
+            core.unlink(&who, &node, b"8").unwrap();
+            session.notifier().flush();
+            let listed = names(&sub);
+            assert!(listed.contains(&"made".into()) && !listed.contains(&"8".into()));
+            assert_eq!(fs::metadata(&sub).unwrap().nlink(), before + 1);
+        },
+    );
+}
+
+#[test]
+fn a_listing_under_way_that_loses_its_cache_goes_on_and_comes_to_an_end() {
+    on_each_transport(
+        |_| {},
+        |_, _, dir| {
+            let sub = dir.join("sub");
+            fs::create_dir(&sub).unwrap();
+            for n in 0..5000 {
+                File::create(sub.join(n.to_string())).unwrap();
+            }
+            assert_eq!(names(&sub).len(), 5000);
+            // From the cache, until a new name empties it; then from the middle, by a handle that never
+            // began. A name is added for each that is listed.
+            let mut listed = Vec::new();
+            for (n, entry) in fs::read_dir(&sub).unwrap().enumerate() {
+                listed.push(entry.unwrap().file_name().into_string().unwrap());
+                File::create(sub.join(format!("new {n}"))).unwrap();
+                assert!(n < 15_000, "it has no end");
+            }
+            listed.retain(|name| !name.starts_with("new"));
+            let mut numbers: Vec<u32> = listed.iter().map(|name| name.parse().unwrap()).collect();
+            numbers.sort_unstable();
+            assert!(numbers.into_iter().eq(0..5000), "lost or repeated");
+        },
+    );
+}
+
+#[test]
+fn locks_of_the_kernel_exclude_each_other_and_cost_no_request() {
+    on_each_transport(
+        |config| config.serve_locks = false,
+        |core, session, dir| {
+            let path = dir.join("file");
+            let first = File::create(&path).unwrap();
+            flock(&first, FlockOperation::LockExclusive).unwrap();
+            let second = File::open(&path).unwrap();
+            let refused = flock(&second, FlockOperation::NonBlockingLockExclusive);
+            assert_eq!(refused, Err(rustix::io::Errno::WOULDBLOCK));
+            let waiting = thread::spawn(move || {
+                flock(&second, FlockOperation::LockExclusive).unwrap();
+            });
+            thread::sleep(Duration::from_millis(50));
+            assert!(!waiting.is_finished());
+            drop(first);
+            waiting.join().unwrap();
+            let served = [Opcode::Flush, Opcode::GetLk, Opcode::SetLk, Opcode::SetLkW];
+            assert_eq!(count(session, &served), 0);
+            assert_eq!(core.stats().locks, 0);
+        },
+    );
+}
+
+#[test]
+fn labels_are_absent_as_a_whole_where_no_module_uses_them_and_kept_where_given() {
+    if fs::read_to_string("/proc/filesystems").is_ok_and(|known| known.contains("selinuxfs")) {
+        eprintln!("skipped: this kernel runs SELinux");
+        return;
+    }
+    on_each_transport(
+        |_| {},
+        |_, _, dir| {
+            let path = dir.join("file");
+            fs::write(&path, b"x").unwrap();
+            let get = |name: &str| {
+                let mut value = [0; 64];
+                let len = rustix::fs::getxattr(&path, name, &mut value).map_err(io::Error::from)?;
+                io::Result::Ok(value[..len].to_vec())
+            };
+            let code = |name| get(name).unwrap_err().raw_os_error();
+            assert_eq!(code("security.selinux"), Some(libc::EOPNOTSUPP));
+            assert_eq!(code("security.other"), Some(libc::ENODATA));
+            let flags = XattrFlags::empty();
+            rustix::fs::setxattr(&path, "security.selinux", b"a:b:c", flags).unwrap();
+            assert_eq!(get("security.selinux").unwrap(), b"a:b:c");
+        },
+    );
+}
