@@ -7,8 +7,8 @@ use holdfast_fuse::{Config, Session, TransportChoice, serve, wire::Opcode};
 use rustix::fs::{FlockOperation, XattrFlags, flock};
 use std::{
     fs::{self, File},
-    io,
-    os::unix::fs::MetadataExt,
+    io::{self, Write},
+    os::unix::fs::{FileExt, MetadataExt},
     path::Path,
     thread,
     time::Duration,
@@ -155,6 +155,78 @@ fn labels_are_absent_as_a_whole_where_no_module_uses_them_and_kept_where_given()
             let flags = XattrFlags::empty();
             rustix::fs::setxattr(&path, "security.selinux", b"a:b:c", flags).unwrap();
             assert_eq!(get("security.selinux").unwrap(), b"a:b:c");
+        },
+    );
+}
+
+#[test]
+fn files_that_the_kernel_opens_cost_no_open_and_keep_their_rules() {
+    on_each_transport(
+        |config| config.no_open = true,
+        |core, session, dir| {
+            let path = dir.join("file");
+            fs::write(&path, b"content").unwrap();
+            assert_eq!(fs::read(&path).unwrap(), b"content");
+            let asked = [
+                Opcode::Open,
+                Opcode::Create,
+                Opcode::Flush,
+                Opcode::Read,
+                Opcode::Release,
+                Opcode::SetLk,
+            ];
+            // Each is asked once, to be refused for good; then what is cached costs nothing.
+            let before = count(session, &asked);
+            for _ in 0..10 {
+                assert_eq!(fs::read(&path).unwrap(), b"content");
+                let locked = File::open(&path).unwrap();
+                flock(locked, FlockOperation::LockExclusive).unwrap();
+            }
+            assert_eq!(count(session, &asked), before);
+            // O_TRUNC and ftruncate move the times of what is empty already.
+            fs::write(&path, b"").unwrap();
+            let moved = |act: &dyn Fn()| {
+                let before = fs::metadata(&path).unwrap().modified().unwrap();
+                thread::sleep(Duration::from_millis(20));
+                act();
+                fs::metadata(&path).unwrap().modified().unwrap() > before
+            };
+            assert!(moved(&|| drop(File::create(&path).unwrap())));
+            let opened = File::options().append(true).open(&path).unwrap();
+            assert!(moved(&|| opened.set_len(0).unwrap()));
+            // What has no name any more lives until its last close, and then ends.
+            let file = File::options().read(true).append(true).open(&path).unwrap();
+            fs::remove_file(&path).unwrap();
+            (&file).write_all(b"un").unwrap();
+            (&opened).write_all(b"named").unwrap();
+            let mut back = [0; 7];
+            file.read_exact_at(&mut back, 0).unwrap();
+            assert_eq!((&back, file.metadata().unwrap().nlink()), (b"unnamed", 0));
+            drop((file, opened));
+            for _ in 0..500 {
+                if core.stats().inodes == 1 {
+                    return;
+                }
+                thread::sleep(Duration::from_millis(10));
+            }
+            panic!("a file without a name lives on: {:?}", core.stats());
+        },
+    );
+}
+
+#[test]
+fn who_opened_a_file_past_the_daemon_is_cut_off_by_a_revocation() {
+    on_each_transport(
+        |config| config.no_open = true,
+        |_, session, dir| {
+            let path = dir.join("file");
+            fs::write(&path, b"content").unwrap();
+            let file = File::options().read(true).write(true).open(&path).unwrap();
+            session.revoke().unwrap();
+            let code = |result: io::Result<usize>| result.unwrap_err().raw_os_error();
+            assert_eq!(code(file.read_at(&mut [0; 4], 0)), Some(libc::EIO));
+            assert_eq!(code(file.write_at(b"more", 0)), Some(libc::EIO));
+            assert!(File::open(&path).is_err());
         },
     );
 }

@@ -68,3 +68,27 @@ fn a_program_that_a_user_changed_does_not_run_as_its_owner() {
         support::unmount(&session);
     }
 }
+
+#[test]
+fn set_group_id_goes_with_an_acl_that_a_stranger_to_the_group_removes() {
+    for transport in [TransportChoice::Dev, TransportChoice::Uring] {
+        let Some(config) = support::config(transport) else {
+            continue;
+        };
+        let core = FileSystem::memory(MemoryLimits::default(), Options::default());
+        let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+        let session = serve::mount(&core, dir.path(), &config, None).unwrap();
+        let file = dir.path().join("p");
+        fs::write(&file, b"x").unwrap();
+        let remove = "python3 -c 'import os; os.removexattr(\"p\", \"system.posix_acl_access\")'";
+        for (group, left) in [(0, 0o755), (65534, 0o2755)] {
+            std::os::unix::fs::chown(&file, Some(65534), Some(group)).unwrap();
+            fs::set_permissions(&file, Permissions::from_mode(0o2755)).unwrap();
+            as_user(dir.path(), remove);
+            let mode = fs::metadata(&file).unwrap().permissions().mode() & 0o7777;
+            assert_eq!(mode, left, "group {group}: {mode:o}");
+        }
+        support::unmount(&session);
+    }
+}

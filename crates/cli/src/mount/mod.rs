@@ -39,12 +39,15 @@ Options for -o:
   uid=NUMBER, gid=NUMBER
                       owner of the root directory (default: 0)
   transport=NAME      auto, uring or dev, as --transport
-  locks=WHOSE         local: the kernel keeps locks (flock, fcntl), which saves a request with every
-                      close; served: the daemon does, so that they are counted by `holdfast info` and a
-                      forced unmount ends those who wait for one (default: local)
-  writeback           the kernel collects writes: fewer requests for programs that write in small
-                      pieces, more for those that copy. A write that finds no space fails later, at
-                      fsync or close, and st_blocks lags behind
+  locks=WHOSE         local: the kernel keeps locks (flock, fcntl), which saves requests; served: the
+                      daemon does, so that they are counted by `holdfast info` and a forced unmount
+                      ends those who wait for one (default: local)
+  opens=WHOSE         served: the daemon opens and closes each file; local: the kernel does, and what is
+                      cached is read without any request. Then close(2) tells of no lost write
+                      (fsync(2) does), `holdfast info` and a forced unmount count no open files,
+                      watches of a program see an open with each request, a truncate(2) of an empty
+                      file moves its times, and O_CREAT without O_EXCL may meet EEXIST beside a
+                      command of the daemon's own (default: served)
   auto_unmount        clear the mount point if the daemon is killed
   allow_other         let all users in (default if root mounts); noallow_other: only the one who
                       mounts

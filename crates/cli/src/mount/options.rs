@@ -25,7 +25,7 @@ pub(crate) const KNOWN: [&str; 63] = [
     "gid=",
     "transport=",
     "locks=",
-    "writeback",
+    "opens=",
     "auto_unmount",
     "remount",
     "ro",
@@ -93,8 +93,8 @@ pub(crate) struct Plan {
     pub(crate) auto_unmount: bool,
     /// Are locks kept by the file system, or by the kernel?
     pub(crate) serve_locks: bool,
-    /// Does the kernel collect writes?
-    pub(crate) writeback: bool,
+    /// Are files opened and closed by the file system, or by the kernel?
+    pub(crate) serve_opens: bool,
     /// What was asked for, in order, without what only mount(8) cares about.
     pub(crate) given: Vec<String>,
 }
@@ -114,7 +114,7 @@ impl Default for Plan {
             transport: TransportChoice::default(),
             auto_unmount: false,
             serve_locks: false,
-            writeback: false,
+            serve_opens: true,
             given: Vec::new(),
         }
     }
@@ -138,6 +138,13 @@ impl Plan {
             if known && !is_mount_helpers(&item) {
                 plan.given.push(item);
             }
+        }
+        if plan.serve_locks && !plan.serve_opens {
+            return Err(
+                Failure::new("without closes nothing tells when a lock ends")
+                    .about("option locks=served")
+                    .hint("leave out opens=local"),
+            );
         }
         plan.agree();
         Ok(plan)
@@ -188,8 +195,8 @@ impl Plan {
             }
             "transport" => self.transport = transport(needed()?).map_err(wrong)?,
             "auto_unmount" if value.is_none() => self.auto_unmount = true,
-            "locks" => self.serve_locks = serves_locks(needed()?).map_err(wrong)?,
-            "writeback" if value.is_none() => self.writeback = true,
+            "locks" => self.serve_locks = is_served(needed()?).map_err(wrong)?,
+            "opens" => self.serve_opens = is_served(needed()?).map_err(wrong)?,
             // mount(8) tells who mounts, and hands back at a remount what the kernel wrote into
             // its table.
             "user" | "user_id" | "group_id" | "rootmode" => {}
@@ -227,7 +234,7 @@ fn transport(name: &str) -> std::result::Result<TransportChoice, String> {
     }
 }
 
-fn serves_locks(by: &str) -> std::result::Result<bool, String> {
+fn is_served(by: &str) -> std::result::Result<bool, String> {
     match by {
         "local" => Ok(false),
         "served" => Ok(true),
@@ -299,7 +306,7 @@ mod tests {
         for option in KNOWN {
             let value = match option {
                 "transport=" => "dev",
-                "locks=" => "served",
+                "locks=" | "opens=" => "served",
                 "subtype=" | "fsname=" | "comment=" | "user=" => "x",
                 "mode=" => "755",
                 _ if option.ends_with('=') => "4096",
@@ -369,6 +376,7 @@ mod tests {
             ("uid=root", "\"root\" is not a number"),
             ("transport=pigeon", "none of auto, uring, dev"),
             ("locks=never", "none of local, served"),
+            ("opens=local,locks=served", "leave out opens=local"),
             ("max_read=1", "from 4096"),
         ] {
             let refused = refusal(list);

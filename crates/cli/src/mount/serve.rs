@@ -151,7 +151,7 @@ fn config(source: &Source, plan: &Plan) -> Config {
     Config {
         transport: plan.transport,
         serve_locks: plan.serve_locks,
-        writeback: plan.writeback,
+        no_open: !plan.serve_opens,
         mount,
         ..Config::default()
     }

@@ -8,6 +8,8 @@ use crate::{Context, wire::SetAttrRequest};
 use holdfast_core::types::{Attr, Caps, Errno, Ino, Result, S_ISGID, S_ISUID, SetAttr, XattrSet};
 use holdfast_core::{Node, OpenFile};
 
+/// The extended attribute that is a file's ACL.
+const ACL_ACCESS: &[u8] = b"system.posix_acl_access";
 /// The extended attribute that SELinux keeps a file's label in.
 const LABEL: &[u8] = b"security.selinux";
 
@@ -42,13 +44,26 @@ impl CoreOperations {
             .filter(|&fh| fh != 0)
             .map(|fh| self.handle(fh))
             .transpose()?;
+        let once = self.opened_to_truncate(ino, request)?;
         let file = through.as_ref().map(|handle| &handle.file);
+        let file = file.or(once.as_ref());
         // The kernel names an open file for other changes too; only a size goes through it.
         let file = file.filter(|file| request.set.size.is_some() && file.flags().writable());
         if request.kill_suidgid {
             self.drop_privileges(cx, &node)?;
         }
         self.fs.setattr(&who, &node, &request.set, file)
+    }
+
+    /// For a kernel that does not open: does the size come from ftruncate(2), which names an open file
+    /// without a number, or from open(2) with O_TRUNC? Both move the times of a file that has that size
+    /// already; truncate(2), which does not, cannot be told from O_TRUNC and is taken for it.
+    fn opened_to_truncate(&self, ino: Ino, request: &SetAttrRequest) -> Result<Option<OpenFile>> {
+        let by_open = request.fh == Some(0) || request.fh.is_none() && request.set.size == Some(0);
+        if !self.no_open || request.set.size.is_none() || !by_open {
+            return Ok(None);
+        }
+        Ok(Some(self.open_for_once(ino)?))
     }
 
     /// Clears set-id bits before a change of content for which the kernel sends no word of them
@@ -84,6 +99,20 @@ impl CoreOperations {
         };
         self.fs
             .setxattr(&who, &self.fs.node(ino)?, name, value, how)
+    }
+
+    /// Without its ACL a file loses set-group-id as by chmod(2). A kernel says so of an ACL that is set
+    /// (`kill_sgid`), and not of one that is removed: the process is asked for.
+    pub(super) fn remove_xattr(&self, cx: &Context<'_>, ino: Ino, name: &[u8]) -> Result<()> {
+        let node = self.fs.node(ino)?;
+        let attr = self.fs.getattr(&node);
+        let lends = name == ACL_ACCESS && attr.perm & S_ISGID != 0;
+        let who = if lends && !keeps_set_gid(cx.pid, attr.gid) {
+            caller_without_fsetid(cx)
+        } else {
+            caller(cx)
+        };
+        self.fs.removexattr(&who, &node, name)
     }
 
     pub(super) fn read_xattr(

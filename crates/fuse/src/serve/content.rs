@@ -49,9 +49,10 @@ impl CoreOperations {
             return Err(Errno::ETXTBSY);
         }
         let file = self.fs.open(&caller(cx), &node, flags)?;
+        let flags = self.open_reply(&file);
         Ok(Opened {
             fh: self.handles.insert(file)?,
-            flags: self.open_reply(),
+            flags,
         })
     }
 
@@ -133,14 +134,9 @@ impl CoreOperations {
 
     fn created(&self, file: OpenFile) -> Result<(Attr, Opened)> {
         let node = file.node().clone();
+        let flags = self.open_reply(&file);
         let fh = self.handles.insert(file)?;
-        Ok((
-            self.give(node),
-            Opened {
-                fh,
-                flags: self.open_reply(),
-            },
-        ))
+        Ok((self.give(node), Opened { fh, flags }))
     }
 
     pub(super) fn close(&self, request: &ReleaseRequest) -> Result<()> {
@@ -165,6 +161,11 @@ impl CoreOperations {
         out: &mut [u8],
     ) -> Result<usize> {
         self.with_file(ino, request.fh, |file| {
+            // Told with each read: fcntl(2) can change it, and there may have been no OPEN.
+            let flags = OpenFlags::from_bits_retain(request.flags) & OpenFlags::NOATIME;
+            if !file.flags().contains(flags) {
+                file.set_flags(file.flags() | flags);
+            }
             self.fs.read(file, request.offset, out)
         })
     }

@@ -191,12 +191,13 @@ impl CoreOperations {
     }
 
     /// What replies to OPEN ask of the kernel.
-    fn open_reply(&self) -> OpenReply {
+    fn open_reply(&self, file: &OpenFile) -> OpenReply {
         let mut flags = OpenReply::KEEP_CACHE | OpenReply::PARALLEL_DIRECT_WRITES;
-        // FLUSH only serves to give record locks back.
+        // FLUSH gives record locks back, and tells of what was written and is lost.
+        let tells = self.blocks && file.flags().writable();
         flags.set(
             OpenReply::NOFLUSH,
-            !self.serves_locks.load(Ordering::Relaxed),
+            !tells && !self.serves_locks.load(Ordering::Relaxed),
         );
         flags
     }

@@ -8,7 +8,7 @@ use crate::{
         ReleaseRequest, Request, SetAttrRequest, WriteRequest,
     },
 };
-use holdfast_core::types::{Access, Attr, Ino, Result, StatFs};
+use holdfast_core::types::{Access, Attr, Errno, Ino, Result, StatFs};
 
 /// Bytes of copying or allocating above which a request leaves its processor's thread.
 const LONG_BYTES: u64 = 4 << 20;
@@ -128,6 +128,10 @@ impl Operations for CoreOperations {
         parent: Ino,
         request: &CreateRequest<'_>,
     ) -> Result<(Attr, Opened)> {
+        if self.no_open {
+            // The kernel makes files by MKNOD from now on.
+            return Err(Errno::ENOSYS);
+        }
         self.create_file(cx, parent, request)
     }
 
@@ -155,6 +159,9 @@ impl Operations for CoreOperations {
     }
 
     fn flush(&self, _: &Context<'_>, ino: Ino, fh: u64, lock_owner: u64) -> Result<()> {
+        if self.no_open {
+            return Err(Errno::ENOSYS);
+        }
         self.release_record_locks(ino, fh, lock_owner)?;
         self.flush_file(fh)
     }
@@ -228,7 +235,7 @@ impl Operations for CoreOperations {
     }
 
     fn removexattr(&self, cx: &Context<'_>, ino: Ino, name: &[u8]) -> Result<()> {
-        self.fs.removexattr(&caller(cx), &self.fs.node(ino)?, name)
+        self.remove_xattr(cx, ino, name)
     }
 
     fn access(&self, cx: &Context<'_>, ino: Ino, mask: u32) -> Result<()> {

@@ -59,7 +59,8 @@ pub struct Config {
     /// Record and flock(2) locks are served by the file system; else by the kernel, for this
     /// mount only, which saves a request at every close.
     pub serve_locks: bool,
-    /// Opening regular files without a request, where the file system answers `ENOSYS`.
+    /// Regular files are opened, made and closed without OPEN, CREATE, FLUSH and RELEASE, where the file
+    /// system answers `ENOSYS`. Locks are the kernel's then, whatever `serve_locks` says.
     pub no_open: bool,
     /// Opening directories without a request, where the file system answers `ENOSYS`.
     pub no_opendir: bool,

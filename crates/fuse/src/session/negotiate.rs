@@ -113,7 +113,8 @@ fn wanted(config: &Config, uring: bool) -> InitFlags {
     );
     flags.set(
         InitFlags::POSIX_LOCKS | InitFlags::FLOCK_LOCKS,
-        config.serve_locks,
+        // Without FLUSH nothing would tell that a process gave its locks back.
+        config.serve_locks && !config.no_open,
     );
     flags.set(InitFlags::NO_OPEN_SUPPORT, config.no_open);
     // A file that is not opened cannot be truncated on the way: the kernel would forget to.

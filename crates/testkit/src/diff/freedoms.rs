@@ -132,6 +132,11 @@ pub(crate) fn skips(op: &Op, who: &Caller, found: &[Option<View>]) -> Option<Fre
             });
             risky.then_some(Freedom::ProtectedCreation)
         }
+        // A kernel that opens files by itself sends for it what it sends for O_TRUNC, which moves the times.
+        Op::Truncate {
+            object: Object::Path(_) | Object::Link(_),
+            len: 0,
+        } if found.iter().flatten().any(is_empty) => Some(Freedom::SameLength),
         Op::Link { .. } | Op::LinkOpen { .. } if protected("hardlinks") => {
             let risky = found
                 .iter()
@@ -141,6 +146,10 @@ pub(crate) fn skips(op: &Op, who: &Caller, found: &[Option<View>]) -> Option<Fre
         }
         _ => None,
     }
+}
+
+fn is_empty(view: &View) -> bool {
+    view.kind == FileType::Regular && view.size == 0
 }
 
 /// Would `fs.protected_hardlinks` let `who` link this? Access by ACL is not looked at: the
