@@ -63,6 +63,13 @@ pub trait BlockDevice: Debug + Send + Sync {
         false
     }
 
+    /// Which cache holds what was written and not [flushed](Self::flush) yet. A later opening that finds the
+    /// same identity reads all that was written; one that finds another may read any part of it.
+    /// `None`: what was not flushed is to be taken for lost.
+    fn cache_identity(&self) -> Option<u64> {
+        None
+    }
+
     /// Fills `buf` from `offset`. What was never written is zero on an image, anything on a device.
     ///
     /// # Errors

@@ -8,6 +8,7 @@
 //! tells only one of an error, and the other must not take its own success for the truth.
 
 mod buffer;
+mod cache;
 mod holder;
 mod open;
 mod ring;
@@ -108,6 +109,8 @@ pub struct FileDevice {
     size: AtomicU64,
     /// Guards the order of flushes; the error of the first one that failed.
     flushed: Mutex<Option<Errno>>,
+    /// What holds writes until they are flushed, if that is known.
+    cache: Option<u64>,
 }
 
 impl FileDevice {
@@ -191,6 +194,10 @@ impl BlockDevice for FileDevice {
 
     fn is_read_only(&self) -> bool {
         self.access == Access::ReadOnly
+    }
+
+    fn cache_identity(&self) -> Option<u64> {
+        self.cache
     }
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {

@@ -10,6 +10,7 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub struct MemoryDevice {
     name: String,
     image: RwLock<Image>,
+    cache: Option<u64>,
 }
 
 impl MemoryDevice {
@@ -26,6 +27,17 @@ impl MemoryDevice {
         Self {
             name: name.to_owned(),
             image: RwLock::new(image),
+            cache: None,
+        }
+    }
+
+    /// The same with this [identity of the cache](BlockDevice::cache_identity), for tests of what becomes of
+    /// writes that were not flushed.
+    #[must_use]
+    pub fn with_cache_identity(self, identity: Option<u64>) -> Self {
+        Self {
+            cache: identity,
+            ..self
         }
     }
 
@@ -55,6 +67,10 @@ impl BlockDevice for MemoryDevice {
 
     fn alignment(&self) -> u64 {
         SECTOR
+    }
+
+    fn cache_identity(&self) -> Option<u64> {
+        self.cache
     }
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {

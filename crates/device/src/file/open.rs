@@ -2,7 +2,7 @@
 
 use super::ring::Rings;
 use super::transfer::{DROP_BEHIND, Transfers, again};
-use super::{Access, Caching, FileDevice, FileOptions, Kind, holder, sys};
+use super::{Access, Caching, FileDevice, FileOptions, Kind, cache, holder, sys};
 use crate::{Cause, DeviceError, Operation, Result, SECTOR};
 use holdfast_types::Errno;
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, StatxFlags};
@@ -190,6 +190,7 @@ fn assemble(
         in_memory: kind == Kind::Image && in_memory(&file),
         transfers,
         flushed: Mutex::new(None),
+        cache: cache::identity(&file),
         file,
     })
 }

@@ -234,6 +234,10 @@ impl BlockDevice for FaultyDevice {
         self.inner.is_read_only()
     }
 
+    fn cache_identity(&self) -> Option<u64> {
+        self.inner.cache_identity()
+    }
+
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         match self.strike(DeviceCall::Read) {
             Some(Effect::Error(errno)) => {

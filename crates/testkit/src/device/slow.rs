@@ -84,6 +84,10 @@ impl BlockDevice for SlowDevice {
         self.inner.is_read_only()
     }
 
+    fn cache_identity(&self) -> Option<u64> {
+        self.inner.cache_identity()
+    }
+
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.wait(self.read, buf.len() as u64);
         self.inner.read(offset, buf)

@@ -58,6 +58,11 @@ impl BlockDevice for Overlay {
         self.below.alignment()
     }
 
+    /// What the cache below holds shows here as well.
+    fn cache_identity(&self) -> Option<u64> {
+        self.below.cache_identity()
+    }
+
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.below.read(offset, buf)?;
         let written = self.written.read();
