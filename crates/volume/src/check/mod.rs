@@ -195,14 +195,17 @@ fn superblocks(device: &Arc<dyn BlockDevice>, sink: &Sink) -> Option<Superblock>
 }
 
 /// Can a crash leave these two, or nothing at all having happened? The first one is written first: by
-/// a checkpoint as a whole, by opening and closing with another flag, by growing with another size.
+/// a checkpoint as a whole, by opening and closing with another flag and the feature that goes with it, by growing
+/// with another size.
 fn may_stand_together(one: &Superblock, other: &Superblock) -> bool {
     if one.generation == other.generation {
         let clean = other.clean;
+        let features = one.features.with_written_frames_of(other.features);
         return has_grown(one, other)
             || *other
                 == Superblock {
                     clean,
+                    features,
                     ..one.clone()
                 };
     }

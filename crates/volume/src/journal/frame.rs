@@ -43,7 +43,24 @@ struct Header {
     used: U32,
     batches: U32,
     lane: U16,
-    reserved: [u8; 6],
+    cache: [u8; 6],
+}
+
+/// Which cache holds frames that were written and not flushed: what a
+/// [device's identity](holdfast_device::BlockDevice::cache_identity) comes to in the 48 bits that a frame has for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cache([u8; 6]);
+
+impl Cache {
+    pub(super) fn of(identity: u64) -> Self {
+        let [a, b, c, d, e, f, g, h] = identity.to_le_bytes();
+        // Zeros say that there is none.
+        Self([a ^ g, b ^ h, c, d, e, f].map(|byte| if byte == 0 { 1 } else { byte }))
+    }
+
+    fn from_bytes(bytes: [u8; 6]) -> Option<Self> {
+        (bytes != [0; 6]).then_some(Self(bytes))
+    }
 }
 
 /// How a frame's bytes relate to whole batches.
@@ -70,9 +87,10 @@ pub(super) struct Place {
     pub(super) life: u64,
     /// Where the frame lies; never the same twice in a life.
     pub(super) position: u64,
-    /// Where its group begins: frames that are replayed all or none. All before that was durable
-    /// when the frame was written.
+    /// All before that was durable when the frame was written. Without a cache, its group begins there.
     pub(super) group: u64,
+    /// What holds the frame, and the bytes that its records tell of, if it was written without a flush.
+    pub(super) cache: Option<Cache>,
     /// Is it the last of its group?
     pub(super) last_of_group: bool,
 }
@@ -132,7 +150,7 @@ impl Frame {
             used: U32::new(self.bytes.len() as u32),
             batches: U32::new(self.batches),
             lane: U16::new(self.lane),
-            reserved: [0; 6],
+            cache: place.cache.map_or([0; 6], |cache| cache.0),
         };
         self.bytes[..HEADER].copy_from_slice(header.as_bytes());
         let sum = checksum(&self.bytes, CHECKSUM);
@@ -162,8 +180,7 @@ impl Found {
         let (header, _) = Header::read_from_prefix(bytes).ok()?;
         let known = header.magic.get() == MAGIC
             && header.version.get() == VERSION
-            && header.flags.get() & !FLAGS == 0
-            && header.reserved == [0; 6];
+            && header.flags.get() & !FLAGS == 0;
         let here = header.volume.get() == volume && header.position.get() == position;
         let used = header.used.get() as usize;
         // Whoever made a frame with greater numbers would have us count over the end.
@@ -182,6 +199,7 @@ impl Found {
                 life: header.life.get(),
                 position,
                 group: header.group.get(),
+                cache: Cache::from_bytes(header.cache),
                 last_of_group: flags & LAST != 0,
             },
             lane: header.lane.get(),

@@ -4,8 +4,8 @@ use super::lane::{COMMIT, Lane, Supply};
 use super::lanes::Lanes;
 use super::record::{AsRecord, Record};
 use super::region::{Area, BLOCK, Position, Region};
-use super::replay::Replay;
-use super::ring::Ring;
+use super::replay::{Replay, Replayed};
+use super::ring::{Mode, Ring};
 use super::room::Room;
 use super::stamps::Stamps;
 use crate::journal_primitive::{AtomicBool, AtomicU64, Condvar, Mutex, Ordering};
@@ -49,8 +49,9 @@ struct Turn {
 pub trait BeforeCommit {
     /// Called once in each commit, before anything is written. It takes the commit's cut by
     /// [`Commit::cut`], at a moment of its choice: all batches up to there will be durable with this
-    /// commit, and no other. Bytes that [`Commit::append_records`] is told about must be durable when
-    /// this returns. Without a cut of its own, one is taken when it returns.
+    /// commit, and no other. Bytes that [`Commit::append_records`] is told about must be written when
+    /// this returns, and [flushed](Commit::flush) if the commit [is](Commit::is_flushed). Without a cut of
+    /// its own, one is taken when it returns.
     ///
     /// It runs under the journal's own lock: it may append, and must not commit or trim.
     ///
@@ -60,7 +61,7 @@ pub trait BeforeCommit {
     fn before(&self, commit: &mut Commit<'_>) -> Result<()>;
 
     /// All batches up to the position's stamp are durable now. Once they are in the trees as well, a
-    /// replay may begin at the position.
+    /// replay may begin at the position. Not called where nothing was flushed.
     fn after(&self, position: Position) {
         let _ = position;
     }
@@ -83,11 +84,27 @@ impl BeforeCommit for () {
 #[derive(Debug)]
 pub struct Commit<'a> {
     journal: &'a Journal,
+    ring: &'a mut Ring,
     waiting: &'a mut Vec<Frame>,
+    mode: Mode,
     lane: Option<(Stamp, Lane)>,
 }
 
 impl Commit<'_> {
+    /// Will its batches be durable?
+    #[must_use]
+    pub fn is_flushed(&self) -> bool {
+        self.mode == Mode::Flushed
+    }
+
+    /// Makes durable what was written to the device.
+    ///
+    /// # Errors
+    /// The device's. Commits that were only written are taken back then.
+    pub fn flush(&mut self) -> Result<()> {
+        self.ring.flush()
+    }
+
     /// Takes the cut: what was appended up to now belongs to this commit, what comes later does not.
     /// Whoever keeps others from appending meanwhile knows exactly what that is. Taken again, it moves.
     pub fn cut(&mut self) -> Stamp {
@@ -153,18 +170,30 @@ impl Journal {
         Ok(Replay::new(Area::new(device, region)?, position))
     }
 
-    /// A journal whose durable blocks end at `head`.
-    pub(super) fn new(area: Area, tail: u64, head: u64, life: u64, last: Stamp) -> Self {
+    /// A journal after a replay.
+    pub(super) fn new(area: Area, replayed: &Replayed) -> Self {
         let capacity = area.region.blocks;
         let reserve = capacity / 8;
         let most = capacity - reserve;
+        let Replayed {
+            tail,
+            settled,
+            head,
+            life,
+            last,
+            owes_mark,
+        } = *replayed;
+        let room = Room::new(capacity - (head - tail), reserve);
+        let mut ring = Ring::new(area, life, tail, settled, head);
+        // Who wrote what the mark is about has left a block for it.
+        ring.owes_mark = owes_mark && room.take_reserved(1);
         Self {
             capacity,
-            supply: Supply::new(Room::new(capacity - (head - tail), reserve), most),
+            supply: Supply::new(room, most),
             stamps: Stamps::after(last),
             lanes: Lanes::new(capacity, last),
             writer: Mutex::new(Writer {
-                ring: Ring::new(area, life, tail, head),
+                ring,
                 waiting: Vec::new(),
             }),
             turn: Mutex::new(Turn { taken: false }),
@@ -261,7 +290,7 @@ impl Journal {
         }
         turn.taken = true;
         drop(turn);
-        self.take_turn(hook)
+        self.take_turn(hook, Mode::Flushed)
     }
 
     /// As [`commit`](Self::commit), of all batches so far, and even if there is nothing to be written.
@@ -269,6 +298,23 @@ impl Journal {
     /// # Errors
     /// As [`commit`](Self::commit).
     pub fn commit_now(&self, hook: &dyn BeforeCommit) -> Result<()> {
+        self.wait_for_turn(hook, Mode::Flushed)
+    }
+
+    /// Hands all batches so far to the device, and flushes nothing: they survive the end of this process, but are
+    /// [durable](Self::durable) with the next commit only. Where it is not known how long the device's cache lasts,
+    /// it does nothing.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub fn write(&self, hook: &dyn BeforeCommit) -> Result<()> {
+        if !self.can_write() {
+            return Ok(());
+        }
+        self.wait_for_turn(hook, Mode::Written)
+    }
+
+    fn wait_for_turn(&self, hook: &dyn BeforeCommit, mode: Mode) -> Result<()> {
         let mut turn = self.turn.lock();
         while turn.taken {
             self.turned.wait(&mut turn);
@@ -278,42 +324,79 @@ impl Journal {
         }
         turn.taken = true;
         drop(turn);
-        self.take_turn(hook)
+        self.take_turn(hook, mode)
     }
 
     /// The caller commits; nobody else does until this returns or unwinds.
-    fn take_turn(&self, hook: &dyn BeforeCommit) -> Result<()> {
+    fn take_turn(&self, hook: &dyn BeforeCommit, mode: Mode) -> Result<()> {
         let mut leading = Leading {
             journal: self,
             hook,
             led: None,
         };
-        leading.led.insert(self.lead(hook)).clone()
+        leading.led.insert(self.lead(hook, mode)).clone()
     }
 
-    fn lead(&self, hook: &dyn BeforeCommit) -> Result<()> {
+    fn lead(&self, hook: &dyn BeforeCommit, wanted: Mode) -> Result<()> {
         let mut writer = self.writer.lock();
         let Writer { ring, waiting } = &mut *writer;
+        // What is only written needs a block for the mark that will follow it.
+        let owed = ring.owes_mark;
+        ring.owes_mark |= wanted == Mode::Written && self.supply.room.take_reserved(1);
+        let mode = match ring.owes_mark {
+            true => wanted,
+            false => Mode::Flushed,
+        };
+        let led = self.lead_as(mode, ring, waiting, hook);
+        if !owed && ring.owes_mark && !ring.is_unsettled() {
+            ring.owes_mark = false;
+            self.supply.room.give(1);
+        }
+        let (cut, group) = led?;
+        let position = Position {
+            block: ring.head,
+            stamp: cut,
+            life: ring.life,
+        };
+        if mode == Mode::Flushed {
+            self.durable.fetch_max(cut.0, Ordering::Release);
+        }
+        drop(writer);
+        self.supply.recycle(group);
+        if mode == Mode::Flushed {
+            hook.after(position);
+        }
+        Ok(())
+    }
+
+    /// Writes what there is; gives the cut, and the frames.
+    fn lead_as(
+        &self,
+        mode: Mode,
+        ring: &mut Ring,
+        waiting: &mut Vec<Frame>,
+        hook: &dyn BeforeCommit,
+    ) -> Result<(Stamp, Vec<Frame>)> {
         let mut commit = Commit {
             journal: self,
+            ring,
             waiting,
+            mode,
             lane: None,
         };
         hook.before(&mut commit)?;
         let (cut, mut own) = commit.finish();
         let mut group = std::mem::take(waiting);
         group.append(&mut own);
-        ring.write(&mut group)?;
-        self.durable.fetch_max(cut.0, Ordering::Release);
-        let position = Position {
-            block: ring.head,
-            stamp: cut,
-            life: ring.life,
-        };
-        drop(writer);
-        self.supply.recycle(group);
-        hook.after(position);
-        Ok(())
+        if mode == Mode::Flushed && std::mem::take(&mut ring.owes_mark) {
+            if group.is_empty() {
+                group.push(Frame::new(Vec::new(), COMMIT, cut));
+            } else {
+                self.supply.room.give(1);
+            }
+        }
+        ring.write(&mut group, mode)?;
+        Ok((cut, group))
     }
 
     /// Empties all lanes at one moment: no append is under way then, so whatever a batch in
@@ -363,7 +446,7 @@ impl Journal {
         let folded = writer.waiting.extract_if(.., folded).collect();
         self.drop_frames(folded);
         let freed = position.block.saturating_sub(writer.ring.tail);
-        writer.ring.tail += freed;
+        writer.ring.trim(position.block);
         self.supply.room.give(freed);
         self.durable.fetch_max(position.stamp.0, Ordering::Release);
         drop(writer);
@@ -377,6 +460,19 @@ impl Journal {
     pub fn durable(&self) -> Stamp {
         // Acquire: pairs with the releases above; who sees the stamp sees what `after` did not do.
         Stamp(self.durable.load(Ordering::Acquire))
+    }
+
+    /// Is it known which cache holds what was not flushed?
+    #[must_use]
+    pub fn can_write(&self) -> bool {
+        self.writer.lock().ring.can_write()
+    }
+
+    /// Did the replay meet frames that were written and not flushed, taken or not? Before anything is built on what it gave,
+    /// a [commit](Self::commit_now) says once for all which.
+    #[must_use]
+    pub fn owes_mark(&self) -> bool {
+        self.writer.lock().ring.owes_mark
     }
 
     /// Did a commit fail?

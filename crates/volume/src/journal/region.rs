@@ -1,4 +1,5 @@
 use super::error::{Error, Result};
+use super::frame::Cache;
 use holdfast_core::store::Stamp;
 use holdfast_device::BlockDevice;
 use std::sync::Arc;
@@ -123,6 +124,11 @@ impl Area {
             self.device.write(self.region.start * BLOCK as u64, rest)?;
         }
         Ok(())
+    }
+
+    /// What holds what is written until it is flushed.
+    pub(super) fn cache(&self) -> Option<Cache> {
+        self.device.cache_identity().map(Cache::of)
     }
 
     pub(super) fn flush(&self) -> Result<()> {

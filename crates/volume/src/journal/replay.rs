@@ -248,10 +248,31 @@ impl Replay {
     /// As [`next_batch`](Self::next_batch).
     pub fn finish(mut self) -> Result<Journal> {
         while self.next_batch()?.is_some() {}
-        let Scan {
-            area, next, latest, ..
-        } = self.scan;
-        let tail = self.from.block;
-        Ok(Journal::new(area, tail, next, latest + 1, self.last))
+        let replayed = Replayed {
+            tail: self.from.block,
+            settled: self.scan.settled,
+            head: self.scan.next,
+            life: self.scan.latest + 1,
+            last: self.last,
+            owes_mark: self.scan.met_written,
+        };
+        Ok(Journal::new(self.scan.area, &replayed))
     }
+}
+
+/// What a journal that is opened for appends has to know of what was replayed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Replayed {
+    /// Where the replay began.
+    pub(super) tail: u64,
+    /// Frames before this are durable.
+    pub(super) settled: u64,
+    /// Where it ended.
+    pub(super) head: u64,
+    /// A life later than any that was met.
+    pub(super) life: u64,
+    /// The last stamp.
+    pub(super) last: Stamp,
+    /// Were there frames behind `settled` that were written and not flushed?
+    pub(super) owes_mark: bool,
 }

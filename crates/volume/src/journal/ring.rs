@@ -1,5 +1,5 @@
 use super::error::Result;
-use super::frame::{FRAME_BLOCKS, Frame, Place};
+use super::frame::{Cache, FRAME_BLOCKS, Frame, Place};
 use super::region::{Area, BLOCK};
 
 /// Blocks written between two flushes, at most: so far behind a torn frame may whole ones lie.
@@ -7,52 +7,126 @@ pub(super) const ROUND_BLOCKS: u64 = 2048;
 /// Bytes gathered for one write.
 const STAGING: usize = 1 << 20;
 
+/// How a group of frames is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Durably.
+    Flushed,
+    /// Into the device's cache: it outlives the process, not the cache.
+    Written,
+}
+
 /// The ring of frames on the device.
 ///
-/// *Invariant.* Blocks from `tail` to `head` are durable and hold whole groups; `head` never
-/// passes `tail` by more than the ring's length, since [`Room`](super::room::Room) was asked.
+/// *Invariants.* Blocks from `tail` to `head` hold whole groups. Those up to `settled` are durable, and end with
+/// a flushed group; behind it are written groups only. `head` never passes `tail` by more than the ring's length,
+/// since [`Room`](super::room::Room) was asked, and one block more is taken while `owes_mark`.
 #[derive(Debug)]
 pub(super) struct Ring {
     area: Area,
     pub(super) life: u64,
     pub(super) tail: u64,
     pub(super) head: u64,
+    /// Where the last flushed group ended.
+    settled: u64,
+    /// A flush that began after all before this was written has ended.
+    flushed: u64,
+    /// The next flushed group says of frames before it, or behind it, what they are: it is written even if it is empty.
+    pub(super) owes_mark: bool,
+    /// What holds what is written; none, if that is not known.
+    cache: Option<Cache>,
     staging: Vec<u8>,
 }
 
 impl Ring {
-    pub(super) const fn new(area: Area, life: u64, tail: u64, head: u64) -> Self {
+    /// A ring whose frames are durable up to `settled`.
+    pub(super) fn new(area: Area, life: u64, tail: u64, settled: u64, head: u64) -> Self {
         Self {
+            cache: area.cache(),
             area,
             life,
             tail,
             head,
+            settled,
+            flushed: settled,
+            owes_mark: false,
             staging: Vec::new(),
         }
     }
 
-    /// Writes a group of frames and makes it durable.
+    /// Can groups be written without a flush?
+    pub(super) const fn can_write(&self) -> bool {
+        self.cache.is_some()
+    }
+
+    /// Are there groups behind the last flushed one?
+    pub(super) const fn is_unsettled(&self) -> bool {
+        self.settled < self.head
+    }
+
+    /// Nobody has to read what is before this any more.
+    pub(super) fn trim(&mut self, tail: u64) {
+        self.tail = self.tail.max(tail);
+        self.settled = self.settled.max(tail);
+        self.flushed = self.flushed.max(tail);
+    }
+
+    /// Makes all that was written to the device durable.
+    ///
+    /// # Errors
+    /// The device's.
+    pub(super) fn flush(&mut self) -> Result<()> {
+        match self.area.flush() {
+            Ok(()) => {
+                self.flushed = self.head;
+                Ok(())
+            }
+            Err(error) => {
+                self.revoke();
+                Err(error)
+            }
+        }
+    }
+
+    /// A flush failed: of what was written before it the cache may have dropped any part, and says so once. So the
+    /// frames that count on it are taken back. If that fails too, nothing more can be done.
+    fn revoke(&mut self) {
+        if self.flushed < self.head {
+            let _ = self.area.write(self.flushed, &[0; BLOCK]);
+        }
+    }
+
+    /// Writes a group of frames; what was written before is durable when a flushed group is.
     ///
     /// # Errors
     /// The device's. What lies behind `head` is then unknown, and must not be written again in
     /// this life.
-    pub(super) fn write(&mut self, group: &mut [Frame]) -> Result<()> {
+    pub(super) fn write(&mut self, group: &mut [Frame], mode: Mode) -> Result<()> {
         let Some(last) = group.len().checked_sub(1) else {
             return Ok(());
         };
-        let (mut at, mut written, mut flushed) = (self.head, self.head, self.head);
+        if mode == Mode::Flushed && self.flushed < self.head {
+            self.flush()?;
+        }
+        let cache = self.cache.filter(|_| mode == Mode::Written);
+        let durable = match mode {
+            Mode::Flushed => self.head,
+            Mode::Written => self.settled,
+        };
+        let (mut at, mut written) = (self.head, self.head);
         for (index, frame) in group.iter_mut().enumerate() {
-            if at + FRAME_BLOCKS as u64 - flushed > ROUND_BLOCKS {
+            if at + FRAME_BLOCKS as u64 - self.flushed > ROUND_BLOCKS {
                 written = self.write_staging(written)?;
-                self.area.flush()?;
-                flushed = written;
+                self.flush()?;
+                self.flushed = written;
             }
             let blocks = frame.blocks();
             frame.seal(Place {
                 volume: self.area.region.volume,
                 life: self.life,
                 position: at,
-                group: self.head,
+                group: durable,
+                cache,
                 last_of_group: index == last,
             });
             self.staging.extend_from_slice(&frame.bytes);
@@ -63,7 +137,10 @@ impl Ring {
         }
         debug_assert!(at - self.tail <= self.area.region.blocks);
         self.write_staging(written)?;
-        self.area.flush()?;
+        if mode == Mode::Flushed {
+            self.flush()?;
+            (self.settled, self.flushed) = (at, at);
+        }
         self.head = at;
         Ok(())
     }

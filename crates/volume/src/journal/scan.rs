@@ -1,7 +1,7 @@
 //! Finds the groups that were committed, one after the other, and where they end.
 
 use super::error::{Error, Reason, Result};
-use super::frame::{FRAME_BLOCKS, Found, HEADER};
+use super::frame::{Cache, FRAME_BLOCKS, Found, HEADER, Place};
 use super::region::{Area, BLOCK, Position};
 use super::ring::ROUND_BLOCKS;
 use holdfast_core::store::Stamp;
@@ -108,6 +108,14 @@ pub(super) struct Scan {
     window: Window,
     /// The next group begins here.
     pub(super) next: u64,
+    /// Where the last flushed group ended.
+    pub(super) settled: u64,
+    /// There is a flushed group behind all written ones up to here.
+    covered: u64,
+    /// Were there written groups behind the last flushed one, taken or not?
+    pub(super) met_written: bool,
+    /// What holds what was written to the device.
+    cache: Option<Cache>,
     /// No frame can lie at or after this.
     end: u64,
     /// The life of the last group.
@@ -116,13 +124,31 @@ pub(super) struct Scan {
     pub(super) latest: u64,
 }
 
+/// A group, as it was found.
+#[derive(Clone, Copy, Debug)]
+enum Passed {
+    /// All of it is there.
+    Whole {
+        end: u64,
+        life: u64,
+        /// What holds it, if it was written without a flush.
+        cache: Option<Cache>,
+    },
+    /// There is no such frame here.
+    Broken { at: u64 },
+}
+
 impl Scan {
     pub(super) fn new(area: Area, from: Position) -> Self {
         let end = from.block.saturating_add(area.region.blocks);
         Self {
+            cache: area.cache(),
             area,
             window: Window::default(),
             next: from.block,
+            settled: from.block,
+            covered: from.block,
+            met_written: false,
             end,
             life: from.life,
             latest: from.life,
@@ -130,43 +156,100 @@ impl Scan {
     }
 
     /// Reads the next group; `false` at the end of the journal, which is where a group is torn,
-    /// stale, or was never written.
+    /// stale, or was never written; or was written without a flush, and what held it is gone.
     ///
     /// # Errors
     /// The device's; [`Error::Corrupt`] if something behind that place shows that it was durable.
     pub(super) fn load(&mut self, group: &mut Group) -> Result<bool> {
         group.clear();
         let start = self.next;
+        let area = self.area.clone();
+        let passed = self.pass(start, self.life, |found, payload| {
+            group.push(&area, found, payload)
+        })?;
+        let gap = match (passed, self.gap_behind(passed)?) {
+            (Passed::Broken { at }, _) => at,
+            (Passed::Whole { .. }, Some(gap)) => {
+                self.met_written = true;
+                gap
+            }
+            (Passed::Whole { end, life, cache }, None) => {
+                if group.open.is_some() {
+                    let block = self.area.block_at(start);
+                    let reason = Reason::Pieces;
+                    return Err(Error::Corrupt { block, reason });
+                }
+                (self.next, self.life) = (end, life);
+                self.met_written = cache.is_some();
+                if cache.is_none() {
+                    self.settled = end;
+                }
+                return Ok(true);
+            }
+        };
+        group.clear();
+        self.look_behind(gap)?;
+        Ok(false)
+    }
+
+    /// Passes the group that begins at `start`, if it is of this life or a later one, and shows its frames.
+    fn pass(
+        &mut self,
+        start: u64,
+        least: u64,
+        mut show: impl FnMut(&Found, &[u8]) -> Result<()>,
+    ) -> Result<Passed> {
         let mut at = start;
-        let mut life = None;
+        let mut first: Option<Place> = None;
         loop {
             let bytes = self.window.from(&self.area, at, self.end)?;
             let found = Found::read(bytes, self.area.region.volume, at).filter(|found| {
-                self.latest = self.latest.max(found.place.life);
-                let expected = life.is_none_or(|life| life == found.place.life);
-                expected && found.place.life >= self.life && found.place.group == start
+                let place = found.place;
+                self.latest = self.latest.max(place.life);
+                let goes_on = first.is_none_or(|first| {
+                    (first.life, first.group, first.cache) == (place.life, place.group, place.cache)
+                });
+                let begins = match place.cache {
+                    None => place.group == start,
+                    Some(_) => place.group <= start,
+                };
+                goes_on && begins && place.life >= least
             });
             let Some(found) = found else {
-                group.clear();
-                self.look_behind(at)?;
-                return Ok(false);
+                return Ok(Passed::Broken { at });
             };
-            life = Some(found.place.life);
-            let payload = bytes.get(HEADER..found.used).unwrap_or(&[]);
-            group.push(&self.area, &found, payload)?;
+            let Place { life, cache, .. } = found.place;
+            first = Some(found.place);
+            show(&found, bytes.get(HEADER..found.used).unwrap_or(&[]))?;
             at += found.blocks();
             if found.place.last_of_group {
-                break;
+                let end = at;
+                return Ok(Passed::Whole { end, life, cache });
             }
         }
-        if group.open.is_some() {
-            let block = self.area.block_at(start);
-            let reason = Reason::Pieces;
-            return Err(Error::Corrupt { block, reason });
+    }
+
+    /// Is this group to be replayed? One that was written without a flush is if what holds it is still there, or if a
+    /// flushed one follows, before which it was made durable. Else this is where the frames end.
+    fn gap_behind(&mut self, passed: Passed) -> Result<Option<u64>> {
+        if let Passed::Whole { end, cache, .. } = passed
+            && (end <= self.covered || cache == self.cache)
+        {
+            return Ok(None);
         }
-        self.next = at;
-        self.life = life.unwrap_or(self.life);
-        Ok(true)
+        let mut next = passed;
+        loop {
+            next = match next {
+                Passed::Broken { at } => return Ok(Some(at)),
+                Passed::Whole { end, life, cache } if cache.is_some() => {
+                    self.pass(end, life, |_, _| Ok(()))?
+                }
+                Passed::Whole { end, .. } => {
+                    self.covered = end;
+                    return Ok(None);
+                }
+            }
+        }
     }
 
     /// Is the frame at `gap` missing from what was committed? Frames behind it that were under way

@@ -5,6 +5,7 @@ mod commit;
 mod crash;
 mod lanes;
 mod ring;
+mod written;
 
 use super::{Journal, Position, Record, Region};
 use holdfast_core::store::{Change, InodeRecord, Stamp};
@@ -14,7 +15,7 @@ use holdfast_device::{
 use holdfast_types::{Errno, FileType, Ino, Time};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A batch with its stamp and realm, owning all its bytes by way of the debug form of its records.
 type Seen = (Stamp, u64, Vec<String>);
@@ -115,6 +116,10 @@ struct Recorder {
     flushes: AtomicU64,
     /// Writes and flushes that still succeed.
     left: AtomicU64,
+    /// Do flushes fail, and nothing else?
+    fail_flush: AtomicBool,
+    /// Which cache holds what is not flushed; 0: nobody knows.
+    cache: AtomicU64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,7 +135,15 @@ impl Recorder {
             log: Mutex::new(Vec::new()),
             flushes: AtomicU64::new(0),
             left: AtomicU64::new(u64::MAX),
+            fail_flush: AtomicBool::new(false),
+            cache: AtomicU64::new(0),
         }
+    }
+
+    /// The same, with this cache.
+    fn cached(self, cache: u64) -> Self {
+        self.cache.store(cache, Ordering::Relaxed);
+        self
     }
 
     fn spend(&self, operation: Operation) -> DeviceResult<()> {
@@ -159,6 +172,10 @@ impl BlockDevice for Recorder {
         4096
     }
 
+    fn cache_identity(&self) -> Option<u64> {
+        Some(self.cache.load(Ordering::Relaxed)).filter(|cache| *cache != 0)
+    }
+
     fn read(&self, offset: u64, buf: &mut [u8]) -> DeviceResult<()> {
         assert!(offset.is_multiple_of(4096) && buf.len().is_multiple_of(4096));
         self.inner.read(offset, buf)
@@ -175,6 +192,16 @@ impl BlockDevice for Recorder {
     }
 
     fn flush(&self) -> DeviceResult<()> {
+        if self.fail_flush.load(Ordering::Relaxed) {
+            let cause = Cause::Os(Errno::EIO);
+            return Err(DeviceError::new(
+                self.describe(),
+                Operation::Flush,
+                0,
+                0,
+                cause,
+            ));
+        }
         self.spend(Operation::Flush)?;
         self.log.lock().push(Event::Flush);
         self.flushes.fetch_add(1, Ordering::Relaxed);

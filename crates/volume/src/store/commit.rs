@@ -90,6 +90,16 @@ impl Inner {
         Ok(())
     }
 
+    /// Hands everything so far to the device, so that it outlives this process; a crash of the host loses it unless a
+    /// commit comes before. What was removed stays in use until then.
+    pub(super) fn write_behind(&self) -> Result<()> {
+        self.running()?;
+        let hook = Hook::new(self, false);
+        let written = self.journal.write(&hook);
+        hook.settle(written)?;
+        Ok(())
+    }
+
     /// Lets what was removed so far be free: that is durable then, and no checkpoint under way keeps it.
     pub(super) fn let_go(&self) -> Result<()> {
         self.running()?;
@@ -210,8 +220,14 @@ impl<'s> Hook<'s> {
             (placed, data)
         };
         store.progress.step();
-        store.blocks().write_out()?;
-        store.blocks().assert_durable(data);
+        if commit.is_flushed() {
+            let mut flush = || Ok(commit.flush()?);
+            store.blocks().write_out(Some(&mut flush))?;
+            store.blocks().assert_durable(data);
+        } else {
+            store.blocks().write_out(None)?;
+            store.blocks().assert_written(data);
+        }
         let records: Vec<Record<'_>> = placed.maps.iter().copied().map(Record::Map).collect();
         commit.append_records(REALM, &records)?;
         Ok(())

@@ -39,12 +39,17 @@ impl Blocks {
         self.announced.assert_durable(upto);
     }
 
-    /// Writes all blocks that were announced, and makes them durable.
+    /// See [`Announced::assert_written`].
+    pub(super) fn assert_written(&self, upto: Ticket) {
+        self.announced.assert_written(upto);
+    }
+
+    /// Writes all blocks that were announced, and makes them durable by `flush`, if it is there.
     ///
     /// # Errors
     /// If the device fails; the blocks stay announced.
-    pub(super) fn write_out(&self) -> Result<()> {
-        self.announced.write_out(&*self.nodes.device)
+    pub(super) fn write_out(&self, flush: Option<&mut dyn FnMut() -> Result<()>>) -> Result<()> {
+        self.announced.write_out(&*self.nodes.device, flush)
     }
 
     /// Writes blocks that nobody reads yet, and does not make them durable: see [`Announced::write_early`].

@@ -26,7 +26,7 @@ use super::worker::Worker;
 use super::{Inner, VolumeStore};
 use crate::journal::Journal;
 use crate::space::{Loader, Space};
-use crate::superblock::{SLOTS, SlotError, Superblock};
+use crate::superblock::{Features, SLOTS, SlotError, Superblock};
 use crate::tree::{NodeCache, Root};
 use crate::{BLOCK, Error, Result};
 
@@ -40,7 +40,9 @@ const BITMAPS: usize = 256;
 pub struct OpenOptions {
     /// Bytes of tree nodes that are kept in memory.
     pub cache: usize,
-    /// Changes are committed after so long, at most; never by itself if absent.
+    /// Changes are committed after so long, at most; never by itself if absent. On a device that says
+    /// [which cache](BlockDevice::cache_identity) holds what was not flushed, they are written within a second, so that a
+    /// process that is killed loses no more.
     pub commit_every: Option<Duration>,
 }
 
@@ -86,6 +88,10 @@ impl VolumeStore {
             replay(finder, &space, &records, &mut counts)?;
         }
         let journal = journal.finish()?;
+        if journal.owes_mark() {
+            // What was only written counts from now on, or never: blocks that it freed may be used again, and those it took.
+            journal.commit_now(&())?;
+        }
         let mut last_ino = superblock.last_ino.max(counts.last_ino);
         if !superblock.clean {
             last_ino += NUMBERS_LOST;
@@ -136,6 +142,16 @@ impl VolumeStore {
         self.inner.checkpoint()
     }
 
+    /// Hands everything so far to the device, and flushes nothing: it outlives this process, and becomes durable with
+    /// the next commit. The volume does so by itself. Does nothing on a device that does not say
+    /// [which cache](BlockDevice::cache_identity) that is.
+    ///
+    /// # Errors
+    /// Those of the device; nothing more is written then.
+    pub fn write_behind(&self) -> Result<()> {
+        self.inner.write_behind()
+    }
+
     /// Folds everything into the trees and says so: the next opening has nothing to replay.
     ///
     /// # Errors
@@ -179,16 +195,24 @@ impl Inner {
         Ok(())
     }
 
-    /// Says on the device that the volume is in use, and a crash may come; or that it was closed.
+    /// Says on the device that the volume is in use, and a crash may come; or that it was closed. While it is in use
+    /// there may be frames that were only written.
     ///
     /// Nothing else changes, and all that does lies in the first sector of the superblock. So beside
     /// one that says *closed* a crash leaves no torn one: if there is one, it was damaged.
     fn mark(&self, clean: bool) -> Result<()> {
         let mut superblock = self.superblock.lock();
-        if superblock.clean == clean {
+        let before = (superblock.clean, superblock.features);
+        superblock.clean = clean;
+        let incompatible = &mut superblock.features.incompatible;
+        if clean {
+            *incompatible &= !Features::WRITTEN_FRAMES;
+        } else if self.journal.can_write() {
+            *incompatible |= Features::WRITTEN_FRAMES;
+        }
+        if (superblock.clean, superblock.features) == before {
             return Ok(());
         }
-        superblock.clean = clean;
         let written = superblock.clone();
         drop(superblock);
         self.write_superblock(&written)

@@ -1,7 +1,7 @@
 //! Blocks of files on their way to the device.
 //!
-//! A commit *announces* what it is about to write: until it is durable, who reads one of the blocks finds it
-//! here.
+//! A commit *announces* what it is about to write: until that is on the device, who reads one of the blocks finds
+//! it here.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -79,21 +79,23 @@ pub(super) struct Ticket(u64);
 
 /// Batches on their way.
 ///
-/// *Invariant.* Of the batches that were announced the first `durable` are on the device, together with all that was
-/// written early before the last of them was announced; `batches` are those of the others that have blocks.
+/// *Invariant.* Of the batches that were announced the first `written` are in the device's cache; `batches` are those of the
+/// others that have blocks. The first `durable` are on the device, together with all that was written early before the
+/// last of them was announced: `durable <= written <= announced`.
 #[derive(Debug, Default)]
 struct OnTheirWay {
     /// The oldest first.
     batches: Vec<Arc<Batch>>,
     announced: u64,
+    written: u64,
     durable: u64,
 }
 
-/// What was announced and is not durable yet.
+/// What was announced and is not written yet.
 #[derive(Debug, Default)]
 pub(super) struct Announced {
     on_their_way: RwLock<OnTheirWay>,
-    /// Held by the one who writes. Was anything written [early](Self::write_early) that is not durable yet?
+    /// Held by the one who writes. Was anything written that is not durable yet?
     writing: Mutex<bool>,
 }
 
@@ -125,6 +127,19 @@ impl Announced {
         assert!(
             durable >= upto.0,
             "a mapping is announced before its data is on the device: {durable} of {} batches are",
+            upto.0
+        );
+    }
+
+    /// The same of a commit that does not count after a crash of the host: it may tell of what the device's cache has.
+    ///
+    /// # Panics
+    /// If what was announced up to the ticket was not written.
+    pub(super) fn assert_written(&self, upto: Ticket) {
+        let written = self.on_their_way.read().written;
+        assert!(
+            written >= upto.0,
+            "a mapping is announced before its data is written: {written} of {} batches are",
             upto.0
         );
     }
@@ -188,25 +203,35 @@ impl Announced {
         write_all(device, &blocks)
     }
 
-    /// Writes all that was announced, and makes it durable together with what was written early.
+    /// Writes all that was announced. `flush` makes it durable, together with what was written before; without it
+    /// the next call that has one does.
     ///
     /// # Errors
     /// If the device fails; it all stays announced.
-    pub(super) fn write_out(&self, device: &dyn BlockDevice) -> Result<()> {
+    pub(super) fn write_out(
+        &self,
+        device: &dyn BlockDevice,
+        flush: Option<&mut dyn FnMut() -> Result<()>>,
+    ) -> Result<()> {
         let mut unflushed = self.writing.lock();
         let (batches, announced) = {
             let on_their_way = self.on_their_way.read();
             (Looked(on_their_way.batches.clone()), on_their_way.announced)
         };
-        if !batches.0.is_empty() || *unflushed {
-            for batch in &batches.0 {
-                write_all(device, &batch.blocks)?;
-            }
-            device.flush()?;
+        *unflushed |= !batches.0.is_empty();
+        for batch in &batches.0 {
+            write_all(device, &batch.blocks)?;
+        }
+        let flushes = flush.is_some();
+        if let Some(flush) = flush.filter(|_| *unflushed) {
+            flush()?;
             *unflushed = false;
         }
         let mut on_their_way = self.on_their_way.write();
-        on_their_way.durable = announced;
+        on_their_way.written = announced;
+        if flushes {
+            on_their_way.durable = announced;
+        }
         // Others may have been announced meanwhile.
         let gone = on_their_way.batches.drain(..batches.0.len()).collect();
         drop(on_their_way);
@@ -341,7 +366,7 @@ mod tests {
             outgoing(4, parts(3584, &[5; 512]), false),
         ]);
         let before: Vec<_> = (2..7).map(|at| shown(&announced, &device, at)).collect();
-        announced.write_out(&device).unwrap();
+        announced.write_out(&device, None).unwrap();
         let after: Vec<_> = (2..7).map(|at| shown(&announced, &device, at)).collect();
         assert!(before == after);
         assert!(announced.is_empty());

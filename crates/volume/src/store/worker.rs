@@ -1,4 +1,4 @@
-//! The thread that commits in time, and folds before the journal is full.
+//! The thread that writes and commits in time, and folds before the journal is full.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use super::Inner;
-use super::timer::Timer;
+use super::timer::{Due, Timers};
 
 /// The thread, and what it waits for.
 #[derive(Debug)]
@@ -37,40 +37,47 @@ struct State {
 }
 
 impl Worker {
-    /// Starts it. `every`: so long after a change it commits, at most.
+    /// Starts it. `every`: so long after a change it commits, at most; where what was written outlives the process, it
+    /// writes within a second.
     pub(super) fn start(inner: &Arc<Inner>, every: Option<Duration>) -> Self {
         let bell = Arc::new(Bell::default());
         let (store, ringing) = (Arc::clone(inner), Arc::clone(&bell));
-        let next = move || every.map(|every| Timer::new(every, Instant::now()));
+        let writes = inner.journal.can_write();
         let loops = move |store: &Inner| {
-            let mut timer = next();
+            let mut timers = Timers::new(every, writes, Instant::now());
             loop {
-                let state = ringing.wait(timer.as_ref().map(Timer::due));
+                let state = ringing.wait(timers.due());
                 if state.stop {
                     return Ok(());
                 }
-                let wanted = state.fold || state.commit;
-                let is_time =
-                    |timer: &mut Timer| timer.is_time(Instant::now(), store.waiting().0 > 0);
-                let due = !wanted && timer.as_mut().is_some_and(is_time);
+                let now = Instant::now();
+                let due = match state.fold || state.commit {
+                    true => Some(Due::Commit),
+                    false => timers.what_is_due(now, store.waiting().0 > 0),
+                };
                 // What fails stops the store: whoever comes next is told.
-                if !wanted && !due {
-                    if state.early {
+                match due {
+                    None if state.early => {
                         // What cannot be written now a commit writes, or tells why not.
                         let _ = store.write_early();
                         ringing.went_early();
-                        store.progress.step();
                     }
-                    continue;
+                    None => continue,
+                    Some(Due::Write) => {
+                        let _ = store.write_behind();
+                        timers.wrote(now);
+                    }
+                    Some(Due::Commit) => {
+                        let _ = if state.fold {
+                            store.checkpoint()
+                        } else {
+                            store.make_durable(None)
+                        };
+                        ringing.committed();
+                        timers = Timers::new(every, writes, now);
+                    }
                 }
-                let _ = if state.fold {
-                    store.checkpoint()
-                } else {
-                    store.make_durable(None)
-                };
-                ringing.committed();
                 store.progress.step();
-                timer = next();
             }
         };
         let work = move || {

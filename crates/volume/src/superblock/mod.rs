@@ -42,6 +42,18 @@ pub struct Features {
 impl Features {
     /// Incompatible: the bitmaps of several groups lie together.
     pub const BUNDLES: u64 = 1;
+    /// Incompatible: the journal may hold frames that were written and not flushed.
+    pub const WRITTEN_FRAMES: u64 = 64;
+
+    /// These, and of the feature that comes and goes with the use of a volume what the others have.
+    #[must_use]
+    pub fn with_written_frames_of(self, others: Self) -> Self {
+        let written = others.incompatible & Self::WRITTEN_FRAMES;
+        Self {
+            incompatible: self.incompatible & !Self::WRITTEN_FRAMES | written,
+            ..self
+        }
+    }
 
     /// Those of a volume with bundles of so many groups.
     #[must_use]

@@ -3,32 +3,58 @@
 use super::{Event, Recorder, Seen, all, creation, formatted, region, reopened, shown};
 use crate::journal::{Journal, Position};
 use holdfast_core::store::{Change, Stamp};
-use holdfast_device::{Image, MemoryDevice, SECTOR};
+use holdfast_device::{BlockDevice, Image, MemoryDevice, SECTOR};
 use holdfast_types::Ino;
 use proptest::prelude::*;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 const BLOCKS: u64 = 128;
 
 /// What one life of a journal did.
-struct Life {
+pub(super) struct Life {
     before: Image,
-    log: Vec<Event>,
+    pub(super) log: Vec<Event>,
     appended: Vec<Seen>,
     /// How many batches were durable after how many events of the log.
     durable: Vec<(usize, usize)>,
+    /// How many were at least written.
+    written: Vec<(usize, usize)>,
+    /// What held what was only written.
+    cache: Option<u64>,
 }
 
+/// The step that hands all to the device's cache.
+pub(super) const WRITE: u32 = u32::MAX;
+
 /// Opens, appends batches of these sizes (0: a commit), and dies.
-fn live(device: &Arc<Recorder>, position: Position, steps: &[u32], salt: u64) -> Life {
-    let (journal, mut appended) = reopened(device, BLOCKS, position);
-    let before = device.inner.image();
+pub(super) fn live(device: &Arc<Recorder>, position: Position, steps: &[u32], salt: u64) -> Life {
     device.log.lock().clear();
-    let mut durable = vec![(0, appended.len())];
+    let before = device.inner.image();
+    let (journal, mut appended) = reopened(device, BLOCKS, position);
+    // What it begins with may have been written only; then that is said before anything else.
+    let mut written = vec![(0, appended.len())];
+    let elsewhere = Arc::new(Recorder::new(MemoryDevice::from_image(
+        "elsewhere",
+        before.clone(),
+    )));
+    let mut durable = vec![(0, reopened(&elsewhere, BLOCKS, position).1.len())];
+    if journal.owes_mark() {
+        journal.commit_now(&()).expect("a device that works");
+    }
+    durable.push((device.log.lock().len(), appended.len()));
     for (index, &step) in steps.iter().enumerate() {
         if step == 0 {
             journal.commit(None, &()).expect("a device that works");
             durable.push((device.log.lock().len(), appended.len()));
+        }
+        if step == WRITE {
+            journal.write(&()).expect("a device that works");
+        }
+        if step == 0 || step == WRITE && device.cache_identity().is_some() {
+            written.push((device.log.lock().len(), appended.len()));
+        }
+        if step == 0 || step == WRITE {
             continue;
         }
         let data = vec![salt as u8; step as usize];
@@ -47,13 +73,19 @@ fn live(device: &Arc<Recorder>, position: Position, steps: &[u32], salt: u64) ->
         log,
         appended,
         durable,
+        written,
+        cache: device.cache_identity(),
     }
 }
 
 impl Life {
     /// The device after the first `events`; of what came after the last flush of those, only the
     /// sectors that `kept` names by number.
-    fn crashed(&self, events: usize, mut kept: impl FnMut(usize) -> bool) -> Arc<Recorder> {
+    pub(super) fn crashed(
+        &self,
+        events: usize,
+        mut kept: impl FnMut(usize) -> bool,
+    ) -> Arc<Recorder> {
         let mut image = self.before.clone();
         let events = &self.log[..events];
         let flushed = events.iter().rposition(|event| *event == Event::Flush);
@@ -73,23 +105,41 @@ impl Life {
         Arc::new(Recorder::new(MemoryDevice::from_image("crashed", image)))
     }
 
+    /// The device when the process was killed after so many sectors of the last event: all before is there.
+    pub(super) fn killed(&self, events: usize, torn: usize) -> Arc<Recorder> {
+        let mut count = 0;
+        self.crashed(events, |sector| {
+            count = sector + 1;
+            true
+        });
+        let last = self.sectors(events);
+        let kept = count - last + torn.min(last);
+        self.crashed(events, |sector| sector < kept)
+    }
+
     /// The sectors written by the last event of the first `events`.
-    fn sectors(&self, events: usize) -> usize {
+    pub(super) fn sectors(&self, events: usize) -> usize {
         match events.checked_sub(1).and_then(|last| self.log.get(last)) {
             Some(Event::Write { bytes, .. }) => bytes.len() / SECTOR as usize,
             _ => 0,
         }
     }
 
-    /// Replays such a device, and answers how many batches it had.
-    fn check(&self, device: &Arc<Recorder>, events: usize, position: Position) -> usize {
+    /// Replays such a device, and answers how many batches it had. If its cache is that of this life, all that had
+    /// been written is there.
+    pub(super) fn check(&self, device: &Arc<Recorder>, events: usize, position: Position) -> usize {
         let mut replay = Journal::open(device.clone(), region(BLOCKS), position).expect("a region");
         let seen = all(&mut replay).expect("a legal state");
-        let least = self
-            .durable
-            .iter()
-            .rfind(|(at, _)| *at <= events)
-            .map_or(0, |(_, count)| *count);
+        let same = self.cache.is_some() && self.cache == device.cache_identity();
+        let least = match same {
+            true => &self.written,
+            false => &self.durable,
+        };
+        let least = least.iter().rfind(|(at, _)| *at <= events);
+        let least = least.map_or(0, |(_, count)| *count);
+        // What was never flushed no other cache shows.
+        let whole = |(_, count): &(usize, usize)| *count == seen.len();
+        assert!(same || self.durable.iter().any(whole), "{}", seen.len());
         assert!(seen.len() >= least, "{} of {least} durable", seen.len());
         assert!(seen.len() <= self.appended.len());
         assert!(seen == self.appended[..seen.len()], "not a prefix");
@@ -139,7 +189,12 @@ fn subset(seed: u64) -> impl FnMut(usize) -> bool {
 }
 
 fn steps() -> impl Strategy<Value = Vec<u32>> {
-    let step = prop_oneof![3 => Just(0), 4 => 1_u32..3000, 1 => 1_u32..40_000];
+    let step = prop_oneof![
+        2 => Just(0),
+        2 => Just(WRITE),
+        4 => 1_u32..3000,
+        1 => 1_u32..40_000,
+    ];
     proptest::collection::vec(step, 1..12)
 }
 
@@ -147,17 +202,33 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
     #[test]
     fn crash_after_crash_leaves_a_prefix_and_nothing_stale(
-        lives in proptest::collection::vec((steps(), any::<u64>(), any::<u16>(), any::<bool>()), 1..6),
+        lives in proptest::collection::vec(
+            (steps(), any::<u64>(), any::<u16>(), any::<bool>(), 0..4_u64),
+            1..6,
+        ),
     ) {
         let mut device = formatted(BLOCKS);
         let mut position = Position::default();
         let mut salt = 0;
-        for (steps, seed, point, checkpoint) in lives {
+        let mut cache = 1;
+        for (steps, seed, point, checkpoint, how) in lives {
             salt += 1;
+            device.cache.store(if how == 3 { 0 } else { cache }, Ordering::Relaxed);
             let life = live(&device, position, &steps, salt);
             let events = usize::from(point) % (life.log.len() + 1);
-            device = life.crashed(events, subset(seed));
-            life.check(&device, events, position);
+            // The process ends, or the power, and the cache with it.
+            if how == 0 {
+                let torn = seed as usize % 20;
+                device = life.killed(events, torn);
+                device.cache.store(cache, Ordering::Relaxed);
+                let whole = events - usize::from(torn < life.sectors(events));
+                life.check(&device, whole, position);
+            } else {
+                cache += 1;
+                device = life.crashed(events, subset(seed));
+                device.cache.store(cache, Ordering::Relaxed);
+                life.check(&device, events, position);
+            }
             if checkpoint {
                 let (journal, _) = reopened(&device, BLOCKS, position);
                 position = journal.cut();

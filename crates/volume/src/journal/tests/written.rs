@@ -1,0 +1,229 @@
+//! Commits that are written and not flushed: whose they are, and when they count.
+
+use super::crash::{WRITE, live};
+use super::{Event, Recorder, all, creation, formatted, region, reopened, shown};
+use crate::journal::{BeforeCommit, Commit, Error, Journal, Position};
+use holdfast_device::{BlockDevice, MemoryDevice};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+const BLOCKS: u64 = 128;
+
+fn journal(cache: u64) -> (Arc<Recorder>, Journal) {
+    let device = formatted(BLOCKS);
+    device.cache.store(cache, Ordering::Relaxed);
+    let (journal, _) = reopened(&device, BLOCKS, Position::default());
+    (device, journal)
+}
+
+/// How many batches somebody finds who has this cache.
+fn found(device: &Recorder, cache: u64) -> usize {
+    let copy = MemoryDevice::from_image("copy", device.inner.image());
+    let copy = Arc::new(Recorder::new(copy).cached(cache));
+    reopened(&copy, BLOCKS, Position::default()).1.len()
+}
+
+fn append(journal: &Journal, index: u64) {
+    let batch = creation(index, b"name");
+    journal.append(1, &batch).expect("room");
+}
+
+#[test]
+fn what_was_written_is_found_where_its_cache_is_and_everywhere_once_it_is_flushed() {
+    let (device, journal) = journal(7);
+    append(&journal, 0);
+    journal.commit(None, &()).expect("a device that works");
+    let flushes = device.flushes.load(Ordering::Relaxed);
+    for index in 1..4 {
+        append(&journal, index);
+        let durable = journal.durable();
+        journal.write(&()).expect("a device that works");
+        assert_eq!(journal.durable(), durable, "it was only written");
+        let counts = [7, 8, 0].map(|cache| found(&device, cache));
+        assert_eq!(counts, [index as usize + 1, 1, 1]);
+    }
+    assert_eq!(device.flushes.load(Ordering::Relaxed), flushes);
+    // With nothing more to say, a commit says that.
+    journal.commit(None, &()).expect("a device that works");
+    assert_eq!([7, 8, 0].map(|cache| found(&device, cache)), [4; 3]);
+    append(&journal, 4);
+    journal.write(&()).expect("a device that works");
+    append(&journal, 5);
+    journal.commit(None, &()).expect("a device that works");
+    assert_eq!([7, 8, 0].map(|cache| found(&device, cache)), [6; 3]);
+}
+
+#[test]
+fn nothing_is_only_written_where_nobody_knows_the_cache_or_nothing_waits() {
+    let (device, unknown) = journal(0);
+    append(&unknown, 0);
+    unknown.write(&()).expect("nothing to fail");
+    assert_eq!(*device.log.lock(), []);
+    let (device, idle) = journal(7);
+    idle.write(&()).expect("nothing to fail");
+    idle.commit(None, &()).expect("nothing to fail");
+    assert_eq!(*device.log.lock(), []);
+}
+
+#[test]
+fn what_is_behind_it_on_the_device_is_durable_before_a_flushed_commit_says_so() {
+    let (device, journal) = journal(7);
+    append(&journal, 0);
+    journal.write(&()).expect("a device that works");
+    append(&journal, 1);
+    journal.commit(None, &()).expect("a device that works");
+    let log = device.log.lock();
+    let flushes = |event: &Event| *event == Event::Flush;
+    let order: Vec<bool> = log.iter().map(flushes).collect();
+    assert_eq!(order, [false, true, false, true], "{log:?}");
+}
+
+#[test]
+fn a_journal_says_what_it_took_before_it_goes_on() {
+    let (device, journal) = journal(7);
+    append(&journal, 0);
+    journal.write(&()).expect("a device that works");
+    drop(journal);
+    for cache in [7, 8] {
+        let copy = MemoryDevice::from_image("copy", device.inner.image());
+        let copy = Arc::new(Recorder::new(copy).cached(cache));
+        let (again, seen) = reopened(&copy, BLOCKS, Position::default());
+        assert!(again.owes_mark());
+        again.commit_now(&()).expect("a device that works");
+        assert!(!again.owes_mark());
+        // From now on it is the same for all, and nobody finds what this one did not.
+        let counts = [7, 8, 0].map(|cache| found(&copy, cache));
+        assert_eq!(counts, [seen.len(); 3]);
+        assert_eq!(seen.len(), usize::from(cache == 7));
+        let (later, _) = reopened(&copy, BLOCKS, Position::default());
+        assert!(!later.owes_mark());
+    }
+}
+
+#[test]
+fn a_full_journal_is_flushed_where_it_could_not_say_so_later() {
+    let device = formatted(64);
+    device.cache.store(7, Ordering::Relaxed);
+    let (journal, _) = reopened(&device, 64, Position::default());
+    // What commits append draws on the last block.
+    struct All(u64);
+    impl BeforeCommit for All {
+        fn before(&self, commit: &mut Commit<'_>) -> Result<(), Error> {
+            let data = vec![0; self.0 as usize * 4096 - 1000];
+            let change = holdfast_core::store::Change::Write {
+                ino: holdfast_types::Ino(1),
+                offset: 0,
+                data: &data,
+            };
+            commit.append_records(1, &[crate::journal::Record::Change(change)])
+        }
+    }
+    append(&journal, 0);
+    journal.write(&All(40)).expect("room for it and its mark");
+    append(&journal, 1);
+    journal.write(&All(10)).expect("room");
+    let free = 64 - journal.used() / 4096;
+    journal.commit(None, &All(free)).expect("its mark is paid");
+    append_nothing_fits(&journal);
+    let copy = MemoryDevice::from_image("copy", device.inner.image());
+    let mut replay = Journal::open(
+        Arc::new(Recorder::new(copy)) as Arc<dyn BlockDevice>,
+        region(64),
+        Position::default(),
+    )
+    .expect("a region");
+    assert_eq!(all(&mut replay).expect("whole").len(), 5);
+}
+
+fn append_nothing_fits(journal: &Journal) {
+    let full = journal.append(1, &creation(9, b"name"));
+    assert!(matches!(full, Err(Error::Full)), "{full:?}");
+}
+
+#[test]
+fn a_flush_that_fails_takes_back_what_counted_on_it() {
+    let (device, journal) = journal(7);
+    append(&journal, 0);
+    journal.commit(None, &()).expect("a device that works");
+    append(&journal, 1);
+    journal.write(&()).expect("a device that works");
+    assert_eq!(found(&device, 7), 2);
+    // The flush itself fails, and what follows it works.
+    device.fail_flush.store(true, Ordering::Relaxed);
+    append(&journal, 2);
+    assert!(journal.commit(None, &()).is_err() && journal.failed());
+    assert_eq!([7, 8].map(|cache| found(&device, cache)), [1; 2]);
+}
+
+const STEPS: [u32; 15] = [
+    9, WRITE, 300, WRITE, 9_000, 0, 70_000, WRITE, WRITE, 0, 5, WRITE, 150_000, 0, WRITE,
+];
+
+#[test]
+fn a_process_killed_at_any_sector_leaves_all_that_was_written() {
+    let device = formatted(BLOCKS);
+    device.cache.store(7, Ordering::Relaxed);
+    let life = live(&device, Position::default(), &STEPS, 1);
+    for events in 0..=life.log.len() {
+        for torn in 0..=life.sectors(events) {
+            let killed = life.killed(events, torn);
+            killed.cache.store(7, Ordering::Relaxed);
+            let before = events - usize::from(torn < life.sectors(events));
+            life.check(&killed, before, Position::default());
+        }
+    }
+}
+
+#[test]
+fn power_that_fails_at_any_sector_leaves_what_was_flushed() {
+    let device = formatted(BLOCKS);
+    device.cache.store(7, Ordering::Relaxed);
+    let life = live(&device, Position::default(), &STEPS, 1);
+    for events in 0..=life.log.len() {
+        let mut count = 0;
+        life.crashed(events, |sector| {
+            count = sector + 1;
+            true
+        });
+        for missing in 0..=count {
+            let crashed = life.crashed(events, |sector| sector != missing);
+            crashed.cache.store(8, Ordering::Relaxed);
+            life.check(&crashed, events, Position::default());
+            let behind = life.crashed(events, |sector| sector >= missing);
+            life.check(&behind, events, Position::default());
+        }
+    }
+}
+
+#[test]
+fn a_lot_that_is_only_written_is_flushed_now_and_then_and_still_not_durable() {
+    let blocks = 4096;
+    let device = formatted(blocks);
+    device.cache.store(7, Ordering::Relaxed);
+    let (journal, _) = reopened(&device, blocks, Position::default());
+    let flushes = device.flushes.load(Ordering::Relaxed);
+    let mut expected = Vec::new();
+    for index in 0..2500 {
+        let mut batch = creation(index, b"large");
+        let data = vec![index as u8; 4000];
+        batch.push(holdfast_core::store::Change::Write {
+            ino: holdfast_types::Ino(1),
+            offset: 0,
+            data: &data,
+        });
+        let stamp = journal.append(1, &batch).expect("room");
+        expected.push((stamp, 1, shown(&batch)));
+        if index % 100 == 0 {
+            journal.write(&()).expect("a device that works");
+        }
+    }
+    journal.write(&()).expect("a device that works");
+    assert_eq!(device.flushes.load(Ordering::Relaxed) - flushes, 1);
+    let found = |cache| {
+        let copy = MemoryDevice::from_image("copy", device.inner.image());
+        let copy = Arc::new(Recorder::new(copy).cached(cache));
+        reopened(&copy, blocks, Position::default()).1
+    };
+    assert!(found(7) == expected);
+    assert_eq!(found(8), []);
+}
