@@ -6,7 +6,8 @@
 //! ([`CrashStates`]), each is opened, and its tree compared: it must be that after one of
 //! the steps begun, none that was made durable may be missing. Sectors of large files may be those
 //! of a later step, because they are written in place before their commit is; nothing else is
-//! forgiven. Some of the states are also filled to the brim and emptied: a block that two have, or
+//! forgiven. Where all that was written is there, the process alone may have ended: then nothing may be missing that
+//! was handed to the device's cache. Some of the states are also filled to the brim and emptied: a block that two have, or
 //! that nobody has, shows.
 //!
 //! Sequences are numbered: all of one and of two steps of an alphabet, then random ones. A failure

@@ -12,7 +12,7 @@ use holdfast_device::{BlockDevice, Image, MemoryDevice};
 use holdfast_types::Errno;
 
 use super::step::Step;
-use super::subject::{Bases, Subject};
+use super::subject::{Bases, CACHE, Subject};
 use super::trace::Seen;
 use super::verify::examine;
 use super::{plan, unpanicked};
@@ -129,7 +129,8 @@ fn attempt(
     bases: &Bases,
     closely: bool,
 ) -> Result<(u64, bool), String> {
-    let memory = Arc::new(MemoryDevice::from_image("memory", image.clone()));
+    let memory = MemoryDevice::from_image("memory", image.clone());
+    let memory = Arc::new(memory.with_cache_identity(CACHE));
     let room = match trouble {
         Some(Trouble::Room(room)) => room,
         _ => 1 << 40,
@@ -179,7 +180,7 @@ fn judge(step: &Step, error: Option<Errno>) -> Result<bool, String> {
     match error {
         Some(Errno::EIO | Errno::EROFS | Errno::ENOSPC) => Ok(true),
         Some(Errno::EUCLEAN) => Err(format!("{step:?} finds damage where there is none")),
-        Some(error) if matches!(step, Step::Sync | Step::Checkpoint) => {
+        Some(error) if matches!(step, Step::WriteBehind | Step::Sync | Step::Checkpoint) => {
             Err(format!("{step:?} answers {error}"))
         }
         _ => Ok(false),

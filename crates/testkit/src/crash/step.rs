@@ -51,6 +51,8 @@ pub enum Step {
     Close,
     /// The file is made durable, and everything before.
     Fsync(&'static str),
+    /// Everything is handed to the device's cache.
+    WriteBehind,
     /// Everything is made durable.
     Sync,
     /// Everything is folded into the trees.

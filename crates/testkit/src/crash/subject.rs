@@ -28,6 +28,9 @@ pub(super) struct Subject {
     who: Caller,
 }
 
+/// The cache of the host, until a crash of it.
+pub(super) const CACHE: Option<u64> = Some(1);
+
 /// How volumes are opened here: nothing happens by itself.
 pub(super) const OPTIONS: OpenOptions = OpenOptions {
     cache: 1 << 20,
@@ -92,7 +95,12 @@ impl Subject {
             Err(error @ (Errno::EIO | Errno::EROFS | Errno::EUCLEAN)) => {
                 Err(format!("{step:?} answers {error}"))
             }
-            Err(error) if matches!(step, Step::Sync | Step::Checkpoint | Step::Trim) => {
+            Err(error)
+                if matches!(
+                    step,
+                    Step::WriteBehind | Step::Sync | Step::Checkpoint | Step::Trim
+                ) =>
+            {
                 Err(format!("{step:?} answers {error}"))
             }
             Err(_) => Ok(false),
@@ -172,6 +180,10 @@ impl Subject {
                 let flags = OpenFlags::NOFOLLOW;
                 let file = fs.open_at(who, root, path.as_bytes(), flags, 0)?;
                 fs.fsync(&file, false)?;
+            }
+            Step::WriteBehind => {
+                let written = self.store.write_behind();
+                written.map_err(|error| error.errno())?;
             }
             Step::Sync => fs.sync()?,
             Step::Checkpoint => self.store.checkpoint().map_err(|error| error.errno())?,

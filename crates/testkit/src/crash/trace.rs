@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use holdfast_device::BlockDevice;
+use holdfast_device::{BlockDevice, MemoryDevice};
 
 use super::step::Step;
-use super::subject::{Bases, Subject};
+use super::subject::{Bases, CACHE, Subject};
 use super::tree::{Leeway, Tree};
 use crate::device::{CrashState, History, RecordingDevice};
 
@@ -28,24 +28,48 @@ pub(super) struct Seen {
     large: HashSet<u64>,
 }
 
-/// That a step begins, or that all up to it is durable.
-fn mark(step: usize, is_durable: bool) -> u64 {
-    (step as u64) << 1 | u64::from(is_durable)
+/// What a mark says of a step.
+#[derive(Clone, Copy, Debug)]
+enum Mark {
+    /// It begins.
+    Begun,
+    /// All up to it was written.
+    Written,
+    /// And is durable.
+    Durable,
+}
+
+impl Mark {
+    const fn of(self, step: usize) -> u64 {
+        (step as u64) << 2 | self as u64
+    }
+}
+
+/// How a volume came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// Its process was killed.
+    Killed,
+    /// The power failed.
+    Power,
 }
 
 impl Trace {
     /// Performs the steps on one of the volumes to begin with.
     pub(super) fn record(bases: &Bases, number: u64, steps: &[Step]) -> Result<Self, String> {
         let image = bases.images[number as usize % bases.images.len()].clone();
-        let device = Arc::new(RecordingDevice::from_image(image));
+        let memory = MemoryDevice::from_image("memory", image).with_cache_identity(CACHE);
+        let device = Arc::new(RecordingDevice::over(memory));
         let mut subject = Subject::open(Arc::clone(&device) as Arc<dyn BlockDevice>)?;
         let mut seen = Seen::beginning(subject.tree()?);
         for (nth, step) in (1..).zip(steps) {
-            device.mark(mark(nth, false));
+            device.mark(Mark::Begun.of(nth));
             let done = subject.step(step, number << 20 | nth as u64);
             let done = done.map_err(|trouble| format!("step {nth}, {step:?}: {trouble}"))?;
             if done && step.is_durable() {
-                device.mark(mark(nth, true));
+                device.mark(Mark::Durable.of(nth));
+            } else if done && *step == Step::WriteBehind {
+                device.mark(Mark::Written.of(nth));
             }
             let tree = subject
                 .tree()
@@ -85,15 +109,15 @@ impl Seen {
         self.steps.push((step.clone(), done));
     }
 
-    /// Of which steps a crash may show the end.
-    pub(super) fn possible(state: &CrashState) -> RangeInclusive<usize> {
+    /// Of which steps such an end may show the end.
+    pub(super) fn possible(state: &CrashState, end: End) -> RangeInclusive<usize> {
         let (mut first, mut last) = (0, 0);
         for mark in state.reached() {
-            let step = (mark >> 1) as usize;
-            if mark & 1 == 1 {
-                first = step;
-            } else {
-                last = step;
+            let step = (mark >> 2) as usize;
+            match mark & 3 {
+                begun if begun == Mark::Begun as u64 => last = step,
+                written if written == Mark::Written as u64 && end == End::Power => {}
+                _ => first = step,
             }
         }
         first..=last

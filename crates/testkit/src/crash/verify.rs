@@ -7,8 +7,8 @@ use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_volume::{CheckOptions, check};
 
 use super::step::Step;
-use super::subject::{Bases, Subject};
-use super::trace::Seen;
+use super::subject::{Bases, CACHE, Subject};
+use super::trace::{End, Seen};
 use super::tree::Tree;
 use crate::device::CrashState;
 
@@ -21,7 +21,7 @@ const CHECK: CheckOptions = CheckOptions {
     findings_max: 20,
 };
 
-/// Checks a state as it is, opens it and looks at it, and checks what it then closes as. `closely`:
+/// Checks a state as it is, as a crash of the host leaves it, and if nothing is lost, as the end of the process does: opens it and looks at it, and checks what it then closes as. `closely`:
 /// also fills the volume and empties it, to see that no block is used twice, and none lost.
 ///
 /// # Errors
@@ -32,9 +32,21 @@ pub(super) fn verify(
     bases: &Bases,
     closely: bool,
 ) -> Result<(), String> {
-    let steps = Seen::possible(&state);
-    let device = Arc::new(MemoryDevice::from_image("crash", state.image));
-    examine(device, seen, steps, bases, closely)
+    let after = |end: End, closely| {
+        let steps = Seen::possible(&state, end);
+        let cache = match end {
+            End::Killed => CACHE,
+            End::Power => CACHE.map(|cache| cache + 1),
+        };
+        let device = MemoryDevice::from_image("crash", state.image.clone());
+        let device = Arc::new(device.with_cache_identity(cache));
+        examine(device, seen, steps, bases, closely)
+            .map_err(|trouble| format!("{end:?}: {trouble}"))
+    };
+    if state.lost_nothing() {
+        after(End::Killed, false)?;
+    }
+    after(End::Power, closely)
 }
 
 /// Opens a volume and looks at it; it must be as after one of these steps.

@@ -46,6 +46,7 @@ pub struct CrashState {
     time: u64,
     reached: usize,
     how: How,
+    lost_nothing: bool,
     history: Arc<History>,
 }
 
@@ -126,7 +127,10 @@ impl CrashStates {
     fn prefix(&self, index: u64, image: Image) -> CrashState {
         let next = self.history.ops.get(index as usize);
         let time = next.map_or(NEVER, |op| op.began);
-        self.at(index, time, image, How::default())
+        CrashState {
+            lost_nothing: true,
+            ..self.at(index, time, image, How::default())
+        }
     }
 
     fn at(&self, index: u64, time: u64, image: Image, how: How) -> CrashState {
@@ -138,6 +142,7 @@ impl CrashStates {
             time,
             reached: marks.partition_point(|&(at, _)| at < time),
             how,
+            lost_nothing: false,
             history: Arc::clone(&self.history),
         }
     }
@@ -368,6 +373,12 @@ fn torn(rng: &mut Rng, sectors: usize) -> Kept {
 }
 
 impl CrashState {
+    /// Is all there that was begun before? So the end of a process leaves a device, too.
+    #[must_use]
+    pub const fn lost_nothing(&self) -> bool {
+        self.lost_nothing
+    }
+
     /// What the test had marked before the crash, in order.
     pub fn reached(&self) -> impl DoubleEndedIterator<Item = u64> + ExactSizeIterator {
         self.history.marks[..self.reached]

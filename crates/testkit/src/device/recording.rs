@@ -37,8 +37,14 @@ impl RecordingDevice {
     /// A device in memory with this content, and what happens to it.
     #[must_use]
     pub fn from_image(image: Image) -> Self {
-        let inner = Arc::new(MemoryDevice::from_image("memory", image.clone()));
-        Self::with_start(inner, image)
+        Self::over(MemoryDevice::from_image("memory", image))
+    }
+
+    /// What happens to a device in memory.
+    #[must_use]
+    pub fn over(memory: MemoryDevice) -> Self {
+        let image = memory.image();
+        Self::with_start(Arc::new(memory), image)
     }
 
     fn with_start(inner: Arc<dyn BlockDevice>, start: Image) -> Self {
@@ -91,6 +97,10 @@ impl BlockDevice for RecordingDevice {
 
     fn is_read_only(&self) -> bool {
         self.inner.is_read_only()
+    }
+
+    fn cache_identity(&self) -> Option<u64> {
+        self.inner.cache_identity()
     }
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
