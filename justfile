@@ -66,6 +66,7 @@ external: build
     scripts/real-use.sh
     scripts/kill9.sh --rounds 30
     scripts/crash9.sh --rounds 200
+    scripts/written9.sh --rounds 200
 
 build:
     cargo build --release
