@@ -3,6 +3,7 @@
 //! It lets those who do something all the time go without a fence, at the expense of those who do
 //! something seldom (as in P. E. McKenney's sys_membarrier for user-space RCU).
 
+use crate::idle_policy::without_idle_policy;
 use rustix::thread::{MembarrierCommand, membarrier};
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
@@ -58,7 +59,7 @@ fn ask() {
     ASKED.call_once(|| {
         let thread = thread::Builder::new().name("holdfast-barrier".to_owned());
         // Where there are no threads, there is nobody to wait for either.
-        if thread.spawn(answer).is_err() {
+        if without_idle_policy(|| thread.spawn(answer)).is_err() {
             answer();
         }
     });

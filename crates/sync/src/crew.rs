@@ -1,6 +1,7 @@
 //! Work that falls into parts, on as many threads as there are processors.
 
 use crate::hand;
+use crate::idle_policy::without_idle_policy;
 use crate::loan::lend;
 use parking_lot::Mutex;
 use rustix::thread::sched_getaffinity;
@@ -70,7 +71,7 @@ pub(crate) fn together(threads: usize, work: impl Fn() + Sync) {
         let start_others = || {
             for _ in 1 + at_hand..threads {
                 let helper = thread::Builder::new().name("holdfast-helper".into());
-                if helper.spawn_scoped(scope, help).is_err() {
+                if without_idle_policy(|| helper.spawn_scoped(scope, help)).is_err() {
                     // The system has no thread to spare: those who are there do it all.
                     break;
                 }

@@ -4,7 +4,8 @@
 //! On these stand three structures that are read without a lock: [`Index`] finds counted objects
 //! by number, [`Catalog`] keeps names in order, [`frame`] holds the bytes of files in pages.
 //! A [`Forerunner`] touches memory before it is needed, a [`Ticker`] keeps the time at hand for those who ask all the time.
-//! [`divide`] gives parts of a work to a thread that is at hand, and to others.
+//! [`divide`] gives parts of a work to a thread that is at hand, and to others. Threads are started by
+//! way of [`without_idle_policy`].
 //! [`CoreLocks`] are locks that their threads take without an exchange, a [`Latch`] takes one, and so does a
 //! [`Bolt`], which is a byte.
 //! [`PerCore`] and [`ShardedCounter`] keep state that is written per thread and summed only when
@@ -38,6 +39,7 @@ mod frame_primitive;
 #[cfg(test)]
 mod frame_tests;
 mod hand;
+mod idle_policy;
 mod index;
 mod latch;
 mod loan;
@@ -61,6 +63,7 @@ pub use counter::ShardedCounter;
 pub use crew::{divide, processors};
 pub use estimate::Estimate;
 pub use forerunner::Forerunner;
+pub use idle_policy::without_idle_policy;
 pub use index::{Doomed, Held, Index, Prepared, Ref, Remains};
 pub use latch::{Latch, LatchGuard};
 pub use padded::Padded;

@@ -6,6 +6,7 @@
 //! A child after fork(2) has the data and not the thread. There nobody serves, and nobody is waited for: the handle is of
 //! a thread of the parent's.
 
+use crate::idle_policy::without_idle_policy;
 use rustix::process::{Pid, getpid};
 use std::io;
 use std::mem;
@@ -52,7 +53,7 @@ impl Service {
         self.turn += 1;
         let turn = self.turn;
         let started = thread::Builder::new().name(name.to_owned());
-        let started: io::Result<_> = started.spawn(move || serve(turn));
+        let started: io::Result<_> = without_idle_policy(|| started.spawn(move || serve(turn)));
         self.thread = started.ok().map(|handle| Serving {
             handle,
             process: getpid(),

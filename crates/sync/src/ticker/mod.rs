@@ -13,6 +13,7 @@
 
 mod told;
 
+use crate::idle_policy::without_idle_policy;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::fmt;
 use std::mem;
@@ -90,10 +91,12 @@ impl Ticker {
         let thread = thread::Builder::new().name("holdfast-ticker".to_owned());
         // If it fails, the keeper goes with what was to be done. Nobody waits for the end of the thread: it holds
         // nothing, and may end with the process.
-        let _ = thread.stack_size(STACK).spawn(move || {
-            while keeper.round(look) {
-                thread::sleep(PERIOD);
-            }
+        let _ = without_idle_policy(|| {
+            thread.stack_size(STACK).spawn(move || {
+                while keeper.round(look) {
+                    thread::sleep(PERIOD);
+                }
+            })
         });
     }
 

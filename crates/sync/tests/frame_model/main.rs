@@ -10,9 +10,11 @@
 
 #[path = "../../src/frame/mod.rs"]
 pub mod frame;
+/// As it is.
+#[path = "../../src/idle_policy.rs"]
+pub mod idle_policy;
 #[path = "../../src/prefetch.rs"]
 pub mod prefetch;
-/// As it is.
 #[path = "../../src/service.rs"]
 mod service;
 

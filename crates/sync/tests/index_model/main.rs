@@ -15,6 +15,9 @@ pub mod crew;
 #[path = "../../src/hand.rs"]
 #[expect(dead_code, reason = "nobody wants it here")]
 mod hand;
+/// As it is.
+#[path = "../../src/idle_policy.rs"]
+pub mod idle_policy;
 #[path = "../../src/index/mod.rs"]
 pub mod index;
 /// As it is.
@@ -29,7 +32,6 @@ pub mod padded;
 /// As it is.
 #[path = "../../src/prefetch.rs"]
 pub mod prefetch;
-/// As it is.
 #[path = "../../src/service.rs"]
 mod service;
 

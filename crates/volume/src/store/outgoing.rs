@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use holdfast_device::{BlockDevice, WriteRequest};
+use holdfast_sync::without_idle_policy;
 use parking_lot::{Mutex, RwLock};
 
 use super::page::{Changed, Page, zeros};
@@ -259,7 +260,8 @@ fn write_all(device: &dyn BlockDevice, blocks: &[Outgoing]) -> Result<()> {
     let others = processors.min(most).min(pieces.len() / 2).saturating_sub(1);
     thread::scope(|scope| {
         // Without a thread the work is done here.
-        let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+        let spawn =
+            |_| without_idle_policy(|| thread::Builder::new().spawn_scoped(scope, work)).ok();
         let others: Vec<_> = (0..others).filter_map(spawn).collect();
         let mut done = work();
         for other in others {
