@@ -53,8 +53,8 @@ pub struct FoundLock {
 /// A file system behind a FUSE session. Every method has a default, mostly `ENOSYS`, which
 /// tells the kernel never to ask again.
 ///
-/// Methods run on the session's threads, several at once; a method that waits for long must be
-/// announced by [`Operations::may_block`]. A panic answers `EIO` and is logged.
+/// Methods run on the session's threads, several at once; a method may wait: others of its
+/// queue are served by another thread meanwhile. A panic answers `EIO` and is logged.
 ///
 /// Attributes answered by [`lookup`](Self::lookup), [`mknod`](Self::mknod),
 /// [`mkdir`](Self::mkdir), [`symlink`](Self::symlink), [`link`](Self::link),
@@ -103,9 +103,10 @@ pub trait Operations: Send + Sync + 'static {
         0
     }
 
-    /// May this request wait (for a device, for another request)? Then it runs on a worker
-    /// thread instead of the one that serves its processor. SETLKW always does.
-    fn may_block(&self, ino: Ino, request: &Request<'_>) -> bool {
+    /// Does this request surely last (it waits for a device, or works for long)? Then another thread
+    /// is made ready at once, and this one leaves the processor of the caller for the time. What is not
+    /// announced may wait all the same.
+    fn takes_long(&self, ino: Ino, request: &Request<'_>) -> bool {
         false
     }
 

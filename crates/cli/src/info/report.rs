@@ -24,8 +24,9 @@ pub(crate) struct Report {
     pub(crate) transport_reason: String,
     /// Threads that take requests from the kernel.
     pub(crate) threads: usize,
-    /// Requests that each ring takes at a time; 0 without rings.
-    pub(crate) ring_depth: usize,
+    /// Why replies are not committed under `SCHED_IDLE`, where they are not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) no_idle_policy: Option<String>,
     pub(crate) abi: Abi,
     /// The options in force, as mount(8) spells them.
     pub(crate) options: String,

@@ -115,11 +115,11 @@ fn counts(counts: [(u64, &str); 4]) -> String {
 fn transport(report: &Report) -> String {
     let threads = report.threads;
     let mut text = format!("{}, {threads} thread{}", report.transport, plural(threads));
-    if report.ring_depth != 0 {
-        text.push_str(&format!(", rings of {}", report.ring_depth));
-    }
     if !report.transport_reason.is_empty() {
         text.push_str(&format!(" ({})", report.transport_reason));
+    }
+    if let Some(reason) = &report.no_idle_policy {
+        text.push_str(&format!(", callers are moved about ({reason})"));
     }
     text
 }

@@ -104,7 +104,7 @@ fn add_session(report: &mut Report, info: &Info) {
     report.transport = transport_name(info.transport).into();
     report.transport_reason.clone_from(&info.why);
     report.threads = info.threads;
-    report.ring_depth = info.ring_depth;
+    report.no_idle_policy.clone_from(&info.no_idle_policy);
     report.abi = abi(&info.negotiated);
     let totals = &info.totals;
     report.requests = totals

@@ -57,12 +57,21 @@ pub(super) fn serve(
     }
     watch.end();
     answers.jobs.end();
+    let failure = session.failure();
     drop(session);
-    if let Some(watched) = watched {
+    // Left alone, the watcher clears the dead mount.
+    if failure.is_none()
+        && let Some(watched) = watched
+    {
         watched.dismiss();
     }
     drop(fs);
     opened.close(&source)?;
+    if let Some(reason) = failure {
+        return Err(Failure::new(format!("the mount could not go on: {reason}"))
+            .at(&point.path)
+            .hint("unmount it, and mount it again"));
+    }
     told.map_err(|error| Failure::new(format!("nobody waits for this mount: {error}")))
 }
 

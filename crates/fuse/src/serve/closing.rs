@@ -68,14 +68,6 @@ impl Closing {
         }
     }
 
-    /// Could a lock of this inode be about to go?
-    pub(super) fn concerns(&self, ino: Ino) -> bool {
-        let flushed = self.flushed.lock();
-        let of_inode = flushed.iter().filter(|file| file.ino == ino);
-        let last = of_inode.map(|file| file.until).max();
-        last.is_some_and(|until| until > Instant::now())
-    }
-
     /// Waits until no lock of this inode is about to go. `false`: there was none.
     pub(super) fn settle(&self, ino: Ino) -> bool {
         let mut waited = false;
@@ -107,7 +99,6 @@ mod tests {
     #[test]
     fn nothing_flushed_is_not_waited_for() {
         let closing = Closing::default();
-        assert!(!closing.concerns(INO));
         assert!(!closing.settle(INO));
     }
 
@@ -118,7 +109,6 @@ mod tests {
             ..Closing::default()
         };
         closing.flushed(INO, 7);
-        assert!(closing.concerns(INO));
         let began = Instant::now();
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -128,7 +118,6 @@ mod tests {
             assert!(closing.settle(INO));
         });
         assert!(began.elapsed() >= PATIENCE / 10);
-        assert!(!closing.concerns(INO));
     }
 
     #[test]
@@ -154,7 +143,6 @@ mod tests {
         let closing = Closing::default();
         closing.flushed(INO, 7);
         let other = Ino(99);
-        assert!(!closing.concerns(other));
         assert!(!closing.settle(other));
     }
 }

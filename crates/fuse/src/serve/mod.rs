@@ -70,7 +70,7 @@ pub struct CoreOperations {
     info: RwLock<Option<InfoSource>>,
     /// What answers for ioctl(2).
     control: RwLock<Option<Arc<dyn Control>>>,
-    /// May requests wait for a device?
+    /// Does what makes changes durable wait for a device?
     blocks: bool,
     /// Do regular files need no opening?
     no_open: bool,

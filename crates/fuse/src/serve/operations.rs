@@ -10,7 +10,7 @@ use crate::{
 };
 use holdfast_core::types::{Access, Attr, Errno, Ino, Result, StatFs};
 
-/// Bytes of copying or allocating above which a request leaves its processor's thread.
+/// Bytes of copying or allocating above which a request leaves its caller's processor.
 const LONG_BYTES: u64 = 4 << 20;
 
 impl Operations for CoreOperations {
@@ -41,17 +41,16 @@ impl Operations for CoreOperations {
         self.fs.stats().open_files
     }
 
-    fn may_block(&self, ino: Ino, request: &Request<'_>) -> bool {
+    fn takes_long(&self, _: Ino, request: &Request<'_>) -> bool {
         match request {
-            Request::CopyFileRange(copy) => self.blocks || copy.len > LONG_BYTES,
-            Request::Fallocate { length, .. } => self.blocks || *length > LONG_BYTES,
-            Request::Interrupt { .. } => false,
-            Request::GetLk(_) | Request::SetLk(_) => self.closing.concerns(ino),
-            // What it asks for takes its time.
+            Request::CopyFileRange(copy) => copy.len > LONG_BYTES,
+            Request::Fallocate { length, .. } => *length > LONG_BYTES,
             Request::Ioctl { .. } => true,
             // Counting inodes takes as long as there are many.
-            Request::GetXattr { name, .. } => self.blocks || *name == INODES_XATTR.as_bytes(),
-            _ => self.blocks,
+            Request::GetXattr { name, .. } => *name == INODES_XATTR.as_bytes(),
+            Request::Fsync { .. } | Request::FsyncDir { .. } | Request::SyncFs => self.blocks,
+            Request::Write(write) => self.blocks && write.flags & libc::O_DSYNC != 0,
+            _ => false,
         }
     }
 

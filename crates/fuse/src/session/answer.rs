@@ -3,6 +3,7 @@
 use super::{
     encode::Answer,
     handler::{Handler, context},
+    post::Post,
 };
 use crate::{
     operations::Context,
@@ -51,7 +52,6 @@ impl Handler {
             Request::Access { mask } => done(ops.access(cx, ino, mask)),
             Request::GetLk(lock) => ops.getlk(cx, ino, &lock).map(Answer::Lock),
             Request::SetLk(lock) => done(ops.setlk(cx, ino, &lock, None)),
-            Request::SetLkW(lock) => self.wait_for_lock(cx, header, &lock),
             Request::Destroy => Ok(Answer::Done),
             request => self.data(header, request),
         }
@@ -141,12 +141,19 @@ impl Handler {
         }
     }
 
-    fn wait_for_lock(
+    /// Takes the lock, and waits for it where somebody else can bring in the unlock meanwhile.
+    pub(super) fn wait_for_lock(
         &self,
         cx: &Context<'_>,
         header: &Header,
         lock: &LockRequest,
+        post: &mut Post,
     ) -> Result<Answer> {
+        match self.operations.setlk(cx, header.ino, lock, None) {
+            Err(Errno::EAGAIN) => {}
+            taken => return done(taken),
+        }
+        let _counted = post.before_lock_wait()?;
         let waiting = self.interrupts.enter(header.unique);
         let taken = self
             .operations

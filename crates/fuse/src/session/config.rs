@@ -32,12 +32,12 @@ pub enum ListingChoice {
 pub struct Config {
     /// Which way requests come.
     pub transport: TransportChoice,
-    /// Threads that read `/dev/fuse` when it carries all requests; 0: one per processor.
+    /// Threads that read `/dev/fuse` when it carries all requests; 0: one per processor. Over io_uring
+    /// each processor has two. Further ones are added while some wait.
     pub threads: usize,
-    /// Requests under way per processor over io_uring; more are added while some wait.
-    pub ring_depth: usize,
-    /// Threads, at most, for requests that may block.
-    pub workers: usize,
+    /// Threads of one processor's queue (or of `/dev/fuse`), at most, apart from those that wait for
+    /// locks: as many requests of it can wait for a device at a time.
+    pub threads_max: usize,
     /// Lock requests, at most, that wait at a time; more are refused with `ENOLCK`.
     pub lock_waiters: usize,
     /// Largest write in bytes: 4 KiB to 1 MiB, a multiple of the page size.
@@ -79,8 +79,7 @@ impl Default for Config {
         Self {
             transport: TransportChoice::Auto,
             threads: 0,
-            ring_depth: 8,
-            workers: 32,
+            threads_max: 128,
             lock_waiters: 1024,
             max_write: 1 << 20,
             entry_timeout: Duration::MAX,

@@ -34,7 +34,6 @@ pub(crate) struct Counters {
     unknown: AtomicU64,
     malformed: AtomicU64,
     panics: AtomicU64,
-    deferred: AtomicU64,
     bytes_read: AtomicU64,
     bytes_written: AtomicU64,
 }
@@ -47,7 +46,6 @@ impl Default for Counters {
             unknown: AtomicU64::new(0),
             malformed: AtomicU64::new(0),
             panics: AtomicU64::new(0),
-            deferred: AtomicU64::new(0),
             bytes_read: AtomicU64::new(0),
             bytes_written: AtomicU64::new(0),
         }
@@ -89,10 +87,6 @@ impl Counters {
         add(&self.panics, 1);
     }
 
-    pub(crate) fn deferred(&self) {
-        add(&self.deferred, 1);
-    }
-
     pub(crate) fn read(&self, bytes: usize) {
         add(&self.bytes_read, bytes as u64);
     }
@@ -113,8 +107,6 @@ pub struct Totals {
     pub malformed: u64,
     /// Requests that ended in a panic and were answered with `EIO`.
     pub panics: u64,
-    /// Requests handed to worker threads because they may block.
-    pub deferred: u64,
     /// Bytes of file data read.
     pub bytes_read: u64,
     /// Bytes of file data written.
@@ -182,7 +174,6 @@ impl Registry {
             unknown: sum(&|counters| &counters.unknown),
             malformed: sum(&|counters| &counters.malformed),
             panics: sum(&|counters| &counters.panics),
-            deferred: sum(&|counters| &counters.deferred),
             bytes_read: sum(&|counters| &counters.bytes_read),
             bytes_written: sum(&|counters| &counters.bytes_written),
         }

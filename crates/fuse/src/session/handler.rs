@@ -3,6 +3,7 @@
 use super::{
     counters::Counters,
     encode::{Answer, encode, encode_ioctl},
+    post::Post,
     revoke::{REVOKE, Revocation, outlives},
 };
 use crate::{
@@ -30,24 +31,6 @@ pub(crate) struct Handler {
     pub(super) revocation: Revocation,
 }
 
-/// Where a request is being served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// On a thread of the transport, which must not wait.
-    Front,
-    /// On a worker.
-    Worker,
-}
-
-/// Which workers a request needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Crew {
-    /// Those that wait for devices.
-    Blocking,
-    /// Those that wait for locks.
-    Locks,
-}
-
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -55,22 +38,16 @@ pub(crate) enum Outcome {
     Reply(Result<usize>),
     /// There is nothing to answer.
     Silent,
-    /// Bring the frame to a worker.
-    Defer(Crew),
 }
 
 impl Handler {
     /// Serves the request in `frame`.
-    pub(crate) fn serve(&self, frame: &mut Frame, counters: &Counters, place: Place) -> Outcome {
+    pub(crate) fn serve(&self, frame: &mut Frame, post: &mut Post) -> Outcome {
         let header = frame.header();
-        if place == Place::Front {
-            counters.request(header.opcode);
-        }
-        let served = catch_unwind(AssertUnwindSafe(|| {
-            self.run(&header, frame, counters, place)
-        }));
+        post.counters.request(header.opcode);
+        let served = catch_unwind(AssertUnwindSafe(|| self.run(&header, frame, post)));
         served.unwrap_or_else(|_| {
-            counters.panic();
+            post.counters.panic();
             let name = Opcode::from_raw(header.opcode).map_or("?", Opcode::name);
             tracing::error!(request = name, ino = %header.ino, "a request panicked: answered EIO");
             if is_silent(header.opcode) {
@@ -92,13 +69,8 @@ impl Handler {
         }
     }
 
-    fn run(
-        &self,
-        header: &Header,
-        frame: &mut Frame,
-        counters: &Counters,
-        place: Place,
-    ) -> Outcome {
+    fn run(&self, header: &Header, frame: &mut Frame, post: &mut Post) -> Outcome {
+        let counters = &*post.counters.clone();
         let request = match Request::decode(header, frame.body(), self.dialect) {
             Ok(request) => request,
             Err(error) => return self.malformed(header.opcode, error, counters),
@@ -106,12 +78,7 @@ impl Handler {
         if self.revocation.is_done() && !outlives(&request) {
             return Outcome::Reply(Err(Errno::EIO));
         }
-        if place == Place::Front
-            && let Some(crew) = self.crew(header, &request)
-        {
-            counters.deferred();
-            return Outcome::Defer(crew);
-        }
+        self.before_long(header, &request, post);
         let cx = context(header, 0, Extensions::default());
         Outcome::Reply(match request {
             Request::Forget { count } => {
@@ -119,9 +86,9 @@ impl Handler {
                 return Outcome::Silent;
             }
             Request::BatchForget(forgets) => {
-                forgets
-                    .iter()
-                    .for_each(|(ino, count)| self.operations.forget(ino, count));
+                for (ino, count) in forgets.iter() {
+                    self.operations.forget(ino, count);
+                }
                 return Outcome::Silent;
             }
             Request::Interrupt { unique } => {
@@ -139,12 +106,13 @@ impl Handler {
             Request::GetXattr { name, size } => {
                 // The name lies where the value will go.
                 let mut copy = [0; NAME_MAX];
-                let Some(copied) = copy.get_mut(..name.len()) else {
-                    return Outcome::Reply(Err(Errno::ERANGE));
-                };
-                copied.copy_from_slice(name);
+                match copy.get_mut(..name.len()) {
+                    Some(copy) => copy.copy_from_slice(name),
+                    None => return Outcome::Reply(Err(Errno::ERANGE)),
+                }
+                let name = &copy[..name.len()];
                 sized(size, frame.out(), |out| {
-                    self.operations.getxattr(&cx, header.ino, copied, out)
+                    self.operations.getxattr(&cx, header.ino, name, out)
                 })
             }
             Request::Ioctl {
@@ -157,10 +125,13 @@ impl Handler {
                 input,
                 out_size,
                 ..
-            } => {
-                let answer = self.operations.ioctl(&cx, header.ino, command, input);
-                answer.and_then(|bytes| encode_ioctl(&bytes, out_size, frame.out()))
-            }
+            } => self
+                .operations
+                .ioctl(&cx, header.ino, command, input)
+                .and_then(|bytes| encode_ioctl(&bytes, out_size, frame.out())),
+            Request::SetLkW(lock) => self
+                .wait_for_lock(&cx, header, &lock, post)
+                .and_then(|answer| encode(Ok(answer), &self.validities, frame.out())),
             request => {
                 let answer = self.answer(header, request);
                 if let Ok(Answer::Written(bytes)) = answer {
@@ -171,13 +142,11 @@ impl Handler {
         })
     }
 
-    /// The workers this request must go to, if any.
-    fn crew(&self, header: &Header, request: &Request<'_>) -> Option<Crew> {
-        match request {
-            Request::SetLkW(_) => Some(Crew::Locks),
-            Request::Ioctl { command, .. } if *command == REVOKE => Some(Crew::Blocking),
-            _ if self.operations.may_block(header.ino, request) => Some(Crew::Blocking),
-            _ => None,
+    /// A request that surely lasts has somebody stand in for this thread.
+    fn before_long(&self, header: &Header, request: &Request<'_>, post: &mut Post) {
+        let revokes = matches!(request, Request::Ioctl { command, .. } if *command == REVOKE);
+        if revokes || self.operations.takes_long(header.ino, request) {
+            post.before_long();
         }
     }
 

@@ -32,8 +32,11 @@ pub struct Info {
     pub why: String,
     /// Threads that serve requests.
     pub threads: usize,
-    /// Requests that one ring takes at a time, before it grows; 0 without rings.
-    pub ring_depth: usize,
+    /// Why replies are not committed under `SCHED_IDLE`, so that callers stay on their processors; none
+    /// if they are.
+    pub no_idle_policy: Option<String>,
+    /// Why the session ended, if it could not go on.
+    pub failure: Option<String>,
     /// What was agreed on with the kernel.
     pub negotiated: Negotiated,
     /// Counts so far.

@@ -7,21 +7,25 @@
 
 mod answer;
 mod config;
+mod connection;
 mod counters;
+pub(crate) mod crew;
 mod encode;
 pub(crate) mod handler;
 mod handshake;
 mod info;
 mod negotiate;
 mod notifier;
+mod policy;
+pub(crate) mod post;
 mod queues;
 mod revoke;
 pub(crate) mod service;
 mod start;
-pub(crate) mod workers;
+mod sys;
+mod watch;
 
 pub use config::{Config, ListingChoice, TransportChoice};
-pub(crate) use counters::Counters;
 pub use counters::Totals;
 pub use info::{Info, Transport};
 pub use negotiate::Negotiated;
@@ -31,7 +35,7 @@ pub(crate) use revoke::REVOKE;
 use crate::{
     mount::{MountError, UmountError, UmountFlags, umount},
     operations::Operations,
-    transport::uring::{self, Nudger},
+    transport::uring,
 };
 use holdfast_types::Errno;
 use parking_lot::Mutex;
@@ -48,19 +52,16 @@ use std::{
 pub struct Session {
     service: Arc<Service>,
     notifier: Notifier,
-    nudger: Nudger,
     mount_point: PathBuf,
     transport: Transport,
     why: String,
-    ring_depth: usize,
-    thread_count: usize,
     negotiated: Negotiated,
     /// Guards the threads until somebody joins them; none are left after that.
     threads: Mutex<Option<Threads>>,
 }
 
 struct Threads {
-    transport: Vec<JoinHandle<()>>,
+    watch: JoinHandle<()>,
     notifier: JoinHandle<()>,
 }
 
@@ -110,7 +111,6 @@ impl Session {
                 operations: operations.clone(),
                 config,
                 notifier: notifier.clone(),
-                nudger: Nudger::new(),
                 plan,
             }
             .run(mount_point)
@@ -131,8 +131,9 @@ impl Session {
             mount_point: self.mount_point.clone(),
             transport: self.transport,
             why: self.why.clone(),
-            threads: self.thread_count,
-            ring_depth: self.ring_depth,
+            threads: self.service.watch.threads(),
+            no_idle_policy: self.service.watch.seats.refused().map(str::to_owned),
+            failure: self.failure(),
             negotiated: self.negotiated,
             totals: self.service.registry.totals(),
         }
@@ -160,6 +161,12 @@ impl Session {
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.service.is_over()
+    }
+
+    /// Why the session ended, if it could not go on: it cut the connection then.
+    #[must_use]
+    pub fn failure(&self) -> Option<String> {
+        self.service.failure().map(str::to_owned)
     }
 
     /// Unmounts, and waits for the end of the session. With `lazy` that may be long: until the
@@ -201,12 +208,12 @@ impl Session {
         let Some(running) = threads.take() else {
             return;
         };
-        // Threads catch what requests do to them; should one have died, it is gone all the same.
-        for thread in running.transport {
-            let _ = thread.join();
-        }
-        self.service.close();
-        self.nudger.close();
+        self.service.wait();
+        self.service.watch.close();
+        // A panic of its own was told when it happened.
+        let _ = running.watch.join();
+        // Those that the watch added meanwhile.
+        self.service.wait();
         self.notifier.close();
         let _ = running.notifier.join();
         self.service.handler.operations.destroy();

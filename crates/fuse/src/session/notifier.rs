@@ -6,6 +6,7 @@
 //! only queue. Nothing is dropped while the connection lives; when the kernel is slow, callers
 //! wait, unless they serve requests.
 
+use super::service::Service;
 use crate::{
     transport::is_serving,
     wire::{flags::bit, layout},
@@ -13,13 +14,18 @@ use crate::{
 use holdfast_types::Ino;
 use parking_lot::{Condvar, Mutex};
 use rustix::io::Errno as Code;
-use std::{collections::VecDeque, io::IoSlice, mem, os::fd::OwnedFd, sync::Arc};
+use std::{
+    collections::VecDeque, io::IoSlice, mem, os::fd::OwnedFd, sync::Arc, thread, time::Duration,
+};
 use zerocopy::IntoBytes;
 
 /// Notifications waiting, above which callers wait.
 const QUEUE_MAX: usize = 16384;
 /// Inodes in one prune notification, at most.
 const PRUNE_MAX: usize = 512;
+/// How often a notification is tried for which the kernel has no memory, and after what time again.
+const TRIES_MAX: u32 = 1000;
+const PAUSE: Duration = Duration::from_millis(10);
 
 enum Notice {
     Inode {
@@ -150,7 +156,11 @@ impl Notifier {
     }
 
     /// The thread.
-    pub(super) fn run(&self, device: &OwnedFd) {
+    pub(super) fn run(&self, device: &OwnedFd, service: &Service) {
+        let _end = End {
+            notifier: self,
+            service,
+        };
         let mut state = self.shared.state.lock();
         while !state.closed {
             if state.queue.is_empty() {
@@ -161,7 +171,14 @@ impl Notifier {
             state.sending = true;
             self.shared.room.notify_all();
             drop(state);
-            let alive = batch.iter().all(|notice| send(device, notice));
+            let alive = batch.iter().all(|notice| match sent(device, notice) {
+                Ok(alive) => alive,
+                Err(error) => {
+                    // The kernel would go on believing what is not true any more.
+                    service.fail(format_args!("the kernel took no notification: {error}"));
+                    false
+                }
+            });
             state = self.shared.state.lock();
             state.sending = false;
             state.closed |= !alive;
@@ -170,9 +187,50 @@ impl Notifier {
     }
 }
 
-/// Sends one notice; `false` if the connection is gone.
-fn send(device: &OwnedFd, notice: &Notice) -> bool {
-    let result = match notice {
+/// What is left of the notifier's thread, however it goes: nobody waits for it any more.
+struct End<'a> {
+    notifier: &'a Notifier,
+    service: &'a Service,
+}
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.service
+                .fail("the thread of the notifications panicked");
+        }
+        self.notifier.close();
+    }
+}
+
+/// Sends one notice, again and again while the kernel has no memory for it; `false` if the
+/// connection is gone.
+fn sent(device: &OwnedFd, notice: &Notice) -> Result<bool, Code> {
+    let mut tries = 0;
+    loop {
+        match send(device, notice) {
+            Ok(()) => return Ok(true),
+            Err(Code::NODEV | Code::NOTCONN | Code::CONNABORTED) => return Ok(false),
+            // Not cached, in use (a directory with something mounted below), or an older kernel.
+            Err(
+                Code::NOENT
+                | Code::NOTDIR
+                | Code::NOTEMPTY
+                | Code::BUSY
+                | Code::INVAL
+                | Code::NOSYS,
+            ) => return Ok(true),
+            Err(Code::NOMEM | Code::AGAIN | Code::INTR) if tries < TRIES_MAX => {
+                tries += 1;
+                thread::sleep(PAUSE);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn send(device: &OwnedFd, notice: &Notice) -> Result<(), Code> {
+    match notice {
         &Notice::Inode { ino, offset, len } => {
             let body = layout::NotifyInvalInode {
                 ino: ino.0,
@@ -221,18 +279,6 @@ fn send(device: &OwnedFd, notice: &Notice) -> bool {
                 bit::NOTIFY_PRUNE,
                 &[body.as_bytes(), nodes.as_bytes()],
             )
-        }
-    };
-    match result {
-        Err(Code::NODEV | Code::NOTCONN | Code::CONNABORTED) => false,
-        // Not cached, in use (a directory with something mounted below), or an older kernel.
-        Ok(())
-        | Err(
-            Code::NOENT | Code::NOTDIR | Code::NOTEMPTY | Code::BUSY | Code::INVAL | Code::NOSYS,
-        ) => true,
-        Err(error) => {
-            tracing::warn!(%error, "the kernel refused a notification");
-            true
         }
     }
 }

@@ -1,68 +1,35 @@
 //! All rings of a session on their way into being.
 
-use super::service::Service;
+use super::{
+    crew::{Coming, Crew},
+    service::Service,
+};
 use crate::{
     mount::MountError,
-    transport::uring::{Mailbox, Nudger, Queue, QueueReport, queue_count},
+    transport::uring::{Entry, Nudger, QueueRecruit, Report, queue_count},
 };
 use std::{
     io,
     os::fd::OwnedFd,
-    sync::{
-        Arc,
-        mpsc::{Receiver, Sender, channel},
-    },
-    thread::{self, JoinHandle},
+    sync::{Arc, mpsc::channel},
 };
 
-/// Threads with rings, waiting for the word to register them.
+/// Threads of a queue at the start: one that serves, and one that stands ready beside it.
+const THREADS: usize = 2;
+
+/// Rings by queue, waiting for the word to register them.
 pub(super) struct Queues {
-    threads: Vec<JoinHandle<()>>,
-    go: Vec<Sender<Arc<Service>>>,
-    mailboxes: Vec<Arc<Mailbox>>,
-    reports: Receiver<QueueReport>,
+    entries: Vec<Vec<Entry>>,
 }
 
 impl Queues {
-    /// Builds a ring per processor; all or none.
-    pub(super) fn build(device: &Arc<OwnedFd>, depth: usize, nudger: &Nudger) -> io::Result<Self> {
-        let (report, reports) = channel();
-        let count = queue_count()?;
-        let mut queues = Self {
-            threads: Vec::new(),
-            go: Vec::new(),
-            mailboxes: Vec::new(),
-            reports,
-        };
-        for qid in 0..count {
-            let mailbox = Arc::new(Mailbox::new()?);
-            let (go, word) = channel();
-            let queue = Queue {
-                qid,
-                depth,
-                device: device.clone(),
-                mailbox: mailbox.clone(),
-                nudger: nudger.clone(),
-                report: report.clone(),
-                go: word,
-            };
-            let thread = thread::Builder::new()
-                .name(format!("holdfast-cpu{qid}"))
-                .spawn(move || queue.run())?;
-            queues.threads.push(thread);
-            queues.go.push(go);
-            queues.mailboxes.push(mailbox);
-        }
-        for _ in 0..count {
-            match queues.reports.recv() {
-                Ok(QueueReport::Built(result)) => result?,
-                // A thread that died has said why on its way.
-                Ok(QueueReport::Registered(..)) | Err(_) => {
-                    return Err(io::Error::other("a thread died"));
-                }
-            }
-        }
-        Ok(queues)
+    /// Builds the rings of all processors; all or none.
+    pub(super) fn build(device: &OwnedFd) -> io::Result<Self> {
+        let of_queue = |qid| (0..THREADS).map(|_| Entry::new(device, qid)).collect();
+        let entries = (0..queue_count()?)
+            .map(of_queue)
+            .collect::<io::Result<_>>()?;
+        Ok(Self { entries })
     }
 
     /// Registers all queues, after INIT was answered. If one fails, the mount must go: the
@@ -70,23 +37,42 @@ impl Queues {
     pub(super) fn register(
         self,
         service: &Arc<Service>,
-    ) -> Result<Vec<JoinHandle<()>>, MountError> {
-        let dead = || MountError::Start {
-            source: io::Error::other("a queue's thread died"),
-        };
-        let _ = service.mailboxes.set(self.mailboxes);
-        for go in &self.go {
-            go.send(service.clone()).map_err(|_| dead())?;
-        }
-        for _ in 0..self.go.len() {
-            match self.reports.recv().map_err(|_| dead())? {
-                QueueReport::Registered(_, Ok(())) | QueueReport::Built(..) => {}
-                QueueReport::Registered(qid, Err(source)) => {
-                    service.end();
-                    return Err(MountError::Queue { qid, source });
-                }
+        device: &Arc<OwnedFd>,
+        nudger: Nudger,
+        threads_max: usize,
+    ) -> Result<Vec<Arc<Crew>>, MountError> {
+        let nudger = Arc::new(nudger);
+        let (report, reports) = channel();
+        let mut crews = Vec::new();
+        for (qid, entries) in (0..).zip(self.entries) {
+            let recruit = QueueRecruit {
+                qid,
+                device: device.clone(),
+                nudger: nudger.clone(),
+            };
+            let crew = Crew::new(
+                format!("queue {qid}"),
+                threads_max.max(THREADS),
+                Box::new(recruit),
+                service.watch.clone(),
+            );
+            for entry in entries {
+                let report: Report = report.clone();
+                let started = entry.start(service, Coming::new(&crew), move |registered| {
+                    // At the other end is whoever mounts, who waits for it or has given up.
+                    let _ = report.send((qid, registered));
+                });
+                started.map_err(|source| MountError::Queue { qid, source })?;
             }
+            crews.push(crew);
         }
-        Ok(self.threads)
+        drop(report);
+        for _ in 0..crews.len() * THREADS {
+            let (qid, registered) = reports.recv().map_err(|_| MountError::Start {
+                source: io::Error::other("a queue's thread died"),
+            })?;
+            registered.map_err(|source| MountError::Queue { qid, source })?;
+        }
+        Ok(crews)
     }
 }

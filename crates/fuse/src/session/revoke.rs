@@ -17,17 +17,15 @@ use super::{
 };
 use crate::{
     operations::Context,
-    transport::uring::Mailbox,
     wire::{Request, layout, reply::put},
 };
 use holdfast_types::{Errno, Result};
 use rustix::ioctl::{Opcode, opcode};
 use std::{
     sync::{
-        Arc, OnceLock,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
-    thread,
     time::{Duration, Instant},
 };
 
@@ -38,14 +36,12 @@ pub(crate) const REVOKE: Opcode = opcode::read::<u64>(b'h', 0xf5);
 /// How long requests under way may take to be answered. What lasts longer (it waits for a device)
 /// may leave something in a cache.
 const SETTLE_TIME: Duration = Duration::from_secs(5);
-const PAUSE: Duration = Duration::from_micros(200);
 
 /// Whether a session's file system was taken away, and what takes it away.
 pub(crate) struct Revocation {
     /// Read by every request, written once.
     done: AtomicBool,
     pub(super) registry: Arc<Registry>,
-    pub(super) mailboxes: Arc<OnceLock<Vec<Arc<Mailbox>>>>,
     notifier: Notifier,
 }
 
@@ -69,7 +65,6 @@ impl Revocation {
         Self {
             done: AtomicBool::new(false),
             registry: Arc::default(),
-            mailboxes: Arc::default(),
             notifier,
         }
     }
@@ -82,16 +77,7 @@ impl Revocation {
     /// one that `own` serves.
     fn settle(&self, own: Option<&Counters>) -> bool {
         let deadline = Instant::now() + SETTLE_TIME;
-        let mut settled = self.registry.settle(own, deadline);
-        // What workers have served is committed by the threads of the rings, which begin a turn
-        // before they take it.
-        for mailbox in self.mailboxes.get().into_iter().flatten() {
-            while !mailbox.is_empty() && Instant::now() < deadline {
-                thread::sleep(PAUSE);
-            }
-        }
-        settled &= self.registry.settle(own, deadline);
-        settled
+        self.registry.settle(own, deadline)
     }
 }
 

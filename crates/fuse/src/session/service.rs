@@ -1,126 +1,102 @@
-//! What all threads of a session share: the handler, the workers, the counters.
+//! What all threads of a session share: the handler, the watch, and the end.
+//!
+//! # Invariants
+//! A thread that serves leaves only when the connection is gone, or takes the connection with it:
+//! whatever it cannot go on from is [`Service::fail`], so that callers get an error instead of waiting
+//! for ever. A panic is no exception ([`Enlisted`]).
+//!
+//! # Locking
+//! `serving` is a leaf.
 
-use super::{
-    counters::{Counters, Registry},
-    handler::{Crew, Handler, Outcome, Place},
-    workers::{Job, Workers},
-};
-use crate::transport::{frame::Frame, uring::Mailbox};
-use holdfast_types::{Errno, Result};
-use parking_lot::Mutex;
+use super::{connection::Connection, counters::Registry, handler::Handler, watch::Watch};
+use parking_lot::{Condvar, Mutex};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::{
-    cell::OnceCell,
-    io,
+    fmt,
+    path::Path,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
+    thread,
 };
-
-/// Frames kept for the next request that goes to a worker.
-const SPARE_MAX: usize = 16;
-
-thread_local! {
-    /// A worker serves one session all its life.
-    static WORKER_COUNTERS: OnceCell<Arc<Counters>> = const { OnceCell::new() };
-}
 
 /// What all threads of a session share.
 pub(crate) struct Service {
     pub(crate) handler: Handler,
     pub(crate) registry: Arc<Registry>,
     pub(crate) payload_max: usize,
-    blocking: Workers,
-    locks: Workers,
-    /// Guards frames that nobody uses.
-    spare: Mutex<Vec<Frame>>,
-    /// Threads to wake at the end.
-    pub(super) mailboxes: Arc<OnceLock<Vec<Arc<Mailbox>>>>,
+    pub(crate) watch: Arc<Watch>,
+    /// Threads in a wait for a file lock, and how many there may be.
+    pub(super) lock_waits: AtomicUsize,
+    pub(super) lock_waits_max: usize,
+    connection: Connection,
+    /// Where threads may run that have left their processor.
+    processors: Option<CpuSet>,
+    /// Guards the count of threads that serve.
+    serving: Mutex<usize>,
+    gone: Condvar,
     over: AtomicBool,
+    failure: OnceLock<String>,
 }
 
 impl Service {
     pub(super) fn new(
         handler: Handler,
         payload_max: usize,
-        workers: usize,
-        lock_waiters: usize,
+        lock_waits_max: usize,
+        connection: Connection,
     ) -> Self {
         Self {
             registry: handler.revocation.registry.clone(),
-            mailboxes: handler.revocation.mailboxes.clone(),
             handler,
             payload_max,
-            blocking: Workers::new("holdfast-io", workers),
-            locks: Workers::new("holdfast-lock", lock_waiters),
-            spare: Mutex::default(),
+            watch: Arc::default(),
+            lock_waits: AtomicUsize::new(0),
+            lock_waits_max,
+            connection,
+            processors: sched_getaffinity(None).ok(),
+            serving: Mutex::new(0),
+            gone: Condvar::new(),
             over: AtomicBool::new(false),
+            failure: OnceLock::new(),
         }
     }
 
-    /// A frame nobody uses.
-    pub(crate) fn frame(&self) -> io::Result<Frame> {
-        let spare = self.spare.lock().pop();
-        spare.map_or_else(|| Frame::new(self.payload_max), Ok)
+    /// Where it is mounted.
+    pub(super) fn dir(&self) -> &Path {
+        &self.connection.dir
     }
 
-    /// Gives a frame back.
-    pub(crate) fn give_back(&self, frame: Frame) {
-        let mut spare = self.spare.lock();
-        if spare.len() < SPARE_MAX {
-            spare.push(frame);
-        }
-    }
-
-    /// Brings the request in `frame` to a worker; `finish` is called with the reply there, or
-    /// here when no worker takes it.
-    pub(crate) fn defer(
-        self: &Arc<Self>,
-        crew: Crew,
-        mut frame: Frame,
-        finish: impl FnOnce(Frame, Option<Result<usize>>) + Send + 'static,
-    ) {
-        let service = self.clone();
-        let job: Job = Box::new(move |taken| {
-            let counters = taken.then(|| service.worker_counters());
-            let outcome = match &counters {
-                Some(counters) => {
-                    counters.begin();
-                    service.handler.serve(&mut frame, counters, Place::Worker)
-                }
-                None => Outcome::Reply(Err(Errno::ENOLCK)),
-            };
-            match outcome {
-                Outcome::Reply(result) => finish(frame, Some(result)),
-                Outcome::Silent => finish(frame, None),
-                Outcome::Defer(_) => finish(frame, Some(Err(Errno::EIO))),
-            }
-            if let Some(counters) = counters {
-                counters.end();
-            }
-        });
-        let refused = match crew {
-            Crew::Blocking => self.blocking.queue(job),
-            Crew::Locks => self.locks.run_now(job),
-        };
-        if let Err(job) = refused {
-            job(false);
-        }
-    }
-
-    fn worker_counters(&self) -> Arc<Counters> {
-        WORKER_COUNTERS.with(|cell| cell.get_or_init(|| self.registry.enlist()).clone())
+    /// Lets the calling thread run wherever this process may; `false` if it stays.
+    pub(super) fn leave_processor(&self) -> bool {
+        let everywhere = self.processors.as_ref();
+        everywhere.is_some_and(|set| sched_setaffinity(None, set).is_ok())
     }
 
     /// The connection is gone: those who wait stop waiting.
     pub(crate) fn end(&self) {
         self.over.store(true, Ordering::Release);
         self.handler.interrupts.close();
-        self.mailboxes
-            .get()
-            .into_iter()
-            .flatten()
-            .for_each(|mailbox| mailbox.wake());
+    }
+
+    /// The session cannot go on: cuts the connection, so that every caller gets an error.
+    pub(crate) fn fail(&self, reason: impl fmt::Display) {
+        if self.is_over() || self.failure.set(reason.to_string()).is_err() {
+            return;
+        }
+        tracing::error!(
+            mount_point = %self.connection.dir.display(),
+            reason = self.failure(),
+            "the session ends: every call on this mount fails from now on"
+        );
+        self.end();
+        self.connection.abort();
+    }
+
+    /// Why the session ended, if it did not end as it should.
+    pub(super) fn failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
     }
 
     /// Is the connection gone?
@@ -128,10 +104,99 @@ impl Service {
         self.over.load(Ordering::Acquire)
     }
 
-    /// Waits for all workers.
-    pub(super) fn close(&self) {
-        self.end();
-        self.blocking.close();
-        self.locks.close();
+    /// Waits for all threads that serve.
+    pub(super) fn wait(&self) {
+        let mut serving = self.serving.lock();
+        while *serving > 0 {
+            self.gone.wait(&mut serving);
+        }
+    }
+}
+
+/// Counts a thread as one that serves, from before it starts until it has gone.
+pub(crate) struct Enlisted {
+    pub(crate) service: Arc<Service>,
+}
+
+impl Enlisted {
+    pub(crate) fn new(service: &Arc<Service>) -> Self {
+        *service.serving.lock() += 1;
+        Self {
+            service: service.clone(),
+        }
+    }
+}
+
+impl Drop for Enlisted {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.service.fail("a thread that serves panicked");
+        }
+        *self.service.serving.lock() -= 1;
+        self.service.gone.notify_all();
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::{
+        interrupt::Interrupts,
+        operations::Operations,
+        session::{notifier::Notifier, revoke::Revocation},
+        wire::{
+            Dialect,
+            reply::{Validities, Validity},
+        },
+    };
+    use std::{path::PathBuf, time::Duration};
+
+    struct Nothing;
+
+    impl Operations for Nothing {}
+
+    /// A service of no mount, with room for three waits for locks.
+    pub(in crate::session) fn service() -> Arc<Service> {
+        let never = Validity::new(Duration::ZERO);
+        let handler = Handler {
+            operations: Arc::new(Nothing),
+            validities: Validities {
+                entry: never,
+                attr: never,
+                negative: never,
+                block_size: 4096,
+            },
+            dialect: Dialect::default(),
+            interrupts: Interrupts::default(),
+            revocation: Revocation::new(Notifier::new()),
+        };
+        let connection = Connection::new(PathBuf::from("/nowhere"), None);
+        Arc::new(Service::new(handler, 4096, 3, connection))
+    }
+
+    #[test]
+    fn a_thread_that_panics_ends_the_session_and_is_waited_for_no_more() {
+        let service = service();
+        let enlisted = Enlisted::new(&service);
+        let thread = thread::spawn(move || {
+            let _enlisted = enlisted;
+            panic!("as the test wants");
+        });
+        service.wait();
+        assert!(thread.join().is_err());
+        assert!(service.is_over());
+        assert_eq!(service.failure(), Some("a thread that serves panicked"));
+    }
+
+    #[test]
+    fn only_the_first_failure_is_told_and_none_after_a_proper_end() {
+        let failed = service();
+        failed.fail("first");
+        failed.fail("second");
+        assert_eq!(failed.failure(), Some("first"));
+        let ended = service();
+        ended.end();
+        ended.fail("late");
+        assert_eq!(ended.failure(), None);
     }
 }

@@ -1,14 +1,21 @@
 //! From a mount point to a live session.
 
 use super::{
-    Config, Negotiated, Notifier, Session, Threads, Transport, TransportChoice, handler::Handler,
-    handshake::Handshake, queues::Queues, revoke::Revocation, service::Service,
+    Config, Negotiated, Notifier, Session, Threads, Transport, TransportChoice,
+    connection::Connection,
+    crew::{Coming, Crew, Recruit},
+    handler::Handler,
+    handshake::Handshake,
+    policy,
+    queues::Queues,
+    revoke::Revocation,
+    service::Service,
 };
 use crate::{
     interrupt::Interrupts,
-    mount::{self, Attached, MountError, UmountFlags, umount},
+    mount::{self, Attached, MountError, Mounted, UmountFlags, umount},
     operations::Operations,
-    transport::{device, frame::Frame, sys::clone_device, uring::Nudger},
+    transport::{device::DeviceRecruit, uring::Nudger},
     wire::{
         Dialect, InitFlags,
         device::pack,
@@ -17,12 +24,11 @@ use crate::{
 };
 use parking_lot::Mutex;
 use std::{
-    io,
     num::NonZero,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
     sync::Arc,
-    thread::{self, JoinHandle},
+    thread,
 };
 
 /// A mount on the way to a session; undone when dropped.
@@ -53,7 +59,6 @@ pub(super) struct Start<'a> {
     pub(super) operations: Arc<dyn Operations>,
     pub(super) config: &'a Config,
     pub(super) notifier: Notifier,
-    pub(super) nudger: Nudger,
     /// Whether to offer io_uring, or why not.
     pub(super) plan: Result<(), String>,
 }
@@ -75,43 +80,32 @@ impl Start<'_> {
             handshake.refuse();
             return Err(MountError::Init { errno });
         }
-        let service = Arc::new(self.service(&negotiated));
-        if let Ok(Some(mounted)) = mount::mounted_at(&fresh.dir) {
-            let device = pack(libc::makedev(0, mounted.device_minor));
-            self.nudger.aim(device, fresh.dir.clone());
+        let mounted = mount::mounted_at(&fresh.dir).ok().flatten();
+        let connection = Connection::new(fresh.dir.clone(), mounted.as_ref());
+        let service = Arc::new(self.service(&negotiated, connection));
+        if queues.is_some()
+            && let Err(reason) = policy::may_return()
+        {
+            service.watch.seats.refuse(reason);
         }
         handshake.finish(&negotiated)?;
-        let mut transport = Vec::new();
-        let mut readers = self.readers();
-        let uring = queues.is_some();
-        if let Some(queues) = queues {
-            transport = queues.register(&service)?;
-            readers = 1;
-        }
-        let started = self.start_threads(&service, &device, readers, &mut transport);
-        let notifier_thread = started.map_err(|source| MountError::Start { source })?;
+        let transport = match queues {
+            Some(_) => Transport::Uring,
+            None => Transport::Dev,
+        };
+        let threads = self.start_threads(&service, &device, queues, mounted.as_ref())?;
         fresh.keep = true;
         Ok(Session {
             service,
             notifier: self.notifier,
-            nudger: self.nudger,
             mount_point: std::mem::take(&mut fresh.dir),
-            transport: if uring {
-                Transport::Uring
-            } else {
-                Transport::Dev
-            },
+            transport,
             why: self
                 .plan
                 .err()
                 .unwrap_or_else(|| "io_uring is faster".into()),
-            ring_depth: if uring { self.config.ring_depth } else { 0 },
-            thread_count: transport.len(),
             negotiated,
-            threads: Mutex::new(Some(Threads {
-                transport,
-                notifier: notifier_thread,
-            })),
+            threads: Mutex::new(Some(threads)),
         })
     }
 
@@ -125,7 +119,7 @@ impl Start<'_> {
             self.plan = Err("the kernel does not offer it for this mount".into());
         }
         if self.plan.is_ok() {
-            match Queues::build(device, self.config.ring_depth, &self.nudger) {
+            match Queues::build(device) {
                 Ok(queues) => return Ok(Some(queues)),
                 Err(error) => self.plan = Err(format!("no ring could be made: {error}")),
             }
@@ -138,7 +132,7 @@ impl Start<'_> {
         }
     }
 
-    fn service(&self, negotiated: &Negotiated) -> Service {
+    fn service(&self, negotiated: &Negotiated, connection: Connection) -> Service {
         let config = self.config;
         let validities = Validities {
             entry: Validity::new(config.entry_timeout),
@@ -158,8 +152,8 @@ impl Start<'_> {
         Service::new(
             handler,
             negotiated.payload_max(),
-            config.workers,
             config.lock_waiters,
+            connection,
         )
     }
 
@@ -175,26 +169,49 @@ impl Start<'_> {
         &self,
         service: &Arc<Service>,
         device: &Arc<OwnedFd>,
-        readers: usize,
-        transport: &mut Vec<JoinHandle<()>>,
-    ) -> io::Result<JoinHandle<()>> {
-        for index in 0..readers {
-            // Without a clone (no permission for the device, say) all read from one queue.
-            let own = match index {
-                0 => device.clone(),
-                _ => clone_device(device).map_or_else(|_| device.clone(), Arc::new),
+        queues: Option<Queues>,
+        mounted: Option<&Mounted>,
+    ) -> Result<Threads, MountError> {
+        let failed = |source| MountError::Start { source };
+        let threads_max = self.config.threads_max.max(1);
+        let mut crews = Vec::new();
+        let mut readers = self.readers();
+        if let Some(queues) = queues {
+            let nudger = Nudger {
+                device: mounted.map_or(0, |it| pack(libc::makedev(0, it.device_minor))),
+                dir: service.dir().to_owned(),
             };
-            let frame = Frame::new(service.payload_max)?;
-            let service = service.clone();
-            transport.push(
-                thread::Builder::new()
-                    .name(format!("holdfast-dev{index}"))
-                    .spawn(move || device::run(&service, &own, frame))?,
-            );
+            crews = queues.register(service, device, nudger, threads_max)?;
+            readers = 1;
         }
-        let (notifier, device) = (self.notifier.clone(), device.clone());
-        thread::Builder::new()
+        let recruit = || DeviceRecruit {
+            device: device.clone(),
+        };
+        let crew = Crew::new(
+            "/dev/fuse".into(),
+            threads_max.max(readers),
+            Box::new(recruit()),
+            service.watch.clone(),
+        );
+        for _ in 0..readers {
+            let coming = Coming::new(&crew);
+            recruit().recruit(service, coming).map_err(failed)?;
+        }
+        crews.push(crew);
+        let owner = service.clone();
+        let watch = thread::Builder::new()
+            .name("holdfast-watch".into())
+            .spawn(move || owner.watch.run(&owner))
+            .map_err(failed)?;
+        service.watch.look_after(crews);
+        let (notifier, device, owner) = (self.notifier.clone(), device.clone(), service.clone());
+        let notifier = thread::Builder::new()
             .name("holdfast-notify".into())
-            .spawn(move || notifier.run(&device))
+            .spawn(move || notifier.run(&device, &owner))
+            .map_err(|source| {
+                service.watch.close();
+                failed(source)
+            })?;
+        Ok(Threads { watch, notifier })
     }
 }

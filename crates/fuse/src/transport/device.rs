@@ -4,83 +4,110 @@
 //! a reply must go to the descriptor that its request came from). With io_uring one such reader
 //! stays for what the kernel only sends this way: FORGET, INTERRUPT.
 
-use super::{frame::Frame, mark_serving};
+use super::{frame::Frame, mark_serving, sys::clone_device};
 use crate::session::{
-    Counters,
-    handler::{Outcome, Place},
-    service::Service,
+    crew::{Coming, Recruit},
+    handler::Outcome,
+    post::Post,
+    service::{Enlisted, Service},
 };
+use crate::wire::layout;
 use holdfast_types::{Errno, Result};
 use rustix::io::Errno as Code;
-use std::{mem, os::fd::OwnedFd, sync::Arc};
+use std::{io, os::fd::OwnedFd, sync::Arc, thread};
 
-/// Serves until the connection ends.
-pub(crate) fn run(service: &Arc<Service>, device: &Arc<OwnedFd>, mut frame: Frame) {
-    mark_serving();
-    let counters = service.registry.enlist();
-    loop {
-        match rustix::io::read(&**device, frame.device_area()) {
-            Ok(len) => {
-                counters.begin();
-                take(service, device, &counters, &mut frame, len);
-                counters.end();
-            }
-            // A request that was taken back, or a signal.
-            Err(Code::NOENT | Code::INTR | Code::AGAIN) => {}
-            Err(Code::NODEV | Code::CONNABORTED) => break,
-            Err(error) => {
-                tracing::error!(%error, "reading /dev/fuse failed: the session ends");
-                break;
+/// Starts readers.
+pub(crate) struct DeviceRecruit {
+    pub(crate) device: Arc<OwnedFd>,
+}
+
+impl Recruit for DeviceRecruit {
+    fn recruit(&self, service: &Arc<Service>, coming: Coming) -> io::Result<()> {
+        // Without a clone (no permission for the device, say) all read from one queue.
+        let own = clone_device(&self.device).map_or_else(|_| self.device.clone(), Arc::new);
+        let frame = Frame::new(service.payload_max)?;
+        let enlisted = Enlisted::new(service);
+        thread::Builder::new()
+            .name("holdfast-dev".into())
+            .spawn(move || {
+                mark_serving();
+                coming.crew.join();
+                let post = Post::new(enlisted.service.clone(), coming.crew.clone(), None);
+                drop(coming);
+                let mut reader = Reader { device: own, post };
+                match reader.run(frame) {
+                    Ok(()) => enlisted.service.end(),
+                    Err(error) => enlisted.service.fail(format_args!("/dev/fuse: {error}")),
+                }
+            })?;
+        Ok(())
+    }
+}
+
+struct Reader {
+    device: Arc<OwnedFd>,
+    post: Post,
+}
+
+impl Reader {
+    /// Serves until the connection ends.
+    fn run(&mut self, mut frame: Frame) -> io::Result<()> {
+        loop {
+            match rustix::io::read(&*self.device, frame.device_area()) {
+                Ok(len) => {
+                    self.post.begin();
+                    self.take(&mut frame, len)?;
+                    self.post.end();
+                }
+                // A request that was taken back, or a signal.
+                Err(Code::NOENT | Code::INTR | Code::AGAIN) => {}
+                Err(Code::NODEV | Code::CONNABORTED) => return Ok(()),
+                Err(error) => return Err(error.into()),
             }
         }
     }
-    service.end();
-}
 
-/// Serves the request that was read, and leaves a frame for the next.
-fn take(
-    service: &Arc<Service>,
-    device: &Arc<OwnedFd>,
-    counters: &Counters,
-    frame: &mut Frame,
-    len: usize,
-) {
-    if let Err(error) = frame.accept_flat(len) {
-        // Without a header there is no telling what to answer.
-        service.handler.malformed(0, error, counters);
-        return;
-    }
-    match service.handler.serve(frame, counters, Place::Front) {
-        Outcome::Reply(result) => reply(device, frame, result),
-        Outcome::Silent => {}
-        Outcome::Defer(crew) => match service.frame() {
-            Ok(next) => {
-                let deferred = mem::replace(frame, next);
-                let (device, owner) = (device.clone(), service.clone());
-                service.defer(crew, deferred, move |mut frame, result| {
-                    if let Some(result) = result {
-                        reply(&device, &mut frame, result);
-                    }
-                    owner.give_back(frame);
-                });
+    /// Serves the request that was read.
+    fn take(&mut self, frame: &mut Frame, len: usize) -> io::Result<()> {
+        if len < size_of::<layout::InHeader>() {
+            // There is no telling whom to answer.
+            return Err(io::Error::other("a request without a header was read"));
+        }
+        let handler = &self.post.service.clone().handler;
+        let outcome = match frame.accept_flat(len) {
+            Ok(()) => handler.serve(frame, &mut self.post),
+            Err(error) => {
+                let counters = self.post.counters.clone();
+                handler.malformed(frame.header().opcode, error, &counters)
             }
-            Err(_) => reply(device, frame, Err(Errno::ENOMEM)),
-        },
+        };
+        self.post.before_reply();
+        match outcome {
+            Outcome::Reply(result) => reply(&self.device, frame, result),
+            Outcome::Silent => Ok(()),
+        }
     }
 }
 
-fn reply(device: &OwnedFd, frame: &mut Frame, result: Result<usize>) {
+/// Answers; what the kernel does not take as an answer it gets as an error, so that the caller
+/// hears something.
+fn reply(device: &OwnedFd, frame: &mut Frame, result: Result<usize>) -> io::Result<()> {
     let header = frame.header();
-    let bytes = frame.device_reply(result);
-    match rustix::io::write(device, bytes) {
-        // The caller has gone, or the connection.
-        Ok(_) | Err(Code::NOENT | Code::NODEV | Code::CONNABORTED) => {}
-        Err(error) => tracing::error!(
-            opcode = header.opcode,
-            ino = %header.ino,
-            len = bytes.len(),
-            %error,
-            "the kernel refused a reply"
-        ),
+    let mut refused = None;
+    for result in [result, Err(Errno::EIO)] {
+        match rustix::io::write(device, frame.device_reply(result)) {
+            // The caller has gone, or the connection.
+            Ok(_) | Err(Code::NOENT | Code::NODEV | Code::CONNABORTED) => return Ok(()),
+            Err(error) => {
+                tracing::error!(
+                    opcode = header.opcode,
+                    ino = %header.ino,
+                    %error,
+                    "the kernel refused a reply"
+                );
+                refused = Some(error);
+            }
+        }
     }
+    refused.map_or(Ok(()), |error| Err(error.into()))
 }

@@ -92,12 +92,11 @@ impl Frame {
             .region
             .get(DEVICE..DEVICE + len)
             .ok_or(Malformed::new("request is longer than its buffer"))?;
-        let header = Header::decode(bytes)?;
-        if header.len as usize != len {
+        self.header = Header::decode(bytes)?;
+        self.shape = Shape::Flat { end: DEVICE + len };
+        if self.header.len as usize != len {
             return Err(Malformed::new("length differs from what was read"));
         }
-        self.header = header;
-        self.shape = Shape::Flat { end: DEVICE + len };
         Ok(())
     }
 

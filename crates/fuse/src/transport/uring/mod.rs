@@ -1,27 +1,25 @@
-//! FUSE over io_uring: a queue per processor, a pinned thread per queue.
+//! FUSE over io_uring: a queue per processor, pinned threads per queue, an entry per thread.
 //!
 //! The kernel puts a request into the queue of the processor its caller runs on; the thread that
 //! serves it runs there too, so a request costs two switches on one processor and no wake-up
-//! across. Frames given to workers come back by a mailbox, because a frame must be committed by
-//! the thread that holds the ring.
+//! across. Of a queue's entries the kernel takes the one that was used last first, so that a single caller always
+//! meets the same thread.
 //!
 //! # Invariants
-//! While the connection lives, every queue has a frame armed: requests that wait (for locks,
-//! say) hold theirs, so another is registered when few are left, and the kernel is nudged to look
-//! at what has queued up before ([`Nudger`]). Otherwise an unlock could not come in behind the
-//! waiters.
+//! An entry is served, committed and armed by one thread, which has no other: what the kernel has
+//! to do for an entry it does in the context of the thread that armed it, so an entry whose thread
+//! waits for a device would be deaf. A thread's only entry is not armed while it serves.
 //!
-//! # Locking
-//! A mailbox's lock is held for a push or a swap only.
+//! While the connection lives, every queue has an entry armed, or the watch adds one (see
+//! [`crate::session::crew`]), and the kernel is nudged to look at what has queued up before
+//! ([`Nudger`]).
 
-mod mailbox;
 mod nudge;
 mod queue;
 mod sys;
 
-pub(crate) use mailbox::Mailbox;
 pub(crate) use nudge::Nudger;
-pub(crate) use queue::{Queue, QueueReport};
+pub(crate) use queue::{Entry, QueueRecruit, Report};
 
 use std::{fs, io};
 

@@ -1,67 +1,68 @@
 //! Makes the kernel look at a queue's waiting requests.
 //!
-//! A frame that is registered late serves the next request that comes, not those that wait in
-//! the queue already: they are only looked at when a reply is committed. If all frames are with
-//! requests that wait (for locks), nothing is committed, and the unlock that would end the wait
-//! may be among those in the queue. So whenever a queue has grown, a thread asks the mount for
-//! its space (`STATFS`) from that queue's processor: the request takes a new frame, and
-//! committing its reply brings in the first that waits. Each nudge has a thread of its own,
-//! because one that finds the new frames taken queues up like the rest.
+//! An entry that is registered late serves the next request that comes, not those that wait in
+//! the queue already: they are only looked at when a reply is committed. If all threads of a queue
+//! wait (for locks), nothing is committed, and the unlock that would end the wait may be among those
+//! in the queue. So whenever a queue has grown, a thread asks the mount for its space (`STATFS`)
+//! from that queue's processor: the request takes the new entry, and committing its reply brings in
+//! the first that waits. Each nudge has a thread of its own, because one that finds the new entry
+//! taken queues up like the rest, and one that meets an unmount waits for its end.
 
 use super::sys::ask_space;
-use crate::session::workers::Workers;
+use crate::session::service::{Enlisted, Service};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::{
+    io,
     path::PathBuf,
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc,
+        mpsc::{Sender, channel},
+    },
+    thread,
 };
 
-/// Nudges under way, at most.
-const NUDGES_MAX: usize = 64;
-
-/// Has queues looked at. Cheap to clone.
-#[derive(Clone)]
+/// Has queues looked at.
 pub(crate) struct Nudger {
-    workers: Workers,
     /// The mount: its device number as the kernel packs it, and where it is.
-    mount: Arc<OnceLock<(u32, PathBuf)>>,
+    pub(crate) device: u32,
+    pub(crate) dir: PathBuf,
+}
+
+/// A thread that waits for the word to nudge; dropped without, it goes.
+pub(super) struct Nudge(Sender<()>);
+
+impl Nudge {
+    /// Has the queue looked at.
+    pub(super) fn go(self) {
+        // The thread lives until it hears from this side.
+        let _ = self.0.send(());
+    }
 }
 
 impl Nudger {
-    pub(crate) fn new() -> Self {
-        Self {
-            workers: Workers::new("holdfast-nudge", NUDGES_MAX),
-            mount: Arc::default(),
+    /// Starts the thread that will nudge queue `qid`.
+    pub(super) fn prepare(self: &Arc<Self>, qid: u16, service: &Arc<Service>) -> io::Result<Nudge> {
+        let (go, word) = channel();
+        let (nudger, enlisted) = (self.clone(), Enlisted::new(service));
+        thread::Builder::new()
+            .name("holdfast-nudge".into())
+            .spawn(move || {
+                let _enlisted = enlisted;
+                if word.recv().is_ok() {
+                    nudger.nudge(qid);
+                }
+            })?;
+        Ok(Nudge(go))
+    }
+
+    fn nudge(&self, qid: u16) {
+        let mut set = CpuSet::new();
+        if usize::from(qid) < CpuSet::MAX_CPU {
+            set.set(qid.into());
         }
-    }
-
-    /// Tells which mount it is.
-    pub(crate) fn aim(&self, device: u32, dir: PathBuf) {
-        let _ = self.mount.set((device, dir));
-    }
-
-    /// Has queue `qid` looked at soon.
-    pub(super) fn nudge(&self, qid: u16) {
-        let mount = self.mount.clone();
-        let job = Box::new(move |taken| {
-            let mut set = CpuSet::new();
-            if usize::from(qid) < CpuSet::MAX_CPU {
-                set.set(qid.into());
-            }
-            // A processor that is not there any more sends no requests either.
-            if taken
-                && let Some((device, dir)) = mount.get()
-                && sched_setaffinity(None, &set).is_ok()
-            {
-                ask_space(*device, dir);
-            }
-        });
-        // With so many under way, one more would not help.
-        let _ = self.workers.run_now(job);
-    }
-
-    /// The session is over.
-    pub(crate) fn close(&self) {
-        self.workers.close();
+        // A processor that is not there any more sends no requests either.
+        if sched_setaffinity(None, &set).is_ok() {
+            ask_space(self.device, &self.dir);
+        }
     }
 }

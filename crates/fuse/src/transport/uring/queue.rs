@@ -1,239 +1,170 @@
-//! One processor's queue and the thread that serves it.
+//! One thread of a processor's queue, with an entry of its own.
 
 use super::{
-    mailbox::{Done, Mailbox},
-    nudge::Nudger,
+    nudge::{Nudge, Nudger},
     sys::{Event, Ring},
 };
 use crate::{
     session::{
-        Counters,
-        handler::{Crew, Outcome, Place},
-        service::Service,
+        crew::{Coming, Recruit},
+        handler::Outcome,
+        post::{Post, pin},
+        service::{Enlisted, Service},
     },
     transport::{frame::Frame, mark_serving},
 };
-use holdfast_types::{Errno, Result};
-use rustix::thread::{CpuSet, sched_setaffinity};
+use holdfast_types::Errno;
 use std::{
     io,
     os::fd::OwnedFd,
-    sync::{
-        Arc,
-        mpsc::{Receiver, Sender},
-    },
+    sync::{Arc, mpsc::Sender},
+    thread,
 };
 
-/// Frames of one queue, at most: each belongs to a request that waits somewhere.
-const SLOTS_MAX: usize = 4096;
-/// When fewer frames than this are armed, another is registered.
-const ARMED_MIN: usize = 3;
-/// Frames given back for no reason before the queue gives up.
-const LOST_MAX: usize = 64;
-
-/// How a queue's beginning went.
-#[derive(Debug)]
-pub(crate) enum QueueReport {
-    /// The ring is built (before INIT is answered).
-    Built(io::Result<()>),
-    /// The queue is registered (after INIT is answered).
-    Registered(u16, io::Result<()>),
+/// What a thread of a queue starts from.
+pub(crate) struct Entry {
+    qid: u16,
+    ring: Ring,
 }
 
-/// What a queue's thread starts from.
-pub(crate) struct Queue {
-    pub(crate) qid: u16,
-    pub(crate) depth: usize,
-    pub(crate) device: Arc<OwnedFd>,
-    pub(crate) mailbox: Arc<Mailbox>,
-    pub(crate) nudger: Nudger,
-    pub(crate) report: Sender<QueueReport>,
-    /// Brings the service once INIT is answered; hangs up if there will be none.
-    pub(crate) go: Receiver<Arc<Service>>,
-}
+impl Entry {
+    /// A ring for one entry of queue `qid`.
+    pub(crate) fn new(device: &OwnedFd, qid: u16) -> io::Result<Self> {
+        let ring = Ring::new(device, qid)?;
+        Ok(Self { qid, ring })
+    }
 
-impl Queue {
-    /// The thread: builds the ring, waits for the word, serves until the connection ends.
-    pub(crate) fn run(self) {
+    /// Starts the thread. It registers the entry, says how that went, and serves until the
+    /// connection ends.
+    pub(crate) fn start(
+        self,
+        service: &Arc<Service>,
+        coming: Coming,
+        registered: impl FnOnce(io::Result<()>) + Send + 'static,
+    ) -> io::Result<()> {
+        let frame = Frame::new(service.payload_max)?;
+        let enlisted = Enlisted::new(service);
+        thread::Builder::new()
+            .name(format!("holdfast-cpu{}", self.qid))
+            .spawn(move || self.run(frame, &enlisted.service, coming, registered))?;
+        Ok(())
+    }
+
+    fn run(
+        mut self,
+        frame: Frame,
+        service: &Arc<Service>,
+        coming: Coming,
+        registered: impl FnOnce(io::Result<()>),
+    ) {
         mark_serving();
         pin(self.qid);
-        let wake = self.mailbox.wake_descriptor();
-        let ring = match Ring::new(&self.device, wake, self.qid, self.depth) {
-            Ok(ring) => {
-                let _ = self.report.send(QueueReport::Built(Ok(())));
-                ring
-            }
-            Err(error) => {
-                let _ = self.report.send(QueueReport::Built(Err(error)));
-                return;
-            }
+        let first = match self.register(frame) {
+            Ok(first) => first,
+            Err(error) => return registered(Err(error)),
         };
-        let Ok(service) = self.go.recv() else {
-            return;
-        };
-        let counters = service.registry.enlist();
+        coming.crew.join();
         let mut server = Server {
-            qid: self.qid,
-            ring,
-            mailbox: self.mailbox,
-            nudger: self.nudger,
-            first_slots: 0,
-            nudge: false,
-            service,
-            counters,
-            lost: 0,
-            ending: false,
+            ring: self.ring,
+            post: Post::new(service.clone(), coming.crew.clone(), Some(self.qid)),
         };
-        let registered = server.register(self.depth.max(ARMED_MIN));
-        let failed = registered.is_err();
-        let _ = self
-            .report
-            .send(QueueReport::Registered(self.qid, registered));
-        // Nobody else may hold the channel open while this queue serves.
-        drop(self.report);
-        if !failed && let Err(error) = server.serve() {
-            tracing::error!(qid = self.qid, %error, "a queue failed: its requests wait for ever");
+        drop(coming);
+        registered(Ok(()));
+        match server.serve(first) {
+            Ok(()) => service.end(),
+            Err(error) => service.fail(format_args!("queue {}: {error}", self.qid)),
+        }
+    }
+
+    /// Offers the frame to the kernel, and sees whether it is taken. Gives a request that has
+    /// come already.
+    fn register(&mut self, frame: Frame) -> io::Result<Option<Frame>> {
+        self.ring.register(frame)?;
+        self.ring.submit()?;
+        // A refusal completes at once.
+        match self.ring.next() {
+            Some(Event::Lost(error)) => Err(error),
+            Some(Event::Request(frame)) => Ok(Some(frame)),
+            None => Ok(None),
         }
     }
 }
 
-/// Binds this thread to processor `qid`; one that is not there yet leaves it free.
-fn pin(qid: u16) {
-    let mut set = CpuSet::new();
-    if usize::from(qid) < CpuSet::MAX_CPU {
-        set.set(qid.into());
-        let _ = sched_setaffinity(None, &set);
+/// Starts further threads of a queue.
+pub(crate) struct QueueRecruit {
+    pub(crate) qid: u16,
+    pub(crate) device: Arc<OwnedFd>,
+    pub(crate) nudger: Arc<Nudger>,
+}
+
+impl Recruit for QueueRecruit {
+    fn recruit(&self, service: &Arc<Service>, coming: Coming) -> io::Result<()> {
+        let entry = Entry::new(&self.device, self.qid)?;
+        // First, because without it requests that wait already might wait on.
+        let nudge: Nudge = self.nudger.prepare(self.qid, service)?;
+        let (qid, owner) = (self.qid, service.clone());
+        entry.start(service, coming, move |registered| match registered {
+            Ok(()) => nudge.go(),
+            Err(error) if is_end(&error) => owner.end(),
+            Err(error) => owner.fail(format_args!("a further entry of queue {qid}: {error}")),
+        })
     }
 }
 
+/// Says whether one of the first threads of a queue is registered.
+pub(crate) type Report = Sender<(u16, io::Result<()>)>;
+
 struct Server {
-    qid: u16,
     ring: Ring,
-    mailbox: Arc<Mailbox>,
-    nudger: Nudger,
-    /// Frames registered at the start.
-    first_slots: usize,
-    /// Is the kernel to be nudged once the new frames are registered?
-    nudge: bool,
-    service: Arc<Service>,
-    counters: Arc<Counters>,
-    lost: usize,
-    ending: bool,
+    post: Post,
 }
 
 impl Server {
-    /// Registers the first frames, and sees whether the kernel takes them.
-    fn register(&mut self, depth: usize) -> io::Result<()> {
-        for _ in 0..depth {
-            self.ring.register(Frame::new(self.service.payload_max)?)?;
-        }
-        self.first_slots = depth;
-        self.ring.watch_wake()?;
-        self.ring.submit()?;
-        // A refusal completes at once; what is taken completes with its first request, which
-        // cannot be here yet for all queues: whatever came is served or reported.
-        self.counters.begin();
-        while let Some(event) = self.ring.next() {
-            match event {
-                Event::Lost { error, .. } => return Err(error),
-                event => self.take(event)?,
-            }
-        }
-        self.ring.submit()?;
-        self.counters.end();
-        Ok(())
-    }
-
-    fn serve(&mut self) -> io::Result<()> {
-        while !self.is_over() {
-            self.ring.submit()?;
-            if std::mem::take(&mut self.nudge) {
-                self.nudger.nudge(self.qid);
-            }
-            self.ring.wait()?;
-            self.counters.begin();
-            while let Some(event) = self.ring.next() {
-                self.take(event)?;
-            }
-            self.ring.submit()?;
-            self.counters.end();
-        }
-        Ok(())
-    }
-
-    fn is_over(&self) -> bool {
-        // What is armed comes back when the connection ends; only then is its memory free.
-        (self.ending || self.service.is_over()) && self.ring.armed() == 0
-    }
-
-    fn take(&mut self, event: Event) -> io::Result<()> {
-        match event {
-            Event::Request { slot, frame } => self.request(slot, frame),
-            Event::Woken => {
-                for done in self.mailbox.take() {
-                    self.commit(done.slot, done.frame, done.result)?;
+    fn serve(&mut self, mut first: Option<Frame>) -> io::Result<()> {
+        let service = self.post.service.clone();
+        loop {
+            let mut frame = match first
+                .take()
+                .map(Event::Request)
+                .or_else(|| self.ring.next())
+            {
+                Some(Event::Request(frame)) => frame,
+                Some(Event::Lost(error)) if is_end(&error) => return Ok(()),
+                Some(Event::Lost(error)) => return Err(error),
+                None => {
+                    self.post.before_wait();
+                    self.ring.wait()?;
+                    continue;
                 }
-                self.ring.watch_wake()
-            }
-            Event::Lost { frame, error } => self.lost(frame, &error),
-        }
-    }
-
-    fn request(&mut self, slot: usize, mut frame: Frame) -> io::Result<()> {
-        let handler = &self.service.handler;
-        let outcome = match frame.accept_split() {
-            Ok(()) => handler.serve(&mut frame, &self.counters, Place::Front),
-            Err(error) => handler.malformed(frame.header().opcode, error, &self.counters),
-        };
-        match outcome {
-            Outcome::Reply(result) => self.commit(slot, frame, result),
-            // Nothing comes here that wants no answer; should it, the frame goes back even so.
-            Outcome::Silent => self.commit(slot, frame, Err(Errno::EIO)),
-            Outcome::Defer(crew) => {
-                let mailbox = self.mailbox.clone();
-                self.service.defer(crew, frame, move |frame, result| {
-                    let result = result.unwrap_or(Err(Errno::EIO));
-                    mailbox.post(Done {
-                        slot,
-                        frame,
-                        result,
-                    });
-                });
-                self.keep_armed()?;
-                // What waits for others of its kind must not keep them out.
-                self.nudge |= crew == Crew::Locks && self.ring.slots() > self.first_slots;
-                Ok(())
-            }
-        }
-    }
-
-    fn commit(&mut self, slot: usize, mut frame: Frame, result: Result<usize>) -> io::Result<()> {
-        let commit_id = frame.ring_reply(result);
-        self.ring.commit(slot, frame, commit_id)
-    }
-
-    /// Registers other frames when nearly all are with workers.
-    fn keep_armed(&mut self) -> io::Result<()> {
-        while self.ring.armed() < ARMED_MIN && self.ring.slots() < SLOTS_MAX && !self.ending {
-            self.ring.register(Frame::new(self.service.payload_max)?)?;
-        }
-        Ok(())
-    }
-
-    fn lost(&mut self, frame: Frame, error: &io::Error) -> io::Result<()> {
-        match error.raw_os_error() {
-            Some(libc::ENOTCONN | libc::ENODEV | libc::ECANCELED | libc::ECONNABORTED) => {
-                self.ending = true;
-                Ok(())
-            }
-            _ => {
-                self.lost += 1;
-                tracing::error!(%error, "the kernel gave a frame back");
-                if self.lost > LOST_MAX {
-                    return Err(io::Error::from_raw_os_error(libc::EIO));
+            };
+            self.post.begin();
+            let outcome = match frame.accept_split() {
+                Ok(()) => service.handler.serve(&mut frame, &mut self.post),
+                Err(error) => {
+                    let opcode = frame.header().opcode;
+                    service
+                        .handler
+                        .malformed(opcode, error, &self.post.counters)
                 }
-                self.ring.register(frame)
-            }
+            };
+            let result = match outcome {
+                Outcome::Reply(result) => result,
+                // Nothing comes here that wants no answer; should it, the frame goes back even so.
+                Outcome::Silent => Err(Errno::EIO),
+            };
+            let commit_id = frame.ring_reply(result);
+            self.post.before_reply();
+            self.ring.commit(frame, commit_id)?;
+            self.ring.submit()?;
+            self.post.end();
         }
     }
+}
+
+/// Does the error say that the connection has ended?
+fn is_end(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::ENOTCONN | libc::ENODEV | libc::ECANCELED | libc::ECONNABORTED)
+    )
 }

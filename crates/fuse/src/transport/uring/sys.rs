@@ -14,12 +14,15 @@ use std::{
     io, mem,
     os::fd::{AsRawFd, OwnedFd},
     path::Path,
-    sync::Arc,
+    thread,
+    time::Duration,
 };
 use zerocopy::{Immutable, IntoBytes};
 
-/// Marks the completion of the wake descriptor's poll.
-const WAKE: u64 = u64::MAX;
+/// Submissions under way: one, and room for the kernel's rounding.
+const ENTRIES: u32 = 2;
+/// How long to wait before the kernel is asked again that had no memory.
+const PAUSE: Duration = Duration::from_millis(1);
 /// The fuse device in the ring's table of files.
 const DEVICE: types::Fixed = types::Fixed(0);
 /// Offsets of fields in a submission entry, for which the crate has no setter here.
@@ -35,57 +38,33 @@ struct Iovecs {
     payload_len: u64,
 }
 
-/// One processor's ring. A frame is either with the kernel (then it lies in here, and nobody
-/// can reach it) or with whoever serves its request.
+/// The ring of one entry. Its frame is either with the kernel (then it lies in here, and nobody
+/// can reach it) or with the thread that serves its request.
 pub(super) struct Ring {
     ring: IoUring<Entry128>,
-    /// By slot: the frames that the kernel may write to at any time.
-    armed: Vec<Option<Frame>>,
-    armed_count: usize,
+    /// The frame that the kernel may write to at any time.
+    armed: Option<Frame>,
     qid: u16,
-    wake: Arc<OwnedFd>,
 }
 
 /// What a completion says.
 pub(super) enum Event {
     /// The kernel has put a request into the frame.
-    Request { slot: usize, frame: Frame },
+    Request(Frame),
     /// The kernel gave the frame back without a request.
-    Lost { frame: Frame, error: io::Error },
-    /// The wake descriptor is readable; it has to be watched anew.
-    Woken,
+    Lost(io::Error),
 }
 
 impl Ring {
     /// A ring for requests of processor `qid` through `device`.
-    pub(super) fn new(
-        device: &OwnedFd,
-        wake: Arc<OwnedFd>,
-        qid: u16,
-        depth: usize,
-    ) -> io::Result<Self> {
-        let entries = (depth + 2).next_power_of_two().min(1024) as u32;
-        let ring = IoUring::<Entry128>::builder()
-            .setup_cqsize(entries * 8)
-            .build(entries)?;
+    pub(super) fn new(device: &OwnedFd, qid: u16) -> io::Result<Self> {
+        let ring = IoUring::<Entry128>::builder().build(ENTRIES)?;
         ring.submitter().register_files(&[device.as_raw_fd()])?;
         Ok(Self {
             ring,
-            armed: Vec::new(),
-            armed_count: 0,
+            armed: None,
             qid,
-            wake,
         })
-    }
-
-    /// How many frames wait for requests.
-    pub(super) fn armed(&self) -> usize {
-        self.armed_count
-    }
-
-    /// How many frames there are, armed or being served.
-    pub(super) fn slots(&self) -> usize {
-        self.armed.len()
     }
 
     /// Offers a new frame to the kernel.
@@ -104,26 +83,15 @@ impl Ring {
             .addr(Some(start + RING_IOVECS as u64))
             .build();
         set_len(&mut entry, 2);
-        let slot = self.armed.len();
-        self.armed.push(None);
-        self.arm(slot, frame, entry)
+        self.arm(frame, &entry)
     }
 
     /// Gives the reply in `frame` to the kernel, and the frame for the next request.
-    pub(super) fn commit(&mut self, slot: usize, frame: Frame, commit_id: u64) -> io::Result<()> {
+    pub(super) fn commit(&mut self, frame: Frame, commit_id: u64) -> io::Result<()> {
         let entry = opcode::UringCmd80::new(DEVICE, RING_COMMIT_AND_FETCH)
             .cmd(self.command(commit_id))
             .build();
-        self.arm(slot, frame, entry)
-    }
-
-    /// Lets [`Event::Woken`] come once when the wake descriptor becomes readable.
-    pub(super) fn watch_wake(&mut self) -> io::Result<()> {
-        let fd = types::Fd(self.wake.as_raw_fd());
-        let entry = opcode::PollAdd::new(fd, libc::POLLIN as u32)
-            .build()
-            .user_data(WAKE);
-        self.push(&entry.into())
+        self.arm(frame, &entry)
     }
 
     fn command(&self, commit_id: u64) -> [u8; 80] {
@@ -139,16 +107,11 @@ impl Ring {
         bytes
     }
 
-    fn arm(&mut self, slot: usize, frame: Frame, entry: Entry128) -> io::Result<()> {
-        debug_assert!(self.armed[slot].is_none(), "a slot holds one frame");
-        self.armed[slot] = Some(frame);
-        self.armed_count += 1;
-        self.push(&entry.user_data(slot as u64))
-    }
-
-    fn push(&mut self, entry: &Entry128) -> io::Result<()> {
+    fn arm(&mut self, frame: Frame, entry: &Entry128) -> io::Result<()> {
+        debug_assert!(self.armed.is_none(), "a ring holds one frame");
+        self.armed = Some(frame);
         loop {
-            // SAFETY: what the entry points to is a frame in `armed`, whose memory stays mapped
+            // SAFETY: what the entry points to is the frame in `armed`, whose memory stays mapped
             // until its completion has been taken (see `next` and `drop`).
             let pushed = unsafe { self.ring.submission().push(entry) };
             if pushed.is_ok() {
@@ -177,33 +140,23 @@ impl Ring {
 
     /// The next event, if there is one.
     pub(super) fn next(&mut self) -> Option<Event> {
-        loop {
-            let completion = self.ring.completion().next()?;
-            if completion.user_data() == WAKE {
-                return Some(Event::Woken);
-            }
-            let slot = completion.user_data() as usize;
-            // The kernel has completed this frame's command, and touches it no more.
-            let Some(frame) = self.armed.get_mut(slot).and_then(Option::take) else {
-                continue;
-            };
-            self.armed_count -= 1;
-            return Some(match completion.result() {
-                0.. => Event::Request { slot, frame },
-                code => Event::Lost {
-                    frame,
-                    error: io::Error::from_raw_os_error(-code),
-                },
-            });
-        }
+        let completion = self.ring.completion().next()?;
+        // The kernel has completed the frame's command, and touches it no more.
+        let frame = self.armed.take()?;
+        Some(match completion.result() {
+            0.. => Event::Request(frame),
+            code => Event::Lost(io::Error::from_raw_os_error(-code)),
+        })
     }
 }
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // The kernel takes its time to cancel what is armed and might still write to these
-        // frames: better to lose their addresses than to have it write to somebody else's.
-        self.armed.drain(..).flatten().for_each(mem::forget);
+        // The kernel takes its time to cancel what is armed and might still write to the frame:
+        // better to lose its addresses than to have it write to somebody else's.
+        if let Some(frame) = self.armed.take() {
+            mem::forget(frame);
+        }
     }
 }
 
@@ -213,8 +166,8 @@ fn retried(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<()> {
             Ok(_) => return Ok(()),
             Err(error) => match error.raw_os_error() {
                 Some(libc::EINTR) => {}
-                // No memory for the moment, or completions to be taken first.
-                Some(libc::EAGAIN | libc::EBUSY) => return Ok(()),
+                // No memory for the moment: what was pushed stays pushed.
+                Some(libc::EAGAIN | libc::EBUSY | libc::ENOMEM) => thread::sleep(PAUSE),
                 _ => return Err(error),
             },
         }

@@ -20,12 +20,16 @@ use std::{
 };
 
 /// One directory, files with content, one lock per file. Some names are special: `panic` panics
-/// when looked up, files whose name begins with `slow` are read on a worker, and those whose name
-/// begins with `late` take their time to be made there.
+/// when looked up, files whose name begins with `held` or `slow` are not read before
+/// [`Toy::let_go`] (`slow` ones say before that they last), and those whose name begins with `late`
+/// take their time to be made.
 pub(crate) struct Toy {
     state: Mutex<State>,
     changed: Condvar,
     making: AtomicUsize,
+    /// Reads that wait, and whether they need not any more.
+    held: Mutex<(usize, bool)>,
+    let_go: Condvar,
 }
 
 /// How long making a file takes whose name begins with `late`.
@@ -43,6 +47,7 @@ struct File {
     xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
     references: i64,
     lock_owner: Option<u64>,
+    held: bool,
     slow: bool,
 }
 
@@ -74,6 +79,7 @@ impl Toy {
             xattrs: BTreeMap::new(),
             references: 1,
             lock_owner: None,
+            held: false,
             slow: false,
         };
         let state = State {
@@ -85,7 +91,29 @@ impl Toy {
             state: Mutex::new(state),
             changed: Condvar::new(),
             making: AtomicUsize::new(0),
+            held: Mutex::default(),
+            let_go: Condvar::new(),
         })
+    }
+
+    /// Reads that wait for [`Toy::let_go`].
+    pub(crate) fn held(&self) -> usize {
+        self.held.lock().unwrap().0
+    }
+
+    /// Lets all reads go on.
+    pub(crate) fn let_go(&self) {
+        self.held.lock().unwrap().1 = true;
+        self.let_go.notify_all();
+    }
+
+    fn hold(&self) {
+        let mut held = self.held.lock().unwrap();
+        held.0 += 1;
+        while !held.1 {
+            held = self.let_go.wait(held).unwrap();
+        }
+        held.0 -= 1;
     }
 
     /// References the kernel holds, the root's left out.
@@ -144,6 +172,7 @@ impl State {
             xattrs: BTreeMap::new(),
             references: 0,
             lock_owner: None,
+            held: name.starts_with(b"held") || name.starts_with(b"slow"),
             slow: name.starts_with(b"slow"),
         };
         self.files.insert(ino, file);
@@ -173,7 +202,7 @@ impl Operations for Toy {
         inos.into_iter().for_each(visit);
     }
 
-    fn may_block(&self, ino: Ino, request: &Request<'_>) -> bool {
+    fn takes_long(&self, ino: Ino, request: &Request<'_>) -> bool {
         if let Request::Create(create) = request {
             return create.name.starts_with(b"late");
         }
@@ -295,6 +324,10 @@ impl Operations for Toy {
         request: &ReadRequest,
         out: &mut [u8],
     ) -> Result<usize> {
+        let held = self.state.lock().unwrap().file(ino)?.held;
+        if held {
+            self.hold();
+        }
         let mut state = self.state.lock().unwrap();
         let data = &state.file(ino)?.data;
         let rest = data.get(request.offset as usize..).unwrap_or(&[]);

@@ -1,0 +1,49 @@
+//! Cutting a connection from this side, without memory and without another thread: for a session
+//! that cannot go on.
+
+use crate::mount::Mounted;
+use rustix::{
+    io::Errno,
+    mount::{UnmountFlags, unmount},
+};
+use std::{fs::File, path::PathBuf};
+
+/// Where the kernel can be told to cut connections.
+const CONNECTIONS: &str = "/sys/fs/fuse/connections";
+
+/// The kernel's side of a session.
+pub(super) struct Connection {
+    pub(super) dir: PathBuf,
+    /// Cuts the connection when written to, where the fusectl file system is mounted. Opened at the
+    /// beginning, because at the end there may be no descriptor left.
+    abort: Option<File>,
+}
+
+impl Connection {
+    pub(super) fn new(dir: PathBuf, mounted: Option<&Mounted>) -> Self {
+        let abort = mounted.and_then(|mounted| {
+            let path = format!("{CONNECTIONS}/{}/abort", mounted.device_minor);
+            File::options().write(true).open(path).ok()
+        });
+        Self { dir, abort }
+    }
+
+    /// Cuts the connection: requests that wait fail, and every later call does.
+    pub(super) fn abort(&self) {
+        if let Some(abort) = &self.abort {
+            match rustix::io::write(abort, b"1") {
+                Ok(_) => return,
+                Err(error) => tracing::warn!(%error, "the connection's switch refused"),
+            }
+        }
+        // Forced, it is cut first of all, even if it is busy and stays mounted.
+        match unmount(&self.dir, UnmountFlags::FORCE | UnmountFlags::NOFOLLOW) {
+            Ok(()) | Err(Errno::BUSY) => {}
+            Err(error) => tracing::error!(
+                mount_point = %self.dir.display(),
+                %error,
+                "the connection could not be cut, callers may hang: end this process, or umount -f"
+            ),
+        }
+    }
+}

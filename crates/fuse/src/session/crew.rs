@@ -1,0 +1,336 @@
+//! The threads that serve one source of requests: a processor's queue, or `/dev/fuse`.
+//!
+//! A request is served by the thread that takes it, from its first byte to its reply, whatever it
+//! waits for meanwhile: a device, a commit, a mutex, a lock of a file. What keeps a wait from
+//! delaying other requests is that another thread of the crew stands ready. Nothing is predicted and
+//! nothing is handed over; a crew that has nobody ready grows.
+//!
+//! # Invariants
+//! `ready` counts the threads that wait for a request or commit a reply. While `ready == 0`, a
+//! request that has come waits in the kernel; then one of three holds:
+//! - `begun` grows: requests are being served, and each reply fetches the next;
+//! - the [`Watch`](super::watch::Watch) is awake, and adds a thread at its next look;
+//! - the crew is as large as it may be.
+//!
+//! A wait for a file lock may last for ever. It adds one to what the crew may be (`lock_waits`), and
+//! does not begin before somebody else is ready or on the way: otherwise the unlock could not come in.
+//!
+//! # Locking
+//! None: counters only.
+
+use super::{service::Service, watch::Watch};
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+};
+
+/// Threads that are added at a time, at most.
+const ADDED_MAX: usize = 8;
+
+/// Starts threads of one kind.
+pub(crate) trait Recruit: Send + Sync {
+    /// Starts one more thread of the crew, which calls [`Crew::join`] and drops `coming` when it stands ready.
+    ///
+    /// # Errors
+    /// There is no memory, or no thread to be had; nothing was started.
+    fn recruit(&self, service: &Arc<Service>, coming: Coming) -> io::Result<()>;
+}
+
+/// The threads that serve one source of requests. Aligned, because each processor writes its own.
+#[repr(align(128))]
+pub(crate) struct Crew {
+    /// What stands in the log for it.
+    pub(crate) name: String,
+    ready: AtomicUsize,
+    threads: AtomicUsize,
+    /// Requests taken up to now.
+    begun: AtomicU64,
+    /// `begun` at the last look; written by the watch only.
+    seen: AtomicU64,
+    /// Threads in a wait for a file lock.
+    lock_waits: AtomicUsize,
+    /// Threads, at most, apart from those in a wait for a file lock.
+    threads_max: usize,
+    /// Threads on the way.
+    coming: AtomicUsize,
+    /// Was it said that no thread is to be had?
+    complained: AtomicBool,
+    recruit: Box<dyn Recruit>,
+    watch: Arc<Watch>,
+}
+
+/// A thread on the way to a crew. It counts as one until it is dropped, after [`Crew::join`] or
+/// because it does not come.
+pub(crate) struct Coming {
+    pub(crate) crew: Arc<Crew>,
+}
+
+impl Coming {
+    pub(super) fn new(crew: &Arc<Crew>) -> Self {
+        crew.coming.fetch_add(1, Ordering::SeqCst);
+        Self { crew: crew.clone() }
+    }
+}
+
+impl Drop for Coming {
+    fn drop(&mut self) {
+        self.crew.coming.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Crew {
+    pub(crate) fn new(
+        name: String,
+        threads_max: usize,
+        recruit: Box<dyn Recruit>,
+        watch: Arc<Watch>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            name,
+            ready: AtomicUsize::new(0),
+            threads: AtomicUsize::new(0),
+            begun: AtomicU64::new(0),
+            seen: AtomicU64::new(0),
+            lock_waits: AtomicUsize::new(0),
+            threads_max,
+            coming: AtomicUsize::new(0),
+            complained: AtomicBool::new(false),
+            recruit,
+            watch,
+        })
+    }
+
+    /// The calling thread stands ready for its first request; it is part of the crew until the
+    /// session ends.
+    pub(crate) fn join(&self) {
+        self.threads.fetch_add(1, Ordering::SeqCst);
+        self.ready.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// The calling thread has taken a request.
+    pub(crate) fn begin(&self) {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        // SeqCst: pairs with the last look of a watch that is about to sleep.
+        if self.ready.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.watch.wake();
+        }
+    }
+
+    /// The calling thread commits a reply, and stands ready after that.
+    pub(crate) fn end(&self) {
+        self.ready.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// How many threads there are.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads.load(Ordering::Relaxed)
+    }
+
+    fn is_full(&self) -> bool {
+        let waiting = self.lock_waits.load(Ordering::SeqCst);
+        let threads = self.threads() + self.coming.load(Ordering::SeqCst);
+        threads >= self.threads_max.saturating_add(waiting)
+    }
+
+    fn has_somebody(&self) -> bool {
+        self.ready.load(Ordering::SeqCst) + self.coming.load(Ordering::SeqCst) > 0
+    }
+
+    /// The watch looks: a crew that has nobody ready, and took nothing since the last look, grows.
+    /// Tells whether it is to be looked at again.
+    pub(super) fn look(self: &Arc<Self>, service: &Arc<Service>) -> bool {
+        let begun = self.begun.load(Ordering::Relaxed);
+        let stuck = self.seen.swap(begun, Ordering::Relaxed) == begun;
+        if self.has_somebody() || self.is_full() {
+            return false;
+        }
+        if stuck {
+            self.grow(service);
+        }
+        true
+    }
+
+    /// Sees to it that somebody is ready, or on the way, before the calling thread does what surely
+    /// lasts; `false`: there is nobody, and nobody to be had for the time being.
+    pub(super) fn stand_in(self: &Arc<Self>, service: &Arc<Service>) -> bool {
+        self.has_somebody() || self.grow(service)
+    }
+
+    /// Adds as many threads as half of those there are: each of them has met something to wait
+    /// for, so more will. `false`: not one.
+    fn grow(self: &Arc<Self>, service: &Arc<Service>) -> bool {
+        let wanted = (self.threads() / 2).clamp(1, ADDED_MAX);
+        for added in 0..wanted {
+            if self.is_full() {
+                return added > 0;
+            }
+            if let Err(error) = self.recruit.recruit(service, Coming::new(self)) {
+                if !self.complained.swap(true, Ordering::Relaxed) {
+                    tracing::warn!(
+                        crew = self.name,
+                        threads = self.threads(),
+                        %error,
+                        "no further thread is to be had: requests wait for those there are"
+                    );
+                }
+                return added > 0;
+            }
+        }
+        true
+    }
+}
+
+/// A thread in a wait for a file lock, which may last for ever.
+pub(super) struct LockWait {
+    service: Arc<Service>,
+    crew: Arc<Crew>,
+}
+
+impl LockWait {
+    /// Counts one more; none if so many wait already.
+    pub(super) fn new(service: &Arc<Service>, crew: &Arc<Crew>) -> Option<Self> {
+        crew.lock_waits.fetch_add(1, Ordering::SeqCst);
+        let before = service.lock_waits.fetch_add(1, Ordering::SeqCst);
+        let wait = Self {
+            service: service.clone(),
+            crew: crew.clone(),
+        };
+        (before < service.lock_waits_max).then_some(wait)
+    }
+}
+
+impl Drop for LockWait {
+    fn drop(&mut self) {
+        self.service.lock_waits.fetch_sub(1, Ordering::SeqCst);
+        self.crew.lock_waits.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::service::tests::service;
+    use parking_lot::Mutex;
+
+    /// Keeps threads on the way until the test lets them come; fails while there is no memory.
+    #[derive(Default)]
+    struct Agency {
+        hired: Mutex<Vec<Coming>>,
+        no_memory: AtomicBool,
+    }
+
+    impl Recruit for Arc<Agency> {
+        fn recruit(&self, _: &Arc<Service>, coming: Coming) -> io::Result<()> {
+            if self.no_memory.load(Ordering::SeqCst) {
+                return Err(io::ErrorKind::OutOfMemory.into());
+            }
+            self.hired.lock().push(coming);
+            Ok(())
+        }
+    }
+
+    impl Agency {
+        /// Those on the way arrive; how many they are.
+        fn arrive(&self) -> usize {
+            let hired = std::mem::take(&mut *self.hired.lock());
+            hired.iter().for_each(|coming| coming.crew.join());
+            hired.len()
+        }
+    }
+
+    fn crew(threads: usize, threads_max: usize) -> (Arc<Crew>, Arc<Agency>, Arc<Service>) {
+        let agency = Arc::new(Agency::default());
+        let service = service();
+        let recruit = Box::new(agency.clone());
+        let crew = Crew::new("test".into(), threads_max, recruit, service.watch.clone());
+        (0..threads).for_each(|_| crew.join());
+        (crew, agency, service)
+    }
+
+    #[test]
+    fn a_crew_grows_when_all_wait_and_not_while_requests_are_served() {
+        let (crew, agency, service) = crew(2, 100);
+        crew.begin();
+        assert!(!crew.look(&service), "one is ready");
+        crew.begin();
+        assert!(
+            crew.look(&service),
+            "something was begun since the last look"
+        );
+        crew.end();
+        crew.begin();
+        assert!(crew.look(&service), "and again");
+        assert_eq!(agency.arrive(), 0);
+        assert!(crew.look(&service));
+        assert!(!crew.look(&service), "somebody is on the way");
+        assert_eq!(agency.arrive(), 1);
+        assert_eq!(crew.threads(), 3);
+    }
+
+    #[test]
+    fn a_crew_whose_threads_all_meet_a_wait_grows_by_half_at_a_time_and_to_its_limit() {
+        let (crew, agency, service) = crew(2, 30);
+        let mut looks = 0;
+        while crew.threads() < 30 {
+            while crew.ready.load(Ordering::SeqCst) > 0 {
+                crew.begin();
+            }
+            crew.look(&service);
+            agency.arrive();
+            looks += 1;
+        }
+        assert!(looks < 30, "{looks} looks");
+        while crew.ready.load(Ordering::SeqCst) > 0 {
+            crew.begin();
+        }
+        for _ in 0..3 {
+            assert!(!crew.look(&service), "nothing can be done");
+        }
+        assert_eq!(agency.arrive(), 0);
+        // One more for each that may wait for ever.
+        let wait = LockWait::new(&service, &crew).unwrap();
+        assert!(crew.stand_in(&service));
+        assert_eq!(agency.arrive(), 1);
+        drop(wait);
+    }
+
+    #[test]
+    fn what_surely_lasts_has_somebody_stand_in_first() {
+        let (crew, agency, service) = crew(2, 100);
+        crew.begin();
+        assert!(crew.stand_in(&service));
+        assert_eq!(agency.arrive(), 0, "the other is ready");
+        crew.begin();
+        assert!(crew.stand_in(&service));
+        assert!(crew.stand_in(&service), "one on the way is enough");
+        assert_eq!(agency.arrive(), 1);
+    }
+
+    #[test]
+    fn without_a_thread_to_be_had_nobody_stands_in_and_nothing_is_left_behind() {
+        let (crew, agency, service) = crew(1, 100);
+        agency.no_memory.store(true, Ordering::SeqCst);
+        crew.begin();
+        assert!(!crew.stand_in(&service));
+        assert_eq!(crew.coming.load(Ordering::SeqCst), 0);
+        agency.no_memory.store(false, Ordering::SeqCst);
+        assert!(crew.stand_in(&service), "it is tried again");
+        assert_eq!(agency.arrive(), 1);
+    }
+
+    #[test]
+    fn only_so_many_wait_for_locks_and_each_gives_its_place_back() {
+        let (crew, _, service) = crew(1, 100);
+        let max = service.lock_waits_max;
+        let waits: Vec<_> = (0..max)
+            .map(|_| LockWait::new(&service, &crew).unwrap())
+            .collect();
+        assert!(LockWait::new(&service, &crew).is_none());
+        drop(waits);
+        assert!(LockWait::new(&service, &crew).is_some());
+        assert_eq!(crew.lock_waits.load(Ordering::SeqCst), 0);
+    }
+}

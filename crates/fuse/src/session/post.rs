@@ -1,0 +1,105 @@
+//! One thread that serves requests: its crew, its counters, its processor.
+
+use super::{
+    counters::Counters,
+    crew::{Crew, LockWait},
+    policy::ReplyPolicy,
+    service::Service,
+};
+use holdfast_types::{Errno, Result};
+use rustix::thread::{CpuSet, sched_setaffinity};
+use std::sync::Arc;
+
+/// A thread's place in its crew, for as long as it serves.
+pub(crate) struct Post {
+    pub(crate) service: Arc<Service>,
+    pub(crate) crew: Arc<Crew>,
+    pub(crate) counters: Arc<Counters>,
+    /// The processor whose requests it serves, if they are one processor's.
+    processor: Option<u16>,
+    /// Under which replies are committed, if they are committed under a policy of their own.
+    policy: Option<ReplyPolicy>,
+    /// Has it left its processor, to do what lasts?
+    away: bool,
+}
+
+impl Post {
+    pub(crate) fn new(service: Arc<Service>, crew: Arc<Crew>, processor: Option<u16>) -> Self {
+        // Over `/dev/fuse` nothing tells, without another call, whether a request is there.
+        let policy = processor.and_then(|_| ReplyPolicy::of_this_thread(&service.watch));
+        Self {
+            counters: service.registry.enlist(),
+            service,
+            crew,
+            processor,
+            policy,
+            away: false,
+        }
+    }
+
+    /// A request was taken.
+    pub(crate) fn begin(&self) {
+        self.crew.begin();
+        self.counters.begin();
+    }
+
+    /// The reply is about to be committed.
+    pub(crate) fn before_reply(&mut self) {
+        self.crew.end();
+        if !self.away
+            && let Some(policy) = &mut self.policy
+        {
+            policy.before_reply();
+        }
+    }
+
+    /// The reply was committed.
+    pub(crate) fn end(&mut self) {
+        self.counters.end();
+        if self.away {
+            self.away = false;
+            self.processor.inspect(|&processor| pin(processor));
+        }
+    }
+
+    /// Nothing is there: the thread is about to sleep.
+    pub(crate) fn before_wait(&self) {
+        if let Some(policy) = &self.policy {
+            policy.before_wait();
+        }
+    }
+
+    /// The request surely lasts: somebody else stands ready, and the processor is left to those
+    /// who are quick. `false`: there is nobody else.
+    pub(super) fn before_long(&mut self) -> bool {
+        // First, because threads inherit the policy.
+        self.before_wait();
+        if !self.away {
+            self.away = self.processor.is_some() && self.service.leave_processor();
+        }
+        self.crew.stand_in(&self.service)
+    }
+
+    /// The request waits for a file lock, perhaps for ever.
+    ///
+    /// # Errors
+    /// `ENOLCK`: so many wait already, or there is no thread to bring in the unlock.
+    pub(super) fn before_lock_wait(&mut self) -> Result<LockWait> {
+        let wait = LockWait::new(&self.service, &self.crew).ok_or(Errno::ENOLCK)?;
+        if self.before_long() {
+            Ok(wait)
+        } else {
+            Err(Errno::ENOLCK)
+        }
+    }
+}
+
+/// Binds the calling thread to processor `qid`; one that is not there yet leaves it free.
+pub(crate) fn pin(qid: u16) {
+    let mut set = CpuSet::new();
+    if usize::from(qid) < CpuSet::MAX_CPU {
+        set.set(qid.into());
+        // Refused, the thread stays where it is: slower, not wrong.
+        let _ = sched_setaffinity(None, &set);
+    }
+}
