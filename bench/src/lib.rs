@@ -12,6 +12,7 @@ mod crew;
 mod document;
 mod fuse;
 mod goals;
+mod grid;
 mod lent;
 mod machine;
 mod mounts;
@@ -45,6 +46,7 @@ enum Workload {
     Sparse(workloads::sparse::SparseArgs),
     Fuse(workloads::fuse::FuseArgs),
     Trees(workloads::trees::TreesArgs),
+    Request(workloads::request::RequestArgs),
     Baselines(workloads::baselines::BaselinesArgs),
     Report(document::DocumentArgs),
     #[command(hide = true)]
@@ -75,6 +77,7 @@ pub fn run(args: BenchArgs) -> Result<()> {
         Workload::Sparse(args) => workloads::sparse::run(args),
         Workload::Fuse(args) => workloads::fuse::run(args),
         Workload::Trees(args) => workloads::trees::run(args),
+        Workload::Request(args) => workloads::request::run(args),
         Workload::Baselines(args) => workloads::baselines::run(args),
         Workload::Report(args) => document::run(args),
         Workload::Serve(args) => fuse::serve::run(args),

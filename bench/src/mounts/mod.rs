@@ -12,6 +12,8 @@ pub(crate) use holdfast::{Holdfast, HoldfastArgs};
 pub(crate) use kernel::Kind;
 pub(crate) use place::{Need, Place};
 
+use crate::commands;
+use crate::targets::Parent;
 use anyhow::{Error, Result, bail};
 use std::fmt;
 use std::path::PathBuf;
@@ -48,6 +50,30 @@ impl Mountable {
             Self::Memory | Self::Volume(_) | Self::Directory(_) => Vec::new(),
         }
     }
+}
+
+/// What a run's targets have in common.
+pub(crate) struct Ready {
+    /// The command that mounts those that are ours, if any is.
+    pub(crate) holdfast: Option<Holdfast>,
+    _parents: Vec<Parent>,
+}
+
+/// Sees to what these targets need, for as long as the result is kept.
+///
+/// # Errors
+/// Names a program that is missing, or a directory that cannot be made.
+pub(crate) fn ready(targets: &[Mountable], args: &HoldfastArgs) -> Result<Ready> {
+    commands::require(targets.iter().flat_map(Mountable::programs))?;
+    let ours = targets.iter().any(Mountable::is_ours);
+    let parents = targets.iter().filter_map(|target| match target {
+        Mountable::Directory(path) => Some(Parent::ready(path)),
+        _ => None,
+    });
+    Ok(Ready {
+        holdfast: ours.then(|| Holdfast::find(args)).transpose()?,
+        _parents: parents.collect::<Result<_>>()?,
+    })
 }
 
 impl FromStr for Mountable {

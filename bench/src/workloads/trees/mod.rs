@@ -13,12 +13,12 @@ mod table;
 use crate::about::About;
 use crate::commands;
 use crate::machine::Spent;
-use crate::mounts::{Holdfast, HoldfastArgs, Mountable, Need, Place};
+use crate::mounts::{self, Holdfast, HoldfastArgs, Mountable, Need, Place};
 use crate::process::Process;
 use crate::record::Record;
 use crate::report::{Report, ReportArgs};
 use crate::sys;
-use crate::targets::{Parent, labels};
+use crate::targets::labels;
 use anyhow::{Context, Result, bail, ensure};
 use archive::TreeArchive;
 use census::Census;
@@ -88,18 +88,9 @@ pub(crate) fn run(args: &TreesArgs) -> Result<()> {
         wanted = PHASES.to_vec();
     }
     let plan = plan(&wanted);
-    let programs = plan.iter().map(|phase| phase.program());
-    let of_targets = args.targets.iter().flat_map(Mountable::programs);
-    commands::require(programs.chain(of_targets))?;
-    let holdfast = match args.targets.iter().any(Mountable::is_ours) {
-        true => Some(Holdfast::find(&args.holdfast)?),
-        false => None,
-    };
-    let parents = args.targets.iter().filter_map(|target| match target {
-        Mountable::Directory(path) => Some(Parent::ready(path)),
-        _ => None,
-    });
-    let _parents = parents.collect::<Result<Vec<_>>>()?;
+    commands::require(plan.iter().map(|phase| phase.program()))?;
+    let ready = mounts::ready(&args.targets, &args.holdfast)?;
+    let holdfast = ready.holdfast.as_ref();
     let mut report = Report::new(&args.report)?;
     let scratch = scratch(args.scratch.as_deref())?;
     report.doing("making the tree".to_owned());
@@ -109,13 +100,13 @@ pub(crate) fn run(args: &TreesArgs) -> Result<()> {
     };
     let trial = Trial {
         archive: &archive,
-        holdfast: holdfast.as_ref(),
+        holdfast,
         scratch: scratch.path(),
         wanted: &wanted,
         plan: &plan,
     };
     let labels = labels(&args.targets);
-    let layout = layout(&archive, holdfast.as_ref());
+    let layout = layout(&archive, holdfast);
     let offered = args
         .targets
         .iter()

@@ -1,5 +1,6 @@
 //! The table of a run: seconds of each phase, and how many times the best rival's they are.
 
+use crate::grid::{aligned, median_of, phases};
 use crate::record::Record;
 use std::fmt::Write as _;
 
@@ -13,16 +14,10 @@ pub(super) struct Column<'c> {
 
 /// A row for each phase, in the order of the records.
 pub(super) fn render(records: &[Record], columns: &[Column<'_>]) -> String {
-    let mut phases: Vec<&str> = Vec::new();
-    for record in records {
-        if !phases.contains(&record.phase.as_str()) {
-            phases.push(&record.phase);
-        }
-    }
     let rivals = columns.iter().any(|column| !column.ours);
     let mut rows = vec![vec![String::new()]];
     rows[0].extend(columns.iter().map(|column| column.label.to_owned()));
-    for phase in phases {
+    for phase in phases(records) {
         let best = columns.iter().filter(|column| !column.ours);
         let best = best.filter_map(|column| seconds(records, phase, column.label));
         let best = best.reduce(f64::min);
@@ -53,10 +48,7 @@ fn cell(records: &[Record], phase: &str, column: Column<'_>, best: Option<f64>) 
     {
         let _ = write!(text, " {:.2}x", seconds / best);
     }
-    let told = |of: fn(&Record) -> Option<f64>| {
-        let mine = of_cell(records, phase, column.label);
-        median(mine.filter_map(of).collect())
-    };
+    let told = |of: fn(&Record) -> Option<f64>| median_of(records, phase, column.label, of);
     if let Some(idle) = told(|record| record.idle) {
         let _ = write!(text, " {:.0}%", idle * 100.0);
     }
@@ -66,43 +58,8 @@ fn cell(records: &[Record], phase: &str, column: Column<'_>, best: Option<f64>) 
     text
 }
 
-fn of_cell<'r>(
-    records: &'r [Record],
-    phase: &'r str,
-    label: &'r str,
-) -> impl Iterator<Item = &'r Record> {
-    let mine = move |record: &&Record| record.phase == phase && record.target == label;
-    records.iter().filter(mine)
-}
-
 fn seconds(records: &[Record], phase: &str, label: &str) -> Option<f64> {
-    median(
-        of_cell(records, phase, label)
-            .map(|record| record.seconds)
-            .collect(),
-    )
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    crate::summary::median(&mut values)
-}
-
-fn aligned(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut text = String::new();
-    for row in rows {
-        let cells = row.iter().zip(&widths);
-        let cells: Vec<String> = cells
-            .map(|(cell, width)| format!("{cell:<width$}"))
-            .collect();
-        let _ = writeln!(text, "{}", cells.join("  ").trim_end());
-    }
-    text
+    median_of(records, phase, label, |record| Some(record.seconds))
 }
 
 #[cfg(test)]

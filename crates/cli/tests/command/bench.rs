@@ -38,3 +38,36 @@ fn trees_are_measured_in_mounts_that_the_run_makes() {
     let mounts = fs::read_to_string("/proc/self/mountinfo").expect("told");
     assert!(!mounts.contains(&image), "{mounts}");
 }
+
+#[test]
+fn requests_are_counted_one_by_one() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    let json = place.path("out.json");
+    let output = Command::new(HOLDFAST)
+        .args(["bench", "request", "--target", "mem:", "--rounds", "1"])
+        .args(["--seconds", "0.01", "--neighbours", "0,1", "--json"])
+        .arg(&json)
+        .stdin(Stdio::null())
+        .output()
+        .expect("started");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let table = String::from_utf8_lossy(&output.stdout);
+    assert!(table.contains("getxattr-pinned-busy1"), "{table}");
+    let records = fs::read_to_string(&json).expect("written");
+    let records: Vec<serde_json::Value> = records
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    // Five calls, pinned and not, alone and not; and the two threads.
+    assert_eq!(records.len(), 5 * 2 * 2 + 1);
+    let (threads, calls) = records.split_first().expect("some");
+    assert_eq!(threads["phase"], "ping-pong");
+    for record in calls {
+        let number = |field: &str| record[field].as_f64().expect("a number");
+        let each = number("requests") / number("items");
+        assert!(each >= 1.0, "the kernel answered by itself: {record}");
+    }
+}
