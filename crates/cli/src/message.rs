@@ -61,8 +61,11 @@ impl Failure {
 
     fn line(&self) -> String {
         match &self.subject {
-            Some(subject) => format!("{subject}: {}", self.message),
-            None => self.message.clone(),
+            // A message from below may name it already.
+            Some(subject) if !self.message.contains(&format!("{subject}: ")) => {
+                format!("{subject}: {}", self.message)
+            }
+            _ => self.message.clone(),
         }
     }
 }
@@ -107,5 +110,12 @@ mod tests {
         let json = serde_json::to_string(&failure).unwrap();
         assert_eq!(serde_json::from_str::<Failure>(&json).unwrap(), failure);
         assert_eq!(failure.to_string(), "/mnt: no (hint: say please)");
+    }
+
+    #[test]
+    fn a_message_that_names_its_subject_is_not_given_it_again() {
+        let failure = |message| Failure::new(message).at(Path::new("/a.hf")).to_string();
+        assert_eq!(failure("image file /a.hf: torn"), "image file /a.hf: torn");
+        assert_eq!(failure("not in /a.hf"), "/a.hf: not in /a.hf");
     }
 }

@@ -18,7 +18,7 @@ pub enum Error {
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// There is no superblock that can be used.
-    #[error("{device}: no usable superblock ({}; {})", slots[0], slots[1])]
+    #[error("{device}: no usable superblock ({})", reasons(slots))]
     Superblock {
         /// The device.
         device: String,
@@ -94,5 +94,36 @@ impl Error {
 impl From<Error> for Errno {
     fn from(error: Error) -> Self {
         error.errno()
+    }
+}
+
+/// What is wrong with each slot, said once where it is the same.
+fn reasons(slots: &[SlotError; 2]) -> String {
+    let [first, second] = slots.each_ref().map(ToString::to_string);
+    if first == second {
+        return first;
+    }
+    format!("{first}; {second}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_with_one_fault_share_one_reason() {
+        let text = |slots| {
+            let device = "image file x".to_owned();
+            Error::Superblock { device, slots }.to_string()
+        };
+        assert_eq!(
+            text([SlotError::Magic, SlotError::Magic]),
+            "image file x: no usable superblock (no Holdfast volume: the magic number is missing)"
+        );
+        let two = text([SlotError::Field("size"), SlotError::Version(9)]);
+        assert!(
+            two.contains("size is impossible; format version 9"),
+            "{two}"
+        );
     }
 }

@@ -244,10 +244,12 @@ fn foreground(
 fn daemon(arguments: &Arguments) -> Result<()> {
     let result = serve_as_daemon(arguments);
     if let Err(failure) = &result {
-        // Nobody listens once the mount was live; then the exit code says that something was
-        // wrong at the end.
-        let _ = launch::report_failure(failure);
-        tracing::error!(%failure, "the daemon ends");
+        // The parent prints what it is told. Before the mount is live, standard error is the terminal that it prints to:
+        // there the log would say the same once more. Afterwards the exit code says that something was wrong at the end.
+        let told = launch::report_failure(failure);
+        if told.is_err() || arguments.log.is_some() {
+            tracing::error!(%failure, "the daemon ends");
+        }
         std::process::exit(1);
     }
     Ok(())

@@ -82,3 +82,28 @@ fn helpers_fail_with_the_exit_codes_of_mount() {
     .ok();
     assert!(!place.path("mnt").exists(), "-f mounts nothing");
 }
+
+#[test]
+fn a_mount_that_fails_says_why_once() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    let image = place.path("empty.img");
+    fs::write(&image, vec![0; 4 << 20]).unwrap();
+    let image = image.to_str().unwrap();
+    let mnt = place.mnt();
+    let mount = ["mount", image, &mnt];
+    let error = holdfast(mount).fails(1);
+    let lines: Vec<&str> = error.lines().collect();
+    assert_eq!(lines.len(), 1, "{error}");
+    for once in [image, "no usable superblock", "the magic number is missing"] {
+        assert_eq!(error.matches(once).count(), 1, "{once}: {error}");
+    }
+    // A log that was asked for has it as well.
+    let log = place.path("log");
+    let told = holdfast([&mount[..], &["--log", log.to_str().unwrap()]].concat()).fails(1);
+    assert_eq!(told, error);
+    let log = fs::read_to_string(log).unwrap();
+    assert_eq!(log.matches("no usable superblock").count(), 1, "{log}");
+    assert!(!place.path("mnt").exists());
+}
