@@ -1,5 +1,5 @@
 //! Wrappers round any block device: one that remembers, one that fails, one that runs full, one
-//! that takes its time; and the states that a crash may leave.
+//! that takes its time, one that waits for the test; and the states that a crash may leave.
 //!
 //! Wrappers stack: a faulty device over a recording one shows what a crash leaves of writes that
 //! were acknowledged and never done.
@@ -7,6 +7,7 @@
 mod crash;
 mod damage;
 mod faulty;
+mod held;
 mod history;
 mod recording;
 mod slow;
@@ -15,6 +16,7 @@ mod sparse;
 pub use crash::{CrashState, CrashStates};
 pub use damage::{flip_bit, swap, zero};
 pub use faulty::{DeviceCall, DeviceFault, Effect, FaultyDevice};
+pub use held::HeldDevice;
 pub use history::History;
 pub use recording::RecordingDevice;
 pub use slow::SlowDevice;

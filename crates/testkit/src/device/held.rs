@@ -1,0 +1,181 @@
+use holdfast_device::{BlockDevice, ReadRequest, Result, WriteRequest};
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
+
+/// A device on which a chosen call does not return before the test lets it.
+///
+/// What is held is one read by one thread, or every flush: a test waits until the call has begun, looks at what
+/// other threads can do meanwhile, and releases it. So it needs no times to tell who waits for whom.
+#[derive(Debug)]
+pub struct HeldDevice {
+    inner: Arc<dyn BlockDevice>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The thread one of whose reads is held, and how many of its reads pass before that.
+    reader: Option<(ThreadId, usize)>,
+    /// Are flushes held?
+    flushes: bool,
+    /// Calls that are held now.
+    held: usize,
+}
+
+impl HeldDevice {
+    /// Nothing is held at first.
+    #[must_use]
+    pub fn new(inner: Arc<dyn BlockDevice>) -> Self {
+        Self {
+            inner,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Holds a read by this thread, after so many others of it.
+    pub fn hold_read_of(&self, reader: ThreadId, after: usize) {
+        self.state.lock().reader = Some((reader, after));
+    }
+
+    /// Holds all flushes from now on.
+    pub fn hold_flushes(&self) {
+        self.state.lock().flushes = true;
+    }
+
+    /// Waits until a call is held, or `is_over` says that none will be; `false`: none is, and there was time enough.
+    pub fn is_held(&self, is_over: impl Fn() -> bool, patience: Duration) -> bool {
+        let until = Instant::now() + patience;
+        let mut state = self.state.lock();
+        while state.held == 0 && !is_over() && Instant::now() < until {
+            self.changed.wait_for(&mut state, Duration::from_millis(1));
+        }
+        state.held > 0
+    }
+
+    /// Lets all calls that are held return, and holds no more.
+    pub fn release(&self) {
+        let mut state = self.state.lock();
+        (state.reader, state.flushes) = (None, false);
+        self.changed.notify_all();
+    }
+
+    fn before_read(&self) {
+        let me = thread::current().id();
+        let mut state = self.state.lock();
+        match &mut state.reader {
+            Some((reader, 0)) if *reader == me => {}
+            Some((reader, after)) if *reader == me => {
+                *after -= 1;
+                return;
+            }
+            _ => return,
+        }
+        self.hold(state, |state| state.reader == Some((me, 0)));
+    }
+
+    fn before_flush(&self) {
+        let state = self.state.lock();
+        self.hold(state, |state| state.flushes);
+    }
+
+    fn hold(&self, mut state: parking_lot::MutexGuard<'_, State>, still: impl Fn(&State) -> bool) {
+        if !still(&state) {
+            return;
+        }
+        state.held += 1;
+        self.changed.notify_all();
+        while still(&state) {
+            self.changed.wait(&mut state);
+        }
+        state.held -= 1;
+    }
+}
+
+impl BlockDevice for HeldDevice {
+    fn describe(&self) -> String {
+        self.inner.describe()
+    }
+
+    fn size(&self) -> u64 {
+        self.inner.size()
+    }
+
+    fn alignment(&self) -> u64 {
+        self.inner.alignment()
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.inner.is_read_only()
+    }
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.before_read();
+        self.inner.read(offset, buf)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.inner.write(offset, bytes)
+    }
+
+    fn read_batch(&self, requests: &mut [ReadRequest<'_>]) -> Result<()> {
+        self.before_read();
+        self.inner.read_batch(requests)
+    }
+
+    fn write_batch(&self, requests: &[WriteRequest<'_>]) -> Result<()> {
+        self.inner.write_batch(requests)
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.before_flush();
+        self.inner.flush()
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> Result<bool> {
+        self.inner.discard(offset, len)
+    }
+
+    fn resize(&self, size: u64) -> Result<()> {
+        self.inner.resize(size)
+    }
+
+    fn prefetch(&self, offset: u64, len: u64) {
+        self.inner.prefetch(offset, len);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdfast_device::MemoryDevice;
+    use std::sync::mpsc;
+
+    #[test]
+    fn the_chosen_read_waits_and_no_other_does() {
+        let device = HeldDevice::new(Arc::new(MemoryDevice::new(1 << 20)));
+        let patience = Duration::from_secs(60);
+        thread::scope(|scope| {
+            let (send, done) = mpsc::channel();
+            let held = &device;
+            scope.spawn(move || {
+                held.hold_read_of(thread::current().id(), 1);
+                for number in 0..2 {
+                    held.read(0, &mut [0; 512]).unwrap();
+                    send.send(number).unwrap();
+                }
+            });
+            assert!(device.is_held(|| false, patience));
+            assert_eq!(done.recv().unwrap(), 0);
+            device.read(0, &mut [0; 512]).unwrap();
+            device.flush().unwrap();
+            assert!(done.try_recv().is_err(), "it went on");
+            device.release();
+            assert_eq!(done.recv().unwrap(), 1);
+        });
+        assert!(!device.is_held(|| true, patience));
+    }
+}
