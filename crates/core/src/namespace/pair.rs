@@ -117,7 +117,11 @@ impl Core {
 
     /// As [`Core::climb`], where nothing has to be loaded: without a use of directories that many
     /// have in common.
-    fn climb_in_memory(&self, dir: &Inode, mut go_on: impl FnMut(Ino) -> bool) -> Result<Ino> {
+    pub(super) fn climb_in_memory(
+        &self,
+        dir: &Inode,
+        mut go_on: impl FnMut(Ino) -> bool,
+    ) -> Result<Ino> {
         let guard = epoch::pin();
         let mut at = dir;
         while go_on(at.ino()) {

@@ -2,12 +2,14 @@
 //!
 //! *Locking.* See [`pair`](super::pair).
 
+use std::sync::atomic::Ordering;
+
 use super::lookup::dangling;
 use super::pair::Locked;
 use crate::file_system::Core;
 use crate::node::Node;
 use crate::shape;
-use crate::types::{Access, Caller, Errno, RenameFlags, Result, check_component, is_special};
+use crate::types::{Access, Caller, Errno, Ino, RenameFlags, Result, check_component, is_special};
 use crate::{FileSystem, clock};
 
 /// One end of a rename: a directory and a name in it.
@@ -81,6 +83,7 @@ impl Core {
             let renamed = self.rename_locked(who, from, to, flags, locked, None);
             return renamed.map(|changed| changed.unwrap_or_default());
         }
+        let _loaded = self.load_ends(from, to)?;
         let moves_files = [from, to].iter().all(|end| !self.seems_directory(*end));
         let mut shape = if moves_files {
             self.shape.still()
@@ -96,6 +99,48 @@ impl Core {
             // A directory came in the way of a file: once more, alone.
             drop(shape);
             shape = self.shape.change();
+        }
+    }
+
+    /// Loads what a rename between two directories looks at, so that it need not while others wait for the shape. What
+    /// is given keeps it in memory.
+    fn load_ends(&self, from: End<'_>, to: End<'_>) -> Result<Vec<Node>> {
+        let mut loaded = Vec::new();
+        if self.pinned {
+            return Ok(loaded);
+        }
+        for (end, is_replaced) in [(from, false), (to, true)] {
+            let body = end.dir.inode().directory()?;
+            self.complete_names(end.dir.inode(), body)?;
+            // What the name leads to then is looked up once more.
+            if let Some(ino) = body.names.find(end.name).map(|entry| entry.ino)
+                && let Ok(node) = self.node_in(body, ino)
+            {
+                // A directory is replaced only if it is empty.
+                if is_replaced && let Ok(body) = node.inode().directory() {
+                    self.complete_names(node.inode(), body)?;
+                }
+                loaded.push(node);
+            }
+            self.load_above(end.dir, &mut loaded);
+        }
+        Ok(loaded)
+    }
+
+    /// Loads the directories above this one, as far as they can be: who is above whom is asked once more when the
+    /// shape stands still.
+    fn load_above(&self, dir: &Node, loaded: &mut Vec<Node>) {
+        let top = self.climb_in_memory(dir.inode(), |_| true);
+        if top == Ok(Ino::ROOT) {
+            return;
+        }
+        let mut at = dir.clone();
+        while let Ok(body) = at.inode().directory()
+            && let parent = Ino(body.parent.load(Ordering::Relaxed))
+            && parent != at.ino()
+            && let Ok(above) = self.node(parent)
+        {
+            loaded.push(std::mem::replace(&mut at, above));
         }
     }
 
