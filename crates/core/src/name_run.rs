@@ -40,6 +40,13 @@ impl NameRun {
         self.entries.clear();
     }
 
+    /// Forgets all names but the first `len`.
+    pub fn truncate(&mut self, len: usize) {
+        self.entries.truncate(len);
+        self.bytes
+            .truncate(self.entries.last().map_or(0, |place| place.end));
+    }
+
     /// Number of names.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -82,6 +89,24 @@ impl NameRun {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_cut_off_leaves_the_names_before_it() {
+        let mut run = NameRun::default();
+        for name in [&b"one"[..], b"", b"three"] {
+            run.push(name, 7, Ino(1), FileType::Regular);
+        }
+        run.truncate(9);
+        assert_eq!(run.len(), 3);
+        run.truncate(1);
+        run.push(b"two", 8, Ino(2), FileType::Regular);
+        let names: Vec<&[u8]> = run.iter().map(|entry| entry.name).collect();
+        assert_eq!(names, [&b"one"[..], b"two"]);
+        run.truncate(0);
+        assert!(run.is_empty());
+        run.push(b"x", 9, Ino(3), FileType::Regular);
+        assert_eq!(run.iter().next().map(|entry| entry.name.len()), Some(1));
+    }
 
     #[test]
     fn names_come_out_as_they_went_in() {

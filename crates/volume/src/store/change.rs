@@ -8,8 +8,8 @@ use holdfast_core::store::{Change, InodeRecord, PageOf};
 use holdfast_sync::LatchGuard;
 use holdfast_types::{FileType, Ino};
 
-use super::content::Content;
-use super::device::Blocks;
+use super::content::{Content, Source, edges_of};
+use super::fetched::{Fetched, Pages};
 use super::load::Finder;
 use super::mapping::Run;
 use super::names::Name;
@@ -48,8 +48,8 @@ pub(super) struct Maker<'m, 'k> {
     pub(super) finder: Finder<'m>,
     /// Shows pages that hold what is written to them already.
     pub(super) kept: Option<&'m PageOf<'k>>,
-    /// Where bytes are read from; `None` in replay.
-    pub(super) source: Option<&'m Blocks>,
+    /// What was read of the device before; `None` in replay, where nobody waits.
+    pub(super) fetched: Option<&'m Fetched<'m>>,
     /// Finds room for what a file asks for, or less; `None` in replay.
     pub(super) place: &'m dyn Fn(Ino, &FileRequest) -> Result<Run>,
     /// Files that have no bytes any more from some block on, or others there.
@@ -62,7 +62,7 @@ pub(super) struct Maker<'m, 'k> {
     pub(super) ends: Option<(Ino, FileType)>,
 }
 
-impl Maker<'_, '_> {
+impl<'m> Maker<'m, '_> {
     /// Makes the changes of one batch; returns what is to be journalled.
     pub(super) fn make<'c>(&mut self, batch: &'c [Change<'c>]) -> Result<Vec<Record<'c>>> {
         if let [Change::Attributes { inode }, write] = batch
@@ -71,6 +71,7 @@ impl Maker<'_, '_> {
         {
             return self.write(inode, offset, data, batch);
         }
+        self.prepare(batch)?;
         let mut records = Vec::with_capacity(batch.len());
         for change in batch {
             self.change_content(change, &mut records)?;
@@ -97,14 +98,11 @@ impl Maker<'_, '_> {
     ) -> Result<Vec<Record<'c>>> {
         let ino = inode.ino;
         let active = &self.finder.layers.active;
-        let (blocks, kept) = (self.finder.cache.source(), self.kept);
         let mut shard = self.shard_with_content(ino)?;
         let object = shard.get_mut(ino).ok_or_else(|| went(ino))?;
         let content = object.content_mut().ok_or_else(|| went(ino))?;
         let before = content.dirty();
-        let done = content.write(offset, data, kept, blocks);
-        let done =
-            done.and_then(|()| content.grow(inode.size, self.source.map(|source| source as _)));
+        let done = self.write_in(content, inode, offset, data);
         active.count_dirty(ino, before, content.dirty());
         done?;
         let inline = content.as_inline().is_some();
@@ -123,8 +121,90 @@ impl Maker<'_, '_> {
         Ok(records)
     }
 
+    fn write_in(
+        &self,
+        content: &mut Content,
+        inode: &InodeRecord,
+        offset: u64,
+        data: &[u8],
+    ) -> Result<()> {
+        let source = self.source(inode.ino);
+        let source = source.as_ref().map(|source| source as &dyn Source);
+        let blocks: &dyn Source = self.finder.cache.source();
+        let end = offset + data.len() as u64;
+        if let Some(source) = source {
+            let (edges, len) = (edges_of(&(offset..end)), end.max(inode.size));
+            content.prepare(edges, len, |block| self.keeps(block), source)?;
+        }
+        self.begin();
+        content.write(offset, data, self.kept, source.unwrap_or(blocks))?;
+        content.grow(inode.size, source)
+    }
+
+    /// Has the caller all of a block that is written, and can it be kept?
+    fn keeps(&self, block: u64) -> bool {
+        let page = self.kept.and_then(|kept| kept(block));
+        page.is_some_and(|page| page.share().is_some())
+    }
+
+    /// Where pages of a file are read from that it needs to be changed; `None` in replay.
+    fn source(&self, ino: Ino) -> Option<Pages<'m, 'm>> {
+        self.fetched.map(|fetched| fetched.of(ino))
+    }
+
+    /// Has all asked for that the batch may need of the device. After that it is made, all of it.
+    fn prepare(&self, batch: &[Change<'_>]) -> Result<()> {
+        let Some(fetched) = self.fetched else {
+            return Ok(());
+        };
+        self.prepare_ends(batch)?;
+        for change in batch {
+            let mut is_kept = false;
+            let (ino, edges, len) = match *change {
+                Change::Write { ino, offset, data } => {
+                    is_kept = true;
+                    let end = offset + data.len() as u64;
+                    (ino, edges_of(&(offset..end)), end)
+                }
+                Change::Truncate { ino, size } => (ino, [0, 0], size),
+                Change::Zero {
+                    ino, offset, len, ..
+                } => (ino, [offset, offset.saturating_add(len)], 0),
+                Change::Allocate { ino, .. }
+                | Change::Collapse { ino, .. }
+                | Change::Insert { ino, .. } => (ino, [0, 0], 0),
+                // Attributes alone do not ask for bytes.
+                Change::Attributes { ref inode } if self.has_content(inode.ino) => {
+                    (inode.ino, [0, 0], inode.size)
+                }
+                _ => continue,
+            };
+            let (pages, known) = (fetched.of(ino), |block| is_kept && self.keeps(block));
+            self.content(ino, |content| content.prepare(edges, len, known, &pages))?;
+        }
+        self.begin();
+        Ok(())
+    }
+
+    /// From now on nothing is missing.
+    fn begin(&self) {
+        if let Some(fetched) = self.fetched {
+            fetched.begin();
+        }
+    }
+
+    fn has_content(&self, ino: Ino) -> bool {
+        let active = &self.finder.layers.active;
+        active.with(ino, |object| object.content().is_some()) == Some(true)
+    }
+
     /// Makes the changes of a batch that has none of content.
     pub(super) fn make_others(&mut self, batch: &[Change<'_>]) -> Result<()> {
+        // One change alone has made nothing as long as something is missing.
+        if let [_, _, ..] = batch {
+            self.prepare_ends(batch)?;
+            self.begin();
+        }
         let mut rest = batch;
         while let [change, behind @ ..] = rest {
             rest = match behind {
@@ -178,13 +258,15 @@ impl Maker<'_, '_> {
         if !is_of_content(change) {
             return Ok(());
         }
-        let source = self.source;
+        let in_replay = self.fetched.is_none();
         let as_is = Record::Change(change.clone());
         match *change {
             Change::Write { ino, offset, data } => {
-                let (blocks, kept) = (self.finder.cache.source(), self.kept);
+                let (source, kept) = (self.source(ino), self.kept);
+                let source = source.as_ref().map(|source| source as &dyn Source);
+                let source = source.unwrap_or(self.finder.cache.source());
                 let inline = self.content(ino, |content| {
-                    content.write(offset, data, kept, blocks)?;
+                    content.write(offset, data, kept, source)?;
                     Ok(content.as_inline().is_some())
                 })?;
                 if inline {
@@ -192,9 +274,9 @@ impl Maker<'_, '_> {
                 }
             }
             Change::Truncate { ino, size } => {
-                let freed = self.content(ino, |content| {
-                    content.resize(size, source.map(|source| source as _))
-                })?;
+                let source = self.source(ino);
+                let source = source.as_ref().map(|source| source as &dyn Source);
+                let freed = self.content(ino, |content| content.resize(size, source))?;
                 self.freed.extend(freed);
                 self.cut.push((ino, size.div_ceil(BLOCK as u64)));
                 records.push(as_is);
@@ -206,16 +288,16 @@ impl Maker<'_, '_> {
                 keep,
             } => {
                 let range = offset..offset.saturating_add(len);
-                let freed = self.content(ino, |content| {
-                    content.zero(range.clone(), keep, source.map(|source| source as _))
-                })?;
+                let source = self.source(ino);
+                let source = source.as_ref().map(|source| source as &dyn Source);
+                let freed = self.content(ino, |content| content.zero(range, keep, source))?;
                 self.freed.extend(freed);
                 records.push(as_is);
-                if keep && source.is_some() {
+                if keep && !in_replay {
                     self.allocate(ino, offset, len, records)?;
                 }
             }
-            Change::Allocate { ino, offset, len } if source.is_some() => {
+            Change::Allocate { ino, offset, len } if !in_replay => {
                 self.allocate(ino, offset, len, records)?;
             }
             Change::Collapse { ino, offset, len } => {
@@ -288,8 +370,11 @@ impl Maker<'_, '_> {
         let object = shard.changed(inode.ino);
         if let Some(content) = object.content_mut() {
             let before = content.dirty();
-            content.grow(inode.size, self.source.map(|source| source as _))?;
+            let source = self.source(inode.ino);
+            let source = source.as_ref().map(|source| source as &dyn Source);
+            let grown = content.grow(inode.size, source);
             active.count_dirty(inode.ino, before, content.dirty());
+            grown?;
         }
         object.set_record(inode);
         Ok(())
@@ -328,16 +413,20 @@ impl Maker<'_, '_> {
     }
 
     fn load(&self, ino: Ino) -> Result<Content> {
-        let fresh = self.finder.layers.active.with(ino, |object| object.fresh);
-        let record = self.finder.inode(ino)?;
-        let len = record.map_or(0, |record| record.size);
-        if fresh == Some(true) {
+        let new = |object: &Object| {
+            let record = object.record.as_ref().filter(|_| object.fresh)?;
+            Some(record.as_ref().map_or(0, |record| record.size))
+        };
+        if let Some(Some(len)) = self.finder.layers.active.with(ino, new) {
             // Before its first bytes a new file has none.
             let mut content = Content::inline(Vec::new());
             content.settle(len);
             return Ok(content);
         }
-        self.finder.content(ino, len)
+        match self.fetched {
+            Some(fetched) => fetched.take_content(ino),
+            None => self.finder.content_below(ino),
+        }
     }
 
     /// Takes space for what has none in a range of bytes.

@@ -57,6 +57,8 @@ impl Inner {
             layers.roots = roots;
             layers.frozen = None;
         });
+        // From here on the replaced nodes are in no layer, and readers of older ones are told so.
+        self.gate.about_to_reuse();
         // Both slots have this generation now, so nobody goes back to an older one.
         self.space.checkpointed(generation)?;
         self.journal.trim(frozen.position);

@@ -205,6 +205,7 @@ impl<'s> Hook<'s> {
             if self.freeze {
                 store.space.begin_checkpoint(cut.0)?;
                 let (overlay, next) = (Arc::clone(&layers.active), Arc::new(Overlay::new()));
+                overlay.seal();
                 layers.change(|layers| {
                     layers.active = Arc::clone(&next);
                     layers.frozen = Some(Arc::clone(&overlay));

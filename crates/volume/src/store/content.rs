@@ -24,6 +24,7 @@ use super::placing::{early, ready};
 use crate::{BLOCK, Result};
 
 pub(super) use neighbours::{Neighbours, Runs};
+pub(super) use read::Absent;
 
 /// Files up to this length are kept inside the trees.
 pub const INLINE_MAX: usize = 2048;
@@ -34,6 +35,13 @@ const BLOCK_LEN: u64 = BLOCK as u64;
 pub(super) trait Source {
     /// Reads one block.
     fn read(&self, block: u64, page: &mut [u8; BLOCK]) -> Result<()>;
+
+    /// Reads one block that a page is made of which is about to be changed. Do `parts` of it wait to be written? They
+    /// are put over it, and what is read may have them already, or not.
+    fn read_below(&self, block: u64, parts: bool, page: &mut [u8; BLOCK]) -> Result<()> {
+        let _ = parts;
+        self.read(block, page)
+    }
 
     /// Reads whole blocks that lie side by side.
     fn read_row(&self, block: u64, row: &mut [u8]) -> Result<()> {
@@ -82,6 +90,19 @@ fn touched(range: &Range<u64>) -> Range<u64> {
 fn whole(range: &Range<u64>) -> Range<u64> {
     let start = range.start.div_ceil(BLOCK_LEN);
     start..(range.end / BLOCK_LEN).max(start)
+}
+
+/// The ends of bytes that are written, where what is around them in their blocks must be known: 0 for others, as where whole
+/// sectors are written.
+pub(super) fn edges_of(bytes: &Range<u64>) -> [u64; 2] {
+    let (start, end) = (bytes.start, bytes.end);
+    let in_sectors = [start, end].map(|at| is_part(&(at as usize..at as usize)));
+    let in_one_block = start / BLOCK_LEN == end / BLOCK_LEN;
+    let is_edge = |one: usize| !in_sectors[one] || in_one_block && !in_sectors[1 - one];
+    [
+        if is_edge(0) { start } else { 0 },
+        if is_edge(1) { end } else { 0 },
+    ]
 }
 
 impl Content {
@@ -264,10 +285,8 @@ impl Content {
         let last = self.len / BLOCK_LEN;
         match (&mut self.form, source) {
             (Form::Inline(bytes), _) => bytes.resize(len as usize, 0),
-            (Form::Mapped { mapping, dirty }, Some(source)) => {
-                let written = mapping.find(last).is_some_and(|run| !run.unwritten);
-                let known = dirty.get(last).is_some_and(Changed::is_whole);
-                if !self.len.is_multiple_of(BLOCK_LEN) && written && !known {
+            (Form::Mapped { .. }, Some(source)) => {
+                if !self.len.is_multiple_of(BLOCK_LEN) && self.needs(last) {
                     self.page(last, false, source)?;
                 }
             }
@@ -336,6 +355,37 @@ impl Content {
         Ok(())
     }
 
+    /// Has pages read that are needed to change a part of the blocks at these bytes, and to make the file so long: what
+    /// follows reads nothing. The file is as it was. `known`: blocks that the caller has all of.
+    pub(super) fn prepare(
+        &mut self,
+        edges: [u64; 2],
+        len: u64,
+        known: impl Fn(u64) -> bool,
+        source: &dyn Source,
+    ) -> Result<()> {
+        let end = if len > self.len { self.len } else { 0 };
+        for (place, at) in edges.into_iter().chain([end]).enumerate() {
+            let block = at / BLOCK_LEN;
+            // The end is zeroed behind it, whatever the caller has of that.
+            let known = |block| place < edges.len() && known(block);
+            if !at.is_multiple_of(BLOCK_LEN) && self.needs(block) && !known(block) {
+                self.page(block, false, source)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Does it take a device to know all of a block?
+    fn needs(&self, block: u64) -> bool {
+        let Form::Mapped { mapping, dirty } = &self.form else {
+            return false;
+        };
+        block * BLOCK_LEN < self.len
+            && !dirty.get(block).is_some_and(Changed::is_whole)
+            && mapping.find(block).is_some_and(|run| !run.unwritten)
+    }
+
     /// A page to be changed. `whole`: all of it is about to be.
     fn page(&mut self, block: u64, whole: bool, source: &dyn Source) -> Result<&mut Page> {
         let len = self.len;
@@ -347,7 +397,8 @@ impl Content {
             if !whole {
                 let known = dirty.get(block).is_some_and(Changed::is_whole);
                 if let Some(run) = mapping.find(block).filter(|run| !run.unwritten && !known) {
-                    source.read(run.extent.start, &mut page)?;
+                    let parts = dirty.get(block).is_some();
+                    source.read_below(run.extent.start, parts, &mut page)?;
                     let shown = len.saturating_sub(block * BLOCK_LEN).min(BLOCK_LEN);
                     page[shown as usize..].fill(0);
                 }

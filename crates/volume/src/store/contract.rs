@@ -13,10 +13,13 @@ use super::again::WrittenOn;
 use super::birth::Birth;
 use super::change::{Maker, is_of_content};
 use super::commit::extent_of;
+use super::content::Content;
 use super::death::Death;
 use super::ending::without_last_attributes;
+use super::fetched::Fetched;
 use super::growth::Growth;
 use super::layers::Layers;
+use super::load::Finder;
 use super::mapping::Run;
 use super::overlay::Object;
 use super::{Inner, REALM, VolumeStore};
@@ -43,36 +46,37 @@ impl Store for VolumeStore {
     }
 
     fn load_inodes(&self, inos: &[Ino], found: &mut Vec<InodeRecord>) -> Result<()> {
-        let layers = self.inner.gate.pass();
-        let finder = self.inner.finder(&layers);
-        if let [ino] = inos {
-            found.extend(finder.inode(*ino)?);
-            return Ok(());
-        }
-        Ok(finder.each_inode(inos, |record| found.extend(record))?)
+        let before = found.len();
+        Ok(self.inner.read(|finder| {
+            found.truncate(before);
+            if let [ino] = inos {
+                found.extend(finder.inode(*ino)?);
+                return Ok(());
+            }
+            finder.each_inode(inos, |record| found.extend(record))
+        })?)
     }
 
     fn load_target(&self, ino: Ino) -> Result<Box<[u8]>> {
-        let layers = self.inner.gate.pass();
-        let finder = self.inner.finder(&layers);
-        Ok(finder.target(ino, &mut finder.data_records())?)
+        let target = |finder: &Finder<'_>| finder.target(ino, &mut finder.data_records());
+        Ok(self.inner.read(target)?)
     }
 
     fn load_xattrs(&self, ino: Ino) -> Result<XattrList> {
-        let layers = self.inner.gate.pass();
-        let finder = self.inner.finder(&layers);
-        Ok(finder.xattrs(ino, &mut finder.data_records())?)
+        let xattrs = |finder: &Finder<'_>| finder.xattrs(ino, &mut finder.data_records());
+        Ok(self.inner.read(xattrs)?)
     }
 
     fn load_rests(&self, records: &[InodeRecord], found: &mut Vec<Rest>) -> Result<()> {
-        let layers = self.inner.gate.pass();
-        let finder = self.inner.finder(&layers);
-        Ok(finder.each_rest(records, |rest| found.push(rest))?)
+        let before = found.len();
+        Ok(self.inner.read(|finder| {
+            found.truncate(before);
+            finder.each_rest(records, |rest| found.push(rest))
+        })?)
     }
 
     fn lookup(&self, dir: Ino, name: &[u8]) -> Result<Option<EntryRecord>> {
-        let layers = self.inner.gate.pass();
-        Ok(self.inner.finder(&layers).lookup(dir, name)?)
+        Ok(self.inner.read(|finder| finder.lookup(dir, name))?)
     }
 
     fn read_entries(
@@ -82,13 +86,14 @@ impl Store for VolumeStore {
         max: usize,
         run: &mut Vec<(EntryRecord, InodeRecord)>,
     ) -> Result<()> {
-        let layers = self.inner.gate.pass();
-        let finder = self.inner.finder(&layers);
-        let mut names = NameRun::default();
-        finder.names(dir, after, max, &mut names)?;
-        let mut inodes = Vec::with_capacity(names.len());
-        let inos: Vec<Ino> = names.inos().collect();
-        finder.each_inode(&inos, |inode| inodes.push(inode))?;
+        let (names, inodes) = self.inner.read(|finder| {
+            let mut names = NameRun::default();
+            finder.names(dir, after, max, &mut names)?;
+            let mut inodes = Vec::with_capacity(names.len());
+            let inos: Vec<Ino> = names.inos().collect();
+            finder.each_inode(&inos, |inode| inodes.push(inode))?;
+            Ok((names, inodes))
+        })?;
         for (entry, inode) in names.iter().zip(inodes) {
             let entry = EntryRecord {
                 name: entry.name.into(),
@@ -102,33 +107,30 @@ impl Store for VolumeStore {
     }
 
     fn next_cookie(&self, dir: Ino) -> Result<u64> {
-        let layers = self.inner.gate.pass();
-        Ok(self.inner.finder(&layers).next_cookie(dir)?)
+        Ok(self.inner.read(|finder| finder.next_cookie(dir))?)
     }
 
     fn read_names(&self, dir: Ino, after: u64, max: usize, run: &mut NameRun) -> Result<()> {
-        let layers = self.inner.gate.pass();
-        Ok(self.inner.finder(&layers).names(dir, after, max, run)?)
+        let before = run.len();
+        Ok(self.inner.read(|finder| {
+            run.truncate(before);
+            finder.names(dir, after, max, run)
+        })?)
     }
 
     fn next_data(&self, ino: Ino, offset: u64) -> Result<Option<(u64, u64)>> {
-        let layers = self.inner.gate.pass();
-        let finder = self.inner.finder(&layers);
-        Ok(finder.with_next(ino, offset, |content| Ok(content.next_data(offset)))?)
+        let next = |content: &Content| Ok(content.next_data(offset));
+        Ok(self
+            .inner
+            .read(|finder| finder.with_next(ino, offset, next))?)
     }
 
     fn next_space(&self, ino: Ino, offset: u64) -> Result<Option<SpaceRun>> {
-        let layers = self.inner.gate.pass();
-        let finder = self.inner.finder(&layers);
-        Ok(finder.next_space(ino, offset)?)
+        Ok(self.inner.read(|finder| finder.next_space(ino, offset))?)
     }
 
     fn read_data(&self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<()> {
-        let layers = self.inner.gate.pass();
-        let finder = self.inner.finder(&layers);
-        let blocks = self.inner.blocks();
-        let bytes = offset..offset.saturating_add(buf.len() as u64);
-        Ok(finder.with_bytes(ino, &bytes, |content| content.read(offset, buf, blocks))?)
+        Ok(self.inner.read_data(ino, offset, buf)?)
     }
 
     fn reserve(&self, space: Wanted) -> Result<()> {
@@ -185,13 +187,15 @@ impl Store for VolumeStore {
     }
 
     fn walk(&self, after: Ino, max: usize, run: &mut Vec<InodeRecord>) -> Result<()> {
-        let layers = self.inner.gate.pass();
-        Ok(self.inner.finder(&layers).walk(after, max, run)?)
+        let before = run.len();
+        Ok(self.inner.read(|finder| {
+            run.truncate(before);
+            finder.walk(after, max, run)
+        })?)
     }
 
     fn split(&self, parts: usize) -> Result<Vec<Ino>> {
-        let layers = self.inner.gate.pass();
-        Ok(self.inner.finder(&layers).split(parts)?)
+        Ok(self.inner.read(|finder| finder.split(parts))?)
     }
 
     fn last_ino(&self) -> Result<Ino> {
@@ -219,10 +223,9 @@ impl Inner {
         kept: Option<&PageOf<'_>>,
         growth: Growth,
     ) -> crate::Result<Stamp> {
-        let layers = self.gate.pass();
-        self.running()?;
-        layers.active.count(growth);
-        self.whole("a change", || self.apply_in(&layers, batch, kept))
+        self.make("a change", |layers, fetched| {
+            self.apply_in(layers, batch, kept, growth, fetched)
+        })
     }
 
     /// As [`apply`](Self::apply), behind the gate.
@@ -231,6 +234,8 @@ impl Inner {
         layers: &Layers,
         batch: &[Change<'_>],
         kept: Option<&PageOf<'_>>,
+        growth: Growth,
+        fetched: &Fetched<'_>,
     ) -> crate::Result<Stamp> {
         let (last, batch) = without_last_attributes(batch);
         let place = |ino: Ino, request: &FileRequest| {
@@ -245,7 +250,7 @@ impl Inner {
         let mut maker = Maker {
             finder: self.finder(layers),
             kept,
-            source: Some(self.blocks()),
+            fetched: Some(fetched),
             place: &place,
             cut: Vec::new(),
             freed: Vec::new(),
@@ -254,6 +259,7 @@ impl Inner {
         };
         let stamp = if batch.iter().any(is_of_content) {
             let records = maker.make(batch)?;
+            layers.active.count(growth);
             self.promises.made_known();
             let stamp = match records.is_empty() {
                 true => self.journal.before_next_cut(),
@@ -268,6 +274,7 @@ impl Inner {
         } else {
             // It is journalled as it came.
             maker.make_others(batch)?;
+            layers.active.count(growth);
             self.journal.append(REALM, batch)?
         };
         for (ino, block) in &maker.cut {

@@ -7,6 +7,7 @@ use holdfast_core::store::{Change, InodeRecord, Stamp};
 use holdfast_types::FileType;
 
 use super::ending::without_last_attributes;
+use super::fetched::Fetched;
 use super::growth::Growth;
 use super::layers::Layers;
 use super::{Inner, REALM};
@@ -60,13 +61,26 @@ impl Inner {
         batch: &[Change<'_>],
         growth: Growth,
     ) -> Result<Stamp> {
-        let layers = self.gate.pass();
-        self.running()?;
-        layers.active.count(growth);
-        self.whole("a removal", || self.bury_in(&layers, death, batch))
+        self.make("a removal", |layers, fetched| {
+            self.bury_in(layers, death, batch, growth, fetched)
+        })
     }
 
-    fn bury_in(&self, layers: &Layers, death: &Death<'_>, batch: &[Change<'_>]) -> Result<Stamp> {
+    fn bury_in(
+        &self,
+        layers: &Layers,
+        death: &Death<'_>,
+        batch: &[Change<'_>],
+        growth: Growth,
+        fetched: &Fetched<'_>,
+    ) -> Result<Stamp> {
+        let ino = death.last.ino;
+        let is_file = death.last.kind == FileType::Regular;
+        // Before the name: whoever could ask where that leads waits for this. If its places are missing, nothing has
+        // happened.
+        let finder = self.finder(layers);
+        let freed = finder.end(ino, Some(is_file), Some(fetched))?;
+        layers.active.count(growth);
         let active = &layers.active;
         {
             let mut shard = active.shard(death.dir.ino);
@@ -75,9 +89,6 @@ impl Inner {
             dir.names_mut().leave(death.name, death.cookie, hash);
             dir.set_record(death.dir);
         }
-        let ino = death.last.ino;
-        let is_file = death.last.kind == FileType::Regular;
-        let freed = self.finder(layers).end(ino, Some(is_file))?;
         let (_, told) = without_last_attributes(batch);
         let stamp = self.journal.append(REALM, told)?;
         for run in &freed {

@@ -8,8 +8,10 @@ use holdfast_core::store::{Change, InodeRecord};
 use holdfast_types::{FileType, Ino};
 
 use super::change::Maker;
+use super::fetched::Fetched;
 use super::load::Finder;
 use super::mapping::{Mapping, Run};
+use super::overlay::Object;
 use crate::Result;
 
 /// A batch without the last attributes of an inode that it ends, with which the core begins such a
@@ -28,9 +30,26 @@ pub(super) fn without_last_attributes<'b, 'c>(
 impl Maker<'_, '_> {
     /// An inode ends, and all that it has.
     pub(super) fn free(&mut self, ino: Ino) -> Result<()> {
-        let freed = self.finder.end(ino, self.is_file_at_its_end(ino))?;
+        let is_file = self.is_file_at_its_end(ino);
+        let freed = self.finder.end(ino, is_file, self.fetched)?;
         self.freed.extend(freed);
         self.inodes -= 1;
+        Ok(())
+    }
+
+    /// Has the places asked for of all that the batch ends.
+    pub(super) fn prepare_ends(&self, batch: &[Change<'_>]) -> Result<()> {
+        let Some(fetched) = self.fetched else {
+            return Ok(());
+        };
+        for change in batch {
+            if let Change::Free { ino } = *change {
+                let is_file = self.is_file_at_its_end(ino);
+                if self.finder.has_places_below(ino, is_file) {
+                    fetched.expect_places(ino, is_file)?;
+                }
+            }
+        }
         Ok(())
     }
 
@@ -42,21 +61,42 @@ impl Maker<'_, '_> {
 }
 
 impl Finder<'_> {
-    /// An inode ends, and all that it has; gives the places that its bytes had. Is it a file, if that is known?
+    /// An inode ends, and all that it has; gives the places that its bytes had. Is it a file, if that is known? If its places
+    /// are missing, nothing has happened.
     #[inline]
-    pub(super) fn end(&self, ino: Ino, is_file: Option<bool>) -> Result<Vec<Run>> {
+    pub(super) fn end(
+        &self,
+        ino: Ino,
+        is_file: Option<bool>,
+        fetched: Option<&Fetched<'_>>,
+    ) -> Result<Vec<Run>> {
         match self.end_without_places(ino, is_file) {
             true => Ok(Vec::new()),
-            false => self.end_with_places(ino, is_file),
+            false => self.end_with_places(ino, is_file, fetched),
         }
+    }
+
+    /// May an inode that did not come since the last checkpoint, and whose bytes did not change, have places?
+    #[inline]
+    fn may_have_places(&self, is_file: Option<bool>) -> bool {
+        let layers = self.layers;
+        match is_file {
+            Some(is_file) => is_file && (layers.frozen.is_some() || layers.roots.data.is_some()),
+            None => true,
+        }
+    }
+
+    /// Are there places of an inode that only the layers below the active one know?
+    fn has_places_below(&self, ino: Ino, is_file: Option<bool>) -> bool {
+        let known = |object: &Object| object.fresh || object.content().is_some();
+        self.may_have_places(is_file) && self.layers.active.with(ino, known) != Some(true)
     }
 
     /// An inode ends that has no places, as far as that is seen at a glance: nothing below has it, and it
     /// never had bytes; or it is a file without changed bytes over trees that know no bytes of any; or no file.
     #[inline]
     fn end_without_places(&self, ino: Ino, is_file: Option<bool>) -> bool {
-        let layers = self.layers;
-        let mut shard = layers.active.shard(ino);
+        let mut shard = self.layers.active.shard(ino);
         let (fresh, content) = match shard.get(ino) {
             Some(object) => (object.fresh, object.content().is_some()),
             None => (false, false),
@@ -68,10 +108,7 @@ impl Finder<'_> {
             shard.forget(ino);
             return true;
         }
-        let below = match is_file {
-            Some(is_file) => is_file && (layers.frozen.is_some() || layers.roots.data.is_some()),
-            None => true,
-        };
+        let below = self.may_have_places(is_file);
         if !below {
             shard.changed(ino).end();
         }
@@ -79,14 +116,18 @@ impl Finder<'_> {
     }
 
     #[inline(never)]
-    fn end_with_places(&self, ino: Ino, is_file: Option<bool>) -> Result<Vec<Run>> {
-        let is_file = match is_file {
-            Some(is_file) => is_file,
-            None => self.is_file(ino)?,
-        };
-        let freed = match is_file {
-            true => self.places_of(ino)?,
-            false => Vec::new(),
+    fn end_with_places(
+        &self,
+        ino: Ino,
+        is_file: Option<bool>,
+        fetched: Option<&Fetched<'_>>,
+    ) -> Result<Vec<Run>> {
+        let freed = match self.places_above(ino) {
+            Some(places) => places?,
+            None => match fetched {
+                Some(fetched) => fetched.take_places(ino, is_file)?,
+                None => self.places_below(ino, is_file)?,
+            },
         };
         let mut shard = self.layers.active.shard(ino);
         let object = shard.changed(ino);
@@ -98,22 +139,31 @@ impl Finder<'_> {
         Ok(freed)
     }
 
-    /// All places that a file's bytes have. Its pages that wait for theirs wait no longer.
-    fn places_of(&self, ino: Ino) -> Result<Vec<Run>> {
-        let layers = self.layers;
-        if let Some(object) = layers.active.shard(ino).get_mut(ino) {
-            if let Some(content) = object.content_mut() {
-                let before = content.dirty();
-                let freed = content.resize(0, None);
-                layers.active.count_dirty(ino, before, content.dirty());
-                return freed;
-            }
-            if object.fresh {
-                // Before its first bytes a new file has none.
-                return Ok(Vec::new());
-            }
+    /// All places that a file's bytes have, if the active layer knows. Its pages that wait for theirs wait no longer.
+    fn places_above(&self, ino: Ino) -> Option<Result<Vec<Run>>> {
+        let active = &self.layers.active;
+        let mut shard = active.shard(ino);
+        let object = shard.get_mut(ino)?;
+        if let Some(content) = object.content_mut() {
+            let before = content.dirty();
+            let freed = content.resize(0, None);
+            active.count_dirty(ino, before, content.dirty());
+            return Some(freed);
         }
-        let frozen = layers.frozen.as_ref().and_then(|frozen| {
+        // Before its first bytes a new file has none.
+        object.fresh.then(|| Ok(Vec::new()))
+    }
+
+    /// The same, as the layers below know it.
+    pub(super) fn places_below(&self, ino: Ino, is_file: Option<bool>) -> Result<Vec<Run>> {
+        let is_file = match is_file {
+            Some(is_file) => is_file,
+            None => self.is_file(ino)?,
+        };
+        if !is_file {
+            return Ok(Vec::new());
+        }
+        let frozen = self.layers.frozen.as_ref().and_then(|frozen| {
             frozen.with(ino, |object| match object.content() {
                 Some(content) => Some(content.mapping().map_or_else(Vec::new, runs)),
                 None => object.fresh.then(Vec::new),

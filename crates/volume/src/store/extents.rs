@@ -3,6 +3,7 @@
 use holdfast_types::Ino;
 
 use super::VolumeStore;
+use super::content::Content;
 use super::mapping::Run;
 use crate::Result;
 use crate::space::Extent;
@@ -25,12 +26,11 @@ impl VolumeStore {
     /// # Errors
     /// Those of the device, and of what was found damaged.
     pub fn extents(&self, ino: Ino) -> Result<Vec<FileExtent>> {
-        let layers = self.inner.gate.pass();
-        let finder = self.inner.finder(&layers);
-        finder.with_content(ino, |content| {
+        let extents = |content: &Content| {
             let runs = content.mapping().into_iter().flat_map(|runs| runs.iter());
             Ok(runs.map(FileExtent::of).collect())
-        })
+        };
+        self.inner.read(|finder| finder.with_content(ino, extents))
     }
 }
 

@@ -1,6 +1,8 @@
 //! Bringing the neighbours of what a commit places together with it.
 //!
-//! They are read before the cut, when nobody has to wait for it; but for a few, of what came since.
+//! They are read before the cut, when nobody has to wait for it. What comes to be written while they are read is looked
+//! at once more; neighbours of what comes after that stay where they are, as do those of files that are
+//! [being read](super::pins).
 //!
 //! *Invariant.* Between a commit's beginning and its end nobody else writes to places that files have written to: only
 //! commits do, one at a time. So what was read is what is there, as long as the file has it at the same place still.
@@ -21,8 +23,6 @@ const AT_ONCE: usize = 1024;
 #[derive(Debug)]
 pub(super) struct Looked {
     pub(super) ino: Ino,
-    /// The blocks that waited.
-    waited: Vec<u64>,
     neighbours: Vec<Neighbours>,
 }
 
@@ -52,11 +52,11 @@ impl Inner {
         }
         // Those between two chunks may be beside blocks of both.
         runs.dedup();
-        Some(Looked {
-            ino,
-            waited,
-            neighbours: self.read_runs(runs),
-        })
+        let mut neighbours = self.read_runs(runs);
+        // That took its time.
+        let late = self.content(ino, |content| content.neighbours_since(&waited));
+        neighbours.extend(self.read_runs(late.unwrap_or_default()));
+        Some(Looked { ino, neighbours })
     }
 
     fn content<R>(&self, ino: Ino, look: impl FnOnce(&Content) -> R) -> Option<R> {
@@ -87,18 +87,17 @@ impl Inner {
         promise: &mut Promise,
         cut: Stamp,
     ) -> Result<()> {
-        let mut take = |content: &mut Content, along: Vec<Neighbours>| {
-            let blocks = along.iter().map(Neighbours::blocks).sum();
-            // Until this is durable they have two places.
-            if promise.left().grow(blocks).is_ok() {
-                for place in content.take_along(along) {
-                    self.space.free_data(place, cut.0)?;
-                }
+        let along = looked.neighbours;
+        if self.pins.holds(looked.ino) {
+            return Ok(());
+        }
+        let blocks = along.iter().map(Neighbours::blocks).sum();
+        // Until this is durable they have two places.
+        if promise.left().grow(blocks).is_ok() {
+            for place in content.take_along(along) {
+                self.space.free_data(place, cut.0)?;
             }
-            Result::Ok(())
-        };
-        take(content, looked.neighbours)?;
-        let late = content.neighbours_since(&looked.waited);
-        take(content, self.read_runs(late))
+        }
+        Ok(())
     }
 }

@@ -1,8 +1,8 @@
 //! The layers in which something is looked for: what changed since the last cut, what a checkpoint is
 //! folding into the trees, the trees.
 //!
-//! *Locking.* Who reads or changes something passes the gate and stays inside to the end, devices
-//! included; a cut, and the end of a checkpoint, close it.
+//! *Locking.* A change passes the gate and stays inside to its end; a cut, and the end of a checkpoint, close it. A
+//! reader works with a snapshot of the layers, outside.
 
 use std::sync::Arc;
 

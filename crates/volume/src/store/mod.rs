@@ -8,8 +8,9 @@
 //! superblock's position on, replayed over its trees, makes what was committed last. An error that
 //! leaves any doubt stops all writing.
 //!
-//! *Locking.* The journal's own lock (a commit), the gate, a shard of an overlay, space. Every operation
-//! passes the gate; a commit's cut and the end of a checkpoint close it.
+//! *Locking.* The journal's own lock (a commit), the gate, a shard of an overlay, space. Every change passes the gate;
+//! a commit's cut and the end of a checkpoint close it. The device is read with none of them: readers work with a
+//! snapshot of the layers, and what a change needs is read before it passes.
 
 mod again;
 mod ahead;
@@ -26,6 +27,7 @@ mod dirty;
 mod early;
 mod ending;
 mod extents;
+mod fetched;
 mod fold;
 mod format;
 mod gate;
@@ -46,6 +48,7 @@ mod outgoing;
 mod overlay;
 mod page;
 mod patience;
+mod pins;
 mod placer;
 mod placing;
 mod progress;
@@ -75,6 +78,7 @@ use holdfast_sync::frame::Supplier;
 use holdfast_sync::{Padded, PerCore, ShardedCounter};
 use parking_lot::Mutex;
 
+use crate::Result;
 use crate::journal::Journal;
 use crate::space::Space;
 use crate::superblock::Superblock;
@@ -88,6 +92,7 @@ use highest::Highest;
 use layers::Layers;
 use load::Finder;
 use patience::Patience;
+use pins::Pins;
 use progress::Progress;
 use promise::Promises;
 use worker::Worker;
@@ -114,6 +119,7 @@ pub(crate) struct Inner {
     cache: NodeCache<Blocks>,
     space: Arc<Space>,
     ahead: Ahead,
+    pins: Pins,
     promises: Promises,
     patience: Patience,
     progress: Progress,
@@ -143,6 +149,18 @@ pub(crate) struct Inner {
 impl Inner {
     fn blocks(&self) -> &Blocks {
         self.cache.source()
+    }
+
+    /// Looks for something in the layers and reads the device for it, outside the gate: once more, if blocks of the trees
+    /// may have been used again meanwhile. Each time `look` begins anew.
+    fn read<R>(&self, mut look: impl FnMut(&Finder<'_>) -> Result<R>) -> Result<R> {
+        loop {
+            let layers = self.gate.snapshot();
+            let found = look(&self.finder(&layers));
+            if layers.is_current() {
+                return found;
+            }
+        }
     }
 
     fn finder<'l>(&'l self, layers: &'l Layers) -> Finder<'l> {

@@ -11,9 +11,9 @@
 
 mod chunk;
 
-use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
+use std::sync::OnceLock;
 
 use foldhash::fast::RandomState;
 use holdfast_core::store::EntryRecord;
@@ -68,7 +68,7 @@ pub(super) struct Names {
     gone: Gone,
     count: usize,
     /// Places by names, once somebody looked for one among many.
-    by_name: OnceCell<HashMap<Box<[u8]>, u64, RandomState>>,
+    by_name: OnceLock<HashMap<Box<[u8]>, u64, RandomState>>,
     /// The greatest place of a name that came or went.
     last: u64,
 }

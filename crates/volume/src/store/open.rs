@@ -19,6 +19,7 @@ use super::highest::Highest;
 use super::layers::{Layers, Roots};
 use super::load::Finder;
 use super::patience::Patience;
+use super::pins::Pins;
 use super::progress::Progress;
 use super::promise::Promises;
 use super::replay::{Counts, replay};
@@ -107,6 +108,7 @@ impl VolumeStore {
             nodes: AtomicU64::new(0),
             credit: PerCore::default(),
             patience: Patience::default(),
+            pins: Pins::new(),
             progress: Progress::default(),
             budget: Budget::new(),
             space,
@@ -150,6 +152,11 @@ impl VolumeStore {
     /// Those of the device; nothing more is written then.
     pub fn write_behind(&self) -> Result<()> {
         self.inner.write_behind()
+    }
+
+    /// Forgets the nodes of trees that are in memory: what is asked for next is read anew.
+    pub fn drop_nodes(&self) {
+        self.inner.cache.clear();
     }
 
     /// Folds everything into the trees and says so: the next opening has nothing to replay.

@@ -3,14 +3,19 @@
 //! Objects lie in *runs* of neighbouring numbers, which mostly come and change together: a run is found
 //! once, and what it holds lies side by side.
 //!
-//! *Locking.* Each run lies in one shard, by its number; a shard's lock is a leaf, except that a
-//! device may be read and written under it. Who changes several objects as one is excluded by the
-//! store's gate.
+//! Once *sealed*, for a checkpoint, it changes no more, and is read without locks.
+//!
+//! *Invariant.* Whenever `sealed` is set, the latches have nothing behind them; whenever it is not, and a latch is
+//! free, all objects of its shard are there.
+//!
+//! *Locking.* Each run lies in one shard, by its number; a shard's latch is a leaf, and no device is read or written
+//! under it. A commit's cut finds no batch half made, because it closes the store's gate.
 
 mod object;
 mod objects;
 
 use std::convert::Infallible;
+use std::sync::OnceLock;
 
 use holdfast_sync::{Estimate, Latch, LatchGuard, Padded, PerCore, ShardedCounter};
 use holdfast_types::Ino;
@@ -29,6 +34,8 @@ const SHARDS: usize = 64;
 #[derive(Debug)]
 pub(super) struct Overlay {
     shards: Box<[Padded<Latch<Objects>>]>,
+    /// What was in the shards.
+    sealed: OnceLock<Box<[Objects]>>,
     /// Pages that wait to be written, and those of them that wait for nothing.
     dirty: Estimate,
     ready: Estimate,
@@ -43,6 +50,11 @@ pub(super) struct Overlay {
     bytes: ShardedCounter,
 }
 
+/// The number of the shard that an object is in.
+fn shard_of(ino: Ino) -> usize {
+    (ino.0 / RUN) as usize % SHARDS
+}
+
 /// Each once, in the order of their numbers.
 fn ascending(files: impl Iterator<Item = Ino>) -> Vec<Ino> {
     let mut files: Vec<Ino> = files.collect();
@@ -55,6 +67,7 @@ impl Overlay {
     pub(super) fn new() -> Self {
         Self {
             shards: (0..SHARDS).map(|_| Padded(Latch::default())).collect(),
+            sealed: OnceLock::new(),
             dirty: Estimate::default(),
             ready: Estimate::default(),
             early: Estimate::default(),
@@ -65,19 +78,37 @@ impl Overlay {
         }
     }
 
-    /// The shard in which a number's object is, if it changed.
+    /// The shard in which a number's object is, if it changed; to be changed, before it is sealed.
     pub(super) fn shard(&self, ino: Ino) -> LatchGuard<'_, Objects> {
-        self.shards[(ino.0 / RUN) as usize % SHARDS].lock()
+        debug_assert!(self.sealed.get().is_none(), "it changes no more");
+        self.shards[shard_of(ino)].lock()
     }
 
-    /// All shards, one after the other.
-    fn shards(&self) -> impl Iterator<Item = LatchGuard<'_, Objects>> {
-        self.shards.iter().map(|shard| shard.lock())
+    /// Nothing changes from now on. Nobody passes the gate meanwhile.
+    pub(super) fn seal(&self) {
+        // With all of them, so that who waits for one finds it all.
+        let mut shards: Vec<_> = self.shards.iter().map(|shard| shard.lock()).collect();
+        let objects = shards.iter_mut().map(|shard| std::mem::take(&mut **shard));
+        let sealed = self.sealed.set(objects.collect());
+        debug_assert!(sealed.is_ok(), "it is sealed once");
+    }
+
+    /// Looks into the shard of this number.
+    fn look<R>(&self, number: usize, look: impl FnOnce(&Objects) -> R) -> R {
+        if let Some(sealed) = self.sealed.get() {
+            return look(&sealed[number]);
+        }
+        let shard = self.shards[number].lock();
+        match self.sealed.get() {
+            // In that moment.
+            Some(sealed) => look(&sealed[number]),
+            None => look(&shard),
+        }
     }
 
     /// Looks at what changed of an object.
     pub(super) fn with<R>(&self, ino: Ino, look: impl FnOnce(&Object) -> R) -> Option<R> {
-        self.shard(ino).get(ino).map(look)
+        self.look(shard_of(ino), |shard| shard.get(ino).map(look))
     }
 
     /// About how many pages wait to be written.
@@ -148,28 +179,28 @@ impl Overlay {
     /// The runs in which objects changed, ascending.
     pub(super) fn runs(&self) -> Vec<u64> {
         let mut runs: Vec<u64> = Vec::new();
-        for shard in self.shards() {
-            runs.extend(shard.runs.keys());
+        for number in 0..SHARDS {
+            self.look(number, |shard| runs.extend(shard.runs.keys()));
         }
         runs.sort_unstable();
         runs
     }
 
-    /// Shows every object that changed in these runs, in their order. Those of a run are shown under
-    /// their shard's lock.
+    /// Shows every object that changed in these runs, in their order. Before it is sealed, those of a run are shown
+    /// under their shard's latch.
     pub(super) fn each_of<E>(
         &self,
         runs: &[u64],
         mut each: impl FnMut(Ino, &Object) -> Result<(), E>,
     ) -> Result<(), E> {
         for number in runs {
-            let shard = self.shard(Ino(number * RUN));
-            let Some(run) = shard.runs.get(number) else {
-                continue;
-            };
-            for (ino, object) in bits(*number, run.there).zip(&run.objects) {
-                each(ino, object)?;
-            }
+            self.look(shard_of(Ino(number * RUN)), |shard| {
+                let Some(run) = shard.runs.get(number) else {
+                    return Ok(());
+                };
+                let mut objects = bits(*number, run.there).zip(&run.objects);
+                objects.try_for_each(|(ino, object)| each(ino, object))
+            })?;
         }
         Ok(())
     }
@@ -190,15 +221,16 @@ impl Overlay {
     pub(super) fn with_each(&self, inos: &[Ino], mut look: impl FnMut(usize, &Object)) {
         let mut at = 0;
         for some in inos.chunk_by(|one, other| one.0 / RUN == other.0 / RUN) {
-            let shard = self.shard(some[0]);
-            if let Some(run) = shard.runs.get(&(some[0].0 / RUN)) {
-                for (place, ino) in (at..).zip(some) {
-                    let bit = bit(*ino);
-                    if run.there & bit != 0 {
-                        look(place, &run.objects[run.place(bit)]);
+            self.look(shard_of(some[0]), |shard| {
+                if let Some(run) = shard.runs.get(&(some[0].0 / RUN)) {
+                    for (place, ino) in (at..).zip(some) {
+                        let bit = bit(*ino);
+                        if run.there & bit != 0 {
+                            look(place, &run.objects[run.place(bit)]);
+                        }
                     }
                 }
-            }
+            });
             at += some.len();
         }
     }
@@ -212,18 +244,21 @@ impl Overlay {
         if last - first < SHARDS as u64 {
             // Few runs: each is asked for, instead of all shards.
             for number in first..=last {
-                let shard = self.shard(Ino(number * RUN));
-                if let Some(run) = shard.runs.get(&number) {
-                    changed = true;
-                    let fresh = bits(number, run.fresh);
-                    found.extend(fresh.filter(|ino| after < *ino && *ino <= upto));
-                }
+                self.look(shard_of(Ino(number * RUN)), |shard| {
+                    if let Some(run) = shard.runs.get(&number) {
+                        changed = true;
+                        let fresh = bits(number, run.fresh);
+                        found.extend(fresh.filter(|ino| after < *ino && *ino <= upto));
+                    }
+                });
             }
         } else {
-            for shard in self.shards() {
-                changed |= !shard.runs.is_empty();
-                let fresh = shard.fresh_after(after).take_while(|ino| *ino <= upto);
-                found.extend(fresh.take(max));
+            for number in 0..SHARDS {
+                self.look(number, |shard| {
+                    changed |= !shard.runs.is_empty();
+                    let fresh = shard.fresh_after(after).take_while(|ino| *ino <= upto);
+                    found.extend(fresh.take(max));
+                });
             }
             found.sort_unstable();
         }
@@ -235,6 +270,31 @@ impl Overlay {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_sealed_is_seen_as_before_by_those_who_come_at_that_moment_as_well() {
+        for _ in 0..50 {
+            let overlay = Overlay::new();
+            for number in 1..=300 {
+                overlay.shard(Ino(number)).create(Ino(number)).names_mut();
+            }
+            let seen = || {
+                for number in 1..=300 {
+                    assert_eq!(overlay.with(Ino(number), |object| object.fresh), Some(true));
+                }
+                let fresh = overlay.fresh_within(Ino(0), Ino(u64::MAX), 900);
+                assert_eq!(fresh.map(|fresh| fresh.len()), Some(300));
+            };
+            std::thread::scope(|scope| {
+                for _ in 0..3 {
+                    scope.spawn(seen);
+                }
+                overlay.seal();
+                seen();
+            });
+            assert_eq!(overlay.numbers().len(), 300);
+        }
+    }
 
     #[test]
     fn objects_of_a_run_keep_apart_and_in_order() {

@@ -5,8 +5,10 @@ use std::ops::Range;
 use holdfast_core::store::SpaceRun;
 use holdfast_types::Ino;
 
-use super::content::Content;
-use super::layers::Known;
+use super::Inner;
+use super::content::{Absent, Content};
+use super::gate::Snapshot;
+use super::layers::{Known, Layers};
 use super::load::Finder;
 use super::mapping::{Mapping, Run};
 use crate::tree::{self, Data, DataKey, DataKind};
@@ -20,6 +22,58 @@ pub(super) fn run_of(extent: &tree::Extent) -> Run {
         extent: space::Extent::new(extent.block, u64::from(extent.blocks)),
         birth: extent.birth,
         unwritten: extent.unwritten,
+    }
+}
+
+impl Inner {
+    /// Reads bytes of a file that nobody changes meanwhile.
+    ///
+    /// # Errors
+    /// Those of the device, and of what was found damaged.
+    pub(super) fn read_data(&self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let _pin = self.pins.pin(ino);
+        loop {
+            let (layers, known) = self.begin_read(ino, offset, buf);
+            let read = match known {
+                Known::Found(absent) => self.fill(&absent, buf),
+                Known::Nothing => Ok(()),
+                Known::Below => self.read_below(&layers, ino, offset, buf),
+            };
+            if layers.is_current() {
+                return read;
+            }
+        }
+    }
+
+    /// Reads what the layers in memory have of it. In one passage of the gate: what a commit takes out of them it
+    /// shows as [on its way](super::outgoing) before others pass.
+    fn begin_read(
+        &self,
+        ino: Ino,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> (Snapshot<'_>, Known<Vec<Absent>>) {
+        let passed = self.gate.pass();
+        let known = passed.find(ino, |object| {
+            let content = object.content()?;
+            Some(content.begin_read(offset, buf))
+        });
+        if matches!(known, Known::Nothing) {
+            buf.fill(0);
+        }
+        (self.gate.snapshot(), known)
+    }
+
+    fn read_below(&self, layers: &Layers, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let bytes = offset..offset.saturating_add(buf.len() as u64);
+        let begin = |content: &Content| Ok(content.begin_read(offset, buf));
+        let absent = self.finder(layers).with_bytes(ino, &bytes, begin)?;
+        self.fill(&absent, buf)
+    }
+
+    fn fill(&self, absent: &[Absent], buf: &mut [u8]) -> Result<()> {
+        let blocks = self.blocks();
+        absent.iter().try_for_each(|it| it.fill(buf, blocks))
     }
 }
 

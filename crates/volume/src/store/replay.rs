@@ -31,7 +31,7 @@ pub(super) fn replay(
     let mut maker = Maker {
         finder,
         kept: None,
-        source: None,
+        fetched: None,
         place: &no_place,
         cut: Vec::new(),
         freed: Vec::new(),

@@ -1,33 +1,66 @@
 //! What a file shows: its bytes, and where there are some.
+//!
+//! Bytes are read in two steps, because nobody waits for a device where content is looked at: first those that are in
+//! memory, then the others.
+
+use std::ops::Range;
 
 use holdfast_core::store::SpaceRun;
 
 use super::super::page::{Changed, zeros};
 use super::{BLOCK_LEN, Content, Form, Source};
-use crate::Result;
+use crate::{BLOCK, Result};
+
+/// Bytes of a file that are not in memory.
+#[derive(Debug)]
+pub(in super::super) struct Absent {
+    /// Where they go in the buffer of the reader.
+    into: Range<usize>,
+    /// The block on the device in which they begin, and how far in.
+    block: u64,
+    skip: usize,
+    /// What has changed of that block, if that is not all of it: then they are of this block alone.
+    over: Option<Changed>,
+}
+
+impl Absent {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub(in super::super) fn fill(&self, buf: &mut [u8], source: &dyn Source) -> Result<()> {
+        let part = &mut buf[self.into.clone()];
+        if self.skip == 0 && part.len().is_multiple_of(BLOCK) && self.over.is_none() {
+            return source.read_row(self.block, part);
+        }
+        let mut page = zeros();
+        source.read(self.block, &mut page)?;
+        part.copy_from_slice(&page[self.skip..self.skip + part.len()]);
+        if let Some(over) = &self.over {
+            over.show_range(self.skip, part);
+        }
+        Ok(())
+    }
+}
 
 impl Content {
-    /// Reads bytes; holes and what lies beyond the end read as zeros.
-    pub(in super::super) fn read(
-        &self,
-        offset: u64,
-        buf: &mut [u8],
-        source: &dyn Source,
-    ) -> Result<()> {
+    /// Begins to read bytes: holes and what lies beyond the end read as zeros; gives those that are
+    /// [to be filled in](Absent::fill).
+    pub(in super::super) fn begin_read(&self, offset: u64, buf: &mut [u8]) -> Vec<Absent> {
+        let mut absent = Vec::new();
         buf.fill(0);
         let end = (offset + buf.len() as u64).min(self.len);
         if offset >= end {
-            return Ok(());
+            return absent;
         }
         let (mapping, dirty) = match &self.form {
             Form::Inline(bytes) => {
                 let part = &bytes[offset as usize..end as usize];
                 buf[..part.len()].copy_from_slice(part);
-                return Ok(());
+                return absent;
             }
             Form::Mapped { mapping, dirty } => (mapping, dirty),
         };
-        let mut scratch = zeros();
         let mut done = offset;
         while done < end {
             let block = done / BLOCK_LEN;
@@ -43,28 +76,47 @@ impl Content {
                 && let Some(run) = mapping.find(block).filter(|run| !run.unwritten)
             {
                 let bytes = row.min(run.extent.length) * BLOCK_LEN;
-                let to = (done + bytes - offset) as usize;
-                source.read_row(run.extent.start, &mut buf[(done - offset) as usize..to])?;
+                absent.push(Absent {
+                    into: (done - offset) as usize..(done + bytes - offset) as usize,
+                    block: run.extent.start,
+                    skip: 0,
+                    over: None,
+                });
                 done += bytes;
                 continue;
             }
             let (from, to) = (done, end.min(start + BLOCK_LEN));
             done = to;
             let changed = dirty.get(block);
-            let range = (from - start) as usize..(to - start) as usize;
-            let part = &mut buf[(from - offset) as usize..(to - offset) as usize];
-            // What is nowhere is zero, as `part` is.
+            let skip = (from - start) as usize;
+            let into = (from - offset) as usize..(to - offset) as usize;
             if !changed.is_some_and(Changed::is_whole)
                 && let Some(run) = mapping.find(block).filter(|run| !run.unwritten)
             {
-                source.read(run.extent.start, &mut scratch)?;
-                part.copy_from_slice(&scratch[range.clone()]);
-            }
-            if let Some(changed) = changed {
-                changed.show_range(range.start, part);
+                absent.push(Absent {
+                    into,
+                    block: run.extent.start,
+                    skip,
+                    over: changed.cloned(),
+                });
+            } else if let Some(changed) = changed {
+                // What is nowhere is zero, as the buffer is.
+                changed.show_range(skip, &mut buf[into]);
             }
         }
-        Ok(())
+        absent
+    }
+
+    /// Reads bytes, where it does not matter who waits.
+    #[cfg(test)]
+    pub(in super::super) fn read(
+        &self,
+        offset: u64,
+        buf: &mut [u8],
+        source: &dyn Source,
+    ) -> Result<()> {
+        let absent = self.begin_read(offset, buf);
+        absent.iter().try_for_each(|it| it.fill(buf, source))
     }
 
     /// The first run of bytes at or after `offset` that is data, as (start, length).

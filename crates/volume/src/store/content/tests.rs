@@ -161,6 +161,33 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// Nobody reads here.
+struct Dry;
+
+impl Source for Dry {
+    fn read(&self, block: u64, _: &mut [u8; BLOCK]) -> Result<()> {
+        panic!("block {block} is read behind all that was prepared");
+    }
+}
+
+/// Has all read that a change needs, which changes nothing.
+fn prepare(
+    content: &mut Content,
+    edges: [u64; 2],
+    len: u64,
+    known: impl Fn(u64) -> bool,
+    device: &Device,
+) {
+    let shown = |content: &Content| {
+        let mut shown = vec![1; content.len as usize + 10];
+        content.read(0, &mut shown, device).unwrap();
+        shown
+    };
+    let before = shown(content);
+    content.prepare(edges, len, known, device).unwrap();
+    assert!(shown(content) == before, "other bytes");
+}
+
 /// Performs a step as the core would have it performed; on plain bytes too.
 fn perform(step: &Step, content: &mut Content, device: &mut Device, naive: &mut Vec<u8>) {
     let size = naive.len() as u64;
@@ -174,14 +201,22 @@ fn perform(step: &Step, content: &mut Content, device: &mut Device, naive: &mut 
             let show = |block| lock.show(block);
             let kept = kept.then_some(&show as &PageOf<'_>);
             let data = vec![byte; len];
-            content.write(at, &data, kept, device).unwrap();
+            let range = at..at + len as u64;
+            let known = |block| {
+                let page = kept.and_then(|kept| kept(block));
+                page.is_some_and(|page| page.share().is_some())
+            };
+            prepare(content, edges_of(&range), range.end, known, device);
+            content.write(at, &data, kept, &Dry).unwrap();
         }
         Step::Resize(len) => {
-            content.resize(len, Some(device)).unwrap();
+            prepare(content, [0, 0], len, |_| false, device);
+            content.resize(len, Some(&Dry)).unwrap();
             naive.resize(len as usize, 0);
         }
         Step::Zero(at, len, keep) => {
-            content.zero(at..at + len, keep, Some(device)).unwrap();
+            prepare(content, [at, at + len], 0, |_| false, device);
+            content.zero(at..at + len, keep, Some(&Dry)).unwrap();
             let end = (at + len).min(size);
             if at < end {
                 naive[at as usize..end as usize].fill(0);
@@ -192,7 +227,8 @@ fn perform(step: &Step, content: &mut Content, device: &mut Device, naive: &mut 
                 let run = device.place(hole.end - hole.start);
                 content.map(hole.start, run);
             }
-            content.grow(at + len, Some(device)).unwrap();
+            prepare(content, [0, 0], at + len, |_| false, device);
+            content.grow(at + len, Some(&Dry)).unwrap();
             naive.resize(naive.len().max((at + len) as usize), 0);
         }
         Step::Collapse(at, len) => {

@@ -10,8 +10,9 @@ use crate::Result;
 use crate::tree::{Data, DataKey, DataKind};
 
 impl Finder<'_> {
-    /// What is known of a file's content below the active overlay. `len`: its length there.
-    pub(in super::super) fn content(&self, ino: Ino, len: u64) -> Result<Content> {
+    /// What is known of a file's content below the active overlay.
+    pub(in super::super) fn content_below(&self, ino: Ino) -> Result<Content> {
+        let len = self.inode(ino)?.map_or(0, |inode| inode.size);
         if let Some(frozen) = &self.layers.frozen {
             let known = frozen.with(ino, |object| {
                 let fresh = object.fresh.then(|| Content::inline(Vec::new()));
