@@ -91,7 +91,7 @@ fn glance(arguments: &FsckArguments) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            crate::copy::volume_failure(path, &error).print();
+            crate::volume::volume_failure(path, &error).print();
             ExitCode::from(NOT_DONE)
         }
     }

@@ -22,6 +22,7 @@ mod source;
 mod sys;
 mod target;
 mod umount;
+mod volume;
 
 use clap::{Parser, Subcommand};
 use helper::Helper;

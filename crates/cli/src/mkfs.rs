@@ -8,7 +8,8 @@ use crate::copy::{
 use crate::info::table::{bytes, number};
 use crate::message::{Failure, Result};
 use crate::mount::size::parse_amount;
-use holdfast::{Copied, CopyOptions, Volume};
+use crate::volume::close_after;
+use holdfast::{Copied, CopyOptions, Volume, VolumeError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -91,9 +92,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         None => Ok(None),
     };
     let info = volume.info();
-    let closed = volume.close();
-    let copied = copied?;
-    closed.map_err(|error| Failure::new(format!("cannot be closed cleanly: {error}")).at(path))?;
+    let copied = close_after(volume, path, copied)?;
     if !arguments.quiet {
         let mut out = anstream::stdout();
         writeln!(
@@ -141,7 +140,7 @@ fn fill(volume: &Volume, image: &Path, dir: &Path) -> Result<Copied> {
     copied
 }
 
-fn refusal(path: &Path, error: &io::Error) -> Failure {
+fn refusal(path: &Path, error: &VolumeError) -> Failure {
     let failure = Failure::new(error.to_string()).at(path);
     match error.kind() {
         io::ErrorKind::AlreadyExists => failure.hint("--force overwrites it"),

@@ -1,11 +1,11 @@
 //! `holdfast resize` and `holdfast trim`.
 
 use crate::control::{self, Answer, Request};
-use crate::copy::volume_failure;
 use crate::info::table::bytes;
 use crate::message::{Failure, Result};
 use crate::mount::size::parse_amount;
 use crate::target::Target;
+use crate::volume::{close_after, volume_failure};
 use holdfast::Volume;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -67,11 +67,8 @@ pub(crate) fn resize(arguments: &ResizeArguments) -> Result<()> {
         Target::Volume(image) => {
             let volume = Volume::open(&image).map_err(|error| volume_failure(&image, &error))?;
             let grown = volume.grow(arguments.size);
-            let closed = volume.close();
-            let failed = |error: std::io::Error| Failure::new(error.to_string()).at(&image);
-            let size = grown.map_err(failed)?;
-            closed.map_err(failed)?;
-            size
+            let grown = grown.map_err(|error| Failure::new(error.to_string()).at(&image));
+            close_after(volume, &image, grown)?
         }
     };
     writeln!(anstream::stdout(), "{}: {}", path.display(), bytes(size))?;
@@ -90,11 +87,8 @@ pub(crate) fn trim(arguments: &TrimArguments) -> Result<()> {
         Target::Volume(image) => {
             let volume = Volume::open(&image).map_err(|error| volume_failure(&image, &error))?;
             let trimmed = volume.trim(start..start.saturating_add(len), least);
-            let closed = volume.close();
-            let failed = |error: std::io::Error| Failure::new(error.to_string()).at(&image);
-            let trimmed = trimmed.map_err(failed)?;
-            closed.map_err(failed)?;
-            trimmed
+            let trimmed = trimmed.map_err(|error| Failure::new(error.to_string()).at(&image));
+            close_after(volume, &image, trimmed)?
         }
     };
     let told = bytes(trimmed);

@@ -265,17 +265,17 @@ impl FileSystem {
     /// `EIO` when it could not.
     pub fn sync(&self) -> Result<()> {
         self.core.alive()?;
-        self.core.write_times()?;
-        self.core.store.commit(None)
+        self.core.make_durable()
     }
 
     /// Ends what outlives no unmount: makes everything durable, tells all watchers that the file
-    /// system goes. Handles that are still held go on working.
+    /// system goes. Handles that are still held go on working. A revoked file system is closed, too: what
+    /// ended since then is durable afterwards.
     ///
     /// # Errors
     /// `EIO` when it could not be made durable; the watchers are told all the same.
     pub fn close(&self) -> Result<()> {
-        let synced = self.sync();
+        let synced = self.core.make_durable();
         self.core.watches.release_all();
         synced
     }
@@ -295,6 +295,12 @@ pub(crate) fn memory_pages() -> u64 {
 }
 
 impl Core {
+    /// Hands over what was kept back, and has the store make everything durable.
+    pub(crate) fn make_durable(&self) -> Result<()> {
+        self.write_times()?;
+        self.store.commit(None)
+    }
+
     fn make_root(&self, options: &Options) -> Result<Node> {
         self.store.reserve(Space {
             pages: 0,

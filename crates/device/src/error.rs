@@ -174,9 +174,10 @@ impl From<rustix::io::Errno> for Cause {
     }
 }
 
+/// As its number: there is no room for the text beside it.
 impl From<DeviceError> for io::Error {
     fn from(error: DeviceError) -> Self {
-        Self::new(error.kind(), error)
+        error.errno().into()
     }
 }
 
@@ -270,7 +271,9 @@ mod tests {
         ] {
             let error = DeviceError::new("x".into(), Operation::Write, 0, 512, Cause::from(errno));
             assert!(error.is_no_space());
-            assert_eq!(io::Error::from(error).kind(), kind);
+            let error = io::Error::from(error);
+            assert_eq!(error.kind(), kind);
+            assert_eq!(error.raw_os_error(), Some(errno.raw()));
         }
         let other = DeviceError::new("x".into(), Operation::Write, 0, 0, Errno::EIO.into());
         assert!(!other.is_no_space());

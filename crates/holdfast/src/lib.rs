@@ -74,7 +74,8 @@
 //!
 //! # Errors
 //!
-//! Every error is a [`std::io::Error`] that keeps Linux's number, so that
+//! Every error is a [`std::io::Error`] that keeps Linux's number (one about a [`Volume`] itself is a
+//! [`VolumeError`], which also tells the reason), so that
 //! [`kind`](std::io::Error::kind) and [`raw_os_error`](std::io::Error::raw_os_error) answer as
 //! they do for the kernel's file systems. Paths share these: `ENOENT`, `ENOTDIR`, `EACCES` without
 //! permission to search, `ELOOP` after 40 symbolic links, `ENAMETOOLONG` for a path of over 4095
@@ -112,7 +113,7 @@ pub use metadata::Metadata;
 pub use open_options::OpenOptions;
 pub use permissions::Permissions;
 pub use read_dir::{DirEntry, ReadDir};
-pub use volume::{Volume, VolumeBuilder, VolumeInfo};
+pub use volume::{Volume, VolumeBuilder, VolumeError, VolumeInfo};
 pub use watch::{Event, Events, Watcher};
 
 pub use holdfast_core as core;

@@ -1,10 +1,10 @@
 //! File systems that last: on an image file or a block device.
 
 mod builder;
+mod error;
 mod info;
 
 use std::fmt;
-use std::io;
 use std::ops::{Deref, Range};
 use std::path::Path;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use std::sync::Arc;
 use holdfast_volume::VolumeStore;
 
 use crate::FileSystem;
-use crate::types::Errno;
 
 pub use builder::VolumeBuilder;
+pub use error::VolumeError;
 pub use info::VolumeInfo;
 
 /// A file system on an image file or a block device. All calls of [`FileSystem`] are its own.
@@ -52,7 +52,7 @@ impl Volume {
     /// # Errors
     /// If the file is not there, holds no volume, is in use (the message names by whom), or is
     /// damaged.
-    pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, VolumeError> {
         Self::builder().open(path)
     }
 
@@ -60,7 +60,7 @@ impl Volume {
     ///
     /// # Errors
     /// As [`Volume::open`].
-    pub fn open_read_only(path: impl AsRef<Path>) -> io::Result<Self> {
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, VolumeError> {
         Self::builder().open_read_only(path)
     }
 
@@ -69,7 +69,7 @@ impl Volume {
     ///
     /// # Errors
     /// As [`Volume::open`].
-    pub fn inspect(path: impl AsRef<Path>) -> io::Result<VolumeInfo> {
+    pub fn inspect(path: impl AsRef<Path>) -> Result<VolumeInfo, VolumeError> {
         VolumeInfo::read(path.as_ref())
     }
 
@@ -96,8 +96,8 @@ impl Volume {
     ///
     /// # Errors
     /// `EINVAL` if it would shrink; what the host answers; `EIO`.
-    pub fn grow(&self, bytes: u64) -> io::Result<u64> {
-        self.store.grow(bytes).map_err(told)
+    pub fn grow(&self, bytes: u64) -> Result<u64, VolumeError> {
+        Ok(self.store.grow(bytes)?)
     }
 
     /// Tells the device which blocks are free: those within these bytes of the volume, in runs of
@@ -106,8 +106,8 @@ impl Volume {
     ///
     /// # Errors
     /// `EOPNOTSUPP` if the device takes no discards; `EIO`.
-    pub fn trim(&self, within: Range<u64>, least: u64) -> io::Result<u64> {
-        self.store.trim(within, least).map_err(told)
+    pub fn trim(&self, within: Range<u64>, least: u64) -> Result<u64, VolumeError> {
+        Ok(self.store.trim(within, least)?)
     }
 
     /// What stands below the file system, for those who serve it: it can be grown and trimmed there.
@@ -132,17 +132,19 @@ impl Volume {
     ///
     /// # Errors
     /// `EIO`, `ENOSPC`: it could not be done, and the volume is as after a crash.
-    pub fn close(mut self) -> io::Result<()> {
+    pub fn close(mut self) -> Result<(), VolumeError> {
         self.end()
     }
 
-    fn end(&mut self) -> io::Result<()> {
+    fn end(&mut self) -> Result<(), VolumeError> {
         if self.closed {
             return Ok(());
         }
         self.closed = true;
-        self.fs.core().close()?;
-        self.store.close().map_err(told)
+        let synced = self.fs.core().close();
+        // Also where that failed: a store that stopped tells why, and one that did not is closed.
+        self.store.close()?;
+        Ok(synced?)
     }
 }
 
@@ -166,31 +168,5 @@ impl fmt::Debug for Volume {
         f.debug_struct("Volume")
             .field("store", &self.store)
             .finish_non_exhaustive()
-    }
-}
-
-/// An error with its whole text and the kind of its number.
-fn told<E>(error: E) -> io::Error
-where
-    E: std::error::Error + Send + Sync + 'static + Numbered,
-{
-    let kind = io::Error::from(error.number()).kind();
-    io::Error::new(kind, error)
-}
-
-/// An error that has a number of the operating system's.
-trait Numbered {
-    fn number(&self) -> Errno;
-}
-
-impl Numbered for holdfast_volume::Error {
-    fn number(&self) -> Errno {
-        self.errno()
-    }
-}
-
-impl Numbered for holdfast_device::DeviceError {
-    fn number(&self) -> Errno {
-        self.errno()
     }
 }

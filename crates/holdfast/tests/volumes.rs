@@ -1,7 +1,8 @@
 //! Volumes as programs make and use them.
 
-use holdfast::Volume;
-use std::io::ErrorKind;
+use holdfast::types::Errno;
+use holdfast::{Volume, VolumeError};
+use std::io::{Error, ErrorKind};
 
 #[test]
 fn a_volume_filled_by_one_large_file_is_closed_and_opened_again() {
@@ -24,5 +25,67 @@ fn a_volume_filled_by_one_large_file_is_closed_and_opened_again() {
     let volume = Volume::open(&path).unwrap();
     assert!(volume.metadata("/huge").unwrap().len() >= at);
     volume.remove_file("/huge").unwrap();
+    volume.close().unwrap();
+}
+
+/// The number of an error, as both it and the `io::Error` that it becomes give it.
+#[track_caller]
+fn number<T>(result: Result<T, VolumeError>) -> Errno {
+    let error = result.err().expect("it fails");
+    let number = error.raw_os_error().expect("every error has its number");
+    assert_eq!(error.kind(), Error::from_raw_os_error(number).kind());
+    assert!(!error.to_string().is_empty());
+    assert_eq!(Error::from(error).raw_os_error(), Some(number));
+    Errno::from_raw(number)
+}
+
+#[test]
+fn errors_about_volumes_have_the_numbers_of_the_operating_system() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("data.hf");
+    assert_eq!(number(Volume::open(&path)), Errno::ENOENT);
+    assert_eq!(number(Volume::open_read_only(&path)), Errno::ENOENT);
+    assert_eq!(number(Volume::inspect(&path)), Errno::ENOENT);
+    assert_eq!(number(Volume::open(dir.path())), Errno::EISDIR);
+    let text = "x".repeat(64);
+    assert_eq!(number(Volume::builder().label(&text)), Errno::EINVAL);
+    let none = dir.path().join("none.hf");
+    std::fs::write(&none, vec![1; 1 << 20]).unwrap();
+    assert_eq!(number(Volume::open(&none)), Errno::EUCLEAN);
+    assert_eq!(number(Volume::inspect(&none)), Errno::EUCLEAN);
+    assert_eq!(number(Volume::builder().format(&none)), Errno::EEXIST);
+
+    let volume = Volume::builder().size(64 << 20).create(&path).unwrap();
+    let busy = Volume::open(&path);
+    let text = busy.as_ref().unwrap_err().to_string();
+    assert!(text.contains("close it there first"), "{text}");
+    assert_eq!(number(busy), Errno::EBUSY);
+    assert_eq!(number(Volume::builder().create(&path)), Errno::EEXIST);
+    assert_eq!(number(volume.grow(32 << 20)), Errno::EINVAL);
+    volume.close().unwrap();
+    let smaller = Volume::builder().force(true).size(32 << 20).format(&path);
+    assert_eq!(number(smaller), Errno::EINVAL);
+}
+
+#[test]
+fn a_revoked_volume_is_closed_cleanly_with_all_that_was_done_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("data.hf");
+    let volume = Volume::builder().size(64 << 20).create(&path).unwrap();
+    let file = volume.create("/kept").unwrap();
+    file.write_all_at(b"before", 0).unwrap();
+    let orphan = volume.create("/orphan").unwrap();
+    orphan.write_all_at(&[1; 100_000], 0).unwrap();
+    volume.remove_file("/orphan").unwrap();
+    volume.revoke().unwrap();
+    assert!(file.write_all_at(b"after", 0).is_err());
+    // One is closed in time, the other not.
+    drop(orphan);
+    volume.close().unwrap();
+    drop(file);
+    assert!(Volume::inspect(&path).unwrap().clean);
+    let volume = Volume::open(&path).unwrap();
+    assert_eq!(volume.read("/kept").unwrap(), b"before");
+    assert_eq!(volume.info().inodes, 2);
     volume.close().unwrap();
 }

@@ -4,9 +4,9 @@ mod format;
 pub(crate) mod row;
 
 use crate::control::{self, Answer, Request};
-use crate::copy::volume_failure;
 use crate::message::{Failure, Result};
 use crate::target::Target;
+use crate::volume::volume_failure;
 use format::{Format, STANDARD};
 use holdfast::core::{Bulkstat, FileSystem};
 use holdfast::{Visit, Volume, types::Attr};

@@ -5,6 +5,7 @@ pub(crate) mod place;
 
 use crate::engine::{Inside, Job, RawPath, perform};
 use crate::message::{Failure, Result};
+use crate::volume::{close_after, volume_failure};
 use holdfast::{Copied, CopyError, CopyEvent, CopyOptions, FileSystem, Volume};
 use meter::{Meter, summary};
 use place::Place;
@@ -65,11 +66,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         None => None,
     };
     let copied = copy_all(arguments, &from, &to, target.as_ref());
-    let closed = target.map_or(Ok(()), Volume::close);
-    let copied = copied?;
-    closed.map_err(|error| {
-        Failure::new(format!("cannot be closed cleanly: {error}")).about(to.to_string())
-    })?;
+    let copied = match (target, to.image()) {
+        (Some(volume), Some(image)) => close_after(volume, image, copied)?,
+        _ => copied?,
+    };
     if !arguments.quiet {
         anstream::stdout().write_all(summary(Path::new(&arguments.to), &copied).as_bytes())?;
     }
@@ -227,15 +227,5 @@ fn add(total: &mut Copied, more: Copied) {
         if sum.1.is_none() {
             sum.1 = one.1;
         }
-    }
-}
-
-/// A volume that cannot be opened.
-pub(crate) fn volume_failure(image: &Path, error: &io::Error) -> Failure {
-    let failure = Failure::new(error.to_string()).at(image);
-    match error.kind() {
-        io::ErrorKind::NotFound => failure.hint("holdfast mkfs makes volumes"),
-        io::ErrorKind::ResourceBusy => failure.hint("on a mounted volume cp(1) does as well"),
-        _ => failure,
     }
 }

@@ -2,8 +2,8 @@
 
 use super::report::InodeTypes;
 use super::table::{by_type, bytes, number, write_rows};
-use crate::copy::volume_failure;
 use crate::message::{Failure, Result};
+use crate::volume::volume_failure;
 use holdfast::core::Bulkstat;
 use holdfast::types::FileType;
 use holdfast::{Visit, Volume, VolumeInfo};

@@ -1,6 +1,7 @@
 //! `holdfast mount`: checks what is asked for, and starts the daemon that serves it.
 
 mod answers;
+pub(crate) mod exit_report;
 mod launch;
 mod nearest;
 pub(crate) mod options;

@@ -2,6 +2,7 @@
 
 use super::{
     answers::Answers,
+    exit_report::ExitReport,
     options::Plan,
     point::MountPoint,
     refusal::mount_failure,
@@ -12,16 +13,33 @@ use super::{
 use crate::{
     message::{Failure, Result},
     source::Source,
+    volume::close_failure,
 };
-use holdfast::{FileSystem, Volume};
+use holdfast::{FileSystem, Volume, VolumeError};
 use holdfast_fuse::{Config, serve::mount_with_control};
 use std::{io, path::Path, sync::Arc};
 
-/// Mounts, calls `live` with the transport's name, and returns when the mount has ended.
+/// Mounts, calls `live` with the transport's name, and returns when the mount has ended. How it ended is there for
+/// the process that unmounts.
 ///
 /// # Errors
-/// Whatever kept the mount from being live; nothing stays mounted then.
+/// What kept the mount from being live, and nothing stays mounted then; what kept it from being closed cleanly.
 pub(super) fn serve(
+    source: Source,
+    plan: Plan,
+    point: &MountPoint,
+    live: impl FnOnce(&str) -> io::Result<()>,
+) -> Result<()> {
+    let report = ExitReport::create()
+        .map_err(|error| Failure::new(format!("the daemon cannot start: {error}")))?;
+    let served = serve_to_the_end(source, plan, point, live);
+    if let Err(error) = report.write(&served) {
+        tracing::error!(%error, "what unmounts is not told how the daemon ends");
+    }
+    served
+}
+
+fn serve_to_the_end(
     source: Source,
     plan: Plan,
     point: &MountPoint,
@@ -133,16 +151,15 @@ impl Opened {
     fn close(self, source: &Source) -> Result<()> {
         match self {
             Self::Memory(_) => Ok(()),
-            Self::Volume(volume) => volume.close().map_err(|error| {
-                Failure::new(format!("cannot be closed cleanly: {error}"))
-                    .about(source.to_string())
-                    .hint("mount it again: what was durable before is there")
-            }),
+            Self::Volume(volume) => {
+                let closed = volume.close();
+                closed.map_err(|error| close_failure(&error).about(source.to_string()))
+            }
         }
     }
 }
 
-fn volume_failure(path: &Path, error: &io::Error) -> Failure {
+fn volume_failure(path: &Path, error: &VolumeError) -> Failure {
     let failure = Failure::new(error.to_string()).at(path);
     match error.kind() {
         io::ErrorKind::NotFound => {

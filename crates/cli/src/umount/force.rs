@@ -4,18 +4,15 @@
 //! kernel's caches. The connection lives on, so that every file can be closed and gives back what it
 //! held. Only a daemon that does not answer has its connection cut.
 
+use super::Daemon;
 use crate::{
     message::{Failure, Result},
     mount::refusal::umount_failure,
 };
 use holdfast_fuse::mount::{Holders, UmountError, UmountFlags, revoke, umount};
-use rustix::{
-    event::{PollFd, PollFlags, Timespec},
-    io::Errno as Code,
-};
+use rustix::{event::Timespec, io::Errno as Code};
 use std::{
     io,
-    os::fd::OwnedFd,
     path::Path,
     sync::mpsc::{self, RecvTimeoutError},
     thread,
@@ -85,17 +82,16 @@ impl Answer {
     }
 }
 
-/// Revokes the mount at `root` and unmounts it. `served`: its daemon has just answered. Gives
-/// whether nobody uses it any more, so that its daemon ends now.
-pub(super) fn take_away(root: &Path, served: bool, daemon: Option<&OwnedFd>) -> Result<bool> {
-    let open_files = match Answer::ask(root) {
+/// Revokes the mount at `root` and unmounts it. `daemon`: the one that has just answered. Gives
+/// whether the mount is not in use any more, so that its daemon ends now.
+///
+/// # Errors
+/// If it is not unmounted; if it is, and what was done before is not all durable.
+pub(super) fn take_away(root: &Path, daemon: Option<&Daemon>) -> Result<bool> {
+    let answer = Answer::ask(root);
+    let open_files = match answer {
         Answer::Revoked(open_files) => Some(open_files),
-        Answer::Failed => {
-            if served {
-                note(root, "what was done before could not all be made durable");
-            }
-            None
-        }
+        Answer::Failed => None,
         Answer::NotPermitted => {
             return Err(Failure::new("may not be taken away by this user")
                 .at(root)
@@ -117,12 +113,19 @@ pub(super) fn take_away(root: &Path, served: bool, daemon: Option<&OwnedFd>) -> 
         Err(UmountError::NotMounted { .. }) => return Ok(true),
         Err(error) => return Err(umount_failure(&error)),
     }
-    if daemon.is_some_and(has_ended) {
+    if daemon.is_some_and(|daemon| daemon.ends_within(&FAREWELL).unwrap_or(false)) {
         return Ok(true);
     }
     // What this process was started with open ends with it.
     holders.0.retain(|holder| holder.pid != std::process::id());
     note(root, &farewell(open_files, &holders));
+    // One that did not answer before was revoked then.
+    if matches!(answer, Answer::Failed) && daemon.is_some() {
+        let text = "what was done before could not all be made durable";
+        return Err(Failure::new(text)
+            .at(root)
+            .hint("the daemon's log has the reason"));
+    }
     Ok(false)
 }
 
@@ -136,11 +139,6 @@ pub(super) fn cut(root: &Path, why: &str) -> Result<bool> {
     };
     note(root, &format!("{why}, {done}"));
     Ok(false)
-}
-
-fn has_ended(daemon: &OwnedFd) -> bool {
-    let mut ends = [PollFd::new(daemon, PollFlags::IN)];
-    rustix::event::poll(&mut ends, Some(&FAREWELL)).is_ok_and(|ready| ready > 0)
 }
 
 /// What is said of a mount that was taken away from somebody.

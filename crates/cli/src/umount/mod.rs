@@ -5,7 +5,10 @@ mod force;
 use crate::{
     info,
     message::{Failure, Result},
-    mount::refusal::umount_failure,
+    mount::{
+        exit_report::{Exit, ExitReport},
+        refusal::umount_failure,
+    },
 };
 use holdfast_fuse::mount::{UmountError, UmountFlags, clear_stale, is_stale, mounted_at, umount};
 use rustix::{
@@ -13,6 +16,7 @@ use rustix::{
     process::{Pid, PidfdFlags},
 };
 use std::{
+    io,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
     sync::mpsc,
@@ -33,7 +37,8 @@ const END_TIMEOUT_SECONDS: i64 = 30;
 
 /// Unmount a file system, or clear the mount point of a daemon that was killed
 ///
-/// Waits until the daemon has ended. A mount that is in use stays, and whoever uses it is named.
+/// Waits until the daemon has ended, and fails if the volume could not be closed cleanly: the reason is told. A mount
+/// that is in use stays, and the processes that use it are named.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The mount points
@@ -110,7 +115,7 @@ fn one(dir: &Path, flags: UmountFlags) -> Result<()> {
     }
     // Looked up before, since afterwards there is nobody to ask and the number may be another's.
     let daemon = match state {
-        State::Served(pid) => process(pid),
+        State::Served(pid) => Daemon::of(pid),
         _ => None,
     };
     let ends = match state {
@@ -121,10 +126,10 @@ fn one(dir: &Path, flags: UmountFlags) -> Result<()> {
         State::Silent => force::cut(&root, "its daemon does not answer")?,
         // A foreign one of ours has nothing to tell (it is a program's own, say), or cannot: it was
         // taken away before.
-        _ => force::take_away(&root, daemon.is_some(), daemon.as_ref())?,
+        _ => force::take_away(&root, daemon.as_ref())?,
     };
     match daemon {
-        Some(daemon) if ends => wait_for_end(&daemon, dir),
+        Some(daemon) if ends => daemon.wait_for_end(dir),
         _ => Ok(()),
     }
 }
@@ -171,22 +176,47 @@ impl State {
     }
 }
 
-/// A handle of the daemon, if its number means something here: it may be in another container.
-fn process(pid: u32) -> Option<OwnedFd> {
-    let raw = i32::try_from(pid).ok()?;
-    let handle = rustix::process::pidfd_open(Pid::from_raw(raw)?, PidfdFlags::empty()).ok()?;
-    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-    name.starts_with("holdfast").then_some(handle)
+/// The process that serves the mount.
+struct Daemon {
+    handle: OwnedFd,
+    report: Option<ExitReport>,
 }
 
-fn wait_for_end(daemon: &OwnedFd, dir: &Path) -> Result<()> {
-    let timeout = Timespec {
-        tv_sec: END_TIMEOUT_SECONDS,
-        tv_nsec: 0,
-    };
-    let mut ends = [PollFd::new(daemon, PollFlags::IN)];
-    match rustix::event::poll(&mut ends, Some(&timeout)) {
-        Ok(0) => Err(Failure::new("is unmounted, but its daemon still runs").at(dir)),
-        Ok(_) | Err(_) => Ok(()),
+impl Daemon {
+    /// That with this number, if the number means something here: it may be in another container.
+    fn of(pid: u32) -> Option<Self> {
+        let raw = i32::try_from(pid).ok()?;
+        let handle = rustix::process::pidfd_open(Pid::from_raw(raw)?, PidfdFlags::empty()).ok()?;
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+        let report = ExitReport::of_process(pid);
+        name.starts_with("holdfast")
+            .then_some(Self { handle, report })
+    }
+
+    /// Has it ended, at the latest after so long?
+    fn ends_within(&self, timeout: &Timespec) -> io::Result<bool> {
+        let mut ends = [PollFd::new(&self.handle, PollFlags::IN)];
+        Ok(rustix::event::poll(&mut ends, Some(timeout))? > 0)
+    }
+
+    /// Waits for its end; fails as it did.
+    fn wait_for_end(self, dir: &Path) -> Result<()> {
+        let timeout = Timespec {
+            tv_sec: END_TIMEOUT_SECONDS,
+            tv_nsec: 0,
+        };
+        if !self.ends_within(&timeout)? {
+            return Err(Failure::new("is unmounted, but its daemon still runs").at(dir));
+        }
+        match self.report.map(ExitReport::read) {
+            // Without a report it is of a version that makes none, or of a user who is not shown to this one.
+            None | Some(Exit::Well) => Ok(()),
+            Some(Exit::Failed(failure)) => Err(failure),
+            Some(Exit::Silent) => Err(Failure::new(
+                "is unmounted, but its daemon was killed before all was durable",
+            )
+            .at(dir)
+            .hint("what was durable before is there when it is mounted again")),
+        }
     }
 }

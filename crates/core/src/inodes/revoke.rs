@@ -49,7 +49,7 @@ impl FileSystem {
         core.index.trim();
         holdfast_sync::epoch::flush();
         // What ended between the first time and the mark was still answered with success.
-        let rest = core.write_times().and_then(|()| core.store.commit(None));
+        let rest = core.make_durable();
         synced.and(rest)
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use holdfast_device::{Access, BlockDevice, Content, FileDevice, FileOptions};
 use holdfast_volume::{FormatOptions, Label, OpenOptions, VolumeStore};
 
-use super::{Volume, told};
+use super::{Volume, VolumeError};
 use crate::types::Errno;
 use crate::{FileSystem, Options};
 
@@ -39,7 +39,7 @@ impl VolumeBuilder {
     ///
     /// # Errors
     /// `EINVAL` if it is longer or has a NUL.
-    pub fn label(mut self, label: &str) -> io::Result<Self> {
+    pub fn label(mut self, label: &str) -> Result<Self, VolumeError> {
         self.format.label = Label::new(label).ok_or(Errno::EINVAL)?;
         Ok(self)
     }
@@ -80,19 +80,19 @@ impl VolumeBuilder {
     /// # Errors
     /// `EEXIST` if there is such a file; what the host answers; `EINVAL` for a size or a journal
     /// that makes no volume.
-    pub fn create(self, path: impl AsRef<Path>) -> io::Result<Volume> {
+    pub fn create(self, path: impl AsRef<Path>) -> Result<Volume, VolumeError> {
         let path = path.as_ref();
         let size = match self.size {
             Some(size) => size,
             None => free_beside(path)?,
         };
         let size = size / SIZE_UNIT * SIZE_UNIT;
-        let device = FileDevice::create(path, size, FileOptions::default()).map_err(told)?;
+        let device = FileDevice::create(path, size, FileOptions::default())?;
         let device: Arc<dyn BlockDevice> = Arc::new(device);
         if let Err(error) = holdfast_volume::format(&device, &self.format) {
             // It was not there before, and holds nothing.
             let _ = std::fs::remove_file(path);
-            return Err(told(error));
+            return Err(error.into());
         }
         self.open_on(device)
     }
@@ -105,14 +105,14 @@ impl VolumeBuilder {
     /// [overwritten](Self::force): a volume, a foreign file system or partition table, in an image
     /// file anything but zeros. `EINVAL` for a size or a shape that makes no volume. As
     /// [`Volume::open`].
-    pub fn format(self, path: impl AsRef<Path>) -> io::Result<Volume> {
+    pub fn format(self, path: impl AsRef<Path>) -> Result<Volume, VolumeError> {
         let path = path.as_ref();
         match self.clone().create(path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => return made,
         }
-        let file = FileDevice::open(path, FileOptions::default()).map_err(told)?;
-        let content = holdfast_device::content(&file).map_err(told)?;
+        let file = FileDevice::open(path, FileOptions::default())?;
+        let content = holdfast_device::content(&file)?;
         let in_the_way = match content {
             Content::Known(name) => Some(name),
             // Who names a block device means it; a file may hold anything.
@@ -125,7 +125,7 @@ impl VolumeBuilder {
         };
         if let Some(name) = in_the_way.filter(|_| !self.force) {
             let text = format!("{} holds {name}", file.describe());
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
+            return Err(VolumeError::new(Errno::EEXIST, text));
         }
         if let Some(size) = self.size {
             let size = size / SIZE_UNIT * SIZE_UNIT;
@@ -135,13 +135,13 @@ impl VolumeBuilder {
                         "{} has {now} bytes, more than the {size} asked for: it is not cut",
                         file.describe()
                     );
-                    return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+                    return Err(VolumeError::new(Errno::EINVAL, text));
                 }
-                _ => file.resize(size).map_err(told)?,
+                _ => file.resize(size)?,
             }
         }
         let device: Arc<dyn BlockDevice> = Arc::new(file);
-        holdfast_volume::format(&device, &self.format).map_err(told)?;
+        holdfast_volume::format(&device, &self.format)?;
         self.open_on(device)
     }
 
@@ -150,13 +150,13 @@ impl VolumeBuilder {
     ///
     /// # Errors
     /// As [`Volume::open`].
-    pub fn open_read_only(mut self, path: impl AsRef<Path>) -> io::Result<Volume> {
+    pub fn open_read_only(mut self, path: impl AsRef<Path>) -> Result<Volume, VolumeError> {
         let options = FileOptions {
             access: Access::ReadOnly,
             ..FileOptions::default()
         };
-        let device = FileDevice::open(path.as_ref(), options).map_err(told)?;
-        let store = VolumeStore::open_read_only(Arc::new(device), &self.open).map_err(told)?;
+        let device = FileDevice::open(path.as_ref(), options)?;
+        let store = VolumeStore::open_read_only(Arc::new(device), &self.open)?;
         let store = Arc::new(store);
         self.options.read_only = true;
         let fs = FileSystem::with_store(store.clone(), self.options)?;
@@ -171,8 +171,8 @@ impl VolumeBuilder {
     ///
     /// # Errors
     /// As [`Volume::open`].
-    pub fn open(self, path: impl AsRef<Path>) -> io::Result<Volume> {
-        let device = FileDevice::open(path.as_ref(), FileOptions::default()).map_err(told)?;
+    pub fn open(self, path: impl AsRef<Path>) -> Result<Volume, VolumeError> {
+        let device = FileDevice::open(path.as_ref(), FileOptions::default())?;
         self.open_on(Arc::new(device))
     }
 
@@ -180,7 +180,7 @@ impl VolumeBuilder {
     ///
     /// # Errors
     /// As [`create`](Self::create) and [`open`](Self::open).
-    pub fn open_or_create(self, path: impl AsRef<Path>) -> io::Result<Volume> {
+    pub fn open_or_create(self, path: impl AsRef<Path>) -> Result<Volume, VolumeError> {
         match self.clone().create(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.open(path),
             opened => opened,
@@ -191,8 +191,8 @@ impl VolumeBuilder {
     ///
     /// # Errors
     /// As [`Volume::open`].
-    pub fn open_on(self, device: Arc<dyn BlockDevice>) -> io::Result<Volume> {
-        let store = Arc::new(VolumeStore::open(device, &self.open).map_err(told)?);
+    pub fn open_on(self, device: Arc<dyn BlockDevice>) -> Result<Volume, VolumeError> {
+        let store = Arc::new(VolumeStore::open(device, &self.open)?);
         let fs = FileSystem::with_store(store.clone(), self.options)?;
         Ok(Volume {
             fs,
@@ -203,7 +203,7 @@ impl VolumeBuilder {
 }
 
 /// Bytes that are free where a file is to lie, within the bounds of sizes.
-fn free_beside(path: &Path) -> io::Result<u64> {
+fn free_beside(path: &Path) -> Result<u64, VolumeError> {
     let absolute = std::path::absolute(path)?;
     let dir = absolute.parent().unwrap_or(&absolute);
     let free = rustix::fs::statvfs(dir)?;

@@ -1,4 +1,3 @@
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -7,7 +6,7 @@ use holdfast_device::{Access, BlockDevice, FileDevice, FileOptions};
 use holdfast_volume::superblock::Superblock;
 use holdfast_volume::{BLOCK, Info};
 
-use super::told;
+use super::VolumeError;
 
 /// What a volume says of itself: [`Volume::info`](super::Volume::info),
 /// [`Volume::inspect`](super::Volume::inspect).
@@ -44,14 +43,14 @@ pub struct VolumeInfo {
 }
 
 impl VolumeInfo {
-    pub(super) fn read(path: &Path) -> io::Result<Self> {
+    pub(super) fn read(path: &Path) -> Result<Self, VolumeError> {
         let options = FileOptions {
             access: Access::ReadOnly,
             ..FileOptions::default()
         };
-        let device = FileDevice::open(path, options).map_err(told)?;
+        let device = FileDevice::open(path, options)?;
         let device: Arc<dyn BlockDevice> = Arc::new(device);
-        let superblock = holdfast_volume::read_superblock(&device).map_err(told)?;
+        let superblock = holdfast_volume::read_superblock(&device)?;
         Ok(Self::of_superblock(&superblock))
     }
 
