@@ -1,7 +1,10 @@
-//! A fence on every running thread of the process, from one of them: membarrier(2).
+//! A fence on every running thread of the process, from one of them: membarrier(2), or where that was refused after it had
+//! worked (a filter of system calls came), a [walk] over the processors.
 //!
 //! It lets those who do something all the time go without a fence, at the expense of those who do
 //! something seldom (as in P. E. McKenney's sys_membarrier for user-space RCU).
+
+mod walk;
 
 use crate::idle_policy::without_idle_policy;
 use rustix::thread::{MembarrierCommand, membarrier};
@@ -14,7 +17,11 @@ use std::{fs, thread};
 /// Threads are interrupted no more often than once in this time, unless it must be.
 const INTERVAL: Duration = Duration::from_millis(1);
 
-/// It worked once and then failed: nobody relies on it from now on.
+/// A walk that failed is not tried again before this time has passed.
+const WALK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// It worked once and then failed: no thread begins to rely on it from now on. Those that do already are fenced by the slower
+/// way.
 static BROKEN: AtomicBool = AtomicBool::new(false);
 
 /// What the kernel answered.
@@ -77,33 +84,73 @@ fn answer() {
 pub(crate) fn everywhere() -> bool {
     // For the caller itself, too.
     fence(Ordering::SeqCst);
-    let fenced = is_available() && membarrier(MembarrierCommand::PrivateExpedited).is_ok();
-    if !fenced && REGISTERED.get().is_some() {
+    let mut fenced = is_available() && membarrier(MembarrierCommand::PrivateExpedited).is_ok();
+    if !fenced && REGISTERED.get() == Some(&true) {
         BROKEN.store(true, Ordering::Relaxed);
+        fenced = walk_everywhere();
     }
     fence(Ordering::SeqCst);
     fenced
 }
 
-/// Is it long enough since the last time that this said so?
-pub(crate) fn is_due() -> bool {
-    static BEGUN: OnceLock<Instant> = OnceLock::new();
-    static PACE: Pace = Pace(AtomicU64::new(0));
-    // Never 0: the first time is due.
-    PACE.allows(BEGUN.get_or_init(Instant::now).elapsed() + INTERVAL)
+/// As [`everywhere`], by the slower way, unless that failed just now.
+fn walk_everywhere() -> bool {
+    static FAILED: Pace = Pace::new(WALK_INTERVAL);
+    let now = since_begin() + WALK_INTERVAL;
+    if !FAILED.would_allow(now) {
+        return false;
+    }
+    let walked = walk::visit_processors();
+    if !walked {
+        FAILED.allows(now);
+    }
+    walked
 }
 
-/// The last time that something was done which is done seldom, in nanoseconds.
-struct Pace(AtomicU64);
+/// Since the first call.
+fn since_begin() -> Duration {
+    static BEGUN: OnceLock<Instant> = OnceLock::new();
+    BEGUN.get_or_init(Instant::now).elapsed()
+}
+
+/// Is it long enough since the last time that this said so?
+pub(crate) fn is_due() -> bool {
+    static PACE: Pace = Pace::new(INTERVAL);
+    // Never 0: the first time is due.
+    PACE.allows(since_begin() + INTERVAL)
+}
+
+/// Something that is done seldom.
+struct Pace {
+    /// When it was done last, in nanoseconds.
+    last: AtomicU64,
+    interval: Duration,
+}
 
 impl Pace {
-    /// May it be done again? Of several who ask at the same time one is told so.
+    const fn new(interval: Duration) -> Self {
+        Self {
+            last: AtomicU64::new(0),
+            interval,
+        }
+    }
+
+    fn is_due(&self, last: u64, now: Duration) -> bool {
+        now.saturating_sub(Duration::from_nanos(last)) >= self.interval
+    }
+
+    /// May it be done again? It is asked only.
+    fn would_allow(&self, now: Duration) -> bool {
+        self.is_due(self.last.load(Ordering::Relaxed), now)
+    }
+
+    /// May it be done again? Of several threads that ask at the same time one is told so.
     fn allows(&self, now: Duration) -> bool {
-        let last = self.0.load(Ordering::Relaxed);
-        let due = now.saturating_sub(Duration::from_nanos(last)) >= INTERVAL;
-        let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+        let last = self.last.load(Ordering::Relaxed);
+        let nanoseconds = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
         let order = Ordering::Relaxed;
-        due && self.0.compare_exchange(last, now, order, order).is_ok()
+        let exchanged = || self.last.compare_exchange(last, nanoseconds, order, order);
+        self.is_due(last, now) && exchanged().is_ok()
     }
 }
 
@@ -113,7 +160,7 @@ mod tests {
 
     #[test]
     fn it_is_due_when_an_interval_has_passed() {
-        let pace = Pace(AtomicU64::new(0));
+        let pace = Pace::new(INTERVAL);
         let told = (1..=50).map(|tenths| pace.allows(INTERVAL * tenths / 10));
         assert_eq!(told.filter(|&told| told).count(), 5);
         assert!(!pace.allows(INTERVAL), "clocks of two threads may differ");

@@ -23,6 +23,8 @@ pub(crate) use constant;
 thread_local! {
     /// Does this execution have the system call?
     static AVAILABLE: Cell<bool> = const { Cell::new(true) };
+    /// Is it refused since, so that barriers come by the slower way? That is the same fence.
+    static REFUSED: Cell<bool> = const { Cell::new(false) };
     /// The members, and whether they are asked.
     static MEMBERS: RefCell<Vec<(ThreadId, bool)>> = const { RefCell::new(Vec::new()) };
 }
@@ -30,6 +32,7 @@ thread_local! {
 /// Begins an execution.
 pub(crate) fn begin(available: bool) {
     AVAILABLE.set(available);
+    REFUSED.set(false);
     MEMBERS.with_borrow_mut(Vec::clear);
 }
 
@@ -88,8 +91,13 @@ pub(crate) fn here() {
     }
 }
 
+/// The system call is refused from now on.
+pub(crate) fn refuse() {
+    REFUSED.set(true);
+}
+
 pub(crate) fn is_available() -> bool {
-    AVAILABLE.get()
+    AVAILABLE.get() && !REFUSED.get()
 }
 
 pub(crate) fn is_due() -> bool {
@@ -104,7 +112,7 @@ pub(crate) fn everywhere() -> bool {
         loom::thread::yield_now();
     }
     fence(Ordering::SeqCst);
-    is_available()
+    AVAILABLE.get()
 }
 
 pub(crate) fn settle(_place: &AtomicU64, _word: u64) {

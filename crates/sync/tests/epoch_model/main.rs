@@ -258,6 +258,16 @@ fn trust_that_was_lost_before_makes_pins_fence() {
 }
 
 #[test]
+fn pins_without_a_fence_keep_what_they_meet_when_the_barrier_is_refused_later() {
+    for attempts in [2, 3] {
+        assert!(model(2, true, &[looks_often], move |thread| {
+            epoch_primitive::refuse();
+            thread.take_away(attempts)
+        }));
+    }
+}
+
+#[test]
 fn brief_pins_keep_what_they_meet() {
     for available in [true, false] {
         let looks: &[fn(&Thread<'_>)] = &[looks_briefly];
