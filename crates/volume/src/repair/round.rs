@@ -15,7 +15,7 @@ use super::room::{Room, Used};
 use super::walk::walk;
 use super::write::{self, Writer};
 use crate::check::{Branch, Finding, Report};
-use crate::journal::{Journal, Record};
+use crate::journal::{self, Journal, Record};
 use crate::nodes::Nodes;
 use crate::space::Extent;
 use crate::store::records::Held;
@@ -126,7 +126,7 @@ impl<'r> Round<'r> {
                 (Plan::default(), Vec::new(), taken)
             }
         };
-        self.mark_journalled(&mut taken);
+        self.mark_journalled(&mut taken)?;
         let generation = self.superblock.generation + 1;
         let mut writer = Writer {
             cache: &self.cache,
@@ -180,23 +180,31 @@ impl<'r> Round<'r> {
     }
 
     /// What waits in the journal has blocks, too.
-    fn mark_journalled(&self, taken: &mut Used) {
+    ///
+    /// # Errors
+    /// Those of the device: what cannot be read now may be replayed later, and its blocks are not known.
+    fn mark_journalled(&self, taken: &mut Used) -> Result<()> {
         if self.superblock.clean {
-            return;
+            return Ok(());
         }
         let superblock = &self.superblock;
         let device = Arc::clone(self.device);
         let opened = Journal::open(device, superblock.region(), superblock.journal_position);
-        let Ok(mut replay) = opened else {
-            return;
-        };
-        // Up to what cannot be read: the rest will not be replayed either.
-        while let Ok(Some(mut batch)) = replay.next_batch() {
-            while let Ok(Some(record)) = batch.next() {
-                if let Record::Map(map) = record {
-                    taken.mark(Extent::new(map.start, map.blocks));
+        let mark = || -> journal::Result<()> {
+            let mut replay = opened?;
+            while let Some(mut batch) = replay.next_batch()? {
+                while let Some(record) = batch.next()? {
+                    if let Record::Map(map) = record {
+                        taken.mark(Extent::new(map.start, map.blocks));
+                    }
                 }
             }
+            Ok(())
+        };
+        match mark() {
+            Err(error @ journal::Error::Device(_)) => Err(error.into()),
+            // Up to what is damaged: the rest will not be replayed either.
+            Ok(()) | Err(_) => Ok(()),
         }
     }
 
