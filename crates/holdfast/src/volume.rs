@@ -110,6 +110,13 @@ impl Volume {
         Ok(self.store.trim(within, least)?)
     }
 
+    /// Why nothing is written to it any more; `None` as long as it has not failed. What was durable before is there when it
+    /// is opened again.
+    #[must_use]
+    pub fn failure(&self) -> Option<&str> {
+        self.store.failure_reason()
+    }
+
     /// What stands below the file system, for those who serve it: it can be grown and trimmed there.
     #[must_use]
     pub fn store(&self) -> Arc<VolumeStore> {

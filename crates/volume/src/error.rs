@@ -59,6 +59,9 @@ pub enum Error {
     /// A thread panicked in the midst of changing something.
     #[error("a panic during {0}")]
     Panicked(&'static str),
+    /// The thread that commits cannot be started.
+    #[error("the volume's thread cannot be started: {0}")]
+    Thread(#[source] std::io::Error),
     /// An earlier error stopped all writing.
     #[error("an earlier error stopped all writing: {0}")]
     Stopped(String),
@@ -80,6 +83,7 @@ impl Error {
             | Self::Panicked(_)
             | Self::Stopped(_) => Errno::EIO,
             Self::Geometry(_) => Errno::EINVAL,
+            Self::Thread(error) => error.raw_os_error().map_or(Errno::EAGAIN, Errno::from_raw),
             Self::NoDiscard { .. } => Errno::EOPNOTSUPP,
             Self::Superblock { .. }
             | Self::CutShort { .. }

@@ -14,6 +14,7 @@
 
 mod again;
 mod ahead;
+mod alarm;
 mod birth;
 mod budget;
 mod change;
@@ -84,6 +85,7 @@ use crate::space::Space;
 use crate::superblock::Superblock;
 use crate::tree::NodeCache;
 use ahead::Ahead;
+use alarm::Alarm;
 use budget::Budget;
 use device::Blocks;
 use gate::Gate;
@@ -144,6 +146,7 @@ pub(crate) struct Inner {
     stopped: OnceLock<String>,
     /// What callers are told of that, if it was a failure.
     failure: Arc<Failure>,
+    alarm: Alarm,
 }
 
 impl Inner {

@@ -11,6 +11,7 @@ use holdfast_types::Ino;
 use parking_lot::Mutex;
 
 use super::ahead::Ahead;
+use super::alarm::Alarm;
 use super::budget::Budget;
 use super::device::Blocks;
 use super::gate::Gate;
@@ -121,13 +122,14 @@ impl VolumeStore {
             met: Highest::starting_at(Ino(last_ino)),
             stopped: OnceLock::new(),
             failure: Arc::default(),
+            alarm: Alarm::default(),
         });
         inner.nodes.store(inner.count_nodes(), Ordering::Relaxed);
         inner.set_aside();
         inner.catch_up(&behind)?;
         inner.mark(false)?;
         inner.end_orphans()?;
-        let worker = Worker::start(&inner, options.commit_every);
+        let worker = Worker::start(&inner, options.commit_every)?;
         Ok(Self {
             inner,
             worker,

@@ -33,8 +33,9 @@ impl Inner {
     pub(super) fn fail(&self, error: &Error) {
         // One that only repeats it is no reason.
         if self.stopped.get().is_none() {
-            self.stopped.get_or_init(|| error.to_string());
+            let reason = self.stopped.get_or_init(|| error.to_string());
             self.failure.latch(error.errno());
+            self.alarm.ring(reason);
         }
         // Nobody waits for what will not come.
         self.progress.step();

@@ -9,6 +9,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::Inner;
 use super::timer::{Due, Timers};
+use crate::{Error, Result};
 
 /// The thread, and what it waits for.
 #[derive(Debug)]
@@ -39,7 +40,10 @@ struct State {
 impl Worker {
     /// Starts it. `every`: so long after a change it commits, at most; where what was written outlives the process, it
     /// writes within a second.
-    pub(super) fn start(inner: &Arc<Inner>, every: Option<Duration>) -> Self {
+    ///
+    /// # Errors
+    /// [`Error::Thread`]: without it nothing would be committed in time.
+    pub(super) fn start(inner: &Arc<Inner>, every: Option<Duration>) -> Result<Self> {
         let bell = Arc::new(Bell::default());
         let (store, ringing) = (Arc::clone(inner), Arc::clone(&bell));
         let writes = inner.journal.can_write();
@@ -87,11 +91,11 @@ impl Worker {
         let thread = std::thread::Builder::new()
             .name("holdfast-volume".to_owned())
             .spawn(work)
-            .ok();
-        Self {
+            .map_err(Error::Thread)?;
+        Ok(Self {
             bell,
-            thread: Mutex::new(thread),
-        }
+            thread: Mutex::new(Some(thread)),
+        })
     }
 
     /// Asks for a checkpoint.

@@ -1,0 +1,88 @@
+//! Why a store failed, and the callback that is told when it does.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use parking_lot::Mutex;
+
+use super::VolumeStore;
+
+type Notify = Box<dyn FnOnce(&str) + Send>;
+
+/// The reason of a failure, which is kept, and the callback for it, which is called once.
+#[derive(Default)]
+pub(super) struct Alarm {
+    reason: OnceLock<String>,
+    notify: Mutex<Option<Notify>>,
+}
+
+impl Alarm {
+    /// The store failed for this reason; a later one changes nothing.
+    pub(super) fn ring(&self, reason: &str) {
+        if self.reason.set(reason.to_owned()).is_ok() {
+            self.notify();
+        }
+    }
+
+    fn set(&self, notify: Notify) {
+        *self.notify.lock() = Some(notify);
+        // Of a failure just before either thread takes the callback: the reason is written before the lock is taken there,
+        // and read behind the lock here.
+        if self.reason.get().is_some() {
+            self.notify();
+        }
+    }
+
+    fn notify(&self) {
+        let notify = self.notify.lock().take();
+        if let (Some(notify), Some(reason)) = (notify, self.reason.get()) {
+            notify(reason);
+        }
+    }
+}
+
+impl VolumeStore {
+    /// Why nothing is written any more; `None` as long as the volume has not failed. To go on, it has to be opened
+    /// again.
+    #[must_use]
+    pub fn failure_reason(&self) -> Option<&str> {
+        self.inner.alarm.reason.get().map(String::as_str)
+    }
+
+    /// Has `notify` called with the reason when the volume fails, at once if it has. The thread that calls it may hold the
+    /// store's locks: it must not wait, nor come back to the store.
+    pub fn notify_failure(&self, notify: impl FnOnce(&str) + Send + 'static) {
+        self.inner.alarm.set(Box::new(notify));
+    }
+}
+
+impl fmt::Debug for Alarm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Alarm")
+            .field("reason", &self.reason)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[test]
+    fn the_first_reason_is_told_once_whether_it_comes_before_or_behind() {
+        for before in [false, true] {
+            let (alarm, (sender, told)) = (Alarm::default(), mpsc::channel());
+            let notify = Box::new(move |reason: &str| sender.send(reason.to_owned()).unwrap());
+            if before {
+                alarm.ring("full");
+                alarm.set(notify);
+            } else {
+                alarm.set(notify);
+                alarm.ring("full");
+            }
+            alarm.ring("broken");
+            assert_eq!(told.iter().collect::<Vec<_>>(), ["full"]);
+        }
+    }
+}
