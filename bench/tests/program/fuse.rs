@@ -1,6 +1,7 @@
 //! Mounts.
 
 use super::{PROGRAM, comes_true, number, records};
+use holdfast_testkit::skip::{mount_obstacle, skipped};
 use std::fs;
 use std::process::Command;
 use std::thread::sleep;
@@ -8,11 +9,8 @@ use std::time::Duration;
 
 /// Can this process mount? Says why not otherwise.
 fn can_mount() -> bool {
-    let can = rustix::process::geteuid().is_root() && fs::File::open("/dev/fuse").is_ok();
-    if !can {
-        eprintln!("skipped: mounting needs root and /dev/fuse");
-    }
-    can
+    let obstacle = mount_obstacle();
+    obstacle.inspect(|obstacle| skipped(obstacle)).is_none()
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use holdfast_device::{
     Access, BlockDevice, Caching, Cause, FileDevice, FileOptions, Holder, ReadRequest,
 };
+use holdfast_testkit::skip::skipped_by_kernel;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -22,7 +23,7 @@ impl Loop {
     fn over(backing: tempfile::NamedTempFile) -> Option<Self> {
         backing.as_file().set_len(SIZE).unwrap();
         let made = losetup(&["--find", "--show"], backing.path())
-            .inspect_err(|error| eprintln!("not tried, no loop device: {error}"))
+            .inspect_err(|error| skipped_by_kernel(&format!("no loop device: {error}")))
             .ok()?;
         let path = PathBuf::from(made.trim());
         Some(Self { path, backing })

@@ -10,6 +10,7 @@ use holdfast_fuse::{
     Session, TransportChoice,
     serve::{self, InfoDetail},
 };
+use holdfast_testkit::scratch::ScratchVolume;
 use rustix::fs::{
     AtFlags, CWD, FallocateFlags, FlockOperation, Mode, OFlags, RenameFlags, SeekFrom, StatxFlags,
     XattrFlags, flock,
@@ -28,21 +29,32 @@ use std::{
     time::Duration,
 };
 
-/// Runs `test` on a mount of a new memory file system over each transport there is.
+/// Runs `test` on a mount of a new file system, in memory and on a volume, over each transport there is.
 fn on_each_transport(test: impl Fn(&FileSystem, &Session, &Path)) {
     for transport in [TransportChoice::Dev, TransportChoice::Uring] {
-        let Some(config) = support::config(transport) else {
-            continue;
-        };
         let fs = FileSystem::memory(MemoryLimits::default(), Options::default());
+        on_mount(&fs, transport, &test);
+
+        let volume = ScratchVolume::new(128 << 20);
+        on_mount(volume.file_system(), transport, &test);
+        volume.end();
+    }
+}
+
+fn on_mount(
+    fs: &FileSystem,
+    transport: TransportChoice,
+    test: impl Fn(&FileSystem, &Session, &Path),
+) {
+    if let Some(config) = support::config(transport) {
         let dir = tempfile::tempdir().unwrap();
         fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
         let info = Arc::new(|detail| match detail {
             InfoDetail::Brief => r#"{"source":"mem:"}"#.to_owned(),
             InfoDetail::Inodes => r#"{"inodes":"all"}"#.to_owned(),
         });
-        let session = serve::mount(&fs, dir.path(), &config, Some(info)).unwrap();
-        test(&fs, &session, dir.path());
+        let session = serve::mount(fs, dir.path(), &config, Some(info)).unwrap();
+        test(fs, &session, dir.path());
         support::unmount(&session);
         let totals = session.info().totals;
         assert_eq!(

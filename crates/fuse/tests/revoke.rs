@@ -8,6 +8,7 @@ use holdfast_fuse::{
     mount::{UmountFlags, revoke},
     serve,
 };
+use holdfast_testkit::skip::skipped_by_kernel;
 use rustix::{
     fs::{
         AtFlags, FlockOperation, Mode, OFlags, SeekFrom, fgetxattr, flock, openat, readlinkat,
@@ -155,7 +156,7 @@ fn no_cache_of_the_kernel_answers_afterwards() {
     on_each_transport(nothing_cached_answers);
     on_each_transport_with(false, |fs, session, dir| {
         if kernel(session) < EPOCHS {
-            eprintln!("skipped: this kernel believes names that it need not check permissions of");
+            skipped_by_kernel("it believes names that it need not check permissions of");
             return session.revoke().unwrap();
         }
         nothing_cached_answers(fs, session, dir);

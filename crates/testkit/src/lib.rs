@@ -9,5 +9,7 @@ pub mod diff;
 pub mod faults;
 pub mod fsx;
 pub mod rng;
+pub mod scratch;
+pub mod skip;
 pub mod store;
 pub mod stress;

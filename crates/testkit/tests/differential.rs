@@ -6,6 +6,7 @@
 
 use holdfast_testkit::diff::command::{Against, Arguments, run_seed};
 use holdfast_testkit::diff::host::HostTarget;
+use holdfast_testkit::skip::skipped;
 use std::sync::Mutex;
 
 fn number(variable: &str, default: u64) -> u64 {
@@ -18,8 +19,7 @@ fn number(variable: &str, default: u64) -> u64 {
 /// Runs all seeds on two threads; panics with the reports of those that failed.
 fn run_all(arguments: &Arguments) {
     if let Some(obstacle) = HostTarget::obstacle() {
-        println!("skipped: {obstacle}");
-        return;
+        return skipped(&obstacle);
     }
     let seeds = Mutex::new(arguments.seed..arguments.seed + arguments.seeds);
     let reports = Mutex::new(Vec::new());

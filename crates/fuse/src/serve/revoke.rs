@@ -90,8 +90,7 @@ mod tests {
     #[test]
     fn the_one_who_mounted_it_may_unmount_it_and_another_may_not() {
         if !rustix::process::geteuid().is_root() {
-            eprintln!("skipped: becoming another user takes root");
-            return;
+            return holdfast_testkit::skip::skipped("becoming another user takes root");
         }
         let answers = std::thread::spawn(|| {
             let user = Uid::from_raw(1000);

@@ -162,8 +162,7 @@ fn a_copy_of_a_copy_is_the_same_in_all_that_can_be_kept() {
 #[test]
 fn what_went_out_to_the_host_and_in_again_is_the_same() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: owners take root");
-        return;
+        return holdfast_testkit::skip::skipped("owners take root");
     }
     let fs = sample();
     let host = tempfile::tempdir_in("/var/tmp").unwrap();
