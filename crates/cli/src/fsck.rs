@@ -218,7 +218,7 @@ fn print_text(out: &mut impl Write, arguments: &Arguments, report: &Report) -> i
         (false, false) => "DAMAGED, and left as it is (--repair repairs it)",
     };
     let journal = if report.replayed {
-        " (as its journal leaves it)"
+        " (not closed cleanly: as its journal leaves it)"
     } else {
         ""
     };

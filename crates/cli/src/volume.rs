@@ -28,12 +28,6 @@ pub(crate) fn close_after<T>(volume: Volume, image: &Path, work: Result<T>) -> R
 
 /// A volume that is not closed cleanly.
 pub(crate) fn close_failure(error: &VolumeError) -> Failure {
-    let failure = Failure::new(format!("cannot be closed cleanly: {error}"));
-    let durable = "what was durable before is there when it is opened again";
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            failure.hint(format!("free space where the image lies: {durable}"))
-        }
-        _ => failure.hint(durable),
-    }
+    Failure::new(format!("cannot be closed cleanly: {error}"))
+        .hint("what was durable before is there when it is opened again")
 }

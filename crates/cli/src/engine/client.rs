@@ -16,9 +16,9 @@ use super::shown::Shown;
 use super::socket::Socket;
 use crate::control::{self, Answer, Request};
 use crate::copy::place::Place;
-use crate::copy::volume_failure;
 use crate::info::root_of;
 use crate::message::{Failure, Result};
+use crate::volume::{close_after, volume_failure};
 
 /// Where a tree lies, and its path from the root of its file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,9 +135,7 @@ fn on_volume(image: &Path, job: &Job, archive: Option<OwnedFd>, shown: &mut Show
     let told = run(volume.file_system(), job, archive, &stop, &mut |told| {
         shown.note(&told)
     });
-    let closed = volume.close();
-    closed.map_err(|error| Failure::new(format!("cannot be closed cleanly: {error}")).at(image))?;
-    Ok(told)
+    close_after(volume, image, Ok(told))
 }
 
 fn on_mount(root: &Path, job: Job, archive: Option<OwnedFd>, shown: &mut Shown) -> Result<Told> {

@@ -7,6 +7,17 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// What can be done with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum State {
+    #[default]
+    ReadWrite,
+    ReadOnly,
+    /// Its volume failed: it can be read.
+    Failed,
+}
+
 /// A daemon's report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -28,6 +39,10 @@ pub(crate) struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) no_idle_policy: Option<String>,
     pub(crate) abi: Abi,
+    pub(crate) state: State,
+    /// Why a volume failed: nothing is written to it any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) failure: Option<String>,
     /// The options in force, as mount(8) spells them.
     pub(crate) options: String,
     pub(crate) limits: Limits,

@@ -1,6 +1,6 @@
 //! The report for people: names on the left, values aligned.
 
-use super::report::{InodeStates, InodeTypes, Limits, Report};
+use super::report::{InodeStates, InodeTypes, Limits, Report, State};
 use anstyle::Style;
 use std::fmt::{self, Display};
 
@@ -56,6 +56,7 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
     let mut rows = vec![
         ("source", report.source.clone()),
         ("mount point", report.mount_point.clone()),
+        ("state", state(report)),
         ("daemon", version),
         ("transport", transport(report)),
         ("FUSE", abi),
@@ -86,6 +87,17 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
         ("written", bytes(report.written_bytes)),
     ]);
     rows
+}
+
+fn state(report: &Report) -> String {
+    match (report.state, &report.failure) {
+        (State::Failed, reason) => format!(
+            "failed: {}; nothing is written any more: unmount it and mount it again",
+            reason.as_deref().unwrap_or("no reason is known")
+        ),
+        (State::ReadOnly, _) => "read-only".to_owned(),
+        (State::ReadWrite, _) => "read-write".to_owned(),
+    }
 }
 
 fn by_state(states: &InodeStates) -> String {

@@ -9,8 +9,9 @@ use rustix::fs::MemfdFlags;
 use serde::{Deserialize, Serialize};
 use std::{
     fs::{self, File},
-    io::{self, Read, Write},
-    path::Path,
+    io::{self, Read},
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
 };
 
 const NAME: &str = "holdfast-exit-report";
@@ -22,6 +23,8 @@ const BYTES_MAX: u64 = 1 << 16;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Ended {
+    /// It has not ended, and serves the mount there.
+    Serving(PathBuf),
     Well,
     Failed(Failure),
 }
@@ -42,19 +45,24 @@ pub(crate) enum Exit {
 }
 
 impl ExitReport {
-    /// Of this process; the file lives as long as this value, and as others have it open.
-    pub(super) fn create() -> io::Result<Self> {
-        let file = rustix::fs::memfd_create(NAME, MemfdFlags::CLOEXEC)?;
-        Ok(Self(file.into()))
+    /// Of this process, which serves a mount there; the file lives as long as this value, and as others have it open.
+    pub(super) fn create(dir: &Path) -> io::Result<Self> {
+        let report = Self(rustix::fs::memfd_create(NAME, MemfdFlags::CLOEXEC)?.into());
+        report.put(&Ended::Serving(dir.to_owned()))?;
+        Ok(report)
     }
 
     /// Writes the result of this process.
     pub(super) fn write(&self, result: &Result<()>) -> io::Result<()> {
-        let ended = match result {
+        self.0.set_len(0)?;
+        self.put(&match result {
             Ok(()) => Ended::Well,
             Err(failure) => Ended::Failed(failure.clone()),
-        };
-        (&self.0).write_all(&serde_json::to_vec(&ended)?)
+        })
+    }
+
+    fn put(&self, ended: &Ended) -> io::Result<()> {
+        self.0.write_all_at(&serde_json::to_vec(ended)?, 0)
     }
 
     /// That of another process, as long as it lives; `None`: it has none, or this user may not see it.
@@ -69,15 +77,31 @@ impl ExitReport {
         Some(Self(File::open(path).ok()?))
     }
 
+    /// The process that serves the mount there, found without asking it; `None`: there is none, or this user may not see it.
+    pub(crate) fn server_of(dir: &Path) -> Option<u32> {
+        let processes = fs::read_dir("/proc").ok()?;
+        let numbers = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        let serves = |pid: &u32| {
+            let report = Self::of_process(*pid).and_then(|report| report.get());
+            matches!(report, Some(Ended::Serving(other)) if other == dir)
+        };
+        numbers.into_iter().find(serves)
+    }
+
     /// What is written there, once the process has ended.
     pub(crate) fn read(self) -> Exit {
-        let mut bytes = Vec::new();
-        let read = self.0.take(BYTES_MAX).read_to_end(&mut bytes);
-        match read.map(|_| serde_json::from_slice(&bytes)) {
-            Ok(Ok(Ended::Well)) => Exit::Well,
-            Ok(Ok(Ended::Failed(failure))) => Exit::Failed(failure),
-            Ok(Err(_)) | Err(_) => Exit::Silent,
+        match self.get() {
+            Some(Ended::Well) => Exit::Well,
+            Some(Ended::Failed(failure)) => Exit::Failed(failure),
+            Some(Ended::Serving(_)) | None => Exit::Silent,
         }
+    }
+
+    fn get(&self) -> Option<Ended> {
+        let mut bytes = Vec::new();
+        let read = (&self.0).take(BYTES_MAX).read_to_end(&mut bytes);
+        read.ok()?;
+        serde_json::from_slice(&bytes).ok()
     }
 }
 
@@ -89,7 +113,9 @@ mod tests {
     fn a_report_is_found_by_the_process_and_read_after_its_end() {
         let own = std::process::id();
         for result in [Ok(()), Err(Failure::new("no").hint("say please"))] {
-            let report = ExitReport::create().unwrap();
+            let dir = Path::new("/mnt/a test's own");
+            let report = ExitReport::create(dir).unwrap();
+            assert_eq!(ExitReport::server_of(dir), Some(own));
             let found = ExitReport::of_process(own).expect("it is there");
             report.write(&result).unwrap();
             drop(report);
@@ -97,6 +123,7 @@ mod tests {
             assert_eq!(found.read(), expected);
         }
         assert!(ExitReport::of_process(own).is_none());
-        assert_eq!(ExitReport::create().unwrap().read(), Exit::Silent);
+        let unwritten = ExitReport::create(Path::new("/mnt/killed")).unwrap();
+        assert_eq!(unwritten.read(), Exit::Silent);
     }
 }

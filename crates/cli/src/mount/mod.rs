@@ -2,6 +2,7 @@
 
 mod answers;
 pub(crate) mod exit_report;
+mod failing;
 mod launch;
 mod nearest;
 pub(crate) mod options;

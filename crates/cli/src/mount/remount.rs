@@ -38,9 +38,32 @@ pub(super) fn run(dir: &Path, plan: &Plan) -> Result<()> {
         return Err(Failure::new("nothing is mounted there").at(dir));
     };
     let report: Report = serde_json::from_str(&info::read(&mounted.mount_point, INFO_XATTR)?)?;
+    if let Some(reason) = &report.failure
+        && plan.given.iter().any(|item| item == "rw")
+    {
+        return Err(Failure::new(format!("its volume failed: {reason}"))
+            .at(dir)
+            .hint("unmount it and mount it again"));
+    }
     let table = format!("{},{}", mounted.options, kernel_options(&mounted)?);
     let flags = flags(dir, &plan.given, &table, &report.options)?;
-    rustix::mount::mount_remount(&mounted.mount_point, flags, c"").map_err(|code| {
+    remount(dir, &mounted.mount_point, flags)
+}
+
+/// Makes this mount at `dir` read-only; others of the same file system, bound elsewhere, stay as they are.
+///
+/// # Errors
+/// As long as a file is open for writing; without the right to.
+pub(super) fn make_read_only(dir: &Path) -> Result<()> {
+    let Some(mounted) = mounted_at(dir)? else {
+        return Err(Failure::new("nothing is mounted there").at(dir));
+    };
+    let flags = flags(dir, &["ro".to_owned()], &mounted.options, "")?;
+    remount(dir, &mounted.mount_point, flags | MountFlags::BIND)
+}
+
+fn remount(dir: &Path, root: &Path, flags: MountFlags) -> Result<()> {
+    rustix::mount::mount_remount(root, flags, c"").map_err(|code| {
         let failure = Failure::new(format!("remounting failed: {}", io::Error::from(code))).at(dir);
         match code {
             rustix::io::Errno::PERM => failure.hint("only root remounts"),

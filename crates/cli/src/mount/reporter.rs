@@ -1,12 +1,13 @@
 //! The daemon's side of `holdfast info`: puts the report together when somebody asks.
 
 use super::options::Plan;
-use crate::info::report::{Abi, InodeStates, InodeTypes, Limits, Report};
+use crate::info::report::{Abi, InodeStates, InodeTypes, Limits, Report, State};
 use crate::source::Source;
-use holdfast::{AtimePolicy, MemoryLimits, Options, core::FileSystem};
+use holdfast::{AtimePolicy, MemoryLimits, Options, Volume, core::FileSystem};
 use holdfast_fuse::{Info, Negotiated, Session, Transport, serve::InfoDetail};
+use holdfast_volume::VolumeStore;
 use std::{
-    sync::{OnceLock, Weak},
+    sync::{Arc, OnceLock, Weak},
     time::Instant,
 };
 
@@ -16,12 +17,18 @@ pub(super) struct Reporter {
     options: Vec<String>,
     limits: MemoryLimits,
     fs: FileSystem,
+    store: Option<Arc<VolumeStore>>,
     begun: Instant,
     session: OnceLock<Weak<Session>>,
 }
 
 impl Reporter {
-    pub(super) fn new(source: &Source, plan: &Plan, fs: FileSystem) -> Self {
+    pub(super) fn new(
+        source: &Source,
+        plan: &Plan,
+        fs: FileSystem,
+        volume: Option<&Volume>,
+    ) -> Self {
         Self {
             source: source.to_string(),
             options: plan.given.clone(),
@@ -30,6 +37,7 @@ impl Reporter {
                 Source::Volume(_) => MemoryLimits::default(),
             },
             fs,
+            store: volume.map(Volume::store),
             begun: Instant::now(),
             session: OnceLock::new(),
         }
@@ -73,13 +81,21 @@ impl Reporter {
     fn core_part(&self) -> Report {
         let stats = self.fs.stats();
         let space = self.fs.statfs().ok();
+        let failure = self.store.as_ref().and_then(|store| store.failure_reason());
+        let options = self.fs.options();
         Report {
             version: env!("CARGO_PKG_VERSION").into(),
             source: self.source.clone(),
             pid: std::process::id(),
             uptime_seconds: self.begun.elapsed().as_secs(),
             rss_bytes: rss_bytes().unwrap_or(0),
-            options: in_force(&self.fs.options(), &self.options),
+            options: in_force(&options, &self.options),
+            state: match failure {
+                Some(_) => State::Failed,
+                None if options.read_only => State::ReadOnly,
+                None => State::ReadWrite,
+            },
+            failure: failure.map(str::to_owned),
             limits: Limits {
                 bytes_max: self.limits.bytes,
                 inodes_max: self.limits.inodes,
@@ -190,12 +206,13 @@ mod tests {
         let plan =
             Plan::parse(["noatime,size=1m,nr_inodes=0,mode=700,allow_other"], false).unwrap();
         let fs = FileSystem::memory(plan.limits, plan.core);
-        let reporter = Reporter::new(&Source::Memory, &plan, fs);
+        let reporter = Reporter::new(&Source::Memory, &plan, fs, None);
         let report: Report = serde_json::from_str(&reporter.json(InfoDetail::Brief)).unwrap();
         assert_eq!(
             (report.source.as_str(), report.pid),
             ("mem:", std::process::id())
         );
+        assert_eq!((report.state, &report.failure), (State::ReadWrite, &None));
         assert_eq!((report.inodes, report.names), (1, 0));
         assert_eq!(
             report.limits,

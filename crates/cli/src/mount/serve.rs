@@ -3,6 +3,7 @@
 use super::{
     answers::Answers,
     exit_report::ExitReport,
+    failing,
     options::Plan,
     point::MountPoint,
     refusal::mount_failure,
@@ -30,7 +31,7 @@ pub(super) fn serve(
     point: &MountPoint,
     live: impl FnOnce(&str) -> io::Result<()>,
 ) -> Result<()> {
-    let report = ExitReport::create()
+    let report = ExitReport::create(&point.path)
         .map_err(|error| Failure::new(format!("the daemon cannot start: {error}")))?;
     let served = serve_to_the_end(source, plan, point, live);
     if let Err(error) = report.write(&served) {
@@ -49,7 +50,12 @@ fn serve_to_the_end(
     let signals = Caught::begin().map_err(start)?;
     let opened = Opened::of(&source, &plan)?;
     let fs = opened.file_system().clone();
-    let reporter = Arc::new(Reporter::new(&source, &plan, fs.core().clone()));
+    let reporter = Arc::new(Reporter::new(
+        &source,
+        &plan,
+        fs.core().clone(),
+        opened.volume(),
+    ));
     let config = config(&source, &plan);
     let reports = reporter.clone();
     let info = Arc::new(move |detail| reports.json(detail));
@@ -60,6 +66,9 @@ fn serve_to_the_end(
     let session = Arc::new(session);
     reporter.attach(Arc::downgrade(&session));
     answers.jobs.attach(session.notifier());
+    if let Some(volume) = opened.volume() {
+        failing::watch(&volume.store(), &point.path, Arc::downgrade(&session));
+    }
     // From here on an error drops the session, which unmounts.
     let watched = plan
         .auto_unmount

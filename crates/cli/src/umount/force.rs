@@ -73,7 +73,8 @@ impl Answer {
             Err(error) => error,
         };
         match Code::from_io_error(&error) {
-            Some(Code::IO) => Self::Failed,
+            // What a store answers.
+            Some(Code::IO | Code::NOSPC | Code::DQUOT | Code::ROFS | Code::UCLEAN) => Self::Failed,
             Some(Code::PERM | Code::ACCESS) if !rustix::process::geteuid().is_root() => {
                 Self::NotPermitted
             }
@@ -98,7 +99,8 @@ pub(super) fn take_away(root: &Path, daemon: Option<&Daemon>) -> Result<bool> {
                 .hint("run as root, or as the user who mounted it"));
         }
         Answer::Unable(error) => {
-            return cut(root, &format!("its daemon could not revoke it ({error})"));
+            // The daemon notices, and closes what it serves.
+            return cut(root, &format!("its daemon could not revoke it ({error})")).map(|_| true);
         }
         Answer::Silent => return cut(root, "its daemon does not answer"),
     };
@@ -181,7 +183,9 @@ mod tests {
     #[test]
     fn errors_of_the_daemon_are_told_apart() {
         let of = |code: Code| Answer::of(Err(code.into()));
-        assert!(matches!(of(Code::IO), Answer::Failed));
+        for code in [Code::IO, Code::NOSPC, Code::UCLEAN] {
+            assert!(matches!(of(code), Answer::Failed));
+        }
         assert!(matches!(of(Code::NOTTY), Answer::Unable(_)));
         assert!(matches!(Answer::of(Ok(3)), Answer::Revoked(3)));
     }

@@ -24,7 +24,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a daemon may take to answer before it is unmounted without being waited for.
+/// How long a daemon may take to answer before it is unmounted without being asked.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long a mount of ours whose daemon gives no answer may turn out to be dead: a killed
@@ -116,7 +116,8 @@ fn one(dir: &Path, flags: UmountFlags) -> Result<()> {
     // Looked up before, since afterwards there is nobody to ask and the number may be another's.
     let daemon = match state {
         State::Served(pid) => Daemon::of(pid),
-        _ => None,
+        State::Silent => ExitReport::server_of(&root).and_then(Daemon::of),
+        State::Stale | State::Foreign => None,
     };
     let ends = match state {
         _ if !flags.force => {

@@ -1,6 +1,6 @@
 //! The program by the names that mount(8) and umount(8) call.
 
-use crate::fixture::{HOLDFAST, Place, wait_until};
+use crate::fixture::{HOLDFAST, Place, on_each_store, wait_until};
 use std::{
     fs,
     os::unix::fs::symlink,
@@ -73,43 +73,41 @@ fn a_link_named_mount_holdfast_serves_mount() {
     assert!(!place.is_mounted());
 }
 
-#[test]
-fn a_helper_mounts_in_another_mount_namespace() {
-    let Some(place) = Place::with_mounts() else {
-        return;
-    };
-    let helper = place.path("mount.holdfast");
-    symlink(HOLDFAST, &helper).unwrap();
-    let mut other = Command::new("unshare")
-        .args(["--mount", "--propagation", "private", "sleep", "60"])
-        .spawn()
-        .unwrap();
-    let own = fs::read_link("/proc/self/ns/mnt").unwrap();
-    let theirs = format!("/proc/{}/ns/mnt", other.id());
-    wait_until("the namespace is made", || {
-        fs::read_link(&theirs).is_ok_and(|link| link != own)
-    });
-    let status = Command::new(&helper)
-        .args(["mem:", &place.mnt(), "-N", &other.id().to_string()])
-        .stdin(Stdio::null())
-        .status()
-        .unwrap();
-    let table = fs::read_to_string(format!("/proc/{}/mounts", other.id())).unwrap();
-    // The mount ends with its namespace.
-    let umount = Command::new("nsenter")
-        .args([
-            "--mount",
-            "--target",
-            &other.id().to_string(),
-            HOLDFAST,
-            "umount",
-            &place.mnt(),
-        ])
-        .status()
-        .unwrap();
-    other.kill().unwrap();
-    other.wait().unwrap();
-    assert!(status.success());
-    assert!(table.contains(&place.mnt()), "{table}");
-    assert!(umount.success() && !place.is_mounted());
+on_each_store! {
+    fn a_helper_mounts_in_another_mount_namespace(place: &Place) {
+        let helper = place.path("mount.holdfast");
+        symlink(HOLDFAST, &helper).unwrap();
+        let mut other = Command::new("unshare")
+            .args(["--mount", "--propagation", "private", "sleep", "60"])
+            .spawn()
+            .unwrap();
+        let own = fs::read_link("/proc/self/ns/mnt").unwrap();
+        let theirs = format!("/proc/{}/ns/mnt", other.id());
+        wait_until("the namespace is made", || {
+            fs::read_link(&theirs).is_ok_and(|link| link != own)
+        });
+        let status = Command::new(&helper)
+            .args([&place.source(), &place.mnt(), "-N", &other.id().to_string()])
+            .stdin(Stdio::null())
+            .status()
+            .unwrap();
+        let table = fs::read_to_string(format!("/proc/{}/mounts", other.id())).unwrap();
+        // The mount ends with its namespace.
+        let umount = Command::new("nsenter")
+            .args([
+                "--mount",
+                "--target",
+                &other.id().to_string(),
+                HOLDFAST,
+                "umount",
+                &place.mnt(),
+            ])
+            .status()
+            .unwrap();
+        other.kill().unwrap();
+        other.wait().unwrap();
+        assert!(status.success());
+        assert!(table.contains(&place.mnt()), "{table}");
+        assert!(umount.success() && !place.is_mounted());
+    }
 }

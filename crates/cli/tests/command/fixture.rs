@@ -1,10 +1,11 @@
 //! A folder of the test's own, the built command, and mounts that do not outlive the test.
 
+use holdfast_testkit::skip::{mount_obstacle, skipped};
 use std::{
     ffi::OsStr,
     fs, io,
     os::unix::process::CommandExt,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Child, Command, Output, Stdio},
     thread,
     time::{Duration, Instant},
@@ -63,29 +64,93 @@ pub(crate) fn named<I: AsRef<OsStr>>(name: &str, arguments: impl IntoIterator<It
     output.into()
 }
 
+/// What is mounted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Store {
+    /// `mem:`.
+    Memory,
+    /// An image file, of 64 MiB.
+    Volume,
+}
+
+/// Tests of a mount, each over memory and over a volume, which must be clean or as after a crash in the end.
+macro_rules! on_each_store {
+    ($(fn $name:ident($place:ident: &Place) $body:block)*) => {$(
+        mod $name {
+            use super::*;
+            use crate::fixture::Store;
+
+            fn test($place: &Place) $body
+
+            #[test]
+            fn over_memory() {
+                if let Some(place) = Place::over(Store::Memory) {
+                    test(&place);
+                }
+            }
+
+            #[test]
+            fn over_a_volume() {
+                if let Some(place) = Place::over(Store::Volume) {
+                    test(&place);
+                    place.check();
+                }
+            }
+        }
+    )*};
+}
+pub(crate) use on_each_store;
+
 /// A folder whose mounts go with it.
 pub(crate) struct Place {
     folder: tempfile::TempDir,
+    store: Store,
 }
 
 impl Place {
     pub(crate) fn new() -> Self {
         Self {
             folder: tempfile::tempdir().expect("a folder"),
+            store: Store::Memory,
         }
     }
 
     /// A place where mounting works; says why there is none.
     pub(crate) fn with_mounts() -> Option<Self> {
-        let reason = if !rustix::process::geteuid().is_root() {
-            "not root"
-        } else if !Path::new("/dev/fuse").exists() {
-            "no /dev/fuse"
-        } else {
-            return Some(Self::new());
-        };
-        eprintln!("skipped: {reason}");
-        None
+        match mount_obstacle() {
+            Some(obstacle) => {
+                skipped(obstacle);
+                None
+            }
+            None => Some(Self::new()),
+        }
+    }
+
+    /// A place where this is mounted.
+    pub(crate) fn over(store: Store) -> Option<Self> {
+        let mut place = Self::with_mounts()?;
+        place.store = store;
+        if store == Store::Volume {
+            holdfast(["mkfs", "--quiet", "--size", "64m", &place.source()]).ok();
+        }
+        Some(place)
+    }
+
+    /// What is mounted, as an argument.
+    pub(crate) fn source(&self) -> String {
+        match self.store {
+            Store::Memory => "mem:".to_owned(),
+            Store::Volume => {
+                let image = self.path("data.hf").into_os_string();
+                image.into_string().expect("a plain path")
+            }
+        }
+    }
+
+    /// Checks the volume, which is not mounted any more.
+    #[track_caller]
+    pub(crate) fn check(&self) {
+        holdfast(["fsck", &self.source()]).ok();
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -106,7 +171,7 @@ impl Place {
     #[track_caller]
     pub(crate) fn mount(&self, more: &[&str]) -> String {
         let mnt = self.mnt();
-        let out = holdfast([&["mount", "mem:", &mnt], more].concat()).ok();
+        let out = holdfast([&["mount", &self.source(), &mnt], more].concat()).ok();
         assert!(self.is_mounted(), "returned before the mount is live");
         out
     }
@@ -156,7 +221,7 @@ impl Place {
     pub(crate) fn foreground(&self, more: &[&str]) -> Foreground {
         let errors = fs::File::create(self.path("errors")).expect("a file");
         let child = Command::new(HOLDFAST)
-            .args(["mount", "mem:", &self.mnt(), "--foreground"])
+            .args(["mount", &self.source(), &self.mnt(), "--foreground"])
             .args(more)
             .stdin(Stdio::null())
             .stderr(errors)

@@ -1,6 +1,7 @@
 //! Unmounting by force: what users of the mount meet, and what is left afterwards.
 
-use crate::fixture::{Place, holdfast, is_gone, wait_until};
+use crate::fixture::{Place, Store, holdfast, is_gone, wait_until};
+use holdfast_testkit::skip::skipped_by_kernel;
 use rustix::io::Errno;
 use std::{
     fs::{self, File},
@@ -10,15 +11,21 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// Runs `test` on a mount over each transport that this machine has.
+/// Runs `test` on a mount of each store over each transport that this machine has.
 fn over_each_transport(test: impl Fn(&Place)) {
+    for store in [Store::Memory, Store::Volume] {
+        over_each_transport_of(store, &test);
+    }
+}
+
+fn over_each_transport_of(store: Store, test: impl Fn(&Place)) {
     for transport in ["dev", "uring"] {
-        let Some(place) = Place::with_mounts() else {
+        let Some(place) = Place::over(store) else {
             return;
         };
         let enabled = fs::read_to_string("/sys/module/fuse/parameters/enable_uring");
         if transport == "uring" && !enabled.is_ok_and(|value| value.trim() == "Y") {
-            eprintln!("skipped in part: enable_uring of the fuse module is not Y");
+            skipped_by_kernel("enable_uring of the fuse module is not Y");
             return;
         }
         place.mount(&["--transport", transport]);
@@ -28,6 +35,9 @@ fn over_each_transport(test: impl Fn(&Place)) {
             !place.path("mnt").exists(),
             "the folder was made for the mount"
         );
+        if store == Store::Volume {
+            place.check();
+        }
     }
 }
 

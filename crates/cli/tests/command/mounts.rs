@@ -1,73 +1,68 @@
 //! Mounting, asking, unmounting: what a user does all day.
 
-use crate::fixture::{Place, holdfast, is_gone};
+use crate::fixture::{Place, holdfast, is_gone, on_each_store};
+use holdfast_testkit::skip::skipped_by_kernel;
 use std::{fs, path::Path};
 
-#[test]
-fn a_mount_is_live_when_the_command_returns_and_gone_after_umount() {
-    let Some(place) = Place::with_mounts() else {
-        return;
-    };
-    place.mount(&[]);
-    let file = place.path("mnt/file");
-    fs::write(&file, "content").unwrap();
-    assert_eq!(fs::read_to_string(&file).unwrap(), "content");
-    let info = place.info();
-    assert_eq!(info["inodes"], 2);
-    assert_eq!(info["names"], 1);
-    assert_eq!(info["pages"], 1);
-    assert!(info["bytes"].as_u64().unwrap() >= "content".len() as u64);
-    assert_eq!(info["source"], "mem:");
-    assert_eq!(info["mount_point"], place.mnt());
-    assert!(info["requests"]["WRITE"].as_u64().unwrap() >= 1, "{info}");
-    let daemon = place.daemon();
-    place.umount();
-    assert!(
-        is_gone(daemon),
-        "umount returned before the daemon had ended"
-    );
-    assert!(
-        !place.path("mnt").exists(),
-        "the folder was made for the mount"
-    );
+on_each_store! {
+    fn a_mount_is_live_when_the_command_returns_and_gone_after_umount(place: &Place) {
+        place.mount(&[]);
+        let file = place.path("mnt/file");
+        fs::write(&file, "content").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "content");
+        let info = place.info();
+        assert_eq!(info["inodes"], 2);
+        assert_eq!(info["names"], 1);
+        assert_eq!(info["pages"], 1);
+        assert!(info["bytes"].as_u64().unwrap() >= "content".len() as u64);
+        assert_eq!(info["source"], place.source());
+        assert_eq!(info["mount_point"], place.mnt());
+        assert!(info["requests"]["WRITE"].as_u64().unwrap() >= 1, "{info}");
+        let daemon = place.daemon();
+        place.umount();
+        assert!(
+            is_gone(daemon),
+            "umount returned before the daemon had ended"
+        );
+        assert!(
+            !place.path("mnt").exists(),
+            "the folder was made for the mount"
+        );
+    }
 }
 
-#[test]
-fn a_folder_that_was_there_stays() {
-    let Some(place) = Place::with_mounts() else {
-        return;
-    };
-    fs::create_dir(place.path("mnt")).unwrap();
-    place.mount(&[]);
-    place.umount();
-    assert!(place.path("mnt").is_dir());
+on_each_store! {
+    fn a_folder_that_was_there_stays(place: &Place) {
+        fs::create_dir(place.path("mnt")).unwrap();
+        place.mount(&[]);
+        place.umount();
+        assert!(place.path("mnt").is_dir());
+    }
 }
 
-#[test]
-fn both_transports_serve_and_say_which_they_are() {
-    let Some(place) = Place::with_mounts() else {
-        return;
-    };
-    place.mount(&["--transport", "dev"]);
-    assert_eq!(place.info()["transport"], "dev_fuse");
-    assert_ne!(place.info()["transport_reason"], "");
-    fs::write(place.path("mnt/file"), "x").unwrap();
-    place.umount();
-    let enabled = fs::read_to_string("/sys/module/fuse/parameters/enable_uring");
-    let mnt = place.mnt();
-    if enabled.is_ok_and(|value| value.trim() == "Y") {
-        place.mount(&["-o", "transport=uring"]);
-        assert_eq!(place.info()["transport"], "io_uring");
+on_each_store! {
+    fn both_transports_serve_and_say_which_they_are(place: &Place) {
+        place.mount(&["--transport", "dev"]);
+        assert_eq!(place.info()["transport"], "dev_fuse");
+        assert_ne!(place.info()["transport_reason"], "");
         fs::write(place.path("mnt/file"), "x").unwrap();
         place.umount();
-    } else {
-        eprintln!("skipped in part: enable_uring of the fuse module is not Y");
-        let error = holdfast(["mount", "mem:", &mnt, "--transport", "uring"]).fails(1);
-        assert!(error.contains("io_uring is not to be had"), "{error}");
-        assert!(!place.is_mounted() && !Path::new(&mnt).exists());
-        place.mount(&["--transport", "auto"]);
-        assert_eq!(place.info()["transport"], "dev_fuse");
-        place.umount();
+        let enabled = fs::read_to_string("/sys/module/fuse/parameters/enable_uring");
+        let mnt = place.mnt();
+        if enabled.is_ok_and(|value| value.trim() == "Y") {
+            place.mount(&["-o", "transport=uring"]);
+            assert_eq!(place.info()["transport"], "io_uring");
+            fs::write(place.path("mnt/file"), "x").unwrap();
+            place.umount();
+        } else {
+            skipped_by_kernel("enable_uring of the fuse module is not Y");
+            let error = holdfast(["mount", &place.source(), &mnt, "--transport", "uring"]).fails(1);
+            assert!(error.contains("io_uring is not to be had"), "{error}");
+            assert!(!place.is_mounted() && !Path::new(&mnt).exists());
+            place.mount(&["--transport", "auto"]);
+            assert_eq!(place.info()["transport"], "dev_fuse");
+            place.umount();
+        }
     }
 }
 
@@ -92,36 +87,34 @@ fn info_is_readable_by_people_and_from_anywhere_below() {
     place.umount();
 }
 
-#[test]
-fn inodes_are_counted_by_state_and_type_when_that_is_asked_for() {
-    let Some(place) = Place::with_mounts() else {
-        return;
-    };
-    place.mount(&[]);
-    fs::create_dir_all(place.path("mnt/a/b")).unwrap();
-    std::os::unix::fs::symlink("a", place.path("mnt/link")).unwrap();
-    fs::write(place.path("mnt/file"), "x").unwrap();
-    let orphan = fs::File::create(place.path("mnt/orphan")).unwrap();
-    fs::remove_file(place.path("mnt/orphan")).unwrap();
-    let mnt = place.mnt();
-    let text = holdfast(["info", "--inodes", "--json", &mnt]).ok();
-    let info: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let types = &info["inode_types"];
-    let counts = ["regular", "directories", "symlinks", "special"].map(|name| types[name].as_u64());
-    assert_eq!(counts, [2, 3, 1, 0].map(Some), "{text}");
-    let states = &info["inode_states"];
-    let counts = ["used", "unused", "orphans", "dying"].map(|name| states[name].as_u64().unwrap());
-    assert_eq!((counts.iter().sum::<u64>(), counts[2]), (6, 1), "{text}");
-    let table = holdfast(["info", "--inodes", &mnt]).ok();
-    let line = "by type      2 regular, 3 directories, 1 symlinks, 0 special";
-    assert!(
-        table.contains(line) && table.contains("1 orphans"),
-        "{table}"
-    );
-    // What costs a look at every inode is not in a plain report.
-    assert_eq!(place.info()["inode_types"], serde_json::Value::Null);
-    drop(orphan);
-    place.umount();
+on_each_store! {
+    fn inodes_are_counted_by_state_and_type_when_that_is_asked_for(place: &Place) {
+        place.mount(&[]);
+        fs::create_dir_all(place.path("mnt/a/b")).unwrap();
+        std::os::unix::fs::symlink("a", place.path("mnt/link")).unwrap();
+        fs::write(place.path("mnt/file"), "x").unwrap();
+        let orphan = fs::File::create(place.path("mnt/orphan")).unwrap();
+        fs::remove_file(place.path("mnt/orphan")).unwrap();
+        let mnt = place.mnt();
+        let text = holdfast(["info", "--inodes", "--json", &mnt]).ok();
+        let info: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let types = &info["inode_types"];
+        let counts = ["regular", "directories", "symlinks", "special"].map(|name| types[name].as_u64());
+        assert_eq!(counts, [2, 3, 1, 0].map(Some), "{text}");
+        let states = &info["inode_states"];
+        let counts = ["used", "unused", "orphans", "dying"].map(|name| states[name].as_u64().unwrap());
+        assert_eq!((counts.iter().sum::<u64>(), counts[2]), (6, 1), "{text}");
+        let table = holdfast(["info", "--inodes", &mnt]).ok();
+        let line = "by type      2 regular, 3 directories, 1 symlinks, 0 special";
+        assert!(
+            table.contains(line) && table.contains("1 orphans"),
+            "{table}"
+        );
+        // What costs a look at every inode is not in a plain report.
+        assert_eq!(place.info()["inode_types"], serde_json::Value::Null);
+        drop(orphan);
+        place.umount();
+    }
 }
 
 #[test]
@@ -156,60 +149,56 @@ fn options_hold() {
     place.umount();
 }
 
-#[test]
-fn a_second_mount_and_a_full_folder_are_refused_with_the_way_out() {
-    let Some(place) = Place::with_mounts() else {
-        return;
-    };
-    place.mount(&[]);
-    let mnt = place.mnt();
-    let error = holdfast(["mount", "mem:", &mnt]).fails(1);
-    assert!(error.contains("mounted there already"), "{error}");
-    assert!(
-        error.contains(&format!("hint: unmount it first: holdfast umount {mnt}")),
-        "{error}"
-    );
-    place.umount();
-    fs::create_dir(&mnt).unwrap();
-    fs::write(place.path("mnt/file"), "hidden").unwrap();
-    let error = holdfast(["mount", "mem:", &mnt]).fails(1);
-    assert!(
-        error.contains("is not empty") && error.contains("-o nonempty"),
-        "{error}"
-    );
-    place.mount(&["-o", "nonempty"]);
-    assert!(!place.path("mnt/file").exists());
-    place.umount();
-    assert_eq!(
-        fs::read_to_string(place.path("mnt/file")).unwrap(),
-        "hidden"
-    );
+on_each_store! {
+    fn a_second_mount_and_a_full_folder_are_refused_with_the_way_out(place: &Place) {
+        place.mount(&[]);
+        let mnt = place.mnt();
+        let error = holdfast(["mount", "mem:", &mnt]).fails(1);
+        assert!(error.contains("mounted there already"), "{error}");
+        assert!(
+            error.contains(&format!("hint: unmount it first: holdfast umount {mnt}")),
+            "{error}"
+        );
+        place.umount();
+        fs::create_dir(&mnt).unwrap();
+        fs::write(place.path("mnt/file"), "hidden").unwrap();
+        let error = holdfast(["mount", "mem:", &mnt]).fails(1);
+        assert!(
+            error.contains("is not empty") && error.contains("-o nonempty"),
+            "{error}"
+        );
+        place.mount(&["-o", "nonempty"]);
+        assert!(!place.path("mnt/file").exists());
+        place.umount();
+        assert_eq!(
+            fs::read_to_string(place.path("mnt/file")).unwrap(),
+            "hidden"
+        );
+    }
 }
 
-#[test]
-fn a_busy_mount_stays_and_its_holder_is_named() {
-    let Some(place) = Place::with_mounts() else {
-        return;
-    };
-    place.mount(&[]);
-    let mnt = place.mnt();
-    let file = place.path("mnt/held");
-    let held = fs::File::create(&file).unwrap();
-    let error = holdfast(["umount", &mnt]).fails(1);
-    let own = format!("(pid {})", std::process::id());
-    assert!(
-        error.contains(&own) && error.contains(file.to_str().unwrap()),
-        "{error}"
-    );
-    assert!(error.contains("--lazy"), "{error}");
-    assert!(place.is_mounted());
-    let daemon = place.daemon();
-    holdfast(["umount", "--lazy", &mnt]).ok();
-    assert!(!place.is_mounted());
-    std::io::Write::write_all(&mut &held, b"still served").unwrap();
-    assert!(!is_gone(daemon));
-    drop(held);
-    crate::fixture::wait_until("the daemon ends with its last user", || is_gone(daemon));
+on_each_store! {
+    fn a_busy_mount_stays_and_its_holder_is_named(place: &Place) {
+        place.mount(&[]);
+        let mnt = place.mnt();
+        let file = place.path("mnt/held");
+        let held = fs::File::create(&file).unwrap();
+        let error = holdfast(["umount", &mnt]).fails(1);
+        let own = format!("(pid {})", std::process::id());
+        assert!(
+            error.contains(&own) && error.contains(file.to_str().unwrap()),
+            "{error}"
+        );
+        assert!(error.contains("--lazy"), "{error}");
+        assert!(place.is_mounted());
+        let daemon = place.daemon();
+        holdfast(["umount", "--lazy", &mnt]).ok();
+        assert!(!place.is_mounted());
+        std::io::Write::write_all(&mut &held, b"still served").unwrap();
+        assert!(!is_gone(daemon));
+        drop(held);
+        crate::fixture::wait_until("the daemon ends with its last user", || is_gone(daemon));
+    }
 }
 
 #[test]
