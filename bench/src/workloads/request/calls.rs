@@ -9,6 +9,7 @@ use std::fmt;
 use std::fs::File;
 use std::hint::black_box;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of one write.
 const WRITE: usize = 1024;
@@ -49,9 +50,14 @@ impl fmt::Display for Op {
 pub(super) struct Client {
     dir: File,
     file: File,
-    /// Names that were used so far.
+    /// The number of the next name.
     names: u64,
 }
+
+/// Numbers of names that each client has for itself: the kernel remembers those that another looked up.
+const NAMES_EACH: u64 = 1 << 32;
+/// The first that no client has.
+static NAMES: AtomicU64 = AtomicU64::new(0);
 
 impl Client {
     /// In this directory.
@@ -62,10 +68,12 @@ impl Client {
         let dir = File::open(root).with_context(|| root.display().to_string())?;
         let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC;
         let file = openat(&dir, "file", flags, Mode::from_raw_mode(0o644)).context("file")?;
+        // Relaxed: it only deals numbers out.
+        let names = NAMES.fetch_add(NAMES_EACH, Ordering::Relaxed);
         Ok(Self {
             dir,
             file: file.into(),
-            names: 0,
+            names,
         })
     }
 

@@ -61,6 +61,11 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let to = Place::of(&arguments.to);
     let from: Vec<Place> = arguments.from.iter().map(|text| Place::of(text)).collect();
+    if to.image().is_none() && from.iter().all(|place| place.image().is_none()) {
+        for place in from.iter().chain([&to]) {
+            Inside::of(place, INSTEAD)?;
+        }
+    }
     let target = match to.image() {
         Some(image) => Some(Volume::open(image).map_err(|error| volume_failure(image, &error))?),
         None => None,
@@ -159,11 +164,13 @@ impl Sides<'_> {
     }
 }
 
+/// What copies where no side lies in a volume.
+const INSTEAD: &str =
+    "a path in a volume that is not mounted is written VOLUME:/PATH; cp(1) copies all else";
+
 /// Copies what lies in a mount to elsewhere in the same.
 fn within_mount(from: &Place, to: &Place) -> Result<Copied> {
-    let instead =
-        "a path in a volume that is not mounted is written VOLUME:/PATH; cp(1) copies all else";
-    let (source, target) = (Inside::of(from, instead)?, Inside::of(to, instead)?);
+    let (source, target) = (Inside::of(from, INSTEAD)?, Inside::of(to, INSTEAD)?);
     if !source.is_beside(&target) {
         let failure = Failure::new("lies in another mount than the goal").about(from.to_string());
         return Err(failure.hint("cp(1) copies from one to the other"));
