@@ -9,7 +9,7 @@
 //! `ready` counts the threads that wait for a request or commit a reply. While `ready == 0`, a
 //! request that has come waits in the kernel; then one of three holds:
 //! - `begun` grows: requests are being served, and each reply fetches the next;
-//! - the [`Watch`](super::watch::Watch) is awake, and adds a thread at its next look;
+//! - the [`Watch`] is awake, and adds a thread at its next look;
 //! - the crew is as large as it may be.
 //!
 //! A wait for a file lock may last for ever. It adds one to what the crew may be (`lock_waits`), and
