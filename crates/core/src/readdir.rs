@@ -83,6 +83,8 @@ impl FileSystem {
     ) -> Result<()> {
         let core = &self.core;
         let added = core.added_so_far();
+        // What ends all calls, as a revocation does, is no fault of one inode.
+        let mut over = Ok(());
         let listed = self.list(dir, after, &mut |run| {
             if !core.pinned {
                 core.load_together(run.inos());
@@ -90,11 +92,14 @@ impl FileSystem {
             run.iter().all(|entry| match self.attributes_of(entry.ino) {
                 Ok(attr) => sink(entry, Ok(&attr)),
                 Err(Errno::ESTALE) => true,
-                Err(error) => sink(entry, Err(error)),
+                Err(error) => {
+                    over = core.alive();
+                    over.is_ok() && sink(entry, Err(error))
+                }
             })
         });
         core.relieve_inodes_since(added);
-        listed
+        listed.and(over)
     }
 
     /// The attributes of the inode of this number, loaded if need be.
