@@ -14,7 +14,7 @@ use crate::message::{Failure, Result};
 /// Remove files and trees inside a volume, mounted or not, as rm(1)
 ///
 /// PATH lies in a mount of holdfast, or is VOLUME:/PATH. In a mount the work is done by its daemon, with
-/// this user's rights, without a request of the kernel for each name: ten times as fast as rm(1). What
+/// this user's rights, without a request of the kernel for each name: several times as fast as rm(1). What
 /// cannot be removed is told, and the rest is; the exit code is 1 then. Interrupting the command stops the
 /// work.
 #[derive(Debug, clap::Args)]
