@@ -134,7 +134,7 @@ fn serve(
     let Order { job, umask } = serde_json::from_slice(&order)?;
     let fs = FileSystem::from_core(core).as_user(caller.with_umask(umask));
     let told = run(&fs, &job, archive, stop, &mut |told| {
-        // Who does not listen any more has stopped it.
+        // A command that does not listen any more has stopped the job.
         if send(&socket, &told).is_err() || has_left(&socket) {
             stop.store(true, Ordering::Relaxed);
         }

@@ -3,7 +3,7 @@
 //! is opened here. Both run the same [`Job`].
 //!
 //! The way to a daemon: an ioctl(2) on the root directory, which only the daemon of that mount can answer,
-//! gives the name of a socket made for this one job, and tells the daemon who asks. On the socket come the
+//! gives the name of a socket made for this one job, and tells the daemon which process asks. On the socket come the
 //! job and the archive's descriptor; back come progress, failures of single names, and the end. The daemon
 //! checks that the socket's peer is the process that asked; the job has that process's rights, and ends when
 //! the socket does.

@@ -36,7 +36,7 @@ use crate::{Caps, FileSystem};
 #[derive(Clone, Debug)]
 pub struct UnpackOptions {
     /// Do files get the owners that the archive names (`true`), or the caller (`false`)? Only a caller
-    /// who may change owners can have them.
+    /// with `CHOWN` can have them.
     pub owners: bool,
     /// Do files get the permissions that the archive names as they are, or without the caller's umask
     /// and without set-id bits?

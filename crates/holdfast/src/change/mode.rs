@@ -28,7 +28,7 @@ enum Clause {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Symbol {
-    /// The bits of those whom it concerns; none named: all, less the umask.
+    /// The bits that it may change; where the text names neither user, group nor others: all, less the umask.
     whom: u32,
     is_masked: bool,
     operator: u8,
