@@ -23,6 +23,7 @@ const SIZE: u64 = 256 << 20;
 const OPTIONS: OpenOptions = OpenOptions {
     cache: 64 << 20,
     commit_every: Some(Duration::from_secs(5)),
+    ..OpenOptions::DEFAULT
 };
 
 fn main() -> Result<(), Box<dyn Error>> {

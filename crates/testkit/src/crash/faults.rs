@@ -143,7 +143,8 @@ fn attempt(
     let mut told = false;
     // What is there at first is seen without faults.
     let whole = Subject::open(Arc::new(MemoryDevice::from_image("memory", image.clone())))?;
-    let mut seen = Seen::beginning(whole.tree()?);
+    let highest = |subject: &Subject| subject.highest().map_err(|error| error.to_string());
+    let mut seen = Seen::beginning(whole.tree()?, highest(&whole)?);
     drop(whole);
     let mut durable = 0;
     match Subject::open(Arc::clone(&faulty) as Arc<dyn BlockDevice>) {
@@ -157,7 +158,7 @@ fn attempt(
                 }
                 // A read that failed once works the next time.
                 let tree = subject.tree().or_else(|_| subject.tree());
-                seen.note(step, outcome.is_ok(), tree.ok());
+                seen.note(step, outcome.is_ok(), tree.ok(), highest(&subject)?);
             }
             told |= subject.close().map(|_| durable = steps.len()).is_err();
         }

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use holdfast_core::{FileSystem, OpenFile, Options};
+use holdfast_core::{FileSystem, OpenFile, Options, Store};
 use holdfast_device::{BlockDevice, Image, MemoryDevice};
-use holdfast_types::{Caller, Errno, Fallocate, OpenFlags, RenameFlags, Result, SetAttr, XattrSet};
+use holdfast_types::{
+    Caller, Errno, Fallocate, Ino, OpenFlags, RenameFlags, Result, SetAttr, XattrSet,
+};
 use holdfast_volume::{BLOCK, FormatOptions, OpenOptions, VolumeStore, format};
 
 use super::step::Step;
@@ -35,6 +37,8 @@ pub(super) const CACHE: Option<u64> = Some(1);
 pub(super) const OPTIONS: OpenOptions = OpenOptions {
     cache: 1 << 20,
     commit_every: None,
+    // Most sequences need a mark, and some several.
+    numbers_ahead: 24,
 };
 
 impl Subject {
@@ -62,6 +66,11 @@ impl Subject {
             Ok(tree)
         });
         looked.map_err(|error| format!("cannot be read: {error}"))
+    }
+
+    /// The highest number that an inode has or had.
+    pub(super) fn highest(&self) -> Result<Ino> {
+        self.store.last_ino()
     }
 
     /// Pages in use.

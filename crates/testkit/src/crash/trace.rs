@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use holdfast_device::{BlockDevice, MemoryDevice};
+use holdfast_types::Ino;
 
 use super::step::Step;
 use super::subject::{Bases, CACHE, Subject};
@@ -23,6 +24,8 @@ pub(super) struct Trace {
 pub(super) struct Seen {
     pub(super) steps: Vec<(Step, bool)>,
     trees: Vec<Tree>,
+    /// The highest inode number that was shown.
+    highest: Vec<Ino>,
     /// The file that each step moved bytes of.
     shifted: Vec<Option<u64>>,
     large: HashSet<u64>,
@@ -61,7 +64,8 @@ impl Trace {
         let memory = MemoryDevice::from_image("memory", image).with_cache_identity(CACHE);
         let device = Arc::new(RecordingDevice::over(memory));
         let mut subject = Subject::open(Arc::clone(&device) as Arc<dyn BlockDevice>)?;
-        let mut seen = Seen::beginning(subject.tree()?);
+        let highest = |subject: &Subject| subject.highest().map_err(|error| error.to_string());
+        let mut seen = Seen::beginning(subject.tree()?, highest(&subject)?);
         for (nth, step) in (1..).zip(steps) {
             device.mark(Mark::Begun.of(nth));
             let done = subject.step(step, number << 20 | nth as u64);
@@ -74,7 +78,7 @@ impl Trace {
             let tree = subject
                 .tree()
                 .map_err(|trouble| format!("after step {nth}, {step:?}: {trouble}"))?;
-            seen.note(step, done, Some(tree));
+            seen.note(step, done, Some(tree), highest(&subject)?);
         }
         let history = device.history();
         Ok(Self { history, seen })
@@ -83,8 +87,9 @@ impl Trace {
 
 impl Seen {
     /// Nothing has happened to this yet.
-    pub(super) fn beginning(tree: Tree) -> Self {
+    pub(super) fn beginning(tree: Tree, highest: Ino) -> Self {
         Self {
+            highest: vec![highest],
             steps: Vec::new(),
             large: tree.large().collect(),
             trees: vec![tree],
@@ -93,8 +98,8 @@ impl Seen {
     }
 
     /// A step, whether it was done, and what there was after it; if that cannot be seen, it is as
-    /// before.
-    pub(super) fn note(&mut self, step: &Step, done: bool, tree: Option<Tree>) {
+    /// before. `highest`: the highest number shown so far.
+    pub(super) fn note(&mut self, step: &Step, done: bool, tree: Option<Tree>, highest: Ino) {
         let before = self.trees.last().cloned().unwrap_or_default();
         let shifted = step.shifts().and_then(|path| before.number(path));
         let tree = tree.unwrap_or_else(|| before.clone());
@@ -105,6 +110,7 @@ impl Seen {
             self.large.extend(taken);
         }
         self.trees.push(tree);
+        self.highest.push(highest);
         self.shifted.push(shifted.filter(|_| done));
         self.steps.push((step.clone(), done));
     }
@@ -121,6 +127,11 @@ impl Seen {
             }
         }
         first..=last
+    }
+
+    /// Numbers of inodes go on above this one, if so many steps were begun: it was shown before the last of them.
+    pub(super) fn shown_before(&self, step: usize) -> Ino {
+        self.highest[step.saturating_sub(1)]
     }
 
     /// Is this what there was after one of these steps?

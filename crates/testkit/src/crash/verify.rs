@@ -63,7 +63,14 @@ pub(super) fn examine(
     sound(&device, "before it is opened")?;
     let subject = Subject::open(Arc::clone(&device))?;
     let found = subject.tree()?;
+    let shown = seen.shown_before(*steps.end());
     seen.explain(&found, steps)?;
+    let highest = subject.highest().map_err(|error| error.to_string())?;
+    if highest < shown {
+        return Err(format!(
+            "inode {shown} was shown, and {highest} is the last known"
+        ));
+    }
     let device = subject.close()?;
     sound(&device, "opened and closed")?;
     if closely {

@@ -23,6 +23,7 @@ const VOLUME: u64 = 112 << 20;
 const OPTIONS: OpenOptions = OpenOptions {
     cache: 2 << 20,
     commit_every: Some(Duration::from_millis(200)),
+    ..OpenOptions::DEFAULT
 };
 
 /// The store below.

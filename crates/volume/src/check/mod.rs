@@ -195,21 +195,21 @@ fn superblocks(device: &Arc<dyn BlockDevice>, sink: &Sink) -> Option<Superblock>
 }
 
 /// Can a crash leave these two, or nothing at all having happened? The first one is written first: by
-/// a checkpoint as a whole, by opening and closing with another flag and the feature that goes with it, by growing
-/// with another size.
+/// a checkpoint as a whole, by opening and closing with another flag, the features that go with it and another mark of inode
+/// numbers, by growing with another size.
 fn may_stand_together(one: &Superblock, other: &Superblock) -> bool {
     if one.generation == other.generation {
-        let clean = other.clean;
-        let features = one.features.with_written_frames_of(other.features);
         return has_grown(one, other)
             || *other
                 == Superblock {
-                    clean,
-                    features,
+                    clean: other.clean,
+                    features: one.features.used_as(other.features),
+                    last_ino: other.last_ino,
                     ..one.clone()
                 };
     }
-    one.generation == other.generation.wrapping_add(1) && !one.clean && !other.clean
+    // A later Holdfast may count on by more than one.
+    one.generation > other.generation && !one.clean && !other.clean
 }
 
 /// Is the first one that of the second with more blocks?

@@ -114,6 +114,10 @@ pub(super) fn change(record: &Record<'_>) -> Shown {
             fields.push(("unwritten", Shown::Flag(map.unwritten)));
             fields
         }
+        Record::Numbers(upto) => vec![
+            ("change", Shown::of("numbers")),
+            ("up to", Shown::Number(upto.0)),
+        ],
     })
 }
 

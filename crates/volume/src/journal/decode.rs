@@ -1,17 +1,32 @@
 //! Bytes to batches: whatever the bytes are, a decoder answers records that lie inside them, or
-//! [`Malformed`]; it allocates nothing.
+//! [`Undecodable`]; it allocates nothing.
 
 use super::context::{Context, Role, read_kind};
 use super::opcode::{
     ALLOCATE, ATTRIBUTES, CHOICE, COLLAPSE, CREATE, CREATE_NAMED, DIFFERS, DIRECTORY, ENTER, FREE,
     INSERT, LAST, LEAVE, MAP, MAP_BIRTH, MAP_FILE, MAP_OFFSET, MAP_PLACE, NAME_COOKIE, NAME_DIR,
-    NAME_INO, NAME_KIND, NAMED_COOKIE, NAMED_DIRECTORY, NAMED_INODE, OPERATION, RANGE_FILE,
-    RANGE_OFFSET, TRUNCATE, WRITE, XATTR, ZERO,
+    NAME_INO, NAME_KIND, NAMED_COOKIE, NAMED_DIRECTORY, NAMED_INODE, NUMBERS, OPERATION,
+    RANGE_FILE, RANGE_OFFSET, TRUNCATE, WRITE, XATTR, ZERO,
 };
 use super::record::{BatchHead, Map, Record};
 use super::varint::{Malformed, Reader};
 use holdfast_core::store::{Change, Stamp};
 use holdfast_types::Ino;
+
+/// Why bytes are no record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Undecodable {
+    /// They contradict themselves.
+    Malformed,
+    /// This operation is not known here: a later Holdfast has it.
+    Unknown(u8),
+}
+
+impl From<Malformed> for Undecodable {
+    fn from(_: Malformed) -> Self {
+        Self::Malformed
+    }
+}
 
 /// Reads what stands before a batch.
 #[inline]
@@ -53,7 +68,10 @@ impl<'a> Decoder<'a> {
 
     /// The next record; `None` after the last.
     #[inline]
-    pub(super) fn next(&mut self, context: &mut Context) -> Result<Option<Record<'a>>, Malformed> {
+    pub(super) fn next(
+        &mut self,
+        context: &mut Context,
+    ) -> Result<Option<Record<'a>>, Undecodable> {
         if let Some(record) = self.queued[0].take() {
             self.queued.swap(0, 1);
             return Ok(Some(record));
@@ -64,14 +82,12 @@ impl<'a> Decoder<'a> {
         let first = self.reader.byte()?;
         self.last = first & LAST != 0;
         let sign = Sign(first);
-        if sign.operation() == CREATE_NAMED {
-            return self.named(context, sign).map(Some);
-        }
-        if sign.operation() == MAP {
-            return Ok(Some(Record::Map(map(&mut self.reader, context, sign)?)));
-        }
-        let change = change(&mut self.reader, context, sign)?;
-        Ok(Some(Record::Change(change)))
+        Ok(Some(match sign.operation() {
+            CREATE_NAMED => self.named(context, sign)?,
+            MAP => Record::Map(map(&mut self.reader, context, sign)?),
+            NUMBERS => Record::Numbers(Ino(self.reader.varint()?)),
+            _ => Record::Change(change(&mut self.reader, context, sign)?),
+        }))
     }
 
     fn named(&mut self, context: &mut Context, sign: Sign) -> Result<Record<'a>, Malformed> {
@@ -129,7 +145,7 @@ fn change<'a>(
     reader: &mut Reader<'a>,
     context: &mut Context,
     sign: Sign,
-) -> Result<Change<'a>, Malformed> {
+) -> Result<Change<'a>, Undecodable> {
     Ok(match sign.operation() {
         CREATE => Change::Create {
             inode: context.inode(reader, Role::Created, sign.differs())?,
@@ -193,7 +209,8 @@ fn change<'a>(
             context.freed = ino;
             Change::Free { ino: Ino(ino) }
         }
-        _ => return Err(Malformed),
+        0 => return Err(Undecodable::Malformed),
+        unknown => return Err(Undecodable::Unknown(unknown)),
     })
 }
 

@@ -4,7 +4,7 @@ use super::context::{Context, Role};
 use super::opcode::{
     ALLOCATE, ATTRIBUTES, CHOICE, COLLAPSE, CREATE, CREATE_NAMED, DIFFERS, DIRECTORY, ENTER, FREE,
     HEAD_MAX, INSERT, LAST, LEAVE, MAP, MAP_BIRTH, MAP_FILE, MAP_OFFSET, MAP_PLACE, NAME_COOKIE,
-    NAME_DIR, NAME_INO, NAME_KIND, NAMED_COOKIE, NAMED_DIRECTORY, NAMED_INODE, RANGE_FILE,
+    NAME_DIR, NAME_INO, NAME_KIND, NAMED_COOKIE, NAMED_DIRECTORY, NAMED_INODE, NUMBERS, RANGE_FILE,
     RANGE_OFFSET, RECORD_MAX, TRUNCATE, WRITE, XATTR, ZERO,
 };
 use super::record::{AsRecord, BatchHead, Map};
@@ -50,10 +50,13 @@ pub(super) fn batch<R: AsRecord>(
             rest = &rest[3..];
             continue;
         }
-        match (first.as_change(), first.as_map()) {
-            (Some(change), _) => put_change(buf, context, change),
-            (None, Some(map)) => put_map(buf, context, map),
-            (None, None) => unreachable!("a record is a change or a map"),
+        if let Some(change) = first.as_change() {
+            put_change(buf, context, change);
+        } else if let Some(map) = first.as_map() {
+            put_map(buf, context, map);
+        } else if let Some(upto) = first.as_numbers() {
+            buf.push(NUMBERS);
+            put(buf, upto.0);
         }
         rest = after;
     }

@@ -41,6 +41,16 @@ pub enum Error {
         /// What is wrong with it.
         reason: Reason,
     },
+    /// What was committed is whole, and a later Holdfast wrote it.
+    #[error(
+        "journal block {block}: operation {operation}, which this Holdfast does not know: use a newer one"
+    )]
+    Newer {
+        /// The block on the device where its frame begins.
+        block: u64,
+        /// The operation's number.
+        operation: u8,
+    },
 }
 
 /// What is wrong with a journal block that was committed.

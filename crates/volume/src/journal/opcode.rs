@@ -31,6 +31,8 @@ pub(super) const XATTR: u8 = 13;
 pub(super) const FREE: u8 = 14;
 /// Choice: unwritten.
 pub(super) const MAP: u8 = 15;
+// 16 to 23 are kept for realms.
+pub(super) const NUMBERS: u8 = 24;
 
 // Differences of the second byte, by operation.
 pub(super) const NAMED_DIRECTORY: u8 = 1;

@@ -25,6 +25,8 @@ pub enum Record<'a> {
     Change(Change<'a>),
     /// Where a file's bytes went.
     Map(Map),
+    /// The realm's high-water mark: no inode number above it is dealt before a higher mark is durable.
+    Numbers(Ino),
 }
 
 /// What all records of one batch have in common.
@@ -39,7 +41,14 @@ pub(super) struct BatchHead {
 /// What an encoder takes: a change where it lies, or a record.
 pub(super) trait AsRecord {
     fn as_change(&self) -> Option<&Change<'_>>;
-    fn as_map(&self) -> Option<&Map>;
+
+    fn as_map(&self) -> Option<&Map> {
+        None
+    }
+
+    fn as_numbers(&self) -> Option<Ino> {
+        None
+    }
 }
 
 impl AsRecord for Change<'_> {
@@ -47,25 +56,27 @@ impl AsRecord for Change<'_> {
     fn as_change(&self) -> Option<&Change<'_>> {
         Some(self)
     }
-
-    #[inline]
-    fn as_map(&self) -> Option<&Map> {
-        None
-    }
 }
 
 impl AsRecord for Record<'_> {
     fn as_change(&self) -> Option<&Change<'_>> {
         match self {
             Record::Change(change) => Some(change),
-            Record::Map(_) => None,
+            Record::Map(_) | Record::Numbers(_) => None,
         }
     }
 
     fn as_map(&self) -> Option<&Map> {
         match self {
             Record::Map(map) => Some(map),
-            Record::Change(_) => None,
+            Record::Change(_) | Record::Numbers(_) => None,
+        }
+    }
+
+    fn as_numbers(&self) -> Option<Ino> {
+        match *self {
+            Record::Numbers(upto) => Some(upto),
+            Record::Change(_) | Record::Map(_) => None,
         }
     }
 }

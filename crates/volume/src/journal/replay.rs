@@ -1,5 +1,5 @@
 use super::context::Context;
-use super::decode::{self, Decoder};
+use super::decode::{self, Decoder, Undecodable};
 use super::error::{Error, Reason, Result};
 use super::frame::NUMBERS_END;
 use super::journal::Journal;
@@ -38,8 +38,8 @@ struct Lane {
     context: Context,
     /// The head of the next batch, which has been read already.
     head: BatchHead,
-    /// The last batch could not be read to its end.
-    broken: bool,
+    /// Why the last batch could not be read to its end.
+    broken: Option<Undecodable>,
 }
 
 impl Lane {
@@ -48,10 +48,20 @@ impl Lane {
         Error::Corrupt { block, reason }
     }
 
+    fn broken_by(&self, undecodable: Undecodable) -> Error {
+        match undecodable {
+            Undecodable::Malformed => self.corrupt(Reason::Record),
+            Undecodable::Unknown(operation) => Error::Newer {
+                block: self.now.block,
+                operation,
+            },
+        }
+    }
+
     /// Reads the head of the next batch; `false` if there is none.
     fn advance(&mut self, bytes: &[u8]) -> Result<bool> {
-        if self.broken {
-            return Err(self.corrupt(Reason::Record));
+        if let Some(undecodable) = self.broken {
+            return Err(self.broken_by(undecodable));
         }
         while self.now.batches == 0 {
             if !self.now.range.is_empty() {
@@ -102,7 +112,7 @@ impl<'a> Batch<'a> {
     /// Its next record, in the order in which they were appended; `None` after the last.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] with [`Reason::Record`]; the replay cannot go on then.
+    /// [`Error::Corrupt`] with [`Reason::Record`], [`Error::Newer`]; the replay cannot go on then.
     #[expect(clippy::should_implement_trait, reason = "it fails")]
     pub fn next(&mut self) -> Result<Option<Record<'a>>> {
         if self.ended {
@@ -116,10 +126,10 @@ impl<'a> Batch<'a> {
                 range.start = range.end - self.decoder.rest().left();
                 Ok(None)
             }
-            Err(Malformed) => {
+            Err(undecodable) => {
                 self.ended = true;
-                self.lane.broken = true;
-                Err(self.lane.corrupt(Reason::Record))
+                self.lane.broken = Some(undecodable);
+                Err(self.lane.broken_by(undecodable))
             }
         }
     }
@@ -149,7 +159,7 @@ impl Replay {
     /// The next batch; `None` at the end of the journal.
     ///
     /// # Errors
-    /// The device's; [`Error::Corrupt`] if what was committed is damaged.
+    /// The device's; [`Error::Corrupt`] if what was committed is damaged; [`Error::Newer`].
     pub fn next_batch(&mut self) -> Result<Option<Batch<'_>>> {
         let Some(index) = self.pick()? else {
             return Ok(None);
@@ -231,7 +241,7 @@ impl Replay {
                 context: Context::new(now.first),
                 now,
                 head,
-                broken: false,
+                broken: None,
             };
             if lane.advance(&self.group.bytes)? {
                 let stamp = lane.head.stamp;

@@ -28,7 +28,7 @@ use holdfast_device::BlockDevice;
 use holdfast_types::Time;
 
 use crate::check::{CheckOptions, Finding, Progress, Report, check};
-use crate::journal::{Journal, Position};
+use crate::journal::{self, Journal, Position};
 use crate::store::{OpenOptions, VolumeStore, newest_superblock};
 use crate::superblock::Superblock;
 use crate::{Error, Result};
@@ -39,6 +39,8 @@ use round::{Depth, Round};
 const LOST_AND_FOUND: &[u8] = b"lost+found";
 /// Where symbolic links lead whose targets are lost.
 pub const LOST_TARGET: &[u8] = b"lost-target";
+/// Inode numbers left out where a journal that may know them waits, or was lost.
+const NUMBERS_LEFT: u64 = 1 << 32;
 /// What one round changes may show what the next one has to change.
 const ROUNDS: usize = 5;
 
@@ -101,14 +103,21 @@ fn bring_up_to_date(device: &Arc<dyn BlockDevice>, deeds: &mut Deeds) -> Result<
     if superblock.clean {
         return Ok(());
     }
-    let Err(_) = replay(device) else {
-        deeds.add(Deed::Replayed);
-        return Ok(());
-    };
+    match replay(device) {
+        Ok(()) => {
+            deeds.add(Deed::Replayed);
+            return Ok(());
+        }
+        // Nothing is wrong: a later Holdfast can replay it.
+        Err(error @ Error::Journal(journal::Error::Newer { .. })) => return Err(error),
+        Err(_) => {}
+    }
     one_round(device, Depth::Trees, &Report::default(), deeds)?;
     match replay(device) {
         Ok(()) => deeds.add(Deed::Replayed),
-        Err(Error::Device(error)) => return Err(Error::Device(error)),
+        Err(error @ (Error::Device(_) | Error::Journal(journal::Error::Newer { .. }))) => {
+            return Err(error);
+        }
         Err(error) => {
             let superblock = newest_superblock(device)?;
             Journal::format(Arc::clone(device), superblock.region())?;
@@ -117,6 +126,9 @@ fn bring_up_to_date(device: &Arc<dyn BlockDevice>, deeds: &mut Deeds) -> Result<
             let superblock = Superblock {
                 journal_position: Position::default(),
                 clean: true,
+                features: superblock.features.at_rest(),
+                // What the journal said of numbers that were dealt is lost.
+                last_ino: superblock.last_ino + NUMBERS_LEFT,
                 ..superblock
             };
             Round::publish(device, superblock)?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use holdfast_device::BlockDevice;
 use holdfast_types::{FileType, Ino, Time};
 
+use super::NUMBERS_LEFT;
 use super::census::Census;
 use super::contents::{self, Stranger};
 use super::deed::{Deed, Deeds};
@@ -25,8 +26,6 @@ use crate::tree::{
 };
 use crate::{Error, Result};
 
-/// Numbers left out while a journal waits that may know some.
-const NUMBERS_LEFT: u64 = 1 << 32;
 /// Bytes of nodes that are kept: each is read once.
 const CACHE: usize = 1 << 20;
 

@@ -4,6 +4,7 @@
 //! way. What it leaves is what [`Maker`](super::change::Maker) would leave, who knows all kinds of changes.
 
 use holdfast_core::store::{Change, InodeRecord, Stamp};
+use holdfast_types::Ino;
 
 use super::growth::Growth;
 use super::names::Name;
@@ -51,6 +52,12 @@ impl<'c> Birth<'c> {
             cookie: *cookie,
             dir: after,
         })
+    }
+
+    /// The new inode.
+    #[inline]
+    pub(super) fn ino(&self) -> Ino {
+        self.inode.ino
     }
 
     /// What it changes of the trees.

@@ -214,7 +214,7 @@ impl<'s> Hook<'s> {
                     overlay,
                     position: Position::default(),
                     inodes: store.inodes(),
-                    last_ino: store.met.get(),
+                    last_ino: store.high_water.latest().0,
                     data,
                 });
             }

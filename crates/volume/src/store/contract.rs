@@ -148,6 +148,7 @@ impl Store for VolumeStore {
     fn apply(&self, batch: &[Change<'_>]) -> Result<Stamp> {
         Ok(if let Some(birth) = Birth::of(batch) {
             let growth = birth.growth();
+            self.admit(birth.ino())?;
             self.throttle(growth, false)?;
             self.inner.bear(&birth, batch, growth)
         } else if let Some(death) = Death::of(batch) {
@@ -156,6 +157,7 @@ impl Store for VolumeStore {
             self.inner.bury(&death, batch, growth)
         } else {
             let growth = Growth::of(batch);
+            self.admit_created(batch)?;
             self.throttle(growth, batch.iter().any(is_of_content))?;
             self.inner.apply(batch, None, growth)
         }?)

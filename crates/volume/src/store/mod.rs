@@ -36,6 +36,7 @@ mod gather;
 mod gone;
 mod growth;
 pub(crate) mod hash;
+mod high_water;
 mod highest;
 mod inspect;
 mod layers;
@@ -90,6 +91,7 @@ use budget::Budget;
 use device::Blocks;
 use gate::Gate;
 use hash::NameHasher;
+use high_water::HighWater;
 use highest::Highest;
 use layers::Layers;
 use load::Finder;
@@ -142,6 +144,7 @@ pub(crate) struct Inner {
     checkpointing: Mutex<()>,
     inodes: ShardedCounter,
     met: Highest,
+    high_water: HighWater,
     /// Why nothing is written any more.
     stopped: OnceLock<String>,
     /// What callers are told of that, if it was a failure.

@@ -16,6 +16,7 @@ use super::budget::Budget;
 use super::device::Blocks;
 use super::gate::Gate;
 use super::hash::NameHasher;
+use super::high_water::HighWater;
 use super::highest::Highest;
 use super::layers::{Layers, Roots};
 use super::load::Finder;
@@ -32,7 +33,8 @@ use crate::superblock::{Features, SLOTS, SlotError, Superblock};
 use crate::tree::{NodeCache, Root};
 use crate::{BLOCK, Error, Result};
 
-/// Numbers left out after a crash: those that were dealt and not committed are never dealt again.
+/// Numbers left out after a crash of a Holdfast that knew no marks: those that were dealt and not committed are never dealt
+/// again.
 const NUMBERS_LOST: u64 = 1 << 32;
 /// Bitmaps read at once.
 const BITMAPS: usize = 256;
@@ -46,14 +48,22 @@ pub struct OpenOptions {
     /// [which cache](BlockDevice::cache_identity) holds what was not flushed, they are written within a second, so that a
     /// process that is killed loses no more.
     pub commit_every: Option<Duration>,
+    /// Inode numbers that a crash may leave out, at least: so many can be dealt before the journal has to say more.
+    pub numbers_ahead: u64,
+}
+
+impl OpenOptions {
+    /// The usual ones.
+    pub const DEFAULT: Self = Self {
+        cache: 64 << 20,
+        commit_every: Some(Duration::from_secs(5)),
+        numbers_ahead: 65_536,
+    };
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self {
-            cache: 64 << 20,
-            commit_every: Some(Duration::from_secs(5)),
-        }
+        Self::DEFAULT
     }
 }
 
@@ -94,10 +104,7 @@ impl VolumeStore {
             // What was only written counts from now on, or never: blocks that it freed may be used again, and those it took.
             journal.commit_now(&())?;
         }
-        let mut last_ino = superblock.last_ino.max(counts.last_ino);
-        if !superblock.clean {
-            last_ino += NUMBERS_LOST;
-        }
+        let last_ino = last_dealt(&superblock, &counts);
         let counted = ShardedCounter::new();
         counted.add(superblock.inodes.cast_signed() + counts.inodes);
         let inner = Arc::new(Inner {
@@ -119,7 +126,8 @@ impl VolumeStore {
             superblock: Mutex::new(superblock),
             checkpointing: Mutex::new(()),
             inodes: counted,
-            met: Highest::starting_at(Ino(last_ino)),
+            met: Highest::starting_at(last_ino),
+            high_water: HighWater::above(last_ino, options),
             stopped: OnceLock::new(),
             failure: Arc::default(),
             alarm: Alarm::default(),
@@ -169,6 +177,8 @@ impl VolumeStore {
         self.worker.stop();
         self.inner.checkpoint()?;
         self.inner.end("the volume was closed");
+        // Behind this no change is made any more, and no number shown.
+        drop(self.inner.gate.close());
         self.inner.mark(true)
     }
 }
@@ -205,27 +215,36 @@ impl Inner {
     }
 
     /// Says on the device that the volume is in use, and a crash may come; or that it was closed. While it is in use
-    /// there may be frames that were only written.
+    /// there may be frames that were only written, and numbers up to a mark may have been dealt.
     ///
     /// Nothing else changes, and all that does lies in the first sector of the superblock. So beside
     /// one that says *closed* a crash leaves no torn one: if there is one, it was damaged.
     fn mark(&self, clean: bool) -> Result<()> {
         let mut superblock = self.superblock.lock();
-        let before = (superblock.clean, superblock.features);
         superblock.clean = clean;
-        let incompatible = &mut superblock.features.incompatible;
         if clean {
-            *incompatible &= !Features::WRITTEN_FRAMES;
-        } else if self.journal.can_write() {
-            *incompatible |= Features::WRITTEN_FRAMES;
-        }
-        if (superblock.clean, superblock.features) == before {
-            return Ok(());
+            superblock.features = superblock.features.at_rest();
+            superblock.last_ino = self.met.get();
+        } else {
+            superblock.last_ino = self.high_water.latest().0;
+            superblock.features.incompatible |= Features::NUMBER_MARKS;
+            if self.journal.can_write() {
+                superblock.features.incompatible |= Features::WRITTEN_FRAMES;
+            }
         }
         let written = superblock.clone();
         drop(superblock);
         self.write_superblock(&written)
     }
+}
+
+/// No number above this one was dealt.
+fn last_dealt(superblock: &Superblock, counts: &Counts) -> Ino {
+    let known = superblock.last_ino.max(counts.last_ino);
+    if superblock.clean || superblock.features.has_number_marks() {
+        return Ino(known);
+    }
+    Ino(known + NUMBERS_LOST)
 }
 
 /// Has the device as many blocks as a volume on it?

@@ -14,6 +14,7 @@ use crate::{Error, Result};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     pub(super) inodes: i64,
+    /// The highest number of an inode, or mark.
     pub(super) last_ino: u64,
     pub(super) batches: u64,
 }
@@ -47,6 +48,7 @@ pub(super) fn replay(
                 }
                 changes.push(change.clone());
             }
+            Record::Numbers(upto) => counts.last_ino = counts.last_ino.max(upto.0),
             Record::Map(_) => {}
         }
     }

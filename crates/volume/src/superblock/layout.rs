@@ -27,7 +27,8 @@ const CLEAN: u32 = 1;
 const NUMBERS_END: u64 = 1 << 62;
 
 /// Incompatible features that this code knows.
-const KNOWN_INCOMPATIBLE: u64 = Features::BUNDLES | Features::WRITTEN_FRAMES;
+const KNOWN_INCOMPATIBLE: u64 =
+    Features::BUNDLES | Features::WRITTEN_FRAMES | Features::NUMBER_MARKS;
 /// Read-only compatible features that this code knows.
 const KNOWN_READ_ONLY_COMPATIBLE: u64 = 0;
 

@@ -3,7 +3,7 @@
 //! A checkpoint writes it to two slots, blocks 0 and 1, one after the other, so that one of them is whole
 //! in any moment. The newest whole one counts; that both have it protects from a block gone bad.
 //!
-//! *Invariants.* Generations grow by one with each checkpoint, and are never reset. Whoever meets a feature that it
+//! *Invariants.* Generations grow with each checkpoint (by one, as this version does it), and are never reset. Whoever meets a feature that it
 //! does not know refuses: to open (`incompatible`), to write (`read_only_compatible`), or not at all
 //! (`compatible`).
 
@@ -44,13 +44,32 @@ impl Features {
     pub const BUNDLES: u64 = 1;
     /// Incompatible: the journal may hold frames that were written and not flushed.
     pub const WRITTEN_FRAMES: u64 = 64;
+    /// Incompatible: `last_ino` is a high-water mark, and the journal may have higher ones.
+    pub const NUMBER_MARKS: u64 = 128;
+    /// Those that come and go with the use of a volume.
+    const OF_USE: u64 = Self::WRITTEN_FRAMES | Self::NUMBER_MARKS;
 
-    /// These, and of the feature that comes and goes with the use of a volume what the others have.
+    /// These, and of the features that come and go with the use of a volume those that the others have.
     #[must_use]
-    pub fn with_written_frames_of(self, others: Self) -> Self {
-        let written = others.incompatible & Self::WRITTEN_FRAMES;
+    pub fn used_as(self, others: Self) -> Self {
+        let used = others.incompatible & Self::OF_USE;
         Self {
-            incompatible: self.incompatible & !Self::WRITTEN_FRAMES | written,
+            incompatible: self.at_rest().incompatible | used,
+            ..self
+        }
+    }
+
+    /// Is `last_ino` a high-water mark?
+    #[must_use]
+    pub fn has_number_marks(self) -> bool {
+        self.incompatible & Self::NUMBER_MARKS != 0
+    }
+
+    /// These, of a volume that is closed cleanly.
+    #[must_use]
+    pub fn at_rest(self) -> Self {
+        Self {
+            incompatible: self.incompatible & !Self::OF_USE,
             ..self
         }
     }
@@ -100,7 +119,8 @@ pub struct Superblock {
     pub journal_secret: u64,
     /// What tells whether the bitmaps are those of this superblock.
     pub seal: Seal,
-    /// No inode number up to this one is ever dealt again.
+    /// No inode number up to this one is ever dealt again. With [`Features::NUMBER_MARKS`] none above it was dealt, unless
+    /// the journal has a higher mark.
     pub last_ino: u64,
     /// The secret with which names are hashed.
     pub hash_seed: u64,

@@ -20,6 +20,7 @@ const MIB: u64 = 1 << 20;
 const OPTIONS: OpenOptions = OpenOptions {
     cache: 1 << 20,
     commit_every: None,
+    ..OpenOptions::DEFAULT
 };
 
 /// A device that counts what it moves.

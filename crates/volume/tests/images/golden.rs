@@ -4,11 +4,12 @@
 //! present format, those that are not there yet. One that is there is never written again: users have
 //! volumes like it. The names carry the version of the format.
 
-use crate::sample::{self, Hand, closed, crashed};
+use crate::sample::{self, Hand, closed, crashed, crashed_beyond_marks};
 use crate::snapshot::{Snapshot, differences, take};
 use crate::sparse::{pack, unpack};
-use holdfast_core::{FileSystem, MemoryLimits, MemoryStore, Options};
+use holdfast_core::{FileSystem, MemoryLimits, MemoryStore, Options, Store};
 use holdfast_device::BlockDevice;
+use holdfast_volume::dump::Dump;
 use holdfast_volume::superblock::{Superblock, VERSION};
 use holdfast_volume::{CheckOptions, check};
 use std::path::PathBuf;
@@ -19,6 +20,8 @@ const CRASHED: &[u8] = include_bytes!("golden/v1-crashed.hfz");
 /// The same with the bitmaps of several groups together.
 const BUNDLED_CLOSED: &[u8] = include_bytes!("golden/v1-bundled-closed.hfz");
 const BUNDLED_CRASHED: &[u8] = include_bytes!("golden/v1-bundled-crashed.hfz");
+/// With marks of inode numbers, in the superblock and in the journal.
+const MARKED_CRASHED: &[u8] = include_bytes!("golden/v1-marked-crashed.hfz");
 
 /// What the steps make of a file system that no volume keeps.
 fn expected(changed: bool) -> Snapshot {
@@ -76,6 +79,31 @@ fn the_golden_image_of_a_closed_volume_opens_and_shows_what_was_written() {
 fn the_golden_image_of_a_crashed_volume_opens_and_shows_what_was_committed() {
     opens_and_shows(CRASHED, true);
     opens_and_shows(BUNDLED_CRASHED, true);
+    opens_and_shows(MARKED_CRASHED, true);
+}
+
+#[test]
+fn the_golden_image_with_marks_goes_on_above_them_and_older_ones_far_above() {
+    let last = |packed: &[u8]| {
+        let device: Arc<dyn BlockDevice> = Arc::new(unpack(packed));
+        let (store, fs) = sample::open(&device).unwrap();
+        let last = store.last_ino().unwrap().0;
+        drop((fs, store));
+        last
+    };
+    let device: Arc<dyn BlockDevice> = Arc::new(unpack(MARKED_CRASHED));
+    let mut batches = String::new();
+    let dump = Dump::open(device).unwrap();
+    dump.journal(|batch| batches += &batch.to_string()).unwrap();
+    let marks = batches.split("change: numbers").skip(1);
+    let marks = marks.map(|mark| {
+        let digits = mark.split("up to: ").nth(1).unwrap();
+        let digits: String = digits.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse::<u64>().unwrap()
+    });
+    assert_eq!(marks.max(), Some(last(MARKED_CRASHED)));
+    assert!(last(MARKED_CRASHED) < 100_000);
+    assert!(last(CRASHED) > 1 << 32);
 }
 
 #[test]
@@ -114,6 +142,7 @@ fn golden_images_that_are_missing_are_made_when_asked_for() {
     let made = [
         ("bundled-closed", closed(), false),
         ("bundled-crashed", crashed(), true),
+        ("marked-crashed", crashed_beyond_marks(), true),
     ];
     for (name, made, changed) in made {
         let packed = pack(&made);

@@ -234,13 +234,21 @@ impl MapZeros for Vec<u8> {
 pub(crate) const OPTIONS: OpenOptions = OpenOptions {
     cache: 1 << 20,
     commit_every: None,
+    ..OpenOptions::DEFAULT
 };
 
 /// Opens the volume on a device.
 pub(crate) fn open(
     device: &Arc<dyn BlockDevice>,
 ) -> Result<(Arc<VolumeStore>, FileSystem), String> {
-    let store = VolumeStore::open(Arc::clone(device), &OPTIONS);
+    open_as(device, &OPTIONS)
+}
+
+fn open_as(
+    device: &Arc<dyn BlockDevice>,
+    options: &OpenOptions,
+) -> Result<(Arc<VolumeStore>, FileSystem), String> {
+    let store = VolumeStore::open(Arc::clone(device), options);
     let store = Arc::new(store.map_err(|error| error.to_string())?);
     let fs = FileSystem::new(Arc::clone(&store) as Arc<dyn Store>, Options::default());
     Ok((store, fs.map_err(|error| error.to_string())?))
@@ -291,4 +299,26 @@ pub(crate) fn crashed() -> Arc<MemoryDevice> {
     let left = Arc::new(MemoryDevice::from_image("crashed", memory.image()));
     drop((first, second));
     left
+}
+
+/// The same with inodes beyond the first mark of their numbers: the journal has others.
+pub(crate) fn crashed_beyond_marks() -> Arc<MemoryDevice> {
+    let left = crashed();
+    let options = OpenOptions {
+        numbers_ahead: 64,
+        ..OPTIONS
+    };
+    let device: Arc<dyn BlockDevice> = left.clone();
+    let (store, fs) = open_as(&device, &options).unwrap();
+    let hand = Hand::new(&fs);
+    for number in 0..200 {
+        hand.mknod(&format!("temporary {number}"), FileType::Regular, 0);
+    }
+    for number in 0..200 {
+        hand.unlink(&format!("temporary {number}"));
+    }
+    fs.sync().unwrap();
+    let image = left.image();
+    drop((fs, store));
+    Arc::new(MemoryDevice::from_image("crashed", image))
 }

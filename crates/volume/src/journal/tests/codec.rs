@@ -1,11 +1,12 @@
 //! Records to bytes and back.
 
 use crate::journal::context::Context;
-use crate::journal::decode::{self, Decoder};
+use crate::journal::decode::{self, Decoder, Undecodable};
 use crate::journal::encode;
+use crate::journal::opcode::LAST;
 use crate::journal::record::{BatchHead, Map, Record};
 use crate::journal::tests::creation;
-use crate::journal::varint::{Malformed, Reader};
+use crate::journal::varint::Reader;
 use holdfast_core::store::{Change, InodeRecord, Stamp};
 use holdfast_types::{FileType, Ino, Time};
 use proptest::collection::vec;
@@ -79,6 +80,7 @@ impl Material {
                 value: more,
             },
             12 => Change::Free { ino },
+            13 => return vec![Record::Numbers(ino)],
             _ => {
                 return vec![Record::Map(Map {
                     ino,
@@ -135,7 +137,7 @@ fn inode() -> impl Strategy<Value = InodeRecord> {
 fn material() -> impl Strategy<Value = Material> {
     let numbers = [number(), number(), number(), number(), number()];
     let bytes = (vec(any::<u8>(), 0..40), any::<Option<Vec<u8>>>());
-    (0_u8..14, inode(), inode(), numbers, bytes, any::<bool>()).prop_map(
+    (0_u8..15, inode(), inode(), numbers, bytes, any::<bool>()).prop_map(
         |(which, inode, other, numbers, (bytes, more), sign)| Material {
             which,
             inode,
@@ -148,7 +150,7 @@ fn material() -> impl Strategy<Value = Material> {
     )
 }
 
-fn decoded(bytes: &[u8], first: Stamp) -> Result<Vec<(BatchHead, Vec<Record<'_>>)>, Malformed> {
+fn decoded(bytes: &[u8], first: Stamp) -> Result<Vec<(BatchHead, Vec<Record<'_>>)>, Undecodable> {
     let mut context = Context::new(first);
     let mut reader = Reader::new(bytes);
     let mut batches = Vec::new();
@@ -230,5 +232,14 @@ fn a_creation_in_order_takes_four_bytes_more_than_its_name() {
             // Two of the stamp, the operation, the length of the name.
             assert_eq!(buf.len() - before, 28);
         }
+    }
+}
+
+#[test]
+fn an_operation_of_a_later_version_is_told_from_damage() {
+    let after = |operation| decoded(&[0, operation | LAST], Stamp(0)).unwrap_err();
+    assert_eq!(after(0), Undecodable::Malformed);
+    for kept in (16..24).chain(25..32) {
+        assert_eq!(after(kept), Undecodable::Unknown(kept));
     }
 }

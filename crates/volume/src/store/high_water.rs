@@ -1,0 +1,197 @@
+//! The high-water mark of inode numbers: what may have been dealt when a crash came.
+//!
+//! A number that was shown (in a reply, as an NFS handle) must not be dealt to another file, though the crash may have
+//! taken the inode that had it. So numbers are shown up to a *mark* only, which is durable before; after a crash they go on
+//! above it. The first mark of a use lies in the superblock, the others come with the journal; closing writes how far
+//! numbers were really dealt.
+//!
+//! *Invariants.* No batch that creates an inode above `durable` is made. `durable` and the marks that follow it in the journal
+//! only grow. A superblock has a mark at least as high as any in the part of the journal that it gives up: a checkpoint's
+//! cut comes before it reads [`HighWater::latest`], and a mark is appended under the lock of `marks`.
+//!
+//! *Locking.* `marks` is taken behind the gate or without it; a lane of the journal is taken under it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use holdfast_core::store::{Change, Stamp};
+use holdfast_sync::Padded;
+use holdfast_types::Ino;
+use parking_lot::Mutex;
+
+use super::{Inner, OpenOptions, REALM, VolumeStore};
+use crate::journal::Record;
+use crate::{Error, Result};
+
+/// A mark goes beyond the numbers in use by so many times what was dealt since the last one, at least.
+const AHEAD_FACTOR: u64 = 4;
+/// Numbers end below this.
+const NUMBERS_END: u64 = 1 << 62;
+
+/// The marks of a volume in use.
+#[derive(Debug)]
+pub(super) struct HighWater {
+    /// Up to here nobody has to look: half of what the durable mark allows, or all of it while a higher one is on its way.
+    unseen: Padded<AtomicU64>,
+    /// A mark goes beyond the numbers in use by this, at least.
+    ahead: u64,
+    /// Is a commit asked for before the numbers are used up? Not where none is made by itself.
+    early: bool,
+    marks: Mutex<Marks>,
+}
+
+#[derive(Debug)]
+struct Marks {
+    /// The highest that no crash takes back.
+    durable: Ino,
+    /// A higher one in the journal, and the stamp of its batch.
+    next: Option<(Ino, Stamp)>,
+    /// The highest number in use when the latest was made.
+    dealt: Ino,
+}
+
+/// What becomes of a number that is about to be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Allowed,
+    /// And a commit should come soon.
+    AllowedForNow,
+    /// Once the journal is durable up to here.
+    Not(Stamp),
+}
+
+impl HighWater {
+    /// The first mark of a use, behind the highest number that may be known.
+    pub(super) fn above(last: Ino, options: &OpenOptions) -> Self {
+        let ahead = options.numbers_ahead.max(1);
+        let marks = Marks {
+            durable: mark(last, ahead),
+            next: None,
+            dealt: last,
+        };
+        Self {
+            unseen: Padded(AtomicU64::new(marks.half())),
+            ahead,
+            early: options.commit_every.is_some(),
+            marks: Mutex::new(marks),
+        }
+    }
+
+    /// The highest mark, durable or on its way.
+    pub(super) fn latest(&self) -> Ino {
+        let marks = self.marks.lock();
+        marks.next.map_or(marks.durable, |(upto, _)| upto)
+    }
+
+    /// Can this number be used without a look?
+    #[inline]
+    fn allows(&self, ino: Ino) -> bool {
+        // Relaxed: it only grows, and what it stands for was on the device before it was written.
+        ino.0 <= self.unseen.load(Ordering::Relaxed)
+    }
+
+    /// Judges a number. `durable`: so far the journal is; `highest`: the highest number in use; `append` adds a mark to the
+    /// journal.
+    fn judge(
+        &self,
+        ino: Ino,
+        durable: Stamp,
+        highest: Ino,
+        append: impl FnOnce(Ino) -> Result<Stamp>,
+    ) -> Result<Verdict> {
+        let mut marks = self.marks.lock();
+        if let Some((upto, stamp)) = marks.next
+            && stamp <= durable
+        {
+            marks.durable = upto;
+            marks.next = None;
+            self.unseen.store(marks.half(), Ordering::Relaxed);
+        }
+        let mut verdict = Verdict::Allowed;
+        if marks.next.is_none() && ino.0 > marks.half() {
+            let highest = highest.max(ino);
+            let since = highest.0 - marks.dealt.0.min(highest.0);
+            let upto = mark(highest, self.ahead.max(since.saturating_mul(AHEAD_FACTOR)));
+            if upto > marks.durable {
+                let stamp = append(upto)?;
+                marks.next = Some((upto, stamp));
+                marks.dealt = highest;
+                verdict = Verdict::AllowedForNow;
+            }
+            self.unseen.store(marks.durable.0, Ordering::Relaxed);
+        }
+        if ino <= marks.durable {
+            return Ok(verdict);
+        }
+        match marks.next {
+            Some((_, stamp)) => Ok(Verdict::Not(stamp)),
+            None => Err(Error::Damaged(format!("inode number {ino} is the last"))),
+        }
+    }
+}
+
+impl Marks {
+    fn half(&self) -> u64 {
+        // `dealt` is that of the latest mark, which is the durable one where this is asked.
+        self.dealt.0 + (self.durable.0.saturating_sub(self.dealt.0)) / 2
+    }
+}
+
+fn mark(last: Ino, ahead: u64) -> Ino {
+    Ino(last.0.saturating_add(ahead).min(NUMBERS_END - 1))
+}
+
+impl VolumeStore {
+    /// Sees to it that the new inodes of a batch may be shown: mostly by a look. Called before the batch passes the gate.
+    #[inline]
+    pub(super) fn admit_created(&self, batch: &[Change<'_>]) -> Result<()> {
+        for change in batch {
+            if let Change::Create { inode, .. } = change {
+                self.admit(inode.ino)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`admit_created`](Self::admit_created), for one inode.
+    #[inline]
+    pub(super) fn admit(&self, ino: Ino) -> Result<()> {
+        if self.inner.high_water.allows(ino) {
+            return Ok(());
+        }
+        self.raise_for(ino)
+    }
+
+    /// Waits for a commit only if the numbers of the durable mark are used up.
+    #[cold]
+    fn raise_for(&self, ino: Ino) -> Result<()> {
+        loop {
+            match self.inner.judge(ino)? {
+                Verdict::Allowed => return Ok(()),
+                Verdict::AllowedForNow => {
+                    if self.inner.high_water.early {
+                        self.worker.ask_to_commit();
+                    }
+                    return Ok(());
+                }
+                Verdict::Not(stamp) => self.inner.make_durable(Some(stamp))?,
+            }
+        }
+    }
+}
+
+impl Inner {
+    fn judge(&self, ino: Ino) -> Result<Verdict> {
+        self.running()?;
+        let append = |upto| {
+            Ok(self
+                .journal
+                .append_records(REALM, &[Record::Numbers(upto)])?)
+        };
+        let highest = Ino(self.met.get());
+        self.high_water
+            .judge(ino, self.journal.durable(), highest, append)
+    }
+}
+
+#[cfg(test)]
+mod tests;

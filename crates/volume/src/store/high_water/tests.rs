@@ -1,0 +1,157 @@
+use super::*;
+use crate::store::{FormatOptions, OpenOptions, format};
+use holdfast_core::{FileSystem, Options, Store};
+use holdfast_device::{BlockDevice, MemoryDevice};
+use holdfast_types::{Caller, FileType};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+fn marks_above(last: Ino) -> HighWater {
+    let options = OpenOptions {
+        numbers_ahead: 100,
+        ..OpenOptions::DEFAULT
+    };
+    HighWater::above(last, &options)
+}
+
+fn never(_: Ino) -> Result<Stamp> {
+    panic!("no mark was due")
+}
+
+#[test]
+fn a_mark_is_renewed_at_half_and_binding_once_it_is_durable() {
+    let marks = marks_above(Ino(1000));
+    assert_eq!(marks.latest(), Ino(1100));
+    assert!(marks.allows(Ino(1050)) && !marks.allows(Ino(1051)));
+    let judged = marks.judge(Ino(1051), Stamp(0), Ino(1051), |upto| {
+        assert_eq!(upto, Ino(1051 + 4 * 51), "four times what was dealt");
+        Ok(Stamp(7))
+    });
+    assert_eq!(judged.unwrap(), Verdict::AllowedForNow);
+    assert_eq!(marks.latest(), Ino(1255));
+    // While it is on its way the old one counts.
+    assert!(marks.allows(Ino(1100)) && !marks.allows(Ino(1101)));
+    let judged = marks.judge(Ino(1101), Stamp(6), Ino(1101), never);
+    assert_eq!(judged.unwrap(), Verdict::Not(Stamp(7)));
+    let judged = marks.judge(Ino(1101), Stamp(7), Ino(1101), never);
+    assert_eq!(judged.unwrap(), Verdict::Allowed);
+    assert!(marks.allows(Ino(1153)) && !marks.allows(Ino(1154)));
+}
+
+#[test]
+fn numbers_end_without_a_wrap() {
+    let marks = marks_above(Ino(NUMBERS_END - 10));
+    let last = Ino(NUMBERS_END - 1);
+    assert_eq!(marks.latest(), last);
+    let judged = marks.judge(last, Stamp(0), last, never);
+    assert_eq!(judged.unwrap(), Verdict::Allowed);
+    assert!(
+        marks
+            .judge(Ino(NUMBERS_END), Stamp(0), last, never)
+            .is_err()
+    );
+}
+
+fn open(device: &Arc<dyn BlockDevice>, numbers_ahead: u64) -> (Arc<VolumeStore>, FileSystem) {
+    let options = OpenOptions {
+        commit_every: None,
+        numbers_ahead,
+        ..OpenOptions::default()
+    };
+    let store = Arc::new(VolumeStore::open(Arc::clone(device), &options).unwrap());
+    let fs = FileSystem::new(Arc::clone(&store) as _, Options::default()).unwrap();
+    (store, fs)
+}
+
+fn create(fs: &FileSystem, name: &str) -> u64 {
+    let (who, root) = (Caller::root(), fs.root());
+    let made = fs.mknod(&who, &root, name.as_bytes(), FileType::Regular, 0o644, 0);
+    made.unwrap().ino().0
+}
+
+fn device() -> Arc<dyn BlockDevice> {
+    let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(64 << 20));
+    format(&device, &FormatOptions::default()).unwrap();
+    device
+}
+
+#[test]
+fn a_thousand_crashes_in_a_row_leave_numbers_unique_and_short() {
+    let device = device();
+    let mut dealt = HashSet::new();
+    for crash in 0..1000 {
+        let (store, fs) = open(&device, OpenOptions::default().numbers_ahead);
+        for file in 0..3 {
+            let ino = create(&fs, &format!("{crash} {file}"));
+            assert!(u32::try_from(ino).is_ok(), "{ino} after {crash} crashes");
+            assert!(dealt.insert(ino), "{ino} was dealt twice");
+        }
+        // What was made is lost by most crashes.
+        if crash % 7 == 0 {
+            fs.sync().unwrap();
+        }
+        drop(fs);
+        drop(store);
+    }
+}
+
+#[test]
+fn marks_that_only_the_journal_has_hold_after_a_crash() {
+    let device = device();
+    let mut dealt = HashSet::new();
+    for crash in 0..20 {
+        let (store, fs) = open(&device, 8);
+        for file in 0..600 {
+            let ino = create(&fs, &format!("{crash} {file}"));
+            assert!(dealt.insert(ino), "{ino} was dealt twice");
+        }
+        match crash % 3 {
+            0 => store.checkpoint().unwrap(),
+            1 => fs.sync().unwrap(),
+            _ => {}
+        }
+        drop(fs);
+        drop(store);
+    }
+}
+
+#[test]
+fn closing_leaves_no_number_out() {
+    let device = device();
+    let (store, fs) = open(&device, 1000);
+    let before = create(&fs, "before");
+    fs.close().unwrap();
+    store.close().unwrap();
+    let (store, fs) = open(&device, 1000);
+    assert_eq!(store.last_ino().unwrap().0, before);
+    assert!(create(&fs, "after") <= before + 64);
+    fs.close().unwrap();
+    store.close().unwrap();
+}
+
+#[test]
+fn a_volume_that_was_left_without_marks_goes_on_far_above() {
+    use crate::superblock::{Features, SLOTS, Superblock};
+    let device = device();
+    let (store, fs) = open(&device, 1000);
+    create(&fs, "before");
+    drop((fs, store));
+    // As an earlier Holdfast would have left it.
+    for slot in SLOTS {
+        let mut bytes = vec![0; crate::BLOCK];
+        device.read(slot * 4096, &mut bytes).unwrap();
+        let mut superblock = Superblock::decode(&bytes, slot).unwrap();
+        superblock.features.incompatible &= !Features::NUMBER_MARKS;
+        superblock.last_ino = 1;
+        device.write(slot * 4096, &superblock.encode(slot)).unwrap();
+    }
+    for _ in 0..2 {
+        let (store, fs) = open(&device, 1000);
+        let last = store.last_ino().unwrap().0;
+        assert!(
+            (1 << 32..(1 << 32) + 5000).contains(&last),
+            "once only: {last}"
+        );
+        drop((fs, store));
+    }
+}
