@@ -7,6 +7,7 @@
 pub(crate) mod counts;
 mod host;
 mod inside;
+mod level;
 #[cfg(test)]
 pub(crate) mod tests;
 pub(crate) mod tree;

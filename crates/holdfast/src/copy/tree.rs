@@ -60,6 +60,11 @@ pub(crate) trait Tree {
     /// The directory of this name; a link to one is none.
     fn enter(&self, dir: &Self::Dir, name: &OsStr) -> io::Result<Self::Dir>;
 
+    /// The directory that this one is in.
+    fn parent(&self, dir: &Self::Dir) -> io::Result<Self::Dir> {
+        self.enter(dir, "..".as_ref())
+    }
+
     fn names(&self, dir: &Self::Dir) -> io::Result<Self::Names>;
 
     /// Where a symbolic link points.

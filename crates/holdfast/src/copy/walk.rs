@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::counts::{Copied, CopyError, Side, count};
+use super::level::{Level, Levels};
 use super::tree::{About, Tree, Xattrs};
 use super::{CopyEvent, CopyOptions};
 use crate::archive::check_stop;
@@ -35,14 +36,6 @@ pub(crate) struct Walk<'w, F: Tree, T: Tree> {
     /// Files with several names, and how many of those are still to come.
     places: HashMap<(u64, u64), (T::Place, u64)>,
     buffer: Vec<u8>,
-}
-
-/// A directory on the way.
-struct Level<F: Tree, T: Tree> {
-    from: F::Dir,
-    to: T::Dir,
-    names: F::Names,
-    about: About,
 }
 
 impl<'w, F: Tree, T: Tree> Walk<'w, F, T> {
@@ -85,23 +78,19 @@ impl<'w, F: Tree, T: Tree> Walk<'w, F, T> {
     /// Copies all that a directory holds into another, and its attributes.
     pub(crate) fn contents(mut self, from: F::Dir, to: T::Dir) -> Result<Copied> {
         let dot = OsStr::new(SELF);
-        self.goal = Some(self.to.about(&to, dot).map_err(self.at(Side::To))?.id);
+        let goal = self.to.about(&to, dot).map_err(self.at(Side::To))?.id;
+        self.goal = Some(goal);
         let about = self.from.about(&from, dot).map_err(self.at(Side::From))?;
         let names = self.from.names(&from).map_err(self.at(Side::From))?;
-        let mut levels = vec![Level::<F, T> {
-            from,
-            to,
-            names,
-            about,
-        }];
-        while let Some(level) = levels.last_mut() {
-            match level.names.next() {
+        let mut levels = Levels::new(Level::<F, T>::new((from, to), names, about, goal));
+        while let Some(next) = levels.next_name() {
+            match next {
                 Some(Ok(name)) => {
                     self.below.push(&name);
-                    let (Some(top), Some(last)) = (levels.first(), levels.last()) else {
+                    let Some((top, last)) = levels.ends() else {
                         break;
                     };
-                    let deeper = self.step(last, &top.to, &name);
+                    let deeper = self.step(last, top, &name);
                     match self.unless_fatal(deeper)? {
                         Some(Some(deeper)) => levels.push(deeper),
                         _ => drop(self.below.pop()),
@@ -154,10 +143,12 @@ impl<'w, F: Tree, T: Tree> Walk<'w, F, T> {
     }
 
     /// The last directory is done.
-    fn leave(&mut self, levels: &mut Vec<Level<F, T>>) -> Result<()> {
-        if let Some(level) = levels.pop() {
+    fn leave(&mut self, levels: &mut Levels<F, T>) -> Result<()> {
+        let left = levels.pop((self.from, self.to));
+        if let Some(level) = left.map_err(self.at(Side::From))? {
             let dot = OsStr::new(SELF);
-            let finished = self.finish((&level.from, dot), (&level.to, dot), &level.about);
+            let (from, to) = level.sides().map_err(self.at(Side::From))?;
+            let finished = self.finish((from, dot), (to, dot), &level.about);
             if self.unless_fatal(finished)?.is_some() {
                 self.copied.directories += 1;
             }
@@ -170,42 +161,35 @@ impl<'w, F: Tree, T: Tree> Walk<'w, F, T> {
     fn step(
         &mut self,
         level: &Level<F, T>,
-        top: &T::Dir,
+        top: &Level<F, T>,
         name: &OsStr,
     ) -> Result<Option<Level<F, T>>> {
-        let about = self
-            .from
-            .about(&level.from, name)
-            .map_err(self.at(Side::From))?;
+        let (from, to) = level.sides().map_err(self.at(Side::From))?;
+        let about = self.from.about(from, name).map_err(self.at(Side::From))?;
         if self.options.skip == Some(about.id) {
             (self.watch)(CopyEvent::Skipped(&self.below));
             return Ok(None);
         }
         if about.kind != FileType::Directory {
-            self.other((&level.from, name), (&level.to, name), top, &about)?;
+            let (_, top) = top.sides().map_err(self.at(Side::To))?;
+            self.other((from, name), (to, name), top, &about)?;
             return Ok(None);
         }
         if self.goal == Some(about.id) {
             let error = io::Error::other("is where it is copied to: not copied into itself");
             return Err(self.at(Side::From)(error));
         }
-        let from = self
-            .from
-            .enter(&level.from, name)
-            .map_err(self.at(Side::From))?;
+        let from = self.from.enter(from, name).map_err(self.at(Side::From))?;
         let names = self.from.names(&from).map_err(self.at(Side::From))?;
-        match self.to.make_dir(&level.to, name) {
+        match self.to.make_dir(to, name) {
             // A directory that is there already takes what is copied; anything else fails below.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => made.map_err(self.at(Side::To))?,
         }
-        let to = self.to.enter(&level.to, name).map_err(self.at(Side::To))?;
-        Ok(Some(Level {
-            from,
-            to,
-            names,
-            about,
-        }))
+        let to = self.to.enter(to, name).map_err(self.at(Side::To))?;
+        let made = self.to.about(&to, OsStr::new(SELF));
+        let made = made.map_err(self.at(Side::To))?.id;
+        Ok(Some(Level::new((from, to), names, about, made)))
     }
 
     /// Copies what is no directory.
