@@ -31,6 +31,8 @@ pub(crate) enum Request {
     },
     /// A socket for one job of this process: see [`crate::engine`].
     Job,
+    /// What was mounted read-only takes changes from now on.
+    Writable,
 }
 
 /// An answer that is not rows.
@@ -43,6 +45,8 @@ pub(crate) enum Answer {
     Cuts(Vec<u64>),
     /// The name of the socket by which the job is to come.
     Job(Vec<u8>),
+    /// It takes changes.
+    Writable,
     /// It could not be done.
     Failed(String),
 }

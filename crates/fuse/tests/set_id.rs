@@ -6,7 +6,7 @@ use holdfast_core::{FileSystem, MemoryLimits, Options};
 use holdfast_fuse::{TransportChoice, serve};
 use std::{
     fs::{self, Permissions},
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::Path,
     process::Command,
 };
@@ -89,6 +89,38 @@ fn set_group_id_goes_with_an_acl_that_a_stranger_to_the_group_removes() {
             let mode = fs::metadata(&file).unwrap().permissions().mode() & 0o7777;
             assert_eq!(mode, left, "group {group}: {mode:o}");
         }
+        support::unmount(&session);
+    }
+}
+
+#[test]
+fn a_change_of_owner_to_nobody_takes_set_id_bits_and_moves_the_time_of_change() {
+    for transport in [TransportChoice::Dev, TransportChoice::Uring] {
+        let Some(config) = support::config(transport) else {
+            continue;
+        };
+        let core = FileSystem::memory(MemoryLimits::default(), Options::default());
+        let dir = tempfile::tempdir().unwrap();
+        let session = serve::mount(&core, dir.path(), &config, None).unwrap();
+        let file = dir.path().join("p");
+        for (before, after) in [(0o4755, 0o755), (0o6755, 0o755), (0o644, 0o644)] {
+            fs::write(&file, b"x").unwrap();
+            fs::set_permissions(&file, Permissions::from_mode(before)).unwrap();
+            let then = fs::metadata(&file).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::os::unix::fs::chown(&file, None, None).unwrap();
+            let now = fs::metadata(&file).unwrap();
+            assert_eq!(now.mode() & 0o7777, after, "{before:o}");
+            let changed = |meta: &fs::Metadata| (meta.ctime(), meta.ctime_nsec());
+            assert!(changed(&now) > changed(&then), "{before:o}");
+        }
+        // One who may keep them keeps them.
+        fs::set_permissions(&file, Permissions::from_mode(0o6755)).unwrap();
+        let change = ["-o", "1M", "-l", "4096"];
+        let status = Command::new("fallocate").args(change).arg(&file).status();
+        assert!(status.unwrap().success());
+        let mode = fs::metadata(&file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o7777, 0o6755);
         support::unmount(&session);
     }
 }

@@ -5,11 +5,13 @@ use crate::control::{Answer, Request};
 use crate::engine::daemon::Jobs;
 use holdfast::core::{Bulkstat, FileSystem};
 use holdfast::types::{Errno, Ino, Result};
-use holdfast::{Visit, Volume};
+use holdfast::{Options, Visit, Volume};
 use holdfast_fuse::serve::{Asking, CONTROL_BYTES, Control};
 use holdfast_volume::VolumeStore;
 use std::sync::Arc;
 
+/// Bytes of a block of a volume.
+const BLOCK_LEN: u64 = 4096;
 /// Rows of one answer.
 const ROWS: usize = (CONTROL_BYTES - 4) / ROW;
 /// Parts that all inodes are cut into at most: each takes up to 21 bytes of an answer.
@@ -19,13 +21,17 @@ const PARTS_MAX: usize = 512;
 pub(super) struct Answers {
     fs: FileSystem,
     store: Option<Arc<VolumeStore>>,
+    /// Is the volume's device open for reading only?
+    fixed: bool,
     /// Work on whole trees.
     pub(super) jobs: Jobs,
 }
 
 impl Answers {
-    pub(super) fn new(fs: FileSystem, volume: Option<&Volume>) -> Self {
+    /// `fixed`: the device of the volume is open for reading only.
+    pub(super) fn new(fs: FileSystem, volume: Option<&Volume>, fixed: bool) -> Self {
         Self {
+            fixed,
             jobs: Jobs::new(fs.clone()),
             fs,
             store: volume.map(Volume::store),
@@ -44,6 +50,19 @@ impl Answers {
             })
         })?;
         Ok(rows)
+    }
+
+    /// Changes are taken from now on, if they can be kept.
+    fn become_writable(&self) -> Answer {
+        if self.fixed {
+            let why = "its device is open for reading only, which only a new mount changes";
+            return Answer::Failed(why.to_owned());
+        }
+        self.fs.set_options(Options {
+            read_only: false,
+            ..self.fs.options()
+        });
+        Answer::Writable
     }
 
     fn answer(&self, request: Request, asking: &Asking) -> Result<Answer> {
@@ -70,6 +89,7 @@ impl Answers {
                 let begins = scans.iter().skip(1).map(|scan| scan.rest().0.0);
                 Answer::Cuts(begins.collect())
             }
+            Request::Writable => self.become_writable(),
             Request::Inodes { .. } => return Err(Errno::EINVAL),
         })
     }
@@ -80,6 +100,10 @@ impl Control for Answers {
         let store = self.store.as_ref().ok_or(Errno::EOPNOTSUPP)?;
         if self.fs.options().read_only {
             return Err(Errno::EROFS);
+        }
+        let bytes = store.info().superblock.blocks * BLOCK_LEN;
+        if len < BLOCK_LEN || start >= bytes {
+            return Err(Errno::EINVAL);
         }
         Ok(store.trim(start..start.saturating_add(len), least)?)
     }
@@ -114,7 +138,7 @@ mod tests {
         for number in 0..500 {
             fs.write(format!("/{number}"), "x").unwrap();
         }
-        let answers = Answers::new(fs.core().clone(), None);
+        let answers = Answers::new(fs.core().clone(), None, false);
         let (mut after, mut count) = (0, 0);
         loop {
             let request = Request::Inodes {

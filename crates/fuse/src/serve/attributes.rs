@@ -5,8 +5,11 @@ use super::{
     caller::{caller, caller_without_fsetid, is_admin, keeps_set_gid, keeps_set_ids},
 };
 use crate::{Context, wire::SetAttrRequest};
-use holdfast_core::types::{Attr, Caps, Errno, Ino, Result, S_ISGID, S_ISUID, SetAttr, XattrSet};
+use holdfast_core::types::{
+    Attr, Caps, Errno, Ino, Result, S_ISGID, S_ISUID, SetAttr, SetTime, XattrSet,
+};
 use holdfast_core::{Node, OpenFile};
+use std::sync::atomic::Ordering;
 
 /// The extended attribute that is a file's ACL.
 const ACL_ACCESS: &[u8] = b"system.posix_acl_access";
@@ -52,7 +55,23 @@ impl CoreOperations {
         if request.kill_suidgid {
             self.drop_privileges(cx, &node)?;
         }
+        if request.set == SetAttr::default() {
+            return self.change_nothing(cx, &node);
+        }
         self.fs.setattr(&who, &node, &request.set, file)
+    }
+
+    /// A change of no attribute is how the kernel takes set-id bits (and capabilities) from what is not a
+    /// directory: by chown(2) to nobody, and before a change of content. The inode changes with it.
+    fn change_nothing(&self, cx: &Context<'_>, node: &Node) -> Result<Attr> {
+        if !node.kind().is_dir() {
+            self.drop_privileges(cx, node)?;
+        }
+        let touched = SetAttr {
+            ctime: Some(SetTime::Now),
+            ..SetAttr::default()
+        };
+        self.fs.setattr(&caller(cx), node, &touched, None)
     }
 
     /// For a kernel that does not open: does the size come from ftruncate(2), which names an open file
@@ -66,10 +85,13 @@ impl CoreOperations {
         Ok(Some(self.open_for_once(ino)?))
     }
 
-    /// Clears set-id bits before a change of content for which the kernel sends no word of them
+    /// Clears set-id bits before a change of content for which a kernel before 6.2 sends no word of them
     /// (fallocate, copy_file_range), unless the process may keep them. Files with such bits are
     /// few, so it is seldom asked for.
     pub(super) fn content_changes(&self, cx: &Context<'_>, file: &OpenFile) -> Result<()> {
+        if self.tells_of_changes.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         let lends = self.fs.getattr(file.node()).perm & (S_ISUID | S_ISGID) != 0;
         if lends && file.flags().writable() && !keeps_set_ids(cx.pid) {
             self.drop_privileges(cx, file.node())?;

@@ -51,7 +51,7 @@ pub(super) fn caller_without_fsetid(cx: &Context<'_>) -> Caller {
 /// capabilities where its user is root here. (Those of another user may be its own user namespace's.) A
 /// process that cannot be looked at is nobody. (Where ids are mapped the kernel names no user.)
 pub(super) fn unchecked_caller(cx: &Context<'_>) -> Caller {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", cx.pid)).unwrap_or_default();
+    let status = status(cx.pid).unwrap_or_default();
     let uid = file_system_uid(&status).unwrap_or(u32::MAX);
     let mut groups = groups(&status);
     Caller {
@@ -76,30 +76,31 @@ pub(super) fn uses_labels() -> bool {
 
 /// Has this process `CAP_SYS_ADMIN`? One that cannot be looked at has not.
 pub(super) fn is_admin(pid: u32) -> bool {
-    let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else {
-        return false;
-    };
-    effective(&status).contains(Caps::SYS_ADMIN)
+    status(pid).is_some_and(|status| effective(&status).contains(Caps::SYS_ADMIN))
 }
 
 /// Whom this process acts for where files are concerned; `None` if it cannot be looked at.
 pub(super) fn uid(pid: u32) -> Option<u32> {
-    file_system_uid(&std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
+    file_system_uid(&status(pid)?)
 }
 
 /// May this process change a file's content and leave its set-id bits?
 pub(super) fn keeps_set_ids(pid: u32) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
-    status.is_ok_and(|status| effective(&status).contains(Caps::FSETID))
+    status(pid).is_some_and(|status| effective(&status).contains(Caps::FSETID))
 }
 
 /// May this process keep the set-group-id bit of a file of group `gid`? One that cannot be looked
 /// at may not.
 pub(super) fn keeps_set_gid(pid: u32, gid: u32) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
-    status.is_ok_and(|status| {
+    status(pid).is_some_and(|status| {
         effective(&status).contains(Caps::FSETID) || groups(&status).any(|group| group == gid)
     })
+}
+
+/// The `status` file of a process that can be looked at. Its name need not be text.
+fn status(pid: u32) -> Option<String> {
+    let bytes = std::fs::read(format!("/proc/{pid}/status")).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The file system user in a process's `status` file.

@@ -1,4 +1,4 @@
-//! What a mount answers besides file operations: ioctl(2) on its root directory.
+//! What a mount answers besides file operations: ioctl(2) on its root directory, and FITRIM on any file.
 //!
 //! `FITRIM` is the kernel's own, for fstrim(8). All else goes through one command, whose bytes are
 //! between a program and whoever it asks; the wire only limits their number.
@@ -47,7 +47,8 @@ pub trait Control: Send + Sync {
     /// Gives how many bytes were discarded. Only administrators and the user who mounted get here.
     ///
     /// # Errors
-    /// `EOPNOTSUPP`; those of the device.
+    /// `EOPNOTSUPP`; `EINVAL` for a range that begins behind the end or is shorter than a block; those of the
+    /// device.
     fn trim(&self, start: u64, len: u64, least: u64) -> Result<u64>;
 
     /// Answers a request, in fewer than [`CONTROL_BYTES`] - 4 bytes. Any process that may open the root
@@ -83,7 +84,8 @@ impl CoreOperations {
         command: u32,
         input: &[u8],
     ) -> Result<Vec<u8>> {
-        if ino != Ino::ROOT || ![CONTROL, FITRIM].contains(&command) {
+        // FITRIM is for the file system that an open file is on; other requests are for its root.
+        if command != FITRIM && (command != CONTROL || ino != Ino::ROOT) {
             return Err(Errno::ENOTTY);
         }
         let control = self.control.read().clone().ok_or(Errno::ENOTTY)?;

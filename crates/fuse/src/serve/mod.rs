@@ -22,7 +22,7 @@ pub use control::{Asking, CONTROL_BYTES, Control};
 pub use observer::KernelCaches;
 
 use crate::{
-    Config, Notifier, Operations, Session,
+    Config, Negotiated, Notifier, Operations, Session,
     mount::MountError,
     wire::{InitFlags, OpenReply},
 };
@@ -54,6 +54,10 @@ pub enum InfoDetail {
     Inodes,
 }
 
+/// The ABI of Linux 6.2, which takes set-id bits before fallocate(2) and copy_file_range(2) as before other
+/// changes of content.
+const ABI_TELLS_OF_CHANGES: u32 = 38;
+
 /// The extended attribute of the root directory that holds what the mount's [`InfoSource`] tells.
 pub const INFO_XATTR: &str = "holdfast.info";
 
@@ -82,6 +86,8 @@ pub struct CoreOperations {
     writeback: AtomicBool,
     /// Does the kernel ask again when a file is closed, because of locks?
     serves_locks: AtomicBool,
+    /// Does the kernel take set-id bits itself before each change of content?
+    tells_of_changes: AtomicBool,
 }
 
 impl fmt::Debug for CoreOperations {
@@ -145,6 +151,7 @@ impl CoreOperations {
             labels: caller::uses_labels(),
             writeback: AtomicBool::new(false),
             serves_locks: AtomicBool::new(true),
+            tells_of_changes: AtomicBool::new(false),
         }
     }
 
@@ -153,7 +160,12 @@ impl CoreOperations {
         *self.info.write() = info;
     }
 
-    fn negotiated(&self, flags: InitFlags) {
+    fn negotiated(&self, negotiated: &Negotiated) {
+        let flags = negotiated.flags;
+        self.tells_of_changes.store(
+            negotiated.kernel_minor >= ABI_TELLS_OF_CHANGES,
+            Ordering::Relaxed,
+        );
         self.writeback.store(
             flags.contains(InitFlags::WRITEBACK_CACHE),
             Ordering::Relaxed,

@@ -7,6 +7,14 @@ use holdfast_core::types::{Attr, Errno, FileType, Ino, RenameFlags, Result};
 impl CoreOperations {
     pub(super) fn find(&self, cx: &Context<'_>, parent: Ino, name: &[u8]) -> Result<Attr> {
         let dir = self.fs.node(parent)?;
+        if name == b"." {
+            // A file handle is opened whose inode the kernel has forgotten: any inode is asked for so, not
+            // only directories. What has no name any more is gone, though the kernel's word for that may be under way.
+            if self.fs.getattr(&dir).nlink == 0 {
+                return Err(Errno::ESTALE);
+            }
+            return Ok(self.give(dir));
+        }
         Ok(self.give(self.fs.lookup(&caller(cx), &dir, name)?))
     }
 

@@ -15,7 +15,7 @@ const LONG_BYTES: u64 = 4 << 20;
 
 impl Operations for CoreOperations {
     fn init(&self, negotiated: &Negotiated) -> Result<()> {
-        self.negotiated(negotiated.flags);
+        self.negotiated(negotiated);
         Ok(())
     }
 

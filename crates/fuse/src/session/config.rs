@@ -52,7 +52,7 @@ pub struct Config {
     pub block_size: u32,
     /// The kernel collects writes.
     pub writeback: bool,
-    /// Inodes may be looked up by number alone (NFS export of the mount).
+    /// Inodes may be looked up by number alone: file handles (`name_to_handle_at`), and with them export by NFS.
     pub export: bool,
     /// How directories are listed.
     pub listing: ListingChoice,
@@ -87,7 +87,7 @@ impl Default for Config {
             negative_timeout: Duration::MAX,
             block_size: 4096,
             writeback: false,
-            export: false,
+            export: true,
             listing: ListingChoice::Plus,
             serve_locks: true,
             no_open: false,

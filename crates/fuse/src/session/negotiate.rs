@@ -84,11 +84,13 @@ impl Negotiated {
 }
 
 /// All that this side would like.
+///
+/// Not `ASYNC_DIO`: with it the kernel does not drop the pages that it has cached of what an asynchronous
+/// direct write changed.
 fn wanted(config: &Config, uring: bool) -> InitFlags {
     let mut flags = InitFlags::ASYNC_READ
         | InitFlags::BIG_WRITES
         | InitFlags::DONT_MASK
-        | InitFlags::ASYNC_DIO
         | InitFlags::PARALLEL_DIROPS
         | InitFlags::MAX_PAGES
         | InitFlags::CACHE_SYMLINKS
