@@ -9,7 +9,11 @@ use crate::{
     mkfs, mount, umount,
 };
 use clap::Parser;
-use std::{ffi::OsStr, path::PathBuf, process::ExitCode};
+use std::{
+    ffi::{OsStr, OsString},
+    path::PathBuf,
+    process::ExitCode,
+};
 
 /// Exit code of mount(8) for a wrong call.
 const USAGE: u8 = 1;
@@ -39,7 +43,7 @@ pub(crate) enum Helper {
 pub(crate) struct MountArguments {
     /// What to mount: `mem:`, a new, empty file system in memory
     #[arg(value_name = "SOURCE")]
-    source: String,
+    source: OsString,
 
     /// Where to mount it
     #[arg(value_name = "DIR")]
@@ -172,7 +176,11 @@ fn run_mount(arguments: MountArguments) -> Result<()> {
     };
     mount::run_helper(&request)?;
     if arguments.verbose {
-        anstream::println!("{}: {} mounted", request.dir.display(), request.source);
+        anstream::println!(
+            "{}: {} mounted",
+            request.dir.display(),
+            request.source.display()
+        );
     }
     Ok(())
 }

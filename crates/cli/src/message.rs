@@ -5,6 +5,7 @@
 //! JSON too.
 
 use anstyle::{AnsiColor, Style};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use serde::{Deserialize, Serialize};
 use std::{fmt, path::Path};
 
@@ -14,6 +15,9 @@ pub(crate) struct Failure {
     subject: Option<String>,
     message: String,
     hint: Option<String>,
+    /// Is there nobody to tell? Then it is no failure worth words, but the command has not done its work.
+    #[serde(default)]
+    quiet: bool,
 }
 
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
@@ -27,6 +31,7 @@ impl Failure {
             subject: None,
             message: message.into(),
             hint: None,
+            quiet: false,
         }
     }
 
@@ -53,6 +58,9 @@ impl Failure {
 
     /// Prints it to standard error, coloured if that is a terminal.
     pub(crate) fn print(&self) {
+        if self.quiet {
+            return;
+        }
         anstream::eprintln!("{ERROR}holdfast:{ERROR:#} {}", self.line());
         if let Some(hint) = &self.hint {
             anstream::eprintln!("{HINT}hint:{HINT:#} {hint}");
@@ -92,12 +100,23 @@ impl From<serde_json::Error> for Failure {
     }
 }
 
-/// Standard output that went away (`holdfast info | head -1`) is no failure worth words, but the
-/// command has not done its work.
+/// Standard output that went away (`holdfast info | head -1`) is no failure worth words.
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
-        Self::new(error.to_string())
+        Self {
+            quiet: error.kind() == std::io::ErrorKind::BrokenPipe && has_lost_its_reader(),
+            ..Self::new(error.to_string())
+        }
     }
+}
+
+/// Is standard output a pipe that nobody reads any more?
+fn has_lost_its_reader() -> bool {
+    let stdout = std::io::stdout();
+    let mut waits = [PollFd::new(&stdout, PollFlags::OUT)];
+    let none = Timespec::default();
+    rustix::event::poll(&mut waits, Some(&none)).is_ok()
+        && waits[0].revents().contains(PollFlags::ERR)
 }
 
 #[cfg(test)]

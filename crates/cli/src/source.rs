@@ -1,8 +1,7 @@
 //! What is mounted: the SOURCE argument.
 
 use crate::message::{Failure, Result};
-use std::path::{Path, PathBuf};
-use std::{fmt, str::FromStr};
+use std::{ffi::OsStr, fmt, os::unix::ffi::OsStrExt, path::PathBuf};
 
 /// What says that a path follows.
 const VOLUME: &str = "volume:";
@@ -35,30 +34,45 @@ impl Source {
     }
 }
 
-impl FromStr for Source {
-    type Err = Failure;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let path = text.strip_prefix(VOLUME).unwrap_or(text);
-        match text {
-            "mem:" => Ok(Self::Memory),
+impl Source {
+    /// What an argument means, in whatever bytes its path is.
+    ///
+    /// # Errors
+    /// If it is neither a path nor the name of a source.
+    pub(crate) fn of(given: &OsStr) -> Result<Self> {
+        let text = given.to_string_lossy();
+        let bytes = given.as_bytes();
+        let path = OsStr::from_bytes(bytes.strip_prefix(VOLUME.as_bytes()).unwrap_or(bytes));
+        match bytes {
+            b"mem:" => Ok(Self::Memory),
             _ if path.is_empty() => Err(Failure::new("there is no such source")
                 .about(text)
                 .hint("an image file, a block device, or `mem:`: a new file system in memory")),
             _ if is_scheme(path) => Err(Failure::new("there is no such kind of source")
                 .about(text)
                 .hint(format!(
-                    "an image file, a block device, or `mem:`; for a file of this name: ./{path}"
+                    "an image file, a block device, or `mem:`; for a file of this name: ./{}",
+                    path.display()
                 ))),
-            _ => Ok(Self::Volume(Path::new(path).to_owned())),
+            _ => Ok(Self::Volume(path.into())),
+        }
+    }
+
+    /// The argument that means this.
+    pub(crate) fn argument(&self) -> &OsStr {
+        match self {
+            Self::Memory => "mem:".as_ref(),
+            Self::Volume(path) => path.as_os_str(),
         }
     }
 }
 
 /// Does it look like `name:...`, and not like a path?
-fn is_scheme(text: &str) -> bool {
-    let before = text.split_once(':').map_or("", |(before, _)| before);
-    !before.is_empty() && !before.contains(['/', '.'])
+fn is_scheme(path: &OsStr) -> bool {
+    let bytes = path.as_bytes();
+    let colon = bytes.iter().position(|&byte| byte == b':').unwrap_or(0);
+    let before = &bytes[..colon];
+    !before.is_empty() && !before.contains(&b'/') && !before.contains(&b'.')
 }
 
 impl fmt::Display for Source {
@@ -76,7 +90,7 @@ mod tests {
 
     #[test]
     fn memory_and_paths_are_sources() {
-        assert_eq!("mem:".parse(), Ok(Source::Memory));
+        assert_eq!(Source::of("mem:".as_ref()), Ok(Source::Memory));
         for (text, path) in [
             ("data.hf", "data.hf"),
             ("volume:data.hf", "data.hf"),
@@ -84,14 +98,18 @@ mod tests {
             ("/a:b/c", "/a:b/c"),
             ("./mem:x", "./mem:x"),
         ] {
-            assert_eq!(text.parse(), Ok(Source::Volume(path.into())), "{text}");
+            let source = Source::of(text.as_ref());
+            assert_eq!(source, Ok(Source::Volume(path.into())), "{text}");
         }
+        let bytes = OsStr::from_bytes(b"volume:/\xff:\xfe");
+        let source = Source::of(bytes).unwrap();
+        assert_eq!(source.argument().as_bytes(), b"/\xff:\xfe");
     }
 
     #[test]
     fn what_is_neither_is_told_what_there_is() {
         for other in ["", "volume:", "mem:x", "redis:y"] {
-            let failure = other.parse::<Source>().unwrap_err();
+            let failure = Source::of(other.as_ref()).unwrap_err();
             assert!(failure.to_string().contains("`mem:`"), "{failure}");
         }
     }

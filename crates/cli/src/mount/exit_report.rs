@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use std::{
     fs::{self, File},
     io::{self, Read},
-    os::unix::fs::FileExt,
-    path::{Path, PathBuf},
+    os::unix::{ffi::OsStrExt, fs::FileExt},
+    path::Path,
 };
 
 const NAME: &str = "holdfast-exit-report";
@@ -19,12 +19,15 @@ const NAME: &str = "holdfast-exit-report";
 /// The largest report that is read: the file is another process's.
 const BYTES_MAX: u64 = 1 << 16;
 
+/// A path: it need not be text.
+type Bytes = Vec<u8>;
+
 /// What is written there.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Ended {
     /// It has not ended, and serves the mount there.
-    Serving(PathBuf),
+    Serving(Bytes),
     Well,
     Failed(Failure),
 }
@@ -48,7 +51,7 @@ impl ExitReport {
     /// Of this process, which serves a mount there; the file lives as long as this value, and as others have it open.
     pub(super) fn create(dir: &Path) -> io::Result<Self> {
         let report = Self(rustix::fs::memfd_create(NAME, MemfdFlags::CLOEXEC)?.into());
-        report.put(&Ended::Serving(dir.to_owned()))?;
+        report.put(&Ended::Serving(dir.as_os_str().as_bytes().to_owned()))?;
         Ok(report)
     }
 
@@ -83,7 +86,7 @@ impl ExitReport {
         let numbers = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
         let serves = |pid: &u32| {
             let report = Self::of_process(*pid).and_then(|report| report.get());
-            matches!(report, Some(Ended::Serving(other)) if other == dir)
+            matches!(report, Some(Ended::Serving(other)) if other == dir.as_os_str().as_bytes())
         };
         numbers.into_iter().find(serves)
     }

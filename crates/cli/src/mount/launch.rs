@@ -4,18 +4,15 @@
 //! is live, or why there is none. Its standard error stays the parent's until then, so that even
 //! a panic is seen; afterwards it is the log file, or nothing.
 
-use super::{options::escaped, point::MountPoint};
+use super::{options::escaped, point::MountPoint, surroundings::leave_limits};
 use crate::{
     message::{Failure, Result},
     sys::close_all_on_exec,
 };
-use rustix::{
-    fs::{Mode, OFlags},
-    process::{Resource, Rlimit},
-};
+use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     io::{self, BufRead, BufReader, Write},
     os::{fd::OwnedFd, unix::process::CommandExt},
     path::{Path, PathBuf},
@@ -43,7 +40,7 @@ pub(super) fn program() -> PathBuf {
 /// # Errors
 /// The daemon's failure.
 pub(super) fn launch(
-    source: &str,
+    source: &OsStr,
     point: &MountPoint,
     given: &[String],
     log: Option<&Path>,
@@ -98,7 +95,7 @@ pub(super) struct Daemon {
 }
 
 impl Daemon {
-    /// Leaves the terminal, the working directory and small limits behind.
+    /// Leaves the terminal, the working directory and the shell's limits behind.
     pub(super) fn begin(log: Option<&Path>) -> io::Result<Self> {
         // Fails for a process that leads a group already: one that is no child of ours.
         let _ = rustix::process::setsid();
@@ -109,7 +106,7 @@ impl Daemon {
             rustix::stdio::dup2_stderr(log)?;
         }
         rustix::thread::set_name(c"holdfast")?;
-        raise_descriptor_limit();
+        leave_limits();
         Ok(Self { log })
     }
 
@@ -154,17 +151,4 @@ fn open_log(path: &Path) -> io::Result<OwnedFd> {
             io::Error::from(code)
         ))
     })
-}
-
-/// As many descriptors as this process may have. Failing leaves fewer, which is no reason not to
-/// mount.
-pub(super) fn raise_descriptor_limit() {
-    let Rlimit { maximum, .. } = rustix::process::getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: maximum,
-        maximum,
-    };
-    if let Err(error) = rustix::process::setrlimit(Resource::Nofile, raised) {
-        tracing::info!(%error, "the limit of open descriptors stays");
-    }
 }

@@ -13,6 +13,7 @@ mod reporter;
 mod serve;
 mod signals;
 pub(crate) mod size;
+mod surroundings;
 pub(crate) mod watcher;
 
 use crate::{
@@ -22,7 +23,7 @@ use crate::{
 use launch::Daemon;
 use options::Plan;
 use point::MountPoint;
-use std::path::PathBuf;
+use std::{ffi::OsString, path::PathBuf};
 
 /// The options, for `--help` and the manual.
 const OPTIONS_HELP: &str = "\
@@ -37,9 +38,13 @@ Options for -o:
                       names, content), and as much again for what it has still to write
                       (20m at least): 64m, 1g, or 5% of memory; 0: none (default: an eighth
                       of memory)
-  mode=OCTAL          permissions of the root directory (default: 755)
+  mode=OCTAL          permissions of the root directory (default: 755); as uid= and gid= for `mem:`, and
+                      for a volume that `create` makes
   uid=NUMBER, gid=NUMBER
                       owner of the root directory (default: 0)
+  norecovery, noload  with ro: the image or device is not written to at all; what a crash left in its
+                      journal is replayed in memory. (ro alone does so where the device cannot be
+                      written to.)
   transport=NAME      auto, uring or dev, as --transport
   locks=WHOSE         local: the kernel keeps locks (flock, fcntl), which saves requests; served: the
                       daemon does, so that they are counted by `holdfast info` and a forced unmount
@@ -58,7 +63,8 @@ Options for -o:
   subtype=NAME        type fuse.NAME in the mount table (default: holdfast)
   max_read=BYTES      largest read request
   blksize=BYTES       preferred size of reads and writes, as stat(2) tells it
-  remount             change ro, rw, [no]suid, [no]dev, [no]exec of what is mounted at DIR
+  remount             change ro, rw, [no]suid, [no]dev, [no]exec of what is mounted at DIR; with ro, all
+                      that was changed is durable then
   ro, rw, [no]suid, [no]dev, [no]exec, [a]sync, dirsync, [no]symfollow, [no]atime, [no]relatime,
   [no]strictatime, [no]diratime, [no]lazytime, defaults
                       as in mount(8)
@@ -84,7 +90,7 @@ pub(crate) struct Arguments {
     /// What to mount: the image file or block device of a volume, or `mem:`, a new, empty file
     /// system in memory
     #[arg(value_name = "SOURCE")]
-    source: String,
+    source: OsString,
 
     /// Where to mount it
     #[arg(value_name = "DIR")]
@@ -139,7 +145,7 @@ pub(crate) struct Arguments {
 
 /// What mount(8) hands to its helper.
 pub(crate) struct Request {
-    pub(crate) source: String,
+    pub(crate) source: OsString,
     pub(crate) dir: PathBuf,
     pub(crate) options: Vec<String>,
     /// Unknown options are no error.
@@ -183,13 +189,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if plan.mount.remount {
         return remount::run(&arguments.dir, &plan);
     }
-    let source = arguments.source.parse::<Source>()?.absolute()?;
+    let source = Source::of(&arguments.source)?.absolute()?;
     let point = MountPoint::prepare(&arguments.dir)?;
     if arguments.foreground {
         return foreground(source, plan, &point, arguments.log.as_deref());
     }
     let launched = launch::launch(
-        &source.to_string(),
+        source.argument(),
         &point,
         &plan.given,
         arguments.log.as_deref(),
@@ -210,12 +216,12 @@ pub(crate) fn run_helper(request: &Request) -> Result<()> {
             remount::run(&request.dir, &plan)
         };
     }
-    let source = request.source.parse::<Source>()?.absolute()?;
+    let source = Source::of(&request.source)?.absolute()?;
     if request.fake {
         return Ok(());
     }
     let point = MountPoint::prepare(&request.dir)?;
-    let launched = launch::launch(&source.to_string(), &point, &plan.given, None);
+    let launched = launch::launch(source.argument(), &point, &plan.given, None);
     if launched.is_err() {
         point.remove_if_made();
     }
@@ -232,7 +238,7 @@ fn foreground(
         launch::log_to(log)?;
     }
     crate::log::begin();
-    launch::raise_descriptor_limit();
+    surroundings::leave_limits();
     let result = serve::serve(source, plan, point, |transport| {
         let dir = point.path.display();
         anstream::eprintln!("holdfast: {dir}: live over {transport}; SIGINT or SIGTERM unmounts");
@@ -268,7 +274,7 @@ fn serve_as_daemon(arguments: &Arguments) -> Result<()> {
         made: arguments.made,
     };
     let mut live = false;
-    let result = serve::serve(arguments.source.parse()?, plan, &point, |_| {
+    let result = serve::serve(Source::of(&arguments.source)?, plan, &point, |_| {
         live = true;
         daemon.live()
     });

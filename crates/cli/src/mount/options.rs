@@ -14,7 +14,7 @@ use holdfast_fuse::{
 };
 
 /// Every option there is, for suggestions and for the manual. Those that end in `=` take a value.
-pub(crate) const KNOWN: [&str; 63] = [
+pub(crate) const KNOWN: [&str; 65] = [
     "create",
     "create_size=",
     "size=",
@@ -26,6 +26,8 @@ pub(crate) const KNOWN: [&str; 63] = [
     "transport=",
     "locks=",
     "opens=",
+    "norecovery",
+    "noload",
     "auto_unmount",
     "remount",
     "ro",
@@ -95,6 +97,8 @@ pub(crate) struct Plan {
     pub(crate) serve_locks: bool,
     /// Are files opened and closed by the file system, or by the kernel?
     pub(crate) serve_opens: bool,
+    /// Is the device of a volume to be left as it is, and what its journal holds replayed in memory?
+    pub(crate) no_recovery: bool,
     /// What was asked for, in order, without what only mount(8) cares about.
     pub(crate) given: Vec<String>,
 }
@@ -115,6 +119,7 @@ impl Default for Plan {
             auto_unmount: false,
             serve_locks: false,
             serve_opens: true,
+            no_recovery: false,
             given: Vec::new(),
         }
     }
@@ -147,6 +152,13 @@ impl Plan {
             );
         }
         plan.agree();
+        if plan.no_recovery && !plan.core.read_only {
+            return Err(
+                Failure::new("a volume is not changed whose journal is not replayed")
+                    .about("option norecovery")
+                    .hint("mount it read-only: -o ro,norecovery"),
+            );
+        }
         Ok(plan)
     }
 
@@ -194,6 +206,7 @@ impl Plan {
                 self.create_size = Some(parse_amount(needed()?, None).map_err(wrong)?);
             }
             "transport" => self.transport = transport(needed()?).map_err(wrong)?,
+            "norecovery" | "noload" if value.is_none() => self.no_recovery = true,
             "auto_unmount" if value.is_none() => self.auto_unmount = true,
             "locks" => self.serve_locks = is_served(needed()?).map_err(wrong)?,
             "opens" => self.serve_opens = is_served(needed()?).map_err(wrong)?,

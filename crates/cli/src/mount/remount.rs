@@ -5,7 +5,11 @@
 
 use super::options::Plan;
 use crate::{
-    info::{self, report::Report},
+    control,
+    info::{
+        self,
+        report::{Report, State},
+    },
     message::{Failure, Result},
 };
 use holdfast_fuse::{
@@ -47,7 +51,25 @@ pub(super) fn run(dir: &Path, plan: &Plan) -> Result<()> {
     }
     let table = format!("{},{}", mounted.options, kernel_options(&mounted)?);
     let flags = flags(dir, &plan.given, &table, &report.options)?;
-    remount(dir, &mounted.mount_point, flags)
+    if plan.given.iter().any(|item| item == "rw") && report.state == State::ReadOnly {
+        let root = &mounted.mount_point;
+        control::ask(&control::open(root)?, root, &control::Request::Writable)?;
+    }
+    remount(dir, &mounted.mount_point, flags)?;
+    if flags.contains(MountFlags::RDONLY) {
+        make_durable(&mounted.mount_point).map_err(|error| {
+            Failure::new(format!(
+                "is read-only, but what was written is not durable: {error}"
+            ))
+            .at(dir)
+        })?;
+    }
+    Ok(())
+}
+
+/// Makes all that was changed on a mount durable. (No kernel passes syncfs(2) on to a mount of this kind.)
+fn make_durable(root: &Path) -> io::Result<()> {
+    fs::File::open(root)?.sync_all()
 }
 
 /// Makes this mount at `dir` read-only; others of the same file system, bound elsewhere, stay as they are.
@@ -75,7 +97,9 @@ fn remount(dir: &Path, root: &Path, flags: MountFlags) -> Result<()> {
 
 /// The options of the file system, as opposed to those of the mount: the last column of the table.
 fn kernel_options(mounted: &Mounted) -> io::Result<String> {
-    let table = fs::read_to_string("/proc/self/mountinfo")?;
+    let table = fs::read("/proc/self/mountinfo")?;
+    // Paths in it need not be text; options are.
+    let table = String::from_utf8_lossy(&table);
     let device = format!("0:{}", mounted.device_minor);
     let line = table
         .lines()
@@ -103,7 +127,8 @@ fn flags(dir: &Path, given: &[String], table: &str, daemon: &str) -> Result<Moun
             .iter()
             .find(|(set, clear, _)| item == set || item == clear);
         match switch {
-            Some((set, clear, _)) if item == clear && has(daemon, set) => {
+            // The daemon turns this one itself.
+            Some((set, clear, _)) if item == clear && *set != "ro" && has(daemon, set) => {
                 let text =
                     format!("the daemon was started with {set}, which only a new mount undoes");
                 return Err(Failure::new(text)
@@ -152,7 +177,8 @@ mod tests {
         let refusal = |given, daemon| change(given, "rw", daemon).unwrap_err().to_string();
         assert!(refusal("size=1g", "rw").contains("option size=1g cannot be changed"));
         assert!(refusal("noatime", "rw,relatime").contains("mount anew"));
-        assert!(refusal("rw", "ro").contains("started with ro"));
+        assert!(refusal("suid", "nosuid").contains("started with nosuid"));
+        assert_eq!(change("rw", "ro", "ro"), Ok(MountFlags::empty()));
         // mount(8) hands back the kernel's table.
         let table = "rw,noatime,rw,default_permissions,allow_other";
         assert_eq!(

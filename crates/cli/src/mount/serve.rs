@@ -9,6 +9,7 @@ use super::{
     refusal::mount_failure,
     reporter::{Reporter, transport_name},
     signals::Caught,
+    surroundings,
     watcher::Watched,
 };
 use crate::{
@@ -16,7 +17,7 @@ use crate::{
     source::Source,
     volume::close_failure,
 };
-use holdfast::{FileSystem, Volume, VolumeError};
+use holdfast::{FileSystem, Volume, VolumeBuilder, VolumeError};
 use holdfast_fuse::{Config, serve::mount_with_control};
 use std::{io, path::Path, sync::Arc};
 
@@ -59,7 +60,8 @@ fn serve_to_the_end(
     let config = config(&source, &plan);
     let reports = reporter.clone();
     let info = Arc::new(move |detail| reports.json(detail));
-    let answers = Arc::new(Answers::new(fs.core().clone(), opened.volume()));
+    let answers = Answers::new(fs.core().clone(), opened.volume(), opened.is_fixed());
+    let answers = Arc::new(answers);
     let control = Some(Arc::clone(&answers) as _);
     let session = mount_with_control(fs.core(), &point.path, &config, Some(info), control)
         .map_err(|error| mount_failure(&error))?;
@@ -105,7 +107,11 @@ fn serve_to_the_end(
 /// What is served.
 enum Opened {
     Memory(FileSystem),
-    Volume(Box<Volume>),
+    Volume {
+        volume: Box<Volume>,
+        /// Is its device open for reading only?
+        fixed: bool,
+    },
 }
 
 impl Opened {
@@ -128,17 +134,30 @@ impl Opened {
                         .about(format!("option {item}"))
                         .hint("the size of a new image file: --create --size AMOUNT"));
                 }
+                let of_root = |item: &&String| {
+                    let names = ["mode=", "uid=", "gid="];
+                    names.iter().any(|name| item.starts_with(name))
+                };
+                if let Some(item) = plan.given.iter().find(of_root).filter(|_| !plan.create) {
+                    return Err(Failure::new(
+                        "the root directory of a volume that exists has its own",
+                    )
+                    .about(format!("option {item}"))
+                    .hint("chmod or chown the mount point once it is mounted"));
+                }
+                if !plan.core.read_only {
+                    surroundings::check_size(path)?;
+                }
                 let mut builder = Volume::builder().options(plan.core);
                 if let Some(size) = plan.create_size {
                     builder = builder.size(size);
                 }
-                let volume = if plan.create {
-                    builder.open_or_create(path)
-                } else {
-                    builder.open(path)
-                };
-                let volume = volume.map_err(|error| volume_failure(path, &error))?;
-                Ok(Self::Volume(Box::new(volume)))
+                let opened = open_volume(builder, path, plan);
+                let (volume, fixed) = opened.map_err(|error| volume_failure(path, &error))?;
+                Ok(Self::Volume {
+                    volume: Box::new(volume),
+                    fixed,
+                })
             }
         }
     }
@@ -146,21 +165,25 @@ impl Opened {
     fn file_system(&self) -> &FileSystem {
         match self {
             Self::Memory(fs) => fs,
-            Self::Volume(volume) => volume.file_system(),
+            Self::Volume { volume, .. } => volume.file_system(),
         }
     }
 
     fn volume(&self) -> Option<&Volume> {
         match self {
             Self::Memory(_) => None,
-            Self::Volume(volume) => Some(volume),
+            Self::Volume { volume, .. } => Some(volume),
         }
+    }
+
+    fn is_fixed(&self) -> bool {
+        matches!(self, Self::Volume { fixed: true, .. })
     }
 
     fn close(self, source: &Source) -> Result<()> {
         match self {
             Self::Memory(_) => Ok(()),
-            Self::Volume(volume) => {
+            Self::Volume { volume, .. } => {
                 let closed = volume.close();
                 closed.map_err(|error| close_failure(&error).about(source.to_string()))
             }
@@ -168,13 +191,44 @@ impl Opened {
     }
 }
 
+/// Opens a volume, and tells whether its device is open for reading only: with `norecovery`, and where `ro` is all
+/// that the device lets this process do.
+fn open_volume(
+    builder: VolumeBuilder,
+    path: &Path,
+    plan: &Plan,
+) -> std::result::Result<(Volume, bool), VolumeError> {
+    if plan.no_recovery {
+        return Ok((builder.open_read_only(path)?, true));
+    }
+    let opened = if plan.create {
+        builder.clone().open_or_create(path)
+    } else {
+        builder.clone().open(path)
+    };
+    match opened {
+        Err(error) if plan.core.read_only && is_refusal_to_write(&error) => {
+            Ok((builder.open_read_only(path)?, true))
+        }
+        opened => Ok((opened?, false)),
+    }
+}
+
+/// A file system or a device that is read-only, an immutable file, a file of others, a program that runs.
+fn is_refusal_to_write(error: &VolumeError) -> bool {
+    let refusals = [libc::EROFS, libc::EPERM, libc::EACCES, libc::ETXTBSY];
+    let number = error.raw_os_error();
+    number.is_some_and(|number| refusals.contains(&number))
+}
+
 fn volume_failure(path: &Path, error: &VolumeError) -> Failure {
     let failure = Failure::new(error.to_string()).at(path);
     match error.kind() {
+        io::ErrorKind::ReadOnlyFilesystem => failure.hint("mount it read-only: -o ro"),
         io::ErrorKind::NotFound => {
             failure.hint("to make the image file, with an empty volume: --create")
         }
-        _ => failure,
+        _ => surroundings::hint_at_size(failure, error.raw_os_error()),
     }
 }
 

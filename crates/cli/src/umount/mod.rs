@@ -10,7 +10,9 @@ use crate::{
         refusal::umount_failure,
     },
 };
-use holdfast_fuse::mount::{UmountError, UmountFlags, clear_stale, is_stale, mounted_at, umount};
+use holdfast_fuse::mount::{
+    Mounted, UmountError, UmountFlags, clear_stale, is_stale, mounted_at, mounted_elsewhere, umount,
+};
 use rustix::{
     event::{PollFd, PollFlags, Timespec},
     process::{Pid, PidfdFlags},
@@ -38,7 +40,8 @@ const END_TIMEOUT_SECONDS: i64 = 30;
 /// Unmount a file system, or clear the mount point of a daemon that was killed
 ///
 /// Waits until the daemon has ended, and fails if the volume could not be closed cleanly: the reason is told. A mount
-/// that is in use stays, and the processes that use it are named.
+/// that is in use stays, and the processes that use it are named. What is mounted elsewhere as well (by mount --bind,
+/// or in another mount namespace) lives on there, which is said.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The mount points
@@ -130,9 +133,25 @@ fn one(dir: &Path, flags: UmountFlags) -> Result<()> {
         _ => force::take_away(&root, daemon.as_ref())?,
     };
     match daemon {
-        Some(daemon) if ends => daemon.wait_for_end(dir),
+        Some(daemon) if ends && !lives_on(dir, &mounted)? => daemon.wait_for_end(dir),
         _ => Ok(()),
     }
+}
+
+/// Is the same file system mounted elsewhere as well? Then its daemon serves on, which is said.
+fn lives_on(dir: &Path, mounted: &Mounted) -> Result<bool> {
+    let Some((other, process)) = mounted_elsewhere(mounted.device_minor)? else {
+        return Ok(false);
+    };
+    let (dir, other) = (dir.display(), other.mount_point);
+    let of = process.map_or_else(String::new, |pid| {
+        format!(" in the mount namespace of process {pid}")
+    });
+    anstream::eprintln!(
+        "holdfast: {dir}: unmounted; the file system lives on at {}{of}",
+        other.display()
+    );
+    Ok(true)
 }
 
 /// What stands behind a mount.

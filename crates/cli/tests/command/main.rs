@@ -12,5 +12,6 @@ mod force;
 mod forms;
 mod mounts;
 mod refusals;
+mod surroundings;
 mod tools;
 mod volumes;

@@ -27,7 +27,8 @@ pub(super) fn of_block_device(path: &Path) -> Holder {
         return Holder::Unknown;
     };
     let device = format!("{}:{}", major(stat.st_rdev), minor(stat.st_rdev));
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let mounts = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let mounts = String::from_utf8_lossy(&mounts);
     if let Some(target) = mounted_at(&mounts, &device) {
         return Holder::Mount { target };
     }
@@ -110,7 +111,8 @@ fn process(pid: u32) -> Holder {
     let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let mut command = String::from_utf8_lossy(&words).replace('\0', " ");
     if command.trim().is_empty() {
-        command = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let name = std::fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+        command = String::from_utf8_lossy(&name).into_owned();
     }
     // A command line can be megabytes, and hold what a terminal takes for orders.
     let command: String = command.trim().chars().map(plain).take(120).collect();

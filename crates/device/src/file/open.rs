@@ -87,6 +87,10 @@ fn open_named(path: &Path, options: FileOptions, name: &mut String) -> Result<Fi
         return Err(Cause::Os(Errno::ESTALE));
     }
     lock(&file, kind, options.access)?;
+    let writes = (options.access, kind) == (Access::ReadWrite, Kind::Block);
+    if writes && sys::block_device_is_read_only(&file)? {
+        return Err(Cause::Os(Errno::EROFS));
+    }
     assemble(file, name.clone(), kind, options)
 }
 

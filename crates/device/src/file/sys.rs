@@ -10,6 +10,17 @@ const SIZE: Opcode = opcode::read::<usize>(0x12, 114);
 /// `BLKDISCARD`: takes two 64-bit numbers, offset and length in bytes.
 const DISCARD: Opcode = opcode::none(0x12, 119);
 
+/// `BLKROGET`: the kernel declares nothing and stores an int.
+const READ_ONLY: Opcode = opcode::none(0x12, 94);
+
+/// Does it refuse writes? It is opened for them all the same.
+pub(super) fn block_device_is_read_only(file: impl AsFd) -> Result<bool> {
+    // SAFETY: BLKROGET stores an int at the pointer, which Getter points at one.
+    let read_only = unsafe { Getter::<READ_ONLY, core::ffi::c_int>::new() };
+    // SAFETY: the kernel writes to the int inside `read_only` alone, which lives through the call.
+    Ok(unsafe { ioctl(file, read_only) }? != 0)
+}
+
 /// Its size in bytes.
 pub(super) fn block_device_size(file: impl AsFd) -> Result<u64> {
     // SAFETY: BLKGETSIZE64 stores 64 bits at the pointer, which Getter points at a u64.

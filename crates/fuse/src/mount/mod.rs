@@ -16,7 +16,7 @@ pub use error::{MountError, UmountError};
 pub use holders::{Holder, Holders, holders};
 pub use options::{AtimeOption, MountOptions, OptionError};
 pub use revoke::revoke;
-pub use table::{Mounted, mounted_at, mounts};
+pub use table::{Mounted, mounted_at, mounted_elsewhere, mounts};
 pub use unmount::{UmountFlags, clear_stale, is_stale, umount};
 
 use rustix::{

@@ -1,6 +1,7 @@
 //! The kernel's mount table, `/proc/self/mountinfo`.
 
 use std::{
+    collections::HashSet,
     ffi::OsString,
     fs, io,
     os::unix::ffi::OsStringExt,
@@ -35,11 +36,55 @@ impl Mounted {
 /// # Errors
 /// Those of reading `/proc`.
 pub fn mounts() -> io::Result<Vec<Mounted>> {
-    let bytes = fs::read("/proc/self/mountinfo")?;
+    table("/proc/self/mountinfo".as_ref())
+}
+
+fn table(path: &Path) -> io::Result<Vec<Mounted>> {
+    let bytes = fs::read(path).map_err(|error| {
+        let hint = match error.kind() {
+            io::ErrorKind::NotFound => " (mounts are listed there: mount -t proc proc /proc)",
+            _ => "",
+        };
+        io::Error::new(error.kind(), format!("{}: {error}{hint}", path.display()))
+    })?;
     Ok(bytes
         .split(|&byte| byte == b'\n')
         .filter_map(parse)
         .collect())
+}
+
+/// Where else the file system with this device number is mounted: in this mount namespace, or that of another
+/// process, whose number is given then. Processes that this user may not look into are left out.
+///
+/// # Errors
+/// Those of reading `/proc`.
+pub fn mounted_elsewhere(device_minor: u32) -> io::Result<Option<(Mounted, Option<u32>)>> {
+    let of = |mounted: Vec<Mounted>| {
+        let mut mounts = mounted.into_iter();
+        mounts.find(|mounted| mounted.is_fuse() && mounted.device_minor == device_minor)
+    };
+    if let Some(mounted) = of(mounts()?) {
+        return Ok(Some((mounted, None)));
+    }
+    let mut seen = HashSet::from([fs::read_link("/proc/self/ns/mnt")?]);
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
+        // A process may end meanwhile, or be another user's.
+        let dir = Path::new("/proc").join(&name);
+        let Ok(namespace) = fs::read_link(dir.join("ns/mnt")) else {
+            continue;
+        };
+        if seen.insert(namespace)
+            && let Ok(mounts) = table(&dir.join("mountinfo"))
+            && let Some(mounted) = of(mounts)
+        {
+            return Ok(Some((mounted, Some(pid))));
+        }
+    }
+    Ok(None)
 }
 
 /// What is mounted at `dir` on top, if `dir` is a mount point.
