@@ -18,7 +18,7 @@ pub use check::{CheckOptions, check};
 pub use error::{Error, Result};
 pub use repair::repair;
 pub use store::{
-    FileExtent, FormatOptions, Info, OpenOptions, VolumeStore, format,
+    FileExtent, FormatOptions, Info, OpenOptions, Promptness, VolumeStore, format,
     superblock as read_superblock,
 };
 pub use superblock::Label;

@@ -45,6 +45,12 @@ pub(crate) struct Report {
     pub(crate) failure: Option<String>,
     /// The options in force, as mount(8) spells them.
     pub(crate) options: String,
+    /// After so long at most changes are with the host: the daemon's death loses no more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) written_within_seconds: Option<u64>,
+    /// And so long later than they were made they are flushed: a power cut loses no more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) flushed_within_seconds: Option<u64>,
     pub(crate) limits: Limits,
     pub(crate) inodes: u64,
     /// Only if asked for: every inode has to be looked at.

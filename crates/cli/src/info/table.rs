@@ -61,8 +61,9 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
         ("transport", transport(report)),
         ("FUSE", abi),
         ("options", report.options.clone()),
-        ("inodes", of(number(report.inodes), inodes_max.map(number))),
     ];
+    rows.extend(lasts(report).map(|times| ("lasts", times)));
+    rows.push(("inodes", of(number(report.inodes), inodes_max.map(number))));
     rows.extend(
         report
             .inode_states
@@ -98,6 +99,17 @@ fn state(report: &Report) -> String {
         (State::ReadOnly, _) => "read-only".to_owned(),
         (State::ReadWrite, _) => "read-write".to_owned(),
     }
+}
+
+/// When changes outlive what.
+fn lasts(report: &Report) -> Option<String> {
+    let flushed = report.flushed_within_seconds?;
+    Some(match report.written_within_seconds {
+        Some(written) if written < flushed => format!(
+            "changes are written within {written} s (the daemon's death loses no more), flushed within {flushed} s (nor does a power cut)"
+        ),
+        _ => format!("changes are written and flushed within {flushed} s"),
+    })
 }
 
 fn by_state(states: &InodeStates) -> String {
@@ -262,6 +274,8 @@ mod tests {
             transport: "dev_fuse".into(),
             transport_reason: "no rings".into(),
             threads: 1,
+            written_within_seconds: Some(1),
+            flushed_within_seconds: Some(30),
             inodes: 12345,
             limits: Limits {
                 bytes_max: Some(1 << 30),
@@ -285,6 +299,7 @@ mod tests {
         let text = anstream::adapter::strip_str(&Table(&report).to_string()).to_string();
         for line in [
             "transport    dev_fuse, 1 thread (no rings)",
+            "lasts        changes are written within 1 s (the daemon's death loses no more), flushed within 30 s (nor does a power cut)",
             "inodes       12,345, without a limit",
             "by state     12,300 used, 40 unused, 5 orphans, 0 dying",
             "by type      12,345 regular, 0 directories, 0 symlinks, 0 special",

@@ -3,6 +3,7 @@
 mod answers;
 pub(crate) mod exit_report;
 mod failing;
+mod last_words;
 mod launch;
 mod nearest;
 pub(crate) mod options;
@@ -38,6 +39,10 @@ Options for -o:
                       names, content), and as much again for what it has still to write
                       (20m at least): 64m, 1g, or 5% of memory; 0: none (default: an eighth
                       of memory)
+  commit=SECONDS      a volume's changes are flushed to the device after so long at most (1 to 86400;
+                      default: 5): so much a power cut or a crash of the host may lose. They are handed
+                      to the host within 1 second in any case: so much is lost if the daemon is killed.
+                      fsync(2) and sync(1) flush at once
   mode=OCTAL          permissions of the root directory (default: 755); as uid= and gid= for `mem:`, and
                       for a volume that `create` makes
   uid=NUMBER, gid=NUMBER
@@ -79,7 +84,9 @@ umount.fuse.holdfast it unmounts for umount(8):
 HOLDFAST_LOG chooses what is logged, by the directives of tracing's EnvFilter (default: warn).
 
 SIGINT and SIGTERM unmount. If the mount is in use, it stays, and whoever uses it is named; a second
-signal detaches it, to end with its last user, and a third ends the process at once.";
+signal detaches it, to end with its last user, and a third ends the process. So do SIGQUIT, SIGABRT and
+others. Before that the daemon hands what was changed to the host (5 seconds at most, or until the next
+signal), so that nothing is lost; SIGKILL loses what was changed within the last second.";
 
 /// Mount a file system; returns when it is live
 ///

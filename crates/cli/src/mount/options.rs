@@ -12,14 +12,19 @@ use holdfast_fuse::{
     TransportChoice,
     mount::{AtimeOption, MountOptions},
 };
+use std::time::Duration;
+
+/// A day.
+const COMMIT_MAX: u64 = 86_400;
 
 /// Every option there is, for suggestions and for the manual. Those that end in `=` take a value.
-pub(crate) const KNOWN: [&str; 65] = [
+pub(crate) const KNOWN: [&str; 66] = [
     "create",
     "create_size=",
     "size=",
     "nr_inodes=",
     "cache=",
+    "commit=",
     "mode=",
     "uid=",
     "gid=",
@@ -91,6 +96,8 @@ pub(crate) struct Plan {
     /// Is an image file to be made if it is not there, and of how many bytes?
     pub(crate) create: bool,
     pub(crate) create_size: Option<u64>,
+    /// After how long a volume's changes are flushed, at most.
+    pub(crate) commit: Option<Duration>,
     pub(crate) transport: TransportChoice,
     pub(crate) auto_unmount: bool,
     /// Are locks kept by the file system, or by the kernel?
@@ -115,6 +122,7 @@ impl Default for Plan {
             },
             create: false,
             create_size: None,
+            commit: None,
             transport: TransportChoice::default(),
             auto_unmount: false,
             serve_locks: false,
@@ -201,6 +209,7 @@ impl Plan {
                 let cache = parse_amount(needed()?, Some(memory_bytes())).map_err(wrong)?;
                 self.core.cache = Some(cache);
             }
+            "commit" => self.commit = Some(seconds(needed()?).map_err(wrong)?),
             "create" if value.is_none() => self.create = true,
             "create_size" => {
                 self.create_size = Some(parse_amount(needed()?, None).map_err(wrong)?);
@@ -235,6 +244,15 @@ impl Plan {
             .map_err(|error| wrong(error.reason))?;
         let mount = self.mount.unknown.pop().is_none();
         Ok(core || mount)
+    }
+}
+
+fn seconds(text: &str) -> std::result::Result<Duration, String> {
+    match text.parse() {
+        Ok(seconds @ 1..=COMMIT_MAX) => Ok(Duration::from_secs(seconds)),
+        _ => Err(format!(
+            "{text:?} is not a number of seconds from 1 to {COMMIT_MAX}"
+        )),
     }
 }
 
@@ -389,6 +407,8 @@ mod tests {
             ("uid=root", "\"root\" is not a number"),
             ("transport=pigeon", "none of auto, uring, dev"),
             ("locks=never", "none of local, served"),
+            ("commit=0", "seconds from 1"),
+            ("commit=1.5", "seconds from 1"),
             ("opens=local,locks=served", "leave out opens=local"),
             ("max_read=1", "from 4096"),
         ] {

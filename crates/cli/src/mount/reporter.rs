@@ -8,7 +8,7 @@ use holdfast_fuse::{Info, Negotiated, Session, Transport, serve::InfoDetail};
 use holdfast_volume::VolumeStore;
 use std::{
     sync::{Arc, OnceLock, Weak},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 /// Knows what the report needs. The session comes later, and owns this: hence the weak pointer.
@@ -83,6 +83,8 @@ impl Reporter {
         let space = self.fs.statfs().ok();
         let failure = self.store.as_ref().and_then(|store| store.failure_reason());
         let options = self.fs.options();
+        let promptness = self.store.as_ref().map(|store| store.promptness());
+        let seconds = |time: Duration| time.as_secs_f64().ceil() as u64;
         Report {
             version: env!("CARGO_PKG_VERSION").into(),
             source: self.source.clone(),
@@ -95,6 +97,8 @@ impl Reporter {
                 None if options.read_only => State::ReadOnly,
                 None => State::ReadWrite,
             },
+            written_within_seconds: promptness.and_then(|it| it.written).map(seconds),
+            flushed_within_seconds: promptness.and_then(|it| it.flushed).map(seconds),
             failure: failure.map(str::to_owned),
             limits: Limits {
                 bytes_max: self.limits.bytes,

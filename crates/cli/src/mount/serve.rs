@@ -77,7 +77,9 @@ fn serve_to_the_end(
         .then(|| Watched::start(&point.path))
         .transpose();
     let watched = watched.map_err(start)?;
-    let watch = signals.watch(session.clone()).map_err(start)?;
+    let watch = signals
+        .watch(session.clone(), opened.volume().map(Volume::store))
+        .map_err(start)?;
     let transport = transport_name(session.info().transport);
     tracing::info!(dir = ?point.path, transport, "live");
     let told = live(transport);
@@ -118,10 +120,16 @@ impl Opened {
     fn of(source: &Source, plan: &Plan) -> Result<Self> {
         match source {
             Source::Memory => {
-                if let Some(item) = plan.given.iter().find(|item| item.starts_with("cache=")) {
-                    return Err(Failure::new("what `mem:` holds is in memory alone")
+                let of_volumes = |name: &str| plan.given.iter().find(|item| item.starts_with(name));
+                let in_memory = |item: &String| {
+                    Failure::new("what `mem:` holds is in memory alone")
                         .about(format!("option {item}"))
-                        .hint("the most that it may hold: size=AMOUNT"));
+                };
+                if let Some(item) = of_volumes("cache=") {
+                    return Err(in_memory(item).hint("the most that it may hold: size=AMOUNT"));
+                }
+                if let Some(item) = of_volumes("commit=") {
+                    return Err(in_memory(item).hint("what is to last belongs on a volume"));
                 }
                 let fs = FileSystem::builder().limits(plan.limits);
                 Ok(Self::Memory(fs.options(plan.core).build()))
@@ -149,6 +157,9 @@ impl Opened {
                     surroundings::check_size(path)?;
                 }
                 let mut builder = Volume::builder().options(plan.core);
+                if let Some(every) = plan.commit {
+                    builder = builder.commit_every(every);
+                }
                 if let Some(size) = plan.create_size {
                     builder = builder.size(size);
                 }

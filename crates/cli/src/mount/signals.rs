@@ -1,18 +1,25 @@
-//! SIGINT and SIGTERM: unmount, or say who is in the way.
+//! SIGINT and SIGTERM: unmount, or say who is in the way. Others end the process, and lose nothing by that.
 //!
-//! The first signal unmounts if nobody uses the mount, or else says who does and serves on. The
-//! second detaches it, to end with its last user. The third ends the process at once.
+//! The first SIGINT or SIGTERM unmounts if nobody uses the mount, or else says who does and serves on. The
+//! second detaches it, to end with its last user. The third ends the process, as other signals do: what was
+//! changed is handed to the host first.
 
-use super::refusal::umount_failure;
+use super::{last_words, refusal::umount_failure};
 use holdfast_fuse::{
     Session,
     mount::{UmountError, UmountFlags},
 };
+use holdfast_volume::VolumeStore;
 use signal_hook::{
-    consts::{SIGHUP, SIGINT, SIGTERM},
+    consts::{
+        SIGABRT, SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2,
+        SIGVTALRM, SIGXCPU, SIGXFSZ,
+    },
     iterator::{Handle, Signals},
+    low_level,
 };
 use std::{
+    ffi::c_int,
     io,
     sync::Arc,
     thread::{self, JoinHandle},
@@ -26,6 +33,26 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// What a process gets that is ended by a signal it does not mind.
 const KILLED: i32 = 1;
+/// What a shell adds to the number of a signal.
+const OF_SIGNAL: i32 = 128;
+
+const UNMOUNT: [c_int; 2] = [SIGINT, SIGTERM];
+/// A terminal that hangs up is no reason to end; a file that may not grow is told by its write. SIGPIPE is ignored by every
+/// Rust program.
+const IGNORED: [c_int; 2] = [SIGHUP, SIGXFSZ];
+/// Those that end a process that does not mind them, unless it is broken: code can run before that.
+const ENDING: [c_int; 10] = [
+    SIGQUIT,
+    SIGABRT,
+    SIGXCPU,
+    SIGUSR1,
+    SIGUSR2,
+    SIGALRM,
+    SIGVTALRM,
+    SIGPROF,
+    SIGIO,
+    libc::SIGPWR,
+];
 
 /// The signals, from now on caught.
 pub(super) struct Caught {
@@ -40,31 +67,34 @@ pub(super) struct Watch {
 
 impl Caught {
     /// Catches them. One that comes before there is a mount waits for it.
-    ///
-    /// A terminal that hangs up is no reason to end: SIGHUP is caught and ignored. SIGPIPE is
-    /// ignored by every Rust program.
     pub(super) fn begin() -> io::Result<Self> {
+        let all = UNMOUNT.iter().chain(&IGNORED).chain(&ENDING);
         Ok(Self {
-            signals: Signals::new([SIGINT, SIGTERM, SIGHUP])?,
+            signals: Signals::new(all)?,
         })
     }
 
-    /// Acts on them for this session.
-    pub(super) fn watch(mut self, session: Arc<Session>) -> io::Result<Watch> {
+    /// Acts on them for this session, and the volume that is mounted, if it is one.
+    pub(super) fn watch(
+        mut self,
+        session: Arc<Session>,
+        store: Option<Arc<VolumeStore>>,
+    ) -> io::Result<Watch> {
         let handle = self.signals.handle();
         let thread = thread::Builder::new()
             .name("holdfast-signal".into())
             .spawn(move || {
                 let mut count = 0;
-                for signal in self.signals.forever() {
-                    if signal == SIGHUP {
-                        continue;
-                    }
-                    count += 1;
-                    match count {
-                        1 => unmount_or_tell(&session),
-                        2 => detach(&session),
-                        _ => std::process::exit(KILLED),
+                while !self.signals.is_closed() {
+                    let some: Vec<c_int> = self.signals.wait().collect();
+                    for signal in some {
+                        count += u32::from(UNMOUNT.contains(&signal));
+                        match (UNMOUNT.contains(&signal), count) {
+                            _ if IGNORED.contains(&signal) => {}
+                            (true, 1) => unmount_or_tell(&session),
+                            (true, 2) => detach(&session),
+                            _ => end(signal, &mut self.signals, store.as_ref()),
+                        }
                     }
                 }
             })?;
@@ -79,6 +109,23 @@ impl Watch {
         // It runs no code of others that could panic.
         let _ = self.thread.join();
     }
+}
+
+/// Ends the process.
+fn end(signal: c_int, signals: &mut Signals, store: Option<&Arc<VolumeStore>>) {
+    let name = low_level::signal_name(signal).unwrap_or("a signal");
+    tracing::error!(
+        signal = name,
+        "the daemon ends, and nothing serves the mount"
+    );
+    let mut hurry = || signals.pending().any(|other| !IGNORED.contains(&other));
+    last_words::hand_over(store, &mut hurry);
+    if UNMOUNT.contains(&signal) {
+        std::process::exit(KILLED);
+    }
+    // As if it had not been caught; it does not know all that end a process.
+    let _ = low_level::emulate_default_handler(signal);
+    std::process::exit(OF_SIGNAL + signal);
 }
 
 fn unmount_or_tell(session: &Session) {

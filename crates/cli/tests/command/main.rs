@@ -10,6 +10,7 @@ mod daemon;
 mod engine;
 mod force;
 mod forms;
+mod lasting;
 mod mounts;
 mod refusals;
 mod surroundings;

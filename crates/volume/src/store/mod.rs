@@ -71,6 +71,7 @@ pub use format::{BLOCKS_MIN, FormatOptions, format};
 pub use inspect::{Info, superblock};
 pub use open::OpenOptions;
 pub(crate) use open::newest_superblock;
+pub use timer::Promptness;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};

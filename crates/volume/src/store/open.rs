@@ -26,7 +26,7 @@ use super::progress::Progress;
 use super::promise::Promises;
 use super::replay::{Counts, replay};
 use super::worker::Worker;
-use super::{Inner, VolumeStore};
+use super::{Inner, Promptness, VolumeStore};
 use crate::journal::Journal;
 use crate::space::{Loader, Space};
 use crate::superblock::{Features, SLOTS, SlotError, Superblock};
@@ -162,6 +162,24 @@ impl VolumeStore {
     /// Those of the device; nothing more is written then.
     pub fn write_behind(&self) -> Result<()> {
         self.inner.write_behind()
+    }
+
+    /// Hands everything so far to the host before this process ends: as [`write_behind`](Self::write_behind), or as a commit where
+    /// that does nothing.
+    ///
+    /// # Errors
+    /// Those of the device; nothing more is written then.
+    pub fn hand_over(&self) -> Result<()> {
+        match self.inner.journal.can_write() {
+            true => self.inner.write_behind(),
+            false => self.inner.make_durable(None),
+        }
+    }
+
+    /// When it writes and flushes what nobody asks it to.
+    #[must_use]
+    pub fn promptness(&self) -> Promptness {
+        self.worker.promptness()
     }
 
     /// Forgets the nodes of trees that are in memory: what is asked for next is read anew.

@@ -12,6 +12,7 @@ const PARTS: u32 = 5;
 /// After so long what was changed is on its way to the device's cache: a second at most until it is there, of which
 /// writing takes a part.
 const WRITE_EVERY: Duration = Duration::from_millis(800);
+const WRITTEN_WITHIN: Duration = Duration::from_secs(1);
 
 /// The timers of both: what was changed is written soon, so that it outlives the process, and committed later, so that it
 /// outlives a crash of the host.
@@ -29,6 +30,29 @@ pub(super) enum Due {
     Write,
     /// And made durable.
     Commit,
+}
+
+/// After how long changes outlive what, by themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Promptness {
+    /// They are with the host, at most so long after they were made: they outlive the process.
+    pub written: Option<Duration>,
+    /// And durable: they outlive a power cut.
+    pub flushed: Option<Duration>,
+}
+
+impl Promptness {
+    /// As [`Timers`] with these have it.
+    pub(super) fn of(every: Option<Duration>, writes: bool) -> Self {
+        let written = every.map(|every| match writes {
+            true => every.min(WRITTEN_WITHIN),
+            false => every,
+        });
+        Self {
+            written,
+            flushed: every,
+        }
+    }
 }
 
 impl Timers {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use super::Inner;
-use super::timer::{Due, Timers};
+use super::timer::{Due, Promptness, Timers};
 use crate::{Error, Result};
 
 /// The thread, and what it waits for.
@@ -16,6 +16,7 @@ use crate::{Error, Result};
 pub(super) struct Worker {
     bell: Arc<Bell>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    promptness: Promptness,
 }
 
 #[derive(Debug, Default)]
@@ -95,7 +96,13 @@ impl Worker {
         Ok(Self {
             bell,
             thread: Mutex::new(Some(thread)),
+            promptness: Promptness::of(every, writes),
         })
+    }
+
+    /// When it does what nobody asks for.
+    pub(super) fn promptness(&self) -> Promptness {
+        self.promptness
     }
 
     /// Asks for a checkpoint.

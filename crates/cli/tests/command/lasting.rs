@@ -1,0 +1,188 @@
+//! What of the last changes is there after the end of a daemon, and after a power cut.
+
+use crate::fixture::{Foreground, Place, Store, holdfast, wait_until};
+use holdfast::core::{FileSystem, Options, types::Caller};
+use holdfast_device::{BlockDevice, FileDevice, FileOptions, MemoryDevice};
+use holdfast_volume::{OpenOptions, VolumeStore};
+use rustix::process::Signal;
+use std::{
+    fs,
+    os::unix::process::ExitStatusExt,
+    process::ExitStatus,
+    sync::Arc,
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+/// Files made just before the end.
+const FILES: u32 = 200;
+
+fn content(number: u32) -> String {
+    format!("{number} ").repeat(number as usize * 31 % 3000)
+}
+
+fn fill(place: &Place) {
+    for number in 0..FILES {
+        fs::write(place.path(&format!("mnt/{number}")), content(number)).unwrap();
+    }
+}
+
+fn status(mut daemon: Foreground) -> ExitStatus {
+    let mut status = None;
+    wait_until("the daemon ends", || {
+        status = daemon.child.try_wait().expect("a child");
+        status.is_some()
+    });
+    status.expect("it has ended")
+}
+
+/// All is there after the next mount, with numbers of inodes that 32-bit programs take.
+fn assert_all_there(place: &Place, what: &str) {
+    use std::os::unix::fs::MetadataExt;
+    if place.is_mounted() {
+        holdfast(["umount", &place.mnt()]).ok();
+    }
+    place.check();
+    place.mount(&[]);
+    for number in 0..FILES {
+        let path = place.path(&format!("mnt/{number}"));
+        assert_eq!(
+            fs::read_to_string(&path).unwrap(),
+            content(number),
+            "{what}"
+        );
+        let ino = fs::metadata(&path).unwrap().ino();
+        assert!(u32::try_from(ino).is_ok(), "{ino}: {what}");
+        fs::remove_file(&path).unwrap();
+    }
+    place.umount();
+}
+
+#[test]
+fn a_signal_that_ends_the_daemon_loses_nothing() {
+    let Some(place) = Place::over(Store::Volume) else {
+        return;
+    };
+    for signal in [
+        Signal::QUIT,
+        Signal::ABORT,
+        Signal::XCPU,
+        Signal::USR1,
+        Signal::ALARM,
+        Signal::IO,
+    ] {
+        // Nothing is flushed or written by itself meanwhile, as far as the first second goes.
+        let daemon = place.foreground(&["-o", "commit=3600"]);
+        fill(&place);
+        daemon.signal(signal);
+        let status = status(daemon);
+        let number = signal.as_raw();
+        let ended = status.signal() == Some(number) || status.code() == Some(128 + number);
+        assert!(ended, "{status}: {signal:?}");
+        assert_all_there(&place, &format!("{signal:?}"));
+    }
+}
+
+#[test]
+fn the_third_signal_to_a_busy_mount_loses_nothing() {
+    let Some(place) = Place::over(Store::Volume) else {
+        return;
+    };
+    let daemon = place.foreground(&["-o", "commit=3600"]);
+    let held = fs::File::create(place.path("mnt/held")).unwrap();
+    daemon.signal(Signal::TERM);
+    wait_until("the holder is named", || place.errors().contains("in use"));
+    let folder = fs::File::open(place.path("mnt")).unwrap();
+    daemon.signal(Signal::TERM);
+    wait_until("the mount is detached", || !place.is_mounted());
+    // Those who use it go on.
+    for number in 0..FILES {
+        use rustix::fs::{Mode, OFlags, openat};
+        let flags = OFlags::CREATE | OFlags::WRONLY;
+        let file = openat(&folder, number.to_string(), flags, Mode::from(0o644)).unwrap();
+        rustix::io::write(&file, content(number).as_bytes()).unwrap();
+    }
+    daemon.signal(Signal::TERM);
+    assert_eq!(status(daemon).code(), Some(1));
+    drop((held, folder));
+    assert_all_there(&place, "three times SIGTERM");
+}
+
+#[test]
+fn signals_that_are_no_end_leave_the_daemon_alone() {
+    let Some(place) = Place::over(Store::Volume) else {
+        return;
+    };
+    let daemon = place.foreground(&[]);
+    for signal in [Signal::HUP, Signal::XFSZ] {
+        daemon.signal(signal);
+        fill(&place);
+    }
+    place.umount();
+    assert_eq!(daemon.end(), Some(0), "{}", place.errors());
+    assert_all_there(&place, "after signals that are ignored");
+}
+
+/// The names in a volume after the end of a process, or a power cut that left all that the host's cache held: that
+/// is the other boot's to judge.
+fn names_after(place: &Place, power_cut: bool) -> Vec<String> {
+    let image = fs::read(place.source()).unwrap();
+    let device: Arc<dyn BlockDevice> = if power_cut {
+        // No cache of this host's ever was there.
+        let device = MemoryDevice::new(image.len() as u64).with_cache_identity(Some(1));
+        device.write(0, &image).unwrap();
+        Arc::new(device)
+    } else {
+        let copy = place.path("copy.hf");
+        fs::write(&copy, &image).unwrap();
+        Arc::new(FileDevice::open(&copy, FileOptions::default()).unwrap())
+    };
+    let store = VolumeStore::open(device, &OpenOptions::DEFAULT).unwrap();
+    let fs = FileSystem::new(Arc::new(store), Options::default()).unwrap();
+    let (who, root) = (Caller::root(), fs.root());
+    let names = ["one", "two"].into_iter();
+    let is_there = |name: &&str| fs.lookup(&who, &root, name.as_bytes()).is_ok();
+    names.filter(is_there).map(str::to_owned).collect()
+}
+
+#[test]
+fn changes_are_written_within_a_second_and_flushed_as_late_as_commit_says() {
+    let Some(place) = Place::over(Store::Volume) else {
+        return;
+    };
+    place.mount(&["-o", "commit=3600"]);
+    let info = place.info();
+    assert_eq!(info["flushed_within_seconds"], 3600);
+    let is_written = info["written_within_seconds"] == 1;
+    fs::write(place.path("mnt/one"), "1").unwrap();
+    sleep(Duration::from_millis(2500));
+    if is_written {
+        assert_eq!(names_after(&place, false), ["one"]);
+    }
+    assert!(names_after(&place, true).is_empty());
+    place.umount();
+    assert_eq!(names_after(&place, true), ["one"]);
+
+    place.mount(&["-o", "commit=1"]);
+    let shown = holdfast(["info", &place.mnt()]).ok();
+    assert!(shown.contains("flushed within 1 s"), "{shown}");
+    fs::write(place.path("mnt/two"), "2").unwrap();
+    let begun = Instant::now();
+    wait_until("it is flushed", || names_after(&place, true).len() == 2);
+    assert!(begun.elapsed() < Duration::from_secs(4));
+    place.umount();
+}
+
+#[test]
+fn the_times_are_in_the_help_and_refused_for_what_is_in_memory() {
+    let help = holdfast(["mount", "--help"]).ok();
+    assert!(help.contains("commit=SECONDS"), "{help}");
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    let error = holdfast(["mount", "mem:", &place.mnt(), "-o", "commit=9"]).fails(1);
+    assert!(error.contains("option commit=9"), "{error}");
+    place.mount(&[]);
+    assert!(place.info().get("flushed_within_seconds").is_none());
+    place.umount();
+}
