@@ -48,6 +48,7 @@ mod quota_operations;
 mod readdir;
 mod registry;
 mod relief;
+mod reservation;
 mod shape;
 mod space;
 pub mod store;

@@ -18,6 +18,7 @@ use crate::quota::Check;
 use crate::registry::Opened;
 use crate::types::{Access, Caller, Errno, FileType, OpenFlags, Result, Time, check_new_name};
 use crate::watch::EventMask;
+use crate::xattr::kept_values;
 
 /// Flags that fcntl(2) can change on an open file.
 const CHANGEABLE: OpenFlags = OpenFlags::APPEND
@@ -218,6 +219,8 @@ impl FileSystem {
         };
         let existing = match known {
             Err(Errno::ENOENT) => {
+                let birth = Birth::of(FileType::Regular, perm);
+                let reserved = core.reserve_birth(dir, Some(name), &birth);
                 let (node, made) = {
                     let mut names = body.names.unclaimed();
                     core.lock_one(&mut names, dir, body, name);
@@ -227,8 +230,8 @@ impl FileSystem {
                         // Somebody was faster. Under the lock, or it could be gone again.
                         Some(entry) => (core.node_in(body, entry.ino).map_err(dangling)?, false),
                         None => {
-                            let birth = Birth::of(FileType::Regular, perm);
-                            (core.make_in(who, dir, &mut names, name, birth)?, true)
+                            let made = core.make_in(who, dir, &mut names, name, birth, reserved)?;
+                            (made, true)
                         }
                     }
                 };
@@ -265,12 +268,13 @@ impl FileSystem {
             names.announce(name);
             let birth = Birth::of(FileType::Regular, perm);
             // While what is known of the name is on its way. It is nearly always free.
-            let conceived = self.core.conceive(who, dir, Time(0), 0, birth);
+            let reserved = self.core.reserve_birth(dir, Some(name), &birth);
+            let conceived = reserved.and_then(|reservation| {
+                let inode = self.core.conceive(who, dir, Time(0), 0, birth)?;
+                Ok((inode, reservation))
+            });
             names.claim(name, None);
             if names.has(name) {
-                if conceived.is_ok() {
-                    self.core.abort();
-                }
                 return Err(Errno::EEXIST);
             }
             self.core
@@ -303,6 +307,7 @@ impl FileSystem {
             return Err(Errno::ENOENT);
         }
         let birth = Birth::of(FileType::Regular, perm);
+        let mut reservation = core.reserve_birth(dir, None, &birth)?;
         let inode = core.conceive(who, dir, clock::now(), 0, birth)?;
         // Nobody has locked the names, and it may get one anywhere.
         let ino = core.numbers.deal();
@@ -311,11 +316,13 @@ impl FileSystem {
             meta.nlink = 0;
             meta.linkable = !flags.contains(OpenFlags::EXCLUSIVE);
         }
-        let node = core.publish(ino, inode, Check::of(who))?;
+        let node = core.publish(ino, inode, Check::of(who), &mut reservation)?;
         // Not its end: `node` is a use.
         drop(node.inode().doom());
-        if !core.pinned {
-            core.record_birth(dir, &node, None, None)?;
+        if core.pinned {
+            reservation.keep_only(kept_values(node.inode()));
+        } else {
+            core.record_birth(&mut reservation, dir, &node, None, None)?;
         }
         Ok(self.opened(node, flags))
     }

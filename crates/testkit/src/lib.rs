@@ -8,6 +8,7 @@ pub mod device;
 pub mod diff;
 pub mod faults;
 pub mod fsx;
+pub mod full;
 pub mod rng;
 pub mod scratch;
 pub mod skip;

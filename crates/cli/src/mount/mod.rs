@@ -31,8 +31,8 @@ const OPTIONS_HELP: &str = "\
 Options for -o:
   create              make the image file, with an empty volume, if it is not there, as --create
   create_size=AMOUNT  bytes of an image file that is made, as --size
-  size=AMOUNT         most bytes of file content: 512m, 8g, or 25% of memory; 0: no limit
-                      (default: 50%)
+  size=AMOUNT         most bytes of content, names and attributes: 512m, 8g, or 25% of memory;
+                      0: no limit (default: 50%)
   nr_inodes=NUMBER    most files and directories: 100k, 10m; 0: no limit
                       (default: one for each KiB of memory)
   cache=AMOUNT        most bytes of memory for what a volume has read and nobody uses (inodes,

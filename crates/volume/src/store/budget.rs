@@ -9,7 +9,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use super::growth::Growth;
+use super::reservation::Growth;
 use super::{Inner, VolumeStore};
 use crate::{BLOCK, Result};
 
