@@ -118,7 +118,7 @@ impl Volume {
     }
 
     /// It works as before, and everything can be removed.
-    fn is_alive(self, kept: &[(&str, &[u8])]) {
+    fn must_be_alive(self, kept: &[(&str, &[u8])]) {
         self.fs.sync().unwrap();
         let volume = self.crashed().again();
         for (name, bytes) in kept {
@@ -191,7 +191,7 @@ fn a_value_that_has_no_room_is_refused_and_all_else_goes_on() {
     assert!(done < 2000);
     let meta = volume.fs.getattr(&volume.node("small-199"));
     assert_eq!(meta.size, 100);
-    volume.is_alive(&[("small-3", &[3; 100])]);
+    volume.must_be_alive(&[("small-3", &[3; 100])]);
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn names_and_targets_that_have_no_room_are_refused_and_all_else_goes_on() {
     });
     assert!(renames <= 200);
     drop((node, root));
-    volume.is_alive(&[]);
+    volume.must_be_alive(&[]);
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn bytes_that_need_a_block_are_refused_and_what_was_accepted_becomes_durable() {
     volume.write("touched", 0, b"").or_else(full).unwrap();
     let mut grown = vec![done as u8 - 1; 2000];
     grown.extend([9; 100]);
-    volume.is_alive(&[(&format!("small-{}", done - 1), &grown)]);
+    volume.must_be_alive(&[(&format!("small-{}", done - 1), &grown)]);
 }
 
 fn full(error: Errno) -> Result<()> {
@@ -270,7 +270,7 @@ fn a_copy_over_what_has_its_blocks_needs_no_others_or_is_refused() {
     }
     assert_eq!(at, len, "all of it has its blocks");
     drop((from, to));
-    volume.is_alive(&[("to", &some(1))]);
+    volume.must_be_alive(&[("to", &some(1))]);
 }
 
 #[test]

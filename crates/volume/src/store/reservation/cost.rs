@@ -52,8 +52,9 @@ impl Growth {
             value_bytes,
             ..
         } = *intent;
-        // Of one file: neighbours.
-        let of_files = 4 * ranges + (written + touched) / EXTENTS_MIN;
+        // Records of extents of one file are neighbours: they lie in leaves side by side. Its first page lies elsewhere as
+        // long as the file is small.
+        let of_files = 3 * ranges + (written + touched) / EXTENTS_MIN;
         let of_names = 2 * (names + left);
         let rounded = match value_bytes > VALUE_INLINE {
             true => values * BLOCK as u64,
@@ -64,7 +65,7 @@ impl Growth {
             keys: inodes + records + 8 * ended + of_names + 4 * values + of_files,
             bytes: 160 * inodes
                 + 40 * records
-                + 64 * (ended + names + values + ranges)
+                + 64 * (ended + names + values)
                 + name_bytes
                 + value_bytes
                 + rounded
