@@ -1,5 +1,6 @@
 //! The life of one file system, and what must be left of it: nothing.
 
+use super::attributes::VALUES_PAGES;
 use super::below::Below;
 use super::hands::Hands;
 use super::survey::{difference, remove_all, survey};
@@ -143,7 +144,8 @@ impl Ending {
         let fs = if by_force {
             left(&world.fs, "revoked")?;
             if world.below.is_pinned() {
-                return world.below.nothing_taken("revoked");
+                // The root stays, with its attributes.
+                return world.below.nothing_taken("revoked", VALUES_PAGES);
             }
             world.below.consistent()?;
             // Whoever comes next finds what was there.
@@ -185,7 +187,7 @@ fn compare_after_eviction(world: &World) -> Result<(), String> {
 fn empty(below: &Below, fs: &FileSystem) -> Result<(), String> {
     remove_all(fs)?;
     left(fs, "emptied")?;
-    below.nothing_taken("emptied")
+    below.nothing_taken("emptied", 0)
 }
 
 /// Nothing but the root may be left in memory.
