@@ -1,5 +1,7 @@
 //! setattr: chmod, chown, truncate and utimensat in one call, as front ends get them.
 
+use std::sync::Arc;
+
 use holdfast_cache::Pages;
 use holdfast_sync::epoch;
 
@@ -159,7 +161,9 @@ impl Core {
                     pages.as_ref().map_or(0, |pages| pages.pages()),
                 )?;
             }
-            change_owner(who, node, set, &mut meta);
+            if let Some(value) = change_owner(who, node, set, &mut meta) {
+                self.release_kept(CAPABILITY.len() + value.len());
+            }
             let mut acl = None;
             if let Some(perm) = set.perm {
                 acl = change_mode(who, node.kind(), perm, &mut meta);
@@ -320,15 +324,22 @@ fn group_lends(meta: &Meta) -> u16 {
     }
 }
 
-fn change_owner(who: &Caller, node: &Node, set: &SetAttr, meta: &mut MetaWrite<'_>) {
+/// Sets the owner, and clears what goes with the old one; returns the capabilities if there were any.
+fn change_owner(
+    who: &Caller,
+    node: &Node,
+    set: &SetAttr,
+    meta: &mut MetaWrite<'_>,
+) -> Option<Arc<[u8]>> {
     if set.uid.is_none() && set.gid.is_none() {
-        return;
+        return None;
     }
+    let mut lost = None;
     let had_suid = meta.perm & S_ISUID != 0;
     if !node.kind().is_dir() {
         meta.perm &= !set_id_bits_lost(who, meta);
         if meta.with_rare(|rare| rare.is_some_and(|rare| rare.xattrs.contains_key(CAPABILITY))) {
-            meta.rare().xattrs.remove(CAPABILITY);
+            lost = meta.rare().xattrs.remove(CAPABILITY);
         }
     }
     meta.uid = set.uid.unwrap_or(meta.uid);
@@ -337,6 +348,7 @@ fn change_owner(who: &Caller, node: &Node, set: &SetAttr, meta: &mut MetaWrite<'
     if had_suid && !node.kind().is_dir() && !in_group_or_capable(who, meta.gid) {
         meta.perm &= !S_ISGID;
     }
+    lost
 }
 
 /// Sets the mode, and the ACL's part of it; returns the ACL if it changed.
