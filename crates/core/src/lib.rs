@@ -69,6 +69,6 @@ pub use open::OpenFile;
 pub use options::{AtimePolicy, Options, Stats};
 pub use path::Resolved;
 pub use quota::{QuotaGrace, QuotaKind, QuotaLimit, QuotaLimits, QuotaRecord, QuotaUsage};
-pub use readdir::DirEntry;
+pub use readdir::{DirEntry, Listing};
 pub use store::Store;
 pub use watch::{Event, EventMask, Watch};

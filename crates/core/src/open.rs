@@ -15,6 +15,7 @@ use crate::namespace::{Birth, dangling};
 use crate::node::Node;
 use crate::permission::owns;
 use crate::quota::Check;
+use crate::readdir::Listing;
 use crate::registry::Opened;
 use crate::types::{Access, Caller, Errno, FileType, OpenFlags, Result, Time, check_new_name};
 use crate::watch::EventMask;
@@ -32,11 +33,13 @@ pub struct OpenFile {
     node: Node,
     opened: Opened,
     flags: AtomicI32,
+    /// Are watches told of it?
+    seen: bool,
     /// Need it not be told of the store's failure (any more)?
     heard: AtomicBool,
     /// Dealt when it is first asked for; 0 until then.
     owner: AtomicU64,
-    /// A listing that began here ends with this cookie; `u64::MAX` before one begins.
+    /// A listing that began here ends with this cookie; [`Listing::NO_END`] before one begins.
     pub(crate) listing_end: AtomicU64,
 }
 
@@ -105,7 +108,7 @@ impl OpenFile {
             core.release_locks(&self.node, LockOwner(owner), LockSpace::Flock);
             core.release_locks(&self.node, LockOwner(owner), LockSpace::Ofd);
         }
-        if !self.flags().contains(OpenFlags::PATH) {
+        if self.seen && !self.flags().contains(OpenFlags::PATH) {
             let mask = if self.flags().writable() {
                 EventMask::CLOSE_WRITE
             } else {
@@ -134,6 +137,23 @@ impl FileSystem {
     /// `EPERM` for NOATIME by a stranger.
     pub fn open(&self, who: &Caller, node: &Node, flags: OpenFlags) -> Result<OpenFile> {
         self.open_node(who, node.clone(), flags)
+    }
+
+    /// Opens an inode for one operation of a front end whose callers open files without it: access was checked
+    /// then, and watches are told of the operation alone.
+    ///
+    /// # Errors
+    /// `EROFS`, `EISDIR`, `ELOOP`, `ENXIO` as [`FileSystem::open`].
+    pub fn open_unseen(&self, node: Node, flags: OpenFlags) -> Result<OpenFile> {
+        let who = Caller {
+            checked: true,
+            ..Caller::root()
+        };
+        self.core.alive()?;
+        self.core.may_open(&who, &node, flags)?;
+        let mut file = self.open_file(node, flags);
+        file.seen = false;
+        Ok(file)
     }
 
     /// As [`FileSystem::open`], for a use that becomes the open file's.
@@ -366,10 +386,11 @@ impl FileSystem {
     fn open_file(&self, node: Node, flags: OpenFlags) -> OpenFile {
         let kept = flags.difference(OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE);
         OpenFile {
-            listing_end: AtomicU64::new(u64::MAX),
+            listing_end: AtomicU64::new(Listing::NO_END),
             opened: Opened::at(self.core.enrolment.place()),
             node,
             flags: AtomicI32::new(kept.bits()),
+            seen: true,
             heard: AtomicBool::new(self.core.failure.is_latched()),
             owner: AtomicU64::new(0),
         }
