@@ -54,12 +54,12 @@ Options for -o:
   locks=WHOSE         local: the kernel keeps locks (flock, fcntl), which saves requests; served: the
                       daemon does, so that they are counted by `holdfast info` and a forced unmount
                       ends those who wait for one (default: local)
-  opens=WHOSE         served: the daemon opens and closes each file; local: the kernel does, and what is
-                      cached is read without any request. Then close(2) tells of no lost write
-                      (fsync(2) does), `holdfast info` and a forced unmount count no open files,
-                      watches of a program see an open with each request, a truncate(2) of an empty
-                      file moves its times, and O_CREAT without O_EXCL may meet EEXIST beside a
-                      command of the daemon's own (default: served)
+  opens=WHOSE         local: the kernel opens and closes files, and what is cached is read without any
+                      request. close(2) tells of no lost write then, as on ext4 (fsync(2) does);
+                      `holdfast info` and a forced unmount count no open files; watches of a
+                      program that embeds the file system see no opens; truncate(2) of an empty
+                      file to nothing moves its times; direct writes to one file go one after the
+                      other. served: the daemon does (default: local, with locks=served: served)
   auto_unmount        clear the mount point if the daemon is killed
   allow_other         let all users in (default if root mounts); noallow_other: only the one who
                       mounts

@@ -102,8 +102,8 @@ pub(crate) struct Plan {
     pub(crate) auto_unmount: bool,
     /// Are locks kept by the file system, or by the kernel?
     pub(crate) serve_locks: bool,
-    /// Are files opened and closed by the file system, or by the kernel?
-    pub(crate) serve_opens: bool,
+    /// Are files opened and closed by the file system, or by the kernel? If nothing is said, as locks are.
+    pub(crate) serve_opens: Option<bool>,
     /// Is the device of a volume to be left as it is, and what its journal holds replayed in memory?
     pub(crate) no_recovery: bool,
     /// What was asked for, in order, without what only mount(8) cares about.
@@ -126,8 +126,8 @@ impl Default for Plan {
             transport: TransportChoice::default(),
             auto_unmount: false,
             serve_locks: false,
-            serve_opens: true,
             no_recovery: false,
+            serve_opens: None,
             given: Vec::new(),
         }
     }
@@ -152,7 +152,7 @@ impl Plan {
                 plan.given.push(item);
             }
         }
-        if plan.serve_locks && !plan.serve_opens {
+        if plan.serve_locks && plan.serve_opens == Some(false) {
             return Err(
                 Failure::new("without closes nothing tells when a lock ends")
                     .about("option locks=served")
@@ -168,6 +168,11 @@ impl Plan {
             );
         }
         Ok(plan)
+    }
+
+    /// Are files opened and closed by the file system? Without closes nothing tells it when a lock ends.
+    pub(crate) fn serves_opens(&self) -> bool {
+        self.serve_opens.unwrap_or(self.serve_locks)
     }
 
     /// Where both know an option, the core takes what the mount understood: that follows
@@ -218,7 +223,7 @@ impl Plan {
             "norecovery" | "noload" if value.is_none() => self.no_recovery = true,
             "auto_unmount" if value.is_none() => self.auto_unmount = true,
             "locks" => self.serve_locks = is_served(needed()?).map_err(wrong)?,
-            "opens" => self.serve_opens = is_served(needed()?).map_err(wrong)?,
+            "opens" => self.serve_opens = Some(is_served(needed()?).map_err(wrong)?),
             // mount(8) tells who mounts, and hands back at a remount what the kernel wrote into
             // its table.
             "user" | "user_id" | "group_id" | "rootmode" => {}
@@ -419,6 +424,13 @@ mod tests {
                 "{refused}"
             );
         }
+    }
+
+    #[test]
+    fn the_kernel_opens_files_unless_the_daemon_keeps_locks() {
+        assert!(!plan("").serves_opens());
+        assert!(plan("locks=served").serves_opens());
+        assert!(plan("opens=served").serves_opens() && !plan("opens=served").serve_locks);
     }
 
     #[test]

@@ -251,7 +251,7 @@ fn config(source: &Source, plan: &Plan) -> Config {
     Config {
         transport: plan.transport,
         serve_locks: plan.serve_locks,
-        no_open: !plan.serve_opens,
+        no_open: !plan.serves_opens(),
         mount,
         ..Config::default()
     }
