@@ -1,27 +1,19 @@
 //! The memory store: nothing below, everything the core holds is pinned.
 //!
-//! It only keeps the limits, like the `size` and `nr_inodes` options of tmpfs: of content by pages, of names,
-//! extended attributes and targets of links by bytes. Without a limit a reservation touches no shared line:
-//! usage is counted by thread and summed when asked.
-//!
-//! Pages that were reserved count as used at once, and go back by [`Store::release`]: the page cache settles
-//! what it asked for. All else that was reserved and not used is given back with the reservation.
+//! It only keeps the limits, like the `size` and `nr_inodes` options of tmpfs. Without a limit a
+//! reservation touches no shared line: usage is counted by thread and summed when asked.
 
 use holdfast_cache::{PAGE_SIZE, Space as _, SpacePool};
 
 use crate::store::{
-    Change, EntryRecord, Grant, Guarantees, InodeRecord, Intent, Space, SpaceReport, Stamp, Store,
-    XattrList,
+    Change, EntryRecord, Guarantees, InodeRecord, Space, SpaceReport, Stamp, Store, XattrList,
 };
 use crate::types::{Errno, Ino, Result};
-
-/// Bytes that a thread takes from the pool beyond what it needs.
-const CREDIT: u64 = 1 << 20;
 
 /// Limits of a memory store; `None` is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryLimits {
-    /// Bytes of names and values, and of content by pages of 4 KiB.
+    /// Bytes of file content, rounded down to pages of 4 KiB.
     pub bytes: Option<u64>,
     /// Inodes, the root included.
     pub inodes: Option<u64>,
@@ -29,7 +21,7 @@ pub struct MemoryLimits {
 
 /// The store of `mem:`. Its content is what the core holds, and goes with it.
 pub struct MemoryStore {
-    bytes: SpacePool,
+    pages: SpacePool,
     inodes: SpacePool,
 }
 
@@ -38,7 +30,7 @@ impl MemoryStore {
     #[must_use]
     pub fn new(limits: MemoryLimits) -> Self {
         Self {
-            bytes: SpacePool::with_credit(limits.bytes, CREDIT),
+            pages: SpacePool::new(limits.bytes.map(|bytes| bytes / PAGE_SIZE as u64)),
             inodes: SpacePool::new(limits.inodes),
         }
     }
@@ -51,7 +43,6 @@ impl Store for MemoryStore {
             exclusive: true,
             durable: false,
             blocks: false,
-            small: 0,
             frees: false,
         }
     }
@@ -91,41 +82,29 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn reserve(&self, intent: &Intent) -> Result<Grant> {
-        let held = Grant {
-            inodes: intent.inodes,
-            kept: intent.kept(),
-            ..Grant::NONE
-        };
-        let bytes = intent.pages * PAGE_SIZE as u64 + held.kept;
-        if bytes > 0 {
-            self.bytes.reserve(bytes)?;
+    fn reserve(&self, space: Space) -> Result<()> {
+        if space.pages > 0 {
+            self.pages.reserve(space.pages)?;
         }
-        if held.inodes > 0
-            && let Err(full) = self.inodes.reserve(held.inodes)
+        if space.inodes > 0
+            && let Err(full) = self.inodes.reserve(space.inodes)
         {
-            self.bytes.release(bytes);
+            self.pages.release(space.pages);
             return Err(full);
         }
-        Ok(held)
-    }
-
-    fn give_back(&self, held: Grant) {
-        self.release(held.space());
+        Ok(())
     }
 
     fn release(&self, space: Space) {
-        let bytes = space.pages * PAGE_SIZE as u64 + space.bytes;
-        if bytes > 0 {
-            self.bytes.release(bytes);
+        if space.pages > 0 {
+            self.pages.release(space.pages);
         }
         if space.inodes > 0 {
             self.inodes.release(space.inodes);
         }
     }
 
-    fn apply(&self, held: &mut Grant, _batch: &[Change<'_>]) -> Result<Stamp> {
-        *held = Grant::NONE;
+    fn apply(&self, _batch: &[Change<'_>]) -> Result<Stamp> {
         Ok(Stamp::default())
     }
 
@@ -146,15 +125,9 @@ impl Store for MemoryStore {
     }
 
     fn space(&self) -> Result<SpaceReport> {
-        let page = PAGE_SIZE as u64;
-        let pages = self.bytes.limit().map(|bytes| bytes / page);
         Ok(SpaceReport {
-            pages,
-            // What is left of a page is not free: nobody could get a page of it.
-            pages_used: match pages {
-                Some(pages) => pages.saturating_sub(self.bytes.free() / page),
-                None => self.bytes.used() / page,
-            },
+            pages: self.pages.limit(),
+            pages_used: self.pages.used(),
             inodes: self.inodes.limit(),
             inodes_used: self.inodes.used(),
         })
@@ -165,32 +138,44 @@ impl Store for MemoryStore {
 mod tests {
     use super::*;
 
-    fn intent(pages: u64, inodes: u64) -> Intent {
-        Intent {
-            pages,
-            inodes,
-            ..Intent::default()
-        }
-    }
-
     #[test]
     fn a_reservation_is_all_or_nothing() {
         let store = MemoryStore::new(MemoryLimits {
             bytes: Some(3 * 4096 + 1),
             inodes: Some(1),
         });
-        let held = store.reserve(&intent(1, 1)).unwrap();
-        assert_eq!((held.pages, held.inodes), (0, 1));
-        assert_eq!(store.reserve(&intent(1, 1)), Err(Errno::ENOSPC));
+        assert_eq!(
+            store.reserve(Space {
+                pages: 1,
+                inodes: 1
+            }),
+            Ok(())
+        );
+        assert_eq!(
+            store.reserve(Space {
+                pages: 1,
+                inodes: 1
+            }),
+            Err(Errno::ENOSPC)
+        );
         assert_eq!(store.space().map(|space| space.pages_used), Ok(1));
-        assert_eq!(store.reserve(&intent(3, 0)), Err(Errno::ENOSPC));
-        assert_eq!(store.reserve(&intent(2, 0)), Ok(Grant::NONE));
-        let name = Intent::default().name(b"name");
-        assert_eq!(store.reserve(&name), Err(Errno::ENOSPC), "no byte is left");
-        store.give_back(held);
+        assert_eq!(
+            store.reserve(Space {
+                pages: 3,
+                inodes: 0
+            }),
+            Err(Errno::ENOSPC)
+        );
+        assert_eq!(
+            store.reserve(Space {
+                pages: 2,
+                inodes: 0
+            }),
+            Ok(())
+        );
         store.release(Space {
             pages: 3,
-            ..Space::default()
+            inodes: 1,
         });
         let space = store.space().unwrap();
         assert_eq!((space.pages_used, space.inodes_used), (0, 0));
@@ -199,7 +184,13 @@ mod tests {
     #[test]
     fn without_limits_usage_is_still_told() {
         let store = MemoryStore::new(MemoryLimits::default());
-        assert!(store.reserve(&intent(u64::from(u32::MAX), 5)).is_ok());
+        assert_eq!(
+            store.reserve(Space {
+                pages: u64::from(u32::MAX),
+                inodes: 5
+            }),
+            Ok(())
+        );
         let space = store.space().unwrap();
         assert_eq!((space.pages, space.inodes_used), (None, 5));
     }

@@ -12,8 +12,7 @@ const PAGE: u64 = 4096;
 
 fn limited(pages: u64, inodes: u64) -> FileSystem {
     let limits = MemoryLimits {
-        // Names take some, too.
-        bytes: Some(pages * PAGE + 1000),
+        bytes: Some(pages * PAGE),
         inodes: Some(inodes),
     };
     FileSystem::memory(limits, Options::default())

@@ -23,8 +23,7 @@ struct World {
 impl World {
     fn new(seed: u64, store: Option<(u64, u64)>) -> Self {
         let limits = MemoryLimits {
-            // Names take some, too.
-            bytes: store.map(|(pages, _)| pages * PAGE + 2000),
+            bytes: store.map(|(pages, _)| pages * PAGE),
             inodes: store.map(|(_, inodes)| inodes),
         };
         let fs = FileSystem::memory(limits, Options::default());

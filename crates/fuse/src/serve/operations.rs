@@ -180,21 +180,21 @@ impl Operations for CoreOperations {
     fn readdir(
         &self,
         _: &Context<'_>,
-        ino: Ino,
+        _: Ino,
         request: &ReadRequest,
         sink: &mut DirSink<'_>,
     ) -> Result<()> {
-        self.list(ino, request, sink)
+        self.list(request, sink)
     }
 
     fn readdirplus(
         &self,
         _: &Context<'_>,
-        ino: Ino,
+        _: Ino,
         request: &ReadRequest,
         sink: &mut DirPlusSink<'_>,
     ) -> Result<()> {
-        self.list_plus(ino, request, sink)
+        self.list_plus(request, sink)
     }
 
     fn releasedir(&self, _: &Context<'_>, _: Ino, request: &ReleaseRequest) -> Result<()> {

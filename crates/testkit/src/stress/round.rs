@@ -1,6 +1,5 @@
 //! The life of one file system, and what must be left of it: nothing.
 
-use super::attributes::VALUES_PAGES;
 use super::below::Below;
 use super::hands::Hands;
 use super::survey::{difference, remove_all, survey};
@@ -41,7 +40,7 @@ impl Round {
             sync: rng.one_in(6),
             lazytime: rng.one_in(2),
             // Over a store, content comes and goes then.
-            cache: rng.one_in(2).then_some(256 << 10),
+            memory: Some(if rng.one_in(2) { 256 << 10 } else { u64::MAX }),
             ..Options::default()
         };
         let world = World::new(settings.base, number, threads + chores::COUNT, options)?;
@@ -144,8 +143,7 @@ impl Ending {
         let fs = if by_force {
             left(&world.fs, "revoked")?;
             if world.below.is_pinned() {
-                // The root stays, with its attributes.
-                return world.below.nothing_taken("revoked", VALUES_PAGES);
+                return world.below.nothing_taken("revoked");
             }
             world.below.consistent()?;
             // Whoever comes next finds what was there.
@@ -187,7 +185,7 @@ fn compare_after_eviction(world: &World) -> Result<(), String> {
 fn empty(below: &Below, fs: &FileSystem) -> Result<(), String> {
     remove_all(fs)?;
     left(fs, "emptied")?;
-    below.nothing_taken("emptied", 0)
+    below.nothing_taken("emptied")
 }
 
 /// Nothing but the root may be left in memory.

@@ -74,9 +74,9 @@ impl Ahead {
         &self,
         ino: Ino,
         request: &FileRequest,
-        promise: Option<&mut Reservation>,
+        promise: &mut Reservation,
     ) -> Result<Extent> {
-        let promise = promise.filter(|promise| promise.blocks() > 0);
+        let promise = Some(promise).filter(|promise| promise.blocks() > 0);
         Ok(self.of(ino, request).place(request, promise)?)
     }
 

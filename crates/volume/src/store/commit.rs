@@ -22,9 +22,10 @@ use super::mapping::Run;
 use super::outgoing::{Outgoing, Ticket};
 use super::overlay::{Object, Overlay};
 use super::placer::Placer;
+use super::promise::Promise;
 use super::{Inner, REALM};
 use crate::journal::{self, BeforeCommit, Commit, Map, Position, Record};
-use crate::space::{Extent, Reservation};
+use crate::space::Extent;
 use crate::{Error, Result};
 
 /// What a commit does for a store besides writing the journal.
@@ -133,14 +134,13 @@ impl Inner {
             maps: Vec::new(),
             outgoing: Vec::new(),
         };
-        let mut promise = self.promises.take();
+        let mut promise = self.promises.gather();
         for ino in layers.active.take_dirty_files() {
             while looked.next_if(|other| other.ino < ino).is_some() {}
             let looked = looked.next_if(|other| other.ino == ino);
             self.place_file(layers, ino, cut, looked, &mut promise, &mut placed)?;
         }
-        // No page waits any more.
-        drop(promise);
+        self.promises.committed(promise);
         self.patience.learn(&placed.outgoing);
         Ok(placed)
     }
@@ -152,7 +152,7 @@ impl Inner {
         ino: Ino,
         cut: Stamp,
         looked: Option<Looked>,
-        promise: &mut Reservation,
+        promise: &mut Promise,
         placed: &mut Placed<'_>,
     ) -> Result<()> {
         let mut shard = layers.active.shard(ino);

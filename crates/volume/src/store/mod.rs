@@ -34,6 +34,7 @@ mod format;
 mod gate;
 mod gather;
 mod gone;
+mod growth;
 pub(crate) mod hash;
 mod high_water;
 mod highest;
@@ -53,10 +54,10 @@ mod pins;
 mod placer;
 mod placing;
 mod progress;
+mod promise;
 mod reading;
 pub(crate) mod records;
 mod replay;
-mod reservation;
 mod resize;
 mod room;
 mod stop;
@@ -76,8 +77,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use holdfast_core::store::Failure;
-use holdfast_sync::ShardedCounter;
 use holdfast_sync::frame::Supplier;
+use holdfast_sync::{Padded, PerCore, ShardedCounter};
 use parking_lot::Mutex;
 
 use crate::Result;
@@ -98,7 +99,7 @@ use load::Finder;
 use patience::Patience;
 use pins::Pins;
 use progress::Progress;
-use reservation::{Pool, Promises};
+use promise::Promises;
 use worker::Worker;
 
 /// The number of the only realm.
@@ -112,8 +113,8 @@ const REALM: u64 = 1;
 pub struct VolumeStore {
     inner: Arc<Inner>,
     worker: Worker,
-    /// Of memory for the pages that are written.
-    _supplier: Supplier,
+    /// Of memory for the pages that are written, where there is enough.
+    supplier: Mutex<Option<Supplier>>,
 }
 
 /// What the store shares with its worker.
@@ -128,9 +129,13 @@ pub(crate) struct Inner {
     patience: Patience,
     progress: Progress,
     budget: Budget,
-    pool: Pool,
+    /// Half the blocks that were free at the last look, less what cores may have taken since: as long
+    /// as less is needed, nobody looks.
+    comfort: Padded<AtomicU64>,
     /// Of all trees.
     nodes: AtomicU64,
+    /// Blocks that each core may use for changes before it looks again.
+    credit: PerCore<AtomicU64>,
     journal: Journal,
     hasher: NameHasher,
     /// As it was written last.

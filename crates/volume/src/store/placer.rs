@@ -6,8 +6,9 @@ use holdfast_types::Ino;
 
 use super::Inner;
 use super::mapping::Run;
+use super::promise::Promise;
 use crate::Result;
-use crate::space::{Extent, FileRequest, Preallocations, Reservation};
+use crate::space::{Extent, FileRequest, Preallocations};
 
 /// Where places come from.
 pub(super) trait Places {
@@ -25,7 +26,7 @@ pub(super) trait Places {
 pub(super) struct Placer<'s> {
     store: &'s Inner,
     ino: Ino,
-    promise: &'s mut Reservation,
+    promise: &'s mut Promise,
     birth: u64,
     pieces: Option<Arc<Preallocations>>,
     /// What was found, and is to be [recorded](crate::space::Space::record).
@@ -34,7 +35,7 @@ pub(super) struct Placer<'s> {
 
 impl<'s> Placer<'s> {
     /// For this file, out of a promise.
-    pub(super) fn new(store: &'s Inner, ino: Ino, promise: &'s mut Reservation) -> Self {
+    pub(super) fn new(store: &'s Inner, ino: Ino, promise: &'s mut Promise) -> Self {
         Self {
             store,
             ino,
@@ -58,7 +59,7 @@ impl<'s> Placer<'s> {
 impl Places for Placer<'_> {
     fn aside(&mut self, logical: u64, blocks: u64) -> Option<Run> {
         let pieces = self.pieces.as_ref()?;
-        let promise = Some(&mut *self.promise).filter(|promise| promise.blocks() > 0);
+        let promise = Some(self.promise.left()).filter(|promise| promise.blocks() > 0);
         let extent = pieces.set_aside(logical, blocks, promise)?;
         Some(self.run(extent))
     }
@@ -67,7 +68,7 @@ impl Places for Placer<'_> {
         let extent = self
             .store
             .ahead
-            .place(self.ino, request, Some(self.promise))?;
+            .place(self.ino, request, self.promise.left())?;
         if self.pieces.is_none() {
             self.pieces = self.store.ahead.pieces(self.ino);
         }
