@@ -27,6 +27,8 @@ pub struct SpacePool {
 struct Limited {
     limit: u64,
     free: AtomicU64,
+    /// What a thread takes beyond what it needs.
+    credit: u64,
     credits: PerCore<AtomicU64>,
 }
 
@@ -37,9 +39,16 @@ impl SpacePool {
     /// Room for `limit` pages, or without a limit.
     #[must_use]
     pub fn new(limit: Option<u64>) -> Self {
+        Self::with_credit(limit, CREDIT)
+    }
+
+    /// As [`new`](Self::new), of anything: a thread takes so much of it beyond what it needs.
+    #[must_use]
+    pub fn with_credit(limit: Option<u64>, credit: u64) -> Self {
         let limited = limit.map(|limit| Limited {
             limit,
             free: AtomicU64::new(limit),
+            credit,
             credits: PerCore::default(),
         });
         Self {
@@ -87,9 +96,11 @@ impl Limited {
         if take(self.credits.mine(), pages) {
             return Ok(());
         }
-        let with_credit = pages.saturating_add(CREDIT);
+        let with_credit = pages.saturating_add(self.credit);
         if with_credit <= self.limit / 8 && take(&self.free, with_credit) {
-            self.credits.mine().fetch_add(CREDIT, Ordering::Relaxed);
+            self.credits
+                .mine()
+                .fetch_add(self.credit, Ordering::Relaxed);
             return Ok(());
         }
         if take(&self.free, pages) {
@@ -110,7 +121,7 @@ impl Limited {
 
     fn release(&self, pages: u64) {
         let credit = self.credits.mine();
-        if pages <= CREDIT && credit.load(Ordering::Relaxed) <= CREDIT {
+        if pages <= self.credit && credit.load(Ordering::Relaxed) <= self.credit {
             credit.fetch_add(pages, Ordering::Relaxed);
         } else {
             self.free.fetch_add(pages, Ordering::Relaxed);

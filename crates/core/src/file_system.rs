@@ -5,13 +5,12 @@
 //! order stands in `docs/locking.md`.
 
 use holdfast_cache::CacheStats;
-use holdfast_cache::memory::{AMPLE, Member, Memory};
 use holdfast_sync::{Forerunner, Index, Prepared, ShardedCounter, epoch};
 use once_cell::race::OnceBox;
 use parking_lot::RwLock;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Weak};
 
 use crate::ahead::{Ahead, Near};
 use crate::ends::Ends;
@@ -29,7 +28,7 @@ use crate::quota::{Check, Quotas};
 use crate::registry::{Announced, Enrolment};
 use crate::relief::Relief;
 use crate::shape::Shape;
-use crate::store::{Change, PageOf, Space, Stamp, Store};
+use crate::store::{Change, Grant, Intent, PageOf, Reservation, Space, Stamp, Store, kept_bytes};
 use crate::turns::{self, HasTurn as _};
 use crate::types::{Errno, FileType, Ino, NAME_MAX, Result, StatFs};
 use crate::watch::WatchRegistry;
@@ -56,6 +55,8 @@ pub(crate) struct Core {
     pub(crate) pinned: bool,
     /// Space comes back with the changes that free it.
     pub(crate) frees: bool,
+    /// Files up to this length have no page of their own in the store.
+    pub(crate) small: u64,
     pub(crate) options: RwLock<Options>,
     /// The part of the options that every operation asks for, without a lock.
     pub(crate) policy: Policy,
@@ -81,8 +82,8 @@ pub(crate) struct Core {
     pub(crate) relief: Relief,
     pub(crate) names: ShardedCounter,
     pub(crate) quotas: Quotas,
-    /// Touches memory ahead of those who make inodes, where there is enough.
-    pub(crate) forerunner: Option<Forerunner>,
+    /// Touches memory ahead of those who make inodes.
+    pub(crate) forerunner: Forerunner,
     /// How orphans find their way back here. The last to go: inodes carry its number.
     pub(crate) enrolment: Enrolment,
 }
@@ -93,18 +94,6 @@ impl FileSystem {
     /// # Errors
     /// What the store answers; `EUCLEAN` when its root is not a directory.
     pub fn new(store: Arc<dyn Store>, options: Options) -> Result<Self> {
-        let memory = Memory::of_process();
-        if options.memory.is_some() {
-            memory.set(options.memory);
-        }
-        Self::within(store, options, Arc::clone(memory))
-    }
-
-    /// As [`new`](Self::new), within a memory of its own: [`Options::memory`] is not looked at.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    pub fn within(store: Arc<dyn Store>, options: Options, memory: Arc<Memory>) -> Result<Self> {
         let guarantees = store.guarantees();
         let last = store.last_ino()?;
         if last.0 >= INO_MAX {
@@ -112,11 +101,10 @@ impl FileSystem {
         }
         // Before there are threads of its own.
         epoch::prepare();
-        let ample = guarantees.pinned || memory.budget() >= AMPLE;
-        let forerunner = ample.then(Forerunner::new);
         let core = Arc::new(Core {
             pinned: guarantees.pinned,
             frees: guarantees.frees,
+            small: guarantees.small,
             policy: Policy::of(&options),
             options: RwLock::new(options),
             failure: store.failure(),
@@ -136,18 +124,14 @@ impl FileSystem {
             observer: RwLock::new(None),
             observed: AtomicBool::new(false),
             cache: CacheStats::new(),
-            relief: Relief::new(memory),
+            relief: Relief::new(options.cache),
             names: ShardedCounter::new(),
             quotas: Quotas::new(),
-            forerunner,
+            forerunner: Forerunner::new(),
             store,
             enrolment: Enrolment::new()?,
         });
-        if !core.pinned {
-            core.store.join(&core.relief.memory);
-            let member = Arc::downgrade(&core) as Weak<dyn Member>;
-            core.relief.memory.join(member);
-        }
+        core.store.limit_memory(core.relief.limit());
         let announced = core.enrolment.announce(Arc::downgrade(&core));
         let fs = Self {
             core,
@@ -189,9 +173,7 @@ impl FileSystem {
     pub fn set_options(&self, options: Options) {
         let mut held = self.core.options.write();
         self.core.policy.set(&options);
-        if options.memory.is_some() {
-            self.core.relief.memory.set(options.memory);
-        }
+        self.core.limit_memory(options.cache);
         *held = options;
     }
 
@@ -246,10 +228,11 @@ impl FileSystem {
         }
     }
 
-    /// The memory that this file system shares with others. `None`: all there is is in memory alone.
+    /// Bytes of memory that what nobody uses may take ([`Options::cache`]). `None`: all there is is in
+    /// memory alone.
     #[must_use]
-    pub fn memory_in_use(&self) -> Option<&Arc<Memory>> {
-        (!self.core.pinned).then_some(&self.core.relief.memory)
+    pub fn cache_limit(&self) -> Option<u64> {
+        (!self.core.pinned).then(|| self.core.relief.limit())
     }
 
     /// What statfs(2) tells. A store without a limit shows the machine's memory as its size.
@@ -322,9 +305,9 @@ impl Core {
     }
 
     fn make_root(&self, options: &Options) -> Result<Node> {
-        self.store.reserve(Space {
-            pages: 0,
+        let mut reservation = self.reserve(&Intent {
             inodes: 1,
+            ..Intent::default()
         })?;
         let mut meta = Meta::new(
             options.root_perm & 0o7777,
@@ -338,10 +321,12 @@ impl Core {
         let extension = Extension::of(content, None);
         let fs = self.enrolment.number();
         let root = Object::new(fs, FileType::Directory, &meta, extension, true);
-        let root = self.publish(Ino::ROOT, Prepared::new(root), Check::Nothing)?;
+        let root = Prepared::new(root);
+        let root = self.publish(Ino::ROOT, root, Check::Nothing, &mut reservation)?;
         if !self.pinned {
             let record = root.inode().record(&root.inode().meta());
             self.apply(
+                &mut reservation,
                 [],
                 &[Change::Create {
                     inode: record,
@@ -407,21 +392,62 @@ impl Core {
         Err(Errno::EROFS)
     }
 
-    /// Hands one operation's changes to the store; waits for them with the option `sync`. `whose`:
-    /// the inodes whose attributes are among the changes, but for new ones.
+    /// Asks the store for what an operation may need, before it changes anything.
+    ///
+    /// # Errors
+    /// Those of [`Store::reserve`].
+    #[inline]
+    pub(crate) fn reserve(&self, intent: &Intent) -> Result<Reservation<'_>> {
+        Reservation::of(&*self.store, intent)
+    }
+
+    /// As [`Core::reserve`], for what adds nothing that a store in memory counts.
+    ///
+    /// # Errors
+    /// Those of [`Store::reserve`].
+    #[inline]
+    pub(crate) fn reserve_change(
+        &self,
+        intent: impl FnOnce() -> Intent,
+    ) -> Result<Reservation<'_>> {
+        if self.pinned {
+            return Ok(Reservation::none());
+        }
+        self.reserve(&intent())
+    }
+
+    /// Gives back what a name, a value or a target of this length took of a store in memory.
+    #[inline]
+    pub(crate) fn release_kept(&self, len: usize) {
+        if self.pinned {
+            self.store.release(Space {
+                bytes: kept_bytes(len),
+                ..Space::default()
+            });
+        }
+    }
+
+    /// Hands one operation's changes to the store, with what was reserved for them; waits for them with the
+    /// option `sync`. `whose`: the inodes whose attributes are among the changes, but for new ones.
     ///
     /// # Errors
     /// What the store answers; from then on nothing can be changed.
     pub(crate) fn apply<const N: usize>(
         &self,
+        reservation: &mut Reservation<'_>,
         whose: [&Inode; N],
         batch: &[Change<'_>],
     ) -> Result<()> {
-        if self.pinned || batch.is_empty() {
+        if self.pinned {
+            reservation.keep();
             return Ok(());
         }
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let held = reservation.held();
         self.in_turn(whose, || {
-            hand_over(&whose, batch, |batch| self.store.apply(batch))
+            hand_over(&whose, batch, |batch| self.store.apply(held, batch))
         })
     }
 
@@ -447,6 +473,7 @@ impl Core {
     /// Those of `apply`.
     pub(crate) fn apply_written(
         &self,
+        held: &mut Grant,
         whose: &Inode,
         batch: &[Change<'_>],
         page: &PageOf<'_>,
@@ -454,7 +481,7 @@ impl Core {
         if self.pinned || batch.is_empty() {
             return Ok(());
         }
-        let written = |batch: &[Change<'_>]| self.store.apply_written(batch, page);
+        let written = |batch: &[Change<'_>]| self.store.apply_written(held, batch, page);
         self.in_turn([whose], || hand_over(&[whose], batch, written))
     }
 
@@ -463,11 +490,17 @@ impl Core {
     ///
     /// # Errors
     /// Those of `apply`.
-    pub(crate) fn apply_unless_busy(&self, whose: &Inode, batch: &[Change<'_>]) -> Result<bool> {
+    pub(crate) fn apply_unless_busy(
+        &self,
+        reservation: &mut Reservation<'_>,
+        whose: &Inode,
+        batch: &[Change<'_>],
+    ) -> Result<bool> {
         let Some(turn) = whose.turn().try_lock() else {
             return Ok(false);
         };
-        let handed_over = hand_over(&[whose], batch, |batch| self.store.apply(batch));
+        let held = reservation.held();
+        let handed_over = hand_over(&[whose], batch, |batch| self.store.apply(held, batch));
         drop(turn);
         self.settle(handed_over).map(|()| true)
     }

@@ -300,6 +300,10 @@ fn parts(record: &InodeRecord, rest: Rest) -> Result<Parts> {
             }
         }
     }
+    if record.kind == FileType::Regular && record.xattrs {
+        // It may have space behind its end, and says so as long as it lives.
+        rare.get_or_insert_default();
+    }
     let content = match (record.kind, rest.target) {
         (FileType::Symlink, Some(target)) => Content::Target(target),
         (FileType::Symlink, None) => return Err(Errno::EUCLEAN),

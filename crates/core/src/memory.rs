@@ -1,19 +1,27 @@
 //! The memory store: nothing below, everything the core holds is pinned.
 //!
-//! It only keeps the limits, like the `size` and `nr_inodes` options of tmpfs. Without a limit a
-//! reservation touches no shared line: usage is counted by thread and summed when asked.
+//! It only keeps the limits, like the `size` and `nr_inodes` options of tmpfs: of content by pages, of names,
+//! extended attributes and targets of links by bytes. Without a limit a reservation touches no shared line:
+//! usage is counted by thread and summed when asked.
+//!
+//! Pages that were reserved count as used at once, and go back by [`Store::release`]: the page cache settles
+//! what it asked for. All else that was reserved and not used is given back with the reservation.
 
 use holdfast_cache::{PAGE_SIZE, Space as _, SpacePool};
 
 use crate::store::{
-    Change, EntryRecord, Guarantees, InodeRecord, Space, SpaceReport, Stamp, Store, XattrList,
+    Change, EntryRecord, Grant, Guarantees, InodeRecord, Intent, Space, SpaceReport, Stamp, Store,
+    XattrList,
 };
 use crate::types::{Errno, Ino, Result};
+
+/// Bytes that a thread takes from the pool beyond what it needs.
+const CREDIT: u64 = 1 << 20;
 
 /// Limits of a memory store; `None` is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryLimits {
-    /// Bytes of file content, rounded down to pages of 4 KiB.
+    /// Bytes of names and values, and of content by pages of 4 KiB.
     pub bytes: Option<u64>,
     /// Inodes, the root included.
     pub inodes: Option<u64>,
@@ -21,7 +29,7 @@ pub struct MemoryLimits {
 
 /// The store of `mem:`. Its content is what the core holds, and goes with it.
 pub struct MemoryStore {
-    pages: SpacePool,
+    bytes: SpacePool,
     inodes: SpacePool,
 }
 
@@ -30,7 +38,7 @@ impl MemoryStore {
     #[must_use]
     pub fn new(limits: MemoryLimits) -> Self {
         Self {
-            pages: SpacePool::new(limits.bytes.map(|bytes| bytes / PAGE_SIZE as u64)),
+            bytes: SpacePool::with_credit(limits.bytes, CREDIT),
             inodes: SpacePool::new(limits.inodes),
         }
     }
@@ -43,6 +51,7 @@ impl Store for MemoryStore {
             exclusive: true,
             durable: false,
             blocks: false,
+            small: 0,
             frees: false,
         }
     }
@@ -82,29 +91,41 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn reserve(&self, space: Space) -> Result<()> {
-        if space.pages > 0 {
-            self.pages.reserve(space.pages)?;
+    fn reserve(&self, intent: &Intent) -> Result<Grant> {
+        let held = Grant {
+            inodes: intent.inodes,
+            kept: intent.kept(),
+            ..Grant::NONE
+        };
+        let bytes = intent.pages * PAGE_SIZE as u64 + held.kept;
+        if bytes > 0 {
+            self.bytes.reserve(bytes)?;
         }
-        if space.inodes > 0
-            && let Err(full) = self.inodes.reserve(space.inodes)
+        if held.inodes > 0
+            && let Err(full) = self.inodes.reserve(held.inodes)
         {
-            self.pages.release(space.pages);
+            self.bytes.release(bytes);
             return Err(full);
         }
-        Ok(())
+        Ok(held)
+    }
+
+    fn give_back(&self, held: Grant) {
+        self.release(held.space());
     }
 
     fn release(&self, space: Space) {
-        if space.pages > 0 {
-            self.pages.release(space.pages);
+        let bytes = space.pages * PAGE_SIZE as u64 + space.bytes;
+        if bytes > 0 {
+            self.bytes.release(bytes);
         }
         if space.inodes > 0 {
             self.inodes.release(space.inodes);
         }
     }
 
-    fn apply(&self, _batch: &[Change<'_>]) -> Result<Stamp> {
+    fn apply(&self, held: &mut Grant, _batch: &[Change<'_>]) -> Result<Stamp> {
+        *held = Grant::NONE;
         Ok(Stamp::default())
     }
 
@@ -125,9 +146,15 @@ impl Store for MemoryStore {
     }
 
     fn space(&self) -> Result<SpaceReport> {
+        let page = PAGE_SIZE as u64;
+        let pages = self.bytes.limit().map(|bytes| bytes / page);
         Ok(SpaceReport {
-            pages: self.pages.limit(),
-            pages_used: self.pages.used(),
+            pages,
+            // What is left of a page is not free: nobody could get a page of it.
+            pages_used: match pages {
+                Some(pages) => pages.saturating_sub(self.bytes.free() / page),
+                None => self.bytes.used() / page,
+            },
             inodes: self.inodes.limit(),
             inodes_used: self.inodes.used(),
         })
@@ -138,44 +165,32 @@ impl Store for MemoryStore {
 mod tests {
     use super::*;
 
+    fn intent(pages: u64, inodes: u64) -> Intent {
+        Intent {
+            pages,
+            inodes,
+            ..Intent::default()
+        }
+    }
+
     #[test]
     fn a_reservation_is_all_or_nothing() {
         let store = MemoryStore::new(MemoryLimits {
             bytes: Some(3 * 4096 + 1),
             inodes: Some(1),
         });
-        assert_eq!(
-            store.reserve(Space {
-                pages: 1,
-                inodes: 1
-            }),
-            Ok(())
-        );
-        assert_eq!(
-            store.reserve(Space {
-                pages: 1,
-                inodes: 1
-            }),
-            Err(Errno::ENOSPC)
-        );
+        let held = store.reserve(&intent(1, 1)).unwrap();
+        assert_eq!((held.pages, held.inodes), (0, 1));
+        assert_eq!(store.reserve(&intent(1, 1)), Err(Errno::ENOSPC));
         assert_eq!(store.space().map(|space| space.pages_used), Ok(1));
-        assert_eq!(
-            store.reserve(Space {
-                pages: 3,
-                inodes: 0
-            }),
-            Err(Errno::ENOSPC)
-        );
-        assert_eq!(
-            store.reserve(Space {
-                pages: 2,
-                inodes: 0
-            }),
-            Ok(())
-        );
+        assert_eq!(store.reserve(&intent(3, 0)), Err(Errno::ENOSPC));
+        assert_eq!(store.reserve(&intent(2, 0)), Ok(Grant::NONE));
+        let name = Intent::default().name(b"name");
+        assert_eq!(store.reserve(&name), Err(Errno::ENOSPC), "no byte is left");
+        store.give_back(held);
         store.release(Space {
             pages: 3,
-            inodes: 1,
+            ..Space::default()
         });
         let space = store.space().unwrap();
         assert_eq!((space.pages_used, space.inodes_used), (0, 0));
@@ -184,13 +199,7 @@ mod tests {
     #[test]
     fn without_limits_usage_is_still_told() {
         let store = MemoryStore::new(MemoryLimits::default());
-        assert_eq!(
-            store.reserve(Space {
-                pages: u64::from(u32::MAX),
-                inodes: 5
-            }),
-            Ok(())
-        );
+        assert!(store.reserve(&intent(u64::from(u32::MAX), 5)).is_ok());
         let space = store.space().unwrap();
         assert_eq!((space.pages, space.inodes_used), (None, 5));
     }

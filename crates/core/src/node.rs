@@ -73,6 +73,13 @@ impl Node {
         self.inode().kind()
     }
 
+    /// Did somebody turn a use of this inode into a number, and not give it back yet? A snapshot, which may miss
+    /// it in an inode that many threads use at the moment.
+    #[must_use]
+    pub fn is_known_by_number(&self) -> bool {
+        self.inode().has_raw_uses()
+    }
+
     /// Turns this use into a number: it lasts until [`crate::FileSystem::forget`] gives it back.
     #[must_use]
     pub fn into_raw(self) -> Ino {

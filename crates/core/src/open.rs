@@ -15,9 +15,11 @@ use crate::namespace::{Birth, dangling};
 use crate::node::Node;
 use crate::permission::owns;
 use crate::quota::Check;
+use crate::readdir::Listing;
 use crate::registry::Opened;
 use crate::types::{Access, Caller, Errno, FileType, OpenFlags, Result, Time, check_new_name};
 use crate::watch::EventMask;
+use crate::xattr::kept_values;
 
 /// Flags that fcntl(2) can change on an open file.
 const CHANGEABLE: OpenFlags = OpenFlags::APPEND
@@ -31,11 +33,13 @@ pub struct OpenFile {
     node: Node,
     opened: Opened,
     flags: AtomicI32,
+    /// Are watches told of it?
+    seen: bool,
     /// Need it not be told of the store's failure (any more)?
     heard: AtomicBool,
     /// Dealt when it is first asked for; 0 until then.
     owner: AtomicU64,
-    /// A listing that began here ends with this cookie; `u64::MAX` before one begins.
+    /// A listing that began here ends with this cookie; [`Listing::NO_END`] before one begins.
     pub(crate) listing_end: AtomicU64,
 }
 
@@ -104,7 +108,7 @@ impl OpenFile {
             core.release_locks(&self.node, LockOwner(owner), LockSpace::Flock);
             core.release_locks(&self.node, LockOwner(owner), LockSpace::Ofd);
         }
-        if !self.flags().contains(OpenFlags::PATH) {
+        if self.seen && !self.flags().contains(OpenFlags::PATH) {
             let mask = if self.flags().writable() {
                 EventMask::CLOSE_WRITE
             } else {
@@ -133,6 +137,23 @@ impl FileSystem {
     /// `EPERM` for NOATIME by a stranger.
     pub fn open(&self, who: &Caller, node: &Node, flags: OpenFlags) -> Result<OpenFile> {
         self.open_node(who, node.clone(), flags)
+    }
+
+    /// Opens an inode for one operation of a front end whose callers open files without it: access was checked
+    /// then, and watches are told of the operation alone.
+    ///
+    /// # Errors
+    /// `EROFS`, `EISDIR`, `ELOOP`, `ENXIO` as [`FileSystem::open`].
+    pub fn open_unseen(&self, node: Node, flags: OpenFlags) -> Result<OpenFile> {
+        let who = Caller {
+            checked: true,
+            ..Caller::root()
+        };
+        self.core.alive()?;
+        self.core.may_open(&who, &node, flags)?;
+        let mut file = self.open_file(node, flags);
+        file.seen = false;
+        Ok(file)
     }
 
     /// As [`FileSystem::open`], for a use that becomes the open file's.
@@ -218,6 +239,8 @@ impl FileSystem {
         };
         let existing = match known {
             Err(Errno::ENOENT) => {
+                let birth = Birth::of(FileType::Regular, perm);
+                let reserved = core.reserve_birth(dir, Some(name), &birth);
                 let (node, made) = {
                     let mut names = body.names.unclaimed();
                     core.lock_one(&mut names, dir, body, name);
@@ -227,8 +250,8 @@ impl FileSystem {
                         // Somebody was faster. Under the lock, or it could be gone again.
                         Some(entry) => (core.node_in(body, entry.ino).map_err(dangling)?, false),
                         None => {
-                            let birth = Birth::of(FileType::Regular, perm);
-                            (core.make_in(who, dir, &mut names, name, birth)?, true)
+                            let made = core.make_in(who, dir, &mut names, name, birth, reserved)?;
+                            (made, true)
                         }
                     }
                 };
@@ -265,12 +288,13 @@ impl FileSystem {
             names.announce(name);
             let birth = Birth::of(FileType::Regular, perm);
             // While what is known of the name is on its way. It is nearly always free.
-            let conceived = self.core.conceive(who, dir, Time(0), 0, birth);
+            let reserved = self.core.reserve_birth(dir, Some(name), &birth);
+            let conceived = reserved.and_then(|reservation| {
+                let inode = self.core.conceive(who, dir, Time(0), 0, birth)?;
+                Ok((inode, reservation))
+            });
             names.claim(name, None);
             if names.has(name) {
-                if conceived.is_ok() {
-                    self.core.abort();
-                }
                 return Err(Errno::EEXIST);
             }
             self.core
@@ -303,6 +327,7 @@ impl FileSystem {
             return Err(Errno::ENOENT);
         }
         let birth = Birth::of(FileType::Regular, perm);
+        let mut reservation = core.reserve_birth(dir, None, &birth)?;
         let inode = core.conceive(who, dir, clock::now(), 0, birth)?;
         // Nobody has locked the names, and it may get one anywhere.
         let ino = core.numbers.deal();
@@ -311,11 +336,13 @@ impl FileSystem {
             meta.nlink = 0;
             meta.linkable = !flags.contains(OpenFlags::EXCLUSIVE);
         }
-        let node = core.publish(ino, inode, Check::of(who))?;
+        let node = core.publish(ino, inode, Check::of(who), &mut reservation)?;
         // Not its end: `node` is a use.
         drop(node.inode().doom());
-        if !core.pinned {
-            core.record_birth(dir, &node, None, None)?;
+        if core.pinned {
+            reservation.keep_only(kept_values(node.inode()));
+        } else {
+            core.record_birth(&mut reservation, dir, &node, None, None)?;
         }
         Ok(self.opened(node, flags))
     }
@@ -359,10 +386,11 @@ impl FileSystem {
     fn open_file(&self, node: Node, flags: OpenFlags) -> OpenFile {
         let kept = flags.difference(OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE);
         OpenFile {
-            listing_end: AtomicU64::new(u64::MAX),
+            listing_end: AtomicU64::new(Listing::NO_END),
             opened: Opened::at(self.core.enrolment.place()),
             node,
             flags: AtomicI32::new(kept.bits()),
+            seen: true,
             heard: AtomicBool::new(self.core.failure.is_latched()),
             owner: AtomicU64::new(0),
         }

@@ -6,10 +6,11 @@
 //! with the first call): else a program that adds names while it lists would never come to an end.
 
 use holdfast_sync::epoch;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::FileSystem;
 use crate::inode::{DirectoryBody, Numbered as _};
+use crate::node::Node;
 use crate::open::OpenFile;
 use crate::store::NameRun;
 use crate::types::{Attr, Errno, FileType, Ino, OpenFlags, Result};
@@ -31,6 +32,32 @@ pub struct DirEntry<'a> {
     pub kind: FileType,
     /// Go on behind this entry by passing this.
     pub cookie: u64,
+}
+
+/// A listing under way: of which directory, and where it ends. An open directory is one; a front end whose
+/// callers open none keeps the end itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Listing<'a> {
+    dir: &'a Node,
+    flags: OpenFlags,
+    end: &'a AtomicU64,
+}
+
+impl<'a> Listing<'a> {
+    /// The end of a listing that has not begun.
+    pub const NO_END: u64 = u64::MAX;
+
+    /// A listing of a directory that ends at `end`, which is set when it begins. `NOATIME` of the flags counts.
+    #[must_use]
+    pub const fn new(dir: &'a Node, flags: OpenFlags, end: &'a AtomicU64) -> Self {
+        Self { dir, flags, end }
+    }
+}
+
+impl<'a> From<&'a OpenFile> for Listing<'a> {
+    fn from(dir: &'a OpenFile) -> Self {
+        Self::new(dir.node(), dir.flags(), &dir.listing_end)
+    }
 }
 
 /// Fills a run with the names behind `after`; false at the end of the directory.
@@ -58,13 +85,13 @@ impl FileSystem {
     /// # Errors
     /// `ENOTDIR`; `ENOENT` for a removed directory; `EBADF` for a handle to the name only; what
     /// the store answers.
-    pub fn read_dir(
+    pub fn read_dir<'a>(
         &self,
-        dir: &OpenFile,
+        dir: impl Into<Listing<'a>>,
         after: u64,
         sink: &mut dyn FnMut(DirEntry<'_>) -> bool,
     ) -> Result<()> {
-        self.list(dir, after, &mut |run| run.iter().all(&mut *sink))
+        self.list(dir.into(), after, &mut |run| run.iter().all(&mut *sink))
     }
 
     /// As [`FileSystem::read_dir`], with the attributes of each name's inode, or with the error
@@ -75,9 +102,9 @@ impl FileSystem {
     ///
     /// # Errors
     /// As [`FileSystem::read_dir`].
-    pub fn read_dir_plus(
+    pub fn read_dir_plus<'a>(
         &self,
-        dir: &OpenFile,
+        dir: impl Into<Listing<'a>>,
         after: u64,
         sink: &mut dyn FnMut(DirEntry<'_>, Result<&Attr>) -> bool,
     ) -> Result<()> {
@@ -85,7 +112,7 @@ impl FileSystem {
         let added = core.added_so_far();
         // What ends all calls, as a revocation does, is no fault of one inode.
         let mut over = Ok(());
-        let listed = self.list(dir, after, &mut |run| {
+        let listed = self.list(dir.into(), after, &mut |run| {
             if !core.pinned {
                 core.load_together(run.inos());
             }
@@ -119,26 +146,30 @@ impl FileSystem {
     /// Hands runs of names to `sink`, until it answers `false`.
     fn list(
         &self,
-        dir: &OpenFile,
+        listing: Listing<'_>,
         mut after: u64,
         sink: &mut dyn FnMut(&NameRun) -> bool,
     ) -> Result<()> {
-        if dir.flags().contains(OpenFlags::PATH) {
+        let Listing {
+            dir: node,
+            flags,
+            end: stored,
+        } = listing;
+        if flags.contains(OpenFlags::PATH) {
             return Err(Errno::EBADF);
         }
         let core = &self.core;
         core.alive()?;
-        let node = dir.node();
         let body = node.inode().directory()?;
         core.complete_names(node.inode(), body)?;
         if body.names.is_dead() {
             return Err(Errno::ENOENT);
         }
-        let mut end = dir.listing_end.load(Ordering::Relaxed);
+        let mut end = stored.load(Ordering::Relaxed);
         // A front end that had the beginning from elsewhere begins in the middle.
-        if after == 0 || end == u64::MAX {
+        if after == 0 || end == Listing::NO_END {
             end = body.names.last_cookie();
-            dir.listing_end.store(end, Ordering::Relaxed);
+            stored.store(end, Ordering::Relaxed);
         }
         let mut run = NameRun::default();
         while fill(&mut run, node.ino(), body, after, end)
@@ -147,7 +178,7 @@ impl FileSystem {
         {
             after = last;
         }
-        if !dir.flags().contains(OpenFlags::NOATIME) {
+        if !flags.contains(OpenFlags::NOATIME) {
             core.accessed(node.inode());
         }
         core.happened(node.inode(), EventMask::ACCESS);

@@ -1,27 +1,52 @@
 //! Room for a file's pages: of its owner's quota, and of the store.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use holdfast_cache::Account;
 
 use crate::file_system::Core;
 use crate::inode::Inode;
 use crate::quota::Check;
-use crate::store::Space;
+use crate::store::{Grant, Intent, Reservation, Space};
 use crate::types::Result;
 
 /// Where the pages of one file come from and go to.
 ///
 /// Its content lock is held as long as the page cache works with this: the cache's promises end
 /// with the call that made them, so what is charged is what the file has when the lock is free.
+///
+/// What a store promised for pages is kept here until they are handed over ([`FileSpace::hand_over`]); what
+/// never is goes back at the end.
 pub(crate) struct FileSpace<'f> {
     core: &'f Core,
     inode: &'f Inode,
     check: Check,
+    promised: AtomicU64,
 }
 
 impl<'f> FileSpace<'f> {
     /// `check`: do limits count for whoever asks for pages?
     pub(crate) fn new(core: &'f Core, inode: &'f Inode, check: Check) -> Self {
-        Self { core, inode, check }
+        let promised = AtomicU64::new(0);
+        Self {
+            core,
+            inode,
+            check,
+            promised,
+        }
+    }
+
+    /// The pages are about to be handed over with what else was reserved.
+    pub(crate) fn hand_over(&self, reservation: &mut Reservation<'_>) {
+        reservation.held().pages += self.take();
+    }
+
+    fn take(&self) -> u64 {
+        // Relaxed: the lock of the file's content is held.
+        match self.promised.load(Ordering::Relaxed) {
+            0 => 0,
+            _ => self.promised.swap(0, Ordering::Relaxed),
+        }
     }
 
     /// Whom the page cache charges.
@@ -42,15 +67,41 @@ impl holdfast_cache::Space for FileSpace<'_> {
     fn reserve(&self, pages: u64) -> Result<()> {
         let (quotas, mark) = (&self.core.quotas, self.inode.mark());
         quotas.grow(mark, pages, self.check, || self.inode.owner())?;
-        let reserved = self.core.store.reserve(Space { pages, inodes: 0 });
-        if reserved.is_err() {
-            self.shrink(pages);
+        let intent = Intent {
+            pages,
+            ..Intent::default()
+        };
+        match self.core.store.reserve(&intent) {
+            Ok(held) => {
+                if held.pages > 0 {
+                    self.promised.fetch_add(held.pages, Ordering::Relaxed);
+                }
+                Ok(())
+            }
+            Err(error) => {
+                self.shrink(pages);
+                Err(error)
+            }
         }
-        reserved
     }
 
     fn release(&self, pages: u64) {
-        self.core.store.release(Space { pages, inodes: 0 });
+        self.core.store.release(Space {
+            pages,
+            ..Space::default()
+        });
         self.shrink(pages);
+    }
+}
+
+impl Drop for FileSpace<'_> {
+    fn drop(&mut self) {
+        match self.take() {
+            0 => {}
+            pages => self.core.store.give_back(Grant {
+                pages,
+                ..Grant::NONE
+            }),
+        }
     }
 }

@@ -12,17 +12,20 @@
 //! *Atomicity.* A batch is one operation. After a crash a store shows all of it or nothing, and
 //! never a later batch without an earlier one on the same object.
 //!
-//! *Failure.* When [`Store::apply`] fails, memory is already ahead of the store: the core stops
-//! all further changes (`EROFS`). A store that loses what it has accepted closes its [`Failure`] before
-//! anybody could commit behind that, and the core tells each open file once.
+//! *Refusal.* What a store may lack it is asked for first ([`Store::reserve`]), when nothing has happened
+//! yet: `ENOSPC`, `EDQUOT` and `ENOMEM` come from there. What was reserved for cannot be refused.
+//!
+//! *Failure.* When [`Store::apply`] fails all the same (the device did), memory is already ahead of the
+//! store: the core stops all further changes (`EROFS`). A store that loses what it has accepted closes its
+//! [`Failure`] before anybody could commit behind that, and the core tells each open file once.
 //!
 //! What a store leaves to the core: the meaning of every operation, permissions, times, which
 //! inodes are in use. What it leaves to wrappers (in `testkit`): faults, latency, recording.
 
 pub use crate::failure::Failure;
 pub use crate::name_run::NameRun;
+pub use crate::reservation::{Class, Grant, Intent, Reservation, kept_bytes};
 use crate::types::{FileType, Ino, Result, Time};
-use holdfast_cache::Memory;
 use std::sync::Arc;
 
 /// A page of a file as it was when it was handed over, behind whose filled bytes it is zero: the page
@@ -48,6 +51,9 @@ pub struct Guarantees {
     pub durable: bool,
     /// Calls may wait for a device: a front end keeps them off threads that must not.
     pub blocks: bool,
+    /// Files up to this length take no page of their own; 0, if all do. One that grows beyond it needs a page for
+    /// what it had.
+    pub small: u64,
     /// Space comes back with the changes that free it: [`Store::release`] need not hear of pages that were
     /// never loaded, which would have to be counted first.
     pub frees: bool,
@@ -82,7 +88,7 @@ pub struct InodeRecord {
     pub btime: Time,
     /// A directory's parent (itself for the root); for others the directory of a name.
     pub parent: Ino,
-    /// May it have extended attributes? If not, nobody asks the store for them.
+    /// May it have extended attributes, or space behind its end? If not, nobody asks the store for them.
     pub xattrs: bool,
 }
 
@@ -222,13 +228,15 @@ pub struct Rest {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stamp(pub u64);
 
-/// What a file system asks space for, or gives back.
+/// What a file system gives back of the space that it used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Space {
     /// 4 KiB pages of file content.
     pub pages: u64,
     /// Inodes.
     pub inodes: u64,
+    /// What names, values and targets took, as [`kept_bytes`] says.
+    pub bytes: u64,
 }
 
 /// Space of a store, in pages of 4 KiB and in inodes. `None`: without limit.
@@ -265,10 +273,11 @@ pub trait Store: Send + Sync + 'static {
         Arc::default()
     }
 
-    /// The memory that the file system and its store share from now on. A store that keeps what it could write, or read
-    /// again, joins it. Told once.
-    fn join(&self, memory: &Arc<Memory>) {
-        let _ = memory;
+    /// The file system may have so many bytes in memory (`Options::cache`) of what its store could bring
+    /// back: a store that keeps what it could write, or read again, keeps it in about the same bounds. Told
+    /// at the start and whenever it changes.
+    fn limit_memory(&self, bytes: u64) {
+        let _ = bytes;
     }
 
     /// Loads inodes by number, in any order; numbers that do not exist are left out.
@@ -374,20 +383,42 @@ pub trait Store: Send + Sync + 'static {
     /// `EIO` or `EUCLEAN` when they cannot be read.
     fn read_data(&self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<()>;
 
-    /// Promises space, all or nothing. The core gives it back by [`Store::release`].
+    /// Keeps room for all that an operation may need, all or nothing, before anything is changed. May wait: a
+    /// store that would have room after a commit makes one first. The caller puts it into a [`Reservation`],
+    /// or hands it to [`Store::apply`] or [`Store::give_back`].
     ///
     /// # Errors
-    /// `ENOSPC` or `EDQUOT`: the promise was not made.
-    fn reserve(&self, space: Space) -> Result<()>;
+    /// `ENOSPC`, `EDQUOT`, `ENOMEM`: there is no room, and nothing was reserved. `EROFS`, `EIO`: nothing can be
+    /// changed any more.
+    fn reserve(&self, intent: &Intent) -> Result<Grant>;
 
-    /// Takes promised space back.
+    /// Takes back what was reserved and is not used.
+    fn give_back(&self, held: Grant);
+
+    /// Takes back space that was used: of pages, inodes and names that went.
     fn release(&self, space: Space);
 
-    /// Accepts one operation's changes, in order. Durable only after a [`Store::commit`].
+    /// Accepts one operation's changes, in order, and uses what was reserved for them. Durable only after a
+    /// [`Store::commit`].
     ///
     /// # Errors
-    /// `EIO`, `ENOSPC`: nothing of the batch happened, and the core stops writing.
-    fn apply(&self, batch: &[Change<'_>]) -> Result<Stamp>;
+    /// `EIO`, if the device failed: nothing of the batch happened, and the core stops writing.
+    fn apply(&self, held: &mut Grant, batch: &[Change<'_>]) -> Result<Stamp>;
+
+    /// Reserves what a batch needs, as if none of its pages had space, and applies it: for callers who have
+    /// changed nothing yet.
+    ///
+    /// # Errors
+    /// Those of [`Store::reserve`] and [`Store::apply`]; nothing of the batch happened then.
+    fn change(&self, batch: &[Change<'_>]) -> Result<Stamp> {
+        let intent = Intent::of(batch);
+        let intent = Intent {
+            pages: intent.written + intent.allocated,
+            moved: intent.ranges,
+            ..intent
+        };
+        self.apply(&mut self.reserve(&intent)?, batch)
+    }
 
     /// Somebody is about to write to a large file, at this place: what is known of that may be fetched from
     /// memory meanwhile. A hint, which waits for nothing and nobody.
@@ -400,9 +431,14 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// Those of `apply`.
-    fn apply_written(&self, batch: &[Change<'_>], page: &PageOf<'_>) -> Result<Stamp> {
+    fn apply_written(
+        &self,
+        held: &mut Grant,
+        batch: &[Change<'_>],
+        page: &PageOf<'_>,
+    ) -> Result<Stamp> {
         let _ = page;
-        self.apply(batch)
+        self.apply(held, batch)
     }
 
     /// Returns when all changes up to `upto` are durable; `None` means all accepted so far.

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use crate::acl::{self, Acl};
 use crate::file_system::Core;
-use crate::inode::{Numbered as _, Rare, View};
+use crate::inode::{Inode, Numbered as _, Rare, View};
 use crate::node::Node;
 use crate::permission::{in_group_or_capable, owns};
-use crate::store::Change;
+use crate::store::{Change, Class, Intent, Space, kept_bytes};
 use crate::types::{Access, Caller, Caps, Errno, FileType, Result, S_ISGID, S_ISVTX, XattrSet};
 use crate::watch::EventMask;
 use crate::{FileSystem, clock};
@@ -129,16 +129,21 @@ impl FileSystem {
             core.keep_acl(who, node, name, None)?;
         } else {
             core.may_xattr(who, node, name, Access::WRITE)?;
+            let intent = Intent::giving_back().records(1).value(name.len());
+            let mut reservation = core.reserve_change(|| intent)?;
             let record = {
                 let mut meta = node.inode().write();
                 if !meta.with_rare(|rare| holds(rare, name)) {
                     return Err(Errno::ENODATA);
                 }
-                meta.rare().xattrs.remove(name);
+                if let Some(gone) = meta.rare().xattrs.remove(name) {
+                    core.release_kept(name.len() + gone.len());
+                }
                 meta.ctime = clock::now();
                 node.inode().record(&meta)
             };
             core.apply(
+                &mut reservation,
                 [node.inode()],
                 &[
                     Change::Xattr {
@@ -180,6 +185,28 @@ pub(crate) fn value(rare: Option<&Rare>, name: &[u8]) -> Option<Arc<[u8]>> {
         ACL_DEFAULT => shape(&rare.default_acl),
         _ => rare.xattrs.get(name).cloned(),
     }
+}
+
+/// What an ACL takes of a store that counts such things.
+fn kept_acl(rare: Option<&Rare>, name: &[u8]) -> u64 {
+    let acl = rare.and_then(|rare| match name {
+        ACL_ACCESS => rare.acl.as_ref(),
+        _ => rare.default_acl.as_ref(),
+    });
+    acl.map_or(0, |acl| kept_bytes(name.len() + acl::to_xattr(acl).len()))
+}
+
+/// What an inode's extended attributes and target take of a store that counts such things.
+pub(crate) fn kept_values(inode: &Inode) -> u64 {
+    let target = inode.target().map_or(0, |target| kept_bytes(target.len()));
+    if !inode.may_be_rare() {
+        return target;
+    }
+    let guard = epoch::pin();
+    let rare = inode.view(&guard).rare;
+    let values = rare.into_iter().flat_map(|rare| &rare.xattrs);
+    let values = values.map(|(name, value)| kept_bytes(name.len() + value.len()));
+    target + values.sum::<u64>() + kept_acl(rare, ACL_ACCESS) + kept_acl(rare, ACL_DEFAULT)
 }
 
 fn holds(rare: Option<&Rare>, name: &[u8]) -> bool {
@@ -248,6 +275,9 @@ impl Core {
     }
 
     fn put_xattr(&self, node: &Node, name: &[u8], value: &[u8], how: XattrSet) -> Result<()> {
+        let intent = Intent::default().records(1);
+        let reserved = self.reserve(&intent.value(name.len() + value.len()));
+        let mut reservation;
         let record = {
             let mut meta = node.inode().write();
             let held = meta.with_rare(|rare| holds(rare, name));
@@ -266,11 +296,15 @@ impl Core {
             if total + name.len() + value.len() > TOTAL_MAX {
                 return Err(Errno::ENOSPC);
             }
-            meta.rare().xattrs.insert(name.into(), value.into());
+            reservation = reserved?;
+            if let Some(gone) = meta.rare().xattrs.insert(name.into(), value.into()) {
+                self.release_kept(name.len() + gone.len());
+            }
             meta.ctime = clock::now();
             node.inode().record(&meta)
         };
         self.apply(
+            &mut reservation,
             [node.inode()],
             &[
                 Change::Xattr {
@@ -318,8 +352,25 @@ impl Core {
 
     /// Sets (or removes) an ACL; an access ACL brings the mode along.
     fn keep_acl(&self, who: &Caller, node: &Node, name: &[u8], acl: Option<Acl>) -> Result<()> {
+        let len = acl
+            .as_ref()
+            .map(|acl| name.len() + acl::to_xattr(acl).len());
+        let class = match len {
+            Some(_) => Class::Growing,
+            None => Class::GivingBack,
+        };
+        let intent = Intent {
+            class,
+            records: 1,
+            ..Intent::default()
+        };
+        let mut reservation = self.reserve(&match (len, self.pinned) {
+            (None, true) => intent,
+            (len, _) => intent.value(len.unwrap_or(name.len())),
+        })?;
         let (record, value) = {
             let mut meta = node.inode().write();
+            let before = meta.with_rare(|rare| kept_acl(rare, name));
             let mut acl = acl;
             if name == ACL_ACCESS {
                 if let Some(held) = &acl {
@@ -346,9 +397,21 @@ impl Core {
                 };
                 kept.map(acl::to_xattr)
             });
+            if self.pinned {
+                // What is not stored, because the mode says it all, goes back.
+                reservation.keep_only(meta.with_rare(|rare| kept_acl(rare, name)));
+                self.store.release(Space {
+                    bytes: before,
+                    ..Space::default()
+                });
+            }
             (node.inode().record(&meta), value)
         };
+        if self.pinned {
+            return Ok(());
+        }
         self.apply(
+            &mut reservation,
             [node.inode()],
             &[
                 Change::Xattr {

@@ -1,7 +1,8 @@
 //! What becomes of a file system whose store fails.
 
 use holdfast_core::store::{
-    Change, EntryRecord, Guarantees, InodeRecord, Space, SpaceReport, Stamp, Store, XattrList,
+    Change, EntryRecord, Grant, Guarantees, InodeRecord, Intent, Space, SpaceReport, Stamp, Store,
+    XattrList,
 };
 use holdfast_core::types::{Caller, Errno, Ino, OpenFlags, Result};
 use holdfast_core::{FileSystem, Options};
@@ -21,6 +22,7 @@ impl Store for Fragile {
             exclusive: true,
             durable: false,
             blocks: false,
+            small: 0,
             frees: false,
         }
     }
@@ -54,11 +56,12 @@ impl Store for Fragile {
     fn read_data(&self, _ino: Ino, _offset: u64, _buf: &mut [u8]) -> Result<()> {
         Err(Errno::EIO)
     }
-    fn reserve(&self, _space: Space) -> Result<()> {
-        Ok(())
+    fn reserve(&self, _intent: &Intent) -> Result<Grant> {
+        Ok(Grant::NONE)
     }
+    fn give_back(&self, _held: Grant) {}
     fn release(&self, _space: Space) {}
-    fn apply(&self, _batch: &[Change<'_>]) -> Result<Stamp> {
+    fn apply(&self, _held: &mut Grant, _batch: &[Change<'_>]) -> Result<Stamp> {
         if self.broken.load(Relaxed) {
             Err(Errno::EIO)
         } else {

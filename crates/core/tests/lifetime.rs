@@ -12,7 +12,8 @@ const PAGE: u64 = 4096;
 
 fn limited(pages: u64, inodes: u64) -> FileSystem {
     let limits = MemoryLimits {
-        bytes: Some(pages * PAGE),
+        // Names take some, too.
+        bytes: Some(pages * PAGE + 1000),
         inodes: Some(inodes),
     };
     FileSystem::memory(limits, Options::default())

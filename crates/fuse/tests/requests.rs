@@ -2,7 +2,10 @@
 
 mod support;
 
-use holdfast_core::{FileSystem, MemoryLimits, Options, types::Caller};
+use holdfast_core::{
+    EventMask, FileSystem, MemoryLimits, Options,
+    types::{Caller, Errno, FileType},
+};
 use holdfast_fuse::{Config, Session, TransportChoice, serve, wire::Opcode};
 use rustix::fs::{FlockOperation, XattrFlags, flock};
 use std::{
@@ -227,6 +230,149 @@ fn who_opened_a_file_past_the_daemon_is_cut_off_by_a_revocation() {
             assert_eq!(code(file.read_at(&mut [0; 4], 0)), Some(libc::EIO));
             assert_eq!(code(file.write_at(b"more", 0)), Some(libc::EIO));
             assert!(File::open(&path).is_err());
+        },
+    );
+}
+
+#[test]
+fn directories_that_the_kernel_opens_cost_no_request_once_they_were_listed() {
+    on_each_transport(
+        |_| {},
+        |_, session, dir| {
+            let sub = dir.join("sub");
+            fs::create_dir(&sub).unwrap();
+            for n in 0..100 {
+                File::create(sub.join(n.to_string())).unwrap();
+            }
+            // The first listing moves the access time, of which the second one asks.
+            for _ in 0..2 {
+                assert_eq!(names(&sub).len(), 100);
+            }
+            let asked = session.totals().requests;
+            for _ in 0..10 {
+                assert_eq!(names(&sub).len(), 100);
+            }
+            assert_eq!(session.totals().requests, asked);
+            // What opens a directory for more than its names works without its number as well.
+            let open = File::open(&sub).unwrap();
+            open.sync_all().unwrap();
+            assert_eq!(open.metadata().unwrap().nlink(), 2);
+        },
+    );
+}
+
+#[test]
+fn two_listings_of_one_directory_at_once_that_rename_what_they_see_come_to_an_end() {
+    on_each_transport(
+        |_| {},
+        |_, _, dir| {
+            let sub = dir.join("sub");
+            fs::create_dir(&sub).unwrap();
+            for n in 0..3000 {
+                File::create(sub.join(n.to_string())).unwrap();
+            }
+            let rename_all = || {
+                for (n, entry) in fs::read_dir(&sub).unwrap().enumerate() {
+                    let from = entry.unwrap().path();
+                    let name = from.file_name().unwrap().to_str().unwrap();
+                    // The other one may have been faster.
+                    let _ = fs::rename(&from, sub.join(format!("{name}'")));
+                    assert!(n < 60_000, "it has no end");
+                }
+            };
+            thread::scope(|scope| {
+                scope.spawn(rename_all);
+                scope.spawn(rename_all);
+            });
+            assert_eq!(names(&sub).len(), 3000);
+        },
+    );
+}
+
+#[test]
+fn a_listing_repeats_no_attributes_of_what_the_kernel_knows() {
+    let acls = [Opcode::GetXattr];
+    on_each_transport(
+        |_| {},
+        |_, session, dir| {
+            let sub = dir.join("sub");
+            fs::create_dir(&sub).unwrap();
+            let file = sub.join("file");
+            File::create(&file).unwrap();
+            let acl = || {
+                let none = rustix::fs::getxattr(&file, "system.posix_acl_access", &mut [0; 64][..]);
+                assert!(none.is_err());
+            };
+            acl();
+            let asked = count(session, &acls);
+            acl();
+            assert_eq!(count(session, &acls), asked, "the kernel keeps none");
+            // The listing tells of the file, and the kernel keeps what it had of it.
+            assert_eq!(names(&sub), ["file"]);
+            acl();
+            assert_eq!(count(session, &acls), asked);
+            assert_eq!(fs::metadata(&file).unwrap().len(), 0);
+        },
+    );
+}
+
+#[test]
+fn a_file_that_appears_past_the_mount_is_opened_where_creating_it_would_do() {
+    on_each_transport(
+        |config| config.no_open = true,
+        |core, _, dir| {
+            let who = Caller::root();
+            for n in 0..1500 {
+                let name = n.to_string();
+                // The kernel believes that it is not there.
+                assert!(fs::metadata(dir.join(&name)).is_err());
+                thread::scope(|scope| {
+                    scope.spawn(|| {
+                        let made = core.mknod(
+                            &who,
+                            &core.root(),
+                            name.as_bytes(),
+                            FileType::Regular,
+                            0o644,
+                            0,
+                        );
+                        assert!(matches!(made, Ok(_) | Err(Errno::EEXIST)));
+                    });
+                    let options = File::options().write(true).create(true).to_owned();
+                    options.open(dir.join(&name)).unwrap();
+                });
+                let again = File::options().write(true).create_new(true).to_owned();
+                let refused = again.open(dir.join(&name)).unwrap_err();
+                assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+            }
+        },
+    );
+}
+
+#[test]
+fn watches_hear_of_what_is_done_to_a_file_and_not_of_opens_that_the_kernel_keeps() {
+    on_each_transport(
+        |config| config.no_open = true,
+        |core, _, dir| {
+            let path = dir.join("file");
+            File::create(&path).unwrap();
+            let node = core.lookup(&Caller::root(), &core.root(), b"file").unwrap();
+            let watch = core.watch(&node, EventMask::ALL_EVENTS).unwrap();
+            let file = File::options().write(true).open(&path).unwrap();
+            for n in 0..5 {
+                file.write_at(b"x", n * 4096).unwrap();
+            }
+            drop(file);
+            let mut heard = Vec::new();
+            while let Some(event) = watch.try_next() {
+                heard.push(event.mask);
+            }
+            let opens = EventMask::OPEN | EventMask::CLOSE;
+            assert!(heard.iter().any(|mask| mask.contains(EventMask::MODIFY)));
+            assert!(
+                !heard.iter().any(|mask| mask.intersects(opens)),
+                "{heard:?}"
+            );
         },
     );
 }

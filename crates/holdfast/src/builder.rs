@@ -28,7 +28,7 @@ impl Builder {
         }
     }
 
-    /// Most bytes of file content, rounded down to pages of 4 KiB; beyond them is `ENOSPC`.
+    /// Most bytes of names and extended attributes, and of content by pages of 4 KiB; beyond them is `ENOSPC`.
     pub fn bytes_max(mut self, bytes: u64) -> Self {
         self.limits.bytes = Some(bytes);
         self

@@ -8,7 +8,7 @@ pub mod device;
 pub mod diff;
 pub mod faults;
 pub mod fsx;
-pub mod memory;
+pub mod full;
 pub mod rng;
 pub mod scratch;
 pub mod skip;

@@ -16,11 +16,11 @@ pub use model::ModelStore;
 pub use recording::{Record, Recorded, RecordingStore};
 pub use slow::{Latency, SlowStore};
 
+use holdfast_core::Store;
 use holdfast_core::store::{
-    Change, EntryRecord, Failure, Guarantees, InodeRecord, PageOf, Rest, Space, SpaceReport,
-    SpaceRun, Stamp,
+    Change, EntryRecord, Failure, Grant, Guarantees, InodeRecord, Intent, PageOf, Rest, Space,
+    SpaceReport, SpaceRun, Stamp,
 };
-use holdfast_core::{Memory, Store};
 use holdfast_types::{Ino, Result};
 use std::sync::Arc;
 
@@ -163,22 +163,26 @@ impl<H: Hook> Store for Wrapped<H> {
         self.inner.read_data(ino, offset, buf)
     }
 
-    fn reserve(&self, space: Space) -> Result<()> {
+    fn reserve(&self, intent: &Intent) -> Result<Grant> {
         self.hook.before(Call::Reserve)?;
-        self.inner.reserve(space)
+        self.inner.reserve(intent)
     }
 
-    fn join(&self, memory: &Arc<Memory>) {
-        self.inner.join(memory);
+    fn give_back(&self, held: Grant) {
+        self.inner.give_back(held);
+    }
+
+    fn limit_memory(&self, bytes: u64) {
+        self.inner.limit_memory(bytes);
     }
 
     fn release(&self, space: Space) {
         self.inner.release(space);
     }
 
-    fn apply(&self, batch: &[Change<'_>]) -> Result<Stamp> {
+    fn apply(&self, held: &mut Grant, batch: &[Change<'_>]) -> Result<Stamp> {
         self.hook.before(Call::Apply)?;
-        let stamp = self.inner.apply(batch)?;
+        let stamp = self.inner.apply(held, batch)?;
         self.hook.applied(batch);
         Ok(stamp)
     }
@@ -187,9 +191,14 @@ impl<H: Hook> Store for Wrapped<H> {
         self.inner.expect_write(ino, offset);
     }
 
-    fn apply_written(&self, batch: &[Change<'_>], page: &PageOf<'_>) -> Result<Stamp> {
+    fn apply_written(
+        &self,
+        held: &mut Grant,
+        batch: &[Change<'_>],
+        page: &PageOf<'_>,
+    ) -> Result<Stamp> {
         self.hook.before(Call::Apply)?;
-        let stamp = self.inner.apply_written(batch, page)?;
+        let stamp = self.inner.apply_written(held, batch, page)?;
         self.hook.applied(batch);
         Ok(stamp)
     }

@@ -7,7 +7,6 @@ use holdfast_testkit::diff::library::{LibraryTarget, options};
 use holdfast_testkit::diff::run::{Plan, Sides, generated};
 use holdfast_testkit::diff::target::Target;
 use holdfast_testkit::fsx;
-use holdfast_testkit::memory::within;
 use holdfast_testkit::store::{
     Call, Fault, Faults, FaultyStore, ModelStore, Record, Recorded, RecordingStore,
 };
@@ -18,6 +17,7 @@ fn plan(seed: u64, steps: usize) -> Plan {
     Plan {
         cast: cast(),
         atime: AtimeRule::Strict,
+        opens_local: false,
         seed,
         steps,
         between_snapshots: 1000,
@@ -28,10 +28,14 @@ fn plan(seed: u64, steps: usize) -> Plan {
 
 #[test]
 fn a_tree_is_the_same_in_memory_and_over_a_store_and_loaded_again() {
-    for (seed, memory) in [(1, None), (2, None), (3, Some(0)), (4, Some(20_000))] {
+    for (seed, cache) in [(1, None), (2, None), (3, Some(0)), (4, Some(20_000))] {
         let plan = plan(seed, 20_000);
         let store = Arc::new(ModelStore::new());
-        let fs = within(store.clone(), options(plan.atime), memory).unwrap();
+        let options = |atime| Options {
+            cache,
+            ..options(atime)
+        };
+        let fs = FileSystem::new(store.clone(), options(plan.atime)).unwrap();
         let sides = Sides {
             kernel: Box::new(LibraryTarget::memory(&plan.cast, plan.atime)),
             library: Box::new(LibraryTarget::over(fs.clone(), &plan.cast)),
@@ -44,7 +48,7 @@ fn a_tree_is_the_same_in_memory_and_over_a_store_and_loaded_again() {
             .snapshot()
             .unwrap();
         drop(fs);
-        let loaded = within(store, options(plan.atime), memory).unwrap();
+        let loaded = FileSystem::new(store, options(plan.atime)).unwrap();
         let after = LibraryTarget::over(loaded, &plan.cast).snapshot().unwrap();
         assert!(before.keys().eq(after.keys()), "seed {seed}");
         for (path, view) in before {
@@ -62,22 +66,25 @@ fn a_tree_is_the_same_in_memory_and_over_a_store_and_loaded_again() {
 fn fsx_finds_nothing_over_a_store_either() {
     // With content that stays in memory, goes at once, and goes in part; in a file that is brought as
     // a whole, and in one that is not.
-    for (memory, most) in [
+    for (cache, most) in [
         (None, 256 << 10),
         (Some(0), 256 << 10),
         (Some(300 << 10), 256 << 10),
         (Some(0), 1 << 20),
         (Some(300 << 10), 1 << 20),
     ] {
-        let store = Arc::new(ModelStore::new());
-        let fs = within(store, Options::default(), memory).unwrap();
+        let options = Options {
+            cache,
+            ..Options::default()
+        };
+        let fs = FileSystem::new(Arc::new(ModelStore::new()), options).unwrap();
         let plan = fsx::Plan {
             seed: 9,
             operations: 10_000,
             most,
             between_checks: 500,
         };
-        fsx::exercise(&fs, "fsx", &plan).unwrap_or_else(|report| panic!("{memory:?}: {report}"));
+        fsx::exercise(&fs, "fsx", &plan).unwrap_or_else(|report| panic!("{cache:?}: {report}"));
     }
 }
 

@@ -69,7 +69,7 @@ fn run(files: u64) -> [f64; PHASES.len()] {
             kind: FileType::Directory,
         },
     ];
-    store.apply(&dir).expect("room");
+    store.change(&dir).expect("room");
     let mut times = [0.0; PHASES.len()];
     // In between, so that what is created last is there.
     times[0] = each(files, |nth| create(&store, nth));
@@ -185,14 +185,14 @@ fn create(store: &VolumeStore, nth: u64) {
             inode: dir_of(nth, time),
         },
     ];
-    store.apply(&batch).expect("room");
+    store.change(&batch).expect("room");
 }
 
 fn chmod(store: &VolumeStore, nth: u64) {
     let mut inode = inode(Ino(FIRST + nth), FileType::Regular, time(nth), DIR);
     inode.perm = 0o600;
     inode.ctime = Time(time(nth) + 1);
-    store.apply(&[Change::Attributes { inode }]).expect("room");
+    store.change(&[Change::Attributes { inode }]).expect("room");
 }
 
 fn unlink(store: &VolumeStore, nth: u64) {
@@ -211,5 +211,5 @@ fn unlink(store: &VolumeStore, nth: u64) {
         },
         Change::Free { ino },
     ];
-    store.apply(&batch).expect("room");
+    store.change(&batch).expect("room");
 }

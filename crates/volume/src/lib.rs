@@ -4,6 +4,7 @@ pub mod check;
 pub mod checksum;
 pub mod dump;
 mod error;
+mod gate_primitive;
 pub mod journal;
 mod journal_primitive;
 mod nodes;

@@ -30,6 +30,7 @@ fn exercised(seed: u64, steps: usize, close: bool) -> MemoryDevice {
     let plan = Plan {
         cast: cast(),
         atime: AtimeRule::Strict,
+        opens_local: false,
         seed,
         steps,
         between_snapshots: 100_000,

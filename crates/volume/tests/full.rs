@@ -1,6 +1,6 @@
 //! Volumes filled to the brim in every way, and emptied again.
 
-use holdfast_core::store::{Change, Space};
+use holdfast_core::store::{Change, Intent};
 use holdfast_core::{FileSystem, Options, Store as _};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_types::{Caller, Errno, Fallocate, OpenFlags, Result, XattrSet};
@@ -190,7 +190,8 @@ fn blocks_between_holes_fill_a_volume() {
 fn directories_fill_a_volume() {
     in_all_sizes("directories", &|volume, number| {
         let (fs, root) = (&volume.fs, volume.fs.root());
-        let name = format!("a directory whose name is rather long, number {number}");
+        // As long as that of an empty file, for the same reason.
+        let name = format!("{number:0>230}");
         fs.mkdir_at(&volume.who, &root, name.as_bytes(), 0o700)?;
         Ok(())
     });
@@ -233,11 +234,20 @@ fn what_a_writer_was_promised_is_there_however_many_commits_come_before_his_chan
     volume.write("mine", 0, b"1").unwrap();
     let who = &volume.who;
     let mine = volume.fs.lookup(who, &volume.fs.root(), b"mine").unwrap();
-    let promised = Space {
-        pages: PAGES,
-        inodes: 0,
-    };
-    volume.store.reserve(promised).unwrap();
+    let data = vec![9; (PAGES * 4096) as usize];
+    let write = [Change::Write {
+        ino: mine.ino(),
+        offset: 0,
+        data: &data,
+    }];
+    let mut held = volume
+        .store
+        .reserve(&Intent {
+            pages: PAGES,
+            moved: 1,
+            ..Intent::of(&write)
+        })
+        .unwrap();
     // Others change something, commit, and take all there is.
     let others = || {
         for round in 0..3 {
@@ -253,13 +263,7 @@ fn what_a_writer_was_promised_is_there_however_many_commits_come_before_his_chan
         volume.store.commit(None).unwrap();
     };
     std::thread::scope(|scope| scope.spawn(others).join().unwrap());
-    let data = vec![9; (PAGES * 4096) as usize];
-    let write = Change::Write {
-        ino: mine.ino(),
-        offset: 0,
-        data: &data,
-    };
-    volume.store.apply(&[write]).unwrap();
+    volume.store.apply(&mut held, &write).unwrap();
     volume.store.commit(None).unwrap();
     let mut read = vec![0; data.len()];
     volume.store.read_data(mine.ino(), 0, &mut read).unwrap();

@@ -3,7 +3,6 @@
 
 use holdfast_core::{FileSystem, OpenFile, Options};
 use holdfast_device::{BlockDevice, MemoryDevice};
-use holdfast_testkit::memory::within;
 use holdfast_types::{Caller, Fallocate, OpenFlags, SetAttr};
 use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore, format};
 use rand::seq::SliceRandom as _;
@@ -27,7 +26,7 @@ fn device(size: u64) -> Arc<dyn BlockDevice> {
 /// A file system over the volume, with so much memory, that commits as often.
 fn mounted(
     device: &Arc<dyn BlockDevice>,
-    memory: u64,
+    cache: u64,
     commit_every: Option<Duration>,
 ) -> (FileSystem, Arc<VolumeStore>) {
     let open = OpenOptions {
@@ -35,8 +34,14 @@ fn mounted(
         ..OpenOptions::default()
     };
     let store = Arc::new(VolumeStore::open(Arc::clone(device), &open).unwrap());
-    let fs = within(Arc::clone(&store) as _, Options::default(), Some(memory)).unwrap();
-    (fs, store)
+    let options = Options {
+        cache: Some(cache),
+        ..Options::default()
+    };
+    (
+        FileSystem::new(Arc::clone(&store) as _, options).unwrap(),
+        store,
+    )
 }
 
 fn opened(fs: &FileSystem) -> OpenFile {

@@ -2,7 +2,8 @@
 
 use super::layout::{Layout, Thing};
 use holdfast_core::store::{
-    Change, EntryRecord, Guarantees, InodeRecord, Space, SpaceReport, Stamp, Store, XattrList,
+    Change, EntryRecord, Grant, Guarantees, InodeRecord, Intent, Space, SpaceReport, Stamp, Store,
+    XattrList,
 };
 use holdfast_core::types::{Errno, FileType, Ino, Result, Time};
 
@@ -77,6 +78,7 @@ impl Store for MadeStore {
             exclusive: true,
             durable: false,
             blocks: false,
+            small: 0,
             frees: false,
         }
     }
@@ -131,13 +133,15 @@ impl Store for MadeStore {
         Ok(())
     }
 
-    fn reserve(&self, _space: Space) -> Result<()> {
+    fn reserve(&self, _intent: &Intent) -> Result<Grant> {
         Err(Errno::EROFS)
     }
 
+    fn give_back(&self, _held: Grant) {}
+
     fn release(&self, _space: Space) {}
 
-    fn apply(&self, _batch: &[Change<'_>]) -> Result<Stamp> {
+    fn apply(&self, _held: &mut Grant, _batch: &[Change<'_>]) -> Result<Stamp> {
         Err(Errno::EROFS)
     }
 

@@ -5,7 +5,6 @@ pub(crate) mod exit_report;
 mod failing;
 mod last_words;
 mod launch;
-mod memory;
 mod nearest;
 pub(crate) mod options;
 pub(crate) mod point;
@@ -32,14 +31,14 @@ const OPTIONS_HELP: &str = "\
 Options for -o:
   create              make the image file, with an empty volume, if it is not there, as --create
   create_size=AMOUNT  bytes of an image file that is made, as --size
-  size=AMOUNT         most bytes of file content: 512m, 8g, or 25% of memory; 0: no limit
-                      (default: 50%)
+  size=AMOUNT         most bytes of content, names and attributes: 512m, 8g, or 25% of memory;
+                      0: no limit (default: 50%)
   nr_inodes=NUMBER    most files and directories: 100k, 10m; 0: no limit
                       (default: one for each KiB of memory)
-  memory=AMOUNT       most bytes of memory that the daemon of a volume takes, with all that it keeps: 256m, 2g, 25% of
-                      the machine's, or max for all there is (default: a quarter of the machine's, or half of
-                      what its control groups allow, where that is less; 64m at least)
-  cache=AMOUNT        as memory= with twice as much; goes with the next release
+  cache=AMOUNT        most bytes of memory for what a volume has read and nobody uses (inodes,
+                      names, content), and as much again for what it has still to write
+                      (20m at least): 64m, 1g, or 5% of memory; 0: none (default: an eighth
+                      of memory)
   commit=SECONDS      a volume's changes are flushed to the device after so long at most (1 to 86400;
                       default: 5): so much a power cut or a crash of the host may lose. They are handed
                       to the host within 1 second in any case: so much is lost if the daemon is killed.
@@ -55,12 +54,12 @@ Options for -o:
   locks=WHOSE         local: the kernel keeps locks (flock, fcntl), which saves requests; served: the
                       daemon does, so that they are counted by `holdfast info` and a forced unmount
                       ends those who wait for one (default: local)
-  opens=WHOSE         served: the daemon opens and closes each file; local: the kernel does, and what is
-                      cached is read without any request. Then close(2) tells of no lost write
-                      (fsync(2) does), `holdfast info` and a forced unmount count no open files,
-                      watches of a program see an open with each request, a truncate(2) of an empty
-                      file moves its times, and O_CREAT without O_EXCL may meet EEXIST beside a
-                      command of the daemon's own (default: served)
+  opens=WHOSE         local: the kernel opens and closes files, and what is cached is read without any
+                      request. close(2) tells of no lost write then, as on ext4 (fsync(2) does);
+                      `holdfast info` and a forced unmount count no open files; watches of a
+                      program that embeds the file system see no opens; truncate(2) of an empty
+                      file to nothing moves its times; direct writes to one file go one after the
+                      other. served: the daemon does (default: local, with locks=served: served)
   auto_unmount        clear the mount point if the daemon is killed
   allow_other         let all users in (default if root mounts); noallow_other: only the one who
                       mounts
@@ -202,7 +201,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if arguments.foreground {
         return foreground(source, plan, &point, arguments.log.as_deref());
     }
-    memory::prepare(&source, &plan);
     let launched = launch::launch(
         source.argument(),
         &point,
@@ -230,7 +228,6 @@ pub(crate) fn run_helper(request: &Request) -> Result<()> {
         return Ok(());
     }
     let point = MountPoint::prepare(&request.dir)?;
-    memory::prepare(&source, &plan);
     let launched = launch::launch(source.argument(), &point, &plan.given, None);
     if launched.is_err() {
         point.remove_if_made();
@@ -249,7 +246,6 @@ fn foreground(
     }
     crate::log::begin();
     surroundings::leave_limits();
-    memory::prepare(&source, &plan);
     let result = serve::serve(source, plan, point, |transport| {
         let dir = point.path.display();
         anstream::eprintln!("holdfast: {dir}: live over {transport}; SIGINT or SIGTERM unmounts");

@@ -18,12 +18,11 @@ use std::time::Duration;
 const COMMIT_MAX: u64 = 86_400;
 
 /// Every option there is, for suggestions and for the manual. Those that end in `=` take a value.
-pub(crate) const KNOWN: [&str; 67] = [
+pub(crate) const KNOWN: [&str; 66] = [
     "create",
     "create_size=",
     "size=",
     "nr_inodes=",
-    "memory=",
     "cache=",
     "commit=",
     "mode=",
@@ -103,8 +102,8 @@ pub(crate) struct Plan {
     pub(crate) auto_unmount: bool,
     /// Are locks kept by the file system, or by the kernel?
     pub(crate) serve_locks: bool,
-    /// Are files opened and closed by the file system, or by the kernel?
-    pub(crate) serve_opens: bool,
+    /// Are files opened and closed by the file system, or by the kernel? If nothing is said, as locks are.
+    pub(crate) serve_opens: Option<bool>,
     /// Is the device of a volume to be left as it is, and what its journal holds replayed in memory?
     pub(crate) no_recovery: bool,
     /// What was asked for, in order, without what only mount(8) cares about.
@@ -127,8 +126,8 @@ impl Default for Plan {
             transport: TransportChoice::default(),
             auto_unmount: false,
             serve_locks: false,
-            serve_opens: true,
             no_recovery: false,
+            serve_opens: None,
             given: Vec::new(),
         }
     }
@@ -153,7 +152,7 @@ impl Plan {
                 plan.given.push(item);
             }
         }
-        if plan.serve_locks && !plan.serve_opens {
+        if plan.serve_locks && plan.serve_opens == Some(false) {
             return Err(
                 Failure::new("without closes nothing tells when a lock ends")
                     .about("option locks=served")
@@ -169,6 +168,11 @@ impl Plan {
             );
         }
         Ok(plan)
+    }
+
+    /// Are files opened and closed by the file system? Without closes nothing tells it when a lock ends.
+    pub(crate) fn serves_opens(&self) -> bool {
+        self.serve_opens.unwrap_or(self.serve_locks)
     }
 
     /// Where both know an option, the core takes what the mount understood: that follows
@@ -206,15 +210,9 @@ impl Plan {
                 let inodes = parse_amount(needed()?, None).map_err(wrong)?;
                 self.limits.inodes = (inodes != 0).then_some(inodes);
             }
-            "memory" if value == Some("max") => self.core.memory = Some(u64::MAX),
-            "memory" => {
-                let memory = parse_amount(needed()?, Some(memory_bytes())).map_err(wrong)?;
-                self.core.memory = Some(memory);
-            }
-            // What it said was said once more for what a volume has still to write.
             "cache" => {
                 let cache = parse_amount(needed()?, Some(memory_bytes())).map_err(wrong)?;
-                self.core.memory = Some(cache.saturating_mul(2));
+                self.core.cache = Some(cache);
             }
             "commit" => self.commit = Some(seconds(needed()?).map_err(wrong)?),
             "create" if value.is_none() => self.create = true,
@@ -225,7 +223,7 @@ impl Plan {
             "norecovery" | "noload" if value.is_none() => self.no_recovery = true,
             "auto_unmount" if value.is_none() => self.auto_unmount = true,
             "locks" => self.serve_locks = is_served(needed()?).map_err(wrong)?,
-            "opens" => self.serve_opens = is_served(needed()?).map_err(wrong)?,
+            "opens" => self.serve_opens = Some(is_served(needed()?).map_err(wrong)?),
             // mount(8) tells who mounts, and hands back at a remount what the kernel wrote into
             // its table.
             "user" | "user_id" | "group_id" | "rootmode" => {}
@@ -396,16 +394,6 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_one_number_and_cache_was_half_of_it() {
-        assert_eq!(plan("").core.memory, None);
-        assert_eq!(plan("memory=256m").core.memory, Some(256 << 20));
-        assert_eq!(plan("memory=25%").core.memory, Some(memory_bytes() / 4));
-        assert_eq!(plan("memory=max").core.memory, Some(u64::MAX));
-        assert_eq!(plan("cache=100m").core.memory, Some(200 << 20));
-        assert!(refusal("memory=most").contains("\"most\" is not a number of bytes"));
-    }
-
-    #[test]
     fn an_unknown_option_is_named_with_the_one_nearest_to_it() {
         assert!(refusal("rw,notime").contains("option notime"));
         assert!(refusal("rw,notime").contains("did you mean noatime?"));
@@ -436,6 +424,13 @@ mod tests {
                 "{refused}"
             );
         }
+    }
+
+    #[test]
+    fn the_kernel_opens_files_unless_the_daemon_keeps_locks() {
+        assert!(!plan("").serves_opens());
+        assert!(plan("locks=served").serves_opens());
+        assert!(plan("opens=served").serves_opens() && !plan("opens=served").serve_locks);
     }
 
     #[test]

@@ -37,14 +37,13 @@ const KILLED: i32 = 1;
 const OF_SIGNAL: i32 = 128;
 
 const UNMOUNT: [c_int; 2] = [SIGINT, SIGTERM];
-/// A terminal that hangs up is no reason to end; a file that may not grow is told by its write. SIGPIPE is ignored by every
+/// A terminal that hangs up is no reason to end, nor is a limit of the shell's: a file that may not grow is told by its write. SIGPIPE is ignored by every
 /// Rust program.
-const IGNORED: [c_int; 2] = [SIGHUP, SIGXFSZ];
+const IGNORED: [c_int; 3] = [SIGHUP, SIGXFSZ, SIGXCPU];
 /// Those that end a process that does not mind them, unless it is broken: code can run before that.
-const ENDING: [c_int; 10] = [
+const ENDING: [c_int; 9] = [
     SIGQUIT,
     SIGABRT,
-    SIGXCPU,
     SIGUSR1,
     SIGUSR2,
     SIGALRM,

@@ -66,7 +66,6 @@ fn a_signal_that_ends_the_daemon_loses_nothing() {
     for signal in [
         Signal::QUIT,
         Signal::ABORT,
-        Signal::XCPU,
         Signal::USR1,
         Signal::ALARM,
         Signal::IO,
@@ -114,7 +113,7 @@ fn signals_that_are_no_end_leave_the_daemon_alone() {
         return;
     };
     let daemon = place.foreground(&[]);
-    for signal in [Signal::HUP, Signal::XFSZ] {
+    for signal in [Signal::HUP, Signal::XFSZ, Signal::XCPU] {
         daemon.signal(signal);
         fill(&place);
     }

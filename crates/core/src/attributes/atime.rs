@@ -4,7 +4,7 @@ use crate::clock::{self, tick};
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::options::AtimePolicy;
-use crate::store::Change;
+use crate::store::{Change, Intent};
 use crate::types::Time;
 
 #[inline]
@@ -99,7 +99,13 @@ impl Core {
         // A reader waits for no writer: its time goes with the next change, or with `sync`. Reading
         // goes on when its time cannot be kept: `apply` has stopped the writers.
         let change = [Change::Attributes { inode: record }];
-        if self.policy.lazytime() || self.apply_unless_busy(inode, &change) == Ok(false) {
+        let handed_over = || {
+            let reserved = self.reserve(&Intent::changing().records(1));
+            reserved.map_or(Ok(false), |mut reservation| {
+                self.apply_unless_busy(&mut reservation, inode, &change)
+            })
+        };
+        if self.policy.lazytime() || handed_over() == Ok(false) {
             inode.mark_lazy_time();
             self.late.note();
         }

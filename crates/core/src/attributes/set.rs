@@ -1,5 +1,7 @@
 //! setattr: chmod, chown, truncate and utimensat in one call, as front ends get them.
 
+use std::sync::Arc;
+
 use holdfast_cache::Pages;
 use holdfast_sync::epoch;
 
@@ -9,14 +11,14 @@ use crate::node::Node;
 use crate::open::OpenFile;
 use crate::permission::{in_group_or_capable, owns, set_id_bits_lost};
 use crate::quota::{Check, Owner};
-use crate::store::Change;
+use crate::store::{Change, Intent, Reservation};
 use crate::types::{
     Access, Attr, Caller, Caps, Errno, FileType, OpenFlags, Result, S_ISGID, S_ISUID, SetAttr,
     SetTime,
 };
 use crate::watch::EventMask;
 use crate::xattr::{ACL_ACCESS, CAPABILITY};
-use crate::{FileSystem, clock};
+use crate::{FileSystem, acl, clock};
 
 impl FileSystem {
     /// Changes attributes, all or none; returns what they are then. `through`: an open file that
@@ -141,6 +143,7 @@ impl Core {
     fn change_meta(&self, who: &Caller, node: &Node, set: &SetAttr) -> Result<()> {
         let now = clock::now();
         let chown = set.uid.is_some() || set.gid.is_some();
+        let mut reservation = self.reserve_change(|| self.intent_to_set(node))?;
         let acl = {
             // While it is locked, its writers know whom to charge.
             let pages = node.inode().regular().ok().filter(|_| chown);
@@ -158,7 +161,9 @@ impl Core {
                     pages.as_ref().map_or(0, |pages| pages.pages()),
                 )?;
             }
-            change_owner(who, node, set, &mut meta);
+            if let Some(value) = change_owner(who, node, set, &mut meta) {
+                self.release_kept(CAPABILITY.len() + value.len());
+            }
             let mut acl = None;
             if let Some(perm) = set.perm {
                 acl = change_mode(who, node.kind(), perm, &mut meta);
@@ -177,7 +182,7 @@ impl Core {
             acl
         };
         if !self.pinned {
-            self.record_change(node, set, acl.as_deref())?;
+            self.record_change(&mut reservation, node, set, acl.as_deref())?;
         }
         let touches = set.perm.is_some() || set.uid.is_some() || set.gid.is_some();
         let mask = match (touches, set.atime, set.mtime) {
@@ -191,7 +196,13 @@ impl Core {
     }
 
     /// Tells the store of an inode's new attributes, and of what changed with them.
-    fn record_change(&self, node: &Node, set: &SetAttr, acl: Option<&[u8]>) -> Result<()> {
+    fn record_change(
+        &self,
+        reservation: &mut Reservation<'_>,
+        node: &Node,
+        set: &SetAttr,
+        acl: Option<&[u8]>,
+    ) -> Result<()> {
         let (inode, ino) = (node.inode(), node.ino());
         let attributes = || Change::Attributes {
             inode: inode.record(&inode.meta()),
@@ -199,14 +210,30 @@ impl Core {
         let capability = self.lost_capability(node, set);
         if acl.is_none() && !capability {
             // Nearly always: it needs no memory of its own, nor a look whether others came in between.
-            return self.in_turn([inode], || self.store.apply(&[attributes()]));
+            let held = reservation.held();
+            return self.in_turn([inode], || self.store.apply(held, &[attributes()]));
         }
         let acl = acl.map(|acl| (ACL_ACCESS, Some(acl)));
         let capability = capability.then_some((CAPABILITY, None));
         let values = acl.into_iter().chain(capability);
         let values = values.map(|(name, value)| Change::Xattr { ino, name, value });
         let batch: Vec<_> = std::iter::once(attributes()).chain(values).collect();
-        self.apply([inode], &batch)
+        self.apply(reservation, [inode], &batch)
+    }
+
+    /// What other attributes of an inode may take: with the mode its ACL changes, with the owner its capabilities go.
+    fn intent_to_set(&self, node: &Node) -> Intent {
+        let intent = Intent::changing().records(1);
+        let intent = match node.kind().is_dir() {
+            true => intent,
+            false => intent.value(CAPABILITY.len()),
+        };
+        if !node.inode().may_be_rare() {
+            return intent;
+        }
+        let guard = epoch::pin();
+        let acl = node.inode().view(&guard).acl().map(acl::to_xattr);
+        acl.map_or(intent, |acl| intent.value(ACL_ACCESS.len() + acl.len()))
     }
 
     /// Moves the charge for an inode to the owner that it gets. Its attributes are locked, and its
@@ -257,17 +284,24 @@ impl Core {
                 return Ok(());
             }
         }
+        let intent = Intent::changing().records(1).value(CAPABILITY.len());
+        let mut reservation = self.reserve_change(|| intent)?;
+        let mut lost = None;
         let record = {
             let mut meta = node.inode().write();
             meta.perm &= !bits(&meta);
             if meta.with_rare(carries) {
-                meta.rare().xattrs.remove(CAPABILITY);
+                lost = meta.rare().xattrs.remove(CAPABILITY);
             }
             meta.ctime = clock::now();
             node.inode().record(&meta)
         };
+        if let Some(value) = lost {
+            self.release_kept(CAPABILITY.len() + value.len());
+        }
         let ino = node.ino();
         self.apply(
+            &mut reservation,
             [node.inode()],
             &[
                 Change::Attributes { inode: record },
@@ -290,15 +324,22 @@ fn group_lends(meta: &Meta) -> u16 {
     }
 }
 
-fn change_owner(who: &Caller, node: &Node, set: &SetAttr, meta: &mut MetaWrite<'_>) {
+/// Sets the owner, and clears what goes with the old one; returns the capabilities if there were any.
+fn change_owner(
+    who: &Caller,
+    node: &Node,
+    set: &SetAttr,
+    meta: &mut MetaWrite<'_>,
+) -> Option<Arc<[u8]>> {
     if set.uid.is_none() && set.gid.is_none() {
-        return;
+        return None;
     }
+    let mut lost = None;
     let had_suid = meta.perm & S_ISUID != 0;
     if !node.kind().is_dir() {
         meta.perm &= !set_id_bits_lost(who, meta);
         if meta.with_rare(|rare| rare.is_some_and(|rare| rare.xattrs.contains_key(CAPABILITY))) {
-            meta.rare().xattrs.remove(CAPABILITY);
+            lost = meta.rare().xattrs.remove(CAPABILITY);
         }
     }
     meta.uid = set.uid.unwrap_or(meta.uid);
@@ -307,6 +348,7 @@ fn change_owner(who: &Caller, node: &Node, set: &SetAttr, meta: &mut MetaWrite<'
     if had_suid && !node.kind().is_dir() && !in_group_or_capable(who, meta.gid) {
         meta.perm &= !S_ISGID;
     }
+    lost
 }
 
 /// Sets the mode, and the ACL's part of it; returns the ACL if it changed.

@@ -52,7 +52,10 @@ impl Object {
     #[inline]
     pub(crate) fn has_known_space(&self) -> bool {
         let marks = self.front.marks.load(Ordering::Acquire);
-        marks & (MAPPED | FULL) != 0 || self.kind() != FileType::Regular || self.size() == 0
+        marks & (MAPPED | FULL) != 0
+            || self.kind() != FileType::Regular
+            // Behind its end there may be space, but not without a word.
+            || (self.size() == 0 && !self.may_be_rare())
     }
 
     /// Each page has data; of a file that is not mapped.

@@ -12,9 +12,10 @@ use crate::locks::InodeLocks;
 use crate::node::Node;
 use crate::quota::Check;
 use crate::space::FileSpace;
-use crate::store::{Change, Space};
+use crate::store::{Change, Intent, Space, kept_bytes};
 use crate::types::{FileType, Ino, Result};
 use crate::watch::EventMask;
+use crate::xattr::kept_values;
 use holdfast_cache::Space as _;
 
 /// An inode without names that ends: nobody uses it or can, and who asks for its number waits.
@@ -166,7 +167,13 @@ impl Core {
     fn end_orphan(&self, orphan: &Inode) {
         self.clear_orphan(orphan, self.stored_alone(orphan));
         // An orphan that could not be freed is found again by the store: nothing to answer here.
-        let _ = self.apply([], &[Change::Free { ino: orphan.ino() }]);
+        let ended = || Intent {
+            ended: 1,
+            ..Intent::giving_back()
+        };
+        if let Ok(mut reservation) = self.reserve_change(ended) {
+            let _ = self.apply(&mut reservation, [], &[Change::Free { ino: orphan.ino() }]);
+        }
     }
 
     /// Pages of a file's content of which only the store knows, if it has to be told of them.
@@ -193,10 +200,7 @@ impl Core {
             // how much keeps it.
             space.release(stored);
         }
-        self.store.release(Space {
-            pages: 0,
-            inodes: 1,
-        });
+        self.release_inode(orphan);
     }
 
     /// Counts what goes with an inode that has names: the store holds it, or (a revoked file system
@@ -207,7 +211,10 @@ impl Core {
         // than a try: a store that fails has stopped the writers.)
         if !self.pinned && inode.take_lazy_time() {
             let record = inode.record(&inode.meta());
-            let _ = self.apply([&**inode], &[Change::Attributes { inode: record }]);
+            if let Ok(mut reservation) = self.reserve(&Intent::giving_back().records(1)) {
+                let change = [Change::Attributes { inode: record }];
+                let _ = self.apply(&mut reservation, [&**inode], &change);
+            }
         }
         if self.pinned {
             self.detach(inode);
@@ -225,17 +232,32 @@ impl Core {
             }
         }
         if self.pinned {
-            self.store.release(Space {
-                pages: 0,
-                inodes: 1,
-            });
+            self.release_inode(inode);
         }
+    }
+
+    /// Gives back what an inode takes beside its pages and names.
+    fn release_inode(&self, inode: &Inode) {
+        self.store.release(Space {
+            pages: 0,
+            inodes: 1,
+            bytes: if self.pinned { kept_values(inode) } else { 0 },
+        });
     }
 
     /// Empties a directory in memory alone, if the inode is one.
     pub(super) fn forget_names(&self, inode: &Inode) {
         if let Ok(body) = inode.directory() {
             let mut names = body.names.write(inode);
+            if self.pinned {
+                let guard = holdfast_sync::epoch::pin();
+                let names = body.names.after(0, &guard);
+                let bytes = names.map(|(name, _)| kept_bytes(name.len()));
+                self.store.release(Space {
+                    bytes: bytes.sum(),
+                    ..Space::default()
+                });
+            }
             self.names.add(-i64::from(names.len()));
             names.forget();
         }
@@ -369,8 +391,13 @@ impl Core {
         self.walk_inodes_if(&mut walk, |inode| inode.has_lazy_time(), &mut |node| {
             let inode = node.inode();
             if inode.take_lazy_time() {
+                let mut reservation = self.reserve(&Intent::giving_back().records(1))?;
                 let record = inode.record(&inode.meta());
-                self.apply([inode], &[Change::Attributes { inode: record }])?;
+                self.apply(
+                    &mut reservation,
+                    [inode],
+                    &[Change::Attributes { inode: record }],
+                )?;
             }
             Ok(Visit::Continue)
         })

@@ -148,11 +148,24 @@ impl Core {
         let size = inode.size();
         match self.store.next_space(inode.ino(), 0) {
             // Nearly every file, with one question.
-            Ok(Some(run)) if run.start == 0 && run.written && run.len >= size => inode.full(),
+            Ok(Some(run))
+                if run.start == 0
+                    && run.written
+                    && run.len >= size
+                    && !self.has_space_behind(inode, run.len) =>
+            {
+                inode.full();
+            }
             _ => {
                 let _ = self.map(inode, &mut pages);
             }
         }
+    }
+
+    /// Has it space from this byte on, or may it have, if that cannot be told?
+    fn has_space_behind(&self, inode: &Inode, end: u64) -> bool {
+        let behind = || self.store.next_space(inode.ino(), end);
+        inode.may_be_rare() && behind().map_or(true, |run| run.is_some())
     }
 
     /// Makes sure that a file is mapped and that none of these bytes is absent.

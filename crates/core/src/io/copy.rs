@@ -8,13 +8,15 @@ use crate::inode::{Inode, Numbered as _};
 use crate::open::OpenFile;
 use crate::quota::Check;
 use crate::space::FileSpace;
-use crate::store::Change;
+use crate::store::{Change, Intent, Reservation};
 use crate::types::{Caller, Errno, FileType, OpenFlags, Result};
 use crate::watch::EventMask;
 use crate::{FileSystem, clock};
 
-/// Bytes that one call carries at most of a file that may not be in memory.
+/// Bytes that one call carries at most over a store that is asked for room for them.
 const PART: u64 = 8 << 20;
+/// Holes that one call carries at most: each is a change of its own.
+const HOLES_MAX: u64 = 256;
 /// Bytes that one call carries at most, as in the kernel.
 const COPY_MAX: u64 = 0x7fff_f000;
 
@@ -109,10 +111,14 @@ impl Core {
         let inode = to.node().inode();
         let len = self.bring_to_copy(inode, &mut pages, from_offset, len)?;
         let len = self.bring_to_copy(inode, &mut pages, to_offset, len)?;
+        let (len, holes) = self.few_holes(&pages, from_offset, len);
+        let mut reservation =
+            self.reserve_change(|| self.intent_to_copy(size, to_offset, len, holes))?;
         self.drop_privileges(who, to.node())?;
-        let space = FileSpace::new(self, to.node().inode(), Check::of(who));
+        let space = FileSpace::new(self, inode, Check::of(who));
         let copied = pages.copy_within(to_offset, from_offset, len, space.account())?;
-        self.copied(to.node().inode(), &mut pages, to_offset, copied)?;
+        space.hand_over(&mut reservation);
+        self.copied(&mut reservation, inode, &mut pages, to_offset, copied)?;
         Ok(copied)
     }
 
@@ -142,12 +148,47 @@ impl Core {
         }
         let len = self.bring_to_copy(source, &mut source_pages, from_offset, len)?;
         let len = self.bring_to_copy(target, &mut target_pages, to_offset, len)?;
+        let (len, holes) = self.few_holes(&source_pages, from_offset, len);
+        let mut reservation =
+            self.reserve_change(|| self.intent_to_copy(target.size(), to_offset, len, holes))?;
         self.drop_privileges(who, to.node())?;
         let space = FileSpace::new(self, target, Check::of(who));
         let copied =
             target_pages.copy_range(to_offset, &source_pages, from_offset, len, space.account())?;
-        self.copied(target, &mut target_pages, to_offset, copied)?;
+        space.hand_over(&mut reservation);
+        self.copied(
+            &mut reservation,
+            target,
+            &mut target_pages,
+            to_offset,
+            copied,
+        )?;
         Ok(copied)
+    }
+
+    /// What a copy of bytes with so many holes may take.
+    fn intent_to_copy(&self, size: u64, to: u64, len: u64, holes: u64) -> Intent {
+        let intent = self.intent_to_write(size, to, len);
+        Intent {
+            ranges: intent.ranges + holes,
+            ..intent
+        }
+    }
+
+    /// As much of these bytes as has few holes, and how many, for a store that hears of each.
+    fn few_holes(&self, pages: &PagesLock<'_>, offset: u64, len: u64) -> (u64, u64) {
+        let (mut taken, mut holes) = (0, 0);
+        if self.pinned {
+            return (len, holes);
+        }
+        for piece in pages.pieces(offset, offset + len) {
+            holes += u64::from(matches!(piece, Piece::Zero(_)));
+            if holes > HOLES_MAX {
+                return (taken, HOLES_MAX);
+            }
+            taken += piece.len();
+        }
+        (len, holes)
     }
 
     /// Makes sure that of the bytes that a copy reads, or writes, none is absent; returns how many
@@ -159,18 +200,24 @@ impl Core {
         offset: u64,
         len: u64,
     ) -> Result<u64> {
-        if self.pinned || inode.is_complete() {
+        if self.pinned {
             return Ok(len);
         }
         let len = len.min(PART);
+        if inode.is_complete() {
+            return Ok(len);
+        }
         let end = offset.saturating_add(len);
         self.bring(inode, pages, offset..end)?;
         Ok(len)
     }
 
     /// Bytes arrived in a file whose pages are locked.
+    ///
+    /// What was a page and is one needs no other place: only where there are holes now are places given back.
     fn copied(
         &self,
+        reservation: &mut Reservation<'_>,
         target: &Inode,
         pages: &mut PagesLock<'_>,
         offset: u64,
@@ -188,26 +235,22 @@ impl Core {
             return Ok(());
         }
         let ino = target.ino();
-        let mut batch = vec![
-            Change::Attributes { inode: record },
-            Change::Zero {
-                ino,
-                offset,
-                len,
-                keep: false,
-            },
-        ];
+        let mut batch = vec![Change::Attributes { inode: record }];
         let mut at = offset;
         for piece in pages.pieces(offset, end) {
-            if let Piece::Data(data) = piece {
-                batch.push(Change::Write {
-                    ino,
-                    offset: at,
-                    data,
-                });
-            }
+            let offset = at;
             at += piece.len();
+            batch.push(match piece {
+                Piece::Data(data) => Change::Write { ino, offset, data },
+                Piece::Zero(len) => Change::Zero {
+                    ino,
+                    offset,
+                    len,
+                    keep: false,
+                },
+            });
         }
-        self.apply_written(target, &batch, &|page| pages.show(page))
+        let held = reservation.held();
+        self.apply_written(held, target, &batch, &|page| pages.show(page))
     }
 }

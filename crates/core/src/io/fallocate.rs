@@ -4,14 +4,18 @@ use holdfast_cache::PagesLock;
 use holdfast_cache::{Account, PAGE_SIZE};
 
 use super::{SIZE_MAX, writable};
-use crate::inode::Numbered as _;
+use crate::file_system::Core;
+use crate::inode::{Inode, Numbered as _};
 use crate::open::OpenFile;
 use crate::quota::Check;
 use crate::space::FileSpace;
-use crate::store::Change;
+use crate::store::{Change, Class, Intent};
 use crate::types::{Caller, Errno, Fallocate, FileType, Ino, Result};
 use crate::watch::EventMask;
 use crate::{FileSystem, clock};
+
+/// Bytes that are allocated at once over a store that is asked for room for them.
+const PART: u64 = 16 << 20;
 
 /// What a mode word asks for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,13 +36,19 @@ struct Request {
     len: u64,
 }
 
+impl Request {
+    fn takes_space_behind(self, size: u64) -> bool {
+        matches!(self.what, What::Allocate | What::Zero) && self.offset + self.len > size
+    }
+}
+
 impl FileSystem {
     /// Allocates, frees, zeroes, removes or inserts a range, as `mode` says.
     ///
     /// # Errors
     /// `EINVAL` for an empty range, for COLLAPSE and INSERT of ranges that are not whole pages or
     /// reach the end; `EOPNOTSUPP` for modes that make no sense together; `EBADF` if not open for
-    /// writing; `EFBIG`; `ENOSPC`, `EDQUOT`: then nothing changed; `EISDIR`; `ENODEV` for other kinds of
+    /// writing; `EFBIG`; `ENOSPC`, `EDQUOT`: then nothing changed, but that of much the first part may be there; `EISDIR`; `ENODEV` for other kinds of
     /// inode.
     pub fn fallocate(
         &self,
@@ -57,34 +67,134 @@ impl FileSystem {
         {
             let mut pages = pages.lock();
             core.map(inode, &mut pages)?;
-            let size = inode.size();
-            let new_size = new_size(request, size)?;
             core.drop_privileges(who, node)?;
-            let space = FileSpace::new(core, inode, Check::of(who));
-            if new_size < size {
-                pages.begin();
-            }
-            carry_out(request, &mut pages, space.account())?;
-            let record = {
-                let mut meta = inode.write();
-                meta.size = new_size;
-                meta.modified(clock::now());
-                inode.record(&meta)
-            };
-            pages.has_size(new_size);
-            if !core.pinned {
-                core.apply(
-                    [inode],
-                    &[
-                        change(request, inode.ino()),
-                        Change::Attributes { inode: record },
-                    ],
-                )?;
+            core.has_room_for(request, pages.pages())?;
+            for part in core.parts(request) {
+                core.fallocate(who, inode, &mut pages, part)?;
             }
         }
         core.happened(inode, EventMask::MODIFY);
         core.tell_inode(who, inode.ino(), true);
         Ok(())
+    }
+}
+
+impl Core {
+    /// Does what is asked for, all or nothing.
+    fn fallocate(
+        &self,
+        who: &Caller,
+        inode: &Inode,
+        pages: &mut PagesLock<'_>,
+        request: Request,
+    ) -> Result<()> {
+        let size = inode.size();
+        let new_size = new_size(request, size)?;
+        let mut reservation =
+            self.reserve_change(|| self.intent_of(request, size, pages.pages()))?;
+        let space = FileSpace::new(self, inode, Check::of(who));
+        if new_size < size {
+            pages.begin();
+        }
+        carry_out(request, pages, space.account())?;
+        let record = {
+            let mut meta = inode.write();
+            meta.size = new_size;
+            meta.modified(clock::now());
+            if !self.pinned && request.takes_space_behind(new_size) {
+                // Of few inodes: so that it is asked for when the inode was not in memory.
+                meta.rare();
+            }
+            inode.record(&meta)
+        };
+        pages.has_size(new_size);
+        if self.pinned {
+            return Ok(());
+        }
+        space.hand_over(&mut reservation);
+        let batch = [
+            change(request, inode.ino()),
+            Change::Attributes { inode: record },
+        ];
+        self.apply(&mut reservation, [inode], &batch)
+    }
+
+    /// What a store is asked for at once: each place that it finds is a record of its journal.
+    fn parts(&self, request: Request) -> impl Iterator<Item = Request> {
+        let takes = matches!(request.what, What::Allocate | What::Zero);
+        let most = match takes && !self.pinned {
+            true => PART,
+            false => u64::MAX,
+        };
+        let end = request.offset + request.len;
+        let mut next = Some(request.offset).filter(|at| *at < end);
+        std::iter::from_fn(move || {
+            let offset = next?;
+            // Parts meet at whole ones.
+            let len = most.saturating_sub(offset % most).min(end - offset);
+            next = Some(offset + len).filter(|at| *at < end);
+            Some(Request {
+                offset,
+                len,
+                ..request
+            })
+        })
+    }
+
+    /// Refuses what comes in several parts and has no room, before the first of them. `held`: pages of the file.
+    fn has_room_for(&self, request: Request, held: u64) -> Result<()> {
+        let takes = matches!(request.what, What::Allocate | What::Zero);
+        if self.pinned || !takes || request.len <= PART {
+            return Ok(());
+        }
+        let pages = (request.len / PAGE_SIZE as u64).saturating_sub(held);
+        self.reserve(&Intent {
+            pages,
+            ..Intent::default()
+        })
+        .map(drop)
+    }
+
+    /// What a request may take of the store, besides space for pages that have none.
+    fn intent_of(&self, request: Request, size: u64, held: u64) -> Intent {
+        let Request {
+            what, offset, len, ..
+        } = request;
+        let page = PAGE_SIZE as u64;
+        let pages = (offset + len).div_ceil(page) - offset / page;
+        let small = u64::from(0 < size && size <= self.small);
+        let intent = Intent {
+            ranges: 1,
+            records: 1,
+            moved: small,
+            ..Intent::default()
+        };
+        match what {
+            What::Allocate => Intent {
+                allocated: pages,
+                ..intent
+            },
+            What::Zero => Intent {
+                allocated: pages,
+                touched: pages.min(held),
+                ..intent
+            },
+            What::Insert => Intent {
+                touched: held,
+                ..intent
+            },
+            What::Collapse => Intent {
+                class: Class::GivingBack,
+                touched: held,
+                moved: 0,
+                ..intent
+            },
+            What::Punch => Intent {
+                class: Class::GivingBack,
+                moved: 0,
+                ..intent
+            },
+        }
     }
 }
 

@@ -15,11 +15,20 @@ mod write;
 
 use holdfast_cache::Pages;
 
+use crate::file_system::Core;
 use crate::open::OpenFile;
 use crate::types::{Errno, Result};
 
 /// Largest size of a file, in bytes: offsets are signed.
 const SIZE_MAX: u64 = i64::MAX as u64;
+
+impl Core {
+    /// Pages of a file that the store has no page for, and needs one when the file gets another length: the
+    /// first one of a [small](crate::store::Guarantees::small) file.
+    fn outgrown(&self, old: u64, new: u64) -> u64 {
+        u64::from(0 < old && old <= self.small && self.small < new)
+    }
+}
 
 /// Is `offset..offset + len` within what offsets can say?
 fn check_range(offset: u64, len: usize) -> Result<()> {

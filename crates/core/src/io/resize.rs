@@ -4,7 +4,7 @@ use crate::inode::Numbered as _;
 use crate::node::Node;
 use crate::quota::Check;
 use crate::space::FileSpace;
-use crate::store::Change;
+use crate::store::{Change, Class, Intent};
 use crate::types::{Caller, Result};
 use crate::watch::EventMask;
 
@@ -21,7 +21,22 @@ impl Core {
             if keeps {
                 self.map(inode, &mut pages)?;
             }
+            let mut reservation = self.reserve_change(|| {
+                let (old, ranges) = (inode.size(), 1);
+                let class = match size > old {
+                    true => Class::Changing,
+                    false => Class::GivingBack,
+                };
+                Intent {
+                    class,
+                    ranges,
+                    records: 1,
+                    moved: self.outgrown(old, size),
+                    ..Intent::default()
+                }
+            })?;
             self.drop_privileges(who, node)?;
+            let space = FileSpace::new(self, inode, Check::of(who));
             let record = {
                 let mut meta = inode.write();
                 // To the same size it frees what was allocated behind the end, and like tmpfs
@@ -33,7 +48,6 @@ impl Core {
                     pages.begin();
                 }
                 if size <= meta.size {
-                    let space = FileSpace::new(self, inode, Check::of(who));
                     pages.truncate(size, space.account());
                 }
                 meta.size = size;
@@ -45,8 +59,10 @@ impl Core {
                 inode.completed();
             }
             if !self.pinned {
+                space.hand_over(&mut reservation);
                 let ino = inode.ino();
                 self.apply(
+                    &mut reservation,
                     [inode],
                     &[
                         Change::Truncate { ino, size },

@@ -7,7 +7,7 @@ use crate::inode::{Inode, Numbered as _};
 use crate::open::OpenFile;
 use crate::quota::Check;
 use crate::space::FileSpace;
-use crate::store::Change;
+use crate::store::{Change, Class, Intent, Reservation};
 use crate::types::{Caller, Errno, OpenFlags, Result};
 use crate::watch::EventMask;
 use crate::{FileSystem, clock};
@@ -86,12 +86,15 @@ impl FileSystem {
             if !past {
                 core.bring_edges(inode, &mut pages, start, bufs.iter().map(|buf| buf.len()))?;
             }
+            let mut reservation =
+                core.reserve_change(|| core.intent_to_write(size, start, given as u64))?;
             core.drop_privileges(who, file.node())?;
+            let space = FileSpace::new(core, inode, Check::of(who));
             let done = if past {
                 // Nothing changes in memory: readers who come to this page take the lock, and read all anew.
                 given
             } else {
-                core.write_in_memory(who, inode, &mut pages, start, bufs)?
+                core.write_in_memory(inode, &mut pages, start, bufs, &space)?
             };
             let (end, now) = (start + done as u64, clock::now());
             // Most come in the same tick of the clock as the one before, and leave the attributes as they are.
@@ -102,7 +105,8 @@ impl FileSystem {
             }
             pages.has_size(inode.size());
             if !core.pinned {
-                core.hand_over_written(inode, &pages, start, bufs, done)?;
+                space.hand_over(&mut reservation);
+                core.hand_over_written(&mut reservation, inode, &pages, start, bufs, done)?;
             }
             (start, done)
         };
@@ -140,14 +144,32 @@ impl FileSystem {
 }
 
 impl Core {
+    /// What writing to a file of this size may take, besides space for pages that have none, which is asked for
+    /// when they are met.
+    pub(super) fn intent_to_write(&self, size: u64, start: u64, len: u64) -> Intent {
+        let end = start.saturating_add(len);
+        let class = match end > size {
+            true => Class::Growing,
+            false => Class::Changing,
+        };
+        Intent {
+            class,
+            ranges: 1,
+            records: 1,
+            moved: self.outgrown(size, end),
+            ..Intent::default()
+        }
+        .writing(start, len, size)
+    }
+
     /// Writes to pages of which nothing is missing; returns the bytes written.
     fn write_in_memory(
         &self,
-        who: &Caller,
         inode: &Inode,
         pages: &mut PagesLock<'_>,
         start: u64,
         bufs: &[IoSlice<'_>],
+        space: &FileSpace<'_>,
     ) -> Result<usize> {
         let size = inode.size();
         if bufs.len() > 1 && start < size {
@@ -158,7 +180,6 @@ impl Core {
         if here_and_there && !self.pinned && size >= LARGE {
             self.store.expect_write(inode.ino(), start);
         }
-        let space = FileSpace::new(self, inode, Check::of(who));
         let mut done = 0;
         for buf in bufs.iter().filter(|buf| !buf.is_empty()) {
             let at = start + done as u64;
@@ -180,6 +201,7 @@ impl Core {
     /// Hands bytes of a file that were written from `start` on to the store, `done` of these.
     fn hand_over_written(
         &self,
+        reservation: &mut Reservation<'_>,
         inode: &Inode,
         pages: &PagesLock<'_>,
         start: u64,
@@ -193,10 +215,11 @@ impl Core {
         let attributes = || Change::Attributes {
             inode: inode.record(&inode.meta()),
         };
+        let held = reservation.held();
         if let [buf] = bufs {
             return self.in_turn([inode], || {
                 let batch = [attributes(), write(start, &buf[..done])];
-                self.store.apply_written(&batch, &page)
+                self.store.apply_written(held, &batch, &page)
             });
         }
         let mut batch = vec![attributes()];
@@ -209,7 +232,7 @@ impl Core {
             at += data.len() as u64;
             left -= data.len();
         }
-        self.apply_written(inode, &batch, &page)
+        self.apply_written(held, inode, &batch, &page)
     }
 }
 

@@ -3,14 +3,13 @@
 use holdfast_sync::Prepared;
 use holdfast_sync::epoch;
 
-use super::publish::AN_INODE;
 use crate::acl::{self, Acl};
 use crate::directory::Names;
 use crate::file_system::Core;
 use crate::inode::{Content, Extension, Inode, Meta, Numbered as _, Object, Rare, directory_size};
 use crate::node::Node;
 use crate::permission::in_group_or_capable;
-use crate::store::Change;
+use crate::store::{Change, Intent, Reservation};
 use crate::types::{Caller, FileType, Ino, Result, S_ISGID, Time};
 use crate::xattr::{ACL_ACCESS, ACL_DEFAULT};
 
@@ -51,6 +50,52 @@ impl Core {
         }
     }
 
+    /// Reserves what a new inode of this directory may take, with its name if it gets one. Before the name is
+    /// locked: whether it is free is not known yet.
+    ///
+    /// # Errors
+    /// Those of [`Store::reserve`](crate::Store::reserve).
+    pub(crate) fn reserve_birth(
+        &self,
+        dir: &Inode,
+        name: Option<&[u8]>,
+        birth: &Birth<'_>,
+    ) -> Result<Reservation<'_>> {
+        let intent = Intent {
+            inodes: 1,
+            records: 1,
+            ..Intent::default()
+        };
+        self.reserve(&self.intent_of_birth(dir, name, birth, intent))
+    }
+
+    /// What the name, the target and the ACLs of a new inode may take, too.
+    pub(super) fn intent_of_birth(
+        &self,
+        dir: &Inode,
+        name: Option<&[u8]>,
+        birth: &Birth<'_>,
+        mut intent: Intent,
+    ) -> Intent {
+        if let Some(name) = name {
+            intent = intent.name(name);
+        }
+        if let Some(target) = birth.target {
+            intent = intent.value(target.len());
+        }
+        if dir.may_be_rare() && birth.kind != FileType::Symlink {
+            let guard = epoch::pin();
+            if let Some(default) = dir.view(&guard).default_acl() {
+                let len = acl::to_xattr(default).len();
+                intent = intent.value(ACL_ACCESS.len() + len);
+                if birth.kind.is_dir() {
+                    intent = intent.value(ACL_DEFAULT.len() + len);
+                }
+            }
+        }
+        intent
+    }
+
     /// Builds a new inode: owner, group, mode and ACLs as `dir` and `who` decide. `cookie`: the one
     /// that its name in `dir` will have.
     pub(crate) fn conceive(
@@ -88,7 +133,6 @@ impl Core {
             Some(default) => (access, perm) = acl::create(default, perm),
             None => perm &= !who.umask,
         }
-        self.store.reserve(AN_INODE)?;
         let (nlink, size) = match target {
             _ if kind.is_dir() => (2, directory_size(0)),
             Some(target) => (1, target.len() as u64),
@@ -116,9 +160,7 @@ impl Core {
         };
         let fs = self.enrolment.number();
         let object = Prepared::with(|| Object::new(fs, kind, &meta, extension, true));
-        if let Some(forerunner) = &self.forerunner {
-            forerunner.made(&*object);
-        }
+        self.forerunner.made(&*object);
         if !self.pinned {
             object.unborn();
         }
@@ -128,6 +170,7 @@ impl Core {
     /// Tells the store of a new inode, and of its name if it has one.
     pub(crate) fn record_birth(
         &self,
+        reservation: &mut Reservation<'_>,
         dir: &Inode,
         node: &Node,
         target: Option<&[u8]>,
@@ -151,10 +194,11 @@ impl Core {
             let batch: Vec<_> = std::iter::once(create())
                 .chain(values(ino, &acls))
                 .collect();
-            self.apply([], &batch)?;
+            self.apply(reservation, [], &batch)?;
             inode.born();
             return Ok(());
         };
+        let held = reservation.held();
         self.in_turn([dir], || {
             let enter = || Change::Enter {
                 dir: dir.ino(),
@@ -168,13 +212,13 @@ impl Core {
             };
             if acls.iter().all(Option::is_none) {
                 // Nearly always: it needs no memory of its own, and is put together where it stays.
-                return self.store.apply(&[create(), enter(), of_dir()]);
+                return self.store.apply(held, &[create(), enter(), of_dir()]);
             }
             let mut batch: Vec<_> = std::iter::once(create())
                 .chain(values(ino, &acls))
                 .collect();
             batch.extend([enter(), of_dir()]);
-            self.store.apply(&batch)
+            self.store.apply(held, &batch)
         })?;
         inode.born();
         Ok(())

@@ -12,10 +12,10 @@ use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::node::Node;
 use crate::quota::Check;
-use crate::store::Change;
+use crate::store::{Change, Reservation, kept_bytes};
 use crate::types::{Caller, FileType, Result, Time};
 use crate::watch::EventMask;
-use crate::xattr::ACL_ACCESS;
+use crate::xattr::{ACL_ACCESS, kept_values};
 
 impl Core {
     #[expect(
@@ -24,6 +24,7 @@ impl Core {
     )]
     pub(super) fn replace(
         &self,
+        reservation: &mut Reservation<'_>,
         who: &Caller,
         from: End<'_>,
         to: End<'_>,
@@ -35,7 +36,7 @@ impl Core {
     ) -> Result<()> {
         let (ino, kind) = (source.ino(), source.kind());
         let is_dir = kind.is_dir();
-        let whiteout = self.make_way(who, from, locked, target, whiteout)?;
+        let whiteout = self.make_way(reservation, who, from, locked, target, whiteout)?;
         let mut from_cookie = 0;
         let to_cookie = if target.is_some() && from.dir == to.dir && whiteout.is_none() {
             let cookies = locked.from.rename_over(from.name, to.name);
@@ -51,6 +52,7 @@ impl Core {
             let cookie = locked.to().next_cookie(now);
             if let Err(error) = locked.to().insert(to.name, cookie, ino, kind) {
                 if let Some(whiteout) = whiteout {
+                    reservation.keep_only(kept_values(whiteout.inode()));
                     self.unpublish(whiteout);
                 }
                 return Err(error);
@@ -81,16 +83,15 @@ impl Core {
         self.moved(source, to.dir, to_cookie, now);
         self.tally(from.dir, to.dir, locked, -gained, gained - lost, now);
         let left = target.map(|target| self.lose_name(target, now));
-        if !self.pinned {
-            self.record_move(
-                from,
-                to,
-                (from_cookie, to_cookie),
-                source,
-                target,
-                whiteout.as_ref(),
-            )?;
-        }
+        self.record_move(
+            reservation,
+            from,
+            to,
+            (from_cookie, to_cookie),
+            source,
+            target,
+            whiteout.as_ref(),
+        )?;
         self.tell_moved(from, to, source, is_dir);
         if let (Some(target), Some(left)) = (target, left) {
             self.tell_lost(target.inode(), left);
@@ -102,6 +103,7 @@ impl Core {
     /// is replaced as removed.
     fn make_way(
         &self,
+        reservation: &mut Reservation<'_>,
         who: &Caller,
         from: End<'_>,
         locked: &mut Locked<'_>,
@@ -115,13 +117,14 @@ impl Core {
             let inode = self.conceive(who, from.dir.inode(), clock::now(), place, birth)?;
             let ino = self.number(&mut locked.from, birth.kind);
             // The inode first: who finds the name finds it.
-            made = Some(self.publish(ino, inode, Check::of(who))?);
+            made = Some(self.publish(ino, inode, Check::of(who), reservation)?);
         }
         // Last: there is no way back.
         if let Some(target) = target.filter(|target| target.kind().is_dir())
             && let Err(refused) = self.bury_directory(target.inode())
         {
             if let Some(whiteout) = made {
+                reservation.keep_only(kept_values(whiteout.inode()));
                 self.unpublish(whiteout);
             }
             return Err(refused);
@@ -129,8 +132,13 @@ impl Core {
         Ok(made)
     }
 
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "both ends, what is at each, and what was reserved"
+    )]
     pub(super) fn exchange(
         &self,
+        reservation: &mut Reservation<'_>,
         from: End<'_>,
         to: End<'_>,
         locked: &mut Locked<'_>,
@@ -159,7 +167,7 @@ impl Core {
             ];
             let whose = [from.dir, to.dir, source, target].map(Node::inode);
             push_attributes(&mut batch, &whose);
-            self.apply(whose, &batch)?;
+            self.apply(reservation, whose, &batch)?;
         }
         self.tell_moved(from, to, source, source.kind().is_dir());
         self.tell_moved(to, from, target, target.kind().is_dir());
@@ -195,8 +203,13 @@ impl Core {
         }
     }
 
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "both ends, what is at each, and what was reserved"
+    )]
     fn record_move(
         &self,
+        reservation: &mut Reservation<'_>,
         from: End<'_>,
         to: End<'_>,
         (from_cookie, to_cookie): (u64, u64),
@@ -204,6 +217,15 @@ impl Core {
         target: Option<&Node>,
         whiteout: Option<&Node>,
     ) -> Result<()> {
+        if self.pinned {
+            let made = whiteout.map_or(0, |it| {
+                kept_bytes(from.name.len()) + kept_values(it.inode())
+            });
+            let name = target.map_or(kept_bytes(to.name.len()), |_| 0);
+            reservation.keep_only(name + made);
+            self.release_kept(from.name.len());
+            return Ok(());
+        }
         // Without a target the new entry may take the old one's cookie (see `Directory::rename`).
         let old = if from_cookie == 0 {
             to_cookie
@@ -234,9 +256,9 @@ impl Core {
         if let Some(target) = target.map(Node::inode) {
             push_attributes(&mut batch, &[target]);
             let [from, to, source] = moved;
-            self.apply([from, to, source, target], &batch)?;
+            self.apply(reservation, [from, to, source, target], &batch)?;
         } else {
-            self.apply(moved, &batch)?;
+            self.apply(reservation, moved, &batch)?;
         }
         if let Some(node) = whiteout {
             node.inode().born();

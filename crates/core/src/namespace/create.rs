@@ -10,11 +10,13 @@ use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _, Object};
 use crate::node::Node;
 use crate::quota::Check;
+use crate::store::{Reservation, kept_bytes};
 use crate::types::{
     Caller, Caps, Errno, FileType, NAME_MAX, PATH_MAX, Result, S_ISVTX, Time, check_new_name,
     is_special,
 };
 use crate::watch::EventMask;
+use crate::xattr::kept_values;
 use crate::{FileSystem, clock};
 
 impl FileSystem {
@@ -131,6 +133,7 @@ impl Core {
         let added = self.added_so_far();
         let body = self.search_for(who, dir, name)?;
         check_new_name(name)?;
+        let reserved = self.reserve_birth(dir, Some(name), &birth);
         let node = {
             let mut names = body.names.unclaimed();
             self.lock_one(&mut names, dir, body, name);
@@ -138,14 +141,15 @@ impl Core {
             if names.seek(name).is_some() {
                 return Err(Errno::EEXIST);
             }
-            self.make_in(who, dir, &mut names, name, birth)?
+            self.make_in(who, dir, &mut names, name, birth, reserved)?
         };
         self.tell_entry(who, dir.ino(), name);
         self.relieve_inodes_since(added);
         Ok(node)
     }
 
-    /// Makes an inode and its name, which the caller knows to be free under the lock it holds.
+    /// Makes an inode and its name, which the caller knows to be free under the lock it holds. `reserved`: what
+    /// [`Core::reserve_birth`] said before.
     pub(crate) fn make_in(
         &self,
         who: &Caller,
@@ -153,12 +157,15 @@ impl Core {
         names: &mut Names<'_>,
         name: &[u8],
         birth: Birth<'_>,
+        reserved: Result<Reservation<'_>>,
     ) -> Result<Node> {
         self.may_make(who, dir, names, birth)?;
+        let reservation = reserved?;
         let now = clock::now();
         let cookie = names.next_cookie(now);
         let inode = self.conceive(who, dir, now, cookie, birth)?;
-        self.bear_in(who, dir, names, (name, cookie), birth, now, inode)
+        let made = (inode, reservation);
+        self.bear_in(who, dir, names, (name, cookie), birth, now, made)
     }
 
     /// As [`Core::make_in`], of an inode that was conceived before the name was locked, at no time and without a
@@ -170,19 +177,16 @@ impl Core {
         names: &mut Names<'_>,
         name: &[u8],
         birth: Birth<'_>,
-        conceived: Result<Prepared<Object>>,
+        conceived: Result<(Prepared<Object>, Reservation<'_>)>,
     ) -> Result<Node> {
-        let may = self.may_make(who, dir, names, birth);
-        if may.is_err() && conceived.is_ok() {
-            self.abort();
-        }
-        may?;
-        let inode = conceived?;
+        self.may_make(who, dir, names, birth)?;
+        let (inode, reservation) = conceived?;
         // Now that nobody else changes the name: the times of a directory do not go back.
         let now = clock::now();
         let cookie = names.next_cookie(now);
         inode.begin(now, cookie);
-        self.bear_in(who, dir, names, (name, cookie), birth, now, inode)
+        let made = (inode, reservation);
+        self.bear_in(who, dir, names, (name, cookie), birth, now, made)
     }
 
     /// May somebody make this in a directory whose name for it, or all, are locked?
@@ -219,25 +223,31 @@ impl Core {
         (name, cookie): (&[u8], u64),
         birth: Birth<'_>,
         now: Time,
-        inode: Prepared<Object>,
+        (inode, mut reservation): (Prepared<Object>, Reservation<'_>),
     ) -> Result<Node> {
         debug_assert!(name.len() <= NAME_MAX);
         let is_dir = birth.kind.is_dir();
         let ino = self.number(names, birth.kind);
         // The inode first: who finds the name finds it.
-        let node = self.publish(ino, inode, Check::of(who))?;
+        let node = self.publish(ino, inode, Check::of(who), &mut reservation)?;
         names.changed(dir, 1, i32::from(is_dir), now);
         // The store before the name: nobody changes the inode before the store knows it.
         let recorded = if self.pinned {
             Ok(())
         } else {
-            self.record_birth(dir, &node, birth.target, Some((name, cookie)))
+            let name = Some((name, cookie));
+            self.record_birth(&mut reservation, dir, &node, birth.target, name)
         };
         let named = recorded.and_then(|()| names.insert(name, cookie, ino, birth.kind));
         if let Err(error) = named {
             names.changed(dir, 0, -i32::from(is_dir), now);
+            reservation.keep_only(kept_values(node.inode()));
             self.unpublish(node);
             return Err(error);
+        }
+        if self.pinned {
+            let kept = kept_bytes(name.len()) + kept_values(node.inode());
+            reservation.keep_only(kept);
         }
         self.names.add(1);
         self.name_happened(dir.ino(), EventMask::CREATE, name, is_dir, 0);

@@ -3,7 +3,7 @@
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::node::Node;
-use crate::store::Change;
+use crate::store::{Change, Intent};
 use crate::types::{Caller, Errno, Result, check_new_name};
 use crate::watch::EventMask;
 use crate::{FileSystem, clock};
@@ -24,6 +24,7 @@ impl Core {
     pub(crate) fn link(&self, who: &Caller, node: &Node, dir: &Inode, name: &[u8]) -> Result<()> {
         let body = self.search(who, dir)?;
         check_new_name(name)?;
+        let reserved = self.reserve(&Intent::default().name(name).records(3));
         {
             let mut names = body.names.unclaimed();
             self.lock_one(&mut names, dir, body, name);
@@ -35,6 +36,7 @@ impl Core {
             if node.kind().is_dir() {
                 return Err(Errno::EPERM);
             }
+            let mut reservation = reserved?;
             let now = clock::now();
             let cookie = names.next_cookie(now);
             {
@@ -55,11 +57,14 @@ impl Core {
             self.doom_if_revoked(node);
             names.changed(dir, 0, 0, now);
             self.names.add(1);
-            if !self.pinned {
+            if self.pinned {
+                reservation.keep();
+            } else {
                 let (ino, kind) = (node.ino(), node.kind());
                 let inode = node.inode().record(&node.inode().meta());
                 // Not the home's cookie: the file may have got yet another name meanwhile.
                 self.apply(
+                    &mut reservation,
                     [node.inode(), dir],
                     &[
                         Change::Attributes { inode },

@@ -8,22 +8,17 @@ use crate::file_system::Core;
 use crate::inode::Object;
 use crate::node::Node;
 use crate::quota::Check;
-use crate::store::Space;
+use crate::store::{Reservation, Space};
 use crate::types::{Errno, Ino, Result};
 
 /// What an inode takes of its store.
-pub(super) const AN_INODE: Space = Space {
+const AN_INODE: Space = Space {
     pages: 0,
     inodes: 1,
+    bytes: 0,
 };
 
 impl Core {
-    /// Gives back what was taken for an inode that was conceived, and is not to be.
-    #[cold]
-    pub(crate) fn abort(&self) {
-        self.store.release(AN_INODE);
-    }
-
     /// Takes back an inode that could not get its name.
     pub(crate) fn unpublish(&self, node: Node) {
         if self.pinned {
@@ -43,18 +38,21 @@ impl Core {
         self.store.release(AN_INODE);
     }
 
-    /// Puts a finished inode where others find it by number, counted if quotas are on. Its space
-    /// is given back if that fails.
+    /// Puts a finished inode where others find it by number, counted if quotas are on: from then on it has the
+    /// inode that was reserved.
     ///
     /// # Errors
     /// `EDQUOT` if its owner may have no more; `EUCLEAN` if its number is in use: then somebody
     /// dealt it twice.
-    pub(crate) fn publish(&self, ino: Ino, inode: Prepared<Object>, check: Check) -> Result<Node> {
-        let published = self.enroll(ino, inode, check);
-        if published.is_err() {
-            self.store.release(AN_INODE);
-        }
-        let node = published?;
+    pub(crate) fn publish(
+        &self,
+        ino: Ino,
+        inode: Prepared<Object>,
+        check: Check,
+        reservation: &mut Reservation<'_>,
+    ) -> Result<Node> {
+        let node = self.enroll(ino, inode, check)?;
+        reservation.keep_inodes();
         self.doom_if_revoked(&node);
         Ok(node)
     }

@@ -8,7 +8,7 @@ use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::inodes::Ending;
 use crate::node::Node;
-use crate::store::Change;
+use crate::store::{Change, Intent, Reservation};
 use crate::types::{Caller, Errno, Ino, Result, Time, check_component, check_new_name, is_special};
 use crate::watch::EventMask;
 use crate::{FileSystem, clock};
@@ -89,6 +89,15 @@ impl Core {
         as_dir: bool,
     ) -> Result<()> {
         self.writable()?;
+        let intent = || {
+            let ended = 1;
+            let gone = Intent {
+                ended,
+                ..Intent::giving_back()
+            };
+            gone.leaving(name).records(3)
+        };
+        let mut reservation = self.reserve_change(intent)?;
         let wasteful;
         let victim = {
             let mut names = body.names.unclaimed();
@@ -117,8 +126,10 @@ impl Core {
                     (self.at_its_end(node, left), left)
                 }
             };
-            if !self.pinned {
-                self.record_removal(dir, name, cookie, &victim, now)?;
+            if self.pinned {
+                self.release_kept(name.len());
+            } else {
+                self.record_removal(&mut reservation, (dir, name, cookie), &victim, now)?;
             }
             self.tell_lost(victim.inode(), left);
             self.name_happened(dir.ino(), EventMask::DELETE, name, as_dir, 0);
@@ -198,12 +209,12 @@ impl Core {
 
     fn record_removal(
         &self,
-        dir: &Inode,
-        name: &[u8],
-        cookie: u64,
+        reservation: &mut Reservation<'_>,
+        (dir, name, cookie): (&Inode, &[u8], u64),
         victim: &Victim,
         now: Time,
     ) -> Result<()> {
+        let held = reservation.held();
         let inode = victim.inode();
         let leave = Change::Leave {
             dir: dir.ino(),
@@ -218,7 +229,7 @@ impl Core {
                 let of_inode = Change::Attributes {
                     inode: inode.record(&inode.meta()),
                 };
-                self.store.apply(&[of_inode, leave, of_dir()])
+                self.store.apply(held, &[of_inode, leave, of_dir()])
             }),
             Victim::Ended(_) => {
                 let mut last = inode.meta();
@@ -229,7 +240,8 @@ impl Core {
                     inode: inode.record(&last),
                 };
                 let free = Change::Free { ino: inode.ino() };
-                self.in_turn([dir], || self.store.apply(&[last, leave, of_dir(), free]))
+                let batch = [last, leave, of_dir(), free];
+                self.in_turn([dir], || self.store.apply(held, &batch))
             }
         }
     }

@@ -4,12 +4,17 @@
 
 use std::sync::atomic::Ordering;
 
+use super::Birth;
 use super::lookup::dangling;
 use super::pair::Locked;
+use crate::directory::Entry;
 use crate::file_system::Core;
 use crate::node::Node;
 use crate::shape;
-use crate::types::{Access, Caller, Errno, Ino, RenameFlags, Result, check_component, is_special};
+use crate::store::{Class, Intent, Reservation};
+use crate::types::{
+    Access, Caller, Errno, FileType, Ino, RenameFlags, Result, check_component, is_special,
+};
 use crate::{FileSystem, clock};
 
 /// One end of a rename: a directory and a name in it.
@@ -77,10 +82,12 @@ impl Core {
         flags: RenameFlags,
     ) -> Result<Vec<Node>> {
         self.check_ends(who, from, to, flags)?;
+        // Refused later, if there is nothing else to say.
+        let mut reserved = Some(self.reserve_rename(from, to, flags));
         let between = from.dir != to.dir;
         if !between {
             let locked = self.lock_ends(from, to)?;
-            let renamed = self.rename_locked(who, from, to, flags, locked, None);
+            let renamed = self.rename_locked(who, from, to, flags, locked, None, &mut reserved);
             return renamed.map(|changed| changed.unwrap_or_default());
         }
         let _loaded = self.load_ends(from, to)?;
@@ -92,7 +99,9 @@ impl Core {
         };
         loop {
             let locked = self.lock_ends(from, to)?;
-            let renamed = self.rename_locked(who, from, to, flags, locked, Some(&shape))?;
+            let shape_held = Some(&shape);
+            let renamed =
+                self.rename_locked(who, from, to, flags, locked, shape_held, &mut reserved)?;
             if let Some(changed) = renamed {
                 return Ok(changed);
             }
@@ -144,26 +153,71 @@ impl Core {
         }
     }
 
-    /// Does the name lead to a directory just now, as far as that is known without asking a store?
-    fn seems_directory(&self, end: End<'_>) -> bool {
-        let Ok(body) = end.dir.inode().directory() else {
-            return false;
+    /// Reserves what a rename may take. One over a name that is there gives back, as far as that is known without
+    /// asking a store; one to a name that is no longer adds next to nothing.
+    fn reserve_rename(
+        &self,
+        from: End<'_>,
+        to: End<'_>,
+        flags: RenameFlags,
+    ) -> Result<Reservation<'_>> {
+        let exchange = flags.contains(RenameFlags::EXCHANGE);
+        let whiteout = flags.contains(RenameFlags::WHITEOUT);
+        let over = self.seems(to).is_some();
+        if self.pinned && (exchange || over && !whiteout) {
+            return Ok(Reservation::none());
+        }
+        let intent = Intent {
+            class: match to.name.len() > from.name.len() {
+                _ if whiteout => Class::Growing,
+                _ if !exchange && over => Class::GivingBack,
+                true if !exchange => Class::Growing,
+                _ => Class::Changing,
+            },
+            ended: 1,
+            ..Intent::default()
         };
-        body.names
-            .find(end.name)
-            .is_some_and(|entry| entry.kind.is_dir())
+        let intent = intent.name(to.name).leaving(from.name).leaving(to.name);
+        // Both directories and what is at both ends, each perhaps without a name.
+        let intent = intent.records(6);
+        if whiteout {
+            let birth = Birth::of(FileType::CharDevice, 0);
+            let mut intent =
+                self.intent_of_birth(from.dir.inode(), Some(from.name), &birth, intent);
+            intent.inodes = 1;
+            return self.reserve(&intent);
+        }
+        self.reserve(&match exchange {
+            true => intent.name(from.name),
+            false => intent,
+        })
+    }
+
+    /// What the name leads to just now, as far as that is known without asking a store.
+    fn seems(&self, end: End<'_>) -> Option<Entry> {
+        end.dir.inode().directory().ok()?.names.find(end.name)
+    }
+
+    /// Does the name lead to a directory just now, as far as that is known?
+    fn seems_directory(&self, end: End<'_>) -> bool {
+        self.seems(end).is_some_and(|entry| entry.kind.is_dir())
     }
 
     /// What remains with the names of both ends locked. `shape` is held if the ends are two directories;
     /// `None` if that has to be for change.
-    fn rename_locked(
-        &self,
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "both ends, what holds them still, and what was reserved"
+    )]
+    fn rename_locked<'s>(
+        &'s self,
         who: &Caller,
         from: End<'_>,
         to: End<'_>,
         flags: RenameFlags,
         mut locked: Locked<'_>,
         shape: Option<&shape::Held<'_>>,
+        reserved: &mut Option<Result<Reservation<'s>>>,
     ) -> Result<Option<Vec<Node>>> {
         let _guard = self.calm();
 
@@ -186,21 +240,7 @@ impl Core {
             return Ok(None);
         }
         let exchange = flags.contains(RenameFlags::EXCHANGE);
-        match &target {
-            Some(_) if flags.contains(RenameFlags::NOREPLACE) => return Err(Errno::EEXIST),
-            None if exchange => return Err(Errno::ENOENT),
-            _ => {}
-        }
-        let wants_dir = from.slash || to.slash && !exchange;
-        if wants_dir && !source.kind().is_dir()
-            || exchange
-                && to.slash
-                && target
-                    .as_ref()
-                    .is_some_and(|target| !target.kind().is_dir())
-        {
-            return Err(Errno::ENOTDIR);
-        }
+        check_met((from, to), flags, &source, target.as_ref())?;
         if shape.is_some() {
             self.refuse_loops(from.dir, to.dir, &source, target.as_ref(), exchange)?;
         }
@@ -217,12 +257,27 @@ impl Core {
             exchange,
         )?;
 
+        let reserved = reserved.take();
+        let mut reservation = reserved.unwrap_or_else(|| self.reserve_rename(from, to, flags))?;
+        if self.pinned && !exchange && target.is_none() && reservation.held().kept == 0 {
+            // The name was there when it was asked for, and went since.
+            reservation = self.reserve(&Intent::default().name(to.name))?;
+        }
         let now = clock::now();
         if let (true, Some(target)) = (exchange, &target) {
-            self.exchange(from, to, &mut locked, &source, target, now)?;
+            self.exchange(
+                &mut reservation,
+                from,
+                to,
+                &mut locked,
+                &source,
+                target,
+                now,
+            )?;
         } else {
             let whiteout = flags.contains(RenameFlags::WHITEOUT);
             self.replace(
+                &mut reservation,
                 who,
                 from,
                 to,
@@ -339,6 +394,28 @@ pub(crate) fn check_flags(flags: RenameFlags) -> Result<()> {
         || flags.contains(RenameFlags::EXCHANGE) && flags.intersects(exclusive)
     {
         return Err(Errno::EINVAL);
+    }
+    Ok(())
+}
+
+/// What the flags and slashes say of what the names lead to.
+fn check_met(
+    (from, to): (End<'_>, End<'_>),
+    flags: RenameFlags,
+    source: &Node,
+    target: Option<&Node>,
+) -> Result<()> {
+    let exchange = flags.contains(RenameFlags::EXCHANGE);
+    match target {
+        Some(_) if flags.contains(RenameFlags::NOREPLACE) => return Err(Errno::EEXIST),
+        None if exchange => return Err(Errno::ENOENT),
+        _ => {}
+    }
+    let wants_dir = from.slash || to.slash && !exchange;
+    if wants_dir && !source.kind().is_dir()
+        || exchange && to.slash && target.is_some_and(|target| !target.kind().is_dir())
+    {
+        return Err(Errno::ENOTDIR);
     }
     Ok(())
 }

@@ -23,7 +23,8 @@ struct World {
 impl World {
     fn new(seed: u64, store: Option<(u64, u64)>) -> Self {
         let limits = MemoryLimits {
-            bytes: store.map(|(pages, _)| pages * PAGE),
+            // Names take some, too.
+            bytes: store.map(|(pages, _)| pages * PAGE + 2000),
             inodes: store.map(|(_, inodes)| inodes),
         };
         let fs = FileSystem::memory(limits, Options::default());

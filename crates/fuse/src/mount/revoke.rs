@@ -6,7 +6,7 @@ use std::{io, path::Path};
 /// Asks the daemon of the mount at `dir` to take it away from all who use it: see
 /// [`Session::revoke`](crate::Session::revoke). The mount stays until it is unmounted, which may
 /// need [`UmountFlags::lazy`](super::UmountFlags). Gives the number of files and directories that
-/// are still open.
+/// are still open by the daemon.
 ///
 /// It waits for the daemon, and for ever for one that hangs.
 ///
@@ -16,7 +16,5 @@ use std::{io, path::Path};
 /// what was done before could not be made durable; `ENOTCONN` if the daemon is gone.
 pub fn revoke(dir: &Path) -> io::Result<u64> {
     let root = open_root(dir)?;
-    let open_files = ask_to_revoke(&root)?;
-    // Without the one that was opened just now.
-    Ok(open_files.saturating_sub(1))
+    Ok(ask_to_revoke(&root)?)
 }

@@ -9,8 +9,8 @@ use crate::{
     },
 };
 use holdfast_core::{
-    OpenFile,
-    types::{Attr, Caller, Errno, Fallocate, Ino, OpenFlags, Result, Whence, is_special},
+    Listing, OpenFile,
+    types::{Attr, Errno, Fallocate, Ino, OpenFlags, Result, Whence, is_special},
 };
 
 /// `__FMODE_EXEC` of the kernel's `fs.h`, in the flags of an open that is for running the file.
@@ -68,13 +68,11 @@ impl CoreOperations {
 
     /// For a kernel that does not open: a file for one operation.
     pub(super) fn open_for_once(&self, ino: Ino) -> Result<OpenFile> {
-        let who = Caller {
-            checked: true,
-            ..Caller::root()
-        };
+        let node = self.fs.node(ino)?;
+        let writable = !node.kind().is_dir() && !self.fs.options().read_only;
         let mut flags = OpenFlags::empty();
-        flags.set(OpenFlags::READ_WRITE, !self.fs.options().read_only);
-        self.fs.open(&who, &self.fs.node(ino)?, flags)
+        flags.set(OpenFlags::READ_WRITE, writable);
+        self.fs.open_unseen(node, flags)
     }
 
     pub(super) fn open_directory(
@@ -83,6 +81,9 @@ impl CoreOperations {
         ino: Ino,
         request: &OpenRequest,
     ) -> Result<Opened> {
+        if self.no_opendir {
+            return Err(Errno::ENOSYS);
+        }
         let flags = OpenFlags::from_bits_retain(request.flags) | OpenFlags::DIRECTORY;
         let file = self.fs.open(&caller(cx), &self.fs.node(ino)?, flags)?;
         let mut reply = OpenReply::KEEP_CACHE;
@@ -195,39 +196,70 @@ impl CoreOperations {
         })
     }
 
-    pub(super) fn list(&self, request: &ReadRequest, sink: &mut DirSink<'_>) -> Result<()> {
-        let handle = self.handle(request.fh)?;
-        self.fs
-            .read_dir(&handle.file, request.offset, &mut |entry| {
+    pub(super) fn list(
+        &self,
+        ino: Ino,
+        request: &ReadRequest,
+        sink: &mut DirSink<'_>,
+    ) -> Result<()> {
+        self.with_listing(ino, request, |listing| {
+            self.fs.read_dir(listing, request.offset, &mut |entry| {
                 sink.push(entry.name, entry.ino, entry.kind, entry.cookie)
             })
+        })
     }
 
     pub(super) fn list_plus(
         &self,
+        ino: Ino,
         request: &ReadRequest,
         sink: &mut DirPlusSink<'_>,
     ) -> Result<()> {
-        let handle = self.handle(request.fh)?;
-        self.fs
-            .read_dir_plus(&handle.file, request.offset, &mut |entry, attr| {
-                if is_special(entry.name) {
-                    return sink.push_name(entry.name, entry.ino, entry.kind, entry.cookie);
-                }
-                // The kernel gets a use of it together with its attributes; else neither.
-                match attr.and_then(|attr| Ok((attr, self.fs.node(entry.ino)?))) {
-                    Ok((attr, node)) => {
-                        let taken = sink.push(entry.name, attr, entry.cookie);
-                        if taken {
-                            let _kept = node.into_raw();
-                        }
-                        taken
+        self.with_listing(ino, request, |listing| {
+            self.fs
+                .read_dir_plus(listing, request.offset, &mut |entry, attr| {
+                    if is_special(entry.name) {
+                        return sink.push_name(entry.name, entry.ino, entry.kind, entry.cookie);
                     }
-                    // Gone since it was listed.
-                    Err(Errno::ESTALE) => true,
-                    Err(_) => sink.push_name(entry.name, entry.ino, entry.kind, entry.cookie),
-                }
-            })
+                    // The kernel gets a use of it together with its attributes; else neither.
+                    match attr.and_then(|attr| Ok((attr, self.fs.node(entry.ino)?))) {
+                        // It has them already, and would forget its ACL with each telling. But it stops believing the
+                        // name of a directory whose permissions change.
+                        Ok((attr, node)) if !attr.kind.is_dir() && node.is_known_by_number() => {
+                            sink.push_name(entry.name, entry.ino, entry.kind, entry.cookie)
+                        }
+                        Ok((attr, node)) => {
+                            let taken = sink.push(entry.name, attr, entry.cookie);
+                            if taken {
+                                let _kept = node.into_raw();
+                            }
+                            taken
+                        }
+                        // Gone since it was listed.
+                        Err(Errno::ESTALE) => true,
+                        Err(_) => sink.push_name(entry.name, entry.ino, entry.kind, entry.cookie),
+                    }
+                })
+        })
+    }
+
+    /// Goes on with the listing of an open directory, or, where the kernel opens none, of the directory itself.
+    fn with_listing(
+        &self,
+        ino: Ino,
+        request: &ReadRequest,
+        list: impl FnOnce(Listing<'_>) -> Result<()>,
+    ) -> Result<()> {
+        if request.fh != 0 {
+            return list((&self.handle(request.fh)?.file).into());
+        }
+        if !self.no_opendir {
+            return Err(Errno::EBADF);
+        }
+        let node = self.fs.node(ino)?;
+        let flags = OpenFlags::from_bits_retain(request.flags);
+        self.listing_ends
+            .with(ino, |end| list(Listing::new(&node, flags, end)))
     }
 
     pub(super) fn sync_file(&self, ino: Ino, fh: u64, data_only: bool) -> Result<()> {

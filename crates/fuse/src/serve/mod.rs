@@ -12,6 +12,7 @@ mod closing;
 mod content;
 pub(crate) mod control;
 mod handles;
+mod listing_ends;
 mod locks;
 mod names;
 mod observer;
@@ -32,6 +33,7 @@ use holdfast_core::{
     FileSystem, Node, OpenFile,
     types::{Attr, Errno, Ino, Result},
 };
+use listing_ends::ListingEnds;
 use parking_lot::{MappedRwLockReadGuard, RwLock};
 use std::{
     fmt,
@@ -70,6 +72,7 @@ pub struct CoreOperations {
     notifier: Notifier,
     handles: Handles,
     closing: Closing,
+    listing_ends: ListingEnds,
     /// Guards what answers for [`INFO_XATTR`] and [`INODES_XATTR`].
     info: RwLock<Option<InfoSource>>,
     /// What answers for ioctl(2).
@@ -78,6 +81,8 @@ pub struct CoreOperations {
     blocks: bool,
     /// Do regular files need no opening?
     no_open: bool,
+    /// Do directories need none?
+    no_opendir: bool,
     /// Does the kernel keep listings of directories?
     cache_listings: bool,
     /// Does a security module ask for the labels of files?
@@ -144,9 +149,11 @@ impl CoreOperations {
             notifier,
             handles: Handles::new(),
             closing: Closing::default(),
+            listing_ends: ListingEnds::default(),
             info: RwLock::default(),
             control: RwLock::default(),
             no_open: config.no_open,
+            no_opendir: config.opens_no_directories(),
             cache_listings: config.cache_listings,
             labels: caller::uses_labels(),
             writeback: AtomicBool::new(false),
@@ -196,7 +203,7 @@ impl CoreOperations {
         if fh != 0 {
             return act(&self.handle(fh)?.file);
         }
-        if !self.no_open {
+        if !self.no_open && !self.no_opendir {
             return Err(Errno::EBADF);
         }
         act(&self.open_for_once(ino)?)

@@ -180,21 +180,21 @@ impl Operations for CoreOperations {
     fn readdir(
         &self,
         _: &Context<'_>,
-        _: Ino,
+        ino: Ino,
         request: &ReadRequest,
         sink: &mut DirSink<'_>,
     ) -> Result<()> {
-        self.list(request, sink)
+        self.list(ino, request, sink)
     }
 
     fn readdirplus(
         &self,
         _: &Context<'_>,
-        _: Ino,
+        ino: Ino,
         request: &ReadRequest,
         sink: &mut DirPlusSink<'_>,
     ) -> Result<()> {
-        self.list_plus(request, sink)
+        self.list_plus(ino, request, sink)
     }
 
     fn releasedir(&self, _: &Context<'_>, _: Ino, request: &ReleaseRequest) -> Result<()> {

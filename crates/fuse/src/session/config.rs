@@ -62,7 +62,8 @@ pub struct Config {
     /// Regular files are opened, made and closed without OPEN, CREATE, FLUSH and RELEASE, where the file
     /// system answers `ENOSYS`. Locks are the kernel's then, whatever `serve_locks` says.
     pub no_open: bool,
-    /// Opening directories without a request, where the file system answers `ENOSYS`.
+    /// Directories are opened and closed without a request, where the file system answers `ENOSYS`. The kernel keeps
+    /// their listings then, so that it counts with `cache_listings` only.
     pub no_opendir: bool,
     /// The kernel keeps listings of directories, and asks for one again when its names changed.
     pub cache_listings: bool,
@@ -91,7 +92,7 @@ impl Default for Config {
             listing: ListingChoice::Plus,
             serve_locks: true,
             no_open: false,
-            no_opendir: false,
+            no_opendir: true,
             cache_listings: true,
             posix_acl: true,
             idmap: true,
@@ -101,6 +102,11 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Are directories opened without a request?
+    pub(crate) fn opens_no_directories(&self) -> bool {
+        self.no_opendir && self.cache_listings
+    }
+
     /// `max_write` within what the protocol allows.
     pub(crate) fn max_write(&self) -> u32 {
         let pages = (self.max_write / 4096).clamp(1, 256);

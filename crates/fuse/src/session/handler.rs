@@ -116,10 +116,11 @@ impl Handler {
                 })
             }
             Request::Ioctl {
+                fh,
                 command: REVOKE,
                 out_size,
                 ..
-            } => self.ioctl_revoke(&cx, out_size, frame.out(), counters),
+            } => self.ioctl_revoke(&cx, fh, out_size, frame.out(), counters),
             Request::Ioctl {
                 command,
                 input,

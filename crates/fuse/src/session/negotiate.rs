@@ -122,7 +122,7 @@ fn wanted(config: &Config, uring: bool) -> InitFlags {
     // A file that is not opened cannot be truncated on the way: the kernel would forget to.
     // What it costs a program that runs: decision 44.
     flags.set(InitFlags::ATOMIC_O_TRUNC, !config.no_open);
-    flags.set(InitFlags::NO_OPENDIR_SUPPORT, config.no_opendir);
+    flags.set(InitFlags::NO_OPENDIR_SUPPORT, config.opens_no_directories());
     flags.set(InitFlags::POSIX_ACL, config.posix_acl);
     // The kernel refuses the mount's INIT if it is asked for idmap without its own checks.
     flags.set(

@@ -119,10 +119,11 @@ impl Handler {
         notifier.flush();
     }
 
-    /// The ioctl that takes the file system away.
+    /// The ioctl that takes the file system away. Answers how many files are open besides the one that it came by.
     pub(super) fn ioctl_revoke(
         &self,
         cx: &Context<'_>,
+        fh: u64,
         room: u32,
         out: &mut [u8],
         own: &Counters,
@@ -132,6 +133,8 @@ impl Handler {
         }
         self.revoke(Some(cx), Some(own))?;
         let len = put(out, &layout::IoctlOut::default());
-        Ok(len + put(&mut out[len..], &self.operations.open_files()))
+        let own = u64::from(fh != 0);
+        let open_files = self.operations.open_files().saturating_sub(own);
+        Ok(len + put(&mut out[len..], &open_files))
     }
 }

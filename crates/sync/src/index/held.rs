@@ -184,6 +184,13 @@ impl<T: Send + Sync + 'static> Held<T> {
         word.is_shared() || word.uses() > 0 || word.raw_uses() > 0
     }
 
+    /// Has it raw uses? A snapshot; may be `false` while uses are counted by core.
+    #[inline]
+    #[must_use]
+    pub fn has_raw_uses(&self) -> bool {
+        self.state().raw_uses() > 0
+    }
+
     /// Is it in use by raw uses alone? A snapshot; `false` while uses are counted by core.
     #[inline]
     #[must_use]

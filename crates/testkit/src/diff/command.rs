@@ -36,6 +36,8 @@ pub struct Arguments {
     pub atime: Option<AtimeRule>,
     /// What to compare the kernel with.
     pub against: Against,
+    /// Does the other side's kernel open files by itself (a mount with `opens=local`)?
+    pub opens_local: bool,
     /// How long to shrink a failing sequence.
     pub patience: Duration,
     /// Stop at the first seed that fails?
@@ -52,6 +54,7 @@ impl Default for Arguments {
             steps: 100_000,
             atime: None,
             against: Against::Library,
+            opens_local: false,
             patience: Duration::from_secs(30),
             stop: true,
             collect: false,
@@ -83,6 +86,7 @@ impl Arguments {
                 "--go-on" => arguments.stop = number()? == 0,
                 "--collect" => arguments.collect = number()? != 0,
                 "--atime" => arguments.atime = Some(atime_rule(&value)?),
+                "--opens" => arguments.opens_local = is_local(&value)?,
                 "--against" => arguments.against = against(&value)?,
                 _ => return Err(format!("unknown argument {word}")),
             }
@@ -104,12 +108,21 @@ impl Arguments {
         Plan {
             cast: cast(),
             atime,
+            opens_local: self.opens_local,
             seed,
             steps: self.steps,
             between_snapshots: 1000,
             collect: self.collect,
             cpu: Some(seed as usize % cpus),
         }
+    }
+}
+
+fn is_local(value: &str) -> std::result::Result<bool, String> {
+    match value {
+        "local" => Ok(true),
+        "served" => Ok(false),
+        _ => Err(format!("--opens is served or local, not {value}")),
     }
 }
 

@@ -113,8 +113,14 @@ impl Freedom {
 }
 
 /// Must this operation not be run at all, given what the kernel's side has at the paths it
-/// names (after following links)? The operations excused here are run on neither side.
-pub(crate) fn skips(op: &Op, who: &Caller, found: &[Option<View>]) -> Option<Freedom> {
+/// names (after following links)? The operations excused here are run on neither side. `opens_local`: the other
+/// side is a mount whose kernel opens files by itself.
+pub(crate) fn skips(
+    op: &Op,
+    who: &Caller,
+    found: &[Option<View>],
+    opens_local: bool,
+) -> Option<Freedom> {
     let is_fifo = found
         .iter()
         .flatten()
@@ -132,11 +138,11 @@ pub(crate) fn skips(op: &Op, who: &Caller, found: &[Option<View>]) -> Option<Fre
             });
             risky.then_some(Freedom::ProtectedCreation)
         }
-        // A kernel that opens files by itself sends for it what it sends for O_TRUNC, which moves the times.
+        // Such a kernel sends for it what it sends for O_TRUNC, which moves the times.
         Op::Truncate {
             object: Object::Path(_) | Object::Link(_),
             len: 0,
-        } if found.iter().flatten().any(is_empty) => Some(Freedom::SameLength),
+        } if opens_local && found.iter().flatten().any(is_empty) => Some(Freedom::SameLength),
         Op::Link { .. } | Op::LinkOpen { .. } if protected("hardlinks") => {
             let risky = found
                 .iter()

@@ -33,6 +33,8 @@ pub struct Plan {
     pub cast: Vec<Caller>,
     /// How access times are kept on both sides.
     pub atime: AtimeRule,
+    /// Is the other side a mount whose kernel opens files by itself?
+    pub opens_local: bool,
     /// Seed of the operations.
     pub seed: u64,
     /// Number of operations.
@@ -244,7 +246,8 @@ impl<'a> Run<'a> {
             }
         }
         self.summary.steps += 1;
-        if freedoms::skips(op, &self.plan.cast[caller], &found).is_some() {
+        let opens_local = self.plan.opens_local;
+        if freedoms::skips(op, &self.plan.cast[caller], &found, opens_local).is_some() {
             self.summary.skipped += 1;
             return Ok(false);
         }

@@ -1,6 +1,6 @@
 use super::pages::{PAGE, PageMap};
 use holdfast_core::store::{
-    Change, EntryRecord, Guarantees, InodeRecord, Space, SpaceReport, Stamp,
+    Change, EntryRecord, Grant, Guarantees, InodeRecord, Intent, Space, SpaceReport, Stamp,
 };
 use holdfast_core::{MemoryLimits, Store};
 use holdfast_types::{Errno, Ino, Result};
@@ -243,6 +243,7 @@ impl Store for ModelStore {
             exclusive: true,
             durable: false,
             blocks: false,
+            small: 0,
             frees: false,
         }
     }
@@ -302,18 +303,25 @@ impl Store for ModelStore {
         Ok(())
     }
 
-    fn reserve(&self, space: Space) -> Result<()> {
+    fn reserve(&self, intent: &Intent) -> Result<Grant> {
         let mut held = self.held();
         let (pages, inodes) = (
-            held.pages_used + space.pages,
-            held.inodes_used + space.inodes,
+            held.pages_used + intent.pages,
+            held.inodes_used + intent.inodes,
         );
         let is_full = |used: u64, most: Option<u64>| most.is_some_and(|most| used > most);
         if is_full(pages, self.pages()) || is_full(inodes, self.limits.inodes) {
             return Err(Errno::ENOSPC);
         }
         (held.pages_used, held.inodes_used) = (pages, inodes);
-        Ok(())
+        Ok(Grant {
+            inodes: intent.inodes,
+            ..Grant::NONE
+        })
+    }
+
+    fn give_back(&self, held: Grant) {
+        self.release(held.space());
     }
 
     fn release(&self, space: Space) {
@@ -322,7 +330,8 @@ impl Store for ModelStore {
         held.inodes_used = held.inodes_used.saturating_sub(space.inodes);
     }
 
-    fn apply(&self, batch: &[Change<'_>]) -> Result<Stamp> {
+    fn apply(&self, reserved: &mut Grant, batch: &[Change<'_>]) -> Result<Stamp> {
+        *reserved = Grant::NONE;
         let mut held = self.held();
         for change in batch {
             if let Err(error) = held.perform(change) {
@@ -378,12 +387,22 @@ mod tests {
             bytes: Some(3 * PAGE),
             inodes: Some(1),
         });
-        let space = |pages, inodes| Space { pages, inodes };
-        assert_eq!(store.reserve(space(2, 1)), Ok(()));
-        assert_eq!(store.reserve(space(1, 1)), Err(Errno::ENOSPC));
-        assert_eq!(store.reserve(space(2, 0)), Err(Errno::ENOSPC));
-        assert_eq!(store.reserve(space(1, 0)), Ok(()));
-        store.release(space(3, 1));
+        let reserve = |pages, inodes| {
+            store.reserve(&Intent {
+                pages,
+                inodes,
+                ..Intent::default()
+            })
+        };
+        assert!(reserve(2, 1).is_ok());
+        assert_eq!(reserve(1, 1), Err(Errno::ENOSPC));
+        assert_eq!(reserve(2, 0), Err(Errno::ENOSPC));
+        assert!(reserve(1, 0).is_ok());
+        store.release(Space {
+            pages: 3,
+            inodes: 1,
+            bytes: 0,
+        });
         let left = store.space().unwrap();
         assert_eq!((left.pages_used, left.inodes_used), (0, 0));
     }

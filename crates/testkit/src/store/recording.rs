@@ -63,7 +63,7 @@ impl Record {
         });
         for batch in recorded.take(batches) {
             let batch: Vec<Change<'_>> = batch.iter().map(OwnedChange::borrowed).collect();
-            into.apply(&batch)?;
+            into.change(&batch)?;
         }
         Ok(())
     }

@@ -19,6 +19,11 @@ pub(super) const ROWS: &[Row] = &[
     ("statfs", 3, statfs),
 ];
 
+/// Bytes of a value, and fewer.
+const VALUE_MAX: usize = 3000;
+/// Pages that all values of one inode take at most, with their names.
+pub(super) const VALUES_PAGES: u64 = (4 * (VALUE_MAX as u64 + 128)).div_ceil(4096);
+
 const NAMES: [&[u8]; 6] = [
     b"user.a",
     b"user.b",
@@ -116,7 +121,7 @@ fn setxattr(worker: &mut Worker<'_>) -> Result<()> {
     let value = if name.starts_with(b"system.") {
         acl()
     } else {
-        vec![worker.rng.bits() as u8; worker.rng.index(3000)]
+        vec![worker.rng.bits() as u8; worker.rng.index(VALUE_MAX)]
     };
     worker.world.fs.setxattr(&who, &node, name, &value, how)
 }

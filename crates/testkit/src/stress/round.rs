@@ -1,5 +1,6 @@
 //! The life of one file system, and what must be left of it: nothing.
 
+use super::attributes::VALUES_PAGES;
 use super::below::Below;
 use super::hands::Hands;
 use super::survey::{difference, remove_all, survey};
@@ -40,7 +41,7 @@ impl Round {
             sync: rng.one_in(6),
             lazytime: rng.one_in(2),
             // Over a store, content comes and goes then.
-            memory: Some(if rng.one_in(2) { 256 << 10 } else { u64::MAX }),
+            cache: rng.one_in(2).then_some(256 << 10),
             ..Options::default()
         };
         let world = World::new(settings.base, number, threads + chores::COUNT, options)?;
@@ -143,7 +144,8 @@ impl Ending {
         let fs = if by_force {
             left(&world.fs, "revoked")?;
             if world.below.is_pinned() {
-                return world.below.nothing_taken("revoked");
+                // The root stays, with its attributes.
+                return world.below.nothing_taken("revoked", VALUES_PAGES);
             }
             world.below.consistent()?;
             // Whoever comes next finds what was there.
@@ -185,7 +187,7 @@ fn compare_after_eviction(world: &World) -> Result<(), String> {
 fn empty(below: &Below, fs: &FileSystem) -> Result<(), String> {
     remove_all(fs)?;
     left(fs, "emptied")?;
-    below.nothing_taken("emptied")
+    below.nothing_taken("emptied", 0)
 }
 
 /// Nothing but the root may be left in memory.

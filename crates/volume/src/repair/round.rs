@@ -24,7 +24,7 @@ use crate::superblock::Superblock;
 use crate::tree::{
     Contents, Data, DataKey, Entries, Entry, Hashes, Inode, Inodes, NodeCache, Root, Tree,
 };
-use crate::{Error, Result};
+use crate::{Error, Result, tree};
 
 /// Bytes of nodes that are kept: each is read once.
 const CACHE: usize = 1 << 20;
@@ -58,6 +58,9 @@ struct Plan {
     orphans: Option<BTreeMap<Ino, Option<Inode>>>,
     last_ino: u64,
 }
+
+/// What is to be done, the extents of blocks that two files have, and the blocks in use.
+type Surveyed = (Plan, Vec<(DataKey, crate::tree::Extent)>, Used);
 
 /// A round on one superblock.
 pub(super) struct Round<'r> {
@@ -117,7 +120,7 @@ impl<'r> Round<'r> {
         write::nodes(&self.cache, &self.superblock, &mut nodes);
         let mut damaged = Damaged::default();
         let (plan, doubles, mut taken) = match depth {
-            Depth::All => self.survey(&nodes, &mut damaged, deeds),
+            Depth::All => self.survey(&nodes, &mut damaged, deeds)?,
             Depth::Trees => {
                 let mut taken = nodes;
                 write::data(&self.cache, &self.superblock, &mut taken);
@@ -208,12 +211,7 @@ impl<'r> Round<'r> {
     }
 
     /// Reads everything and decides what is to be changed.
-    fn survey(
-        &self,
-        nodes: &Used,
-        damaged: &mut Damaged,
-        deeds: &mut Deeds,
-    ) -> (Plan, Vec<(DataKey, crate::tree::Extent)>, Used) {
+    fn survey(&self, nodes: &Used, damaged: &mut Damaged, deeds: &mut Deeds) -> Result<Surveyed> {
         let (newest, seed) = (self.superblock.generation, self.superblock.hash_seed);
         let most = deeds.most;
         let mut census = Census::default();
@@ -273,7 +271,7 @@ impl<'r> Round<'r> {
         let strangers = std::mem::take(&mut content.strangers);
         collect(deeds, std::mem::take(&mut content.deeds));
         let taken = content.taken;
-        self.bring_home(astray, &mut plan, deeds);
+        self.bring_home(astray, damaged.data, &mut plan, deeds)?;
 
         let mut names = names::Survey::new(&mut census, seed, self.now, most);
         names.nowhere = nowhere;
@@ -282,7 +280,7 @@ impl<'r> Round<'r> {
         collect(deeds, std::mem::take(&mut names.deeds));
         self.adopt(strangers, &mut census, &mut plan, deeds);
         self.mend_paths(&mut census, lost_and_found, taken_names, &mut plan, deeds);
-        (plan, doubles, taken)
+        Ok((plan, doubles, taken))
     }
 
     fn mend_paths(
@@ -323,8 +321,18 @@ impl<'r> Round<'r> {
         plan.orphans = differ.then_some(orphans);
     }
 
-    /// Puts attributes to where their names lead.
-    fn bring_home(&self, astray: Vec<(Ino, Held)>, plan: &mut Plan, deeds: &mut Deeds) {
+    /// Puts attributes to where their names lead. `damaged`: could a part of the tree not be read before? What lay there
+    /// is lost.
+    ///
+    /// # Errors
+    /// If a part of it cannot be read now: an attribute that lies there would be overwritten.
+    fn bring_home(
+        &self,
+        astray: Vec<(Ino, Held)>,
+        damaged: bool,
+        plan: &mut Plan,
+        deeds: &mut Deeds,
+    ) -> Result<()> {
         let tree = self.tree::<Contents>(Branch::Data);
         let hasher = crate::store::hash::NameHasher::new(self.superblock.hash_seed);
         for (ino, held) in astray {
@@ -333,17 +341,22 @@ impl<'r> Round<'r> {
             };
             let hash = hasher.hash(name);
             let is_free = |key: &DataKey| match plan.data.get(key) {
-                Some(change) => change.is_none(),
-                None => !matches!(tree.get(key, |_| ()), Ok(Some(()))),
+                Some(change) => Ok(change.is_none()),
+                None => is_free(tree.get(key, |_| ()), damaged),
             };
-            let keys = (0..u32::MAX).map(|ordinal| DataKey::xattr(ino, hash, ordinal));
-            let Some(key) = keys.into_iter().find(is_free) else {
+            let mut keys = (0..u32::MAX).map(|ordinal| DataKey::xattr(ino, hash, ordinal));
+            let free = keys.find_map(|key| match is_free(&key) {
+                Ok(free) => free.then_some(Ok(key)),
+                Err(error) => Some(Err(error)),
+            });
+            let Some(key) = free.transpose()? else {
                 continue;
             };
             let name = name.clone();
             plan.data.insert(key, Some(held));
             deeds.add(Deed::XattrMoved { ino, name });
         }
+        Ok(())
     }
 
     /// Content whose inodes are not there: those that got one have a length now, others get one if there
@@ -432,6 +445,15 @@ impl<'r> Round<'r> {
     }
 }
 
+/// Has nobody this key, as a look at its tree says? What could not be read before is lost.
+fn is_free(found: tree::Result<Option<()>>, damaged: bool) -> tree::Result<bool> {
+    match found {
+        Ok(found) => Ok(found.is_none()),
+        Err(_) if damaged => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
 /// Can an inode that had this be of this type?
 fn can_be(stranger: Option<&Stranger>, kind: FileType) -> bool {
     match (kind, stranger) {
@@ -446,4 +468,24 @@ fn collect(deeds: &mut Deeds, some: Deeds) {
         deeds.add(deed);
     }
     deeds.more += some.more;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdfast_types::Errno;
+
+    #[test]
+    fn a_key_that_cannot_be_read_is_free_only_if_its_node_was_lost_before() {
+        let unreadable = || {
+            Err(tree::Error::Device {
+                block: 9,
+                errno: Errno::EIO,
+            })
+        };
+        assert_eq!(is_free(Ok(None), false), Ok(true));
+        assert_eq!(is_free(Ok(Some(())), true), Ok(false));
+        assert_eq!(is_free(unreadable(), true), Ok(true));
+        assert!(is_free(unreadable(), false).is_err());
+    }
 }

@@ -113,7 +113,7 @@ fn sound() -> Arc<dyn BlockDevice> {
         create(record(LINK, Symlink, 1, 5, Ino::ROOT), Some(b"dir/x")),
         entry(Ino::ROOT, 4, b"link", LINK, Symlink),
     ];
-    store.apply(&batch).unwrap();
+    store.change(&batch).unwrap();
     store.close().unwrap();
     device
 }

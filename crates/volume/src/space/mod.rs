@@ -167,7 +167,19 @@ impl Space {
         Ok(Reservation::of(Arc::clone(self), blocks))
     }
 
-    fn promise(&self, blocks: u64) -> Result<(), Error> {
+    /// Makes a promise of blocks that were [promised](Self::promise) as a number.
+    pub(crate) fn promised(self: &Arc<Self>, blocks: u64) -> Reservation {
+        Reservation::of(Arc::clone(self), blocks)
+    }
+
+    /// Is anything on its way back that a commit or a checkpoint returns?
+    pub(crate) fn has_deferred(&self) -> bool {
+        self.deferred() != (0, 0)
+    }
+
+    /// As [`reserve`](Self::reserve), as a number: to be made a [promise](Self::promised) of, or to be
+    /// [given back](Self::unpromise).
+    pub(crate) fn promise(&self, blocks: u64) -> Result<(), Error> {
         for _ in 0..ATTEMPTS {
             if blocks == 0 || self.ledger.take(blocks, blocks, Kind::Data).is_some() {
                 return Ok(());
@@ -177,6 +189,11 @@ impl Space {
             }
         }
         Err(self.shortage(blocks))
+    }
+
+    /// Takes back what was promised as a number.
+    pub(crate) fn unpromise(&self, blocks: u64) {
+        self.ledger.put_back(blocks);
     }
 
     /// Sets aside so many blocks for nodes, as far as there are any; more as they become free. A

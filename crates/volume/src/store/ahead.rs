@@ -74,9 +74,9 @@ impl Ahead {
         &self,
         ino: Ino,
         request: &FileRequest,
-        promise: &mut Reservation,
+        promise: Option<&mut Reservation>,
     ) -> Result<Extent> {
-        let promise = Some(promise).filter(|promise| promise.blocks() > 0);
+        let promise = promise.filter(|promise| promise.blocks() > 0);
         Ok(self.of(ino, request).place(request, promise)?)
     }
 

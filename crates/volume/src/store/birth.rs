@@ -3,12 +3,12 @@
 //! Such a batch needs no room for bytes, frees nothing, and cannot fail once the volume runs, so it takes a short
 //! way. What it leaves is what [`Maker`](super::change::Maker) would leave, who knows all kinds of changes.
 
-use holdfast_core::store::{Change, InodeRecord, Stamp};
+use holdfast_core::store::{Change, InodeRecord, Intent, Stamp};
 use holdfast_types::Ino;
 
-use super::growth::Growth;
 use super::names::Name;
 use super::overlay::Overlay;
+use super::reservation::Growth;
 use super::{Inner, REALM};
 use crate::Result;
 
@@ -63,9 +63,12 @@ impl<'c> Birth<'c> {
     /// What it changes of the trees.
     #[inline]
     pub(super) fn growth(&self) -> Growth {
-        Growth::of_created(self.inode, None)
-            + Growth::of_entered(self.name.bytes)
-            + Growth::of_attributes(self.dir)
+        let one = Intent {
+            inodes: 1,
+            records: 1 + u64::from(self.dir.nlink == 0) + u64::from(self.inode.nlink == 0),
+            ..Intent::default()
+        };
+        Growth::intended(&one.name(self.name.bytes))
     }
 }
 

@@ -22,10 +22,9 @@ use super::mapping::Run;
 use super::outgoing::{Outgoing, Ticket};
 use super::overlay::{Object, Overlay};
 use super::placer::Placer;
-use super::promise::Promise;
 use super::{Inner, REALM};
 use crate::journal::{self, BeforeCommit, Commit, Map, Position, Record};
-use crate::space::Extent;
+use crate::space::{Extent, Reservation};
 use crate::{Error, Result};
 
 /// What a commit does for a store besides writing the journal.
@@ -134,13 +133,14 @@ impl Inner {
             maps: Vec::new(),
             outgoing: Vec::new(),
         };
-        let mut promise = self.promises.gather();
+        let mut promise = self.promises.take();
         for ino in layers.active.take_dirty_files() {
             while looked.next_if(|other| other.ino < ino).is_some() {}
             let looked = looked.next_if(|other| other.ino == ino);
             self.place_file(layers, ino, cut, looked, &mut promise, &mut placed)?;
         }
-        self.promises.committed(promise);
+        // No page waits any more.
+        drop(promise);
         self.patience.learn(&placed.outgoing);
         Ok(placed)
     }
@@ -152,7 +152,7 @@ impl Inner {
         ino: Ino,
         cut: Stamp,
         looked: Option<Looked>,
-        promise: &mut Promise,
+        promise: &mut Reservation,
         placed: &mut Placed<'_>,
     ) -> Result<()> {
         let mut shard = layers.active.shard(ino);

@@ -247,8 +247,10 @@ impl Content {
     /// Gives the file another length; returns the places that it does not need any more.
     /// Without a source: in replay.
     pub(super) fn resize(&mut self, len: u64, source: Option<&dyn Source>) -> Result<Vec<Run>> {
-        if len >= self.len && len > 0 {
+        if len > self.len {
+            // What was allocated behind the end stays.
             self.grow(len, source)?;
+            return Ok(Vec::new());
         }
         if len == 0 {
             let before = std::mem::replace(self, Self::inline(Vec::new()));
@@ -422,6 +424,10 @@ impl Content {
         let bytes = std::mem::take(bytes);
         let mut dirty = Dirty::default();
         for (block, part) in bytes.chunks(BLOCK).enumerate() {
+            if part.iter().all(|byte| *byte == 0) {
+                // It needs no place to read as zeros.
+                continue;
+            }
             let mut page = zeros();
             page[..part.len()].copy_from_slice(part);
             dirty.put(block as u64, Changed::Whole(page), false);

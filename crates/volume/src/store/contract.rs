@@ -1,12 +1,13 @@
 //! The contract with the core.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
+use holdfast_core::Store;
 use holdfast_core::store::{
-    Change, EntryRecord, Failure, Guarantees, InodeRecord, NameRun, PageOf, Rest, Space as Wanted,
-    SpaceReport, SpaceRun, Stamp, XattrList,
+    Change, EntryRecord, Failure, Grant, Guarantees, InodeRecord, Intent, NameRun, PageOf, Rest,
+    Space as Freed, SpaceReport, SpaceRun, Stamp, XattrList,
 };
-use holdfast_core::{Memory, Store};
 use holdfast_types::{Errno, Ino, Result};
 
 use super::again::WrittenOn;
@@ -17,14 +18,14 @@ use super::content::Content;
 use super::death::Death;
 use super::ending::without_last_attributes;
 use super::fetched::Fetched;
-use super::growth::Growth;
 use super::layers::Layers;
 use super::load::Finder;
 use super::mapping::Run;
 use super::overlay::Object;
-use super::{Inner, REALM, VolumeStore};
+use super::reservation::Growth;
+use super::{INLINE_MAX, Inner, REALM, VolumeStore};
 use crate::journal::Record;
-use crate::space::FileRequest;
+use crate::space::{FileRequest, Reservation};
 
 impl Store for VolumeStore {
     fn guarantees(&self) -> Guarantees {
@@ -33,6 +34,7 @@ impl Store for VolumeStore {
             exclusive: true,
             durable: true,
             blocks: true,
+            small: INLINE_MAX as u64,
             frees: true,
         }
     }
@@ -41,8 +43,8 @@ impl Store for VolumeStore {
         Arc::clone(&self.inner.failure)
     }
 
-    fn join(&self, memory: &Arc<Memory>) {
-        self.share(memory);
+    fn limit_memory(&self, bytes: u64) {
+        self.inner.set_budget(bytes);
     }
 
     fn load_inodes(&self, inos: &[Ino], found: &mut Vec<InodeRecord>) -> Result<()> {
@@ -133,34 +135,41 @@ impl Store for VolumeStore {
         Ok(self.inner.read_data(ino, offset, buf)?)
     }
 
-    fn reserve(&self, space: Wanted) -> Result<()> {
-        if space.pages > 0 {
+    fn reserve(&self, intent: &Intent) -> Result<Grant> {
+        if intent.pages > 0 {
             self.relieve()?;
+        } else {
+            self.keep_up()?;
         }
-        Ok(self.inner.reserve(space)?)
+        Ok(self.inner.reserve(intent)?)
     }
 
-    fn release(&self, _space: Wanted) {
-        // Space comes back with the changes that free it, and promises that nobody needed at the
-        // next commit.
+    fn give_back(&self, held: Grant) {
+        self.inner.give_back(held);
     }
 
-    fn apply(&self, batch: &[Change<'_>]) -> Result<Stamp> {
-        Ok(if let Some(birth) = Birth::of(batch) {
+    fn release(&self, _space: Freed) {
+        // Space comes back with the changes that free it.
+    }
+
+    fn apply(&self, held: &mut Grant, batch: &[Change<'_>]) -> Result<Stamp> {
+        if let Some(birth) = Birth::of(batch) {
             let growth = birth.growth();
             self.admit(birth.ino())?;
-            self.throttle(growth, false)?;
-            self.inner.bear(&birth, batch, growth)
-        } else if let Some(death) = Death::of(batch) {
+            return self.use_held(held, growth, |_| self.inner.bear(&birth, batch, growth));
+        }
+        if let Some(death) = Death::of(batch) {
             let growth = death.growth();
-            self.throttle(growth, false)?;
-            self.inner.bury(&death, batch, growth)
-        } else {
-            let growth = Growth::of(batch);
-            self.admit_created(batch)?;
-            self.throttle(growth, batch.iter().any(is_of_content))?;
-            self.inner.apply(batch, None, growth)
-        }?)
+            return self.use_held(held, growth, |_| self.inner.bury(&death, batch, growth));
+        }
+        if batch.iter().any(is_of_content) {
+            self.look_at_waiting()?;
+        }
+        let growth = Growth::of(batch);
+        self.admit_created(batch)?;
+        self.use_held(held, growth, |pages| {
+            self.inner.apply(batch, None, growth, pages)
+        })
     }
 
     fn expect_write(&self, ino: Ino, offset: u64) {
@@ -171,7 +180,12 @@ impl Store for VolumeStore {
         }
     }
 
-    fn apply_written(&self, batch: &[Change<'_>], page: &PageOf<'_>) -> Result<Stamp> {
+    fn apply_written(
+        &self,
+        held: &mut Grant,
+        batch: &[Change<'_>],
+        page: &PageOf<'_>,
+    ) -> Result<Stamp> {
         if let Some(WrittenOn { stamp, readied }) = self.inner.write_on(batch, page) {
             // Nothing came to what waits: whoever brought what is there has looked.
             if readied {
@@ -179,9 +193,11 @@ impl Store for VolumeStore {
             }
             return Ok(stamp);
         }
+        self.look_at_waiting()?;
         let growth = Growth::of(batch);
-        self.throttle(growth, true)?;
-        Ok(self.inner.apply(batch, Some(page), growth)?)
+        self.use_held(held, growth, |pages| {
+            self.inner.apply(batch, Some(page), growth, pages)
+        })
     }
 
     fn commit(&self, upto: Option<Stamp>) -> Result<()> {
@@ -216,17 +232,40 @@ impl Store for VolumeStore {
     }
 }
 
+impl VolumeStore {
+    /// Makes a batch, which changes so much, out of what was kept for it: of that nothing lacks.
+    fn use_held(
+        &self,
+        held: &mut Grant,
+        growth: Growth,
+        make: impl FnOnce(u64) -> crate::Result<Stamp>,
+    ) -> Result<Stamp> {
+        let inner = &self.inner;
+        inner.cover(held, growth)?;
+        let held = std::mem::take(held);
+        let applied = make(held.pages);
+        inner.used(held);
+        debug_assert!(
+            !matches!(&applied, Err(error) if error.errno() == Errno::ENOSPC),
+            "{applied:?}: {held:?} was kept for {growth:?}"
+        );
+        Ok(applied?)
+    }
+}
+
 impl Inner {
     /// Makes one operation's changes, in memory and in the journal. `kept`: pages that hold what it
-    /// writes.
+    /// writes. `promised`: blocks for those that have none.
     pub(super) fn apply(
         &self,
         batch: &[Change<'_>],
         kept: Option<&PageOf<'_>>,
         growth: Growth,
+        promised: u64,
     ) -> crate::Result<Stamp> {
+        let promise = RefCell::new((promised > 0).then(|| self.space.promised(promised)));
         self.make("a change", |layers, fetched| {
-            self.apply_in(layers, batch, kept, growth, fetched)
+            self.apply_in(layers, batch, kept, growth, &promise, fetched)
         })
     }
 
@@ -237,12 +276,18 @@ impl Inner {
         batch: &[Change<'_>],
         kept: Option<&PageOf<'_>>,
         growth: Growth,
+        promise: &RefCell<Option<Reservation>>,
         fetched: &Fetched<'_>,
     ) -> crate::Result<Stamp> {
         let (last, batch) = without_last_attributes(batch);
         let place = |ino: Ino, request: &FileRequest| {
-            let mut promise = self.promises.mine();
-            let extent = self.ahead.place(ino, request, promise.left())?;
+            let mut promise = promise.borrow_mut();
+            if promise.as_ref().is_none_or(|promise| promise.blocks() == 0) {
+                // Pages that waited here and do so no longer leave what they were promised.
+                let more = self.space.reserve(request.length);
+                *promise = Some(more.unwrap_or_else(|_| self.promises.draw(request.length)));
+            }
+            let extent = self.ahead.place(ino, request, promise.as_mut())?;
             Ok(Run {
                 extent,
                 birth: self.next_generation(),
@@ -262,7 +307,10 @@ impl Inner {
         let stamp = if batch.iter().any(is_of_content) {
             let records = maker.make(batch)?;
             layers.active.count(growth);
-            self.promises.made_known();
+            // What has no place now waits for one.
+            if let Some(left) = promise.take() {
+                self.promises.add(left);
+            }
             let stamp = match records.is_empty() {
                 true => self.journal.before_next_cut(),
                 false => self.journal.append_records(REALM, &records)?,

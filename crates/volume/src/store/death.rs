@@ -3,13 +3,13 @@
 //! Such a batch changes no bytes and takes no room, so it takes a short way. What it leaves is what
 //! [`Maker`](super::change::Maker) would leave, who knows all kinds of changes.
 
-use holdfast_core::store::{Change, InodeRecord, Stamp};
+use holdfast_core::store::{Change, InodeRecord, Intent, Stamp};
 use holdfast_types::FileType;
 
 use super::ending::without_last_attributes;
 use super::fetched::Fetched;
-use super::growth::Growth;
 use super::layers::Layers;
+use super::reservation::Growth;
 use super::{Inner, REALM};
 use crate::Result;
 
@@ -46,10 +46,12 @@ impl<'c> Death<'c> {
     /// What it changes of the trees.
     #[inline]
     pub(super) fn growth(&self) -> Growth {
-        Growth::of_attributes(self.last)
-            + Growth::LEFT
-            + Growth::of_attributes(self.dir)
-            + Growth::FREED
+        let one = Intent {
+            ended: 1,
+            records: 2 + u64::from(self.last.nlink == 0) + u64::from(self.dir.nlink == 0),
+            ..Intent::default()
+        };
+        Growth::intended(&one.leaving(self.name))
     }
 }
 

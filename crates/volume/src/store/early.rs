@@ -85,11 +85,11 @@ impl Inner {
                 unwritten: true,
             }));
         };
-        let mut promise = self.promises.gather();
+        let mut promise = self.promises.take();
         let mut places = Placer::new(self, ino, &mut promise);
         let room = content.place_early(&mut places, &mut placed).is_ok();
         let fresh = places.fresh;
-        self.promises.placed_some(promise);
+        self.promises.add(promise);
         let mut stamp = self.journal.before_next_cut();
         for some in records.chunks(RECORDS) {
             stamp = self.journal.append_records(REALM, some)?;

@@ -13,12 +13,11 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use holdfast_sync::core_locks::{self, Reading};
-use holdfast_sync::{CoreLocks, Padded};
+use holdfast_sync::Padded;
 
 use super::layers::Layers;
+use crate::gate_primitive::{AllClosed, AtomicU64, CoreLocks, Ordering, Reading, fence};
 
 /// The layers, for all cores.
 #[derive(Debug)]
@@ -66,7 +65,7 @@ impl Snapshot<'_> {
     /// Can no block that was read since have been used for something else?
     pub(super) fn is_current(&self) -> bool {
         // The reads come before this load. Acquire would not keep them there; the fence does.
-        std::sync::atomic::fence(Ordering::SeqCst);
+        fence(Ordering::SeqCst);
         self.gate.reuses.load(Ordering::Relaxed) == self.reuses
     }
 }
@@ -119,7 +118,7 @@ impl Gate {
 
 /// Nobody works with the layers but who has this.
 #[derive(Debug)]
-pub(super) struct Closed<'g>(core_locks::Closed<'g, Own>);
+pub(super) struct Closed<'g>(AllClosed<'g, Own>);
 
 impl Closed<'_> {
     /// Changes them.

@@ -13,7 +13,7 @@ use holdfast_types::Ino;
 use super::Inner;
 use super::content::{Content, Neighbours, Runs, Source};
 use super::mapping::Run;
-use super::promise::Promise;
+use crate::space::Reservation;
 use crate::{BLOCK, Result};
 
 /// Blocks that are looked at before writers to the file have their turn.
@@ -84,7 +84,7 @@ impl Inner {
         &self,
         content: &mut Content,
         looked: Looked,
-        promise: &mut Promise,
+        promise: &mut Reservation,
         cut: Stamp,
     ) -> Result<()> {
         let along = looked.neighbours;
@@ -93,7 +93,7 @@ impl Inner {
         }
         let blocks = along.iter().map(Neighbours::blocks).sum();
         // Until this is durable they have two places.
-        if promise.left().grow(blocks).is_ok() {
+        if promise.grow(blocks).is_ok() {
             for place in content.take_along(along) {
                 self.space.free_data(place, cut.0)?;
             }

@@ -34,7 +34,6 @@ mod format;
 mod gate;
 mod gather;
 mod gone;
-mod growth;
 pub(crate) mod hash;
 mod high_water;
 mod highest;
@@ -54,10 +53,10 @@ mod pins;
 mod placer;
 mod placing;
 mod progress;
-mod promise;
 mod reading;
 pub(crate) mod records;
 mod replay;
+mod reservation;
 mod resize;
 mod room;
 mod stop;
@@ -77,8 +76,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use holdfast_core::store::Failure;
+use holdfast_sync::ShardedCounter;
 use holdfast_sync::frame::Supplier;
-use holdfast_sync::{Padded, PerCore, ShardedCounter};
 use parking_lot::Mutex;
 
 use crate::Result;
@@ -99,7 +98,7 @@ use load::Finder;
 use patience::Patience;
 use pins::Pins;
 use progress::Progress;
-use promise::Promises;
+use reservation::{Pool, Promises};
 use worker::Worker;
 
 /// The number of the only realm.
@@ -113,8 +112,8 @@ const REALM: u64 = 1;
 pub struct VolumeStore {
     inner: Arc<Inner>,
     worker: Worker,
-    /// Of memory for the pages that are written, where there is enough.
-    supplier: Mutex<Option<Supplier>>,
+    /// Of memory for the pages that are written.
+    _supplier: Supplier,
 }
 
 /// What the store shares with its worker.
@@ -129,13 +128,9 @@ pub(crate) struct Inner {
     patience: Patience,
     progress: Progress,
     budget: Budget,
-    /// Half the blocks that were free at the last look, less what cores may have taken since: as long
-    /// as less is needed, nobody looks.
-    comfort: Padded<AtomicU64>,
+    pool: Pool,
     /// Of all trees.
     nodes: AtomicU64,
-    /// Blocks that each core may use for changes before it looks again.
-    credit: PerCore<AtomicU64>,
     journal: Journal,
     hasher: NameHasher,
     /// As it was written last.

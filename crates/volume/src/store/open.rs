@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use holdfast_device::{BlockDevice, ReadRequest};
-use holdfast_sync::{Padded, PerCore, ShardedCounter};
+use holdfast_sync::ShardedCounter;
+use holdfast_sync::frame::Supplier;
 use holdfast_types::Ino;
 use parking_lot::Mutex;
 
@@ -22,8 +23,8 @@ use super::load::Finder;
 use super::patience::Patience;
 use super::pins::Pins;
 use super::progress::Progress;
-use super::promise::Promises;
 use super::replay::{Counts, replay};
+use super::reservation::{Pool, Promises};
 use super::worker::Worker;
 use super::{Inner, Promptness, VolumeStore};
 use crate::journal::Journal;
@@ -110,10 +111,9 @@ impl VolumeStore {
             gate: Gate::new(&layers),
             cache,
             promises: Promises::new(&space)?,
-            comfort: Padded(AtomicU64::new(0)),
+            pool: Pool::default(),
             ahead: Ahead::new(&space),
             nodes: AtomicU64::new(0),
-            credit: PerCore::default(),
             patience: Patience::default(),
             pins: Pins::new(),
             progress: Progress::default(),
@@ -132,7 +132,7 @@ impl VolumeStore {
             alarm: Alarm::default(),
         });
         inner.nodes.store(inner.count_nodes(), Ordering::Relaxed);
-        inner.set_aside();
+        inner.set_reserve();
         inner.catch_up(&behind)?;
         inner.mark(false)?;
         inner.end_orphans()?;
@@ -140,7 +140,7 @@ impl VolumeStore {
         Ok(Self {
             inner,
             worker,
-            supplier: Mutex::default(),
+            _supplier: Supplier::start(),
         })
     }
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use holdfast_core::store::Change;
+use holdfast_core::store::{Change, Class, Intent};
 use holdfast_types::Ino;
 
 use super::Inner;
-use super::growth::Growth;
+use super::reservation::Growth;
 use crate::Result;
 
 impl Inner {
@@ -14,7 +14,12 @@ impl Inner {
     pub(super) fn end_orphans(&self) -> Result<()> {
         for ino in self.orphans()? {
             let end = [Change::Free { ino }];
-            self.apply(&end, None, Growth::of(&end))?;
+            let held = self.reserve(&Intent {
+                class: Class::GivingBack,
+                ..Intent::of(&end)
+            })?;
+            self.apply(&end, None, Growth::of(&end), 0)?;
+            self.used(held);
         }
         Ok(())
     }

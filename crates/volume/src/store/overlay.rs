@@ -22,7 +22,7 @@ use holdfast_types::Ino;
 use parking_lot::Mutex;
 
 use super::content::Waits;
-use super::growth::Growth;
+use super::reservation::Growth;
 use objects::{RUN, bit, bits};
 
 pub(super) use object::{Object, Rest};

@@ -6,9 +6,8 @@ use holdfast_types::Ino;
 
 use super::Inner;
 use super::mapping::Run;
-use super::promise::Promise;
 use crate::Result;
-use crate::space::{Extent, FileRequest, Preallocations};
+use crate::space::{Extent, FileRequest, Preallocations, Reservation};
 
 /// Where places come from.
 pub(super) trait Places {
@@ -26,7 +25,7 @@ pub(super) trait Places {
 pub(super) struct Placer<'s> {
     store: &'s Inner,
     ino: Ino,
-    promise: &'s mut Promise,
+    promise: &'s mut Reservation,
     birth: u64,
     pieces: Option<Arc<Preallocations>>,
     /// What was found, and is to be [recorded](crate::space::Space::record).
@@ -35,7 +34,7 @@ pub(super) struct Placer<'s> {
 
 impl<'s> Placer<'s> {
     /// For this file, out of a promise.
-    pub(super) fn new(store: &'s Inner, ino: Ino, promise: &'s mut Promise) -> Self {
+    pub(super) fn new(store: &'s Inner, ino: Ino, promise: &'s mut Reservation) -> Self {
         Self {
             store,
             ino,
@@ -59,7 +58,7 @@ impl<'s> Placer<'s> {
 impl Places for Placer<'_> {
     fn aside(&mut self, logical: u64, blocks: u64) -> Option<Run> {
         let pieces = self.pieces.as_ref()?;
-        let promise = Some(self.promise.left()).filter(|promise| promise.blocks() > 0);
+        let promise = Some(&mut *self.promise).filter(|promise| promise.blocks() > 0);
         let extent = pieces.set_aside(logical, blocks, promise)?;
         Some(self.run(extent))
     }
@@ -68,7 +67,7 @@ impl Places for Placer<'_> {
         let extent = self
             .store
             .ahead
-            .place(self.ino, request, self.promise.left())?;
+            .place(self.ino, request, Some(self.promise))?;
         if self.pieces.is_none() {
             self.pieces = self.store.ahead.pieces(self.ino);
         }

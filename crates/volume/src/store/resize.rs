@@ -86,7 +86,7 @@ impl Inner {
         self.space
             .grow(blocks)
             .map_err(|error| self.stop(error.into()))?;
-        self.set_aside();
+        self.set_reserve();
         self.look_for_room_again();
         Ok(())
     }

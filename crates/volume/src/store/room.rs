@@ -1,23 +1,10 @@
-//! Keeping writers from outrunning the device, and from taking the room that a checkpoint needs.
-//!
-//! *Invariant.* Free blocks, with those set aside for nodes, are as many as the next checkpoint may
-//! take, and each core's *credit*: it has looked already whether there is room for so much, and pays with
-//! it for batches without looking. A batch that would break this waits for a checkpoint, after which little is needed. If
-//! that does not help, there is no space: who asks before he changes anything is told so, and the others
-//! (who remove names, above all) have what was set aside.
+//! Keeping writers from outrunning the device.
 
-use std::ops::Add;
 use std::sync::LazyLock;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use holdfast_core::store::Space as Wanted;
-
 use super::early::EARLY_MIN;
-use super::growth::Growth;
-use super::layers::Layers;
 use super::{Inner, VolumeStore};
-use crate::space::{self, Remedy};
 use crate::{BLOCK, Result};
 
 /// Pages that may wait to be written, however large the journal is: a part of the memory, within
@@ -34,37 +21,18 @@ const MAP_MAX: u64 = 32;
 const HELP_MAX: Duration = Duration::from_secs(1);
 /// The part of the journal that is left to commits.
 const COMMITS_PART: u64 = 8;
-/// What a core may change before it looks again whether there is room, in blocks.
-const CREDIT: u64 = 2048;
-/// How often what others took meanwhile is fetched again.
-const ATTEMPTS: usize = 4;
-/// The part of a volume that is set aside for nodes, and its bounds in blocks.
-const ASIDE_PART: u64 = 16;
-const ASIDE_MIN: u64 = 96;
-const ASIDE_MAX: u64 = 16_384;
-/// What may be changed without asking, beyond what was: an operation that adds a name, or a value.
-const UNASKED: Growth = Growth {
-    keys: 8,
-    bytes: 16 << 10,
-};
 
 impl VolumeStore {
-    /// Waits until there is room for another batch in the journal, for its checkpoint, and in memory if it `writes`
-    /// bytes of files.
-    pub(super) fn throttle(&self, growth: Growth, writes: bool) -> Result<()> {
+    /// Lets what changed be folded into the trees, if it is much: beside what goes on, as long as that is in time.
+    ///
+    /// # Errors
+    /// Those of a checkpoint.
+    pub(super) fn keep_up(&self) -> Result<()> {
         let inner = &self.inner;
-        let (used, capacity) = (inner.journal.used(), inner.journal.capacity());
-        if used > capacity / 2 {
+        if inner.journal.used() > inner.journal.capacity() / 2 {
             self.worker.ask_to_fold();
         }
-        if used > capacity - capacity / 8 || !inner.takes_room(growth) {
-            inner.checkpoint()?;
-        }
-        self.keep_budget()?;
-        if writes {
-            self.look_at_waiting()?;
-        }
-        Ok(())
+        self.keep_budget()
     }
 
     /// Lets pages that wait be written if they are many, and waits for that if they are too many.
@@ -117,145 +85,6 @@ impl VolumeStore {
 }
 
 impl Inner {
-    /// Sets space aside for the nodes of checkpoints.
-    pub(super) fn set_aside(&self) {
-        self.space.set_spare(self.wanted_aside());
-    }
-
-    fn wanted_aside(&self) -> u64 {
-        let total = self.superblock.lock().blocks;
-        (total / ASIDE_PART).clamp(ASIDE_MIN, ASIDE_MAX)
-    }
-
-    /// As [`Self::has_room`], for what is about to be changed: mostly paid with the core's credit.
-    fn takes_room(&self, growth: Growth) -> bool {
-        let cost = growth.blocks_at_most();
-        self.pay(cost, cost, growth) || self.has_room(growth)
-    }
-
-    /// Spends so much of the core's credit, which may be given anew for this, if `cost` is there.
-    fn pay(&self, spent: u64, cost: u64, growth: Growth) -> bool {
-        let Some(credit) = self.credit.own() else {
-            return false;
-        };
-        // Relaxed: nobody else writes it.
-        let mut left = credit.load(Ordering::Relaxed);
-        if left < cost {
-            credit.store(0, Ordering::Relaxed);
-            self.budget.look(self.gate.pass().active.growth());
-            if !self.is_comfortable(growth) {
-                return false;
-            }
-            self.be_less_comfortable(CREDIT);
-            credit.store(CREDIT, Ordering::Relaxed);
-            left = CREDIT;
-        }
-        if left < cost {
-            return false;
-        }
-        credit.store(left - spent, Ordering::Relaxed);
-        true
-    }
-
-    /// Could this be asked of the core's credit?
-    fn has_credit(&self, cost: u64) -> bool {
-        let credit = self.credit.own();
-        credit.is_some_and(|credit| credit.load(Ordering::Relaxed) >= cost)
-    }
-
-    /// So many free blocks are taken, or may be by somebody with credit for them.
-    fn be_less_comfortable(&self, taken: u64) {
-        let less = |comfort: u64| Some(comfort.saturating_sub(taken));
-        let _ = self
-            .comfort
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
-    }
-
-    /// What all cores may change without looking, in blocks.
-    fn credits(&self) -> u64 {
-        let credits = self.credit.iter();
-        credits.map(|credit| credit.load(Ordering::Relaxed)).sum()
-    }
-
-    /// Is there so much room that a core need not look, for this and its credit?
-    fn is_comfortable(&self, growth: Growth) -> bool {
-        let layers = self.gate.pass();
-        let wanted = self.wanted(&layers, growth) + CREDIT;
-        // Relaxed: an estimate that everybody who takes space brings up to date.
-        wanted < self.comfort.load(Ordering::Relaxed) || wanted < self.look() / 2
-    }
-
-    /// Could all that changed be folded into the trees, with this in addition?
-    fn has_room(&self, growth: Growth) -> bool {
-        let layers = self.gate.pass();
-        let wanted = self.wanted(&layers, growth);
-        wanted < self.comfort.load(Ordering::Relaxed) || wanted <= self.look()
-    }
-
-    /// Blocks that a checkpoint may take, with this in addition, and what cores may change unseen.
-    fn wanted(&self, layers: &Layers, growth: Growth) -> u64 {
-        let changed = layers.overlays().map(|overlay| overlay.growth());
-        let changed = changed.fold(growth, Add::add);
-        // Relaxed: who sees the number of the trees before looks at those too.
-        let nodes = self.nodes.load(Ordering::Relaxed);
-        changed.blocks(&layers.roots, nodes) + self.credits()
-    }
-
-    /// Blocks that a checkpoint finds.
-    fn look(&self) -> u64 {
-        let (mut free, aside) = self.space.balance();
-        // What is set aside for files is given up for nodes, too.
-        free += self.space.preallocated();
-        // What a core has credit for it may take without a word.
-        let sure = (free + aside).saturating_sub(self.credits());
-        self.comfort.store(sure / 2, Ordering::Relaxed);
-        free + aside
-    }
-
-    /// Lets the next one who asks for room look how much there is.
-    pub(super) fn look_for_room_again(&self) {
-        self.comfort.store(0, Ordering::Relaxed);
-    }
-
-    /// Promises space to an operation, before anything is changed.
-    pub(super) fn reserve(&self, wanted: Wanted) -> Result<()> {
-        if wanted.pages > 0 {
-            // One more: the bytes of a small file need a block once it is no longer small.
-            self.promise(wanted.pages + 1)?;
-        }
-        let growth = Growth {
-            keys: UNASKED.keys + 3 * wanted.inodes + wanted.pages,
-            bytes: UNASKED.bytes + 512 * wanted.inodes + 32 * wanted.pages,
-        };
-        let cost = growth.blocks_at_most();
-        if wanted.pages == 0 {
-            if self.has_credit(cost) || self.has_room(growth) {
-                return Ok(());
-            }
-        } else {
-            // Blocks that were free are promised now.
-            let taken = wanted.pages + 1;
-            if self.pay(taken, taken + cost, growth) {
-                return Ok(());
-            }
-            self.be_less_comfortable(taken);
-            if self.has_room(growth) {
-                return Ok(());
-            }
-        }
-        self.space.give_up();
-        self.checkpoint()?;
-        // What was set aside must be whole, or there would be none to remove names with.
-        let aside = self.space.balance().1;
-        if self.has_room(growth) && aside >= self.wanted_aside() / 4 * 3 {
-            return Ok(());
-        }
-        drop(self.promises.mine().split(wanted.pages + 1));
-        let free = self.space.balance().0;
-        let wanted = wanted.pages;
-        Err(space::Error::Full { wanted, free }.into())
-    }
-
     /// Pages that wait to be written, those of them that a commit may take now, and those that may go early.
     pub(super) fn waiting(&self) -> (u64, u64, u64) {
         let layers = self.gate.pass();
@@ -267,25 +96,5 @@ impl Inner {
     fn dirty_max(&self) -> u64 {
         let journal = self.journal.capacity() / COMMITS_PART / MAP_MAX;
         DIRTY_MAX.min(journal).min(self.budget.pages())
-    }
-
-    /// Promises blocks for pages that are about to be written.
-    fn promise(&self, blocks: u64) -> Result<()> {
-        for _ in 0..ATTEMPTS {
-            let grown = self.promises.mine().grow(blocks);
-            match grown {
-                Ok(()) => return Ok(()),
-                Err(space::Error::Later { remedy }) => self.make_room(remedy)?,
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(self.promises.mine().grow(blocks)?)
-    }
-
-    fn make_room(&self, remedy: Remedy) -> Result<()> {
-        match remedy {
-            Remedy::Commit => self.make_durable(None),
-            Remedy::Checkpoint => self.checkpoint(),
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! Files that are longer than a group.
 
 use holdfast_core::Store;
-use holdfast_core::store::{Change, Space};
+use holdfast_core::store::Change;
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_types::Ino;
 use holdfast_volume::{
@@ -26,8 +26,6 @@ fn open(device: &Arc<dyn BlockDevice>) -> VolumeStore {
 }
 
 fn write(store: &VolumeStore, block: u64, byte: u8) {
-    let pages = PART + 1;
-    store.reserve(Space { pages, inodes: 0 }).expect("room");
     let size = (block + PART) * BLOCK_LEN;
     let attributes = Change::Attributes {
         inode: inode(FILE, size),
@@ -37,7 +35,7 @@ fn write(store: &VolumeStore, block: u64, byte: u8) {
         offset: block * BLOCK_LEN,
         data: &vec![byte; PART as usize * BLOCK],
     };
-    store.apply(&[attributes, write]).expect("written");
+    store.change(&[attributes, write]).expect("written");
 }
 
 fn filled(bundle: Option<u64>) -> (Arc<dyn BlockDevice>, VolumeStore) {
@@ -53,7 +51,7 @@ fn filled(bundle: Option<u64>) -> (Arc<dyn BlockDevice>, VolumeStore) {
     let inode = inode(FILE, 0);
     let target = None;
     let create = Change::Create { inode, target };
-    store.apply(&[create]).expect("created");
+    store.change(&[create]).expect("created");
     for block in (0..5 * GROUP).step_by(PART as usize) {
         write(&store, block, (block / PART) as u8 + 1);
         if block % (4 * PART) == 0 {
@@ -114,14 +112,14 @@ fn what_lies_across_groups_is_cut_freed_and_used_again() {
         len: hole.end - hole.start,
         keep: false,
     };
-    store.apply(&[punch]).expect("punched");
+    store.change(&[punch]).expect("punched");
     store.commit(None).expect("committed");
     let size = (longest.logical + 2 * GROUP) * BLOCK_LEN;
     let attributes = Change::Attributes {
         inode: inode(FILE, size),
     };
     let truncate = Change::Truncate { ino: FILE, size };
-    store.apply(&[attributes, truncate]).expect("cut");
+    store.change(&[attributes, truncate]).expect("cut");
     store.commit(None).expect("committed");
     // Nothing of this is in the trees yet: it is replayed.
     drop(store);

@@ -7,7 +7,7 @@ mod rewrites;
 mod trimmed;
 
 use holdfast_core::Store;
-use holdfast_core::store::{Change, InodeRecord, Space};
+use holdfast_core::store::{Change, InodeRecord};
 use holdfast_device::{BlockDevice, MemoryDevice, Result as DeviceResult};
 use holdfast_types::{FileType, Ino, Time};
 use holdfast_volume::{BLOCK, Error, FormatOptions, OpenOptions, VolumeStore, format};
@@ -129,17 +129,15 @@ fn create(store: &VolumeStore, ino: Ino) {
     let inode = inode(ino, 0);
     let target = None;
     let create = Change::Create { inode, target };
-    store.apply(&[create]).expect("created");
+    store.change(&[create]).expect("created");
 }
 
 fn write(store: &VolumeStore, ino: Ino, size: u64, offset: u64, data: &[u8]) {
-    let pages = data.len().div_ceil(BLOCK) as u64 + 1;
-    store.reserve(Space { pages, inodes: 0 }).expect("room");
     let attributes = Change::Attributes {
         inode: inode(ino, size.max(offset + data.len() as u64)),
     };
     let write = Change::Write { ino, offset, data };
-    store.apply(&[attributes, write]).expect("written");
+    store.change(&[attributes, write]).expect("written");
 }
 
 fn pieces(store: &VolumeStore, ino: Ino) -> usize {
@@ -225,7 +223,7 @@ fn what_moves_places_moves_no_bytes() {
             len: 5 * MIB,
         },
     ] {
-        store.apply(&[change]).expect("changed");
+        store.change(&[change]).expect("changed");
         store.commit(None).expect("committed");
     }
     let moved = device.moved() - before;
@@ -369,12 +367,6 @@ fn perform(store: &VolumeStore, model: &mut Model, step: &Step) {
             let end = known.min(at + len);
             model.0[at as usize..end as usize].fill(0);
             let offset = BASE + at;
-            store
-                .reserve(Space {
-                    pages: 8,
-                    inodes: 0,
-                })
-                .expect("room");
             let zero = Change::Zero {
                 ino,
                 offset,
@@ -382,19 +374,13 @@ fn perform(store: &VolumeStore, model: &mut Model, step: &Step) {
                 keep,
             };
             store
-                .apply(&[attributes(model.size()), zero])
+                .change(&[attributes(model.size()), zero])
                 .expect("zeroed");
         }
         Step::Allocate { at, len } => {
             let offset = BASE + at;
             store
-                .reserve(Space {
-                    pages: 8,
-                    inodes: 0,
-                })
-                .expect("room");
-            store
-                .apply(&[Change::Allocate { ino, offset, len }])
+                .change(&[Change::Allocate { ino, offset, len }])
                 .expect("allocated");
         }
         Step::Truncate { at } if at > 0 => {
@@ -402,7 +388,7 @@ fn perform(store: &VolumeStore, model: &mut Model, step: &Step) {
             let size = model.size();
             let truncate = Change::Truncate { ino, size };
             store
-                .apply(&[attributes(size), truncate])
+                .change(&[attributes(size), truncate])
                 .expect("truncated");
         }
         _ => shift(store, model, step),
@@ -423,7 +409,7 @@ fn shift(store: &VolumeStore, model: &mut Model, step: &Step) {
             let offset = BASE + at;
             let collapse = Change::Collapse { ino, offset, len };
             store
-                .apply(&[attributes(model.size()), collapse])
+                .change(&[attributes(model.size()), collapse])
                 .expect("collapsed");
         }
         Step::Insert { block, blocks }
@@ -435,7 +421,7 @@ fn shift(store: &VolumeStore, model: &mut Model, step: &Step) {
             let offset = BASE + at;
             let insert = Change::Insert { ino, offset, len };
             store
-                .apply(&[attributes(model.size()), insert])
+                .change(&[attributes(model.size()), insert])
                 .expect("inserted");
         }
         _ => {}

@@ -1,7 +1,7 @@
 //! Bytes that are written again while nothing else of their file changes.
 
 use holdfast_core::Store;
-use holdfast_core::store::{Change, Space};
+use holdfast_core::store::Change;
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_testkit::device::{CrashStates, RecordingDevice};
 use holdfast_types::Ino;
@@ -23,11 +23,6 @@ fn open(device: Arc<dyn BlockDevice>) -> VolumeStore {
 
 /// Writes these bytes over all of the file, whose attributes are as they were.
 fn write(store: &VolumeStore, byte: u8) {
-    let space = Space {
-        pages: LEN / BLOCK as u64 + 1,
-        inodes: 0,
-    };
-    store.reserve(space).expect("room");
     let data = vec![byte; LEN as usize];
     let attributes = Change::Attributes {
         inode: inode(FILE, LEN),
@@ -37,7 +32,7 @@ fn write(store: &VolumeStore, byte: u8) {
         offset: 0,
         data: &data,
     };
-    store.apply(&[attributes, write]).expect("written");
+    store.change(&[attributes, write]).expect("written");
 }
 
 fn first_and_last(store: &VolumeStore) -> (u8, u8) {
@@ -54,7 +49,7 @@ fn what_is_written_again_in_the_same_moment_is_as_durable_as_the_first_time() {
     let store = open(Arc::clone(&device) as _);
     let (inode, target) = (inode(FILE, 0), None);
     store
-        .apply(&[Change::Create { inode, target }])
+        .change(&[Change::Create { inode, target }])
         .expect("created");
     for round in 1..=6 {
         write(&store, round);
@@ -70,12 +65,7 @@ fn what_is_written_again_in_the_same_moment_is_as_durable_as_the_first_time() {
                     offset: 0,
                     data: &[round],
                 };
-                let space = Space {
-                    pages: 2,
-                    inodes: 0,
-                };
-                store.reserve(space).expect("room");
-                Some(store.apply(&[attributes, nothing]).expect("written"))
+                Some(store.change(&[attributes, nothing]).expect("written"))
             }
         };
         store.commit(upto).expect("durable");

@@ -37,7 +37,7 @@ fn what_was_removed_before_is_trimmed_beside_checkpoints_and_commits() {
                 ino: Ino(9),
                 size: 0,
             };
-            store.apply(&[truncate]).expect("cut");
+            store.change(&[truncate]).expect("cut");
             let places = extents.iter().map(|it| it.extent);
             let trimmed = places.map(|place| {
                 let bytes = place.start * BLOCK_LEN..place.end() * BLOCK_LEN;

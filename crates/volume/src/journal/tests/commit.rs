@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
 
 /// A commit that has these maps to add, each in a batch of its own.
 pub(super) struct Maps(pub(super) Vec<Map>);
@@ -120,17 +119,19 @@ fn all_who_wait_for_a_failed_commit_hear_of_it() {
 
 #[test]
 fn a_commit_that_its_hook_refuses_ends_everything_before_anybody_else_commits() {
-    /// Fails when as many others wait for its turn as there are, by an error or a panic.
+    /// Fails when all others have come, by an error or a panic.
     struct Refuses<'j> {
         journal: &'j Journal,
         panics: bool,
+        come: Barrier,
         told: parking_lot::Mutex<Vec<Option<Error>>>,
     }
     impl BeforeCommit for Refuses<'_> {
         fn before(&self, commit: &mut Commit<'_>) -> Result<()> {
             Maps(vec![MAP; 3]).before(commit)?;
+            self.come.wait();
             // They come to wait for the turn, or find it given back: it is the same to them.
-            thread::sleep(Duration::from_millis(20));
+            (0..100).for_each(|_| thread::yield_now());
             assert!(!self.panics, "this is a test");
             Err(Error::Full)
         }
@@ -148,25 +149,30 @@ fn a_commit_that_its_hook_refuses_ends_everything_before_anybody_else_commits() 
         birth: 1,
         unwritten: true,
     };
+    const WAITERS: usize = 4;
     for panics in [false, true] {
         let (device, journal) = fresh(64);
         let stamp = journal.append(1, &creation(0, b"lost")).expect("room");
         let hook = Refuses {
             journal: &journal,
             panics,
+            come: Barrier::new(1 + WAITERS),
             told: parking_lot::Mutex::default(),
         };
         let answers: Vec<_> = thread::scope(|scope| {
             let leader = scope.spawn(|| journal.commit(Some(stamp), &hook));
-            thread::sleep(Duration::from_millis(5));
             let wait = |nth| {
-                let journal = &journal;
-                scope.spawn(move || match nth {
-                    0 => journal.commit_now(&()),
-                    _ => journal.commit(Some(stamp), &()),
+                let (journal, come) = (&journal, &hook.come);
+                scope.spawn(move || {
+                    // The leader comes here in its turn.
+                    come.wait();
+                    match nth {
+                        0 => journal.commit_now(&()),
+                        _ => journal.commit(Some(stamp), &()),
+                    }
                 })
             };
-            let waiters: Vec<_> = (0..4).map(wait).collect();
+            let waiters: Vec<_> = (0..WAITERS).map(wait).collect();
             let answer = |call: thread::ScopedJoinHandle<'_, _>| call.join().ok();
             let answers = std::iter::once(leader).chain(waiters).map(answer);
             answers.collect()

@@ -140,11 +140,11 @@ proptest! {
         let mut births = 0;
         let inos = bear_all(&coming, first, |batch| {
             births += usize::from(Birth::of(batch).is_some());
-            fast.apply(batch).unwrap();
+            fast.change(batch).unwrap();
         });
         prop_assert_eq!(births, coming.len());
         bear_all(&coming, first, |batch| {
-            slow.inner.apply(batch, None, Growth::of(batch)).unwrap();
+            slow.inner.apply(batch, None, Growth::of(batch), 0).unwrap();
         });
         let growth = |store: &VolumeStore| store.inner.gate.pass().active.growth();
         prop_assert_eq!(growth(&fast), growth(&slow));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use holdfast_core::store::{Space, Store as _};
+use holdfast_core::store::Store as _;
 use holdfast_device::BlockDevice;
 use holdfast_types::{Ino, Time};
 use proptest::prelude::*;
@@ -46,7 +46,7 @@ impl Side {
         let mut going = Vec::new();
         let mut batches = 0;
         let inos = bear_all(coming, first, |batch| {
-            store.apply(batch).unwrap();
+            store.change(batch).unwrap();
             if let [
                 Change::Create { inode, .. },
                 Change::Enter { name, cookie, .. },
@@ -88,8 +88,6 @@ fn write(store: &VolumeStore, inode: &mut InodeRecord, len: usize) {
     if inode.kind != FileType::Regular || len == 0 {
         return;
     }
-    let pages = len.div_ceil(BLOCK) as u64;
-    store.reserve(Space { pages, inodes: 0 }).unwrap();
     inode.size = inode.size.max(len as u64);
     let write = Change::Write {
         ino: inode.ino,
@@ -99,7 +97,7 @@ fn write(store: &VolumeStore, inode: &mut InodeRecord, len: usize) {
     let after = Change::Attributes {
         inode: inode.clone(),
     };
-    store.apply(&[after, write]).unwrap();
+    store.change(&[after, write]).unwrap();
 }
 
 /// Lets what is there go.
@@ -156,11 +154,11 @@ proptest! {
         let mut deaths = 0;
         end_all(&going, first, |batch| {
             deaths += usize::from(Death::of(batch).is_some());
-            fast.store.apply(batch).unwrap();
+            fast.store.change(batch).unwrap();
         });
         prop_assert_eq!(deaths, going.len());
         end_all(&going, first, |batch| {
-            slow.store.inner.apply(batch, None, Growth::of(batch)).unwrap();
+            slow.store.inner.apply(batch, None, Growth::of(batch), 0).unwrap();
         });
         let growth = |store: &VolumeStore| store.inner.gate.pass().active.growth();
         prop_assert_eq!(growth(&fast.store), growth(&slow.store));

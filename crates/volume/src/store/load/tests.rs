@@ -87,7 +87,7 @@ proptest! {
         for (ino, stays) in below {
             let ino = Ino(ino);
             if stays && model.insert(ino, record(ino, 0)).is_none() {
-                store.apply(&[Change::Create { inode: record(ino, 0), target: None }]).unwrap();
+                store.change(&[Change::Create { inode: record(ino, 0), target: None }]).unwrap();
             }
         }
         store.checkpoint().unwrap();
@@ -132,7 +132,7 @@ fn what_inodes_have_beside_their_records_is_found_in_any_order() {
     let mut model: BTreeMap<Ino, (InodeRecord, Rest)> = BTreeMap::new();
     let set =
         |model: &mut BTreeMap<Ino, (InodeRecord, Rest)>, ino, name: &[u8], value: Option<&[u8]>| {
-            store.apply(&[Change::Xattr { ino, name, value }]).unwrap();
+            store.change(&[Change::Xattr { ino, name, value }]).unwrap();
             let (record, rest) = model.get_mut(&ino).unwrap();
             record.xattrs = true;
             rest.xattrs.retain(|(held, _)| **held != *name);
@@ -151,7 +151,7 @@ fn what_inodes_have_beside_their_records_is_found_in_any_order() {
             inode: inode.clone(),
             target,
         };
-        store.apply(&[create]).unwrap();
+        store.change(&[create]).unwrap();
         let rest = Rest {
             target: target.map(Box::from),
             ..Rest::default()

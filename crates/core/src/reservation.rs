@@ -1,0 +1,376 @@
+//! What an operation asks of its store before it changes anything, and what it is given.
+//!
+//! *Order.* An operation reserves, then changes memory, then hands its changes over, which cannot fail for
+//! lack of anything. It reserves before it takes locks that others wait for, as far as it can know then what
+//! it needs: a store without room makes some first.
+//!
+//! *Invariant.* What was reserved is used by [`Store::apply`](crate::Store::apply), or goes back when the
+//! [`Reservation`] is dropped: no path of an operation gives anything back by hand.
+
+use std::fmt;
+
+use crate::store::{Change, Space, Store};
+use crate::types::Result;
+
+const PAGE: u64 = 4096;
+/// Bytes that a name or a value takes beside its own.
+const ITEM: u64 = 64;
+
+/// What a name, a value or a target of this length takes of a store that counts such things.
+#[must_use]
+pub fn kept_bytes(len: usize) -> u64 {
+    ITEM + len as u64
+}
+
+/// How much of a store an operation may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Class {
+    /// It adds something, and is refused where only the reserve is left.
+    #[default]
+    Growing,
+    /// It changes what is there, and adds next to nothing: it may draw on half of the reserve.
+    Changing,
+    /// It gives back, or must not fail: it may draw on all of the reserve, and is never refused for want of
+    /// space.
+    GivingBack,
+}
+
+/// What an operation may need of its store, at most, in the core's words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Intent {
+    /// Who asks.
+    pub class: Class,
+    /// Pages of content that have no space yet.
+    pub pages: u64,
+    /// Pages that have space in memory and none in the store: the first of a file that does not stay
+    /// [small](crate::store::Guarantees::small).
+    pub moved: u64,
+    /// Pages that are written or allocated, with space or without.
+    pub written: u64,
+    /// Pages that have a place already, of which another is to be known: written over, zeroed, moved.
+    pub touched: u64,
+    /// Bytes written to the first page of a file.
+    pub small_bytes: u64,
+    /// Stretches of files that are written, cut, zeroed, allocated, removed or inserted.
+    pub ranges: u64,
+    /// Pages that are allocated at once, without being written.
+    pub allocated: u64,
+    /// New inodes.
+    pub inodes: u64,
+    /// Inodes whose attributes change.
+    pub records: u64,
+    /// Inodes that end.
+    pub ended: u64,
+    /// Names that come.
+    pub names: u64,
+    /// Their bytes.
+    pub name_bytes: u64,
+    /// Names that go.
+    pub left: u64,
+    /// Their bytes.
+    pub left_bytes: u64,
+    /// Extended attributes that get a value or go, and targets of symbolic links.
+    pub values: u64,
+    /// The bytes of values and targets, and of the names of attributes.
+    pub value_bytes: u64,
+}
+
+impl Intent {
+    /// Of an operation that gives back.
+    #[must_use]
+    pub const fn giving_back() -> Self {
+        Self::of_class(Class::GivingBack)
+    }
+
+    /// Of an operation that changes what is there.
+    #[must_use]
+    pub const fn changing() -> Self {
+        Self::of_class(Class::Changing)
+    }
+
+    const fn of_class(class: Class) -> Self {
+        Self {
+            class,
+            pages: 0,
+            moved: 0,
+            written: 0,
+            touched: 0,
+            small_bytes: 0,
+            ranges: 0,
+            allocated: 0,
+            inodes: 0,
+            records: 0,
+            ended: 0,
+            names: 0,
+            name_bytes: 0,
+            left: 0,
+            left_bytes: 0,
+            values: 0,
+            value_bytes: 0,
+        }
+    }
+
+    /// A name that comes, too.
+    #[must_use]
+    pub const fn name(mut self, name: &[u8]) -> Self {
+        self.names += 1;
+        self.name_bytes += name.len() as u64;
+        self
+    }
+
+    /// A name that goes, too.
+    #[must_use]
+    pub const fn leaving(mut self, name: &[u8]) -> Self {
+        self.left += 1;
+        self.left_bytes += name.len() as u64;
+        self
+    }
+
+    /// A value or a target of so many bytes, its name's included, too.
+    #[must_use]
+    pub const fn value(mut self, len: usize) -> Self {
+        self.values += 1;
+        self.value_bytes += len as u64;
+        self
+    }
+
+    /// So many inodes whose attributes change, too.
+    #[must_use]
+    pub const fn records(mut self, records: u64) -> Self {
+        self.records += records;
+        self
+    }
+
+    /// What these changes need, besides space for pages that have some already: which of them do, only the
+    /// caller can know.
+    #[must_use]
+    pub fn of(batch: &[Change<'_>]) -> Self {
+        batch.iter().fold(Self::default(), Self::and)
+    }
+
+    /// One more change.
+    #[inline]
+    fn and(self, change: &Change<'_>) -> Self {
+        match *change {
+            Change::Create { ref inode, target } => {
+                let more = Self {
+                    inodes: self.inodes + 1,
+                    records: self.records + u64::from(inode.nlink == 0),
+                    ..self
+                };
+                target.map_or(more, |target| more.value(target.len()))
+            }
+            Change::Attributes { ref inode } => self.records(1 + u64::from(inode.nlink == 0)),
+            Change::Enter { name, .. } => self.name(name),
+            Change::Leave { name, .. } => self.leaving(name),
+            Change::Write { offset, data, .. } => {
+                let mut more = self.writing(offset, data.len() as u64, u64::MAX);
+                more.ranges += 1;
+                more
+            }
+            Change::Xattr { name, value, .. } => {
+                self.value(name.len() + value.map_or(0, <[u8]>::len))
+            }
+            Change::Free { .. } => Self {
+                ended: self.ended + 1,
+                ..self
+            },
+            Change::Allocate { offset, len, .. }
+            | Change::Zero {
+                offset,
+                len,
+                keep: true,
+                ..
+            } => {
+                let pages = offset.saturating_add(len).div_ceil(PAGE) - offset / PAGE;
+                Self {
+                    ranges: self.ranges + 1,
+                    allocated: self.allocated + pages,
+                    ..self
+                }
+            }
+            Change::Truncate { .. }
+            | Change::Zero { .. }
+            | Change::Collapse { .. }
+            | Change::Insert { .. } => Self {
+                ranges: self.ranges + 1,
+                ..self
+            },
+        }
+    }
+
+    /// Bytes written to a file of this size, too.
+    #[must_use]
+    pub const fn writing(mut self, offset: u64, len: u64, size: u64) -> Self {
+        let end = offset.saturating_add(len);
+        if end <= PAGE {
+            self.small_bytes += len;
+        }
+        self.written += end.div_ceil(PAGE) - offset / PAGE;
+        let old = if end < size { end } else { size };
+        if offset < old {
+            self.touched += old.div_ceil(PAGE) - offset / PAGE;
+        }
+        self
+    }
+
+    /// What names, values and targets take of a store that [counts](kept_bytes) them.
+    #[must_use]
+    pub const fn kept(&self) -> u64 {
+        ITEM * (self.names + self.values) + self.name_bytes + self.value_bytes
+    }
+}
+
+/// What a store keeps for an operation, in amounts that only the store understands.
+#[must_use = "what is held has to be used or given back"]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Grant {
+    /// Space for pages, as far as it is not counted where the pages are.
+    pub pages: u64,
+    /// What the store's own records may take.
+    pub records: u64,
+    /// What its journal may take.
+    pub journal: u64,
+    /// Inodes.
+    pub inodes: u64,
+    /// Names and values, as [`Intent::kept`] counts them.
+    pub kept: u64,
+}
+
+impl Grant {
+    /// Nothing.
+    pub const NONE: Self = Self {
+        pages: 0,
+        records: 0,
+        journal: 0,
+        inodes: 0,
+        kept: 0,
+    };
+
+    /// The inodes and bytes that count as used once the changes were made.
+    #[must_use]
+    pub const fn space(&self) -> Space {
+        Space {
+            pages: 0,
+            inodes: self.inodes,
+            bytes: self.kept,
+        }
+    }
+}
+
+/// What was reserved and is not used yet. Dropped, it goes back.
+#[must_use = "a dropped reservation gives back what it has"]
+pub struct Reservation<'s> {
+    store: Option<&'s dyn Store>,
+    held: Grant,
+}
+
+impl<'s> Reservation<'s> {
+    /// Asks a store for what an operation may need.
+    ///
+    /// # Errors
+    /// Those of [`Store::reserve`]; nothing has happened then.
+    #[inline]
+    pub fn of(store: &'s dyn Store, intent: &Intent) -> Result<Self> {
+        let held = store.reserve(intent)?;
+        let store = Some(store);
+        Ok(Self { store, held })
+    }
+
+    /// Nothing: of an operation that needs nothing.
+    pub const fn none() -> Self {
+        Self {
+            store: None,
+            held: Grant::NONE,
+        }
+    }
+
+    /// What there is, for the store that uses it.
+    #[inline]
+    pub const fn held(&mut self) -> &mut Grant {
+        &mut self.held
+    }
+
+    /// The inodes are in use from now on.
+    pub const fn keep_inodes(&mut self) {
+        self.held.inodes = 0;
+    }
+
+    /// Of names and values so many bytes are in use from now on, and of all else what was reserved.
+    pub const fn keep_only(&mut self, kept: u64) {
+        self.held = Grant {
+            kept: self.held.kept.saturating_sub(kept),
+            ..Grant::NONE
+        };
+    }
+
+    /// All of it is in use from now on.
+    pub const fn keep(&mut self) {
+        self.held = Grant::NONE;
+    }
+}
+
+impl Drop for Reservation<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(store) = self.store
+            && self.held != Grant::NONE
+        {
+            store.give_back(self.held);
+        }
+    }
+}
+
+impl fmt::Debug for Reservation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reservation")
+            .field("held", &self.held)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MemoryLimits, MemoryStore};
+
+    #[test]
+    fn what_is_not_used_goes_back_and_what_is_kept_stays() {
+        let store = MemoryStore::new(MemoryLimits {
+            bytes: Some(8192),
+            inodes: Some(2),
+        });
+        let intent = Intent {
+            inodes: 1,
+            ..Intent::default()
+        }
+        .name(&[b'n'; 100])
+        .value(200);
+        let used = |store: &MemoryStore| {
+            let space = store.space().unwrap();
+            (space.pages_used, space.inodes_used)
+        };
+        drop(Reservation::of(&store, &intent).unwrap());
+        assert_eq!(used(&store), (0, 0));
+        let mut reservation = Reservation::of(&store, &intent).unwrap();
+        assert_eq!(used(&store), (1, 1));
+        reservation.keep_inodes();
+        drop(reservation);
+        assert_eq!(used(&store), (0, 1));
+        let mut reservation = Reservation::of(&store, &intent).unwrap();
+        reservation.keep();
+        drop(reservation);
+        assert_eq!(used(&store), (1, 2));
+        assert!(
+            Reservation::of(&store, &intent).is_err(),
+            "no inode is left"
+        );
+        let bytes = kept_bytes(100) + kept_bytes(200);
+        store.release(Space {
+            inodes: 2,
+            bytes,
+            ..Space::default()
+        });
+        assert_eq!(used(&store), (0, 0));
+    }
+}

@@ -1,0 +1,8 @@
+//! The locks and atomics under the store's gate.
+//!
+//! `tests/gate_model` compiles that module a second time, with another module of this name that holds loom's: the same
+//! source runs under every interleaving.
+
+pub(crate) use holdfast_sync::CoreLocks;
+pub(crate) use holdfast_sync::core_locks::{Closed as AllClosed, Reading};
+pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};

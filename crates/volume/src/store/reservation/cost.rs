@@ -1,0 +1,205 @@
+//! What an operation may cost: blocks for pages, nodes of trees, blocks of the journal. All of it is computed
+//! here, from what the core [intends](Intent).
+
+use std::ops::Add;
+
+use holdfast_core::store::{Change, Intent};
+
+use super::super::layers::Roots;
+use crate::BLOCK;
+
+/// Blocks of a node.
+const NODE: u64 = 4;
+/// Children of an interior node that is no longer than it must be, where there are many: there are more.
+const CHILDREN_MIN: u64 = 64;
+/// Records of extents of one file that a leaf has at least, where there are many.
+const EXTENTS_MIN: u64 = 160;
+/// Bytes of values that lie in a leaf: longer ones get blocks of their own.
+const VALUE_INLINE: u64 = 2048;
+/// Bytes of the journal that a record may take beside names and data, and a frame.
+const RECORD_MAX: u64 = 320;
+const FRAME: u64 = 256;
+/// Bytes of the journal, and of a leaf, that a place takes at most.
+const PLACE: u64 = 32;
+
+/// Changes of the trees, at most so many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Growth {
+    /// Keys that change: in the worst case each lies in a leaf of its own, which was full.
+    pub(in super::super) keys: u64,
+    /// Bytes of records that come.
+    pub(in super::super) bytes: u64,
+}
+
+impl Growth {
+    /// What these intentions change.
+    #[inline]
+    pub(in super::super) const fn intended(intent: &Intent) -> Self {
+        let Intent {
+            moved,
+            written,
+            touched,
+            small_bytes,
+            ranges,
+            allocated,
+            inodes,
+            records,
+            ended,
+            names,
+            name_bytes,
+            left,
+            values,
+            value_bytes,
+            ..
+        } = *intent;
+        // Records of extents of one file are neighbours: they lie in leaves side by side. Its first page lies elsewhere as
+        // long as the file is small.
+        let of_files = 3 * ranges + (written + touched) / EXTENTS_MIN;
+        let of_names = 2 * (names + left);
+        let rounded = match value_bytes > VALUE_INLINE {
+            true => values * BLOCK as u64,
+            false => 0,
+        };
+        let places = written + allocated + touched + 2 * ranges + moved;
+        Self {
+            keys: inodes + records + 8 * ended + of_names + 4 * values + of_files,
+            bytes: 160 * inodes
+                + 40 * records
+                + 64 * (ended + names + values)
+                + name_bytes
+                + value_bytes
+                + rounded
+                + small_bytes
+                + PLACE * places,
+        }
+    }
+
+    /// What a batch changes, as far as it says so: what moves within a file is known to the core alone.
+    #[inline]
+    pub(in super::super) fn of(batch: &[Change<'_>]) -> Self {
+        Self::intended(&Intent::of(batch))
+    }
+
+    /// Blocks that this adds at most to what a checkpoint takes: of each key a leaf that becomes two, and a node
+    /// above it.
+    #[inline]
+    pub(in super::super) const fn blocks_at_most(self) -> u64 {
+        3 * NODE * self.keys + self.added() + 1
+    }
+
+    /// Blocks that a checkpoint of these trees, of so many nodes, takes at most before it frees any.
+    pub(in super::super) fn blocks(self, roots: &Roots, nodes: u64) -> u64 {
+        // Of each level one node more, where a tree grows.
+        let paths = roots
+            .each()
+            .map(|root| root.map_or(1, |root| u64::from(root.level) + 2));
+        // Each leaf that changes may lie below an interior node of its own.
+        let above = self.keys.min(nodes / CHILDREN_MIN);
+        NODE * (2 * self.keys.min(nodes) + above + paths.iter().sum::<u64>()) + self.added()
+    }
+
+    /// Blocks that the trees have more at most once a checkpoint is done: each leaf that was full may be two.
+    pub(in super::super) fn kept(self, nodes: u64) -> u64 {
+        NODE * self.keys.min(nodes) + self.added()
+    }
+
+    /// Leaves are at least a third full, mostly all.
+    const fn added(self) -> u64 {
+        2 * self.bytes / BLOCK as u64
+    }
+}
+
+impl Add for Growth {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            keys: self.keys + other.keys,
+            bytes: self.bytes + other.bytes,
+        }
+    }
+}
+
+/// What an operation may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cost {
+    /// Blocks for pages.
+    pub(super) pages: u64,
+    pub(super) growth: Growth,
+    /// Blocks of the journal.
+    pub(super) journal: u64,
+}
+
+impl Cost {
+    /// What these intentions cost at most.
+    #[inline]
+    pub(super) const fn of(intent: &Intent) -> Self {
+        let Intent {
+            pages,
+            moved,
+            small_bytes,
+            ranges,
+            allocated,
+            inodes,
+            records,
+            ended,
+            names,
+            name_bytes,
+            left,
+            left_bytes,
+            values,
+            value_bytes,
+            ..
+        } = *intent;
+        let items = inodes + records + ended + names + left + values + ranges;
+        let bytes = name_bytes + left_bytes + value_bytes + small_bytes + PLACE * allocated;
+        Self {
+            pages: pages + moved,
+            growth: Growth::intended(intent),
+            journal: match items {
+                0 => 0,
+                _ => (FRAME + RECORD_MAX * items + bytes).div_ceil(BLOCK as u64),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdfast_types::Ino;
+
+    #[test]
+    fn no_more_nodes_are_written_than_there_are() {
+        let roots = Roots::default();
+        let leave = Change::Leave {
+            dir: Ino(1),
+            name: b"name",
+            cookie: 1,
+        };
+        let one = Growth::of(std::slice::from_ref(&leave));
+        let many = Growth::of(&vec![leave; 1000]);
+        assert_eq!(many.keys, 1000 * one.keys);
+        assert_eq!(many.blocks(&roots, one.keys), one.blocks(&roots, one.keys));
+        assert!(many.blocks(&roots, 100) > one.blocks(&roots, 100));
+        let bytes = 1 << 20;
+        let more = Growth { bytes, ..one };
+        assert!(more.blocks(&roots, 1) >= one.blocks(&roots, 1) + 2 * bytes / BLOCK as u64);
+    }
+
+    #[test]
+    fn a_checkpoint_takes_no_more_than_the_sum_of_what_each_was_charged() {
+        let roots = Roots::default();
+        let some = |keys, bytes| Growth { keys, bytes };
+        for nodes in [1, 50, 1000, 100_000] {
+            for (one, other) in [
+                (some(1, 0), some(300, 70_000)),
+                (some(40, 9), some(7, 4096)),
+            ] {
+                let both = (one + other).blocks(&roots, nodes);
+                assert!(both <= one.blocks(&roots, nodes) + other.blocks_at_most());
+                assert!((one + other).kept(nodes) <= both);
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Who may draw on what is free: what was claimed, and what each core may claim without looking.
+//!
+//! Looking costs a walk over the counters of all cores. So a core that looks and finds plenty gets *credit*,
+//! and pays with it for operations without looking.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use holdfast_core::store::Class;
+use holdfast_sync::{Padded, PerCore, ShardedCounter};
+
+use super::super::Inner;
+use super::super::layers::Layers;
+use super::cost::Growth;
+
+/// What a core may change before it looks again whether there is room, in blocks: at least, and at most.
+const CREDIT: u64 = 2048;
+const CREDIT_MAX: u64 = 16 * CREDIT;
+/// The part of what there is plenty of that one core gets.
+const CREDIT_PART: u64 = 64;
+/// The part of a volume that is set aside for nodes, and its bounds in blocks.
+const RESERVE_PART: u64 = 16;
+const RESERVE_MIN: u64 = 96;
+const RESERVE_MAX: u64 = 16_384;
+
+/// What was claimed of a volume's free blocks for nodes, and of its journal.
+#[derive(Debug, Default)]
+pub(in super::super) struct Pool {
+    /// As long as a checkpoint takes less than this, nobody looks: half the blocks that were there at the last
+    /// look, or all but the reserve, less what cores may have taken since.
+    comfort: Padded<AtomicU64>,
+    /// Blocks that each core may claim before it looks again.
+    credit: PerCore<AtomicU64>,
+    /// Blocks that operations under way have claimed for nodes.
+    claims: ShardedCounter,
+    /// Blocks of the journal that they have claimed.
+    journal: ShardedCounter,
+}
+
+fn sum(counter: &ShardedCounter) -> u64 {
+    u64::try_from(counter.sum()).unwrap_or(0)
+}
+
+impl Pool {
+    /// Blocks are claimed for nodes, and of the journal.
+    pub(super) fn claim(&self, records: u64, journal: u64) {
+        self.claims.add(records.cast_signed());
+        self.journal.add(journal.cast_signed());
+    }
+
+    /// What was claimed is in the overlay and in the journal now, or is not needed.
+    pub(super) fn unclaim(&self, records: u64, journal: u64) {
+        self.claims.add(-records.cast_signed());
+        self.journal.add(-journal.cast_signed());
+    }
+
+    /// Blocks of the journal that were claimed.
+    pub(super) fn journal(&self) -> u64 {
+        sum(&self.journal)
+    }
+
+    /// What all cores may claim without looking, and what was claimed.
+    fn claimed(&self) -> u64 {
+        let credits = self.credit.iter();
+        let credits: u64 = credits.map(|credit| credit.load(Ordering::Relaxed)).sum();
+        credits + sum(&self.claims)
+    }
+
+    /// So many free blocks are taken, or may be by somebody with credit for them.
+    fn be_less_comfortable(&self, taken: u64) {
+        let less = |comfort: u64| Some(comfort.saturating_sub(taken));
+        let _ = self
+            .comfort
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+}
+
+impl Inner {
+    /// Sets the reserve aside.
+    pub(in super::super) fn set_reserve(&self) {
+        self.space.set_spare(self.reserve_wanted());
+    }
+
+    /// Blocks that are to be set aside.
+    fn reserve_wanted(&self) -> u64 {
+        let total = self.superblock.lock().blocks;
+        (total / RESERVE_PART).clamp(RESERVE_MIN, RESERVE_MAX)
+    }
+
+    /// Lets the next one who asks for room look how much there is.
+    pub(in super::super) fn look_for_room_again(&self) {
+        self.pool.comfort.store(0, Ordering::Relaxed);
+    }
+
+    /// Pays with the core's credit, which may be given anew for this: so many blocks for nodes are claimed, and so many
+    /// were taken for pages.
+    #[inline]
+    pub(super) fn pay(&self, records: u64, pages: u64) -> bool {
+        let Some(credit) = self.pool.credit.own() else {
+            return false;
+        };
+        let cost = records + pages;
+        // Relaxed: nobody else writes it.
+        let left = match credit.load(Ordering::Relaxed) {
+            left if left < cost => self.give_credit(credit, cost),
+            left => left,
+        };
+        if left < cost {
+            return false;
+        }
+        credit.store(left - cost, Ordering::Relaxed);
+        true
+    }
+
+    /// Gives a core credit, if there is plenty; says how much it has.
+    #[cold]
+    fn give_credit(&self, credit: &AtomicU64, cost: u64) -> u64 {
+        credit.store(0, Ordering::Relaxed);
+        self.budget.look(self.gate.pass().active.growth());
+        let layers = self.gate.pass();
+        let wanted = self.wanted(&layers) + cost;
+        // Relaxed: an estimate that everybody who takes space brings up to date.
+        let comfort = || self.pool.comfort.load(Ordering::Relaxed);
+        let plenty = wanted + CREDIT < comfort() || {
+            self.look();
+            wanted + CREDIT < comfort()
+        };
+        if !plenty {
+            return 0;
+        }
+        let given = (comfort() - wanted) / CREDIT_PART;
+        let given = given.clamp(CREDIT, CREDIT_MAX);
+        self.pool.be_less_comfortable(given);
+        credit.store(given, Ordering::Relaxed);
+        given
+    }
+
+    /// What was claimed and paid for is not needed: the core has it back, as far as it has use for it.
+    pub(super) fn pay_back(&self, blocks: u64) {
+        if let Some(credit) = self.pool.credit.own() {
+            let left = credit.load(Ordering::Relaxed);
+            if left + blocks <= CREDIT {
+                credit.store(left + blocks, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Could all that changed, and all that was claimed, be folded into the trees, and leave somebody of this class the
+    /// reserve that he must not touch?
+    pub(super) fn has_room(&self, class: Class) -> bool {
+        let layers = self.gate.pass();
+        let there = self.look();
+        if self.wanted(&layers) > there {
+            return false;
+        }
+        let reserve = match class {
+            Class::Growing => self.reserve_wanted(),
+            Class::Changing => self.reserve_wanted() / 2,
+            Class::GivingBack => return true,
+        };
+        let kept = self.changed(&layers).kept(self.node_count());
+        kept + self.pool.claimed() + reserve <= there
+    }
+
+    /// What all overlays hold.
+    pub(super) fn changed(&self, layers: &Layers) -> Growth {
+        let changed = layers.overlays().map(|overlay| overlay.growth());
+        changed.fold(Growth::default(), std::ops::Add::add)
+    }
+
+    fn node_count(&self) -> u64 {
+        // Relaxed: who sees the number of the trees before looks at those too.
+        self.nodes.load(Ordering::Relaxed)
+    }
+
+    /// Blocks that a checkpoint may take, with all that was claimed.
+    fn wanted(&self, layers: &Layers) -> u64 {
+        let changed = self.changed(layers);
+        changed.blocks(&layers.roots, self.node_count()) + self.pool.claimed()
+    }
+
+    /// Blocks that a checkpoint finds.
+    fn look(&self) -> u64 {
+        let (mut free, aside) = self.space.balance();
+        // What is set aside for files is given up for nodes, too.
+        free += self.space.preallocated();
+        let there = free + aside;
+        let comfort = (there / 2).min(there.saturating_sub(self.reserve_wanted()));
+        self.pool.comfort.store(comfort, Ordering::Relaxed);
+        there
+    }
+}

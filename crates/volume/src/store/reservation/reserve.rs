@@ -1,0 +1,175 @@
+//! Asking for room, and what makes some.
+
+use holdfast_core::store::{Class, Grant, Intent};
+
+use super::super::Inner;
+use super::cost::{Cost, Growth};
+use crate::space::{self, Remedy};
+use crate::{Error, Result};
+
+/// How often what others took meanwhile is fetched again.
+const ATTEMPTS: usize = 6;
+/// Keys that changed since the last checkpoint, from which on it may free some blocks.
+const WORTH_FOLDING: u64 = 64;
+/// The part of the journal that is left to those who give back.
+const JOURNAL_PART: u64 = 8;
+/// Blocks of the journal from which on all that was claimed of it is counted, however much is left.
+const JOURNAL_FEW: u64 = 4;
+
+/// What there is not enough of.
+enum Lack {
+    Pages(space::Error),
+    Records,
+    Journal,
+}
+
+impl Inner {
+    /// Keeps room for all that an operation may need. Makes some first, where a commit or a checkpoint would.
+    ///
+    /// # Errors
+    /// [`space::Error::Full`] if there is none: never for who gives back. What stopped the store.
+    pub(in super::super) fn reserve(&self, intent: &Intent) -> Result<Grant> {
+        let cost = Cost::of(intent);
+        match self.try_to_reserve(&cost, intent.class) {
+            Ok(held) => Ok(held),
+            Err(lack) => self.reserve_in_the_end(&cost, intent.class, lack),
+        }
+    }
+
+    /// Takes back what was kept and is not used.
+    pub(in super::super) fn give_back(&self, held: Grant) {
+        self.space.unpromise(held.pages);
+        self.pool.unclaim(held.records, held.journal);
+        self.pay_back(held.records);
+    }
+
+    /// What was kept for a batch is used: it counts in the overlay and in the journal now.
+    pub(in super::super) fn used(&self, held: Grant) {
+        self.pool.unclaim(held.records, held.journal);
+    }
+
+    /// Makes sure that enough was kept for a batch. Always, but where others changed what it is about meanwhile: it brings
+    /// what they made of it. The reserve is for that, too.
+    pub(in super::super) fn cover(&self, held: &mut Grant, growth: Growth) -> Result<()> {
+        let records = growth.blocks_at_most();
+        if held.records >= records {
+            return Ok(());
+        }
+        let cost = Cost {
+            pages: 0,
+            growth,
+            journal: 0,
+        };
+        let more = match self.try_to_reserve(&cost, Class::GivingBack) {
+            Ok(more) => more,
+            Err(lack) => self.reserve_in_the_end(&cost, Class::GivingBack, lack)?,
+        };
+        held.records += more.records;
+        Ok(())
+    }
+
+    #[inline]
+    fn try_to_reserve(&self, cost: &Cost, class: Class) -> Result<Grant, Lack> {
+        if cost.pages > 0 {
+            self.space.promise(cost.pages).map_err(Lack::Pages)?;
+        }
+        let records = match cost.growth {
+            Growth { keys: 0, bytes: 0 } => 0,
+            growth => growth.blocks_at_most(),
+        };
+        let journal = cost.journal;
+        // Before it looks: of two who claim the same, one at least sees both claims.
+        self.pool.claim(records, journal);
+        let paid = self.pay(records, cost.pages);
+        let lack = if !paid && !self.has_room(class) {
+            Lack::Records
+        } else if !self.journal_has_room(journal, class) {
+            Lack::Journal
+        } else {
+            return Ok(Grant {
+                pages: cost.pages,
+                records,
+                journal,
+                ..Grant::NONE
+            });
+        };
+        self.space.unpromise(cost.pages);
+        self.pool.unclaim(records, journal);
+        if paid {
+            self.pay_back(records);
+        }
+        Err(lack)
+    }
+
+    /// Is there room in the journal for all that was claimed, these blocks among it?
+    fn journal_has_room(&self, blocks: u64, class: Class) -> bool {
+        let block = crate::BLOCK as u64;
+        let (used, capacity) = (self.journal.used() / block, self.journal.capacity() / block);
+        if blocks <= JOURNAL_FEW && used < capacity / 2 {
+            return true;
+        }
+        let left = match class {
+            Class::GivingBack => 0,
+            _ => capacity / JOURNAL_PART,
+        };
+        used + self.pool.journal() + left <= capacity
+    }
+
+    #[cold]
+    fn reserve_in_the_end(&self, cost: &Cost, class: Class, mut lack: Lack) -> Result<Grant> {
+        for _ in 0..ATTEMPTS {
+            if !self.make_room(&lack)? {
+                break;
+            }
+            match self.try_to_reserve(cost, class) {
+                Ok(held) => return Ok(held),
+                Err(still) => lack = still,
+            }
+        }
+        match lack {
+            Lack::Pages(error) => Err(error.into()),
+            _ if class == Class::GivingBack => {
+                let records = cost.growth.blocks_at_most();
+                self.pool.claim(records, cost.journal);
+                Ok(Grant {
+                    records,
+                    journal: cost.journal,
+                    ..Grant::NONE
+                })
+            }
+            Lack::Records | Lack::Journal => Err(Error::Space(space::Error::Full {
+                wanted: cost.growth.blocks_at_most(),
+                free: self.space.balance().0,
+            })),
+        }
+    }
+
+    /// Does what may bring what is lacking; `false`: nothing would.
+    fn make_room(&self, lack: &Lack) -> Result<bool> {
+        self.running()?;
+        let changed = || self.changed(&self.gate.pass()).keys;
+        match lack {
+            Lack::Pages(space::Error::Later { remedy }) => match remedy {
+                Remedy::Commit => self.make_durable(None)?,
+                Remedy::Checkpoint => self.checkpoint()?,
+            },
+            // Pages that wait no longer were promised some.
+            Lack::Pages(_) if self.promises.blocks() > 0 => self.make_durable(None)?,
+            Lack::Pages(_) if changed() >= WORTH_FOLDING => self.checkpoint()?,
+            Lack::Pages(_) => return Ok(false),
+            Lack::Records => {
+                let aside = self.space.preallocated() > 0;
+                if aside {
+                    self.space.give_up();
+                }
+                let waits = self.promises.blocks() > 0 || self.space.has_deferred();
+                if !aside && !waits && changed() == 0 {
+                    return Ok(false);
+                }
+                self.checkpoint()?;
+            }
+            Lack::Journal => self.checkpoint()?,
+        }
+        Ok(true)
+    }
+}

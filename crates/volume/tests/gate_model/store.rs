@@ -1,0 +1,83 @@
+//! The store's modules as far as the gate knows them.
+
+#[path = "../../src/store/gate.rs"]
+pub mod gate;
+
+pub mod overlay {
+    /// What changed; here it only tells itself from others.
+    #[derive(Debug)]
+    pub struct Overlay(pub u64);
+
+    impl Overlay {
+        pub fn new() -> Self {
+            Self(0)
+        }
+    }
+}
+
+pub mod layers {
+    use super::overlay::Overlay;
+    use std::sync::Arc;
+
+    /// Which trees they are.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Roots(pub u64);
+
+    #[derive(Clone, Debug)]
+    pub struct Layers {
+        pub active: Arc<Overlay>,
+        pub frozen: Option<Arc<Overlay>>,
+        pub roots: Roots,
+    }
+
+    impl Layers {
+        pub fn over(roots: Roots) -> Self {
+            Self {
+                active: Arc::new(Overlay::new()),
+                frozen: None,
+                roots,
+            }
+        }
+    }
+}
+
+/// What the models do with the gate: its own functions are the store's alone.
+pub mod act {
+    use super::gate::Gate;
+    use super::layers::{Layers, Roots};
+
+    #[derive(Debug)]
+    pub struct Passage(Gate);
+
+    impl Passage {
+        pub fn over(roots: u64) -> Self {
+            Self(Gate::new(&Layers::over(Roots(roots))))
+        }
+
+        /// Reads with a snapshot; gives its roots, what was read, and whether that can be believed.
+        pub fn read<R>(&self, read: impl FnOnce() -> R) -> (u64, R, bool) {
+            let snapshot = self.0.snapshot();
+            let found = read();
+            (snapshot.roots.0, found, snapshot.is_current())
+        }
+
+        /// The end of a checkpoint: these roots count, and blocks of those before are used again by `reuse`.
+        pub fn succeed(&self, roots: u64, reuse: impl FnOnce()) {
+            self.0.close().change(|layers| layers.roots = Roots(roots));
+            self.0.about_to_reuse();
+            reuse();
+        }
+
+        /// Works inside.
+        pub fn pass<R>(&self, work: impl FnOnce(u64) -> R) -> R {
+            let layers = self.0.pass();
+            work(layers.roots.0)
+        }
+
+        /// Works while nobody is inside.
+        pub fn exclude<R>(&self, work: impl FnOnce() -> R) -> R {
+            let _closed = self.0.close();
+            work()
+        }
+    }
+}
