@@ -41,6 +41,7 @@ fn plan(seed: u64, steps: usize) -> Plan {
     Plan {
         cast: cast(),
         atime: AtimeRule::Strict,
+        opens_local: false,
         seed,
         steps,
         between_snapshots: 1000,
