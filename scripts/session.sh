@@ -184,7 +184,7 @@ mount_holdfast() {
         VOLUMES=$((VOLUMES + 1))
         source=$WORK/volume-$VOLUMES.hf
         how=(--create --size 4g)
-        [ -z "${HOLDFAST_CACHE:-}" ] || how+=(-o "cache=$HOLDFAST_CACHE")
+        [ -z "${HOLDFAST_MEMORY:-}" ] || how+=(-o "memory=$HOLDFAST_MEMORY")
         IMAGE_AT[$dir]=$source
         ;;
     *) die "HOLDFAST_STORE is $STORE: memory and volume are the ones there are" ;;

@@ -105,7 +105,7 @@ impl Image {
         let opened = VolumeStore::open(device, &OpenOptions::default());
         let store = Arc::new(opened.map_err(|error| error.errno())?);
         let options = Options {
-            cache: self.cache,
+            memory: self.cache.map(|most| 2 * most),
             ..Options::default()
         };
         let fs = FileSystem::new(store.clone(), options)?;

@@ -10,4 +10,4 @@
 
 mod sys;
 
-pub use sys::Allocator;
+pub use sys::{Allocator, return_at_once, trim};

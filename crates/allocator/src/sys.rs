@@ -15,10 +15,19 @@ const WORD: usize = size_of::<u64>();
 unsafe extern "C" {
     /// Sets an option, unless the environment has.
     fn mi_option_set_default(option: c_int, value: c_long);
+
+    /// Sets an option, whatever it was.
+    fn mi_option_set(option: c_int, value: c_long);
+
+    /// Frees what is kept to be handed out again; all of it, by force.
+    fn mi_collect(force: bool);
 }
 
 /// `mi_option_page_reclaim_on_free` of `mimalloc.h`: by its place there, and the test looks at those beside it.
 const PAGE_RECLAIM_ON_FREE: c_int = 35;
+
+/// `mi_option_purge_delay`, by its place as well.
+const PURGE_DELAY: c_int = 15;
 
 /// A page that has become full belongs to nobody. Then who frees one of its blocks takes two exchanges for it, unless he
 /// made the page, and mimalloc lets nobody else take it over. Here the thread that frees mostly goes on to free
@@ -33,6 +42,21 @@ extern "C" fn let_pages_be_taken_over() {
 // SAFETY: the section is a list of functions of this kind.
 #[unsafe(link_section = ".init_array")]
 static BEFORE_MAIN: extern "C" fn() = let_pages_be_taken_over;
+
+/// From now on memory goes back to the system when it is free, not a second later: other threads' heaps would keep most of
+/// what goes and comes within that, and where memory is short that is most of it.
+pub fn return_at_once() {
+    // SAFETY: the option exists. It is a number that is looked at whenever memory becomes free.
+    unsafe { mi_option_set(PURGE_DELAY, 0) };
+}
+
+/// Returns to the system what the calling thread and threads that ended keep to hand out again, and what
+/// becomes free from now on [at once](return_at_once).
+pub fn trim() {
+    return_at_once();
+    // SAFETY: no block that anybody has is touched.
+    unsafe { mi_collect(true) };
+}
 
 /// To be the `#[global_allocator]` of a program.
 #[derive(Clone, Copy, Debug)]
@@ -118,6 +142,13 @@ mod tests {
         // SAFETY: asks for values.
         let around = [-1, 0, 1, 2].map(|by| unsafe { mi_option_get(PAGE_RECLAIM_ON_FREE + by) });
         assert_eq!(around, [10_000, 1, 2, 4]);
+        // Between `deprecated_eager_commit_delay` and `use_numa_nodes`: the one with a delay.
+        // SAFETY: asks for a value.
+        assert_eq!(unsafe { mi_option_get(PURGE_DELAY) }, 1000);
+        return_at_once();
+        // SAFETY: as above.
+        assert_eq!(unsafe { mi_option_get(PURGE_DELAY) }, 0);
+        trim();
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! [`Pages`] is the content of one regular file: pages of 4 KiB, read without locks, holes that
 //! cost nothing, and space that is allocated but not yet written. Whoever owns it brings an
 //! [`Account`]: a [`Space`] that promises room (and may refuse with `ENOSPC`), and [`CacheStats`]
-//! that count what is held in memory. [`SpacePool`] is a `Space` with a fixed limit.
+//! that count what is held in memory. [`SpacePool`] is a `Space` with a fixed limit. [`Memory`] is how much a process
+//! may hold of everything.
 //!
 //! *Invariants.* The space of an account is charged exactly [`Pages::pages`], and its statistics
 //! exactly [`PagesLock::frames`] and [`PagesLock::bytes`], after every operation, whether it
@@ -14,11 +15,13 @@
 
 mod account;
 mod group;
+pub mod memory;
 mod page_set;
 mod pages;
 mod pool;
 mod ranges;
 
 pub use account::{Account, CacheStats, Reservation, Space};
+pub use memory::Memory;
 pub use pages::{Contended, MAX_SIZE, PAGE_SIZE, Pages, PagesLock, Piece, Pieces};
 pub use pool::SpacePool;

@@ -5,12 +5,13 @@
 //! order stands in `docs/locking.md`.
 
 use holdfast_cache::CacheStats;
+use holdfast_cache::memory::{AMPLE, Member, Memory};
 use holdfast_sync::{Forerunner, Index, Prepared, ShardedCounter, epoch};
 use once_cell::race::OnceBox;
 use parking_lot::RwLock;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Weak};
 
 use crate::ahead::{Ahead, Near};
 use crate::ends::Ends;
@@ -82,8 +83,8 @@ pub(crate) struct Core {
     pub(crate) relief: Relief,
     pub(crate) names: ShardedCounter,
     pub(crate) quotas: Quotas,
-    /// Touches memory ahead of those who make inodes.
-    pub(crate) forerunner: Forerunner,
+    /// Touches memory ahead of those who make inodes, where there is enough.
+    pub(crate) forerunner: Option<Forerunner>,
     /// How orphans find their way back here. The last to go: inodes carry its number.
     pub(crate) enrolment: Enrolment,
 }
@@ -94,6 +95,18 @@ impl FileSystem {
     /// # Errors
     /// What the store answers; `EUCLEAN` when its root is not a directory.
     pub fn new(store: Arc<dyn Store>, options: Options) -> Result<Self> {
+        let memory = Memory::of_process();
+        if options.memory.is_some() {
+            memory.set(options.memory);
+        }
+        Self::within(store, options, Arc::clone(memory))
+    }
+
+    /// As [`new`](Self::new), within a memory of its own: [`Options::memory`] is not looked at.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn within(store: Arc<dyn Store>, options: Options, memory: Arc<Memory>) -> Result<Self> {
         let guarantees = store.guarantees();
         let last = store.last_ino()?;
         if last.0 >= INO_MAX {
@@ -101,6 +114,8 @@ impl FileSystem {
         }
         // Before there are threads of its own.
         epoch::prepare();
+        let ample = guarantees.pinned || memory.budget() >= AMPLE;
+        let forerunner = ample.then(Forerunner::new);
         let core = Arc::new(Core {
             pinned: guarantees.pinned,
             frees: guarantees.frees,
@@ -124,14 +139,18 @@ impl FileSystem {
             observer: RwLock::new(None),
             observed: AtomicBool::new(false),
             cache: CacheStats::new(),
-            relief: Relief::new(options.cache),
+            relief: Relief::new(memory),
             names: ShardedCounter::new(),
             quotas: Quotas::new(),
-            forerunner: Forerunner::new(),
+            forerunner,
             store,
             enrolment: Enrolment::new()?,
         });
-        core.store.limit_memory(core.relief.limit());
+        if !core.pinned {
+            core.store.join(&core.relief.memory);
+            let member = Arc::downgrade(&core) as Weak<dyn Member>;
+            core.relief.memory.join(member);
+        }
         let announced = core.enrolment.announce(Arc::downgrade(&core));
         let fs = Self {
             core,
@@ -173,7 +192,9 @@ impl FileSystem {
     pub fn set_options(&self, options: Options) {
         let mut held = self.core.options.write();
         self.core.policy.set(&options);
-        self.core.limit_memory(options.cache);
+        if options.memory.is_some() {
+            self.core.relief.memory.set(options.memory);
+        }
         *held = options;
     }
 
@@ -228,11 +249,10 @@ impl FileSystem {
         }
     }
 
-    /// Bytes of memory that what nobody uses may take ([`Options::cache`]). `None`: all there is is in
-    /// memory alone.
+    /// The memory that this file system shares with others. `None`: all there is is in memory alone.
     #[must_use]
-    pub fn cache_limit(&self) -> Option<u64> {
-        (!self.core.pinned).then(|| self.core.relief.limit())
+    pub fn memory_in_use(&self) -> Option<&Arc<Memory>> {
+        (!self.core.pinned).then_some(&self.core.relief.memory)
     }
 
     /// What statfs(2) tells. A store without a limit shows the machine's memory as its size.

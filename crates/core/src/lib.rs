@@ -59,6 +59,7 @@ mod watch;
 mod xattr;
 
 pub use file_system::FileSystem;
+pub use holdfast_cache::{Memory, memory as budget};
 pub use holdfast_types as types;
 pub use inodes::{Bulkstat, Dropped, InodeCensus, InodeWalk, Shutdown, Visit};
 pub use locks::{Cancel, HeldLock, LockKind, LockOwner, LockRange, LockSpace};

@@ -34,11 +34,12 @@ pub struct Options {
     pub sync: bool,
     /// Most names an inode can have; one more is `EMLINK`.
     pub link_max: u32,
-    /// Bytes that inodes, names and the content of files take in memory, at most, as far as nobody
-    /// uses them and the store can bring them back. Inodes and names may take half of it. A volume holds as
-    /// much again at most: what it has still to write (half of the limit), what is not in its trees yet, and their
-    /// nodes (a quarter each; 20 MiB in all however small the limit is). `None`: an eighth of the machine's memory.
-    pub cache: Option<u64>,
+    /// Bytes of memory that all file systems of this process may take together, with all that they keep: inodes, names and
+    /// content that nobody uses, what a volume has still to write, and the nodes of its trees. What only memory holds
+    /// does not count. There is one such number a process: the one that was set last holds. `None` leaves it as it
+    /// is: at first a quarter of the machine's memory, or half of what the control groups above the process allow, where that
+    /// is less, and 32 MiB at least. `u64::MAX`: all there is.
+    pub memory: Option<u64>,
     /// Owner of a root directory that is made anew.
     pub root_uid: u32,
     /// Its group.
@@ -59,7 +60,7 @@ impl Default for Options {
             noexec: false,
             sync: false,
             link_max: i32::MAX as u32,
-            cache: None,
+            memory: None,
             root_uid: 0,
             root_gid: 0,
             root_perm: 0o755,

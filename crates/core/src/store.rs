@@ -26,6 +26,7 @@ pub use crate::failure::Failure;
 pub use crate::name_run::NameRun;
 pub use crate::reservation::{Class, Grant, Intent, Reservation, kept_bytes};
 use crate::types::{FileType, Ino, Result, Time};
+use holdfast_cache::Memory;
 use std::sync::Arc;
 
 /// A page of a file as it was when it was handed over, behind whose filled bytes it is zero: the page
@@ -273,11 +274,10 @@ pub trait Store: Send + Sync + 'static {
         Arc::default()
     }
 
-    /// The file system may have so many bytes in memory (`Options::cache`) of what its store could bring
-    /// back: a store that keeps what it could write, or read again, keeps it in about the same bounds. Told
-    /// at the start and whenever it changes.
-    fn limit_memory(&self, bytes: u64) {
-        let _ = bytes;
+    /// The memory that the file system and its store share from now on. A store that keeps what it could write, or read
+    /// again, joins it. Told once.
+    fn join(&self, memory: &Arc<Memory>) {
+        let _ = memory;
     }
 
     /// Loads inodes by number, in any order; numbers that do not exist are left out.

@@ -56,7 +56,21 @@ impl<T> Own for AtomicPtr<T> {
 
 /// Uses of a frame's bytes, said where they begin. Only models listen.
 pub(crate) mod memory {
+    use crate::counter::ShardedCounter;
     use std::ptr::NonNull;
+    use std::sync::LazyLock;
+
+    static TAKEN: LazyLock<ShardedCounter> = LazyLock::new(ShardedCounter::new);
+
+    /// So many bytes came from the allocator, or went back to it.
+    pub(crate) fn took(bytes: i64) {
+        TAKEN.add(bytes);
+    }
+
+    /// What all that took and went back comes to.
+    pub(crate) fn taken() -> u64 {
+        TAKEN.sum().max(0).cast_unsigned()
+    }
 
     /// There are `len` bytes for the caller alone.
     #[inline]

@@ -9,6 +9,7 @@ pub mod diff;
 pub mod faults;
 pub mod fsx;
 pub mod full;
+pub mod memory;
 pub mod rng;
 pub mod scratch;
 pub mod skip;

@@ -16,11 +16,11 @@ pub use model::ModelStore;
 pub use recording::{Record, Recorded, RecordingStore};
 pub use slow::{Latency, SlowStore};
 
-use holdfast_core::Store;
 use holdfast_core::store::{
     Change, EntryRecord, Failure, Grant, Guarantees, InodeRecord, Intent, PageOf, Rest, Space,
     SpaceReport, SpaceRun, Stamp,
 };
+use holdfast_core::{Memory, Store};
 use holdfast_types::{Ino, Result};
 use std::sync::Arc;
 
@@ -172,8 +172,8 @@ impl<H: Hook> Store for Wrapped<H> {
         self.inner.give_back(held);
     }
 
-    fn limit_memory(&self, bytes: u64) {
-        self.inner.limit_memory(bytes);
+    fn join(&self, memory: &Arc<Memory>) {
+        self.inner.join(memory);
     }
 
     fn release(&self, space: Space) {

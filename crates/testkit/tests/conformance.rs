@@ -1,11 +1,12 @@
 //! The conformance suite over the library, over a plain store, over the host's tmpfs, and over
 //! the directory that `HOLDFAST_CONFORMANCE_DIR` names (a mount of ours, say).
 
-use holdfast_core::{FileSystem, Options};
+use holdfast_core::FileSystem;
 use holdfast_testkit::conformance::{Case, LibrarySubject, Subject, all, failures};
 use holdfast_testkit::diff::cast::cast;
 use holdfast_testkit::diff::host::{AtimeRule, HostCallers, HostTarget};
 use holdfast_testkit::diff::library::options;
+use holdfast_testkit::memory::within;
 use holdfast_testkit::skip::skipped;
 use holdfast_testkit::store::ModelStore;
 use std::path::Path;
@@ -41,13 +42,9 @@ fn the_library_over_memory_conforms() {
 #[test]
 fn the_library_over_a_plain_store_conforms() {
     // Once with so little memory that all comes and goes.
-    for cache in [None, Some(256 << 10)] {
+    for memory in [None, Some(256 << 10)] {
         let store = Arc::new(ModelStore::new());
-        let options = Options {
-            cache,
-            ..options(AtimeRule::Relative)
-        };
-        let fs = FileSystem::new(store.clone(), options).unwrap();
+        let fs = within(store.clone(), options(AtimeRule::Relative), memory).unwrap();
         assert_conforms(Arc::new(LibrarySubject::new(&fs, &cast())));
         assert_eq!(store.contradictions(), [""; 0]);
     }

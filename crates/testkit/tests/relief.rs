@@ -1,6 +1,7 @@
 //! Memory for the content of files: it has a limit, and what goes comes back as it was.
 
 use holdfast_core::{FileSystem, Observer, OpenFile, Options};
+use holdfast_testkit::memory::within;
 use holdfast_testkit::store::{
     Call, Fault, Faults, FaultyStore, ModelStore, Record, RecordingStore,
 };
@@ -13,12 +14,8 @@ const PAGE: u64 = 4096;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-fn limited(store: Arc<dyn holdfast_core::Store>, cache: u64) -> FileSystem {
-    let options = Options {
-        cache: Some(cache),
-        ..Options::default()
-    };
-    FileSystem::new(store, options).unwrap()
+fn limited(store: Arc<dyn holdfast_core::Store>, memory: u64) -> FileSystem {
+    within(store, Options::default(), Some(memory)).unwrap()
 }
 
 fn create(fs: &FileSystem, name: &str) -> OpenFile {

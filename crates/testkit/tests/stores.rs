@@ -7,6 +7,7 @@ use holdfast_testkit::diff::library::{LibraryTarget, options};
 use holdfast_testkit::diff::run::{Plan, Sides, generated};
 use holdfast_testkit::diff::target::Target;
 use holdfast_testkit::fsx;
+use holdfast_testkit::memory::within;
 use holdfast_testkit::store::{
     Call, Fault, Faults, FaultyStore, ModelStore, Record, Recorded, RecordingStore,
 };
@@ -28,14 +29,10 @@ fn plan(seed: u64, steps: usize) -> Plan {
 
 #[test]
 fn a_tree_is_the_same_in_memory_and_over_a_store_and_loaded_again() {
-    for (seed, cache) in [(1, None), (2, None), (3, Some(0)), (4, Some(20_000))] {
+    for (seed, memory) in [(1, None), (2, None), (3, Some(0)), (4, Some(20_000))] {
         let plan = plan(seed, 20_000);
         let store = Arc::new(ModelStore::new());
-        let options = |atime| Options {
-            cache,
-            ..options(atime)
-        };
-        let fs = FileSystem::new(store.clone(), options(plan.atime)).unwrap();
+        let fs = within(store.clone(), options(plan.atime), memory).unwrap();
         let sides = Sides {
             kernel: Box::new(LibraryTarget::memory(&plan.cast, plan.atime)),
             library: Box::new(LibraryTarget::over(fs.clone(), &plan.cast)),
@@ -48,7 +45,7 @@ fn a_tree_is_the_same_in_memory_and_over_a_store_and_loaded_again() {
             .snapshot()
             .unwrap();
         drop(fs);
-        let loaded = FileSystem::new(store, options(plan.atime)).unwrap();
+        let loaded = within(store, options(plan.atime), memory).unwrap();
         let after = LibraryTarget::over(loaded, &plan.cast).snapshot().unwrap();
         assert!(before.keys().eq(after.keys()), "seed {seed}");
         for (path, view) in before {
@@ -66,25 +63,22 @@ fn a_tree_is_the_same_in_memory_and_over_a_store_and_loaded_again() {
 fn fsx_finds_nothing_over_a_store_either() {
     // With content that stays in memory, goes at once, and goes in part; in a file that is brought as
     // a whole, and in one that is not.
-    for (cache, most) in [
+    for (memory, most) in [
         (None, 256 << 10),
         (Some(0), 256 << 10),
         (Some(300 << 10), 256 << 10),
         (Some(0), 1 << 20),
         (Some(300 << 10), 1 << 20),
     ] {
-        let options = Options {
-            cache,
-            ..Options::default()
-        };
-        let fs = FileSystem::new(Arc::new(ModelStore::new()), options).unwrap();
+        let store = Arc::new(ModelStore::new());
+        let fs = within(store, Options::default(), memory).unwrap();
         let plan = fsx::Plan {
             seed: 9,
             operations: 10_000,
             most,
             between_checks: 500,
         };
-        fsx::exercise(&fs, "fsx", &plan).unwrap_or_else(|report| panic!("{cache:?}: {report}"));
+        fsx::exercise(&fs, "fsx", &plan).unwrap_or_else(|report| panic!("{memory:?}: {report}"));
     }
 }
 

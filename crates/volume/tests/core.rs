@@ -9,6 +9,7 @@ use holdfast_testkit::diff::library::{LibraryTarget, options};
 use holdfast_testkit::diff::run::{Plan, Sides, generated};
 use holdfast_testkit::diff::target::Target;
 use holdfast_testkit::fsx;
+use holdfast_testkit::memory::within;
 use holdfast_types::{Caller, Fallocate, OpenFlags, SetAttr};
 use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore, format};
 use std::sync::Arc;
@@ -52,15 +53,11 @@ fn plan(seed: u64, steps: usize) -> Plan {
 
 #[test]
 fn a_tree_is_the_same_in_memory_and_on_a_volume_and_opened_again() {
-    for (seed, cache) in [(1, None), (2, Some(0)), (3, Some(20_000))] {
+    for (seed, memory) in [(1, None), (2, Some(0)), (3, Some(20_000))] {
         let plan = plan(seed, 10_000);
-        let options = |atime| Options {
-            cache,
-            ..options(atime)
-        };
         let device = device(256 * MIB);
         let store = open(&device);
-        let fs = FileSystem::new(store.clone(), options(plan.atime)).unwrap();
+        let fs = within(store.clone(), options(plan.atime), memory).unwrap();
         let sides = Sides {
             kernel: Box::new(LibraryTarget::memory(&plan.cast, plan.atime)),
             library: Box::new(LibraryTarget::over(fs.clone(), &plan.cast)),
@@ -77,7 +74,7 @@ fn a_tree_is_the_same_in_memory_and_on_a_volume_and_opened_again() {
         // First from the journal, as after a crash; then from the trees.
         for is_clean in [false, true] {
             let store = open(&device);
-            let loaded = FileSystem::new(store.clone(), options(plan.atime)).unwrap();
+            let loaded = within(store.clone(), options(plan.atime), memory).unwrap();
             let after = LibraryTarget::over(loaded.clone(), &plan.cast)
                 .snapshot()
                 .unwrap();
@@ -99,25 +96,21 @@ fn a_tree_is_the_same_in_memory_and_on_a_volume_and_opened_again() {
 #[test]
 fn fsx_finds_nothing_over_a_volume() {
     // With content that stays in memory, that goes at once, and that goes in part.
-    for (cache, most) in [
+    for (memory, most) in [
         (None, 256 << 10),
         (Some(0), 256 << 10),
         (Some(300 << 10), 1 << 20),
     ] {
         let device = device(64 * MIB);
         let store = open(&device);
-        let options = Options {
-            cache,
-            ..Options::default()
-        };
-        let fs = FileSystem::new(store.clone(), options).unwrap();
+        let fs = within(store.clone(), Options::default(), memory).unwrap();
         let plan = fsx::Plan {
             seed: 9,
             operations: 10_000,
             most,
             between_checks: 500,
         };
-        fsx::exercise(&fs, "fsx", &plan).unwrap_or_else(|report| panic!("{cache:?}: {report}"));
+        fsx::exercise(&fs, "fsx", &plan).unwrap_or_else(|report| panic!("{memory:?}: {report}"));
         fs.close().unwrap();
         store.close().unwrap();
     }

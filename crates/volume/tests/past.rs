@@ -3,6 +3,7 @@
 
 use holdfast_core::{FileSystem, OpenFile, Options};
 use holdfast_device::{BlockDevice, MemoryDevice};
+use holdfast_testkit::memory::within;
 use holdfast_types::{Caller, Fallocate, OpenFlags, SetAttr};
 use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore, format};
 use rand::seq::SliceRandom as _;
@@ -26,7 +27,7 @@ fn device(size: u64) -> Arc<dyn BlockDevice> {
 /// A file system over the volume, with so much memory, that commits as often.
 fn mounted(
     device: &Arc<dyn BlockDevice>,
-    cache: u64,
+    memory: u64,
     commit_every: Option<Duration>,
 ) -> (FileSystem, Arc<VolumeStore>) {
     let open = OpenOptions {
@@ -34,14 +35,8 @@ fn mounted(
         ..OpenOptions::default()
     };
     let store = Arc::new(VolumeStore::open(Arc::clone(device), &open).unwrap());
-    let options = Options {
-        cache: Some(cache),
-        ..Options::default()
-    };
-    (
-        FileSystem::new(Arc::clone(&store) as _, options).unwrap(),
-        store,
-    )
+    let fs = within(Arc::clone(&store) as _, Options::default(), Some(memory)).unwrap();
+    (fs, store)
 }
 
 fn opened(fs: &FileSystem) -> OpenFile {

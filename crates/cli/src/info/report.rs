@@ -52,6 +52,9 @@ pub(crate) struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) flushed_within_seconds: Option<u64>,
     pub(crate) limits: Limits,
+    /// What the daemon of a volume takes, and may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) memory: Option<MemoryUse>,
     pub(crate) inodes: u64,
     /// Only if asked for: every inode has to be looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -103,8 +106,24 @@ pub(crate) struct Abi {
 pub(crate) struct Limits {
     pub(crate) bytes_max: Option<u64>,
     pub(crate) inodes_max: Option<u64>,
-    /// Of memory for what a volume can bring back.
+    /// Of memory for what the daemon of a volume counts.
     pub(crate) cache_max: Option<u64>,
+}
+
+/// Memory by what it is taken for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct MemoryUse {
+    /// `memory=`; `null`: all there is.
+    pub(crate) budget_bytes: Option<u64>,
+    /// What may be counted: the budget less what is resident beyond that.
+    pub(crate) limit_bytes: Option<u64>,
+    /// What is counted.
+    pub(crate) counted_bytes: u64,
+    /// What is resident beyond that.
+    pub(crate) slack_bytes: Option<u64>,
+    /// Bytes by class.
+    pub(crate) by_class: BTreeMap<String, u64>,
 }
 
 /// Inodes by what becomes of them.

@@ -1,6 +1,6 @@
 //! The report for people: names on the left, values aligned.
 
-use super::report::{InodeStates, InodeTypes, Limits, Report, State};
+use super::report::{InodeStates, InodeTypes, Limits, MemoryUse, Report, State};
 use anstyle::Style;
 use std::fmt::{self, Display};
 
@@ -38,8 +38,8 @@ pub(super) fn write_rows(
 fn rows(report: &Report) -> Vec<(&'static str, String)> {
     let Limits {
         bytes_max,
-        cache_max,
         inodes_max,
+        ..
     } = report.limits;
     let version = format!(
         "holdfast {}, process {}, up {}",
@@ -78,9 +78,23 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
         ("pages", number(report.pages)),
         (
             "page memory",
-            of(bytes(report.bytes), bytes_max.or(cache_max).map(bytes)),
+            match report.memory {
+                Some(_) => bytes(report.bytes),
+                None => of(bytes(report.bytes), bytes_max.map(bytes)),
+            },
         ),
-        ("resident", bytes(report.rss_bytes)),
+    ]);
+    match &report.memory {
+        Some(memory) => rows.extend([
+            (
+                "memory",
+                of(bytes(report.rss_bytes), memory.budget_bytes.map(bytes)),
+            ),
+            ("by class", by_class(memory)),
+        ]),
+        None => rows.push(("resident", bytes(report.rss_bytes))),
+    }
+    rows.extend([
         ("open files", number(report.open_files)),
         ("watches", number(report.watches)),
         ("locks", number(report.locks)),
@@ -128,6 +142,22 @@ pub(super) fn by_type(types: &InodeTypes) -> String {
         (types.symlinks, "symlinks"),
         (types.special, "special"),
     ])
+}
+
+/// The largest first.
+fn by_class(memory: &MemoryUse) -> String {
+    let mut classes: Vec<(u64, &str)> = memory
+        .by_class
+        .iter()
+        .map(|(name, held)| (*held, &**name))
+        .collect();
+    classes.retain(|(held, _)| *held > 0);
+    classes.sort_unstable_by(|one, other| other.cmp(one));
+    classes.extend(memory.slack_bytes.map(|slack| (slack, "not counted")));
+    let parts = classes
+        .iter()
+        .map(|(held, name)| format!("{name} {}", bytes(*held)));
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 fn counts(counts: [(u64, &str); 4]) -> String {

@@ -5,6 +5,7 @@ pub(crate) mod exit_report;
 mod failing;
 mod last_words;
 mod launch;
+mod memory;
 mod nearest;
 pub(crate) mod options;
 pub(crate) mod point;
@@ -35,10 +36,10 @@ Options for -o:
                       0: no limit (default: 50%)
   nr_inodes=NUMBER    most files and directories: 100k, 10m; 0: no limit
                       (default: one for each KiB of memory)
-  cache=AMOUNT        most bytes of memory for what a volume has read and nobody uses (inodes,
-                      names, content), and as much again for what it has still to write
-                      (20m at least): 64m, 1g, or 5% of memory; 0: none (default: an eighth
-                      of memory)
+  memory=AMOUNT       most bytes of memory that the daemon of a volume takes, with all that it keeps: 256m, 2g, 25% of
+                      the machine's, or max for all there is (default: a quarter of the machine's, or half of
+                      what its control groups allow, where that is less; 64m at least)
+  cache=AMOUNT        as memory= with twice as much; goes with the next release
   commit=SECONDS      a volume's changes are flushed to the device after so long at most (1 to 86400;
                       default: 5): so much a power cut or a crash of the host may lose. They are handed
                       to the host within 1 second in any case: so much is lost if the daemon is killed.
@@ -201,6 +202,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if arguments.foreground {
         return foreground(source, plan, &point, arguments.log.as_deref());
     }
+    memory::prepare(&source, &plan);
     let launched = launch::launch(
         source.argument(),
         &point,
@@ -228,6 +230,7 @@ pub(crate) fn run_helper(request: &Request) -> Result<()> {
         return Ok(());
     }
     let point = MountPoint::prepare(&request.dir)?;
+    memory::prepare(&source, &plan);
     let launched = launch::launch(source.argument(), &point, &plan.given, None);
     if launched.is_err() {
         point.remove_if_made();
@@ -246,6 +249,7 @@ fn foreground(
     }
     crate::log::begin();
     surroundings::leave_limits();
+    memory::prepare(&source, &plan);
     let result = serve::serve(source, plan, point, |transport| {
         let dir = point.path.display();
         anstream::eprintln!("holdfast: {dir}: live over {transport}; SIGINT or SIGTERM unmounts");

@@ -18,11 +18,12 @@ use std::time::Duration;
 const COMMIT_MAX: u64 = 86_400;
 
 /// Every option there is, for suggestions and for the manual. Those that end in `=` take a value.
-pub(crate) const KNOWN: [&str; 66] = [
+pub(crate) const KNOWN: [&str; 67] = [
     "create",
     "create_size=",
     "size=",
     "nr_inodes=",
+    "memory=",
     "cache=",
     "commit=",
     "mode=",
@@ -210,9 +211,15 @@ impl Plan {
                 let inodes = parse_amount(needed()?, None).map_err(wrong)?;
                 self.limits.inodes = (inodes != 0).then_some(inodes);
             }
+            "memory" if value == Some("max") => self.core.memory = Some(u64::MAX),
+            "memory" => {
+                let memory = parse_amount(needed()?, Some(memory_bytes())).map_err(wrong)?;
+                self.core.memory = Some(memory);
+            }
+            // What it said was said once more for what a volume has still to write.
             "cache" => {
                 let cache = parse_amount(needed()?, Some(memory_bytes())).map_err(wrong)?;
-                self.core.cache = Some(cache);
+                self.core.memory = Some(cache.saturating_mul(2));
             }
             "commit" => self.commit = Some(seconds(needed()?).map_err(wrong)?),
             "create" if value.is_none() => self.create = true,
@@ -391,6 +398,16 @@ mod tests {
         assert_eq!(without.limits, MemoryLimits::default());
         assert_eq!(plan("").limits.bytes, Some(memory_bytes() / 2));
         assert_eq!(plan("size=50%").limits.bytes, plan("").limits.bytes);
+    }
+
+    #[test]
+    fn memory_is_one_number_and_cache_was_half_of_it() {
+        assert_eq!(plan("").core.memory, None);
+        assert_eq!(plan("memory=256m").core.memory, Some(256 << 20));
+        assert_eq!(plan("memory=25%").core.memory, Some(memory_bytes() / 4));
+        assert_eq!(plan("memory=max").core.memory, Some(u64::MAX));
+        assert_eq!(plan("cache=100m").core.memory, Some(200 << 20));
+        assert!(refusal("memory=most").contains("\"most\" is not a number of bytes"));
     }
 
     #[test]

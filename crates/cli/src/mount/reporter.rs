@@ -1,9 +1,12 @@
 //! The daemon's side of `holdfast info`: puts the report together when somebody asks.
 
 use super::options::Plan;
-use crate::info::report::{Abi, InodeStates, InodeTypes, Limits, Report, State};
+use crate::info::report::{Abi, InodeStates, InodeTypes, Limits, MemoryUse, Report, State};
 use crate::source::Source;
-use holdfast::{AtimePolicy, MemoryLimits, Options, Volume, core::FileSystem};
+use holdfast::{
+    AtimePolicy, MemoryLimits, Options, Volume,
+    core::{FileSystem, Memory, budget::Class},
+};
 use holdfast_fuse::{Info, Negotiated, Session, Transport, serve::InfoDetail};
 use holdfast_volume::VolumeStore;
 use std::{
@@ -103,8 +106,9 @@ impl Reporter {
             limits: Limits {
                 bytes_max: self.limits.bytes,
                 inodes_max: self.limits.inodes,
-                cache_max: self.fs.cache_limit(),
+                cache_max: self.fs.memory_in_use().map(|memory| memory.limit()),
             },
+            memory: self.fs.memory_in_use().map(|memory| of_memory(memory)),
             inodes: stats.inodes,
             names: stats.names,
             pages: stats.pages,
@@ -192,6 +196,23 @@ fn in_force(options: &Options, given: &[String]) -> String {
             .cloned(),
     );
     words.join(",")
+}
+
+fn of_memory(memory: &Memory) -> MemoryUse {
+    memory.look();
+    let seen = memory.seen();
+    let by_class = Class::ALL.map(|class| (class.name().to_owned(), seen.usage.of(class)));
+    let counted = seen.usage.total();
+    let slack = seen
+        .resident
+        .map(|resident| resident.saturating_sub(counted));
+    MemoryUse {
+        budget_bytes: (seen.budget != u64::MAX).then_some(seen.budget),
+        limit_bytes: (seen.budget != u64::MAX).then_some(seen.limit),
+        counted_bytes: counted,
+        slack_bytes: slack,
+        by_class: by_class.into_iter().collect(),
+    }
 }
 
 /// Resident memory of this process.

@@ -3,7 +3,7 @@
 use super::{
     answers::Answers,
     exit_report::ExitReport,
-    failing,
+    failing, memory,
     options::Plan,
     point::MountPoint,
     refusal::mount_failure,
@@ -49,6 +49,8 @@ fn serve_to_the_end(
 ) -> Result<()> {
     let start = |error: io::Error| Failure::new(format!("the daemon cannot start: {error}"));
     let signals = Caught::begin().map_err(start)?;
+    // Until the volume is closed.
+    let _keeper = memory::keep(&source, &plan).map_err(start)?;
     let opened = Opened::of(&source, &plan)?;
     let fs = opened.file_system().clone();
     let reporter = Arc::new(Reporter::new(
@@ -125,7 +127,7 @@ impl Opened {
                     Failure::new("what `mem:` holds is in memory alone")
                         .about(format!("option {item}"))
                 };
-                if let Some(item) = of_volumes("cache=") {
+                if let Some(item) = of_volumes("memory=").or_else(|| of_volumes("cache=")) {
                     return Err(in_memory(item).hint("the most that it may hold: size=AMOUNT"));
                 }
                 if let Some(item) = of_volumes("commit=") {
@@ -155,6 +157,11 @@ impl Opened {
                 }
                 if !plan.core.read_only {
                     surroundings::check_size(path)?;
+                }
+                if let Some(item) = plan.given.iter().find(|item| item.starts_with("cache=")) {
+                    tracing::warn!(
+                        "option {item} goes with the next release: memory= is what the daemon takes in all"
+                    );
                 }
                 let mut builder = Volume::builder().options(plan.core);
                 if let Some(every) = plan.commit {
@@ -248,7 +255,10 @@ fn config(source: &Source, plan: &Plan) -> Config {
     if !plan.given.iter().any(|item| item.starts_with("fsname=")) {
         mount.fsname = source.to_string();
     }
+    let buffers = memory::buffers(source, plan);
     Config {
+        max_write: buffers.write_max,
+        threads_max: buffers.threads_max,
         transport: plan.transport,
         serve_locks: plan.serve_locks,
         no_open: !plan.serves_opens(),

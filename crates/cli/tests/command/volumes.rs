@@ -58,7 +58,7 @@ fn what_the_kernel_holds_is_asked_back_when_memory_has_a_limit() {
     let Some(place) = Place::with_mounts() else {
         return;
     };
-    mount(&place, &[&CREATE[..], &["-o", "cache=1m"]].concat());
+    mount(&place, &[&CREATE[..], &["-o", "memory=2m"]].concat());
     let info = place.info();
     let speaks = info["abi"]["kernel_version"].as_str().unwrap();
     let minor: u32 = speaks.strip_prefix("7.").unwrap().parse().unwrap();
@@ -130,13 +130,13 @@ fn a_volume_keeps_no_more_in_memory_than_it_may() {
     let Some(place) = Place::with_mounts() else {
         return;
     };
-    mount(&place, &[&CREATE[..], &["-o", "cache=2m"]].concat());
+    mount(&place, &[&CREATE[..], &["-o", "memory=4m"]].concat());
     let data: Vec<u8> = (0..20 << 20).map(|at| (at / 4099) as u8).collect();
     let path = place.path("mnt/large");
     fs::write(&path, &data).unwrap();
     let kept = |place: &Place| {
         let info = place.info();
-        assert_eq!(info["limits"]["cache_max"], 2 << 20);
+        assert_eq!(info["memory"]["budget_bytes"], 4 << 20);
         info["bytes"].as_u64().unwrap()
     };
     assert!(kept(&place) <= 3 << 20);
@@ -147,8 +147,8 @@ fn a_volume_keeps_no_more_in_memory_than_it_may() {
     assert!(fs::read(&path).unwrap() == data);
     assert!(kept(&place) <= 3 << 20);
     place.umount();
-    let error = holdfast(["mount", "mem:", &place.mnt(), "-o", "cache=2m"]).fails(1);
-    assert!(error.contains("option cache=2m"), "{error}");
+    let error = holdfast(["mount", "mem:", &place.mnt(), "-o", "memory=2m"]).fails(1);
+    assert!(error.contains("option memory=2m"), "{error}");
 }
 
 #[test]

@@ -160,7 +160,9 @@ impl Core {
         };
         let fs = self.enrolment.number();
         let object = Prepared::with(|| Object::new(fs, kind, &meta, extension, true));
-        self.forerunner.made(&*object);
+        if let Some(forerunner) = &self.forerunner {
+            forerunner.made(&*object);
+        }
         if !self.pinned {
             object.unborn();
         }

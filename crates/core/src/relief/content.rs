@@ -50,12 +50,13 @@ impl Core {
         }
         let step = (self.relief.limit() / 64).min(STEP_MAX);
         if passed(before, self.cache.own_bytes(), step) {
+            self.relief.memory.look();
             self.relieve();
         }
     }
 
     #[cold]
-    fn relieve(&self) {
+    pub(super) fn relieve(&self) {
         let whole = self.relief.limit();
         let limit = whole - self.metadata_bytes().min(whole / 2);
         let held = self.cache.bytes();

@@ -76,12 +76,13 @@ impl Core {
         }
         let step = (self.relief.limit() / (64 * NAME_BYTES)).min(STEP_MAX);
         if passed(before, self.added_so_far(), step) {
+            self.relief.memory.look();
             self.relieve_inodes();
         }
     }
 
     #[cold]
-    fn relieve_inodes(&self) {
+    pub(super) fn relieve_inodes(&self) {
         // Content gets the other half.
         let limit = self.relief.limit() / 2;
         let held = self.metadata_bytes();

@@ -13,12 +13,13 @@
 mod content;
 mod inodes;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use holdfast_cache::PAGE_SIZE;
+use holdfast_cache::memory::{Class, Member, Memory, Usage};
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::file_system::{Core, memory_pages};
+use crate::file_system::Core;
 
 /// What an inode takes in memory, about, without its names; as measured.
 const INODE_BYTES: u64 = 168;
@@ -30,30 +31,26 @@ const WAIT_MAX: u32 = 63;
 /// How much may be in memory, and where the next will go.
 #[derive(Debug)]
 pub(crate) struct Relief {
+    /// Shared with the store, and with other file systems.
+    pub(crate) memory: Arc<Memory>,
+    /// What of it inodes, names and content may take, in bytes.
     limit: AtomicU64,
     content: Mutex<content::Hand>,
     inodes: Mutex<inodes::Hand>,
 }
 
 impl Relief {
-    /// With this limit in bytes, or the usual one.
-    pub(crate) fn new(limit: Option<u64>) -> Self {
-        let relief = Self {
-            limit: AtomicU64::new(0),
+    /// Within this memory.
+    pub(crate) fn new(memory: Arc<Memory>) -> Self {
+        Self {
+            limit: AtomicU64::new(memory.limit()),
+            memory,
             content: Mutex::default(),
             inodes: Mutex::default(),
-        };
-        relief.set(limit);
-        relief
+        }
     }
 
-    /// Changes the limit.
-    fn set(&self, limit: Option<u64>) {
-        let usual = || memory_pages().saturating_mul(PAGE_SIZE as u64) / 8;
-        self.limit.store(limit.unwrap_or_else(usual), Relaxed);
-    }
-
-    /// Bytes, of everything.
+    /// Bytes, of everything that can go.
     pub(crate) fn limit(&self) -> u64 {
         self.limit.load(Relaxed)
     }
@@ -100,16 +97,36 @@ fn passed(before: i64, now: i64, step: u64) -> bool {
 }
 
 impl Core {
-    /// Changes the limit, for the store too.
-    pub(crate) fn limit_memory(&self, limit: Option<u64>) {
-        self.relief.set(limit);
-        self.store.limit_memory(self.relief.limit());
+    /// What inodes take in memory, about.
+    fn inode_bytes(&self) -> u64 {
+        self.index.len() * INODE_BYTES
     }
 
-    /// What inodes and names take in memory, about.
+    /// What names take in memory, about.
+    fn name_bytes(&self) -> u64 {
+        u64::try_from(self.names.sum()).unwrap_or(0) * NAME_BYTES
+    }
+
     fn metadata_bytes(&self) -> u64 {
-        let names = u64::try_from(self.names.sum()).unwrap_or(0);
-        self.index.len() * INODE_BYTES + names * NAME_BYTES
+        self.inode_bytes() + self.name_bytes()
+    }
+}
+
+impl Member for Core {
+    fn usage(&self) -> Usage {
+        Usage::NONE
+            .with(Class::Inodes, self.inode_bytes())
+            .with(Class::Names, self.name_bytes())
+            .with(Class::Content, self.cache.bytes())
+    }
+
+    fn limit(&self, _all: u64, own: u64) {
+        self.relief.limit.store(own, Relaxed);
+    }
+
+    fn reclaim(&self) {
+        self.relieve_inodes();
+        self.relieve();
     }
 }
 

@@ -58,6 +58,7 @@ impl Block {
         let Some(start) = NonNull::new(start) else {
             handle_alloc_error(layout(class))
         };
+        memory::took(Self::of_class(class) as i64);
         Self::at(start, class)
     }
 
@@ -66,6 +67,7 @@ impl Block {
     /// # Safety
     /// Nobody reads it any more, and it is given back once.
     pub(super) unsafe fn deallocate(self) {
+        memory::took(-(self.capacity() as i64));
         // SAFETY: allocated with this very layout; the rest is the caller's promise.
         unsafe { dealloc(self.start.as_ptr(), layout(self.class())) };
     }

@@ -51,6 +51,13 @@ pub use shared::Shared;
 pub use slot::Stored;
 pub use stock::Supplier;
 
+/// Bytes of all frames of this process that the allocator has not back: those in maps, those that others
+/// [share](Shared), those that were retired, and those kept to be used again. Changes under way are counted or not.
+#[must_use]
+pub fn allocated() -> u64 {
+    crate::frame_primitive::memory::taken()
+}
+
 /// Bytes of a frame, at most: there may be room for fewer, as long as the rest is zeros.
 pub const FRAME_SIZE: usize = 4096;
 

@@ -41,7 +41,7 @@ impl Round {
             sync: rng.one_in(6),
             lazytime: rng.one_in(2),
             // Over a store, content comes and goes then.
-            cache: rng.one_in(2).then_some(256 << 10),
+            memory: Some(if rng.one_in(2) { 256 << 10 } else { u64::MAX }),
             ..Options::default()
         };
         let world = World::new(settings.base, number, threads + chores::COUNT, options)?;

@@ -1,32 +1,39 @@
 //! How much memory the volume may take for what it could have written, or could read again: parts of
-//! the limit that the file system has (`Options::cache`), where that is less than usual.
+//! the [`Memory`] that it shares with its file system.
 //!
-//! | of the limit | | at least | at most |
-//! |---|---|---|---|
-//! | a half | pages that wait to be written | 8 MiB | as [`room`](super::room) says |
-//! | a quarter | changes that are not in the trees yet, twice while they are brought there | 8 MiB | half the journal's |
-//! | a quarter | nodes of the trees | 4 MiB | [`OpenOptions::cache`](super::OpenOptions::cache) |
+//! | of the limit | | at least |
+//! |---|---|---|
+//! | a sixth | pages that wait to be written; as many are on their way | 4 MiB |
+//! | a sixth | changes that are not in the trees yet; from the half on they are brought there, while as many come | 4 MiB |
+//! | an eighth | nodes of the trees, and no more than [`OpenOptions::cache`](super::OpenOptions::cache) | 2 MiB |
+//!
+//! What can be freed at any time makes way for all of that.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock, Weak};
+
+use holdfast_core::budget::{AMPLE, Class, Member, Memory, Usage};
+use holdfast_sync::frame::Supplier;
 
 use super::reservation::Growth;
 use super::{Inner, VolumeStore};
 use crate::{BLOCK, Result};
 
 /// At least so many bytes of pages may wait: fewer are not worth a commit.
-const PAGES_MIN: u64 = 8 << 20;
-/// At least so many bytes of changes are worth a checkpoint.
-const CHANGES_MIN: u64 = 8 << 20;
+const PAGES_MIN: u64 = 4 << 20;
+/// At least so many bytes of changes may wait: fewer are not worth a checkpoint.
+const CHANGES_MIN: u64 = 4 << 20;
 /// At least so many bytes of nodes: the upper ones of all trees.
-const NODES_MIN: u64 = 4 << 20;
+const NODES_MIN: u64 = 2 << 20;
 /// What a key that changes takes in memory beside its bytes, about; as measured.
 const KEY_BYTES: u64 = 64;
 
-/// The file system's limit, and whether changes may have come to their part of it.
+/// The volume's limit, and whether changes may have come to their part of it.
 #[derive(Debug)]
 pub(super) struct Budget {
     limit: AtomicU64,
     crowded: AtomicBool,
+    memory: OnceLock<Arc<Memory>>,
 }
 
 impl Budget {
@@ -35,28 +42,37 @@ impl Budget {
         Self {
             limit: AtomicU64::new(u64::MAX),
             crowded: AtomicBool::new(false),
+            memory: OnceLock::new(),
         }
     }
 
     /// Pages that may wait.
     pub(super) fn pages(&self) -> u64 {
-        (self.limit.load(Relaxed) / 2).max(PAGES_MIN) / BLOCK as u64
+        (self.limit.load(Relaxed) / 6).max(PAGES_MIN) / BLOCK as u64
     }
 
-    /// Bytes of changes that are worth a checkpoint.
+    /// Bytes of changes that may wait. From the half on they are worth a checkpoint.
     fn changes(&self) -> u64 {
-        (self.limit.load(Relaxed) / 4).max(CHANGES_MIN)
+        (self.limit.load(Relaxed) / 6).max(CHANGES_MIN)
     }
 
     /// Bytes of nodes.
     fn nodes(&self) -> u64 {
-        (self.limit.load(Relaxed) / 4).max(NODES_MIN)
+        (self.limit.load(Relaxed) / 8).max(NODES_MIN)
     }
 
     /// Looks, now and then, whether changes have come to their part.
     pub(super) fn look(&self, changed: Growth) {
-        if bytes(changed) > self.changes() {
+        if bytes(changed) > self.changes() / 2 {
             self.crowded.store(true, Relaxed);
+        }
+        self.moved();
+    }
+
+    /// Something was added: the whole memory is looked at, by and by.
+    pub(super) fn moved(&self) {
+        if let Some(memory) = self.memory.get() {
+            memory.moved();
         }
     }
 }
@@ -67,6 +83,18 @@ fn bytes(changed: Growth) -> u64 {
 }
 
 impl VolumeStore {
+    /// Shares this memory with others from now on.
+    pub(super) fn share(&self, memory: &Arc<Memory>) {
+        let first = self.inner.budget.memory.set(Arc::clone(memory)).is_ok();
+        if !first {
+            return;
+        }
+        if memory.budget() >= AMPLE {
+            *self.supplier.lock() = Some(Supplier::start());
+        }
+        memory.join(Arc::downgrade(&self.inner) as Weak<dyn Member>);
+    }
+
     /// Brings changes to the trees if there are too many.
     pub(super) fn keep_budget(&self) -> Result<()> {
         let (inner, budget) = (&self.inner, &self.inner.budget);
@@ -75,9 +103,9 @@ impl VolumeStore {
             return Ok(());
         }
         let changed = bytes(inner.gate.pass().active.growth());
-        if changed > 2 * budget.changes() {
+        if changed > budget.changes() {
             inner.checkpoint()?;
-        } else if changed > budget.changes() {
+        } else if changed > budget.changes() / 2 {
             self.worker.ask_to_fold();
         } else {
             budget.crowded.store(false, Relaxed);
@@ -86,10 +114,22 @@ impl VolumeStore {
     }
 }
 
-impl Inner {
-    /// The file system has this limit from now on, in bytes.
-    pub(super) fn set_budget(&self, limit: u64) {
-        self.budget.limit.store(limit, Relaxed);
+impl Member for Inner {
+    fn usage(&self) -> Usage {
+        let (changes, pages) = {
+            let layers = self.gate.pass();
+            let changes = layers.overlays().map(|overlay| bytes(overlay.growth()));
+            (changes.sum(), layers.active.dirty())
+        };
+        let pages = pages + self.blocks().on_their_way();
+        Usage::NONE
+            .with(Class::Nodes, self.cache.counts().bytes as u64)
+            .with(Class::Dirty, changes)
+            .with(Class::Waiting, pages * BLOCK as u64)
+    }
+
+    fn limit(&self, all: u64, _own: u64) {
+        self.budget.limit.store(all, Relaxed);
         let nodes = usize::try_from(self.budget.nodes()).unwrap_or(usize::MAX);
         self.cache.limit(nodes);
     }
@@ -113,11 +153,8 @@ mod tests {
             ..OpenOptions::default()
         };
         let store = Arc::new(VolumeStore::open(device, &never).unwrap());
-        let options = Options {
-            cache: Some(0),
-            ..Options::default()
-        };
-        let fs = FileSystem::new(Arc::clone(&store) as _, options).unwrap();
+        let memory = Memory::apart(0);
+        let fs = FileSystem::within(Arc::clone(&store) as _, Options::default(), memory).unwrap();
         let (who, root) = (Caller::root(), fs.root());
         let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
         let active = || Arc::clone(&store.inner.gate.pass().active);
@@ -134,7 +171,7 @@ mod tests {
             let name = format!("file {number}");
             fs.mknod(&who, &root, name.as_bytes(), FileType::Regular, 0o644, 0)
                 .unwrap();
-            assert!(bytes(active().growth()) <= 2 * CHANGES_MIN + (1 << 20));
+            assert!(bytes(active().growth()) <= CHANGES_MIN + (1 << 20));
         }
         drop((file, root));
         fs.close().unwrap();
@@ -146,8 +183,8 @@ mod tests {
         let budget = Budget::new();
         assert!(budget.pages() > 1 << 40 && budget.nodes() > 1 << 40);
         budget.limit.store(1 << 30, Relaxed);
-        assert_eq!(budget.pages(), 1 << (29 - 12));
-        assert_eq!((budget.changes(), budget.nodes()), (1 << 28, 1 << 28));
+        assert_eq!(budget.pages(), (1 << 30) / 6 / BLOCK as u64);
+        assert_eq!((budget.changes(), budget.nodes()), ((1 << 30) / 6, 1 << 27));
         budget.limit.store(0, Relaxed);
         assert_eq!(budget.pages() * BLOCK as u64, PAGES_MIN);
         assert_eq!((budget.changes(), budget.nodes()), (CHANGES_MIN, NODES_MIN));

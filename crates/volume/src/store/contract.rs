@@ -3,11 +3,11 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use holdfast_core::Store;
 use holdfast_core::store::{
     Change, EntryRecord, Failure, Grant, Guarantees, InodeRecord, Intent, NameRun, PageOf, Rest,
     Space as Freed, SpaceReport, SpaceRun, Stamp, XattrList,
 };
+use holdfast_core::{Memory, Store};
 use holdfast_types::{Errno, Ino, Result};
 
 use super::again::WrittenOn;
@@ -43,8 +43,8 @@ impl Store for VolumeStore {
         Arc::clone(&self.inner.failure)
     }
 
-    fn limit_memory(&self, bytes: u64) {
-        self.inner.set_budget(bytes);
+    fn join(&self, memory: &Arc<Memory>) {
+        self.share(memory);
     }
 
     fn load_inodes(&self, inos: &[Ino], found: &mut Vec<InodeRecord>) -> Result<()> {

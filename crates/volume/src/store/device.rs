@@ -29,6 +29,11 @@ impl Blocks {
         }
     }
 
+    /// How many blocks were announced and are not written yet.
+    pub(super) fn on_their_way(&self) -> u64 {
+        self.announced.blocks()
+    }
+
     /// Shows blocks to readers from now on, as if they were written.
     pub(super) fn announce(&self, blocks: Vec<Outgoing>) -> Ticket {
         self.announced.announce(blocks)

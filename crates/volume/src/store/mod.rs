@@ -112,8 +112,8 @@ const REALM: u64 = 1;
 pub struct VolumeStore {
     inner: Arc<Inner>,
     worker: Worker,
-    /// Of memory for the pages that are written.
-    _supplier: Supplier,
+    /// Of memory for the pages that are written, where there is enough.
+    supplier: Mutex<Option<Supplier>>,
 }
 
 /// What the store shares with its worker.

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use holdfast_device::{BlockDevice, ReadRequest};
 use holdfast_sync::ShardedCounter;
-use holdfast_sync::frame::Supplier;
 use holdfast_types::Ino;
 use parking_lot::Mutex;
 
@@ -140,7 +139,7 @@ impl VolumeStore {
         Ok(Self {
             inner,
             worker,
-            _supplier: Supplier::start(),
+            supplier: Mutex::default(),
         })
     }
 

@@ -145,6 +145,13 @@ impl Announced {
         );
     }
 
+    /// How many blocks are on their way.
+    pub(super) fn blocks(&self) -> u64 {
+        let on_their_way = self.on_their_way.read();
+        let batches = on_their_way.batches.iter();
+        batches.map(|batch| batch.blocks.len() as u64).sum()
+    }
+
     /// Is nothing on its way?
     pub(super) fn is_empty(&self) -> bool {
         self.on_their_way.read().batches.is_empty()

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
     use crate::BLOCK;
     use crate::store::{FormatOptions, OpenOptions, VolumeStore, format};
-    use holdfast_core::{FileSystem, Options};
+    use holdfast_core::{FileSystem, Memory, Options};
     use holdfast_device::{BlockDevice, MemoryDevice, Result};
     use holdfast_types::{Caller, OpenFlags};
     use std::sync::Arc;
@@ -114,12 +114,9 @@ mod tests {
         let device: Arc<dyn BlockDevice> = Arc::clone(&watched) as _;
         format(&device, &FormatOptions::default()).unwrap();
         let store = Arc::new(VolumeStore::open(device, &OpenOptions::default()).unwrap());
-        // Half of it may wait: less than is written while the device takes its time.
-        let options = Options {
-            cache: Some(32 * MIB),
-            ..Options::default()
-        };
-        let fs = FileSystem::new(Arc::clone(&store) as _, options).unwrap();
+        // A sixth of it may wait: less than is written while the device takes its time.
+        let memory = Memory::apart(96 * MIB);
+        let fs = FileSystem::within(Arc::clone(&store) as _, Options::default(), memory).unwrap();
         let (who, root) = (Caller::root(), fs.root());
         let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
         let file = fs.create(&who, &root, b"f", 0o644, flags).unwrap();

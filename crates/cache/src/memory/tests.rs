@@ -1,0 +1,139 @@
+use super::*;
+
+const MIB: u64 = 1 << 20;
+
+/// Holds what it is told to, and keeps to its limit.
+#[derive(Debug, Default)]
+struct Hoard {
+    content: AtomicU64,
+    dirty: AtomicU64,
+    all: AtomicU64,
+    own: AtomicU64,
+}
+
+impl Member for Hoard {
+    fn usage(&self) -> Usage {
+        Usage::NONE
+            .with(Class::Content, self.content.load(Relaxed))
+            .with(Class::Dirty, self.dirty.load(Relaxed))
+    }
+
+    fn limit(&self, all: u64, own: u64) {
+        self.all.store(all, Relaxed);
+        self.own.store(own, Relaxed);
+    }
+
+    fn reclaim(&self) {
+        self.content.fetch_min(self.own.load(Relaxed), Relaxed);
+    }
+}
+
+fn joined(memory: &Memory) -> Arc<Hoard> {
+    let hoard = Arc::new(Hoard::default());
+    memory.join(Arc::downgrade(&hoard) as Weak<dyn Member>);
+    hoard
+}
+
+#[test]
+fn the_budget_is_a_quarter_of_the_machine_or_half_of_a_control_group() {
+    assert_eq!(usual(4096 * MIB, None), 1024 * MIB);
+    assert_eq!(usual(4096 * MIB, Some(128 * MIB)), 64 * MIB);
+    assert_eq!(usual(4096 * MIB, Some(u64::MAX)), 1024 * MIB);
+}
+
+#[test]
+fn the_limit_is_what_nobody_counts_below_the_budget() {
+    assert_eq!(limit(64 * MIB, 10 * MIB), 53 * MIB);
+    assert_eq!(
+        limit(64 * MIB, 100 * MIB),
+        8 * MIB,
+        "something can always be done"
+    );
+    assert_eq!(limit(0, 5), 0);
+    assert!(limit(u64::MAX, 0) > u64::MAX / 2);
+}
+
+#[test]
+fn what_can_be_freed_makes_way_for_what_cannot() {
+    let memory = Memory::apart(64 * MIB);
+    let hoard = joined(&memory);
+    assert_eq!(hoard.all.load(Relaxed), 63 * MIB);
+    assert_eq!(hoard.own.load(Relaxed), 63 * MIB);
+    hoard.dirty.store(20 * MIB, Relaxed);
+    hoard.content.store(63 * MIB, Relaxed);
+    memory.look();
+    assert_eq!(
+        (hoard.all.load(Relaxed), hoard.own.load(Relaxed)),
+        (63 * MIB, 43 * MIB)
+    );
+    memory.reclaim();
+    memory.look();
+    assert_eq!(memory.seen().usage.total(), 63 * MIB);
+    hoard.dirty.store(90 * MIB, Relaxed);
+    memory.look();
+    assert_eq!(
+        hoard.own.load(Relaxed),
+        63 * MIB / 8,
+        "a little is left in any case"
+    );
+}
+
+#[test]
+fn members_leave_each_other_half_of_their_part_at_least() {
+    let memory = Memory::apart(64 * MIB);
+    let (one, other) = (joined(&memory), joined(&memory));
+    one.content.store(60 * MIB, Relaxed);
+    memory.look();
+    assert_eq!(one.own.load(Relaxed), 63 * MIB);
+    assert_eq!(other.own.load(Relaxed), 63 * MIB / 4);
+    other.content.store(63 * MIB / 4, Relaxed);
+    memory.look();
+    memory.reclaim();
+    memory.look();
+    assert!(memory.seen().usage.total() <= 63 * MIB);
+    drop(one);
+    memory.look();
+    assert_eq!(
+        other.own.load(Relaxed),
+        63 * MIB,
+        "what has ended holds nothing"
+    );
+}
+
+#[test]
+fn a_budget_is_changed_and_goes_back_to_what_the_host_decides() {
+    let memory = Memory::apart(64 * MIB);
+    memory.set(Some(u64::MAX));
+    assert_eq!(memory.budget(), u64::MAX);
+    memory.set(None);
+    let usual = usual(host::machine(), host::control_groups()).max(LEAST);
+    assert_eq!(memory.budget(), usual);
+}
+
+#[test]
+fn a_process_that_is_followed_takes_what_nobody_counts_into_account() {
+    static TRIMMED: AtomicU64 = AtomicU64::new(0);
+    let memory = Memory::apart(1 << 40);
+    let hoard = joined(&memory);
+    let free = memory.limit();
+    let follower = memory.follow(|| {
+        TRIMMED.fetch_add(1, Relaxed);
+    });
+    let seen = memory.seen();
+    assert!(seen.resident.is_some_and(|bytes| bytes > 0));
+    assert!(seen.limit < free);
+    assert_eq!(TRIMMED.load(Relaxed), 0);
+    hoard.content.store(MIB, Relaxed);
+    memory.set(Some(1));
+    assert!(TRIMMED.load(Relaxed) > 0, "more is resident than may be");
+    let until = Instant::now() + Duration::from_secs(60);
+    while hoard.content.load(Relaxed) > 0 {
+        assert!(Instant::now() < until, "the thread frees nothing");
+        memory.moved();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    drop(follower);
+    assert!(memory.seen().resident.is_some());
+    memory.look();
+    assert_eq!(memory.seen().resident, None);
+}
