@@ -23,6 +23,7 @@ mod sys;
 mod target;
 mod umount;
 mod volume;
+mod warm;
 
 use clap::{Parser, Subcommand};
 use helper::Helper;
@@ -62,6 +63,7 @@ enum Command {
     Bulkstat(bulkstat::Arguments),
     Resize(resize::ResizeArguments),
     Trim(resize::TrimArguments),
+    Warm(warm::Arguments),
     Fsck(fsck::Arguments),
     Dump(dump::Arguments),
     Bench(holdfast_bench::BenchArgs),
@@ -102,6 +104,7 @@ fn run(command: Command) -> Result<()> {
         Command::Bulkstat(arguments) => bulkstat::run(&arguments),
         Command::Resize(arguments) => resize::resize(&arguments),
         Command::Trim(arguments) => resize::trim(&arguments),
+        Command::Warm(arguments) => warm::run(&arguments),
         Command::Mount(arguments) => mount::run(&arguments),
         Command::Umount(arguments) => umount::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),

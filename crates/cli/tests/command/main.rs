@@ -16,3 +16,4 @@ mod refusals;
 mod surroundings;
 mod tools;
 mod volumes;
+mod warm;

@@ -1,0 +1,109 @@
+//! What was done.
+
+use super::{sample::Check, walk::Walk};
+use parking_lot::Mutex;
+use serde::Serialize;
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::Path,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+/// Failures that are told by their path.
+const TOLD: u64 = 10;
+
+/// Counted by all workers.
+#[derive(Default)]
+pub(super) struct Totals {
+    pub(super) directories: AtomicU64,
+    pub(super) names: AtomicU64,
+    pub(super) stats: AtomicU64,
+    pub(super) bytes: AtomicU64,
+    failed: AtomicU64,
+    /// By what the kernel calls them.
+    errors: Mutex<BTreeMap<String, u64>>,
+}
+
+impl Totals {
+    /// Something could not be looked at.
+    pub(super) fn failed(&self, path: &Path, error: rustix::io::Errno) {
+        let count = self.failed.fetch_add(1, Relaxed);
+        let error = std::io::Error::from(error);
+        if count < TOLD {
+            anstream::eprintln!("holdfast: {}: {error}", path.display());
+        } else if count == TOLD {
+            anstream::eprintln!("holdfast: further ones are only counted");
+        }
+        *self.errors.lock().entry(error.to_string()).or_default() += 1;
+    }
+}
+
+/// As it is told.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    dir: String,
+    directories: u64,
+    names: u64,
+    stats: u64,
+    bytes: u64,
+    errors: BTreeMap<String, u64>,
+    seconds: f64,
+    /// Stats a second.
+    rate: f64,
+    in_flight_max: usize,
+    stopped: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) check: Option<Check>,
+}
+
+impl Report {
+    pub(super) fn of(dir: &Path, walk: &Walk, seconds: f64, stopped: bool) -> Self {
+        let totals = &walk.totals;
+        let stats = totals.stats.load(Relaxed);
+        Self {
+            dir: dir.display().to_string(),
+            directories: totals.directories.load(Relaxed),
+            names: totals.names.load(Relaxed),
+            stats,
+            bytes: totals.bytes.load(Relaxed),
+            errors: totals.errors.lock().clone(),
+            seconds,
+            rate: stats as f64 / seconds.max(1e-9),
+            in_flight_max: walk.pace.peak.load(Relaxed),
+            stopped,
+            check: None,
+        }
+    }
+
+    /// What could not be looked at.
+    pub(super) fn failures(&self) -> u64 {
+        self.errors.values().sum()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stopped = if self.stopped { ", stopped" } else { "" };
+        write!(
+            f,
+            "{}: {} names in {} directories, {:.2} s, {:.0} a second, {} at a time{stopped}",
+            self.dir, self.stats, self.directories, self.seconds, self.rate, self.in_flight_max
+        )?;
+        if self.bytes > 0 {
+            write!(f, ", {} bytes of content", self.bytes)?;
+        }
+        writeln!(f)?;
+        if let Some(check) = self.check {
+            let micros = |nanos: u64| nanos as f64 / 1000.0;
+            writeln!(
+                f,
+                "an answer took {:.1} µs, and takes {:.1} µs now (medians of {} names)",
+                micros(check.before_nanoseconds),
+                micros(check.after_nanoseconds),
+                check.names
+            )?;
+        }
+        Ok(())
+    }
+}
