@@ -271,11 +271,12 @@ impl FileSystem {
             .unwrap_or_else(memory_pages)
             .max(space.inodes_used);
         let free = pages - space.pages_used;
+        let available = free.saturating_sub(space.pages_reserved);
         Ok(StatFs {
             block_size: 4096,
             blocks: pages,
             blocks_free: free,
-            blocks_available: free,
+            blocks_available: available,
             files,
             files_free: files - space.inodes_used,
             name_max: NAME_MAX as u32,

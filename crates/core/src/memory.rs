@@ -151,6 +151,7 @@ impl Store for MemoryStore {
         Ok(SpaceReport {
             pages,
             // What is left of a page is not free: nobody could get a page of it.
+            pages_reserved: 0,
             pages_used: match pages {
                 Some(pages) => pages.saturating_sub(self.bytes.free() / page),
                 None => self.bytes.used() / page,

@@ -247,6 +247,8 @@ pub struct SpaceReport {
     pub pages: Option<u64>,
     /// Pages in use.
     pub pages_used: u64,
+    /// Pages of the others that no file gets: what removals and the store itself need when all else is full.
+    pub pages_reserved: u64,
     /// Inodes in all.
     pub inodes: Option<u64>,
     /// Inodes in use.

@@ -74,9 +74,9 @@ pub struct StatFs {
     pub block_size: u32,
     /// Blocks in all.
     pub blocks: u64,
-    /// Blocks free.
+    /// Blocks free, those included that are kept in reserve.
     pub blocks_free: u64,
-    /// Blocks free to unprivileged users.
+    /// Blocks free that a file can get.
     pub blocks_available: u64,
     /// Inodes in all.
     pub files: u64,

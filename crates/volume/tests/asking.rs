@@ -93,7 +93,7 @@ impl Volume {
     }
 
     fn free(&self) -> u64 {
-        self.fs.statfs().unwrap().blocks_free
+        self.fs.statfs().unwrap().blocks_available
     }
 
     fn blocks(&self, name: &str) -> u64 {

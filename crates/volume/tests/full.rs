@@ -55,7 +55,7 @@ impl Volume {
 
     fn used(&self) -> u64 {
         let space = self.fs.statfs().unwrap();
-        space.blocks - space.blocks_free
+        space.blocks - space.blocks_available
     }
 
     fn write(&self, name: &str, offset: u64, bytes: &[u8]) -> Result<()> {

@@ -76,7 +76,7 @@ impl Subject {
     /// Pages in use.
     pub(super) fn used(&self) -> Result<u64> {
         let space = self.fs.statfs()?;
-        Ok(space.blocks - space.blocks_free)
+        Ok(space.blocks - space.blocks_available)
     }
 
     /// Closes the volume cleanly; the device has it all then.

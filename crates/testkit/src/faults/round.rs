@@ -84,7 +84,7 @@ fn base(threads: usize, crowded: bool) -> Result<Image> {
     if crowded {
         let file = fs.create(&who, &root, b"filler", 0o644, flags)?;
         let space = fs.statfs()?;
-        let filled = (space.blocks_free * 4096).saturating_sub(LEFT);
+        let filled = (space.blocks_available * 4096).saturating_sub(LEFT);
         fs.write(&who, &file, 0, &vec![0xff; filled as usize])?;
     }
     drop(root);

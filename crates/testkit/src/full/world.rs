@@ -117,7 +117,7 @@ impl World {
     }
 
     pub(super) fn free(&self) -> Result<u64, String> {
-        Ok(self.fs.statfs().map_err(told("statfs"))?.blocks_free)
+        Ok(self.fs.statfs().map_err(told("statfs"))?.blocks_available)
     }
 
     pub(super) fn sync(&mut self) -> Result<(), String> {
@@ -364,7 +364,7 @@ impl World {
         self.sync()?;
         if self.volume.is_none() {
             let space = self.fs.statfs().map_err(told("statfs"))?;
-            let used = space.blocks - space.blocks_free;
+            let used = space.blocks - space.blocks_available;
             if used > 0 {
                 return Err(format!("{used} pages are used by nothing"));
             }

@@ -371,6 +371,7 @@ impl Store for ModelStore {
         Ok(SpaceReport {
             pages: self.pages(),
             pages_used: held.pages_used,
+            pages_reserved: 0,
             inodes: self.limits.inodes,
             inodes_used: held.inodes_used,
         })

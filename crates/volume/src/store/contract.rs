@@ -222,10 +222,11 @@ impl Store for VolumeStore {
 
     fn space(&self) -> Result<SpaceReport> {
         let report = self.inner.space.report();
-        let free = report.available();
+        let free = report.available() + report.spare;
         Ok(SpaceReport {
             pages: Some(report.total),
             pages_used: report.total.saturating_sub(free),
+            pages_reserved: report.spare.min(report.total),
             inodes: None,
             inodes_used: self.inner.inodes(),
         })
