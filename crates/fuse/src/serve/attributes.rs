@@ -55,6 +55,15 @@ impl CoreOperations {
         if request.kill_suidgid {
             self.drop_privileges(cx, &node)?;
         }
+        if sets_time(request)
+            && through
+                .as_ref()
+                .is_some_and(|handle| may_be_mapped(&handle.file))
+        {
+            // What was stored through a mapping before comes now, and moves no time later on.
+            self.notifier.invalidate_inode(ino, 0, 0);
+            self.notifier.flush();
+        }
         if request.set == SetAttr::default() {
             return self.change_nothing(cx, &node);
         }
@@ -178,6 +187,16 @@ impl CoreOperations {
         }
         Ok(copy(&names, out))
     }
+}
+
+/// Is a time of modification set, other than the present?
+pub(super) fn sets_time(request: &SetAttrRequest) -> bool {
+    request.fh.is_some() && matches!(request.set.mtime, Some(SetTime::At(_)))
+}
+
+/// Can pages be written through a mapping of it?
+fn may_be_mapped(file: &OpenFile) -> bool {
+    file.flags().readable() && file.flags().writable()
 }
 
 /// What an attribute of the root tells about the mount, if it does.
