@@ -195,7 +195,7 @@ impl Core {
     fn newest(&self, record: &InodeRecord) -> Attr {
         let guard = epoch::pin();
         match self.index.peek(record.ino.0, &guard) {
-            Some(inode) => inode.attr(&inode.stat()),
+            Some(inode) => inode.told(),
             None => attributes_of(record),
         }
     }

@@ -389,17 +389,31 @@ impl Core {
             return Ok(());
         }
         self.walk_inodes_if(&mut walk, |inode| inode.has_lazy_time(), &mut |node| {
-            let inode = node.inode();
-            if inode.take_lazy_time() {
-                let mut reservation = self.reserve(&Intent::giving_back().records(1))?;
-                let record = inode.record(&inode.meta());
-                self.apply(
-                    &mut reservation,
-                    [inode],
-                    &[Change::Attributes { inode: record }],
-                )?;
-            }
+            self.write_time(node.inode())?;
             Ok(Visit::Continue)
         })
+    }
+
+    /// Hands over the access time of one inode, if it was kept back.
+    ///
+    /// # Errors
+    /// What the store answers; then it is kept back still.
+    pub(crate) fn write_time(&self, inode: &Inode) -> Result<()> {
+        if !inode.take_lazy_time() {
+            return Ok(());
+        }
+        let handed = self
+            .reserve(&Intent::giving_back().records(1))
+            .and_then(|mut reservation| {
+                let inodes = &[Change::Attributes {
+                    inode: inode.record(&inode.meta()),
+                }];
+                self.apply(&mut reservation, [inode], inodes)
+            });
+        if handed.is_err() {
+            inode.mark_lazy_time();
+            self.late.note();
+        }
+        handed
     }
 }

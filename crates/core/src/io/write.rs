@@ -2,6 +2,7 @@ use holdfast_cache::PagesLock;
 use std::io::IoSlice;
 
 use super::{SIZE_MAX, check_range, writable};
+use crate::FileSystem;
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::open::OpenFile;
@@ -10,7 +11,6 @@ use crate::space::FileSpace;
 use crate::store::{Change, Class, Intent, Reservation};
 use crate::types::{Caller, Errno, OpenFlags, Result};
 use crate::watch::EventMask;
-use crate::{FileSystem, clock};
 
 /// What a store knows of a file as long as this, that is written here and there, is not in the processor's caches.
 const LARGE: u64 = 16 << 20;
@@ -96,7 +96,7 @@ impl FileSystem {
             } else {
                 core.write_in_memory(inode, &mut pages, start, bufs, &space)?
             };
-            let (end, now) = (start + done as u64, clock::now());
+            let (end, now) = (start + done as u64, inode.time_of_change());
             // Most come in the same tick of the clock as the one before, and leave the attributes as they are.
             if inode.size() < end || !inode.is_modified(now) {
                 let mut meta = inode.write();
@@ -124,11 +124,14 @@ impl FileSystem {
     /// # Errors
     /// `EBADF` for a handle to the name only. When it could not be made durable: the reason, once to each open
     /// file, then `EIO`.
-    pub fn fsync(&self, file: &OpenFile, _data_only: bool) -> Result<()> {
+    pub fn fsync(&self, file: &OpenFile, data_only: bool) -> Result<()> {
         if file.flags().contains(OpenFlags::PATH) {
             return Err(Errno::EBADF);
         }
         self.core.alive()?;
+        if !data_only {
+            self.core.write_time(file.node().inode())?;
+        }
         // Stores take changes in one order: whatever this file needs lies before this point.
         self.core.commit_for(file)
     }
