@@ -1,10 +1,14 @@
-//! The file system's time: the kernel's coarse real-time clock.
+//! The file system's time: the kernel's coarse real-time clock, and the fine one where that can be noticed.
 //!
-//! A kernel that caches writes stamps files itself, from this same coarse clock. With a finer one
-//! here, a file could seem to be modified before it was created.
+//! A change takes the coarse time, which costs nothing and mostly is that of the change before: then nothing has to be
+//! written. But whoever was told a file's times and asks again must see that it changed meanwhile (make, git, backups); so
+//! the first change after that takes the fine time ([`fresh`]). From then on no change of anything takes an earlier
+//! one: [`change`] gives the coarse time, and not one before the latest fine one. The idea is that of Linux 6.13's multigrain
+//! timestamps.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::cell::Cell;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::types::Time;
 
@@ -20,6 +24,45 @@ const SOON: i64 = NANOS;
 
 /// Answers of [`day_ago`] between two looks at the clock, at most.
 const ANSWERS_MAX: u32 = 63;
+
+/// A coarse time lags by less than this, in nanoseconds. A fine time that lies further ahead is from before the clock
+/// was set back.
+const LAG_MAX: i64 = NANOS / 50;
+
+/// The latest time that [`fresh`] gave. On a line of its own: read with every change, written with few.
+#[repr(align(128))]
+struct Latest(AtomicI64);
+
+static LATEST: Latest = Latest(AtomicI64::new(0));
+
+/// The time of a change that nobody can tell from the one before.
+#[inline]
+pub(crate) fn change() -> Time {
+    let (now, latest) = (now(), LATEST.0.load(Ordering::Relaxed));
+    if (now.0..now.0.saturating_add(LAG_MAX)).contains(&latest) {
+        Time(latest)
+    } else {
+        now
+    }
+}
+
+/// The time of a change that is to differ from all before it: later than any that [`change`] and this gave.
+#[cold]
+pub(crate) fn fresh() -> Time {
+    let time = clock_gettime(ClockId::Realtime);
+    let now = time
+        .tv_sec
+        .saturating_mul(NANOS)
+        .saturating_add(time.tv_nsec);
+    let later = |latest: i64| {
+        let is_near = (now..now.saturating_add(LAG_MAX)).contains(&latest);
+        Some(if is_near { latest + 1 } else { now })
+    };
+    let latest = &LATEST.0;
+    match latest.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later) {
+        Ok(latest) | Err(latest) => Time(later(latest).unwrap_or(now)),
+    }
+}
 
 /// The present time, to the kernel's tick (1 to 4 ms).
 pub(crate) fn now() -> Time {
@@ -120,6 +163,18 @@ fn ask() -> Time {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fresh_times_differ_and_no_change_goes_back_behind_them() {
+        let mut last = change();
+        for _ in 0..1000 {
+            let time = fresh();
+            assert!(time > last);
+            last = time;
+            assert!(change() >= last);
+        }
+        assert!((change().0 - now().0).abs() < LAG_MAX);
+    }
 
     #[test]
     fn who_asks_often_is_told_what_was_true_within_a_second_as_often_as_he_asked_before() {

@@ -328,7 +328,7 @@ impl FileSystem {
         }
         let birth = Birth::of(FileType::Regular, perm);
         let mut reservation = core.reserve_birth(dir, None, &birth)?;
-        let inode = core.conceive(who, dir, clock::now(), 0, birth)?;
+        let inode = core.conceive(who, dir, clock::change(), 0, birth)?;
         // Nobody has locked the names, and it may get one anywhere.
         let ino = core.numbers.deal();
         {

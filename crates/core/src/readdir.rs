@@ -137,7 +137,7 @@ impl FileSystem {
             let guard = epoch::pin();
             let live = self.core.live(ino, &guard);
             if let Some(inode) = live.filter(|inode| core.pinned || inode.has_known_space()) {
-                return Ok(inode.attr(&inode.stat()));
+                return Ok(inode.told());
             }
         }
         Ok(self.getattr(&self.core.node(ino)?))

@@ -7,6 +7,7 @@
 use holdfast_sync::epoch;
 use std::sync::Arc;
 
+use crate::FileSystem;
 use crate::acl::{self, Acl};
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _, Rare, View};
@@ -15,7 +16,6 @@ use crate::permission::{in_group_or_capable, owns};
 use crate::store::{Change, Class, Intent, Space, kept_bytes};
 use crate::types::{Access, Caller, Caps, Errno, FileType, Result, S_ISGID, S_ISVTX, XattrSet};
 use crate::watch::EventMask;
-use crate::{FileSystem, clock};
 
 /// The attribute that is a file's ACL.
 pub(crate) const ACL_ACCESS: &[u8] = b"system.posix_acl_access";
@@ -139,7 +139,7 @@ impl FileSystem {
                 if let Some(gone) = meta.rare().xattrs.remove(name) {
                     core.release_kept(name.len() + gone.len());
                 }
-                meta.ctime = clock::now();
+                meta.ctime = node.inode().time_of_change();
                 node.inode().record(&meta)
             };
             core.apply(
@@ -300,7 +300,7 @@ impl Core {
             if let Some(gone) = meta.rare().xattrs.insert(name.into(), value.into()) {
                 self.release_kept(name.len() + gone.len());
             }
-            meta.ctime = clock::now();
+            meta.ctime = node.inode().time_of_change();
             node.inode().record(&meta)
         };
         self.apply(
@@ -388,7 +388,7 @@ impl Core {
             } else if acl.is_some() || meta.with_rare(|rare| rare.is_some()) {
                 meta.rare().default_acl = acl;
             }
-            meta.ctime = clock::now();
+            meta.ctime = node.inode().time_of_change();
             let value = meta.with_rare(|rare| {
                 let kept = match rare {
                     Some(rare) if name == ACL_ACCESS => rare.acl.as_ref(),

@@ -9,7 +9,7 @@ impl FileSystem {
     #[must_use]
     pub fn getattr(&self, node: &Node) -> Attr {
         self.core.weigh(node.inode());
-        node.inode().attr(&node.inode().stat())
+        node.inode().told()
     }
 
     /// As [`FileSystem::getattr`], as a system call answers it.

@@ -18,7 +18,7 @@ use crate::types::{
 };
 use crate::watch::EventMask;
 use crate::xattr::{ACL_ACCESS, CAPABILITY};
-use crate::{FileSystem, acl, clock};
+use crate::{FileSystem, acl};
 
 impl FileSystem {
     /// Changes attributes, all or none; returns what they are then. `through`: an open file that
@@ -141,7 +141,7 @@ impl Core {
     }
 
     fn change_meta(&self, who: &Caller, node: &Node, set: &SetAttr) -> Result<()> {
-        let now = clock::now();
+        let now = node.inode().time_of_change();
         let chown = set.uid.is_some() || set.gid.is_some();
         let mut reservation = self.reserve_change(|| self.intent_to_set(node))?;
         let acl = {
@@ -293,7 +293,7 @@ impl Core {
             if meta.with_rare(carries) {
                 lost = meta.rare().xattrs.remove(CAPABILITY);
             }
-            meta.ctime = clock::now();
+            meta.ctime = node.inode().time_of_change();
             node.inode().record(&meta)
         };
         if let Some(value) = lost {

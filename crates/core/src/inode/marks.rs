@@ -2,8 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
-use super::Object;
-use crate::types::FileType;
+use super::{Inode, Object};
+use crate::clock;
+use crate::types::{FileType, Time};
 
 /// A mark: an access time has not reached the store.
 pub(super) const LAZY_TIME: u8 = 1;
@@ -20,7 +21,50 @@ pub(super) const COUNTED: u8 = 1 << 2;
 /// A mark: its store has not heard of it yet.
 pub(super) const UNBORN: u8 = 1 << 3;
 
+/// A mark: its times were told since it changed last, or may have been.
+pub(super) const TOLD: u8 = 1 << 7;
+
+/// The time of one change of several inodes: another one than any of them told.
+pub(crate) fn time_of_changes<'i>(inodes: impl IntoIterator<Item = &'i Inode>) -> Time {
+    let told = inodes
+        .into_iter()
+        .fold(false, |told, inode| inode.takes_told() | told);
+    if told {
+        clock::fresh()
+    } else {
+        clock::change()
+    }
+}
+
 impl Object {
+    /// Its times are about to be told: what changes from now on takes another time. Writes only if that was not so.
+    ///
+    /// A change that is under way at this moment may have looked already; it has the time of the telling at the latest, and
+    /// whoever is told sees it or not, as with any two calls at once.
+    #[inline]
+    pub(crate) fn tells_times(&self) {
+        if self.front.marks.load(Ordering::Relaxed) & TOLD == 0 {
+            self.front.marks.fetch_or(TOLD, Ordering::AcqRel);
+        }
+    }
+
+    /// The time of a change of it that is made now: another one than any that was told.
+    #[inline]
+    pub(crate) fn time_of_change(&self) -> Time {
+        if self.takes_told() {
+            clock::fresh()
+        } else {
+            clock::change()
+        }
+    }
+
+    /// Were its times told? From now on not, the caller sees to it.
+    #[inline]
+    pub(crate) fn takes_told(&self) -> bool {
+        self.front.marks.load(Ordering::Relaxed) & TOLD != 0
+            && self.front.marks.fetch_and(!TOLD, Ordering::AcqRel) & TOLD != 0
+    }
+
     /// Are all bytes of the file in memory (else the store has to be asked first)?
     #[inline]
     pub(crate) fn is_complete(&self) -> bool {

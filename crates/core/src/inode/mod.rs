@@ -30,7 +30,8 @@ use std::sync::atomic::AtomicU64;
 use crate::acl;
 use crate::locks::InodeLocks;
 use crate::types::{Access, Caller, Caps, Errno, FileType, Result, Time};
-use marks::{COMPLETE, MAPPED};
+pub(crate) use marks::time_of_changes;
+use marks::{COMPLETE, MAPPED, TOLD};
 use meta::{Back, Front, MetaCell};
 
 /// What every empty directory's size is, and each name's share: tmpfs's figures.
@@ -84,7 +85,8 @@ impl Object {
         extension: Option<Box<Extension>>,
         complete: bool,
     ) -> Self {
-        let marks = if complete { COMPLETE | MAPPED } else { 0 };
+        // Of what was loaded the times may have been told before, or by a store's record.
+        let marks = if complete { COMPLETE | MAPPED } else { TOLD };
         Self {
             front: Front::new(file_system, kind, meta, marks),
             extension: extension.map_or_else(OnceBox::new, OnceBox::with_value),

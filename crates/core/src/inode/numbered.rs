@@ -14,6 +14,8 @@ pub(crate) trait Numbered {
     fn ino(&self) -> Ino;
     /// All attributes, as `meta` has them.
     fn attr(&self, meta: &Meta) -> Attr;
+    /// All attributes, to be told to somebody.
+    fn told(&self) -> Attr;
     /// The inode as a store keeps it.
     fn record(&self, meta: &Meta) -> InodeRecord;
 }
@@ -40,6 +42,12 @@ impl Numbered for Inode {
             ctime: meta.ctime,
             btime: meta.btime,
         }
+    }
+
+    #[inline]
+    fn told(&self) -> Attr {
+        self.tells_times();
+        self.attr(&self.stat())
     }
 
     // What was put together word by word, and is then taken in wider pieces, waits for its way through the cache.

@@ -3,6 +3,7 @@
 use holdfast_cache::{Pages, PagesLock, Piece};
 
 use super::{SIZE_MAX, readable, writable};
+use crate::FileSystem;
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::open::OpenFile;
@@ -11,7 +12,6 @@ use crate::space::FileSpace;
 use crate::store::{Change, Intent, Reservation};
 use crate::types::{Caller, Errno, FileType, OpenFlags, Result};
 use crate::watch::EventMask;
-use crate::{FileSystem, clock};
 
 /// Bytes that one call carries at most over a store that is asked for room for them.
 const PART: u64 = 8 << 20;
@@ -227,7 +227,7 @@ impl Core {
         let record = {
             let mut meta = target.write();
             meta.size = meta.size.max(end);
-            meta.modified(clock::now());
+            meta.modified(target.time_of_change());
             target.record(&meta)
         };
         pages.has_size(target.size());

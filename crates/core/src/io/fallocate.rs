@@ -4,6 +4,7 @@ use holdfast_cache::PagesLock;
 use holdfast_cache::{Account, PAGE_SIZE};
 
 use super::{SIZE_MAX, writable};
+use crate::FileSystem;
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::open::OpenFile;
@@ -12,7 +13,6 @@ use crate::space::FileSpace;
 use crate::store::{Change, Class, Intent};
 use crate::types::{Caller, Errno, Fallocate, FileType, Ino, Result};
 use crate::watch::EventMask;
-use crate::{FileSystem, clock};
 
 /// Bytes that are allocated at once over a store that is asked for room for them.
 const PART: u64 = 16 << 20;
@@ -100,7 +100,7 @@ impl Core {
         let record = {
             let mut meta = inode.write();
             meta.size = new_size;
-            meta.modified(clock::now());
+            meta.modified(inode.time_of_change());
             if !self.pinned && request.takes_space_behind(new_size) {
                 // Of few inodes: so that it is asked for when the inode was not in memory.
                 meta.rare();

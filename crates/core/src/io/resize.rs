@@ -1,4 +1,3 @@
-use crate::clock;
 use crate::file_system::Core;
 use crate::inode::Numbered as _;
 use crate::node::Node;
@@ -42,7 +41,7 @@ impl Core {
                 // To the same size it frees what was allocated behind the end, and like tmpfs
                 // moves the times of a file that holds any space.
                 if stamp || size != meta.size || pages.pages() > 0 {
-                    meta.modified(clock::now());
+                    meta.modified(inode.time_of_change());
                 }
                 if size < meta.size {
                     pages.begin();

@@ -114,7 +114,7 @@ impl Core {
         if whiteout {
             let birth = Birth::of(FileType::CharDevice, 0);
             let place = locked.from.get(from.name).map_or(0, |entry| entry.cookie);
-            let inode = self.conceive(who, from.dir.inode(), clock::now(), place, birth)?;
+            let inode = self.conceive(who, from.dir.inode(), clock::change(), place, birth)?;
             let ino = self.number(&mut locked.from, birth.kind);
             // The inode first: who finds the name finds it.
             made = Some(self.publish(ino, inode, Check::of(who), reservation)?);

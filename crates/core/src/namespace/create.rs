@@ -5,6 +5,7 @@ use holdfast_sync::epoch::{self, Guard};
 use std::sync::atomic::Ordering;
 
 use super::Birth;
+use crate::FileSystem;
 use crate::directory::Names;
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _, Object};
@@ -17,7 +18,6 @@ use crate::types::{
 };
 use crate::watch::EventMask;
 use crate::xattr::kept_values;
-use crate::{FileSystem, clock};
 
 impl FileSystem {
     /// Makes a regular file, fifo, socket or device with this name.
@@ -161,7 +161,7 @@ impl Core {
     ) -> Result<Node> {
         self.may_make(who, dir, names, birth)?;
         let reservation = reserved?;
-        let now = clock::now();
+        let now = dir.time_of_change();
         let cookie = names.next_cookie(now);
         let inode = self.conceive(who, dir, now, cookie, birth)?;
         let made = (inode, reservation);
@@ -182,7 +182,7 @@ impl Core {
         self.may_make(who, dir, names, birth)?;
         let (inode, reservation) = conceived?;
         // Now that nobody else changes the name: the times of a directory do not go back.
-        let now = clock::now();
+        let now = dir.time_of_change();
         let cookie = names.next_cookie(now);
         inode.begin(now, cookie);
         let made = (inode, reservation);
@@ -267,6 +267,7 @@ impl Core {
 mod tests {
     use super::*;
     use crate::Options;
+    use crate::clock;
     use crate::memory::{MemoryLimits, MemoryStore};
     use crate::types::OpenFlags;
     use std::sync::Arc;

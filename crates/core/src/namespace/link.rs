@@ -1,12 +1,13 @@
 //! Giving an inode one more name.
 
+use crate::FileSystem;
 use crate::file_system::Core;
+use crate::inode::time_of_changes;
 use crate::inode::{Inode, Numbered as _};
 use crate::node::Node;
 use crate::store::{Change, Intent};
 use crate::types::{Caller, Errno, Result, check_new_name};
 use crate::watch::EventMask;
-use crate::{FileSystem, clock};
 
 impl FileSystem {
     /// Gives `node` one more name; a file made by [`FileSystem::tmpfile`] gets its first.
@@ -37,7 +38,7 @@ impl Core {
                 return Err(Errno::EPERM);
             }
             let mut reservation = reserved?;
-            let now = clock::now();
+            let now = time_of_changes([dir, node.inode()]);
             let cookie = names.next_cookie(now);
             {
                 let mut meta = node.inode().write();

@@ -3,15 +3,16 @@
 use holdfast_sync::epoch;
 
 use super::lookup::dangling;
+use crate::FileSystem;
 use crate::directory::Names;
 use crate::file_system::Core;
+use crate::inode::time_of_changes;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::inodes::Ending;
 use crate::node::Node;
 use crate::store::{Change, Intent, Reservation};
 use crate::types::{Caller, Errno, Ino, Result, Time, check_component, check_new_name, is_special};
 use crate::watch::EventMask;
-use crate::{FileSystem, clock};
 
 /// What lost a name.
 enum Victim {
@@ -117,7 +118,7 @@ impl Core {
             }
             let cookie = names.remove(name).map_or(0, |entry| entry.cookie);
             self.names.add(-1);
-            let now = clock::now();
+            let now = time_of_changes([dir, victim.inode()]);
             names.changed(dir, 0, -i32::from(as_dir), now);
             let (victim, left) = match victim {
                 Victim::Ended(_) => (victim, 0),

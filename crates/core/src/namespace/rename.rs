@@ -7,15 +7,16 @@ use std::sync::atomic::Ordering;
 use super::Birth;
 use super::lookup::dangling;
 use super::pair::Locked;
+use crate::FileSystem;
 use crate::directory::Entry;
 use crate::file_system::Core;
+use crate::inode::time_of_changes;
 use crate::node::Node;
 use crate::shape;
 use crate::store::{Class, Intent, Reservation};
 use crate::types::{
     Access, Caller, Errno, FileType, Ino, RenameFlags, Result, check_component, is_special,
 };
-use crate::{FileSystem, clock};
 
 /// One end of a rename: a directory and a name in it.
 #[derive(Clone, Copy)]
@@ -263,7 +264,9 @@ impl Core {
             // The name was there when it was asked for, and went since.
             reservation = self.reserve(&Intent::default().name(to.name))?;
         }
-        let now = clock::now();
+        let target_inode = target.as_ref().map(Node::inode);
+        let changed = [from.dir.inode(), to.dir.inode(), source.inode()];
+        let now = time_of_changes(changed.into_iter().chain(target_inode));
         if let (true, Some(target)) = (exchange, &target) {
             self.exchange(
                 &mut reservation,

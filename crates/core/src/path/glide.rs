@@ -154,8 +154,8 @@ impl Core {
 impl FileSystem {
     /// The attributes of what a path leads to, as stat(2) and lstat(2) (`follow` not set).
     ///
-    /// Where everything on the way is cached this takes no lock and no reference, and writes
-    /// nothing that another thread reads.
+    /// Where everything on the way is cached this takes no lock and no reference, and writes nothing that another
+    /// thread reads, but once after each change that the times were told.
     ///
     /// # Errors
     /// As [`FileSystem::resolve`].
@@ -165,7 +165,7 @@ impl FileSystem {
             match self.core.glide(who, base.inode(), path, follow, &guard) {
                 Glide::Found(inode) if self.core.pinned || inode.has_known_space() => {
                     inode.note_look();
-                    return Ok(inode.attr(&inode.stat()));
+                    return Ok(inode.told());
                 }
                 Glide::Missing => return Err(self.core.absent()),
                 Glide::Found(_) | Glide::Stuck => {}
