@@ -1,7 +1,9 @@
 //! Who keeps caches of its own in front of the core, and must hear of changes.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
+
+use holdfast_sync::epoch;
 
 use crate::FileSystem;
 use crate::file_system::Core;
@@ -14,6 +16,14 @@ pub trait Observer: Send + Sync {
     fn inode_changed(&self, ino: Ino, data: bool);
     /// A name appeared, went, or leads elsewhere.
     fn entry_changed(&self, dir: Ino, name: &[u8]);
+    /// Does it keep something only of the root, and of inodes of which it has turned a use into a number
+    /// ([`Node::into_raw`](crate::Node::into_raw))? Then it is told of no others.
+    ///
+    /// It must take the use before it reads what it keeps, with a fence (`SeqCst`) in between: whoever changes the inode later finds
+    /// the use.
+    fn keeps_by_number(&self) -> bool {
+        false
+    }
     /// There is too much in memory ([`Options::cache`](crate::Options::cache)): the observer had better
     /// give its uses of these inodes back ([`FileSystem::forget`]), where it has no need of them.
     fn is_to_forget(&self, inodes: &[Ino]) {
@@ -60,10 +70,31 @@ impl Core {
     }
 
     pub(crate) fn tell_inode(&self, who: &Caller, ino: Ino, data: bool) {
-        self.tell(who, |observer| observer.inode_changed(ino, data));
+        self.tell(who, |observer| {
+            if self.may_be_kept(observer, ino) {
+                observer.inode_changed(ino, data);
+            }
+        });
     }
 
     pub(crate) fn tell_entry(&self, who: &Caller, dir: Ino, name: &[u8]) {
-        self.tell(who, |observer| observer.entry_changed(dir, name));
+        self.tell(who, |observer| {
+            if self.may_be_kept(observer, dir) {
+                observer.entry_changed(dir, name);
+            }
+        });
+    }
+
+    /// May the observer keep something of this inode, which has just changed?
+    fn may_be_kept(&self, observer: &dyn Observer, ino: Ino) -> bool {
+        if ino == Ino::ROOT || !observer.keeps_by_number() {
+            return true;
+        }
+        // Pairs with the observer's fence: it read what was changed, or its use is seen here.
+        fence(Ordering::SeqCst);
+        let guard = epoch::pin();
+        // What is not in memory has no uses.
+        let inode = self.index.peek(ino.0, &guard);
+        inode.is_some_and(|inode| inode.may_have_raw_uses())
     }
 }

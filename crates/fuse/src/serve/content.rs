@@ -137,7 +137,7 @@ impl CoreOperations {
         let node = file.node().clone();
         let flags = self.open_reply(&file);
         let fh = self.handles.insert(file)?;
-        Ok((self.give(node), Opened { fh, flags }))
+        Ok((self.give(&node), Opened { fh, flags }))
     }
 
     pub(super) fn close(&self, request: &ReleaseRequest) -> Result<()> {
@@ -228,10 +228,11 @@ impl CoreOperations {
                         Ok((attr, node)) if !attr.kind.is_dir() && node.is_known_by_number() => {
                             sink.push_name(entry.name, entry.ino, entry.kind, entry.cookie)
                         }
-                        Ok((attr, node)) => {
-                            let taken = sink.push(entry.name, attr, entry.cookie);
-                            if taken {
-                                let _kept = node.into_raw();
+                        Ok((_, node)) => {
+                            // Read anew, with the use that the kernel is told by.
+                            let taken = sink.push(entry.name, &self.give(&node), entry.cookie);
+                            if !taken {
+                                self.fs.forget(entry.ino, 1);
                             }
                             taken
                         }

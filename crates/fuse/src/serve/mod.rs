@@ -40,7 +40,7 @@ use std::{
     path::Path,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, Ordering, fence},
     },
 };
 
@@ -181,11 +181,12 @@ impl CoreOperations {
             .store(flags.contains(InitFlags::POSIX_LOCKS), Ordering::Relaxed);
     }
 
-    /// Attributes of a node whose reference the kernel takes over.
-    fn give(&self, node: Node) -> Attr {
-        let attr = self.fs.getattr(&node);
-        let _kept = node.into_raw();
-        attr
+    /// Attributes of a node of which the kernel gets a reference.
+    fn give(&self, node: &Node) -> Attr {
+        let _kept = node.clone().into_raw();
+        // Whoever changes the inode from here on tells the kernel: see `Observer::keeps_by_number`.
+        fence(Ordering::SeqCst);
+        self.fs.getattr(node)
     }
 
     fn handle(&self, fh: u64) -> Result<MappedRwLockReadGuard<'_, Handle>> {

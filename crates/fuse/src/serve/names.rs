@@ -13,9 +13,9 @@ impl CoreOperations {
             if self.fs.getattr(&dir).nlink == 0 {
                 return Err(Errno::ESTALE);
             }
-            return Ok(self.give(dir));
+            return Ok(self.give(&dir));
         }
-        Ok(self.give(self.fs.lookup(&caller(cx), &dir, name)?))
+        Ok(self.give(&self.fs.lookup(&caller(cx), &dir, name)?))
     }
 
     pub(super) fn make_node(
@@ -33,7 +33,7 @@ impl CoreOperations {
             // A kernel that opens files by itself makes those that it believes absent, and opens those that are there.
             // This one was made past it meanwhile: it looks again, and then knows which it is.
             Err(Errno::EEXIST) if self.no_open && kind == FileType::Regular => Err(Errno::ESTALE),
-            made => Ok(self.give(made?)),
+            made => Ok(self.give(&made?)),
         }
     }
 
@@ -46,7 +46,7 @@ impl CoreOperations {
     ) -> Result<Attr> {
         let dir = self.fs.node(parent)?;
         let perm = (mode & 0o7777) as u16;
-        Ok(self.give(self.fs.mkdir(&caller(cx), &dir, name, perm)?))
+        Ok(self.give(&self.fs.mkdir(&caller(cx), &dir, name, perm)?))
     }
 
     pub(super) fn make_symlink(
@@ -57,7 +57,7 @@ impl CoreOperations {
         target: &[u8],
     ) -> Result<Attr> {
         let dir = self.fs.node(parent)?;
-        Ok(self.give(self.fs.symlink(&caller(cx), &dir, name, target)?))
+        Ok(self.give(&self.fs.symlink(&caller(cx), &dir, name, target)?))
     }
 
     pub(super) fn make_link(
@@ -70,7 +70,7 @@ impl CoreOperations {
         let node = self.fs.node(ino)?;
         let dir = self.fs.node(parent)?;
         self.fs.link(&caller(cx), &node, &dir, name)?;
-        Ok(self.give(node))
+        Ok(self.give(&node))
     }
 
     pub(super) fn move_name(

@@ -26,7 +26,10 @@ const PRUNE_MAX: usize = 512;
 /// How often a notification is tried for which the kernel has no memory, and after what time again.
 const TRIES_MAX: u32 = 1000;
 const PAUSE: Duration = Duration::from_millis(10);
+/// How far back in the queue a notice is looked for that says the same.
+const REPEATS: usize = 8;
 
+#[derive(PartialEq)]
 enum Notice {
     Inode {
         ino: Ino,
@@ -135,12 +138,29 @@ impl Notifier {
         }
     }
 
+    /// Notices that wait to be sent.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.shared.state.lock().queue.len()
+    }
+
     fn queue(&self, notice: Notice) {
         let mut state = self.shared.state.lock();
         while state.queue.len() >= QUEUE_MAX && !state.closed && !is_serving() {
             self.shared.room.wait(&mut state);
         }
         if !state.closed {
+            // One that still waits is sent after this change as well.
+            if let Notice::Inode { .. } = notice
+                && state
+                    .queue
+                    .iter()
+                    .rev()
+                    .take(REPEATS)
+                    .any(|last| *last == notice)
+            {
+                return;
+            }
             state.queue.push_back(notice);
             self.shared.work.notify_one();
         }

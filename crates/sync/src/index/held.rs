@@ -191,6 +191,14 @@ impl<T: Send + Sync + 'static> Held<T> {
         self.state().raw_uses() > 0
     }
 
+    /// May it have raw uses? Never `false` of an object that has some; `true` while uses are counted by core.
+    #[inline]
+    #[must_use]
+    pub fn may_have_raw_uses(&self) -> bool {
+        let word = self.state();
+        word.is_shared() || word.raw_uses() > 0
+    }
+
     /// Is it in use by raw uses alone? A snapshot; `false` while uses are counted by core.
     #[inline]
     #[must_use]
