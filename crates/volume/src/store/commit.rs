@@ -195,6 +195,7 @@ impl<'s> Hook<'s> {
     fn cut(&self, commit: &mut Commit<'_>) -> Result<()> {
         let store = self.store;
         let looked = store.look_for_neighbours();
+        let mark;
         let (placed, data) = {
             let mut layers = store.gate.close();
             // What stopped the store since this was asked may have left a change half made.
@@ -202,6 +203,7 @@ impl<'s> Hook<'s> {
             let cut = commit.cut();
             let mut placed = store.place_dirty(&layers, cut, looked)?;
             let data = placed.announce();
+            mark = store.high_water.next_mark(Ino(store.met.get()), cut);
             if self.freeze {
                 store.space.begin_checkpoint(cut.0)?;
                 let (overlay, next) = (Arc::clone(&layers.active), Arc::new(Overlay::new()));
@@ -229,7 +231,8 @@ impl<'s> Hook<'s> {
             store.blocks().write_out(None)?;
             store.blocks().assert_written(data);
         }
-        let records: Vec<Record<'_>> = placed.maps.iter().copied().map(Record::Map).collect();
+        let maps = placed.maps.iter().copied().map(Record::Map);
+        let records: Vec<Record<'_>> = maps.chain(mark.map(Record::Numbers)).collect();
         commit.append_records(REALM, &records)?;
         Ok(())
     }

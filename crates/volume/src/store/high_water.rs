@@ -5,11 +5,13 @@
 //! above it. The first mark of a use lies in the superblock, the others come with the journal; closing writes how far
 //! numbers were really dealt.
 //!
-//! *Invariants.* No batch that creates an inode above `durable` is made. `durable` and the marks that follow it in the journal
-//! only grow. A superblock has a mark at least as high as any in the part of the journal that it gives up: a checkpoint's
-//! cut comes before it reads [`HighWater::latest`], and a mark is appended under the lock of `marks`.
+//! A mark is a record of a commit's own: so it takes no room from what operations have reserved.
 //!
-//! *Locking.* `marks` is taken behind the gate or without it; a lane of the journal is taken under it.
+//! *Invariants.* No batch that creates an inode above `durable` is made. `durable` and the marks that follow it in the journal
+//! only grow. A superblock has a mark at least as high as any in the part of the journal that it gives up: a checkpoint
+//! takes the commit's mark before it reads [`HighWater::latest`].
+//!
+//! *Locking.* `marks` is a leaf.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,8 +20,7 @@ use holdfast_sync::Padded;
 use holdfast_types::Ino;
 use parking_lot::Mutex;
 
-use super::{Inner, OpenOptions, REALM, VolumeStore};
-use crate::journal::Record;
+use super::{OpenOptions, VolumeStore};
 use crate::{Error, Result};
 
 /// A mark goes beyond the numbers in use by so many times what was dealt since the last one, at least.
@@ -43,20 +44,22 @@ pub(super) struct HighWater {
 struct Marks {
     /// The highest that no crash takes back.
     durable: Ino,
-    /// A higher one in the journal, and the stamp of its batch.
+    /// A higher one that a commit journals, or did, and the stamp of its batch.
     next: Option<(Ino, Stamp)>,
     /// The highest number in use when the latest was made.
     dealt: Ino,
+    /// A number for which the next commit is to bring a higher one.
+    wanted: Option<Ino>,
 }
 
 /// What becomes of a number that is about to be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Allowed,
-    /// And a commit should come soon.
+    /// And a commit should come soon: it brings a higher mark.
     AllowedForNow,
-    /// Once the journal is durable up to here.
-    Not(Stamp),
+    /// Only behind a commit.
+    Not,
 }
 
 impl HighWater {
@@ -67,6 +70,7 @@ impl HighWater {
             durable: mark(last, ahead),
             next: None,
             dealt: last,
+            wanted: None,
         };
         Self {
             unseen: Padded(AtomicU64::new(marks.half())),
@@ -82,6 +86,17 @@ impl HighWater {
         marks.next.map_or(marks.durable, |(upto, _)| upto)
     }
 
+    /// The mark that a commit has to journal, if one is wanted. `highest`: the highest number in use at its cut.
+    pub(super) fn next_mark(&self, highest: Ino, cut: Stamp) -> Option<Ino> {
+        let mut marks = self.marks.lock();
+        let highest = highest.max(marks.wanted.take()?);
+        let since = highest.0 - marks.dealt.0.min(highest.0);
+        let upto = mark(highest, self.ahead.max(since.saturating_mul(AHEAD_FACTOR)));
+        marks.next = Some((upto, cut));
+        marks.dealt = highest;
+        Some(upto)
+    }
+
     /// Can this number be used without a look?
     #[inline]
     fn allows(&self, ino: Ino) -> bool {
@@ -89,15 +104,8 @@ impl HighWater {
         ino.0 <= self.unseen.load(Ordering::Relaxed)
     }
 
-    /// Judges a number. `durable`: so far the journal is; `highest`: the highest number in use; `append` adds a mark to the
-    /// journal.
-    fn judge(
-        &self,
-        ino: Ino,
-        durable: Stamp,
-        highest: Ino,
-        append: impl FnOnce(Ino) -> Result<Stamp>,
-    ) -> Result<Verdict> {
+    /// Judges a number; the journal is durable so far.
+    fn judge(&self, ino: Ino, durable: Stamp) -> Verdict {
         let mut marks = self.marks.lock();
         if let Some((upto, stamp)) = marks.next
             && stamp <= durable
@@ -107,24 +115,16 @@ impl HighWater {
             self.unseen.store(marks.half(), Ordering::Relaxed);
         }
         let mut verdict = Verdict::Allowed;
-        if marks.next.is_none() && ino.0 > marks.half() {
-            let highest = highest.max(ino);
-            let since = highest.0 - marks.dealt.0.min(highest.0);
-            let upto = mark(highest, self.ahead.max(since.saturating_mul(AHEAD_FACTOR)));
-            if upto > marks.durable {
-                let stamp = append(upto)?;
-                marks.next = Some((upto, stamp));
-                marks.dealt = highest;
+        if marks.next.is_none() && ino.0 > marks.half() && marks.durable.0 < NUMBERS_END - 1 {
+            if marks.wanted.is_none() {
                 verdict = Verdict::AllowedForNow;
             }
+            marks.wanted = marks.wanted.max(Some(ino));
             self.unseen.store(marks.durable.0, Ordering::Relaxed);
         }
-        if ino <= marks.durable {
-            return Ok(verdict);
-        }
-        match marks.next {
-            Some((_, stamp)) => Ok(Verdict::Not(stamp)),
-            None => Err(Error::Damaged(format!("inode number {ino} is the last"))),
+        match ino <= marks.durable {
+            true => verdict,
+            false => Verdict::Not,
         }
     }
 }
@@ -164,32 +164,23 @@ impl VolumeStore {
     /// Waits for a commit only if the numbers of the durable mark are used up.
     #[cold]
     fn raise_for(&self, ino: Ino) -> Result<()> {
+        let inner = &self.inner;
+        if ino.0 >= NUMBERS_END {
+            return Err(Error::Damaged(format!("{ino} is no number of an inode")));
+        }
         loop {
-            match self.inner.judge(ino)? {
+            inner.running()?;
+            match inner.high_water.judge(ino, inner.journal.durable()) {
                 Verdict::Allowed => return Ok(()),
                 Verdict::AllowedForNow => {
-                    if self.inner.high_water.early {
+                    if inner.high_water.early {
                         self.worker.ask_to_commit();
                     }
                     return Ok(());
                 }
-                Verdict::Not(stamp) => self.inner.make_durable(Some(stamp))?,
+                Verdict::Not => inner.make_durable(None)?,
             }
         }
-    }
-}
-
-impl Inner {
-    fn judge(&self, ino: Ino) -> Result<Verdict> {
-        self.running()?;
-        let append = |upto| {
-            Ok(self
-                .journal
-                .append_records(REALM, &[Record::Numbers(upto)])?)
-        };
-        let highest = Ino(self.met.get());
-        self.high_water
-            .judge(ino, self.journal.durable(), highest, append)
     }
 }
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::store::{FormatOptions, OpenOptions, format};
-use holdfast_core::{FileSystem, Options, Store};
+use holdfast_core::{FileSystem, Options, Store as _};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_types::{Caller, FileType};
 use std::collections::HashSet;
@@ -14,28 +14,24 @@ fn marks_above(last: Ino) -> HighWater {
     HighWater::above(last, &options)
 }
 
-fn never(_: Ino) -> Result<Stamp> {
-    panic!("no mark was due")
-}
-
 #[test]
 fn a_mark_is_renewed_at_half_and_binding_once_it_is_durable() {
     let marks = marks_above(Ino(1000));
     assert_eq!(marks.latest(), Ino(1100));
     assert!(marks.allows(Ino(1050)) && !marks.allows(Ino(1051)));
-    let judged = marks.judge(Ino(1051), Stamp(0), Ino(1051), |upto| {
-        assert_eq!(upto, Ino(1051 + 4 * 51), "four times what was dealt");
-        Ok(Stamp(7))
-    });
-    assert_eq!(judged.unwrap(), Verdict::AllowedForNow);
-    assert_eq!(marks.latest(), Ino(1255));
-    // While it is on its way the old one counts.
+    assert_eq!(marks.next_mark(Ino(1050), Stamp(5)), None, "none is wanted");
+    assert_eq!(marks.judge(Ino(1051), Stamp(5)), Verdict::AllowedForNow);
     assert!(marks.allows(Ino(1100)) && !marks.allows(Ino(1101)));
-    let judged = marks.judge(Ino(1101), Stamp(6), Ino(1101), never);
-    assert_eq!(judged.unwrap(), Verdict::Not(Stamp(7)));
-    let judged = marks.judge(Ino(1101), Stamp(7), Ino(1101), never);
-    assert_eq!(judged.unwrap(), Verdict::Allowed);
-    assert!(marks.allows(Ino(1153)) && !marks.allows(Ino(1154)));
+    assert_eq!(marks.judge(Ino(1101), Stamp(6)), Verdict::Not);
+    // Four times what was dealt.
+    let next = Ino(1101 + 4 * 101);
+    assert_eq!(marks.next_mark(Ino(1051), Stamp(7)), Some(next));
+    assert_eq!(marks.next_mark(Ino(1051), Stamp(8)), None, "once");
+    assert_eq!(marks.latest(), next);
+    // While it is on its way the old one counts.
+    assert_eq!(marks.judge(Ino(1101), Stamp(6)), Verdict::Not);
+    assert_eq!(marks.judge(Ino(1101), Stamp(7)), Verdict::Allowed);
+    assert!(marks.allows(Ino(1303)) && !marks.allows(Ino(1304)));
 }
 
 #[test]
@@ -43,13 +39,8 @@ fn numbers_end_without_a_wrap() {
     let marks = marks_above(Ino(NUMBERS_END - 10));
     let last = Ino(NUMBERS_END - 1);
     assert_eq!(marks.latest(), last);
-    let judged = marks.judge(last, Stamp(0), last, never);
-    assert_eq!(judged.unwrap(), Verdict::Allowed);
-    assert!(
-        marks
-            .judge(Ino(NUMBERS_END), Stamp(0), last, never)
-            .is_err()
-    );
+    assert_eq!(marks.judge(last, Stamp(0)), Verdict::Allowed);
+    assert_eq!(marks.next_mark(last, Stamp(1)), None);
 }
 
 fn open(device: &Arc<dyn BlockDevice>, numbers_ahead: u64) -> (Arc<VolumeStore>, FileSystem) {
