@@ -277,6 +277,13 @@ impl<'s> Reservation<'s> {
         Ok(Self { store, held })
     }
 
+    /// As [`Reservation::of`], without a wait for room: `None` where it would take one.
+    pub fn at_once(store: &'s dyn Store, intent: &Intent) -> Option<Self> {
+        let held = store.reserve_at_once(intent)?;
+        let store = Some(store);
+        Some(Self { store, held })
+    }
+
     /// Nothing: of an operation that needs nothing.
     pub const fn none() -> Self {
         Self {

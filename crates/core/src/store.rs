@@ -394,6 +394,11 @@ pub trait Store: Send + Sync + 'static {
     /// changed any more.
     fn reserve(&self, intent: &Intent) -> Result<Grant>;
 
+    /// As [`Store::reserve`], but never waits: `None` where room would have to be made first.
+    fn reserve_at_once(&self, intent: &Intent) -> Option<Grant> {
+        self.reserve(intent).ok()
+    }
+
     /// Takes back what was reserved and is not used.
     fn give_back(&self, held: Grant);
 

@@ -4,6 +4,7 @@ use crate::clock::{self, tick};
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::options::AtimePolicy;
+use crate::reservation::Reservation;
 use crate::store::{Change, Intent};
 use crate::types::Time;
 
@@ -96,11 +97,12 @@ impl Core {
         if self.pinned {
             return;
         }
-        // A reader waits for no writer: its time goes with the next change, or with `sync`. Reading
+        // A reader waits for no writer, nor for room: its time goes with the next change, or with `sync`. Reading
         // goes on when its time cannot be kept: `apply` has stopped the writers.
         let change = [Change::Attributes { inode: record }];
         let handed_over = || {
-            let reserved = self.reserve(&Intent::changing().records(1));
+            let intent = Intent::changing().records(1);
+            let reserved = Reservation::at_once(&*self.store, &intent);
             reserved.map_or(Ok(false), |mut reservation| {
                 self.apply_unless_busy(&mut reservation, inode, &change)
             })

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// A device on which a chosen call does not return before the test lets it.
 ///
-/// What is held is one read by one thread, or every flush: a test waits until the call has begun, looks at what
+/// What is held is one read or one call by one thread, or every flush: a test waits until the call has begun, looks at what
 /// other threads can do meanwhile, and releases it. So it needs no times to tell who waits for whom.
 #[derive(Debug)]
 pub struct HeldDevice {
@@ -17,8 +17,10 @@ pub struct HeldDevice {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The thread one of whose reads is held, and how many of its reads pass before that.
-    reader: Option<(ThreadId, usize)>,
+    /// The thread one of whose calls is held, and how many of them pass before that.
+    caller: Option<(ThreadId, usize)>,
+    /// Does any call of it count, and not only reads?
+    any: bool,
     /// Are flushes held?
     flushes: bool,
     /// Calls that are held now.
@@ -38,7 +40,14 @@ impl HeldDevice {
 
     /// Holds a read by this thread, after so many others of it.
     pub fn hold_read_of(&self, reader: ThreadId, after: usize) {
-        self.state.lock().reader = Some((reader, after));
+        let mut state = self.state.lock();
+        (state.caller, state.any) = (Some((reader, after)), false);
+    }
+
+    /// Holds a read, a write or a flush by this thread, after so many others of it.
+    pub fn hold_call_of(&self, caller: ThreadId, after: usize) {
+        let mut state = self.state.lock();
+        (state.caller, state.any) = (Some((caller, after)), true);
     }
 
     /// Holds all flushes from now on.
@@ -59,27 +68,37 @@ impl HeldDevice {
     /// Lets all calls that are held return, and holds no more.
     pub fn release(&self) {
         let mut state = self.state.lock();
-        (state.reader, state.flushes) = (None, false);
+        (state.caller, state.flushes) = (None, false);
         self.changed.notify_all();
     }
 
     fn before_read(&self) {
+        self.before_call_of_one(true);
+    }
+
+    fn before_write(&self) {
+        self.before_call_of_one(false);
+    }
+
+    fn before_flush(&self) {
+        self.before_call_of_one(false);
+        let state = self.state.lock();
+        self.hold(state, |state| state.flushes);
+    }
+
+    fn before_call_of_one(&self, reads: bool) {
         let me = thread::current().id();
         let mut state = self.state.lock();
-        match &mut state.reader {
-            Some((reader, 0)) if *reader == me => {}
-            Some((reader, after)) if *reader == me => {
+        let counts = reads || state.any;
+        match &mut state.caller {
+            Some((caller, 0)) if *caller == me && counts => {}
+            Some((caller, after)) if *caller == me && counts => {
                 *after -= 1;
                 return;
             }
             _ => return,
         }
-        self.hold(state, |state| state.reader == Some((me, 0)));
-    }
-
-    fn before_flush(&self) {
-        let state = self.state.lock();
-        self.hold(state, |state| state.flushes);
+        self.hold(state, |state| state.caller == Some((me, 0)));
     }
 
     fn hold(&self, mut state: parking_lot::MutexGuard<'_, State>, still: impl Fn(&State) -> bool) {
@@ -118,6 +137,7 @@ impl BlockDevice for HeldDevice {
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.before_write();
         self.inner.write(offset, bytes)
     }
 
@@ -127,6 +147,7 @@ impl BlockDevice for HeldDevice {
     }
 
     fn write_batch(&self, requests: &[WriteRequest<'_>]) -> Result<()> {
+        self.before_write();
         self.inner.write_batch(requests)
     }
 

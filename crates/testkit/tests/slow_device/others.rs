@@ -10,8 +10,15 @@ use std::time::Duration;
 
 /// So long nothing takes that does not wait for the held read, however loaded the machine is.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
-/// Reads of an operation that are held, one after the other, at most.
-const READS_MAX: usize = 16;
+/// Calls of an operation that are held, one after the other, at most.
+const CALLS_MAX: usize = 16;
+
+/// Which calls of an operation are held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Calls {
+    Reads,
+    All,
+}
 
 /// What others do meanwhile, each with its name.
 pub(super) type Other = (&'static str, fn(&World));
@@ -88,15 +95,35 @@ pub(super) fn others_go_on_beside(
     prepare: fn(&World),
     operation: fn(&World),
 ) {
-    let mut reads = 0;
-    while reads < READS_MAX && is_held_at(reads, name, others, prepare, operation) {
-        reads += 1;
+    go_on_beside(Calls::Reads, name, others, prepare, operation);
+}
+
+/// The same of each call of the device that it makes.
+pub(super) fn others_go_on_beside_all_calls_of(
+    name: &str,
+    others: &[&[Other]],
+    prepare: fn(&World),
+    operation: fn(&World),
+) {
+    go_on_beside(Calls::All, name, others, prepare, operation);
+}
+
+fn go_on_beside(
+    calls: Calls,
+    name: &str,
+    others: &[&[Other]],
+    prepare: fn(&World),
+    operation: fn(&World),
+) {
+    let mut passed = 0;
+    while passed < CALLS_MAX && is_held_at((calls, passed), name, others, prepare, operation) {
+        passed += 1;
     }
-    assert!(reads > 0, "{name}: it read nothing");
+    assert!(passed > 0, "{name}: it called nothing");
 }
 
 fn is_held_at(
-    reads: usize,
+    (calls, passed): (Calls, usize),
     name: &str,
     others: &[&[Other]],
     prepare: fn(&World),
@@ -110,7 +137,10 @@ fn is_held_at(
         let (world, over) = (Arc::clone(&world), Arc::clone(&over));
         thread::spawn(move || {
             let me = thread::current().id();
-            world.device.hold_read_of(me, reads);
+            match calls {
+                Calls::Reads => world.device.hold_read_of(me, passed),
+                Calls::All => world.device.hold_call_of(me, passed),
+            }
             operation(&world);
             world.device.release();
             over.store(true, Ordering::Release);
@@ -139,7 +169,7 @@ fn is_held_at(
         working.join().unwrap();
         if let Some((other, _)) = waits {
             operating.join().unwrap();
-            panic!("{name}, held in its read {reads}: {other} waits for it");
+            panic!("{name}, held in call {passed} of {calls:?}: {other} waits for it");
         }
     }
     operating.join().unwrap();

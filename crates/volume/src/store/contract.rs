@@ -144,6 +144,10 @@ impl Store for VolumeStore {
         Ok(self.inner.reserve(intent)?)
     }
 
+    fn reserve_at_once(&self, intent: &Intent) -> Option<Grant> {
+        self.inner.reserve_at_once(intent)
+    }
+
     fn give_back(&self, held: Grant) {
         self.inner.give_back(held);
     }

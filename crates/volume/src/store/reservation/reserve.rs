@@ -36,6 +36,11 @@ impl Inner {
         }
     }
 
+    /// As [`reserve`](Self::reserve), without making any: `None` if that would be needed.
+    pub(in super::super) fn reserve_at_once(&self, intent: &Intent) -> Option<Grant> {
+        self.try_to_reserve(&Cost::of(intent), intent.class).ok()
+    }
+
     /// Takes back what was kept and is not used.
     pub(in super::super) fn give_back(&self, held: Grant) {
         self.space.unpromise(held.pages);
