@@ -326,3 +326,24 @@ fn what_is_removed_is_room_for_who_asks_next() {
         volume.fs.unlink(&volume.who, &root, b"temporary").unwrap();
     }
 }
+
+#[test]
+fn what_other_threads_may_take_without_looking_is_fetched_before_anything_is_refused() {
+    const RESERVE: u64 = 640;
+    let volume = Volume::make(64 * MIB);
+    let together = std::sync::Barrier::new(4);
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (volume, together) = (&volume, &together);
+            scope.spawn(move || {
+                volume.file(&format!("file {thread}")).unwrap();
+                // Each has had credit of its own.
+                together.wait();
+            });
+        }
+    });
+    volume.fill();
+    let free = volume.free();
+    assert!(free <= RESERVE, "refused with {free} blocks free");
+    volume.must_be_alive(&[]);
+}

@@ -1,7 +1,10 @@
 //! Who may draw on what is free: what was claimed, and what each core may claim without looking.
 //!
 //! Looking costs a walk over the counters of all cores. So a core that looks and finds plenty gets *credit*,
-//! and pays with it for operations without looking.
+//! and pays with it for operations without looking. Credit is fetched back before anybody is refused for it.
+//!
+//! *Invariant.* An operation counts among the claims before it takes from its core's credit, and credit is taken in one
+//! exchange. So whoever fetched the credit back, and sums up the claims after that, has missed nothing.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -40,6 +43,16 @@ fn sum(counter: &ShardedCounter) -> u64 {
     u64::try_from(counter.sum()).unwrap_or(0)
 }
 
+/// Takes so much credit, if it is there.
+#[inline]
+fn take(credit: &AtomicU64, cost: u64) -> bool {
+    // Release: what it is for was claimed before. Nobody else takes from it but who fetches all of it.
+    let left = |left: u64| left.checked_sub(cost);
+    credit
+        .fetch_update(Ordering::Release, Ordering::Relaxed, left)
+        .is_ok()
+}
+
 impl Pool {
     /// Blocks are claimed for nodes, and of the journal.
     pub(super) fn claim(&self, records: u64, journal: u64) {
@@ -63,6 +76,15 @@ impl Pool {
         let credits = self.credit.iter();
         let credits: u64 = credits.map(|credit| credit.load(Ordering::Relaxed)).sum();
         credits + sum(&self.claims)
+    }
+
+    /// Takes back what cores may claim without looking; was there any?
+    #[cold]
+    fn fetch_credit(&self) -> bool {
+        // Acquire: pairs with `pay`, so that what was paid for is seen among the claims.
+        let credits = self.credit.iter();
+        let fetched = credits.map(|credit| credit.swap(0, Ordering::Acquire));
+        fetched.fold(0, u64::saturating_add) > 0
     }
 
     /// So many free blocks are taken, or may be by somebody with credit for them.
@@ -99,22 +121,16 @@ impl Inner {
             return false;
         };
         let cost = records + pages;
-        // Relaxed: nobody else writes it.
-        let left = match credit.load(Ordering::Relaxed) {
-            left if left < cost => self.give_credit(credit, cost),
-            left => left,
-        };
-        if left < cost {
-            return false;
+        if take(credit, cost) {
+            return true;
         }
-        credit.store(left - cost, Ordering::Relaxed);
-        true
+        self.give_credit(credit, cost) && take(credit, cost)
     }
 
-    /// Gives a core credit, if there is plenty; says how much it has.
+    /// Gives a core credit, if there is plenty.
     #[cold]
-    fn give_credit(&self, credit: &AtomicU64, cost: u64) -> u64 {
-        credit.store(0, Ordering::Relaxed);
+    fn give_credit(&self, credit: &AtomicU64, cost: u64) -> bool {
+        credit.store(0, Ordering::Release);
         self.budget.look(self.gate.pass().active.growth());
         let layers = self.gate.pass();
         let wanted = self.wanted(&layers) + cost;
@@ -125,28 +141,30 @@ impl Inner {
             wanted + CREDIT < comfort()
         };
         if !plenty {
-            return 0;
+            return false;
         }
         let given = (comfort() - wanted) / CREDIT_PART;
         let given = given.clamp(CREDIT, CREDIT_MAX);
         self.pool.be_less_comfortable(given);
-        credit.store(given, Ordering::Relaxed);
-        given
+        credit.store(given, Ordering::Release);
+        true
     }
 
     /// What was claimed and paid for is not needed: the core has it back, as far as it has use for it.
     pub(super) fn pay_back(&self, blocks: u64) {
         if let Some(credit) = self.pool.credit.own() {
-            let left = credit.load(Ordering::Relaxed);
-            if left + blocks <= CREDIT {
-                credit.store(left + blocks, Ordering::Relaxed);
-            }
+            let more = |left| Some(left + blocks).filter(|left| *left <= CREDIT);
+            let _ = credit.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         }
     }
 
     /// Could all that changed, and all that was claimed, be folded into the trees, and leave somebody of this class the
     /// reserve that he must not touch?
     pub(super) fn has_room(&self, class: Class) -> bool {
+        self.has_room_now(class) || self.pool.fetch_credit() && self.has_room_now(class)
+    }
+
+    fn has_room_now(&self, class: Class) -> bool {
         let layers = self.gate.pass();
         let there = self.look();
         if self.wanted(&layers) > there {
