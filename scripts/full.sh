@@ -68,7 +68,12 @@ ends() {
     stop
 }
 
-fill() { dd if=/dev/zero of="$place/filler" bs=64k 2>/dev/null || true; }
+# fill MIB: takes all room, but for so much.
+fill() {
+    dd if=/dev/zero of="$place/filler" bs=64k 2>/dev/null || true
+    truncate -s "-${1}M" "$place/filler"
+    sync -f "$place"
+}
 
 small_files() {
     local number
@@ -111,7 +116,7 @@ append() { head -c 100 /dev/zero >>"$place/small-$1"; }
 say "a: values, links and targets without room"
 fresh 64
 small_files 200 100
-fill
+fill 2
 until_refused 2000 set_value
 no_space "a, values" must
 until_refused 3000 hard_link
@@ -123,7 +128,7 @@ ends a
 say "b: small files that grow"
 fresh 64
 small_files 1000 2000
-fill
+fill 1
 until_refused 1000 append
 no_space "b, appends" must
 durable=$done
@@ -142,7 +147,7 @@ head -c 20M /dev/urandom >"$WORK/from"
 cp "$WORK/from" "$place/from"
 head -c 20M /dev/zero >"$place/to"
 sync -f "$place"
-fill
+fill 0
 said=$(python3 - "$place/from" "$place/to" 2>&1 <<'PY'
 import os, sys
 a, b = os.open(sys.argv[1], os.O_RDONLY), os.open(sys.argv[2], os.O_WRONLY)
@@ -161,6 +166,7 @@ ends c
 say "d: what was allocated"
 for how in nothing truncate fsync; do
     fresh 64
+    : >"$place/f"
     fallocate -n -l 1M "$place/f"
     case $how in
     truncate) truncate -s 4096 "$place/f" ;;
@@ -201,9 +207,11 @@ rm "$place/small-0" || wrong "mem: a full file system keeps a file"
 until_refused 3000 symbolic_link
 no_space "mem:, symbolic links" must
 find "$place" -mindepth 1 -delete || wrong "mem: not everything can be removed"
-head -c 900k /dev/zero >"$place/file" || wrong "mem: room does not come back"
-until_refused 500 again
-[ "$(df --output=used -k "$place" | tail -1)" -le 904 ] || wrong "mem: removed files are still counted"
+head -c 512k /dev/zero >"$place/file" || wrong "mem: room does not come back"
+again_here() { head -c 64k /dev/zero >"$place/temporary" && rm "$place/temporary"; }
+until_refused 500 again_here
+[ "$done" = 500 ] || wrong "mem: refused at $done: $said"
+[ "$(df --output=used -k "$place" | tail -1)" -le 516 ] || wrong "mem: removed files are still counted"
 stop
 
 [ "$failed" = 0 ] || die "something is wrong, see above"

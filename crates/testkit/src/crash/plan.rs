@@ -4,7 +4,7 @@ use super::step::Step;
 use crate::rng::Rng;
 
 /// What the exhaustive sequences are made of.
-const ALPHABET: [Step; 49] = [
+const ALPHABET: [Step; 60] = [
     Step::Create("new"),
     Step::Create("dir/new"),
     Step::Mkdir("new"),
@@ -54,12 +54,29 @@ const ALPHABET: [Step; 49] = [
     Step::Trim,
     Step::Reopen,
     Step::Close,
+    Step::ZeroKept("big", 16_000, 20_000),
+    Step::Reserve("small", 0, 9000),
+    Step::Copy("big", 0, "new", 0, 20_000),
+    Step::Copy("big", 4096, "dir/data", 0, 8192),
+    Step::Copy("big", 100, "big", 9000, 5000),
+    Step::Copy("small", 10, "big", 30_000, 50),
+    Step::Copy("big", 0, "small", 50, 4000),
+    Step::Link("big", LONG),
+    Step::Rename("small", LONG),
+    Step::SetXattr("dir", 3000),
+    Step::Chown("big", 1000),
 ];
 
+/// A name as long as names may be.
+const LONG: &str = match std::str::from_utf8(&[b'n'; 255]) {
+    Ok(name) => name,
+    Err(_) => panic!("letters"),
+};
+
 /// Names that random sequences use.
-const PATHS: [&str; 12] = [
+const PATHS: [&str; 13] = [
     "small", "big", "new", "other", "dir", "dir/leaf", "dir/data", "dir/new", "void", "void/in",
-    "link", "hard",
+    "link", "hard", LONG,
 ];
 
 /// How many sequences are exhaustive.
@@ -109,7 +126,7 @@ fn random(rng: &mut Rng) -> Step {
         1 => (1 + rng.below(4)) * 4096,
         _ => 1 + rng.below(20_000),
     };
-    match rng.below(66) {
+    match rng.below(72) {
         0..4 => Step::Create(path),
         4..6 => Step::Mkdir(path),
         6..16 => Step::Write(path, offset, len as usize),
@@ -139,6 +156,9 @@ fn random(rng: &mut Rng) -> Step {
         59 => Step::Grow(1 + rng.below(100)),
         60 => Step::Trim,
         61..64 => Step::WriteBehind,
+        64 => Step::ZeroKept(path, offset, len),
+        65 => Step::Chown(path, 1000 + rng.below(2) as u32),
+        66..70 => Step::Copy(path, rng.below(20_000), other, offset, len),
         _ => Step::Reopen,
     }
 }

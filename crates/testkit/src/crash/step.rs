@@ -15,8 +15,12 @@ pub enum Step {
     Truncate(&'static str, u64),
     /// A range becomes a hole.
     Punch(&'static str, u64, u64),
-    /// A range becomes zeros.
+    /// A range becomes zeros; the file grows.
     Zero(&'static str, u64, u64),
+    /// A range becomes zeros; the length stays.
+    ZeroKept(&'static str, u64, u64),
+    /// Bytes of one file at an offset into another, which is made if there is none: so many.
+    Copy(&'static str, u64, &'static str, u64, u64),
     /// Space is taken for a range; the file grows.
     Allocate(&'static str, u64, u64),
     /// Space is taken for a range; the length stays.
@@ -43,6 +47,8 @@ pub enum Step {
     RemoveXattr(&'static str),
     /// Other permission bits.
     Chmod(&'static str, u16),
+    /// Another owner.
+    Chown(&'static str, u32),
     /// The file is opened, and stays open.
     Hold(&'static str),
     /// Bytes into the file that has been open for longest.
@@ -79,7 +85,10 @@ impl Step {
     #[must_use]
     pub const fn takes_blocks(&self) -> Option<&'static str> {
         match self {
-            Self::Allocate(path, ..) | Self::Reserve(path, ..) => Some(path),
+            Self::Allocate(path, ..)
+            | Self::Reserve(path, ..)
+            | Self::Zero(path, ..)
+            | Self::ZeroKept(path, ..) => Some(path),
             _ => None,
         }
     }

@@ -237,6 +237,20 @@ impl Subject {
                 };
                 fs.setattr(who, &node, &set, None)?;
             }
+            Step::Chown(path, uid) => {
+                let node = fs.resolve(who, root, path.as_bytes(), false)?;
+                let uid = Some(uid);
+                let set = SetAttr {
+                    uid,
+                    ..SetAttr::default()
+                };
+                fs.setattr(who, &node, &set, None)?;
+            }
+            Step::Copy(from, at, to, offset, len) => {
+                let from = self.file(from, OpenFlags::empty())?;
+                let to = self.file(to, OpenFlags::CREATE)?;
+                fs.copy_file_range(who, &from, at, &to, offset, len)?;
+            }
             _ => return self.resize(step),
         }
         Ok(())
@@ -258,6 +272,10 @@ impl Subject {
                 (path, mode, offset, len)
             }
             Step::Zero(path, offset, len) => (path, Fallocate::ZERO_RANGE, offset, len),
+            Step::ZeroKept(path, offset, len) => {
+                let mode = Fallocate::ZERO_RANGE | Fallocate::KEEP_SIZE;
+                (path, mode, offset, len)
+            }
             Step::Allocate(path, offset, len) => (path, Fallocate::empty(), offset, len),
             Step::Reserve(path, offset, len) => (path, Fallocate::KEEP_SIZE, offset, len),
             Step::Collapse(path, offset, len) => (path, Fallocate::COLLAPSE_RANGE, offset, len),

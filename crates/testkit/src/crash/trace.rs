@@ -29,6 +29,7 @@ pub(super) struct Seen {
     /// The file that each step moved bytes of.
     shifted: Vec<Option<u64>>,
     large: HashSet<u64>,
+    small: HashSet<u64>,
 }
 
 /// What a mark says of a step.
@@ -92,6 +93,7 @@ impl Seen {
             highest: vec![highest],
             steps: Vec::new(),
             large: tree.large().collect(),
+            small: tree.small().collect(),
             trees: vec![tree],
             shifted: Vec::new(),
         }
@@ -104,6 +106,7 @@ impl Seen {
         let shifted = step.shifts().and_then(|path| before.number(path));
         let tree = tree.unwrap_or_else(|| before.clone());
         self.large.extend(tree.large());
+        self.small.extend(tree.small());
         if done {
             // Its bytes lie in blocks now, and are written in place as those of large files.
             let taken = step.takes_blocks().and_then(|path| before.number(path));
@@ -129,6 +132,14 @@ impl Seen {
         first..=last
     }
 
+    /// What may be otherwise of what is opened again.
+    pub(super) fn reopened(&self) -> Leeway<'static> {
+        Leeway {
+            uncounted: self.small.clone(),
+            ..Leeway::default()
+        }
+    }
+
     /// Numbers of inodes go on above this one, if so many steps were begun: it was shown before the last of them.
     pub(super) fn shown_before(&self, step: usize) -> Ino {
         self.highest[step.saturating_sub(1)]
@@ -147,7 +158,7 @@ impl Seen {
         if let Some(step) = steps
             .clone()
             .rev()
-            .find(|step| self.trees[*step].is_like(found))
+            .find(|step| self.trees[*step].is_like(found, &self.small))
         {
             return Ok(step);
         }
@@ -157,6 +168,7 @@ impl Seen {
                 later: self.trees[step + 1..=last].iter().collect(),
                 large: self.large.clone(),
                 shifted: self.shifted[step..last].iter().flatten().copied().collect(),
+                uncounted: self.small.clone(),
             };
             let differences = self.trees[step].differences(found, &may);
             if differences.is_empty() {

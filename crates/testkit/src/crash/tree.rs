@@ -15,6 +15,8 @@ const BLOCK: usize = 4096;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tree {
     objects: BTreeMap<u64, Object>,
+    /// `st_blocks` of files.
+    blocks: BTreeMap<u64, u64>,
     /// Bytes of files that are open and may have no name: nobody finds them after a crash, but
     /// while they had a name a crash lost what was written since.
     open: BTreeMap<u64, Vec<u8>>,
@@ -56,6 +58,10 @@ impl Tree {
                     }
                 }
             }
+            if object.kind == FileType::Regular {
+                let blocks = fs.getattr(&node).blocks;
+                tree.blocks.insert(node.ino().0, blocks);
+            }
             tree.objects.insert(node.ino().0, object);
         }
         Ok(tree)
@@ -70,9 +76,23 @@ impl Tree {
         Ok(())
     }
 
-    /// Is everything with a name the same?
-    pub(super) fn is_like(&self, other: &Self) -> bool {
-        self.objects == other.objects
+    /// Is everything with a name the same? The blocks of these files may be others.
+    pub(super) fn is_like(&self, other: &Self, uncounted: &HashSet<u64>) -> bool {
+        self.objects == other.objects && self.other_blocks(other, uncounted).next().is_none()
+    }
+
+    /// Files of both that have other numbers of blocks, with these.
+    fn other_blocks<'t>(
+        &'t self,
+        other: &'t Self,
+        uncounted: &'t HashSet<u64>,
+    ) -> impl Iterator<Item = (u64, u64, u64)> + 't {
+        let counted = self.blocks.iter();
+        let counted = counted.filter(|(ino, _)| !uncounted.contains(ino));
+        counted.filter_map(|(ino, blocks)| {
+            let found = other.blocks.get(ino).filter(|found| *found != blocks)?;
+            Some((*ino, *blocks, *found))
+        })
     }
 
     /// The number behind a name of the root or one directory below it.
@@ -95,6 +115,16 @@ impl Tree {
         };
         let large = move |(_, object): &(&u64, &Object)| bytes(object) > SMALL;
         self.objects.iter().filter(large).map(|(ino, _)| *ino)
+    }
+
+    /// Files that may be kept with their attributes: which pages of such a file were holes once is not kept.
+    pub(super) fn small(&self) -> impl Iterator<Item = u64> {
+        let is_small = |object: &Object| match &object.inside {
+            Inside::Bytes(bytes) => (1..=SMALL).contains(&bytes.len()),
+            _ => false,
+        };
+        let small = move |(_, object): &(&u64, &Object)| is_small(object);
+        self.objects.iter().filter(small).map(|(ino, _)| *ino)
     }
 
     fn bytes(&self, ino: u64) -> Option<&[u8]> {
@@ -122,6 +152,10 @@ impl Tree {
                 }
             }
         }
+        for (ino, blocks, other) in self.other_blocks(found, &may.uncounted) {
+            let name = self.name(ino);
+            differences.push(format!("{name}: {blocks} blocks, found {other}"));
+        }
         for ino in found.objects.keys() {
             if !self.objects.contains_key(ino) {
                 differences.push(format!("{} should not be there", found.name(*ino)));
@@ -131,7 +165,7 @@ impl Tree {
     }
 
     /// What of these objects differs elsewhere; the root and new ones are left out.
-    pub(super) fn differences_below_root(&self, other: &Self) -> Vec<String> {
+    pub(super) fn differences_below_root(&self, other: &Self, may: &Leeway<'_>) -> Vec<String> {
         let within = |tree: &Self, keep: &dyn Fn(&u64) -> bool| Self {
             objects: tree
                 .objects
@@ -139,11 +173,12 @@ impl Tree {
                 .filter(|(ino, _)| keep(ino))
                 .map(|(ino, object)| (*ino, object.clone()))
                 .collect(),
+            blocks: tree.blocks.clone(),
             open: BTreeMap::new(),
         };
         let below = |ino: &u64| *ino != 1;
         let known = |ino: &u64| below(ino) && self.objects.contains_key(ino);
-        within(self, &below).differences(&within(other, &known), &Leeway::default())
+        within(self, &below).differences(&within(other, &known), may)
     }
 
     fn name(&self, ino: u64) -> String {
@@ -170,6 +205,8 @@ pub(super) struct Leeway<'t> {
     pub(super) large: HashSet<u64>,
     /// Files whose bytes moved meanwhile.
     pub(super) shifted: HashSet<u64>,
+    /// Files that were ever [small](Tree::small): their blocks may be others.
+    pub(super) uncounted: HashSet<u64>,
 }
 
 impl Leeway<'_> {

@@ -9,7 +9,7 @@ use holdfast_volume::{CheckOptions, check};
 use super::step::Step;
 use super::subject::{Bases, CACHE, Subject};
 use super::trace::{End, Seen};
-use super::tree::Tree;
+use super::tree::{Leeway, Tree};
 use crate::device::CrashState;
 
 /// Bytes of each write that fills a volume.
@@ -75,7 +75,7 @@ pub(super) fn examine(
     sound(&device, "opened and closed")?;
     if closely {
         let subject = Subject::open(Arc::clone(&device))?;
-        let filled = fill(subject, &found, device)?;
+        let filled = fill(subject, &found, &seen.reopened(), device)?;
         empty(filled, bases)?;
     }
     Ok(())
@@ -95,6 +95,7 @@ fn sound(device: &Arc<dyn BlockDevice>, when: &str) -> Result<(), String> {
 fn fill(
     mut subject: Subject,
     found: &Tree,
+    may: &Leeway<'_>,
     device: Arc<dyn BlockDevice>,
 ) -> Result<Subject, String> {
     let mut offset = 0;
@@ -108,11 +109,11 @@ fn fill(
     let again = subject
         .tree()
         .map_err(|trouble| format!("filled, it {trouble}"))?;
-    let differences = filled.differences(&again, &Default::default());
+    let differences = filled.differences(&again, may);
     if !differences.is_empty() {
         return Err(format!("filled and opened: {}", differences.join(" | ")));
     }
-    let differences = found.differences_below_root(&again);
+    let differences = found.differences_below_root(&again, may);
     if !differences.is_empty() {
         return Err(format!("filling it changed {}", differences.join(" | ")));
     }
