@@ -117,7 +117,8 @@ impl Reporter {
             watches: stats.watches,
             locks: stats.locks,
             space_bytes: space.map(|space| space.blocks * u64::from(space.block_size)),
-            space_free_bytes: space.map(|space| space.blocks_available * u64::from(space.block_size)),
+            space_free_bytes: space
+                .map(|space| space.blocks_available * u64::from(space.block_size)),
             ..Report::default()
         }
     }
