@@ -372,6 +372,7 @@ impl Core {
         self.alive()?;
         if let Some(inode) = self.index.get(ino.0) {
             let node = Node::new(inode);
+            node.inode().touch(&self.relief.epochs);
             if !self.pinned && node.inode().is_unborn() {
                 return Err(Errno::ESTALE);
             }

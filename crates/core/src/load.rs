@@ -160,7 +160,11 @@ impl Core {
                     Some(parts) => parts.take()?,
                     None => (content_of(record), None),
                 };
-                let object = || self.object(record, content, rare);
+                let object = || {
+                    let object = self.object(record, content, rare);
+                    object.ahead();
+                    object
+                };
                 Some((record.ino.0, Prepared::with(object)))
             });
             self.index.publish_all(objects, |_, _| {});
@@ -247,7 +251,9 @@ impl Core {
         meta.home = (record.parent, 0);
         let (fs, kind) = (self.enrolment.number(), record.kind);
         let extension = Extension::of(content, rare);
-        Object::new(fs, kind, &meta, extension, false)
+        let object = Object::new(fs, kind, &meta, extension, false);
+        object.arrive(&self.relief.epochs, self.relief.ghosts.take(record.ino.0));
+        object
     }
 
     /// Makes sure that all names of a directory are in memory.

@@ -12,8 +12,8 @@ pub(super) const LAZY_TIME: u8 = 1;
 pub(super) const COMPLETE: u8 = 1 << 1;
 /// A mark: of each page of a file's content it is known what it is.
 pub(super) const MAPPED: u8 = 1 << 4;
-/// A mark: names were looked for in it since the hand that lets inodes go came by.
-pub(super) const LATELY: u8 = 1 << 5;
+/// A mark: it was read ahead, and nobody has used it yet.
+pub(super) const AHEAD: u8 = 1 << 5;
 /// A mark: if a file is not mapped, each page before its end has data.
 pub(super) const FULL: u8 = 1 << 6;
 /// A mark: quotas count it.
@@ -112,20 +112,6 @@ impl Object {
         self.full();
         let marks = &self.front.marks;
         marks.fetch_and(!(COMPLETE | MAPPED), Ordering::Release);
-    }
-
-    /// Somebody looks for names in the directory. Writes only if that was not known.
-    #[inline]
-    pub(crate) fn searched(&self) {
-        if self.front.marks.load(Ordering::Relaxed) & LATELY == 0 {
-            self.front.marks.fetch_or(LATELY, Ordering::Relaxed);
-        }
-    }
-
-    /// Did somebody, since this was asked last?
-    pub(crate) fn was_searched(&self) -> bool {
-        self.front.marks.load(Ordering::Relaxed) & LATELY != 0
-            && self.front.marks.fetch_and(!LATELY, Ordering::Relaxed) & LATELY != 0
     }
 
     /// Has its store not heard of it yet? Then nobody but its maker may change it, marks included: others do not

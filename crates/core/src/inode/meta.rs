@@ -116,6 +116,8 @@ pub(super) struct Front {
     file_system: u16,
     /// Marks that the inode's other parts keep here, where there is room.
     pub(super) marks: AtomicU8,
+    /// How often it is used, as far as reclaim has to know.
+    pub(super) heat: AtomicU8,
 }
 
 /// The part that a writer changes, on the line of what else he changes.
@@ -146,6 +148,7 @@ impl Front {
             gid: AtomicU32::new(meta.gid),
             file_system,
             marks: AtomicU8::new(marks),
+            heat: AtomicU8::new(0),
         }
     }
 

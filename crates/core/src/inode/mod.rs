@@ -12,12 +12,14 @@
 mod change;
 mod charged;
 mod extension;
+mod heat;
 mod marks;
 mod meta;
 mod numbered;
 
 pub(crate) use change::{MetaWrite, View};
 pub(crate) use extension::{Content, DirectoryBody, Extension, Rare};
+pub(crate) use heat::{Epochs, Look, Part, Set};
 pub(crate) use meta::Meta;
 pub(crate) use numbered::Numbered;
 

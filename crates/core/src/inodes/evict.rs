@@ -7,7 +7,7 @@ use holdfast_sync::{Doomed, Held, Ref};
 use super::{InodeWalk, Visit};
 use crate::FileSystem;
 use crate::file_system::Core;
-use crate::inode::{Inode, Numbered as _, Object};
+use crate::inode::{Inode, Look, Numbered as _, Object, Part, Set};
 use crate::locks::InodeLocks;
 use crate::node::Node;
 use crate::quota::Check;
@@ -158,6 +158,9 @@ impl Core {
         if self.pinned {
             self.index.bury(doomed);
         } else {
+            if doomed.is_main() {
+                self.relief.main.add(-1);
+            }
             let mut ends = self.ends.lock(doomed.ino());
             ends.count_up();
             self.index.bury(doomed);
@@ -300,30 +303,45 @@ impl Core {
     /// Ends all inodes in this range that nobody uses, except the root.
     pub(super) fn evict_unused(&self, range: (u64, u64)) -> Dropped {
         let mut dropped = Dropped::default();
-        self.evict_while(range, &mut dropped, |_| true, |_| true, |_| {});
+        self.evict_while(range, &mut dropped, |_| true, |_| true, |_| true, |_| {});
         dropped
     }
 
-    /// Ends inodes from this number on that nobody uses, in which nobody looked for names since the last
-    /// call for them, and of which nothing would be forgotten, about so many; says where to go on, if that
-    /// was not the end. Those of them that an observer holds by number alone, and could give back, are
-    /// shown to `held`, and count.
+    /// Ends inodes of a set from this number on that nobody uses, that were not used since the last call for them, and of which
+    /// nothing would be forgotten, about so many; says where to go on, if that was not the end. Those of them that an
+    /// observer holds by number alone, and could give back, are shown to `held`, and count.
     pub(crate) fn evict_some(
         &self,
         from: u64,
         most: u64,
+        set: Set,
         mut held: impl FnMut(&Held<Object>),
     ) -> Option<u64> {
         let mut dropped = Dropped::default();
         let shown = Cell::new(0);
-        let may_go = |inode: &Inode| !inode.was_searched() && !inode.has_space_of_its_own();
+        let there = self.index.len();
+        let is_idle = |inode: &Inode| {
+            let looked = inode.look(Part::Inode, set, &self.relief.epochs);
+            if looked == Look::Promoted {
+                self.relief.main.add(1);
+            }
+            looked == Look::Idle
+        };
+        let may_go = |inode: &Inode| {
+            let goes = !inode.has_space_of_its_own();
+            if goes && set == Set::Probation {
+                self.relief.ghosts.note(inode.key(), there);
+            }
+            goes
+        };
         self.evict_while(
             (from, u64::MAX),
             &mut dropped,
             |dropped| dropped.inodes + shown.get() < most,
+            is_idle,
             may_go,
             |inode| {
-                if inode.is_used_raw() && may_go(inode) {
+                if inode.is_used_raw() && !inode.has_space_of_its_own() {
                     shown.set(shown.get() + 1);
                     held(inode);
                 }
@@ -332,12 +350,13 @@ impl Core {
     }
 
     /// Ends inodes in this range, as long as there is to be more; says where it stopped. What could go and
-    /// is in use is shown.
+    /// is in use is shown. `is_idle` is asked first, of each; `may_go` of those that nobody uses.
     fn evict_while(
         &self,
         range: (u64, u64),
         dropped: &mut Dropped,
         more: impl Fn(&Dropped) -> bool,
+        is_idle: impl Fn(&Inode) -> bool,
         may_go: impl Fn(&Inode) -> bool,
         mut used: impl FnMut(&Held<Object>),
     ) -> Option<u64> {
@@ -349,7 +368,7 @@ impl Core {
                 let guard = holdfast_sync::epoch::pin();
                 let (index, end) = (&self.index, range.1);
                 next = index.scan_to_change(true, (from, end), &guard, |inode| {
-                    if self.is_evictable(inode) {
+                    if self.is_evictable(inode) && is_idle(inode) {
                         // Asked again, now that nobody can lock it any more; else it lives on.
                         let goes = |inode: &Inode| self.is_evictable(inode) && may_go(inode);
                         match self.index.begin_evict(inode) {

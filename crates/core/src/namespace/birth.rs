@@ -165,6 +165,7 @@ impl Core {
         }
         if !self.pinned {
             object.unborn();
+            object.arrive(&self.relief.epochs, false);
         }
         Ok(object)
     }

@@ -54,9 +54,7 @@ impl Core {
     /// What the store answers.
     #[inline]
     fn names_of(&self, dir: &Inode, body: &DirectoryBody) -> Result<()> {
-        if !self.pinned {
-            dir.searched();
-        }
+        dir.touch(&self.relief.epochs);
         self.complete_names(dir, body)
     }
 

@@ -143,7 +143,10 @@ impl Core {
                 },
             };
             match self.live(ino, guard) {
-                Some(inode) => at = inode,
+                Some(inode) => {
+                    inode.touch(&self.relief.epochs);
+                    at = inode;
+                }
                 None => return Glide::Stuck,
             }
         }

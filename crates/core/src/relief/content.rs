@@ -9,7 +9,7 @@ use holdfast_sync::epoch;
 
 use super::{Patience, lock, passed};
 use crate::file_system::Core;
-use crate::inode::{Inode, Numbered as _};
+use crate::inode::{Inode, Look, Numbered as _, Part, Set};
 use crate::inodes::{InodeWalk, Visit};
 use crate::io::bring::WHOLE;
 use crate::node::Node;
@@ -21,6 +21,15 @@ const RUN: u64 = 64;
 const STEP_MAX: u64 = 1 << 20;
 /// Bytes that one look frees beyond what is too much.
 const SLACK_MAX: u64 = 4 << 20;
+
+/// Whose pages go, round by round; the first may be the rest of one. A large file is not used as a whole: its pages go in any.
+const SETS: [Option<Set>; 5] = [
+    Some(Set::Probation),
+    Some(Set::Probation),
+    Some(Set::Main),
+    Some(Set::Main),
+    None,
+];
 
 /// Where the hand stands.
 #[derive(Debug, Default)]
@@ -50,6 +59,9 @@ impl Core {
         }
         let step = (self.relief.limit() / 64).min(STEP_MAX);
         if passed(before, self.cache.own_bytes(), step) {
+            self.relief
+                .epochs
+                .pass(step.div_ceil(PAGE_SIZE as u64), self.cache.pages());
             self.relief.memory.look();
             self.relieve();
         }
@@ -71,10 +83,10 @@ impl Core {
         if hand.patience.waits() {
             return;
         }
-        // Twice round at most: what is left then nobody can forget.
+        // Each set in turn, the second twice, and then all: what is left then nobody can forget.
         let mut rounds = 0;
-        while rounds < 2 && self.cache.bytes() > enough {
-            rounds += u32::from(self.turn(&mut hand, enough));
+        while rounds < SETS.len() && self.cache.bytes() > enough {
+            rounds += usize::from(self.turn(&mut hand, enough, SETS[rounds]));
         }
         hand.patience.was_of_use(self.cache.bytes() < held);
         drop(hand);
@@ -82,7 +94,7 @@ impl Core {
     }
 
     /// Goes on until there is room or the round is over, and says whether it is.
-    fn turn(&self, hand: &mut Hand, enough: u64) -> bool {
+    fn turn(&self, hand: &mut Hand, enough: u64, set: Option<Set>) -> bool {
         if let Some((ino, page)) = hand.at.take()
             && let Some(inode) = self.index.get(ino.0)
         {
@@ -94,8 +106,12 @@ impl Core {
             }
         }
         let Hand { walk, at, .. } = hand;
-        let has_pages = |inode: &Inode| inode.regular().is_ok_and(|pages| !pages.is_empty());
-        let walked = self.walk_inodes_if(walk, has_pages, &mut |node| {
+        let is_to_go = |inode: &Inode| {
+            let idle = |set| inode.look(Part::Body, set, &self.relief.epochs) == Look::Idle;
+            inode.regular().is_ok_and(|pages| !pages.is_empty())
+                && (inode.size() > WHOLE || set.is_none_or(idle))
+        };
+        let walked = self.walk_inodes_if(walk, is_to_go, &mut |node| {
             *at = self.forget_from(node.inode(), 0, Some(enough));
             let go_on = at.is_none() && self.cache.bytes() > enough;
             Ok(if go_on { Visit::Continue } else { Visit::Stop })

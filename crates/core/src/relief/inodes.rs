@@ -1,6 +1,5 @@
 //! Inodes that go, with their names. Files stay that have holes, or space without data: a store
-//! may keep few bytes without telling, and what is behind the end nobody asks for. A directory in which names were looked for since the hand
-//! came by has a second chance: all its names would have to come back.
+//! may keep few bytes without telling, and what is behind the end nobody asks for. A directory in which names are looked for is used.
 //!
 //! Those that an observer holds by their numbers (a kernel, of a mount) are asked back, and doomed: they go with its last
 //! use, unless somebody asks for them before.
@@ -9,21 +8,29 @@ use holdfast_sync::{Held, epoch};
 
 use super::{INODE_BYTES, NAME_BYTES, Patience, lock, passed};
 use crate::file_system::Core;
-use crate::inode::{Numbered as _, Object};
+use crate::inode::{Numbered as _, Object, Set};
 use crate::types::Ino;
 
 /// Inodes and names between two looks, at most.
 const STEP_MAX: u64 = 4096;
+/// A step takes this part of the limit.
+const STEP_PART: u64 = 256;
 /// Inodes that are let go before it is asked again whether it is enough.
 const BATCH: u64 = 1024;
 /// Inodes that are asked back at once, at most.
 const ASKED_MAX: usize = 16_384;
 
-/// Where the hand stands.
+/// Of all inodes one in so many is on probation, at least, before a hand goes over the main set.
+const PROBATION_PART: u64 = 10;
+/// Rounds over each set that a look may make, the rest of one counted: in the main set one finds what was used, and another whether it
+/// was since.
+const ROUNDS: [u32; 2] = [2, 3];
+
+/// Where the hands stand.
 #[derive(Debug, Default)]
 pub(super) struct Hand {
-    /// The number to go on from.
-    at: u64,
+    /// The numbers to go on from: on probation, and in the main set.
+    at: [u64; 2],
     /// Bytes of what was asked back by the last look: they are on their way.
     asked: u64,
     patience: Patience,
@@ -74,8 +81,9 @@ impl Core {
         if self.pinned {
             return;
         }
-        let step = (self.relief.limit() / (64 * NAME_BYTES)).min(STEP_MAX);
+        let step = (self.relief.limit() / (STEP_PART * NAME_BYTES)).min(STEP_MAX);
         if passed(before, self.added_so_far(), step) {
+            self.relief.epochs.pass(step, self.index.len());
             self.relief.memory.look();
             self.relieve_inodes();
         }
@@ -99,25 +107,24 @@ impl Core {
         if hand.patience.waits() {
             return;
         }
-        // Once round: what is left then is in use, or was lately.
-        let start = hand.at;
-        let mut around = false;
+        let mut left = ROUNDS;
         let mut asked = Asked::default();
         let leaving = std::mem::take(&mut hand.asked);
         while self
             .metadata_bytes()
             .saturating_sub(leaving + asked.bytes())
             > enough
-            && (!around || hand.at < start)
             && asked.inodes.len() < ASKED_MAX
+            && let Some(set) = self.set_to_give(left)
         {
-            let next = self.evict_some(hand.at, BATCH, |inode| {
+            let of = set as usize;
+            let next = self.evict_some(hand.at[of], BATCH, set, |inode| {
                 if self.is_observed() {
                     asked.ask(inode);
                 }
             });
-            around |= next.is_none();
-            hand.at = next.unwrap_or(0);
+            left[of] -= u32::from(next.is_none());
+            hand.at[of] = next.unwrap_or(0);
         }
         let gone = held.saturating_sub(self.metadata_bytes());
         hand.patience
@@ -128,5 +135,17 @@ impl Core {
         drop(hand);
         self.ask_back(&asked.inodes);
         epoch::flush();
+    }
+
+    /// The set that a hand is to go over, of those that have rounds left: what is on probation, unless there is little of it.
+    fn set_to_give(&self, left: [u32; 2]) -> Option<Set> {
+        let there = self.index.len();
+        let main = u64::try_from(self.relief.main.sum()).unwrap_or(0);
+        let is_short = there.saturating_sub(main) <= there / PROBATION_PART;
+        let order = match is_short {
+            true => [Set::Main, Set::Probation],
+            false => [Set::Probation, Set::Main],
+        };
+        order.into_iter().find(|set| left[*set as usize] > 0)
     }
 }

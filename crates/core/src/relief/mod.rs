@@ -1,9 +1,10 @@
 //! Memory over a store that can bring things back has a limit: beyond it they go.
 //!
-//! Reads write nothing, so nobody knows what is used often. Hands go round over the inodes, by
-//! number, and take what they meet: one the pages of files ([`content`](self)), one the inodes
-//! that nobody uses, with their names. What is wanted again comes back, and then has a whole round
-//! before it.
+//! Hands go round over the inodes, by number: some take the pages of files ([`content`](self)), some the inodes
+//! that nobody uses, with their names. What has come and was not used again since goes when a hand comes by; what was is in the
+//! *main* set from then on, where a hand goes round only when what is on probation gets short (as in S3-FIFO: Yang et al., SOSP
+//! 2023). So a walk over everything passes through, and leaves what is used alone. What went too early is in the main set when it
+//! comes again. Uses cost no write unless a hand came by: see `inode/heat.rs`.
 //!
 //! Who adds something looks whether there is too much, but only with every so many bytes, or names,
 //! that his own core added: so nobody reads a line for it that others write.
@@ -11,15 +12,19 @@
 //! *Locking.* A hand's lock comes before all others: it is taken with nothing held.
 
 mod content;
+mod ghosts;
 mod inodes;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use holdfast_cache::memory::{Class, Member, Memory, Usage};
+use holdfast_sync::ShardedCounter;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::file_system::Core;
+use crate::inode::Epochs;
+use ghosts::Ghosts;
 
 /// What an inode takes in memory, about, without its names; as measured.
 const INODE_BYTES: u64 = 168;
@@ -35,6 +40,12 @@ pub(crate) struct Relief {
     pub(crate) memory: Arc<Memory>,
     /// What of it inodes, names and content may take, in bytes.
     limit: AtomicU64,
+    /// By which uses count.
+    pub(crate) epochs: Epochs,
+    /// Inodes in the main set.
+    pub(crate) main: ShardedCounter,
+    /// Inodes that went from probation lately.
+    pub(crate) ghosts: Ghosts,
     content: Mutex<content::Hand>,
     inodes: Mutex<inodes::Hand>,
 }
@@ -45,6 +56,9 @@ impl Relief {
         Self {
             limit: AtomicU64::new(memory.limit()),
             memory,
+            epochs: Epochs::default(),
+            main: ShardedCounter::new(),
+            ghosts: Ghosts::default(),
             content: Mutex::default(),
             inodes: Mutex::default(),
         }

@@ -1,0 +1,290 @@
+//! How often an inode and its content are used, as far as reclaim has to know.
+//!
+//! A use writes nothing, unless reclaim has looked since: the mark says *idle*, is set by reclaim, and is cleared by the first
+//! use in a later *epoch*. Uses in an epoch and the next are one use, however long they go on: a program that stats, opens and reads a
+//! file has seen it once, and so has one that looks for one name of a directory after the other. While that goes on nothing is taken from probation.
+//! What was read ahead is not used yet: its first use is the first.
+//!
+//! What comes is on *probation*, and idle: what is not used again goes at the first look. What is used again becomes part of the *main* set at
+//! that look, where looks come only as the rest gets short. The content of a file, or the names of a directory, are the
+//! *body*, with marks of their own: it may go while the inode stays.
+//!
+//! *Invariants.* Over a store that pins everything all marks are zero, so that nothing is ever written. *Main* is set by a look
+//! alone, and never cleared. A look and a use that meet may lose either, no more.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+
+use super::Object;
+use super::marks::AHEAD;
+
+const IDLE: u8 = 1;
+const MAIN: u8 = 1 << 1;
+const BODY_IDLE: u8 = 1 << 2;
+const BODY_MAIN: u8 = 1 << 3;
+const EPOCH_SHIFT: u32 = 4;
+const EPOCH_MAX: u8 = u8::MAX >> EPOCH_SHIFT;
+
+/// The inode, or what it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Inode,
+    Body,
+}
+
+impl Part {
+    fn idle(self) -> u8 {
+        match self {
+            Self::Inode => IDLE,
+            Self::Body => BODY_IDLE,
+        }
+    }
+
+    fn main(self) -> u8 {
+        match self {
+            Self::Inode => MAIN,
+            Self::Body => BODY_MAIN,
+        }
+    }
+}
+
+/// Which of the sets a hand looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Set {
+    Probation,
+    Main,
+}
+
+/// What comes of a look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// It is in the other set.
+    Passed,
+    /// It was used, and is in the main set from now on.
+    Promoted,
+    /// It was used, and stays there.
+    Stays,
+    /// It came, or was used, just now: that is no second use.
+    Fresh,
+    /// It was not used.
+    Idle,
+}
+
+/// Logical time: it goes on when as much has come as a part of what there is, and after a second in which something is used.
+#[derive(Debug, Default)]
+pub(crate) struct Epochs {
+    now: AtomicU8,
+    came: AtomicU64,
+    /// The second in which the epoch began.
+    began: AtomicU64,
+}
+
+/// An epoch is as long as it takes until one in so many objects has come: a quarter of what is on probation, where that is a tenth.
+const PART: u64 = 40;
+
+/// By a clock that costs little.
+fn seconds() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
+    now.tv_sec.max(0).cast_unsigned()
+}
+
+impl Epochs {
+    fn now(&self) -> u8 {
+        self.now.load(Relaxed) << EPOCH_SHIFT
+    }
+
+    /// So many objects have come, of so many that there are.
+    pub(crate) fn pass(&self, came: u64, there: u64) {
+        // Relaxed: guesses. Those that meet here have each added thousands.
+        let came = self.came.fetch_add(came, Relaxed) + came;
+        if came > there / PART {
+            self.came.store(0, Relaxed);
+            self.begin(seconds());
+        }
+    }
+
+    fn begin(&self, second: u64) {
+        self.began.store(second, Relaxed);
+        self.now
+            .store(self.now.load(Relaxed).wrapping_add(1), Relaxed);
+    }
+
+    /// How many epochs ago are these marks from? Sixteen are as none.
+    fn since(&self, heat: u8) -> u8 {
+        (self.now() >> EPOCH_SHIFT).wrapping_sub(heat >> EPOCH_SHIFT) & EPOCH_MAX
+    }
+
+    /// Goes on if the epoch has lasted a second: twice, for what is used after that is used again.
+    fn look_at_the_clock(&self) {
+        let second = seconds();
+        if self.began.load(Relaxed) + 1 < second {
+            self.begin(second);
+            self.begin(second);
+        }
+    }
+}
+
+impl Object {
+    /// It comes now. `again`: it went a while ago, and that was too early; so it counts as used.
+    #[inline]
+    pub(crate) fn arrive(&self, epochs: &Epochs, again: bool) {
+        let idle = if again { 0 } else { IDLE | BODY_IDLE };
+        // Nobody else knows of it yet.
+        self.front.heat.store(idle | epochs.now(), Relaxed);
+    }
+
+    /// It is used.
+    #[inline(always)]
+    pub(crate) fn touch(&self, epochs: &Epochs) {
+        let heat = self.front.heat.load(Relaxed);
+        if heat & (IDLE | BODY_IDLE) != 0 {
+            self.touch_idle(heat, epochs);
+        }
+    }
+
+    #[cold]
+    fn touch_idle(&self, heat: u8, epochs: &Epochs) {
+        if self.front.marks.load(Relaxed) & AHEAD != 0 {
+            self.front.marks.fetch_and(!AHEAD, Relaxed);
+            return self.renew(heat, epochs);
+        }
+        if epochs.since(heat) == 0 {
+            epochs.look_at_the_clock();
+        }
+        match epochs.since(heat) {
+            0 => {}
+            1 => self.renew(heat, epochs),
+            _ => {
+                self.front.heat.fetch_and(!(IDLE | BODY_IDLE), Relaxed);
+            }
+        }
+    }
+
+    fn renew(&self, heat: u8, epochs: &Epochs) {
+        let marks = heat & !(EPOCH_MAX << EPOCH_SHIFT);
+        self.exchange(heat, marks | epochs.now());
+    }
+
+    /// Changes the marks, unless somebody else does: reclaim counts those in the main set, so none may be lost that it set.
+    fn exchange(&self, heat: u8, new: u8) -> bool {
+        let heat = self
+            .front
+            .heat
+            .compare_exchange(heat, new, Relaxed, Relaxed);
+        heat.is_ok()
+    }
+
+    /// Nobody has asked for it: it comes with others. To be said before anybody can find it.
+    pub(crate) fn ahead(&self) {
+        let marks = self.front.marks.load(Relaxed);
+        self.front.marks.store(marks | AHEAD, Relaxed);
+    }
+
+    /// Reclaim looks whether this was used since it came, or since the last look.
+    pub(crate) fn look(&self, part: Part, set: Set, epochs: &Epochs) -> Look {
+        let heat = self.front.heat.load(Relaxed);
+        let (idle, main) = (part.idle(), part.main());
+        let is_main = heat & main != 0;
+        if is_main != (set == Set::Main) {
+            return Look::Passed;
+        }
+        if heat & idle != 0 {
+            let is_fresh = set == Set::Probation && epochs.since(heat) < 2;
+            return if is_fresh { Look::Fresh } else { Look::Idle };
+        }
+        let marks = heat & !(EPOCH_MAX << EPOCH_SHIFT);
+        if !self.exchange(heat, marks | idle | main | epochs.now()) {
+            return Look::Fresh;
+        }
+        match is_main {
+            true => Look::Stays,
+            false => Look::Promoted,
+        }
+    }
+
+    /// Is it in the main set?
+    #[inline]
+    pub(crate) fn is_main(&self) -> bool {
+        self.front.heat.load(Relaxed) & MAIN != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inode::Meta;
+    use crate::types::{FileType, Time};
+
+    fn object(epochs: &Epochs) -> Object {
+        let meta = Meta::new(0o644, 0, 0, Time(0));
+        let object = Object::new(1, FileType::Regular, &meta, None, true);
+        object.arrive(epochs, false);
+        object
+    }
+
+    fn pass(epochs: &Epochs, count: u8) {
+        (0..count).for_each(|_| epochs.begin(seconds()));
+    }
+
+    #[test]
+    fn what_is_never_used_again_goes_at_its_first_scan_and_a_burst_is_one_use() {
+        let epochs = Epochs::default();
+        pass(&epochs, 14);
+        let once = object(&epochs);
+        for _ in 0..6 {
+            once.touch(&epochs);
+            pass(&epochs, 1);
+            assert_eq!(once.look(Part::Inode, Set::Probation, &epochs), Look::Fresh);
+            once.touch(&epochs);
+        }
+        pass(&epochs, 2);
+        for part in [Part::Inode, Part::Body] {
+            assert_eq!(once.look(part, Set::Main, &epochs), Look::Passed);
+            assert_eq!(once.look(part, Set::Probation, &epochs), Look::Idle);
+        }
+    }
+
+    #[test]
+    fn what_is_used_again_survives_a_scan_of_each_part() {
+        let epochs = Epochs::default();
+        let again = object(&epochs);
+        pass(&epochs, 2);
+        again.touch(&epochs);
+        for part in [Part::Inode, Part::Body] {
+            assert_eq!(again.look(part, Set::Probation, &epochs), Look::Promoted);
+            assert_eq!(again.look(part, Set::Probation, &epochs), Look::Passed);
+            assert_eq!(again.look(part, Set::Main, &epochs), Look::Idle);
+        }
+        pass(&epochs, 2);
+        again.touch(&epochs);
+        assert_eq!(again.look(Part::Inode, Set::Main, &epochs), Look::Stays);
+        assert!(again.is_main());
+    }
+
+    #[test]
+    fn what_was_read_ahead_is_used_first_when_somebody_asks_for_it() {
+        let epochs = Epochs::default();
+        let ahead = object(&epochs);
+        ahead.ahead();
+        pass(&epochs, 5);
+        ahead.touch(&epochs);
+        pass(&epochs, 2);
+        assert_eq!(ahead.look(Part::Inode, Set::Probation, &epochs), Look::Idle);
+        ahead.touch(&epochs);
+        assert_eq!(
+            ahead.look(Part::Inode, Set::Probation, &epochs),
+            Look::Promoted
+        );
+    }
+
+    #[test]
+    fn what_came_again_soon_is_in_the_main_set_from_the_first_look_on() {
+        let epochs = Epochs::default();
+        let object = object(&epochs);
+        object.arrive(&epochs, true);
+        assert_eq!(
+            object.look(Part::Inode, Set::Probation, &epochs),
+            Look::Promoted
+        );
+        assert!(object.is_main());
+    }
+}

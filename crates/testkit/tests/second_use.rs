@@ -1,0 +1,147 @@
+//! What is used again and again stays in memory beside a walk over ten times as much as fits.
+
+use holdfast_core::{FileSystem, Options, Store};
+use holdfast_testkit::memory::within;
+use holdfast_testkit::store::{Call, Hook, ModelStore, Wrapped};
+use holdfast_types::{Caller, FileType, OpenFlags, Result};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread::sleep;
+use std::time::Duration;
+
+const MIB: u64 = 1 << 20;
+/// Files of a directory of the working set, and of one that is walked.
+const USED_EACH: u64 = 100;
+const WALKED_EACH: u64 = 500;
+
+/// Counts what is asked for.
+#[derive(Default)]
+struct Loads(AtomicU64);
+
+impl Hook for Loads {
+    fn before(&self, call: Call) -> Result<()> {
+        let loads = [
+            Call::LoadInodes,
+            Call::Walk,
+            Call::ReadEntries,
+            Call::ReadData,
+        ];
+        self.0.fetch_add(u64::from(loads.contains(&call)), Relaxed);
+        Ok(())
+    }
+}
+
+/// A tree of which a part is used, and the rest walked.
+struct Tree {
+    store: Arc<ModelStore>,
+    used: u64,
+    walked: u64,
+    bytes: usize,
+}
+
+impl Tree {
+    fn new(used: u64, walked: u64, bytes: usize) -> Self {
+        let store = Arc::new(ModelStore::new());
+        let fs = within(store.clone(), Options::default(), Some(u64::MAX)).unwrap();
+        let (who, root) = (Caller::root(), fs.root());
+        for (kind, count, each) in [("u", used, USED_EACH), ("w", walked, WALKED_EACH)] {
+            for number in 0..count / each {
+                let name = format!("{kind}{number}");
+                let dir = fs.mkdir(&who, &root, name.as_bytes(), 0o755).unwrap();
+                for file in 0..each {
+                    let name = format!("{file}");
+                    if bytes == 0 {
+                        let kind = FileType::Regular;
+                        fs.mknod(&who, &dir, name.as_bytes(), kind, 0o644, 0)
+                            .unwrap();
+                    } else {
+                        let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
+                        let file = fs
+                            .create(&who, &dir, name.as_bytes(), 0o644, flags)
+                            .unwrap();
+                        fs.write(&who, &file, 0, &vec![1; bytes]).unwrap();
+                    }
+                }
+            }
+        }
+        drop(root);
+        fs.close().unwrap();
+        Self {
+            store,
+            used,
+            walked,
+            bytes,
+        }
+    }
+
+    /// Looks at a file, and reads it if there is anything in it.
+    fn look_at(&self, fs: &FileSystem, kind: &str, each: u64, number: u64) {
+        let who = Caller::root();
+        let dir = format!("{kind}{}", number / each);
+        let dir = fs.lookup(&who, &fs.root(), dir.as_bytes()).unwrap();
+        let name = format!("{}", number % each);
+        let file = fs.lookup(&who, &dir, name.as_bytes()).unwrap();
+        assert_eq!(fs.getattr(&file).size, self.bytes as u64);
+        if self.bytes > 0 {
+            let open = fs.open(&who, &file, OpenFlags::READ_WRITE).unwrap();
+            let mut buf = vec![0; self.bytes];
+            assert_eq!(fs.read(&open, 0, &mut buf), Ok(self.bytes));
+        }
+    }
+
+    /// How many of 1,000 uses of the working set find it in memory, beside a walk in which each file is looked at `uses` times, if there
+    /// is one use for `pace` files.
+    fn hits(&self, memory: u64, pace: u64, uses: u64) -> u64 {
+        let store = Wrapped::new(Arc::clone(&self.store) as Arc<dyn Store>, Loads::default());
+        let fs = within(store.clone(), Options::default(), Some(memory)).unwrap();
+        let loads = || store.hook().0.load(Relaxed);
+        for _ in 0..2 {
+            for number in 0..self.used {
+                self.look_at(&fs, "u", USED_EACH, number);
+            }
+            // What is used again a second later is used again, though nothing else came meanwhile.
+            sleep(Duration::from_millis(2100));
+        }
+        let (mut asked, mut found) = (0, 0);
+        for walked in 0..self.walked {
+            for _ in 0..uses {
+                self.look_at(&fs, "w", WALKED_EACH, walked);
+            }
+            if walked % pace == 0 {
+                let before = loads();
+                self.look_at(&fs, "u", USED_EACH, asked % self.used);
+                asked += 1;
+                found += u64::from(loads() == before);
+            }
+        }
+        assert!(loads() > self.walked / 100, "the walk came from the store");
+        found * 1000 / asked
+    }
+}
+
+#[test]
+fn inodes_that_are_used_stay_beside_a_walk_over_ten_times_as_many_as_fit() {
+    // About 9,000 fit, with their names.
+    let tree = Tree::new(900, 90_000, 0);
+    for (pace, uses) in [(1, 1), (10, 1), (10, 3), (50, 3)] {
+        let hits = tree.hits(4 * MIB, pace, uses);
+        assert!(
+            hits >= 990,
+            "{hits} of 1,000 at 1/{pace}, {uses} uses a file"
+        );
+    }
+}
+
+#[test]
+fn content_that_is_used_stays_beside_a_walk_over_ten_times_as_much_as_fits() {
+    // About 1,500 files fit.
+    let tree = Tree::new(200, 15_000, 4096);
+    // At the slowest pace there are few uses to count.
+    for (pace, uses, goal) in [(1, 1, 990), (10, 3, 990), (50, 3, 980)] {
+        let hits = tree.hits(8 * MIB, pace, uses);
+        assert!(
+            hits >= goal,
+            "{hits} of 1,000 at 1/{pace}, {uses} uses a file"
+        );
+    }
+}
