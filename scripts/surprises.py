@@ -286,9 +286,6 @@ PROGRAMS = [
     readers_see_direct_writes,
 ]
 
-# What a mount does otherwise whose kernel opens files by itself: decision 84.
-KNOWN = [set_times_stay] if os.environ.get("OPENS") == "local" else []
-
 
 def main(tops):
     names = [os.path.basename(top) for top in tops]
@@ -306,10 +303,7 @@ def main(tops):
                 seen = program(dir)
             except OSError as error:
                 seen = f"failed: {errno.errorcode[error.errno]}"
-            if seen and program in KNOWN and top != tops[-1]:
-                seen += " (known)"
-            else:
-                wrong += bool(seen) and top != tops[-1]
+            wrong += bool(seen) and top != tops[-1]
             row.append(seen or "right")
         print(f"{program.__name__:28}" + "".join(f"{seen:24}" for seen in row))
         if any(seen != "right" for seen in row):

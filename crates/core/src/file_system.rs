@@ -16,7 +16,7 @@ use std::sync::{Arc, Weak};
 use crate::ahead::{Ahead, Near};
 use crate::ends::Ends;
 use crate::failure::Failure;
-use crate::inode::{Content, DirectoryBody, Extension, Inode, Meta, Numbered as _, Object};
+use crate::inode::{Content, DirectoryBody, Extension, Inode, Known, Meta, Numbered as _, Object};
 use crate::late::Late;
 use crate::locks::LockGraph;
 use crate::memory::{MemoryLimits, MemoryStore};
@@ -341,7 +341,7 @@ impl Core {
         let content = Content::of(FileType::Directory, Ino::ROOT, 0, None);
         let extension = Extension::of(content, None);
         let fs = self.enrolment.number();
-        let root = Object::new(fs, FileType::Directory, &meta, extension, true);
+        let root = Object::new(fs, FileType::Directory, &meta, extension, Known::All);
         let root = Prepared::new(root);
         let root = self.publish(Ino::ROOT, root, Check::Nothing, &mut reservation)?;
         if !self.pinned {

@@ -52,6 +52,7 @@ mod reservation;
 mod shape;
 mod space;
 pub mod store;
+mod stored_space;
 mod trails;
 mod turns;
 mod turns_primitive;

@@ -12,11 +12,11 @@ use crate::directory::{Directory, Loaded as Names};
 use crate::ends::{self, Ends};
 use crate::file_system::Core;
 use crate::inode::{
-    Content, DirectoryBody, Extension, Inode, Meta, Numbered as _, Object, Rare, directory_names,
-    directory_size,
+    Content, DirectoryBody, Extension, Inode, Known, Meta, Numbered as _, Object, Rare,
+    directory_names, directory_size,
 };
 use crate::node::Node;
-use crate::store::{InodeRecord, NameRun, Rest};
+use crate::store::{InodeRecord, NameRun, Rest, StoredSpace};
 use crate::types::{Errno, FileType, Ino, Result};
 use crate::xattr::{ACL_ACCESS, ACL_DEFAULT};
 
@@ -251,7 +251,11 @@ impl Core {
         meta.home = (record.parent, 0);
         let (fs, kind) = (self.enrolment.number(), record.kind);
         let extension = Extension::of(content, rare);
-        let object = Object::new(fs, kind, &meta, extension, false);
+        let known = match record.space == StoredSpace::AS_SIZE && kind == FileType::Regular {
+            true => Known::Full,
+            false => Known::Nothing,
+        };
+        let object = Object::new(fs, kind, &meta, extension, known);
         object.arrive(&self.relief.epochs, self.relief.ghosts.take(record.ino.0));
         object
     }
@@ -325,6 +329,10 @@ fn content_of(record: &InodeRecord) -> Content {
             parent: AtomicU64::new(record.parent.0),
             names: Directory::empty(false),
         }),
+        FileType::Regular => match record.space.beside_size() {
+            Some(pages) => Content::Stored(pages),
+            None => Content::None,
+        },
         kind => Content::of(kind, record.parent, record.rdev, None),
     }
 }

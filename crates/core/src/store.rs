@@ -25,6 +25,7 @@
 pub use crate::failure::Failure;
 pub use crate::name_run::NameRun;
 pub use crate::reservation::{Class, Grant, Intent, Reservation, kept_bytes};
+pub use crate::stored_space::StoredSpace;
 use crate::types::{FileType, Ino, Result, Time};
 use holdfast_cache::Memory;
 use std::sync::Arc;
@@ -91,6 +92,9 @@ pub struct InodeRecord {
     pub parent: Ino,
     /// May it have extended attributes, or space behind its end? If not, nobody asks the store for them.
     pub xattrs: bool,
+    /// The space that a regular file takes: of a record that the store hands out what [`Store::next_space`]
+    /// would tell run by run. In one that the core hands over it means nothing: the store knows.
+    pub space: StoredSpace,
 }
 
 /// A name of a directory as a store keeps it.

@@ -3,7 +3,7 @@
 //! `cargo bench -p holdfast-volume --bench journal [-- DIRECTORY]`. Appends and the replay are over
 //! memory; commits are measured on a file in `DIRECTORY` as well. Medians of five runs.
 
-use holdfast_core::store::{Change, InodeRecord, Stamp};
+use holdfast_core::store::{Change, InodeRecord, Stamp, StoredSpace};
 use holdfast_device::{BlockDevice, Caching, FileDevice, FileOptions, MemoryDevice};
 use holdfast_types::{FileType, Ino, Time};
 use holdfast_volume::journal::{Journal, Position, Region};
@@ -103,6 +103,7 @@ fn inode(ino: u64, kind: FileType, time: i64, parent: u64) -> InodeRecord {
         btime: Time(time),
         parent: Ino(parent),
         xattrs: false,
+        space: StoredSpace::UNKNOWN,
     }
 }
 

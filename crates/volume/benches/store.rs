@@ -5,7 +5,7 @@
 //! the thread for each file, the commit at the end of those that write counted.
 
 use holdfast_core::Store;
-use holdfast_core::store::{Change, InodeRecord, NameRun};
+use holdfast_core::store::{Change, InodeRecord, NameRun, StoredSpace};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_types::{FileType, Ino, Time};
 use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore, format};
@@ -146,6 +146,7 @@ fn inode(ino: Ino, kind: FileType, time: i64, parent: Ino) -> InodeRecord {
         btime: Time(time),
         parent,
         xattrs: false,
+        space: StoredSpace::UNKNOWN,
     }
 }
 

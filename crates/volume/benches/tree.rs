@@ -4,7 +4,7 @@
 //! directory. *Interleaved*: every batch adds to each of 1,000 directories. Times are of one
 //! thread; the medians of five batches.
 
-use holdfast_core::store::InodeRecord;
+use holdfast_core::store::{InodeRecord, StoredSpace};
 use holdfast_types::{Errno, FileType, Ino, Time};
 use holdfast_volume::tree::{
     Birth, Change, Entries, Entry, EntryKey, Error, HashKey, Hashes, Inode, Inodes, NodeCache,
@@ -127,6 +127,7 @@ fn inode(ino: u64, dir: u64) -> Inode {
         btime: time,
         parent: Ino(dir),
         xattrs: false,
+        space: StoredSpace::AS_SIZE,
     };
     Inode {
         record,

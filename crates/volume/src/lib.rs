@@ -14,6 +14,7 @@ mod space_primitive;
 pub mod store;
 pub mod superblock;
 pub mod tree;
+mod upgrade;
 
 pub use check::{CheckOptions, check};
 pub use error::{Error, Result};
@@ -23,6 +24,7 @@ pub use store::{
     superblock as read_superblock,
 };
 pub use superblock::Label;
+pub use upgrade::upgrade;
 
 /// The unit of space, in bytes.
 pub const BLOCK: usize = 4096;

@@ -3,7 +3,7 @@
 use super::layout::{Layout, Thing};
 use holdfast_core::store::{
     Change, EntryRecord, Grant, Guarantees, InodeRecord, Intent, Space, SpaceReport, Stamp, Store,
-    XattrList,
+    StoredSpace, XattrList,
 };
 use holdfast_core::types::{Errno, FileType, Ino, Result, Time};
 
@@ -46,6 +46,7 @@ impl MadeStore {
             btime: BIRTH,
             parent: self.layout.ino(self.layout.parent(thing)),
             xattrs: false,
+            space: StoredSpace::AS_SIZE,
         }
     }
 

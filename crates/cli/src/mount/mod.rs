@@ -59,9 +59,8 @@ Options for -o:
                       request. close(2) tells of no lost write then, as on ext4 (fsync(2) does);
                       `holdfast info` and a forced unmount count no open files; watches of a
                       program that embeds the file system see no opens; truncate(2) of an empty
-                      file to nothing moves its times, and so does the writing of what was stored
-                      through a mapping before they were set; direct writes to one file go one
-                      after the other. served: the daemon does (default: local, with locks=served: served)
+                      file to nothing moves its times; direct writes to one file go one after the
+                      other. served: the daemon does (default: local, with locks=served: served)
   auto_unmount        clear the mount point if the daemon is killed
   allow_other         let all users in (default if root mounts); noallow_other: only the one who
                       mounts

@@ -3,7 +3,7 @@
 use super::*;
 use crate::clock;
 use crate::inode::directory_size;
-use crate::inode::{Content, DirectoryBody, Extension, Meta};
+use crate::inode::{Content, DirectoryBody, Extension, Known, Meta};
 use crate::store::NameRun;
 use crate::types::{Result, Time};
 use std::sync::atomic::AtomicU64;
@@ -20,7 +20,7 @@ fn inode(complete: bool) -> Object {
     };
     let content = Content::Directory(body);
     let extension = Extension::of(content, None);
-    Object::new(1, FileType::Directory, &meta, extension, true)
+    Object::new(1, FileType::Directory, &meta, extension, Known::All)
 }
 
 fn load(loaded: &Loaded, name: &[u8], cookie: u64, ino: u64) -> Result<()> {

@@ -14,7 +14,7 @@ use crate::types::{FileType, Ino};
 /// Made with the inode where its type needs it, else when something is first put in it.
 #[derive(Default)]
 pub(crate) struct Extension {
-    /// Content of inodes that are no regular files.
+    /// Content of inodes that are no regular files; of those what is known of it without asking for it.
     pub(super) content: Content,
     /// Extended attributes and ACLs: replaced as a whole, read without a lock.
     pub(super) rare: Published<Rare>,
@@ -36,7 +36,7 @@ impl Extension {
     }
 }
 
-/// The content of an inode that is no regular file.
+/// The content of an inode that is no regular file, or what is known of a file's.
 #[derive(Default)]
 pub(crate) enum Content {
     /// Nothing, or elsewhere: a regular file, a fifo, a socket.
@@ -48,6 +48,8 @@ pub(crate) enum Content {
     Target(Box<[u8]>),
     /// A device number.
     Device(u64),
+    /// Pages that a regular file took in its store when it was loaded, where its size says others.
+    Stored(u64),
 }
 
 /// A directory's content.

@@ -211,12 +211,12 @@ impl Object {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inode::Meta;
+    use crate::inode::{Known, Meta};
     use crate::types::{FileType, Time};
 
     fn object(epochs: &Epochs) -> Object {
         let meta = Meta::new(0o644, 0, 0, Time(0));
-        let object = Object::new(1, FileType::Regular, &meta, None, true);
+        let object = Object::new(1, FileType::Regular, &meta, None, Known::All);
         object.arrive(epochs, false);
         object
     }

@@ -36,6 +36,19 @@ pub(crate) fn time_of_changes<'i>(inodes: impl IntoIterator<Item = &'i Inode>) -
     }
 }
 
+/// What is known of a file's content when its inode is made known. Of what was loaded the times may have been told before,
+/// or by a store's record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Known {
+    /// All of it is in memory.
+    All = COMPLETE | MAPPED,
+    /// The store has it; each page before its end has data.
+    Full = FULL | TOLD,
+    /// The store has it.
+    Nothing = TOLD,
+}
+
 impl Object {
     /// Its times are about to be told: what changes from now on takes another time. Writes only if that was not so.
     ///
@@ -100,6 +113,13 @@ impl Object {
             || self.kind() != FileType::Regular
             // Behind its end there may be space, but not without a word.
             || (self.size() == 0 && !self.may_be_rare())
+            || self.stored_pages().is_some()
+    }
+
+    /// Has each page before its end data, if it is not mapped?
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.front.marks.load(Ordering::Acquire) & FULL != 0
     }
 
     /// Each page has data; of a file that is not mapped.

@@ -32,8 +32,7 @@ use std::sync::atomic::AtomicU64;
 use crate::acl;
 use crate::locks::InodeLocks;
 use crate::types::{Access, Caller, Caps, Errno, FileType, Result, Time};
-pub(crate) use marks::time_of_changes;
-use marks::{COMPLETE, MAPPED, TOLD};
+pub(crate) use marks::{Known, time_of_changes};
 use meta::{Back, Front, MetaCell};
 
 /// What every empty directory's size is, and each name's share: tmpfs's figures.
@@ -76,7 +75,7 @@ const _: () = assert!(
 );
 
 impl Object {
-    /// One that is in no index yet. `complete`: nothing of a file's content is elsewhere.
+    /// One that is in no index yet. `known`: what is known of a file's content.
     ///
     /// Inlined, so that it is built where it stays: see [`holdfast_sync::Prepared`].
     #[inline(always)]
@@ -85,10 +84,9 @@ impl Object {
         kind: FileType,
         meta: &Meta,
         extension: Option<Box<Extension>>,
-        complete: bool,
+        known: Known,
     ) -> Self {
-        // Of what was loaded the times may have been told before, or by a store's record.
-        let marks = if complete { COMPLETE | MAPPED } else { TOLD };
+        let marks = known as u8;
         Self {
             front: Front::new(file_system, kind, meta, marks),
             extension: extension.map_or_else(OnceBox::new, OnceBox::with_value),
@@ -168,13 +166,33 @@ impl Object {
     /// [known](Self::has_known_space).
     fn pages_held(&self, size: u64) -> u64 {
         if self.kind() == FileType::Regular && !self.is_mapped() {
-            return size.div_ceil(PAGE_SIZE as u64);
+            let stored = if self.is_full() {
+                None
+            } else {
+                self.stored_pages()
+            };
+            return stored.unwrap_or_else(|| size.div_ceil(PAGE_SIZE as u64));
         }
         // Most ask for nothing more, and need no guard.
         if self.pages.is_empty() {
             return 0;
         }
         self.pages.pages()
+    }
+
+    /// Pages that the file took in its store when it was loaded, where its size says others.
+    #[inline]
+    fn stored_pages(&self) -> Option<u64> {
+        match self.extension.get()?.content {
+            Content::Stored(pages) => Some(pages),
+            _ => None,
+        }
+    }
+
+    /// Pages of space that only the store has, if it is known without asking it.
+    pub(crate) fn known_unmapped_pages(&self) -> Option<u64> {
+        let known = !self.is_mapped() && (self.is_full() || self.stored_pages().is_some());
+        known.then(|| self.pages_held(self.size()))
     }
 
     /// Does a file have holes, or space without data? A store may not tell so exactly. Locks the pages.

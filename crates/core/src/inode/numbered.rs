@@ -4,7 +4,7 @@ use holdfast_sync::Bolt;
 use std::sync::atomic::Ordering;
 
 use super::{Inode, Meta, TURN};
-use crate::store::InodeRecord;
+use crate::store::{InodeRecord, StoredSpace};
 use crate::turns::HasTurn;
 use crate::types::{Attr, Ino};
 
@@ -72,6 +72,7 @@ impl Numbered for Inode {
             btime: meta.btime,
             parent,
             xattrs: self.has_rare(),
+            space: StoredSpace::UNKNOWN,
         }
     }
 }

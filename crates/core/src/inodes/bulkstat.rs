@@ -204,7 +204,8 @@ impl Core {
 /// What a record says, as the inode would once it is loaded.
 fn attributes_of(record: &InodeRecord) -> Attr {
     let pages = if record.kind == FileType::Regular {
-        record.size.div_ceil(PAGE_SIZE as u64)
+        let space = record.space.pages(record.size);
+        space.unwrap_or_else(|| record.size.div_ceil(PAGE_SIZE as u64))
     } else {
         0
     };

@@ -182,7 +182,13 @@ impl Core {
     /// Pages of a file's content of which only the store knows, if it has to be told of them.
     fn stored_alone(&self, orphan: &Inode) -> u64 {
         let is_file = orphan.kind() == FileType::Regular;
-        if self.pinned || self.frees || !is_file || orphan.is_mapped() || orphan.size() == 0 {
+        if self.pinned || self.frees || !is_file || orphan.is_mapped() {
+            return 0;
+        }
+        if let Some(pages) = orphan.known_unmapped_pages() {
+            return pages;
+        }
+        if orphan.size() == 0 {
             return 0;
         }
         self.stored_pages(orphan.ino()).unwrap_or(0)

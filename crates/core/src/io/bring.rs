@@ -129,8 +129,8 @@ impl Core {
         Ok(pages)
     }
 
-    /// Makes sure that it is known how much space a file takes, for who asks for its attributes. If
-    /// the store cannot tell, then that is told by its size.
+    /// Makes sure that it is known how much space a file takes, for who asks for its attributes. Where the record
+    /// that it was loaded with did not say it, the store is asked; if it cannot tell, then that is told by the size.
     #[inline]
     pub(crate) fn weigh(&self, inode: &Inode) {
         if !self.pinned && !inode.has_known_space() {

@@ -6,7 +6,9 @@ use holdfast_sync::epoch;
 use crate::acl::{self, Acl};
 use crate::directory::Names;
 use crate::file_system::Core;
-use crate::inode::{Content, Extension, Inode, Meta, Numbered as _, Object, Rare, directory_size};
+use crate::inode::{
+    Content, Extension, Inode, Known, Meta, Numbered as _, Object, Rare, directory_size,
+};
 use crate::node::Node;
 use crate::permission::in_group_or_capable;
 use crate::store::{Change, Intent, Reservation};
@@ -159,7 +161,7 @@ impl Core {
             Extension::of(Content::of(kind, dir.ino(), rdev, target), rare)
         };
         let fs = self.enrolment.number();
-        let object = Prepared::with(|| Object::new(fs, kind, &meta, extension, true));
+        let object = Prepared::with(|| Object::new(fs, kind, &meta, extension, Known::All));
         if let Some(forerunner) = &self.forerunner {
             forerunner.made(&*object);
         }

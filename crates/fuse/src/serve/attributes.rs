@@ -189,9 +189,9 @@ impl CoreOperations {
     }
 }
 
-/// Is a time of modification set, other than the present, through a file that the daemon has open?
+/// Is a time of modification set, other than the present?
 pub(super) fn sets_time(request: &SetAttrRequest) -> bool {
-    request.fh.is_some_and(|fh| fh != 0) && matches!(request.set.mtime, Some(SetTime::At(_)))
+    request.fh.is_some() && matches!(request.set.mtime, Some(SetTime::At(_)))
 }
 
 /// Can pages be written through a mapping of it?

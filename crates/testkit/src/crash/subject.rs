@@ -5,13 +5,15 @@ use std::sync::Arc;
 use holdfast_core::{FileSystem, OpenFile, Options, Store};
 use holdfast_device::{BlockDevice, Image, MemoryDevice};
 use holdfast_types::{
-    Caller, Errno, Fallocate, Ino, OpenFlags, RenameFlags, Result, SetAttr, XattrSet,
+    Caller, Errno, Fallocate, FileType, Ino, OpenFlags, RenameFlags, Result, SetAttr, XattrSet,
 };
 use holdfast_volume::{BLOCK, FormatOptions, OpenOptions, VolumeStore, format};
 
 use super::step::Step;
 use super::tree::Tree;
 use crate::rng::pattern;
+
+const PAGE: u64 = BLOCK as u64;
 
 /// Bytes of a volume: small, so that states are made quickly.
 const SIZE: u64 = 4 << 20;
@@ -66,6 +68,31 @@ impl Subject {
             Ok(tree)
         });
         looked.map_err(|error| format!("cannot be read: {error}"))
+    }
+
+    /// Do records say of all files the space that the store has of them, run by run?
+    ///
+    /// # Errors
+    /// Of which not, or what cannot be read.
+    pub(super) fn say_their_space(&self) -> std::result::Result<(), String> {
+        let unread = |error: Errno| format!("space cannot be read: {error}");
+        let mut run = Vec::new();
+        self.store.walk(Ino(0), 1 << 20, &mut run).map_err(unread)?;
+        for record in run.iter().filter(|record| record.kind == FileType::Regular) {
+            let (mut at, mut counted) = (0, 0);
+            while let Some(run) = self.store.next_space(record.ino, at).map_err(unread)? {
+                at = run.start + run.len;
+                counted += at.div_ceil(PAGE) - run.start / PAGE;
+            }
+            let said = record.space.pages(record.size);
+            if said != Some(counted) {
+                let (ino, size) = (record.ino, record.size);
+                return Err(format!(
+                    "inode {ino} of {size} bytes says {said:?} pages, and has {counted}"
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// The highest number that an inode has or had.

@@ -62,7 +62,10 @@ pub(super) fn examine(
 ) -> Result<(), String> {
     sound(&device, "before it is opened")?;
     let subject = Subject::open(Arc::clone(&device))?;
+    // As the journal, or the trees, have it, and then as it is in memory.
+    subject.say_their_space()?;
     let found = subject.tree()?;
+    subject.say_their_space()?;
     let shown = seen.shown_before(*steps.end());
     seen.explain(&found, steps)?;
     let highest = subject.highest().map_err(|error| error.to_string())?;
@@ -75,6 +78,7 @@ pub(super) fn examine(
     sound(&device, "opened and closed")?;
     if closely {
         let subject = Subject::open(Arc::clone(&device))?;
+        subject.say_their_space()?;
         let filled = fill(subject, &found, &seen.reopened(), device)?;
         empty(filled, bases)?;
     }

@@ -4,7 +4,7 @@ use holdfast_types::{FileType, Ino};
 
 use super::Context;
 use super::finding::{Branch, Finding, Owner};
-use super::inodes::{BLOCKS, Census, INLINE};
+use super::inodes::{BLOCKS, Census, INLINE, Known};
 use super::nodes::tell;
 use crate::BLOCK;
 use crate::space;
@@ -20,6 +20,8 @@ struct Content<'c> {
     extents: u64,
     hasher: NameHasher,
     alike: Alike,
+    /// A part of the tree could not be read.
+    torn: bool,
     first_name: Option<(DataKey, Box<[u8]>)>,
 }
 
@@ -45,6 +47,7 @@ pub(super) fn check(context: &Context<'_>, census: &Census) -> u64 {
         extents: 0,
         hasher: NameHasher::new(context.superblock.hash_seed),
         alike: Alike::default(),
+        torn: false,
         first_name: None,
     });
     let (mut last, mut alike) = (None, &Alike::default());
@@ -66,16 +69,49 @@ pub(super) fn check(context: &Context<'_>, census: &Census) -> u64 {
         }
         last = part.last.or(last);
     }
+    // What cannot be read takes space as well.
+    let torn = parts.iter().any(|part| part.torn);
     for known in census.iter() {
+        let ino = known.ino;
         if known.kind == FileType::Symlink && !known.has(INLINE) {
-            context.sink.put(Finding::NoTarget { ino: known.ino });
+            context.sink.put(Finding::NoTarget { ino });
+        }
+        if known.kind == FileType::Regular && !torn {
+            space(context, known);
         }
     }
     parts.iter().map(|part| part.extents).sum()
 }
 
+/// Does a file say the space that it takes?
+fn space(context: &Context<'_>, known: &Known) {
+    let (ino, size) = (known.ino, known.size);
+    let found = match known.has(INLINE) {
+        // That is a finding of its own.
+        true if known.has(BLOCKS) => return,
+        true => size.div_ceil(BLOCK as u64),
+        false => known.blocks(),
+    };
+    let says_it = context.superblock.features.has_spaces();
+    let expected = match says_it {
+        true => known.space.pages(size),
+        false => known.space.beside_size(),
+    };
+    // Where no file says it, none may.
+    if let Some(expected) = expected
+        && (expected != found || !says_it)
+    {
+        context.sink.put(Finding::Space {
+            ino,
+            expected,
+            found,
+        });
+    }
+}
+
 impl Inspect<Contents> for Content<'_> {
     fn finding(&mut self, finding: tree::Finding) {
+        self.torn = true;
         tell(self.context.sink, Branch::Data, finding);
     }
 
@@ -143,6 +179,7 @@ impl Content<'_> {
         if known.kind != FileType::Regular {
             sink.put(Finding::DataKind { ino });
         }
+        known.takes(extent.blocks.into());
         if known.mark(BLOCKS) & INLINE != 0 {
             sink.put(Finding::BothForms { ino });
         }

@@ -370,6 +370,16 @@ pub enum Finding {
         /// In the file, in blocks.
         offset: u64,
     },
+    /// A file that says another space than it takes.
+    #[error("inode {ino} says that it takes {expected} blocks, and it takes {found}")]
+    Space {
+        /// Which.
+        ino: Ino,
+        /// What it says.
+        expected: u64,
+        /// What it takes.
+        found: u64,
+    },
     /// Two extents for the same part of a file.
     #[error("inode {ino} has two places for block {offset}")]
     Overlap {
@@ -461,6 +471,7 @@ impl Finding {
             Self::BothForms { .. } => "both-forms",
             Self::Length { .. } => "length",
             Self::BehindEnd { .. } => "behind-end",
+            Self::Space { .. } => "space",
             Self::Overlap { .. } => "overlap",
             Self::NoTarget { .. } => "no-target",
             Self::XattrFlag { .. } => "xattr-flag",
@@ -505,6 +516,7 @@ impl Finding {
             | Self::BothForms { ino }
             | Self::Length { ino, .. }
             | Self::BehindEnd { ino, .. }
+            | Self::Space { ino, .. }
             | Self::Overlap { ino, .. }
             | Self::NoTarget { ino }
             | Self::XattrFlag { ino }

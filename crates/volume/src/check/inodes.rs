@@ -1,9 +1,10 @@
 //! What is known of each inode, in the order of numbers.
 //!
-//! 56 bytes for each inode: for ten million of them, 560 MB less what alignment saves.
+//! 72 bytes for each inode: for ten million of them, 720 MB less what alignment saves.
 
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
+use holdfast_core::store::StoredSpace;
 use holdfast_types::{FileType, Ino};
 
 use super::Context;
@@ -30,12 +31,14 @@ pub(super) struct Known {
     pub(super) ino: Ino,
     pub(super) parent: Ino,
     pub(super) size: u64,
+    pub(super) space: StoredSpace,
     pub(super) nlink: u32,
     pub(super) kind: FileType,
     /// May it have extended attributes?
     pub(super) xattrs: bool,
     names: AtomicU32,
     directories: AtomicU32,
+    blocks: AtomicU64,
     marks: AtomicU8,
 }
 
@@ -47,11 +50,13 @@ impl Known {
             ino,
             parent: record.parent,
             size: record.size,
+            space: record.space,
             nlink: record.nlink,
             kind: record.kind,
             xattrs: record.xattrs,
             names: AtomicU32::new(0),
             directories: AtomicU32::new(0),
+            blocks: AtomicU64::new(0),
             marks: AtomicU8::new(0),
         }
     }
@@ -64,6 +69,15 @@ impl Known {
     /// A directory has its name in it.
     pub(super) fn directory(&self) {
         self.directories.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// It takes so many blocks more.
+    pub(super) fn takes(&self, blocks: u64) {
+        self.blocks.fetch_add(blocks, Ordering::Relaxed);
+    }
+
+    pub(super) fn blocks(&self) -> u64 {
+        self.blocks.load(Ordering::Relaxed)
     }
 
     pub(super) fn names(&self) -> u32 {

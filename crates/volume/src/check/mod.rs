@@ -3,7 +3,7 @@
 //! It only reads. A volume that was not closed cleanly is first opened on a device in memory over its
 //! own, so that what is checked is what its journal leads to.
 //!
-//! Trees are walked in parallel. Memory: 56 bytes for each inode, one bit for each block, 32 KiB of
+//! Trees are walked in parallel. Memory: 72 bytes for each inode, one bit for each block, 32 KiB of
 //! sums of names; a node for each thread; the blocks that the journal's replay writes; where names and
 //! their hashes differ, at most 4 Mi keys of either; as many findings as were asked for.
 

@@ -37,6 +37,9 @@ pub(super) fn inode(inode: &Inode) -> Fields {
     let mut fields = attributes(&inode.record);
     fields.push(("next cookie", Shown::Number(inode.next_cookie)));
     fields.push(("flags", Shown::Number(inode.flags.into())));
+    if let Some(blocks) = inode.record.space.beside_size() {
+        fields.push(("blocks", Shown::Number(blocks)));
+    }
     fields
 }
 

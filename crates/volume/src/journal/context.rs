@@ -4,7 +4,7 @@
 //! that both expect the same. A frame begins with [`Context::new`]: it needs no other.
 
 use super::varint::{Malformed, Reader, put, put_delta};
-use holdfast_core::store::{InodeRecord, Stamp};
+use holdfast_core::store::{InodeRecord, Stamp, StoredSpace};
 use holdfast_types::{FileType, Ino, Time};
 
 /// The last values of each field that records have.
@@ -61,6 +61,7 @@ const NOTHING: InodeRecord = InodeRecord {
     btime: Time(0),
     parent: Ino(0),
     xattrs: false,
+    space: StoredSpace::UNKNOWN,
 };
 
 impl Context {

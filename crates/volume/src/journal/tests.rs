@@ -8,7 +8,7 @@ mod ring;
 mod written;
 
 use super::{Journal, Position, Record, Region};
-use holdfast_core::store::{Change, InodeRecord, Stamp};
+use holdfast_core::store::{Change, InodeRecord, Stamp, StoredSpace};
 use holdfast_device::{
     BlockDevice, Cause, DeviceError, MemoryDevice, Operation, Result as DeviceResult,
 };
@@ -82,6 +82,7 @@ fn inode(ino: u64, kind: FileType, time: i64) -> InodeRecord {
         btime: Time(time),
         parent: Ino(7),
         xattrs: false,
+        space: StoredSpace::UNKNOWN,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdfast_core::store::InodeRecord;
+use holdfast_core::store::{InodeRecord, StoredSpace};
 use holdfast_types::{FileType, Ino, Time};
 
 use crate::tree::{EntryKey, Inode};
@@ -21,6 +21,8 @@ pub(super) struct Known {
     pub(super) last_cookie: u64,
     /// Its length is known from what it contains.
     pub(super) length: Option<u64>,
+    /// Blocks of its extents.
+    pub(super) blocks: u64,
     /// A path leads to it.
     pub(super) is_reached: bool,
     /// It differs from what the tree has.
@@ -38,6 +40,7 @@ impl Known {
             place: None,
             last_cookie: 0,
             length: None,
+            blocks: 0,
             is_reached: false,
             is_changed: false,
             is_new: false,
@@ -89,6 +92,29 @@ impl Census {
         }
     }
 
+    /// Lets files say the space that they take. `spaces`: do they on this volume? Returns those that said
+    /// another one.
+    pub(super) fn settle_spaces(&mut self, spaces: bool) -> Vec<Ino> {
+        let mut wrong = Vec::new();
+        for known in self.iter_mut() {
+            let record = &known.inode.record;
+            if record.kind != FileType::Regular {
+                continue;
+            }
+            let space = match known.length {
+                Some(_) => StoredSpace::AS_SIZE,
+                None if spaces => StoredSpace::of(known.blocks, record.size),
+                None => StoredSpace::AS_SIZE,
+            };
+            if known.inode.record.space != space {
+                let is_new = known.is_new;
+                known.change(|record| record.space = space);
+                wrong.extend((!is_new).then(|| known.ino()));
+            }
+        }
+        wrong
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.row.is_empty() && self.made.is_empty()
     }
@@ -118,6 +144,7 @@ impl Census {
             parent: Ino::ROOT,
             // Perhaps.
             xattrs: true,
+            space: StoredSpace::UNKNOWN,
         };
         let mut known = Known::new(Inode {
             record,

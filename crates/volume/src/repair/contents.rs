@@ -49,6 +49,8 @@ pub(super) struct Stranger {
     pub(super) inline: Option<u64>,
     /// Bytes up to the end of the last extent.
     pub(super) extents: Option<u64>,
+    /// Blocks of its extents.
+    pub(super) blocks: u64,
     /// All its keys.
     pub(super) keys: Vec<DataKey>,
 }
@@ -60,6 +62,8 @@ struct Now {
     inline: Option<u64>,
     /// Where its last extent ends, in blocks.
     end: u64,
+    /// Blocks of its extents that stay.
+    blocks: u64,
     /// Its inline bytes stay, so no extent does.
     is_inline: bool,
     names: Vec<(u32, Box<[u8]>)>,
@@ -106,6 +110,10 @@ impl<'s> Survey<'s> {
 
     /// All records of an inode were seen.
     pub(super) fn settle(&mut self) {
+        let blocks = std::mem::take(&mut self.now.blocks);
+        if let Some(known) = self.now.ino.and_then(|ino| self.census.get_mut(ino)) {
+            known.blocks = blocks;
+        }
         let Some(found) = self.now.inline.take() else {
             return;
         };
@@ -194,9 +202,12 @@ impl<'s> Survey<'s> {
             self.used.mark(blocks);
         }
         self.now.end = at + u64::from(kept.blocks);
+        self.now.blocks += u64::from(kept.blocks);
         if kind.is_none() {
             let bytes = self.now.end.saturating_mul(BLOCK as u64);
-            self.strangers.entry(key.ino).or_default().extents = Some(bytes);
+            let stranger = self.strangers.entry(key.ino).or_default();
+            stranger.extents = Some(bytes);
+            stranger.blocks = self.now.blocks;
         }
     }
 

@@ -279,6 +279,10 @@ impl<'r> Round<'r> {
         plan.names.append(&mut names.changes);
         collect(deeds, std::mem::take(&mut names.deeds));
         self.adopt(strangers, &mut census, &mut plan, deeds);
+        let spaces = self.superblock.features.has_spaces();
+        for ino in census.settle_spaces(spaces) {
+            deeds.add(Deed::InodeChanged { ino });
+        }
         self.mend_paths(&mut census, lost_and_found, taken_names, &mut plan, deeds);
         Ok((plan, doubles, taken))
     }
@@ -384,6 +388,8 @@ impl<'r> Round<'r> {
             };
             if known.kind() != FileType::Directory {
                 known.inode.record.size = length.unwrap_or(0);
+                known.length = stranger.inline;
+                known.blocks = stranger.blocks;
             }
         }
     }

@@ -5,7 +5,7 @@ mod devices;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use holdfast_core::store::{Change, InodeRecord, Store};
+use holdfast_core::store::{Change, InodeRecord, Store, StoredSpace};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_types::{FileType, Ino, Time};
 
@@ -45,6 +45,7 @@ fn record(ino: Ino, kind: FileType, nlink: u32, size: u64, parent: Ino) -> Inode
         btime: Time(1),
         parent,
         xattrs: ino == SMALL,
+        space: StoredSpace::UNKNOWN,
     }
 }
 
@@ -311,6 +312,61 @@ fn forged(change: impl FnOnce(Forgery) -> Forgery) -> Forgery {
 }
 
 use FileType::{Directory, Regular};
+
+#[test]
+fn files_that_say_another_space_than_they_take_are_repaired() {
+    for (ino, nlink, size, said) in [
+        (SMALL, 2, 100, 0),
+        (SMALL, 2, 100, 3),
+        (LARGE, 1, 8192, 0),
+        (LARGE, 1, 8192, 1),
+        (LARGE, 1, 8192, 1 << 40),
+        // What its size says is not what it takes.
+        (LARGE, 1, 40_960, 10),
+    ] {
+        let says = InodeRecord {
+            space: StoredSpace::of(said, size),
+            ..record(ino, Regular, nlink, size, DIR)
+        };
+        found_and_repaired("space", &[], &forged(|forgery| forgery.inode(says)));
+    }
+    // A file without content that says that it has some.
+    let device = sound();
+    let says = record(Ino(9), Regular, 1, 5000, DIR);
+    let forgery = forged(|forgery| forgery.inode(says).name(DIR, 9, b"holes", Ino(9), Regular));
+    forge(&device, &forgery);
+    let outcome = repair(&device, &CheckOptions::default(), &|_, _, _| {}).unwrap();
+    assert!(codes(&outcome.before).contains("space"));
+    assert!(outcome.after.is_clean(), "{:?}", outcome.after.findings);
+    let store = VolumeStore::open(device, &OpenOptions::default()).unwrap();
+    let mut found = Vec::new();
+    store.load_inodes(&[Ino(9)], &mut found).unwrap();
+    assert_eq!(found[0].space.pages(5000), Some(0));
+}
+
+#[test]
+fn on_a_volume_whose_files_do_not_say_their_space_none_may() {
+    let unsaid = |superblock: &mut Superblock| {
+        superblock.features.incompatible &= !crate::superblock::Features::SPACES;
+    };
+    let device = sound();
+    let forgery = Forgery {
+        superblock: Some(unsaid),
+        ..Forgery::default()
+    };
+    forge(&device, &forgery);
+    let options = CheckOptions::default();
+    assert!(check(&device, &options, &|_, _, _| {}).is_clean());
+    let says = InodeRecord {
+        space: StoredSpace::of(7, 8192),
+        ..record(LARGE, Regular, 1, 8192, DIR)
+    };
+    let forgery = forged(|forgery| forgery.inode(says));
+    forge(&device, &forgery);
+    let outcome = repair(&device, &options, &|_, _, _| {}).unwrap();
+    assert!(codes(&outcome.before).contains("space"));
+    assert!(outcome.after.is_clean(), "{:?}", outcome.after.findings);
+}
 
 #[test]
 fn inodes_that_do_not_fit_their_names_are_repaired() {

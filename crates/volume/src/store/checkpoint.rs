@@ -12,6 +12,7 @@ use super::commit::Frozen;
 use super::fold::Fold;
 use super::layers::{Layers, Roots};
 use super::nodes::NewNodes;
+use super::upgrade::Lifted;
 use crate::Result;
 use crate::superblock::{self, Superblock};
 use crate::tree::Shape;
@@ -19,18 +20,28 @@ use crate::tree::Shape;
 impl Inner {
     /// Folds everything that changed so far into the trees.
     pub(super) fn checkpoint(&self) -> Result<()> {
+        self.checkpoint_with(|| Ok(None))
+    }
+
+    /// As [`checkpoint`](Self::checkpoint). `lifted`: asked while the trees stand still, of a volume whose records do
+    /// not say how much space files take, and do from now on.
+    pub(super) fn checkpoint_with(
+        &self,
+        lifted: impl FnOnce() -> Result<Option<Lifted>>,
+    ) -> Result<()> {
         let _one = self.checkpointing.lock();
         self.running()?;
         // A second one would put its frozen changes in the place of those that this one did not fold.
         self.whole("a checkpoint", || {
+            let lifted = lifted()?;
             let frozen = self.freeze()?;
-            self.fold(&frozen)
+            self.fold(&frozen, lifted.as_ref())
         })
     }
 
-    fn fold(&self, frozen: &Frozen) -> Result<()> {
+    fn fold(&self, frozen: &Frozen, lifted: Option<&Lifted>) -> Result<()> {
         let generation = self.next_generation();
-        let roots = self.merge(frozen, generation)?;
+        let roots = self.merge(frozen, lifted, generation)?;
         let bitmaps = self.space.dirty_bitmaps(generation);
         let pieces: Vec<(u64, &[u8])> = bitmaps
             .blocks
@@ -40,7 +51,12 @@ impl Inner {
         self.blocks().write_batch(&pieces)?;
         self.blocks().flush()?;
         self.blocks().assert_durable(frozen.data);
+        let before = self.superblock.lock().clone();
         let superblock = Superblock {
+            features: match roots.spaces {
+                true => before.features.with_spaces(),
+                false => before.features,
+            },
             generation,
             written: Time::from(SystemTime::now()),
             journal_position: frozen.position,
@@ -49,7 +65,7 @@ impl Inner {
             seal: bitmaps.seal,
             roots: roots.in_superblock(),
             orphans: roots.orphans,
-            ..self.superblock.lock().clone()
+            ..before
         };
         self.write_superblock(&superblock)?;
         self.succeed(superblock);
@@ -77,18 +93,24 @@ impl Inner {
     }
 
     /// Merges a frozen overlay into the trees; returns their new roots.
-    fn merge(&self, frozen: &Frozen, generation: u64) -> Result<Roots> {
-        match self.merge_in_shape(frozen, generation, Shape::STANDARD) {
+    fn merge(&self, frozen: &Frozen, lifted: Option<&Lifted>, generation: u64) -> Result<Roots> {
+        match self.merge_in_shape(frozen, lifted, generation, Shape::STANDARD) {
             // There may be room, but no four blocks of it in a row.
             Err(error) if error.errno() == Errno::ENOSPC => {
-                self.merge_in_shape(frozen, generation, Shape::SMALLEST)
+                self.merge_in_shape(frozen, lifted, generation, Shape::SMALLEST)
             }
             merged => merged,
         }
     }
 
     /// As [`Self::merge`]. What fails has taken nothing.
-    fn merge_in_shape(&self, frozen: &Frozen, generation: u64, shape: Shape) -> Result<Roots> {
+    fn merge_in_shape(
+        &self,
+        frozen: &Frozen,
+        lifted: Option<&Lifted>,
+        generation: u64,
+        shape: Shape,
+    ) -> Result<Roots> {
         // Only checkpoints change roots, so these stay, and nobody is kept from working.
         let layers = Layers::over(self.gate.pass().roots);
         let nodes = NewNodes::new(self, generation);
@@ -96,6 +118,7 @@ impl Inner {
             finder: self.finder(&layers),
             runs: frozen.overlay.runs(),
             overlay: &frozen.overlay,
+            lifted,
             hasher: &self.hasher,
             nodes: &nodes,
             shape,

@@ -53,7 +53,7 @@ impl Store for VolumeStore {
         Ok(self.inner.read(|finder| {
             found.truncate(before);
             if let [ino] = inos {
-                found.extend(finder.inode(*ino)?);
+                found.extend(finder.whole_inode(*ino)?);
                 return Ok(());
             }
             finder.each_inode(inos, |record| found.extend(record))

@@ -1,6 +1,6 @@
 //! What a frozen overlay means for the trees: one sorted merge for each.
 
-use holdfast_core::store::InodeRecord;
+use holdfast_core::store::{InodeRecord, StoredSpace};
 use holdfast_types::{FileType, Ino};
 
 use super::REALM;
@@ -12,6 +12,7 @@ use super::names::Names;
 use super::nodes::NewNodes;
 use super::overlay::{Object, Overlay};
 use super::records::{DataRecords, data_changes};
+use super::upgrade::Lifted;
 use crate::tree::{self, Birth, Cursor, Entry, EntryKey, HashKey, Inode, Inodes, Root, Shape};
 use crate::{Error, Result};
 
@@ -20,6 +21,9 @@ pub(super) struct Fold<'f> {
     /// For the trees as they are.
     pub(super) finder: Finder<'f>,
     pub(super) overlay: &'f Overlay,
+    /// Given: the records of the inode tree do not say how much space files take, and are about to. These are those
+    /// in it whose size does not say it.
+    pub(super) lifted: Option<&'f Lifted>,
     /// Where something changed in it, ascending.
     pub(super) runs: Vec<u64>,
     pub(super) hasher: &'f NameHasher,
@@ -44,6 +48,7 @@ impl<'f> Fold<'f> {
             hashes: self.hashes()?,
             data: self.data()?,
             orphans: self.orphans()?,
+            spaces: self.says_spaces(),
         })
     }
 
@@ -53,17 +58,35 @@ impl<'f> Fold<'f> {
         let tree = self.finder.inodes();
         let mut merge = tree.merge(self.birth(), self.shape, &mut space);
         let mut before = None;
+        let mut lifted = self.lifted.into_iter().flatten().peekable();
         self.overlay.each_of(&self.runs, |ino, object| {
+            while let Some((lifted, inode)) = lifted.next_if(|(lifted, _)| **lifted < ino) {
+                merge.put(*lifted, inode)?;
+            }
+            if object.record.is_some() || object.content().is_some() {
+                lifted.next_if(|(lifted, _)| **lifted == ino);
+            }
             match &object.record {
                 Some(Some(record)) => {
                     let next_cookie = self.next_cookie(object, record, &mut before)?;
-                    merge.put(ino, &stored(record.clone(), next_cookie))?;
+                    let space = self.space(object, record, &mut before)?;
+                    merge.put(ino, &stored(record, space, next_cookie))?;
                 }
                 Some(None) => merge.delete(ino)?,
+                // Attributes are as they were, but for the space.
+                None if object.content().is_some() => {
+                    if let Some(old) = self.before(ino, &mut before)? {
+                        let space = self.space(object, &old.record, &mut before)?;
+                        merge.put(ino, &stored(&old.record, space, old.next_cookie))?;
+                    }
+                }
                 None => {}
             }
             Ok::<(), Error>(())
         })?;
+        for (ino, inode) in lifted {
+            merge.put(*ino, inode)?;
+        }
         Ok(merge.finish()?.root)
     }
 
@@ -82,12 +105,58 @@ impl<'f> Fold<'f> {
         if object.fresh {
             return Ok(remembered(0));
         }
+        let old = self.before(record.ino, before)?;
+        Ok(remembered(old.map_or(0, |old| old.next_cookie)))
+    }
+
+    /// The space that a file takes when all this is in the trees: what a [`check`](crate::check) counts.
+    fn space(
+        &self,
+        object: &Object,
+        record: &InodeRecord,
+        before: &mut Option<Cursor<'f, Inodes, Blocks>>,
+    ) -> Result<StoredSpace> {
+        if !self.says_spaces() || record.kind != FileType::Regular {
+            return Ok(StoredSpace::UNKNOWN);
+        }
+        if let Some(content) = object.content() {
+            debug_assert_eq!(content.dirty().pages, 0, "a commit has placed all");
+            return Ok(StoredSpace::of(content.blocks(), record.size));
+        }
+        if object.fresh {
+            return Ok(StoredSpace::of(0, record.size));
+        }
+        let found;
+        let old = match self.lifted {
+            Some(lifted) => lifted.get(&record.ino),
+            None => {
+                found = self.before(record.ino, before)?;
+                found.as_ref()
+            }
+        };
+        let old = old.map(|old| &old.record);
+        let blocks = old.and_then(|old| old.space.pages(old.size));
+        Ok(blocks.map_or(StoredSpace::AS_SIZE, |blocks| {
+            StoredSpace::of(blocks, record.size)
+        }))
+    }
+
+    /// Will the records of the inode tree say how much space files take?
+    fn says_spaces(&self) -> bool {
+        self.lifted.is_some() || self.finder.layers.roots.spaces
+    }
+
+    /// An inode as the tree has it; asked for in the order of numbers.
+    fn before(
+        &self,
+        ino: Ino,
+        before: &mut Option<Cursor<'f, Inodes, Blocks>>,
+    ) -> Result<Option<Inode>> {
         let before = match before {
             Some(before) => before,
-            none => none.insert(self.finder.inodes().range(Some(&record.ino))?),
+            none => none.insert(self.finder.inodes().range(Some(&ino))?),
         };
-        let old = before.find(&record.ino)?.map_or(0, |old| old.next_cookie);
-        Ok(remembered(old))
+        Ok(before.find(&ino)?)
     }
 
     /// Inodes without names, once more.
@@ -99,7 +168,7 @@ impl<'f> Fold<'f> {
         self.overlay
             .each_of(&self.runs, |ino, object| match &object.record {
                 Some(Some(record)) if record.nlink == 0 => {
-                    merge.put(ino, &stored(record.clone(), 0))
+                    merge.put(ino, &stored(record, StoredSpace::UNKNOWN, 0))
                 }
                 Some(_) if had_any => merge.delete(ino),
                 _ => Ok(()),
@@ -186,9 +255,12 @@ impl<'f> Fold<'f> {
     }
 }
 
-fn stored(record: InodeRecord, next_cookie: u64) -> Inode {
+fn stored(record: &InodeRecord, space: StoredSpace, next_cookie: u64) -> Inode {
     Inode {
-        record,
+        record: InodeRecord {
+            space,
+            ..record.clone()
+        },
         next_cookie,
         flags: 0,
     }

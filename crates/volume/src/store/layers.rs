@@ -20,6 +20,8 @@ pub(super) struct Roots {
     pub(super) data: Option<Root>,
     /// Inodes without names, in a tree of their own.
     pub(super) orphans: Option<Root>,
+    /// Do the records of `inodes` say how much space files take?
+    pub(super) spaces: bool,
 }
 
 /// The layers, the newest first.
@@ -85,6 +87,7 @@ impl Roots {
             hashes,
             data,
             orphans: superblock.orphans,
+            spaces: superblock.features.has_spaces(),
         }
     }
 

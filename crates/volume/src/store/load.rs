@@ -3,9 +3,10 @@
 mod content;
 mod names;
 mod rest;
+mod seen;
 mod walk;
 
-use holdfast_core::store::InodeRecord;
+use holdfast_core::store::{InodeRecord, StoredSpace};
 use holdfast_types::{FileType, Ino};
 
 use super::device::Blocks;
@@ -13,7 +14,10 @@ use super::hash::NameHasher;
 use super::layers::{Known, Layers};
 use super::records::DataRecords;
 use crate::Result;
-use crate::tree::{Contents, Data, DataKey, DataKind, Entries, Hashes, Inodes, NodeCache, Tree};
+use crate::tree::{
+    Contents, Data, DataKey, DataKind, Entries, Hashes, Inode, Inodes, NodeCache, Tree,
+};
+use seen::Seen;
 
 /// Everything that a search needs.
 #[derive(Clone, Copy)]
@@ -44,7 +48,30 @@ impl<'l> Finder<'l> {
         Tree::new(self.cache, self.layers.roots.orphans)
     }
 
-    /// An inode's attributes.
+    /// The attributes in the inode tree, as they are shown.
+    fn of_tree(&self, inode: Inode) -> InodeRecord {
+        let mut record = inode.record;
+        if !self.layers.roots.spaces {
+            record.space = StoredSpace::UNKNOWN;
+        }
+        record
+    }
+
+    /// An inode's attributes, with the space that it takes.
+    pub(super) fn whole_inode(&self, ino: Ino) -> Result<Option<InodeRecord>> {
+        let spaces = self.layers.roots.spaces;
+        let mut seen = Seen::default();
+        for overlay in self.layers.overlays() {
+            overlay.with(ino, |object| seen.add(object));
+            if !seen.needs_below(spaces) {
+                return Ok(seen.over(None));
+            }
+        }
+        let below = self.inodes().get(&ino, |inode| self.of_tree(inode))?;
+        Ok(seen.over(below))
+    }
+
+    /// An inode's attributes. Of its space they say nothing that holds.
     pub(super) fn inode(&self, ino: Ino) -> Result<Option<InodeRecord>> {
         match self.layers.find(ino, |object| object.record.clone()) {
             Known::Found(record) => Ok(record),
@@ -53,7 +80,8 @@ impl<'l> Finder<'l> {
         }
     }
 
-    /// The attributes of several inodes, in this order; cheap where the numbers ascend.
+    /// The attributes of several inodes, in this order, with the space that they take; cheap where the numbers
+    /// ascend.
     pub(super) fn each_inode(
         &self,
         inos: &[Ino],
@@ -61,17 +89,19 @@ impl<'l> Finder<'l> {
     ) -> Result<()> {
         if !inos.is_sorted_by(|one, other| one < other) {
             for ino in inos {
-                each(self.inode(*ino)?);
+                each(self.whole_inode(*ino)?);
             }
             return Ok(());
         }
+        let spaces = self.layers.roots.spaces;
         let changed = self.changed(inos);
         let mut below = Vec::new();
         let wanted = if changed.is_empty() {
             inos
         } else {
-            let mut changed = changed.iter().map(|(place, _)| *place).peekable();
-            let is_below = |(place, _): &(usize, &Ino)| changed.next_if_eq(place).is_none();
+            let known = changed.iter().filter(|(_, seen)| !seen.needs_below(spaces));
+            let mut known = known.map(|(place, _)| *place).peekable();
+            let is_below = |(place, _): &(usize, &Ino)| known.next_if_eq(place).is_none();
             below.extend(
                 inos.iter()
                     .enumerate()
@@ -84,34 +114,40 @@ impl<'l> Finder<'l> {
         let mut at = 0;
         let mut cursor = self.inodes().range(wanted.first())?;
         cursor.find_each(wanted, |_, inode| {
-            while let Some((_, record)) = changed.next_if(|(place, _)| *place == at) {
-                each(record);
+            while let Some((_, seen)) =
+                changed.next_if(|(place, seen)| *place == at && !seen.needs_below(spaces))
+            {
+                each(seen.over(None));
                 at += 1;
             }
-            each(inode.map(|inode| inode.record));
+            let below = inode.map(|inode| self.of_tree(inode));
+            match changed.next_if(|(place, _)| *place == at) {
+                Some((_, seen)) => each(seen.over(below)),
+                None => each(below),
+            }
             at += 1;
         })?;
-        changed.for_each(|(_, record)| each(record));
+        changed.for_each(|(_, seen)| each(seen.over(None)));
         Ok(())
     }
 
     /// What overlays know of these inodes, whose numbers ascend: by their places among them, ascending.
-    fn changed(&self, inos: &[Ino]) -> Vec<(usize, Option<InodeRecord>)> {
-        let mut changed: Vec<(usize, Option<InodeRecord>)> = Vec::new();
+    fn changed(&self, inos: &[Ino]) -> Vec<(usize, Seen)> {
+        let mut changed: Vec<(usize, Seen)> = Vec::new();
         for overlay in self.layers.overlays() {
             let newer = changed.len();
             overlay.with_each(inos, |place, object| {
-                let known = match &object.record {
-                    Some(record) => record.clone(),
-                    None if object.fresh => None,
-                    None => return,
-                };
-                let above = &changed[..newer];
-                if above
-                    .binary_search_by_key(&place, |(place, _)| *place)
-                    .is_err()
-                {
-                    changed.push((place, known));
+                let above = &mut changed[..newer];
+                match above.binary_search_by_key(&place, |(place, _)| *place) {
+                    Ok(at) => {
+                        above[at].1.add(object);
+                    }
+                    Err(_) => {
+                        let mut seen = Seen::default();
+                        if seen.add(object) {
+                            changed.push((place, seen));
+                        }
+                    }
                 }
             });
             if newer > 0 {

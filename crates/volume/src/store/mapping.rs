@@ -110,7 +110,6 @@ impl Mapping {
     }
 
     /// How many blocks have a place.
-    #[cfg(test)]
     pub(super) fn blocks(&self) -> u64 {
         self.0.values().map(|run| run.extent.length).sum()
     }

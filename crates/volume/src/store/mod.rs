@@ -61,6 +61,7 @@ mod resize;
 mod room;
 mod stop;
 mod timer;
+mod upgrade;
 mod window;
 mod worker;
 

@@ -28,7 +28,7 @@ const NUMBERS_END: u64 = 1 << 62;
 
 /// Incompatible features that this code knows.
 const KNOWN_INCOMPATIBLE: u64 =
-    Features::BUNDLES | Features::WRITTEN_FRAMES | Features::NUMBER_MARKS;
+    Features::BUNDLES | Features::SPACES | Features::WRITTEN_FRAMES | Features::NUMBER_MARKS;
 /// Read-only compatible features that this code knows.
 const KNOWN_READ_ONLY_COMPATIBLE: u64 = 0;
 
@@ -50,11 +50,27 @@ pub enum SlotError {
     #[error("format version {0}, and this Holdfast knows {VERSION}: use a newer one")]
     Version(u32),
     /// It needs what this Holdfast does not have.
-    #[error("incompatible features {0:#x} that this Holdfast does not know: use a newer one")]
+    #[error("incompatible features {0:#x}{names} that this Holdfast does not know: use a newer one", names = names_of(*.0))]
     Incompatible(u64),
     /// A field that cannot be.
     #[error("{0} is impossible")]
     Field(&'static str),
+}
+
+/// What features are called that are kept for a later Holdfast, for messages.
+fn names_of(incompatible: u64) -> String {
+    let kept = [
+        (4, "realms"),
+        (8, "runs"),
+        (16, "extended kinds"),
+        (32, "times and flags"),
+    ];
+    let names = kept.iter().filter(|(bit, _)| incompatible & bit != 0);
+    let names: Vec<&str> = names.map(|(_, name)| *name).collect();
+    match names[..] {
+        [] => String::new(),
+        _ => format!(" ({})", names.join(", ")),
+    }
 }
 
 type RawRoot = [u8; Root::LEN];

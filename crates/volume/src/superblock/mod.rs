@@ -42,6 +42,8 @@ pub struct Features {
 impl Features {
     /// Incompatible: the bitmaps of several groups lie together.
     pub const BUNDLES: u64 = 1;
+    /// Incompatible: the records of the inode tree say how much space files take.
+    pub const SPACES: u64 = 2;
     /// Incompatible: the journal may hold frames that were written and not flushed.
     pub const WRITTEN_FRAMES: u64 = 64;
     /// Incompatible: `last_ino` is a high-water mark, and the journal may have higher ones.
@@ -74,11 +76,27 @@ impl Features {
         }
     }
 
-    /// Those of a volume with bundles of so many groups.
+    /// Do the records of the inode tree say how much space files take?
+    #[must_use]
+    pub fn has_spaces(self) -> bool {
+        self.incompatible & Self::SPACES != 0
+    }
+
+    /// These, and the records of the inode tree say how much space files take.
+    #[must_use]
+    pub fn with_spaces(self) -> Self {
+        Self {
+            incompatible: self.incompatible | Self::SPACES,
+            ..self
+        }
+    }
+
+    /// Those of a new volume with bundles of so many groups.
     #[must_use]
     pub fn of_bundle(bundle: u64) -> Self {
+        let bundles = if bundle > 1 { Self::BUNDLES } else { 0 };
         Self {
-            incompatible: if bundle > 1 { Self::BUNDLES } else { 0 },
+            incompatible: bundles | Self::SPACES,
             ..Self::default()
         }
     }

@@ -5,7 +5,7 @@
 
 use super::record::{Key, Kind, Record};
 use super::varint::{Reader, put, put_difference};
-use holdfast_core::store::InodeRecord;
+use holdfast_core::store::{InodeRecord, StoredSpace};
 use holdfast_types::{FileType, Ino, Time, mode_bits};
 
 /// Records of the inode tree.
@@ -39,13 +39,18 @@ const EXTENDED: u8 = 1 << 5;
 const TIMES_SHIFT: u8 = 6;
 
 /// Extension: a device number.
-const DEVICE: u8 = 1;
+const DEVICE: u64 = 1;
 /// Extension: the next cookie.
-const COOKIE: u8 = 1 << 1;
+const COOKIE: u64 = 1 << 1;
 /// Extension: flags.
-const FLAGS: u8 = 1 << 2;
+const FLAGS: u64 = 1 << 2;
 /// Extension of no bytes: there may be extended attributes.
-const XATTRS: u8 = 1 << 3;
+const XATTRS: u64 = 1 << 3;
+/// Extension: the blocks that a regular file takes, where its size says others.
+const SPACE: u64 = 1 << 4;
+
+/// A file has no more blocks.
+const BLOCKS_MAX: u64 = 1 << 51;
 
 /// How the four times relate.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -131,7 +136,10 @@ impl Record for Inodes {
     type Context = InodeContext;
 
     fn is_storable(key: Ino, inode: &Inode) -> bool {
-        inode.record.ino == key && inode.record.perm <= 0o7777
+        let record = &inode.record;
+        let space = record.space.beside_size();
+        let fits = |blocks| record.kind == FileType::Regular && is_space(blocks, record.size);
+        record.ino == key && record.perm <= 0o7777 && space.is_none_or(fits)
     }
 
     #[inline]
@@ -228,10 +236,19 @@ impl Record for Inodes {
             next_cookie,
             flags: marks,
             xattrs,
+            space,
         } = if flags & EXTENDED == 0 {
             Extensions::default()
         } else {
             read_extensions(input)?
+        };
+        let space = match (kind, space) {
+            (FileType::Regular, None) => StoredSpace::AS_SIZE,
+            (FileType::Regular, Some(blocks)) if is_space(blocks, size) => {
+                StoredSpace::of(blocks, size)
+            }
+            (_, None) => StoredSpace::UNKNOWN,
+            (_, Some(_)) => return None,
         };
         let record = InodeRecord {
             ino: Ino(context.ino),
@@ -248,6 +265,7 @@ impl Record for Inodes {
             btime: Time(btime as i64),
             parent: Ino(context.parent),
             xattrs,
+            space,
         };
         let inode = Inode {
             record,
@@ -288,16 +306,22 @@ fn read_times(context: &mut InodeContext, form: u8, input: &mut Reader<'_>) -> O
     Some([atime, mtime, btime])
 }
 
-fn extensions_of(inode: &Inode) -> u8 {
-    let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+/// Can a file of so many bytes have so many blocks, and have to say so?
+fn is_space(blocks: u64, size: u64) -> bool {
+    blocks <= BLOCKS_MAX && StoredSpace::of(blocks, size) != StoredSpace::AS_SIZE
+}
+
+fn extensions_of(inode: &Inode) -> u64 {
+    let flag = |set: bool, flag: u64| if set { flag } else { 0 };
     flag(inode.record.rdev != 0, DEVICE)
         | flag(inode.next_cookie != 0, COOKIE)
         | flag(inode.flags != 0, FLAGS)
         | flag(inode.record.xattrs, XATTRS)
+        | flag(inode.record.space.beside_size().is_some(), SPACE)
 }
 
-fn put_extensions(inode: &Inode, extensions: u8, out: &mut Vec<u8>) {
-    out.push(extensions);
+fn put_extensions(inode: &Inode, extensions: u64, out: &mut Vec<u8>) {
+    put(out, extensions);
     if extensions & DEVICE != 0 {
         put(out, inode.record.rdev);
     }
@@ -306,6 +330,9 @@ fn put_extensions(inode: &Inode, extensions: u8, out: &mut Vec<u8>) {
     }
     if extensions & FLAGS != 0 {
         put(out, u64::from(inode.flags));
+    }
+    if let Some(blocks) = inode.record.space.beside_size() {
+        put(out, blocks);
     }
 }
 
@@ -316,12 +343,13 @@ struct Extensions {
     next_cookie: u64,
     flags: u32,
     xattrs: bool,
+    space: Option<u64>,
 }
 
-/// What says it is extended has an extension, and none is 0.
+/// What says it is extended has an extension, and none is 0 but space.
 fn read_extensions(input: &mut Reader<'_>) -> Option<Extensions> {
-    let extensions = input.byte()?;
-    if extensions == 0 || extensions & !(DEVICE | COOKIE | FLAGS | XATTRS) != 0 {
+    let extensions = input.number()?;
+    if extensions == 0 || extensions & !(DEVICE | COOKIE | FLAGS | XATTRS | SPACE) != 0 {
         return None;
     }
     let mut one = |flag| {
@@ -336,5 +364,10 @@ fn read_extensions(input: &mut Reader<'_>) -> Option<Extensions> {
         next_cookie: one(COOKIE)?,
         flags: u32::try_from(one(FLAGS)?).ok()?,
         xattrs: extensions & XATTRS != 0,
+        space: if extensions & SPACE == 0 {
+            None
+        } else {
+            Some(input.number()?)
+        },
     })
 }

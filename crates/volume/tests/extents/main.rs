@@ -7,7 +7,7 @@ mod rewrites;
 mod trimmed;
 
 use holdfast_core::Store;
-use holdfast_core::store::{Change, InodeRecord};
+use holdfast_core::store::{Change, InodeRecord, StoredSpace};
 use holdfast_device::{BlockDevice, MemoryDevice, Result as DeviceResult};
 use holdfast_types::{FileType, Ino, Time};
 use holdfast_volume::{BLOCK, Error, FormatOptions, OpenOptions, VolumeStore, format};
@@ -122,6 +122,7 @@ fn inode(ino: Ino, size: u64) -> InodeRecord {
         btime: now,
         parent: Ino(1),
         xattrs: false,
+        space: StoredSpace::UNKNOWN,
     }
 }
 

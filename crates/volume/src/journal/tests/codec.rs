@@ -7,7 +7,7 @@ use crate::journal::opcode::LAST;
 use crate::journal::record::{BatchHead, Map, Record};
 use crate::journal::tests::creation;
 use crate::journal::varint::Reader;
-use holdfast_core::store::{Change, InodeRecord, Stamp};
+use holdfast_core::store::{Change, InodeRecord, Stamp, StoredSpace};
 use holdfast_types::{FileType, Ino, Time};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -130,6 +130,7 @@ fn inode() -> impl Strategy<Value = InodeRecord> {
             btime,
             parent: Ino(numbers.3),
             xattrs: owner.1 % 2 == 1,
+            space: StoredSpace::UNKNOWN,
         }
     })
 }

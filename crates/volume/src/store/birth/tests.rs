@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use holdfast_core::store::{EntryRecord, Store as _};
+use holdfast_core::store::{EntryRecord, Store as _, StoredSpace};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_types::{FileType, Ino, Time};
 use proptest::prelude::*;
@@ -37,6 +37,7 @@ pub(in crate::store) fn record(ino: Ino, kind: FileType, parent: Ino, time: i64)
         btime: Time(time),
         parent,
         xattrs: false,
+        space: StoredSpace::UNKNOWN,
     }
 }
 

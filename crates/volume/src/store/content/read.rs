@@ -144,6 +144,19 @@ impl Content {
         (start < end).then(|| (start, end - start))
     }
 
+    /// How many blocks it takes, with those that wait for a place.
+    pub(in super::super) fn blocks(&self) -> u64 {
+        match &self.form {
+            Form::Inline(bytes) => (bytes.len() as u64).div_ceil(BLOCK_LEN),
+            Form::Mapped { mapping, dirty } => {
+                let mut forwards = mapping.forwards();
+                let mut is_bare = |at: &u64| forwards.next(*at).is_none_or(|(next, _)| next != *at);
+                let waiting = dirty.within(0..u64::MAX).filter(|at| is_bare(at));
+                mapping.blocks() + waiting.count() as u64
+            }
+        }
+    }
+
     /// The first run of bytes at or after `offset` that takes space.
     pub(in super::super) fn next_space(&self, offset: u64) -> Option<SpaceRun> {
         let (mapping, dirty) = match &self.form {

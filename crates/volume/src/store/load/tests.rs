@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use holdfast_core::store::{Change, Rest, Store as _};
+use holdfast_core::store::{Change, Rest, Store as _, StoredSpace};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_types::Time;
 use proptest::prelude::*;
@@ -30,6 +30,7 @@ fn record(ino: Ino, size: u64) -> InodeRecord {
         btime: Time(4),
         parent: Ino::ROOT,
         xattrs: false,
+        space: StoredSpace::of(0, size),
     }
 }
 

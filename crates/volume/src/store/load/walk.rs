@@ -65,7 +65,7 @@ impl Finder<'_> {
         for (place, ino) in inos.iter().enumerate() {
             let below = below.next_if(|record| record.ino == *ino);
             match changed.next_if(|(changed, _)| *changed == place) {
-                Some((_, record)) => run.extend(record),
+                Some((_, seen)) => run.extend(seen.over(below)),
                 None => run.extend(below),
             }
             if run.len() == end {
@@ -88,7 +88,7 @@ impl Finder<'_> {
                 return ControlFlow::Break(());
             }
             left -= 1;
-            run.push(inode.record);
+            run.push(self.of_tree(inode));
             ControlFlow::Continue(())
         })?;
         Ok(())

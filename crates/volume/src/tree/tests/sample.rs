@@ -4,7 +4,7 @@ use super::super::{
     Contents, Data, DataKey, DataKind, Entries, Entry, EntryKey, Extent, HashKey, Hashes,
     INLINE_MAX, Inode, Inodes, Record, XattrValue,
 };
-use holdfast_core::store::InodeRecord;
+use holdfast_core::store::{InodeRecord, StoredSpace};
 use holdfast_types::{FileType, Ino, Time};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
@@ -79,9 +79,11 @@ impl Sample for Inodes {
             0 => Time(number(rng) as i64),
             _ => base,
         };
+        let kind = if plain { FileType::Regular } else { kind(rng) };
+        let size = if plain { 0 } else { number(rng) };
         let record = InodeRecord {
             ino: key,
-            kind: if plain { FileType::Regular } else { kind(rng) },
+            kind,
             perm: if plain {
                 0o644
             } else {
@@ -91,13 +93,18 @@ impl Sample for Inodes {
             uid: if plain { 1000 } else { word(rng) },
             gid: if plain { 1000 } else { word(rng) },
             rdev: if plain { 0 } else { number(rng) },
-            size: if plain { 0 } else { number(rng) },
+            size,
             atime: time(rng),
             mtime: time(rng),
             ctime: time(rng),
             btime: time(rng),
             parent: Ino(if plain { 1 } else { number(rng) }),
             xattrs: !plain && rng.random(),
+            space: match kind {
+                FileType::Regular if plain => StoredSpace::AS_SIZE,
+                FileType::Regular => StoredSpace::of(number(rng) >> 13, size),
+                _ => StoredSpace::UNKNOWN,
+            },
         };
         let next_cookie = if plain { 0 } else { number(rng) };
         Inode {

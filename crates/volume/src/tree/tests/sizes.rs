@@ -7,7 +7,7 @@ use super::super::{
 };
 use super::model::Bench;
 use super::sample::Sample;
-use holdfast_core::store::InodeRecord;
+use holdfast_core::store::{InodeRecord, StoredSpace};
 use holdfast_types::{FileType, Ino, Time};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -32,6 +32,7 @@ pub(super) fn fresh(ino: u64, now: i64, dir: u64) -> Inode {
         btime: time,
         parent: Ino(dir),
         xattrs: false,
+        space: StoredSpace::AS_SIZE,
     };
     Inode {
         record,

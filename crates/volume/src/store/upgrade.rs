@@ -1,0 +1,73 @@
+//! A volume of an earlier Holdfast gets what mkfs gives to new ones.
+//!
+//! It is one checkpoint: with its superblock the records of the inode tree say how much space files take, and the
+//! feature says so. A crash before leaves the volume as it was.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use holdfast_core::store::StoredSpace;
+use holdfast_device::BlockDevice;
+use holdfast_types::{FileType, Ino};
+
+use super::load::Finder;
+use super::{Inner, OpenOptions, VolumeStore};
+use crate::tree::{Data, DataKind, Inode};
+use crate::{BLOCK, Result};
+
+/// Inodes whose records change with the checkpoint, though nobody changed them.
+pub(super) type Lifted = BTreeMap<Ino, Inode>;
+
+impl VolumeStore {
+    /// Brings the volume on a device to the present features; says whether it had them not. The volume is closed
+    /// cleanly then.
+    ///
+    /// # Errors
+    /// Those of opening it, of the device, and of what was found damaged.
+    pub(crate) fn upgrade(device: &Arc<dyn BlockDevice>) -> Result<bool> {
+        let options = OpenOptions {
+            commit_every: None,
+            ..OpenOptions::default()
+        };
+        let store = Self::open(Arc::clone(device), &options)?;
+        let lifts = store.inner.lift()?;
+        store.close()?;
+        Ok(lifts)
+    }
+}
+
+impl Inner {
+    fn lift(&self) -> Result<bool> {
+        if self.superblock.lock().features.has_spaces() {
+            return Ok(false);
+        }
+        self.checkpoint_with(|| self.read(|finder| finder.spaces()).map(Some))?;
+        Ok(true)
+    }
+}
+
+impl Finder<'_> {
+    /// The files of the trees whose size does not say how much space they take, with records that do.
+    fn spaces(&self) -> Result<Lifted> {
+        let mut lifted = Lifted::new();
+        let mut content = self.data_records();
+        let mut inodes = self.inodes().range(None)?;
+        while let Some((ino, mut inode)) = inodes.next()? {
+            let record = &mut inode.record;
+            if record.kind != FileType::Regular {
+                continue;
+            }
+            let mut blocks = 0;
+            content.each(ino, DataKind::Inline, |_, data| match data {
+                Data::Inline(_) => blocks += record.size.div_ceil(BLOCK as u64),
+                Data::Extent(extent) => blocks += u64::from(extent.blocks),
+                Data::Xattr { .. } => {}
+            })?;
+            record.space = StoredSpace::of(blocks, record.size);
+            if record.space.beside_size().is_some() {
+                lifted.insert(ino, inode);
+            }
+        }
+        Ok(lifted)
+    }
+}
