@@ -24,7 +24,7 @@ pub trait Observer: Send + Sync {
     fn keeps_by_number(&self) -> bool {
         false
     }
-    /// There is too much in memory ([`Options::cache`](crate::Options::cache)): the observer had better
+    /// There is too much in memory ([`Options::memory`](crate::Options::memory)): the observer had better
     /// give its uses of these inodes back ([`FileSystem::forget`]), where it has no need of them.
     fn is_to_forget(&self, inodes: &[Ino]) {
         let _ = inodes;
