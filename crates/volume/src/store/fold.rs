@@ -109,7 +109,7 @@ impl<'f> Fold<'f> {
         Ok(remembered(old.map_or(0, |old| old.next_cookie)))
     }
 
-    /// The space that a file takes when all this is in the trees: what a [`check`](crate::check) counts.
+    /// The space that a file takes when all this is in the trees: what a [`check`](mod@crate::check) counts.
     fn space(
         &self,
         object: &Object,
