@@ -179,6 +179,22 @@ impl Reservation {
         Self::of(Arc::clone(&self.space), blocks)
     }
 
+    /// The promise as a number, which is to be made one again, or given back.
+    #[must_use]
+    pub fn into_blocks(mut self) -> u64 {
+        std::mem::take(&mut self.blocks)
+    }
+
+    /// Takes in a promise that is a number.
+    pub(crate) fn take_in(&mut self, blocks: u64) {
+        self.blocks += blocks;
+    }
+
+    /// Becomes a promise of so many blocks; of how many it was, the caller keeps as a number.
+    pub(crate) fn exchange(&mut self, blocks: u64) -> u64 {
+        std::mem::replace(&mut self.blocks, blocks)
+    }
+
     /// Takes in the promise of another.
     pub fn merge(&mut self, mut other: Self) {
         debug_assert!(Arc::ptr_eq(&self.space, &other.space));

@@ -167,17 +167,12 @@ impl Space {
         Ok(Reservation::of(Arc::clone(self), blocks))
     }
 
-    /// Makes a promise of blocks that were [promised](Self::promise) as a number.
-    pub(crate) fn promised(self: &Arc<Self>, blocks: u64) -> Reservation {
-        Reservation::of(Arc::clone(self), blocks)
-    }
-
     /// Is anything on its way back that a commit or a checkpoint returns?
     pub(crate) fn has_deferred(&self) -> bool {
         self.deferred() != (0, 0)
     }
 
-    /// As [`reserve`](Self::reserve), as a number: to be made a [promise](Self::promised) of, or to be
+    /// As [`reserve`](Self::reserve), as a number: to be [taken in](Reservation::take_in) by a promise, or to be
     /// [given back](Self::unpromise).
     pub(crate) fn promise(&self, blocks: u64) -> Result<(), Error> {
         for _ in 0..ATTEMPTS {

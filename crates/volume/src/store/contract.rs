@@ -1,6 +1,6 @@
 //! The contract with the core.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::sync::Arc;
 
 use holdfast_core::store::{
@@ -25,7 +25,7 @@ use super::overlay::Object;
 use super::reservation::Growth;
 use super::{INLINE_MAX, Inner, REALM, VolumeStore};
 use crate::journal::Record;
-use crate::space::{FileRequest, Reservation};
+use crate::space::FileRequest;
 use crate::{Error, tree};
 
 impl Store for VolumeStore {
@@ -274,10 +274,13 @@ impl Inner {
         growth: Growth,
         promised: u64,
     ) -> crate::Result<Stamp> {
-        let promise = RefCell::new((promised > 0).then(|| self.space.promised(promised)));
-        self.make("a change", |layers, fetched| {
+        let promise = Cell::new(promised);
+        let made = self.make("a change", |layers, fetched| {
             self.apply_in(layers, batch, kept, growth, &promise, fetched)
-        })
+        });
+        // What nothing waits for goes back.
+        self.space.unpromise(promise.take());
+        made
     }
 
     /// As [`apply`](Self::apply), behind the gate.
@@ -287,18 +290,23 @@ impl Inner {
         batch: &[Change<'_>],
         kept: Option<&PageOf<'_>>,
         growth: Growth,
-        promise: &RefCell<Option<Reservation>>,
+        promise: &Cell<u64>,
         fetched: &Fetched<'_>,
     ) -> crate::Result<Stamp> {
         let (last, batch) = without_last_attributes(batch);
         let place = |ino: Ino, request: &FileRequest| {
-            let mut promise = promise.borrow_mut();
-            if promise.as_ref().is_none_or(|promise| promise.blocks() == 0) {
+            let extent = if promise.get() > 0 {
+                self.promises.place_from(promise, |reservation| {
+                    self.ahead.place(ino, request, Some(reservation))
+                })?
+            } else {
                 // Pages that waited here and do so no longer leave what they were promised.
                 let more = self.space.reserve(request.length);
-                *promise = Some(more.unwrap_or_else(|_| self.promises.draw(request.length)));
-            }
-            let extent = self.ahead.place(ino, request, promise.as_mut())?;
+                let mut more = more.unwrap_or_else(|_| self.promises.draw(request.length));
+                let placed = self.ahead.place(ino, request, Some(&mut more));
+                self.promises.add(more.into_blocks());
+                placed?
+            };
             Ok(Run {
                 extent,
                 birth: self.next_generation(),
@@ -319,9 +327,7 @@ impl Inner {
             let records = maker.make(batch)?;
             layers.active.count(growth);
             // What has no place now waits for one.
-            if let Some(left) = promise.take() {
-                self.promises.add(left);
-            }
+            self.promises.add(promise.take());
             let stamp = match records.is_empty() {
                 true => self.journal.before_next_cut(),
                 false => self.journal.append_records(REALM, &records)?,

@@ -89,7 +89,7 @@ impl Inner {
         let mut places = Placer::new(self, ino, &mut promise);
         let room = content.place_early(&mut places, &mut placed).is_ok();
         let fresh = places.fresh;
-        self.promises.add(promise);
+        self.promises.add(promise.into_blocks());
         let mut stamp = self.journal.before_next_cut();
         for some in records.chunks(RECORDS) {
             stamp = self.journal.append_records(REALM, some)?;

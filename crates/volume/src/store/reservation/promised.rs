@@ -1,5 +1,6 @@
 //! Blocks promised for pages that wait and have no place yet.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use holdfast_sync::PerCore;
@@ -24,11 +25,26 @@ impl Promises {
         Ok(Self(PerCore::new(|| Mutex::new(nothing.lock().split(0)))))
     }
 
-    /// Pages begin to wait that were promised this.
-    pub(in super::super) fn add(&self, promise: Reservation) {
-        if promise.blocks() > 0 {
-            self.0.mine().lock().merge(promise);
+    /// Pages begin to wait that were promised so many blocks.
+    pub(in super::super) fn add(&self, blocks: u64) {
+        if blocks > 0 {
+            self.0.mine().lock().take_in(blocks);
         }
+    }
+
+    /// Places blocks out of a promise that is a number, as out of a reservation of exactly that; what is left of it is the
+    /// number then. The reservation of the core is lent for that: one of its own would count an owner of the space, which
+    /// all cores share.
+    pub(in super::super) fn place_from<T>(
+        &self,
+        promise: &Cell<u64>,
+        place: impl FnOnce(&mut Reservation) -> T,
+    ) -> T {
+        let mut mine = self.0.mine().lock();
+        let others = mine.exchange(promise.take());
+        let placed = place(&mut mine);
+        promise.set(mine.exchange(others));
+        placed
     }
 
     /// Takes all of it, for pages that get places now. The gate is closed.
@@ -80,15 +96,15 @@ mod tests {
         let space = Space::format(layout).unwrap();
         let free = space.report().available();
         let promises = Promises::new(&space).unwrap();
-        promises.add(space.reserve(300).unwrap());
+        promises.add(space.reserve(300).unwrap().into_blocks());
         std::thread::scope(|scope| {
-            scope.spawn(|| promises.add(space.reserve(50).unwrap()));
+            scope.spawn(|| promises.add(space.reserve(50).unwrap().into_blocks()));
         });
         assert_eq!(promises.blocks(), 350);
         assert_eq!(space.report().available(), free - 350);
         let mut all = promises.take();
         assert_eq!((all.blocks(), promises.blocks()), (350, 0));
-        promises.add(all.split(100));
+        promises.add(all.split(100).into_blocks());
         drop(all);
         assert_eq!(space.report().available(), free - 100);
         assert_eq!(promises.draw(30).blocks(), 30);
