@@ -249,7 +249,8 @@ impl Core {
     fn has_read_plainly(&self, file: &OpenFile, inode: &Inode) -> bool {
         let moves =
             self.policy.atime() != AtimePolicy::None && !file.flags().contains(OpenFlags::NOATIME);
-        if moves && !tick::is_present(inode.atime()) {
+        let is_settled = inode.is_read_as_late_as_changed() && tick::is_present(inode.atime());
+        if moves && !is_settled {
             self.tell_of_read(file, inode);
         }
         true
