@@ -353,6 +353,7 @@ mod tests {
                 "subtype=" | "fsname=" | "comment=" | "user=" => "x",
                 "mode=" => "755",
                 _ if option.ends_with('=') => "4096",
+                "norecovery" | "noload" => ",ro",
                 _ => "",
             };
             plan(&format!("{option}{value}"));
