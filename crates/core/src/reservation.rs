@@ -4,7 +4,7 @@
 //! lack of anything. It reserves before it takes locks that others wait for, as far as it can know then what
 //! it needs: a store without room makes some first.
 //!
-//! *Invariant.* What was reserved is used by [`Store::apply`](crate::Store::apply), or goes back when the
+//! *Invariant.* What was reserved is used by [`Store::apply`], or goes back when the
 //! [`Reservation`] is dropped: no path of an operation gives anything back by hand.
 
 use std::fmt;
