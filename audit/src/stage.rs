@@ -45,6 +45,7 @@ impl Stage {
             ..Options::default()
         };
         let fs = store.file_system(options)?;
+        fs.hold_epochs();
         let stage = Self { fs, placement };
         let (fs, who) = (&stage.fs, user());
         let top = fs.mkdir(&who, &fs.root(), b"top", 0o755)?;

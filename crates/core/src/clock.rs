@@ -1,7 +1,7 @@
 //! The file system's time: the kernel's coarse real-time clock, and the fine one where that can be noticed.
 //!
 //! A change takes the coarse time, which costs nothing and mostly is that of the change before: then nothing has to be
-//! written. But whoever was told a file's times and asks again must see that it changed meanwhile (make, git, backups); so
+//! written. But a program that was told a file's times and asks again must see that it changed meanwhile (make, git, backups); so
 //! the first change after that takes the fine time ([`fresh`]). From then on no change of anything takes an earlier
 //! one: [`change`] gives the coarse time, and not one before the latest fine one. The idea is that of Linux 6.13's multigrain
 //! timestamps.

@@ -26,8 +26,8 @@ use crate::observer::Observer;
 use crate::options::{Options, Stats};
 use crate::policy::Policy;
 use crate::quota::{Check, Quotas};
+use crate::reclaim::Reclaim;
 use crate::registry::{Announced, Enrolment};
-use crate::relief::Relief;
 use crate::shape::Shape;
 use crate::store::{Change, Grant, Intent, PageOf, Reservation, Space, Stamp, Store, kept_bytes};
 use crate::turns::{self, HasTurn as _};
@@ -80,10 +80,10 @@ pub(crate) struct Core {
     pub(crate) observer: RwLock<Option<Arc<dyn Observer>>>,
     pub(crate) observed: AtomicBool,
     pub(crate) cache: CacheStats,
-    pub(crate) relief: Relief,
+    pub(crate) reclaim: Reclaim,
     pub(crate) names: ShardedCounter,
     pub(crate) quotas: Quotas,
-    /// Touches memory ahead of those who make inodes, where there is enough.
+    /// Touches memory ahead of creations of inodes, where there is enough.
     pub(crate) forerunner: Option<Forerunner>,
     /// How orphans find their way back here. The last to go: inodes carry its number.
     pub(crate) enrolment: Enrolment,
@@ -139,7 +139,7 @@ impl FileSystem {
             observer: RwLock::new(None),
             observed: AtomicBool::new(false),
             cache: CacheStats::new(),
-            relief: Relief::new(memory),
+            reclaim: Reclaim::new(memory),
             names: ShardedCounter::new(),
             quotas: Quotas::new(),
             forerunner,
@@ -147,9 +147,9 @@ impl FileSystem {
             enrolment: Enrolment::new()?,
         });
         if !core.pinned {
-            core.store.join(&core.relief.memory);
+            core.store.join(&core.reclaim.memory);
             let member = Arc::downgrade(&core) as Weak<dyn Member>;
-            core.relief.memory.join(member);
+            core.reclaim.memory.join(member);
         }
         let announced = core.enrolment.announce(Arc::downgrade(&core));
         let fs = Self {
@@ -193,7 +193,7 @@ impl FileSystem {
         let mut held = self.core.options.write();
         self.core.policy.set(&options);
         if options.memory.is_some() {
-            self.core.relief.memory.set(options.memory);
+            self.core.reclaim.memory.set(options.memory);
         }
         *held = options;
     }
@@ -252,7 +252,7 @@ impl FileSystem {
     /// The memory that this file system shares with others. `None`: all there is is in memory alone.
     #[must_use]
     pub fn memory_in_use(&self) -> Option<&Arc<Memory>> {
-        (!self.core.pinned).then_some(&self.core.relief.memory)
+        (!self.core.pinned).then_some(&self.core.reclaim.memory)
     }
 
     /// What statfs(2) tells. A store without a limit shows the machine's memory as its size.
@@ -281,6 +281,13 @@ impl FileSystem {
             files_free: files - space.inodes_used,
             name_max: NAME_MAX as u32,
         })
+    }
+
+    /// Ends the passing of logical time by the clock, which writes once a second: for an audit that lets a second pass
+    /// between any two instructions.
+    #[doc(hidden)]
+    pub fn hold_epochs(&self) {
+        self.core.reclaim.epochs.hold();
     }
 
     /// Makes everything done so far durable, as far as the store can (syncfs(2)).
@@ -372,7 +379,7 @@ impl Core {
         self.alive()?;
         if let Some(inode) = self.index.get(ino.0) {
             let node = Node::new(inode);
-            node.inode().touch(&self.relief.epochs);
+            node.inode().touch(&self.reclaim.epochs);
             if !self.pinned && node.inode().is_unborn() {
                 return Err(Errno::ESTALE);
             }

@@ -256,7 +256,7 @@ impl Core {
             false => Known::Nothing,
         };
         let object = Object::new(fs, kind, &meta, extension, known);
-        object.arrive(&self.relief.epochs, self.relief.ghosts.take(record.ino.0));
+        object.arrive(&self.reclaim.epochs, self.reclaim.ghosts.take(record.ino.0));
         object
     }
 

@@ -19,7 +19,7 @@ pub trait Observer: Send + Sync {
     /// Does it keep something only of the root, and of inodes of which it has turned a use into a number
     /// ([`Node::into_raw`](crate::Node::into_raw))? Then it is told of no others.
     ///
-    /// It must take the use before it reads what it keeps, with a fence (`SeqCst`) in between: whoever changes the inode later finds
+    /// It must take the use before it reads what it keeps, with a fence (`SeqCst`) in between: a later change of the inode finds
     /// the use.
     fn keeps_by_number(&self) -> bool {
         false

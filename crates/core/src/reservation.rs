@@ -38,7 +38,7 @@ pub enum Class {
 /// What an operation may need of its store, at most, in the core's words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Intent {
-    /// Who asks.
+    /// The caller that the operation is for.
     pub class: Class,
     /// Pages of content that have no space yet.
     pub pages: u64,

@@ -416,7 +416,7 @@ pub trait Store: Send + Sync + 'static {
     /// `EIO`, if the device failed: nothing of the batch happened, and the core stops writing.
     fn apply(&self, held: &mut Grant, batch: &[Change<'_>]) -> Result<Stamp>;
 
-    /// Reserves what a batch needs, as if none of its pages had space, and applies it: for callers who have
+    /// Reserves what a batch needs, as if none of its pages had space, and applies it: for callers that have
     /// changed nothing yet.
     ///
     /// # Errors

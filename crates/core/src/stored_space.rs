@@ -16,7 +16,7 @@ const UNKNOWN: u64 = u64::MAX;
 const AS_SIZE: u64 = u64::MAX - 1;
 
 impl StoredSpace {
-    /// The store does not say: whoever wants to know has to ask it for the file's runs.
+    /// The record does not say: the store has to be asked for the file's runs.
     pub const UNKNOWN: Self = Self(UNKNOWN);
     /// Each page before the file's end, and none behind it.
     pub const AS_SIZE: Self = Self(AS_SIZE);

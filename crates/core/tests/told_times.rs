@@ -1,4 +1,4 @@
-//! Whoever was told the times of an inode and asks again sees that it changed meanwhile, however soon that was.
+//! Times of an inode that were told differ from those told after the next change, however soon that comes.
 
 use holdfast_core::types::{
     Attr, Caller, FileType, OpenFlags, RenameFlags, SetAttr, Time, XattrSet,

@@ -114,7 +114,7 @@ fn a_change_of_owner_to_nobody_takes_set_id_bits_and_moves_the_time_of_change() 
             let changed = |meta: &fs::Metadata| (meta.ctime(), meta.ctime_nsec());
             assert!(changed(&now) > changed(&then), "{before:o}");
         }
-        // One who may keep them keeps them.
+        // A caller with CAP_FSETID keeps them.
         fs::set_permissions(&file, Permissions::from_mode(0o6755)).unwrap();
         let change = ["-o", "1M", "-l", "4096"];
         let status = Command::new("fallocate").args(change).arg(&file).status();

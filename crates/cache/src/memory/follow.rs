@@ -57,7 +57,7 @@ impl Memory {
     fn wait_for_moves(&self) -> bool {
         let mut bell = self.bell.lock();
         self.asleep.store(true, Relaxed);
-        // What was added in this moment is found by the next who adds something.
+        // What was added in this moment is found by the next addition.
         while !bell.rung && !bell.stop && !self.moved.load(Relaxed) {
             self.rung.wait(&mut bell);
         }

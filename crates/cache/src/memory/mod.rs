@@ -181,7 +181,7 @@ impl Memory {
         self.state.lock().seen
     }
 
-    /// Something was added: who follows looks, by and by.
+    /// Something was added: the thread that follows memory looks, by and by.
     #[inline]
     pub fn moved(&self) {
         // Relaxed: what is missed once is seen when more is added. Mostly the line is only read.

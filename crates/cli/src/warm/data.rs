@@ -9,7 +9,7 @@ use std::num::NonZeroU64;
 
 /// Has the first `most` bytes of a file of this size read; gives how many those are.
 ///
-/// The kernel reads while others are asked for, and makes whoever asks wait when a device has enough to do.
+/// The kernel reads while others are asked for, and makes a call wait when a device has enough to do.
 pub(super) fn read_ahead(dir: impl AsFd, name: &[u8], size: u64, most: u64) -> Result<u64> {
     let Some(bytes) = NonZeroU64::new(size.min(most)) else {
         return Ok(0);

@@ -42,7 +42,7 @@ const EVERYTHING: &str = "max";
 ///
 /// Any directory will do: of NFS, of a FUSE file system, of a disk. Every name is asked for its attributes once, many at a
 /// time where that is faster, in the order in which they lie there; with --data content is read as well. What was
-/// warmed stays for as long as the kernel, or whoever else caches, keeps it: --check tells.
+/// warmed stays for as long as the kernel, or another cache, keeps it: --check tells.
 ///
 /// Nothing is changed and no link followed. What may not be looked at is told, and passed over; the exit code is 1 then.
 /// SIGINT and SIGTERM stop it, with a report of what was done.

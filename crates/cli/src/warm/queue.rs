@@ -110,7 +110,7 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Gives a slice to whoever has time; it comes back if too many wait.
+    /// Gives a slice to the next idle worker; it comes back if too many wait.
     pub(super) fn offer(&self, slice: Slice) -> Result<(), Slice> {
         let mut state = self.state.lock();
         if state.slices.len() >= self.slices_max {

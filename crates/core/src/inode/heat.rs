@@ -108,6 +108,11 @@ impl Epochs {
             .store(self.now.load(Relaxed).wrapping_add(1), Relaxed);
     }
 
+    /// No epoch begins by the clock any more.
+    pub(crate) fn hold(&self) {
+        self.began.store(u64::MAX / 2, Relaxed);
+    }
+
     /// How many epochs ago are these marks from? Sixteen are as none.
     fn since(&self, heat: u8) -> u8 {
         (self.now() >> EPOCH_SHIFT).wrapping_sub(heat >> EPOCH_SHIFT) & EPOCH_MAX

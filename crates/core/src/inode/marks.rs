@@ -53,7 +53,7 @@ impl Object {
     /// Its times are about to be told: what changes from now on takes another time. Writes only if that was not so.
     ///
     /// A change that is under way at this moment may have looked already; it has the time of the telling at the latest, and
-    /// whoever is told sees it or not, as with any two calls at once.
+    /// the caller sees it or not, as with any two calls at once.
     #[inline]
     pub(crate) fn tells_times(&self) {
         if self.front.marks.load(Ordering::Relaxed) & TOLD == 0 {

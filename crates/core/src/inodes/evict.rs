@@ -159,7 +159,7 @@ impl Core {
             self.index.bury(doomed);
         } else {
             if doomed.is_main() {
-                self.relief.main.add(-1);
+                self.reclaim.main.add(-1);
             }
             let mut ends = self.ends.lock(doomed.ino());
             ends.count_up();
@@ -327,16 +327,16 @@ impl Core {
         let shown = Cell::new(0);
         let there = self.index.len();
         let is_idle = |inode: &Inode| {
-            let looked = inode.look(Part::Inode, set, &self.relief.epochs);
+            let looked = inode.look(Part::Inode, set, &self.reclaim.epochs);
             if looked == Look::Promoted {
-                self.relief.main.add(1);
+                self.reclaim.main.add(1);
             }
             looked == Look::Idle
         };
         let may_go = |inode: &Inode| {
             let goes = !inode.has_space_of_its_own();
             if goes && set == Set::Probation {
-                self.relief.ghosts.note(inode.key(), there);
+                self.reclaim.ghosts.note(inode.key(), there);
             }
             goes
         };

@@ -129,7 +129,7 @@ impl Core {
         Ok(pages)
     }
 
-    /// Makes sure that it is known how much space a file takes, for who asks for its attributes. Where the record
+    /// Makes sure that it is known how much space a file takes, before its attributes are told. Where the record
     /// that it was loaded with did not say it, the store is asked; if it cannot tell, then that is told by the size.
     #[inline]
     pub(crate) fn weigh(&self, inode: &Inode) {

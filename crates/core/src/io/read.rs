@@ -187,7 +187,7 @@ impl Core {
         let held = self.cached();
         let done = {
             let mut pages = pages.lock();
-            if asked as u64 <= BYTES_MAX.max(self.relief.limit() / 8) {
+            if asked as u64 <= BYTES_MAX.max(self.reclaim.limit() / 8) {
                 self.bring_to_read(inode, &mut pages, offset..offset + asked as u64)?;
             } else {
                 self.map(inode, &mut pages)?;

@@ -167,7 +167,7 @@ impl Core {
         }
         if !self.pinned {
             object.unborn();
-            object.arrive(&self.relief.epochs, false);
+            object.arrive(&self.reclaim.epochs, false);
         }
         Ok(object)
     }

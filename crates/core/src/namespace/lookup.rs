@@ -54,7 +54,7 @@ impl Core {
     /// What the store answers.
     #[inline]
     fn names_of(&self, dir: &Inode, body: &DirectoryBody) -> Result<()> {
-        dir.touch(&self.relief.epochs);
+        dir.touch(&self.reclaim.epochs);
         self.complete_names(dir, body)
     }
 

@@ -144,7 +144,7 @@ impl Core {
             };
             match self.live(ino, guard) {
                 Some(inode) => {
-                    inode.touch(&self.relief.epochs);
+                    inode.touch(&self.reclaim.epochs);
                     at = inode;
                 }
                 None => return Glide::Stuck,

@@ -184,7 +184,7 @@ impl CoreOperations {
     /// Attributes of a node of which the kernel gets a reference.
     fn give(&self, node: &Node) -> Attr {
         let _kept = node.clone().into_raw();
-        // Whoever changes the inode from here on tells the kernel: see `Observer::keeps_by_number`.
+        // A change of the inode from here on is told to the kernel: see `Observer::keeps_by_number`.
         fence(Ordering::SeqCst);
         self.fs.getattr(node)
     }

@@ -3,7 +3,7 @@
 //! A checkpoint writes it to two slots, blocks 0 and 1, one after the other, so that one of them is whole
 //! in any moment. The newest whole one counts; that both have it protects from a block gone bad.
 //!
-//! *Invariants.* Generations grow with each checkpoint (by one, as this version does it), and are never reset. Whoever meets a feature that it
+//! *Invariants.* Generations grow with each checkpoint (by one, as this version does it), and are never reset. A program that meets a feature that it
 //! does not know refuses: to open (`incompatible`), to write (`read_only_compatible`), or not at all
 //! (`compatible`).
 

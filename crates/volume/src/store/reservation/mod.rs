@@ -2,11 +2,11 @@
 //!
 //! *Invariants.* With what all overlays hold, what the cores have credit for and what operations under way have
 //! claimed, the next checkpoint takes no more blocks than are free or set aside; and when it is done, the *reserve*
-//! is whole: blocks set aside that only those draw on who give back. The journal has room for what was claimed
+//! is whole: blocks set aside that only operations that give back draw on. The journal has room for what was claimed
 //! of it. Blocks promised for pages are taken from the free ones at once.
 //!
-//! Who adds something is refused where this would not hold, when neither a commit nor a checkpoint helps. Who
-//! changes what is there may draw on half of the reserve, who gives back on all of it.
+//! A growing operation is refused where this would not hold, when neither a commit nor a checkpoint helps. One that
+//! changes what is there may draw on half of the reserve, one that gives back on all of it.
 //!
 //! *Locking.* Nothing is held over a remedy. The [promises](Promises) of a core are a leaf.
 

@@ -1,10 +1,10 @@
-//! Who may draw on what is free: what was claimed, and what each core may claim without looking.
+//! What operations may draw on of what is free: what was claimed, and what each core may claim without looking.
 //!
 //! Looking costs a walk over the counters of all cores. So a core that looks and finds plenty gets *credit*,
 //! and pays with it for operations without looking. Credit is fetched back before anybody is refused for it.
 //!
 //! *Invariant.* An operation counts among the claims before it takes from its core's credit, and credit is taken in one
-//! exchange. So whoever fetched the credit back, and sums up the claims after that, has missed nothing.
+//! exchange. So a thread that fetched the credit back, and sums up the claims after that, has missed nothing.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -46,7 +46,7 @@ fn sum(counter: &ShardedCounter) -> u64 {
 /// Takes so much credit, if it is there.
 #[inline]
 fn take(credit: &AtomicU64, cost: u64) -> bool {
-    // Release: what it is for was claimed before. Nobody else takes from it but who fetches all of it.
+    // Release: what it is for was claimed before. Besides, only `fetch_credit` takes from it, and then all of it.
     let left = |left: u64| left.checked_sub(cost);
     credit
         .fetch_update(Ordering::Release, Ordering::Relaxed, left)
@@ -108,7 +108,7 @@ impl Inner {
         (total / RESERVE_PART).clamp(RESERVE_MIN, RESERVE_MAX)
     }
 
-    /// Lets the next one who asks for room look how much there is.
+    /// Lets the next request for room look how much there is.
     pub(in super::super) fn look_for_room_again(&self) {
         self.pool.comfort.store(0, Ordering::Relaxed);
     }
@@ -134,7 +134,7 @@ impl Inner {
         self.budget.look(self.gate.pass().active.growth());
         let layers = self.gate.pass();
         let wanted = self.wanted(&layers) + cost;
-        // Relaxed: an estimate that everybody who takes space brings up to date.
+        // Relaxed: an estimate that each taking of space brings up to date.
         let comfort = || self.pool.comfort.load(Ordering::Relaxed);
         let plenty = wanted + CREDIT < comfort() || {
             self.look();
@@ -186,7 +186,7 @@ impl Inner {
     }
 
     fn node_count(&self) -> u64 {
-        // Relaxed: who sees the number of the trees before looks at those too.
+        // Relaxed: a thread that sees the number of the trees before looks at those too.
         self.nodes.load(Ordering::Relaxed)
     }
 

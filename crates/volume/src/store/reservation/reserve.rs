@@ -11,7 +11,7 @@ use crate::{Error, Result};
 const ATTEMPTS: usize = 6;
 /// Keys that changed since the last checkpoint, from which on it may free some blocks.
 const WORTH_FOLDING: u64 = 64;
-/// The part of the journal that is left to those who give back.
+/// The part of the journal that is left to operations that give back.
 const JOURNAL_PART: u64 = 8;
 /// Blocks of the journal from which on all that was claimed of it is counted, however much is left.
 const JOURNAL_FEW: u64 = 4;
@@ -27,7 +27,7 @@ impl Inner {
     /// Keeps room for all that an operation may need. Makes some first, where a commit or a checkpoint would.
     ///
     /// # Errors
-    /// [`space::Error::Full`] if there is none: never for who gives back. What stopped the store.
+    /// [`space::Error::Full`] if there is none: never for an operation that gives back. What stopped the store.
     pub(in super::super) fn reserve(&self, intent: &Intent) -> Result<Grant> {
         let cost = Cost::of(intent);
         match self.try_to_reserve(&cost, intent.class) {
@@ -83,7 +83,7 @@ impl Inner {
             growth => growth.blocks_at_most(),
         };
         let journal = cost.journal;
-        // Before it looks: of two who claim the same, one at least sees both claims.
+        // Before it looks: of two threads that claim the same, one at least sees both claims.
         self.pool.claim(records, journal);
         let paid = self.pay(records, cost.pages);
         let lack = if !paid && !self.has_room(class) {

@@ -1,7 +1,7 @@
 //! What went from probation lately: a number that comes again soon goes to the main set at once.
 //!
 //! A table of fingerprints, each with the time at which it was noted, counted in what went. Two numbers may share a place: then the later one has
-//! it. Whoever is taken for another stays longer than he should, once.
+//! it. An inode that is taken for another stays longer than it should, once.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 

@@ -57,26 +57,26 @@ impl Core {
         if self.pinned {
             return;
         }
-        let step = (self.relief.limit() / 64).min(STEP_MAX);
+        let step = (self.reclaim.limit() / 64).min(STEP_MAX);
         if passed(before, self.cache.own_bytes(), step) {
-            self.relief
+            self.reclaim
                 .epochs
                 .pass(step.div_ceil(PAGE_SIZE as u64), self.cache.pages());
-            self.relief.memory.look();
+            self.reclaim.memory.look();
             self.relieve();
         }
     }
 
     #[cold]
     pub(super) fn relieve(&self) {
-        let whole = self.relief.limit();
+        let whole = self.reclaim.limit();
         let limit = whole - self.metadata_bytes().min(whole / 2);
         let held = self.cache.bytes();
         // What did not reach the store after it failed is here alone.
         if held <= limit || self.failure.is_latched() {
             return;
         }
-        let Some(mut hand) = lock(&self.relief.content, held, limit) else {
+        let Some(mut hand) = lock(&self.reclaim.content, held, limit) else {
             return;
         };
         let enough = limit - (limit / 16).min(SLACK_MAX);
@@ -107,7 +107,7 @@ impl Core {
         }
         let Hand { walk, at, .. } = hand;
         let is_to_go = |inode: &Inode| {
-            let idle = |set| inode.look(Part::Body, set, &self.relief.epochs) == Look::Idle;
+            let idle = |set| inode.look(Part::Body, set, &self.reclaim.epochs) == Look::Idle;
             inode.regular().is_ok_and(|pages| !pages.is_empty())
                 && (inode.size() > WHOLE || set.is_none_or(idle))
         };

@@ -35,7 +35,7 @@ const WAIT_MAX: u32 = 63;
 
 /// How much may be in memory, and where the next will go.
 #[derive(Debug)]
-pub(crate) struct Relief {
+pub(crate) struct Reclaim {
     /// Shared with the store, and with other file systems.
     pub(crate) memory: Arc<Memory>,
     /// What of it inodes, names and content may take, in bytes.
@@ -50,7 +50,7 @@ pub(crate) struct Relief {
     inodes: Mutex<inodes::Hand>,
 }
 
-impl Relief {
+impl Reclaim {
     /// Within this memory.
     pub(crate) fn new(memory: Arc<Memory>) -> Self {
         Self {
@@ -135,7 +135,7 @@ impl Member for Core {
     }
 
     fn limit(&self, _all: u64, own: u64) {
-        self.relief.limit.store(own, Relaxed);
+        self.reclaim.limit.store(own, Relaxed);
     }
 
     fn reclaim(&self) {

@@ -81,10 +81,10 @@ impl Core {
         if self.pinned {
             return;
         }
-        let step = (self.relief.limit() / (STEP_PART * NAME_BYTES)).min(STEP_MAX);
+        let step = (self.reclaim.limit() / (STEP_PART * NAME_BYTES)).min(STEP_MAX);
         if passed(before, self.added_so_far(), step) {
-            self.relief.epochs.pass(step, self.index.len());
-            self.relief.memory.look();
+            self.reclaim.epochs.pass(step, self.index.len());
+            self.reclaim.memory.look();
             self.relieve_inodes();
         }
     }
@@ -92,13 +92,13 @@ impl Core {
     #[cold]
     pub(super) fn relieve_inodes(&self) {
         // Content gets the other half.
-        let limit = self.relief.limit() / 2;
+        let limit = self.reclaim.limit() / 2;
         let held = self.metadata_bytes();
         // What did not reach the store after it failed is here alone.
         if held <= limit || self.failure.is_latched() {
             return;
         }
-        let Some(mut hand) = lock(&self.relief.inodes, held, limit) else {
+        let Some(mut hand) = lock(&self.reclaim.inodes, held, limit) else {
             return;
         };
         // More than is added until the next look.
@@ -140,7 +140,7 @@ impl Core {
     /// The set that a hand is to go over, of those that have rounds left: what is on probation, unless there is little of it.
     fn set_to_give(&self, left: [u32; 2]) -> Option<Set> {
         let there = self.index.len();
-        let main = u64::try_from(self.relief.main.sum()).unwrap_or(0);
+        let main = u64::try_from(self.reclaim.main.sum()).unwrap_or(0);
         let is_short = there.saturating_sub(main) <= there / PROBATION_PART;
         let order = match is_short {
             true => [Set::Main, Set::Probation],
