@@ -10,22 +10,22 @@ use holdfast_core::store::{
 use holdfast_core::{Memory, Store};
 use holdfast_types::{Errno, Ino, Result};
 
-use super::again::WrittenOn;
-use super::birth::Birth;
-use super::change::{Maker, is_of_content};
-use super::commit::extent_of;
-use super::content::Content;
-use super::death::Death;
-use super::ending::without_last_attributes;
-use super::fetched::Fetched;
-use super::layers::Layers;
-use super::load::Finder;
-use super::mapping::Run;
-use super::overlay::Object;
 use super::reservation::Growth;
 use super::{INLINE_MAX, Inner, REALM, VolumeStore};
 use crate::journal::Record;
 use crate::space::FileRequest;
+use crate::store::apply::create::Birth;
+use crate::store::apply::evict::without_last_attributes;
+use crate::store::apply::fetched::Fetched;
+use crate::store::apply::transaction::{Maker, is_of_content};
+use crate::store::apply::unlink::Death;
+use crate::store::commit::extent_of;
+use crate::store::file::content::Content;
+use crate::store::file::extent_map::Run;
+use crate::store::load::Finder;
+use crate::store::memtable::Object;
+use crate::store::memtable::layers::Layers;
+use crate::store::writeback::redirty::WrittenOn;
 use crate::{Error, tree};
 
 impl Store for VolumeStore {

@@ -3,10 +3,10 @@
 use holdfast_types::Ino;
 
 use super::VolumeStore;
-use super::content::Content;
-use super::mapping::Run;
 use crate::Result;
 use crate::space::Extent;
+use crate::store::file::content::Content;
+use crate::store::file::extent_map::Run;
 
 /// Consecutive blocks of a file that lie consecutively on the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,12 +2,12 @@
 
 use holdfast_core::store::Change;
 
-use super::change::Maker;
-use super::commit::extent_of;
-use super::load::Finder;
-use super::mapping::Run;
 use crate::journal::{Map, Record};
 use crate::space::{FileRequest, Space};
+use crate::store::apply::transaction::Maker;
+use crate::store::commit::extent_of;
+use crate::store::file::extent_map::Run;
+use crate::store::load::Finder;
 use crate::{Error, Result};
 
 /// Counts that batches move.

@@ -10,8 +10,8 @@ use holdfast_core::store::StoredSpace;
 use holdfast_device::BlockDevice;
 use holdfast_types::{FileType, Ino};
 
-use super::load::Finder;
 use super::{Inner, OpenOptions, VolumeStore};
+use crate::store::load::Finder;
 use crate::tree::{Data, DataKind, Inode};
 use crate::{BLOCK, Result};
 

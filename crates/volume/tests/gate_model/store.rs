@@ -1,50 +1,11 @@
 //! The store's modules as far as the gate knows them.
 
-#[path = "../../src/store/gate.rs"]
-pub mod gate;
-
-pub mod overlay {
-    /// What changed; here it only tells itself from others.
-    #[derive(Debug)]
-    pub struct Overlay(pub u64);
-
-    impl Overlay {
-        pub fn new() -> Self {
-            Self(0)
-        }
-    }
-}
-
-pub mod layers {
-    use super::overlay::Overlay;
-    use std::sync::Arc;
-
-    /// Which trees they are.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    pub struct Roots(pub u64);
-
-    #[derive(Clone, Debug)]
-    pub struct Layers {
-        pub active: Arc<Overlay>,
-        pub frozen: Option<Arc<Overlay>>,
-        pub roots: Roots,
-    }
-
-    impl Layers {
-        pub fn over(roots: Roots) -> Self {
-            Self {
-                active: Arc::new(Overlay::new()),
-                frozen: None,
-                roots,
-            }
-        }
-    }
-}
+pub mod memtable;
 
 /// What the models do with the gate: its own functions are the store's alone.
 pub mod act {
-    use super::gate::Gate;
-    use super::layers::{Layers, Roots};
+    use super::memtable::barrier::Gate;
+    use super::memtable::layers::{Layers, Roots};
 
     #[derive(Debug)]
     pub struct Passage(Gate);

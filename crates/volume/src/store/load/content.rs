@@ -2,16 +2,16 @@
 
 use holdfast_types::Ino;
 
-use super::super::content::Content;
-use super::super::mapping::{Mapping, Run};
-use super::super::reading::run_of;
 use super::Finder;
+use super::read_range::run_of;
 use crate::Result;
+use crate::store::file::content::Content;
+use crate::store::file::extent_map::{Mapping, Run};
 use crate::tree::{Data, DataKey, DataKind};
 
 impl Finder<'_> {
     /// What is known of a file's content below the active overlay.
-    pub(in super::super) fn content_below(&self, ino: Ino) -> Result<Content> {
+    pub(in crate::store) fn content_below(&self, ino: Ino) -> Result<Content> {
         let len = self.inode(ino)?.map_or(0, |inode| inode.size);
         if let Some(frozen) = &self.layers.frozen {
             let known = frozen.with(ino, |object| {
@@ -26,7 +26,7 @@ impl Finder<'_> {
     }
 
     /// A file's content as the trees have it.
-    pub(in super::super) fn content_in_trees(&self, ino: Ino, len: u64) -> Result<Content> {
+    pub(in crate::store) fn content_in_trees(&self, ino: Ino, len: u64) -> Result<Content> {
         if let Some(content) = self.inline_in_trees(ino, len)? {
             return Ok(content);
         }
@@ -41,7 +41,7 @@ impl Finder<'_> {
     }
 
     /// The places of a file's bytes that the trees have.
-    pub(in super::super) fn places_in_trees(&self, ino: Ino) -> Result<Vec<Run>> {
+    pub(in crate::store) fn places_in_trees(&self, ino: Ino) -> Result<Vec<Run>> {
         let mut places = Vec::new();
         if self.layers.roots.data.is_some() {
             self.each_place(ino, |_, run| places.push(run))?;
@@ -58,7 +58,7 @@ impl Finder<'_> {
     }
 
     /// A file's content, if the trees have it inline.
-    pub(in super::super) fn inline_in_trees(&self, ino: Ino, len: u64) -> Result<Option<Content>> {
+    pub(in crate::store) fn inline_in_trees(&self, ino: Ino, len: u64) -> Result<Option<Content>> {
         let key = DataKey::first(ino, DataKind::Inline);
         let inline = self.data().get(&key, |value| match value {
             Data::Inline(bytes) => Some(bytes.to_vec()),

@@ -5,16 +5,16 @@ use std::ops::ControlFlow;
 use holdfast_core::store::{EntryRecord, NameRun};
 use holdfast_types::Ino;
 
-use super::super::names::Names;
-use super::super::overlay::Object;
-use super::super::window::{Places, Window};
 use super::Finder;
 use crate::Result;
+use crate::store::memtable::Object;
+use crate::store::memtable::names::Names;
+use crate::store::memtable::window::{Places, Window};
 use crate::tree::{EntryKey, HashKey};
 
 impl Finder<'_> {
     /// Above all cookies that names of a directory had, unless names that are there have greater ones.
-    pub(in super::super) fn next_cookie(&self, dir: Ino) -> Result<u64> {
+    pub(in crate::store) fn next_cookie(&self, dir: Ino) -> Result<u64> {
         let mut next = 0;
         for overlay in self.layers.overlays() {
             let known = overlay.with(dir, |object| {
@@ -33,7 +33,7 @@ impl Finder<'_> {
     }
 
     /// One name of a directory.
-    pub(in super::super) fn lookup(&self, dir: Ino, name: &[u8]) -> Result<Option<EntryRecord>> {
+    pub(in crate::store) fn lookup(&self, dir: Ino, name: &[u8]) -> Result<Option<EntryRecord>> {
         let entry = |cookie, ino, kind| EntryRecord {
             name: name.into(),
             cookie,
@@ -89,7 +89,7 @@ impl Finder<'_> {
     }
 
     /// A run of a directory's names, added to those of `run`.
-    pub(in super::super) fn names(
+    pub(in crate::store) fn names(
         &self,
         dir: Ino,
         after: u64,

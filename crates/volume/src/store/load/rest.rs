@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use holdfast_core::store::{InodeRecord, Rest, XattrList};
 use holdfast_types::{FileType, Ino};
 
-use super::super::layers::Known;
-use super::super::records::DataRecords;
 use super::Finder;
+use crate::store::checkpoint::records::DataRecords;
+use crate::store::memtable::layers::Known;
 use crate::tree::{Data, DataKind, XattrValue};
 use crate::{BLOCK, Error, Result, tree};
 
@@ -16,7 +16,7 @@ const XATTR_MAX: u64 = 64 << 10;
 
 impl Finder<'_> {
     /// What inodes have beside their records, in this order; cheap where the numbers ascend.
-    pub(in super::super) fn each_rest(
+    pub(in crate::store) fn each_rest(
         &self,
         records: &[InodeRecord],
         mut each: impl FnMut(Rest),
@@ -36,7 +36,7 @@ impl Finder<'_> {
     }
 
     /// Where a symbolic link leads.
-    pub(in super::super) fn target(
+    pub(in crate::store) fn target(
         &self,
         ino: Ino,
         data: &mut DataRecords<'_>,
@@ -57,7 +57,7 @@ impl Finder<'_> {
     }
 
     /// All extended attributes.
-    pub(in super::super) fn xattrs(
+    pub(in crate::store) fn xattrs(
         &self,
         ino: Ino,
         data: &mut DataRecords<'_>,

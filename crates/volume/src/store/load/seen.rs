@@ -3,7 +3,7 @@
 use holdfast_core::store::{InodeRecord, StoredSpace};
 use holdfast_types::FileType;
 
-use super::super::overlay::Object;
+use crate::store::memtable::Object;
 
 /// What is known so far, from the newest layer down.
 #[derive(Debug, Default)]

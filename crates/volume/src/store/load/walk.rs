@@ -10,7 +10,7 @@ use crate::Result;
 
 impl Finder<'_> {
     /// Inodes behind this one, by number: at most `max`.
-    pub(in super::super) fn walk(
+    pub(in crate::store) fn walk(
         &self,
         after: Ino,
         max: usize,
@@ -76,7 +76,7 @@ impl Finder<'_> {
     }
 
     /// Numbers that cut all inodes into about equal parts.
-    pub(in super::super) fn split(&self, parts: usize) -> Result<Vec<Ino>> {
+    pub(in crate::store) fn split(&self, parts: usize) -> Result<Vec<Ino>> {
         Ok(self.inodes().split_points(parts)?)
     }
 

@@ -5,8 +5,8 @@ use std::ops::Add;
 
 use holdfast_core::store::{Change, Intent};
 
-use super::super::layers::Roots;
 use crate::BLOCK;
+use crate::store::memtable::layers::Roots;
 
 /// Blocks of a node.
 const NODE: u64 = 4;
@@ -24,17 +24,17 @@ const PLACE: u64 = 32;
 
 /// Changes of the trees, at most so many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in super::super) struct Growth {
+pub(in crate::store) struct Growth {
     /// Keys that change: in the worst case each lies in a leaf of its own, which was full.
-    pub(in super::super) keys: u64,
+    pub(in crate::store) keys: u64,
     /// Bytes of records that come.
-    pub(in super::super) bytes: u64,
+    pub(in crate::store) bytes: u64,
 }
 
 impl Growth {
     /// What these intentions change.
     #[inline]
-    pub(in super::super) const fn intended(intent: &Intent) -> Self {
+    pub(in crate::store) const fn intended(intent: &Intent) -> Self {
         let Intent {
             moved,
             written,
@@ -76,19 +76,19 @@ impl Growth {
 
     /// What a batch changes, as far as it says so: what moves within a file is known to the core alone.
     #[inline]
-    pub(in super::super) fn of(batch: &[Change<'_>]) -> Self {
+    pub(in crate::store) fn of(batch: &[Change<'_>]) -> Self {
         Self::intended(&Intent::of(batch))
     }
 
     /// Blocks that this adds at most to what a checkpoint takes: of each key a leaf that becomes two, and a node
     /// above it.
     #[inline]
-    pub(in super::super) const fn blocks_at_most(self) -> u64 {
+    pub(in crate::store) const fn blocks_at_most(self) -> u64 {
         3 * NODE * self.keys + self.added() + 1
     }
 
     /// Blocks that a checkpoint of these trees, of so many nodes, takes at most before it frees any.
-    pub(in super::super) fn blocks(self, roots: &Roots, nodes: u64) -> u64 {
+    pub(in crate::store) fn blocks(self, roots: &Roots, nodes: u64) -> u64 {
         // Of each level one node more, where a tree grows.
         let paths = roots
             .each()
@@ -99,7 +99,7 @@ impl Growth {
     }
 
     /// Blocks that the trees have more at most once a checkpoint is done: each leaf that was full may be two.
-    pub(in super::super) fn kept(self, nodes: u64) -> u64 {
+    pub(in crate::store) fn kept(self, nodes: u64) -> u64 {
         NODE * self.keys.min(nodes) + self.added()
     }
 

@@ -10,6 +10,7 @@
 //!
 //! *Locking.* Nothing is held over a remedy. The [promises](Promises) of a core are a leaf.
 
+pub(in crate::store) mod budget;
 mod cost;
 mod pool;
 mod promised;

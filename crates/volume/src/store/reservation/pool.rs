@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use holdfast_core::store::Class;
 use holdfast_sync::{Padded, PerCore, ShardedCounter};
 
-use super::super::Inner;
-use super::super::layers::Layers;
 use super::cost::Growth;
+use crate::store::Inner;
+use crate::store::memtable::layers::Layers;
 
 /// What a core may change before it looks again whether there is room, in blocks: at least, and at most.
 const CREDIT: u64 = 2048;
@@ -27,7 +27,7 @@ const RESERVE_MAX: u64 = 16_384;
 
 /// What was claimed of a volume's free blocks for nodes, and of its journal.
 #[derive(Debug, Default)]
-pub(in super::super) struct Pool {
+pub(in crate::store) struct Pool {
     /// As long as a checkpoint takes less than this, nobody looks: half the blocks that were there at the last
     /// look, or all but the reserve, less what cores may have taken since.
     comfort: Padded<AtomicU64>,
@@ -98,7 +98,7 @@ impl Pool {
 
 impl Inner {
     /// Sets the reserve aside.
-    pub(in super::super) fn set_reserve(&self) {
+    pub(in crate::store) fn set_reserve(&self) {
         self.space.set_spare(self.reserve_wanted());
     }
 
@@ -109,7 +109,7 @@ impl Inner {
     }
 
     /// Lets the next request for room look how much there is.
-    pub(in super::super) fn look_for_room_again(&self) {
+    pub(in crate::store) fn look_for_room_again(&self) {
         self.pool.comfort.store(0, Ordering::Relaxed);
     }
 

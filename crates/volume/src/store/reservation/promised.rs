@@ -13,20 +13,20 @@ use crate::space::{self, Reservation, Space};
 /// *Invariant.* It is never less than what the pages that wait may take. A batch brings its promise in the same
 /// passage of the gate in which its pages begin to wait: a commit, which closes the gate, finds both or neither.
 #[derive(Debug)]
-pub(in super::super) struct Promises(PerCore<Mutex<Reservation>>);
+pub(in crate::store) struct Promises(PerCore<Mutex<Reservation>>);
 
 impl Promises {
     /// Nothing, at first.
     ///
     /// # Errors
     /// Those of the space.
-    pub(in super::super) fn new(space: &Arc<Space>) -> Result<Self, space::Error> {
+    pub(in crate::store) fn new(space: &Arc<Space>) -> Result<Self, space::Error> {
         let nothing = Mutex::new(space.reserve(0)?);
         Ok(Self(PerCore::new(|| Mutex::new(nothing.lock().split(0)))))
     }
 
     /// Pages begin to wait that were promised so many blocks.
-    pub(in super::super) fn add(&self, blocks: u64) {
+    pub(in crate::store) fn add(&self, blocks: u64) {
         if blocks > 0 {
             self.0.mine().lock().take_in(blocks);
         }
@@ -35,7 +35,7 @@ impl Promises {
     /// Places blocks out of a promise that is a number, as out of a reservation of exactly that; what is left of it is the
     /// number then. The reservation of the core is lent for that: one of its own would count an owner of the space, which
     /// all cores share.
-    pub(in super::super) fn place_from<T>(
+    pub(in crate::store) fn place_from<T>(
         &self,
         promise: &Cell<u64>,
         place: impl FnOnce(&mut Reservation) -> T,
@@ -48,7 +48,7 @@ impl Promises {
     }
 
     /// Takes all of it, for pages that get places now. The gate is closed.
-    pub(in super::super) fn take(&self) -> Reservation {
+    pub(in crate::store) fn take(&self) -> Reservation {
         let mut all = self.0.mine().lock().split(0);
         for promise in self.0.iter() {
             let mut promise = promise.lock();
@@ -59,7 +59,7 @@ impl Promises {
     }
 
     /// Takes so much of it, or less, for a batch whose pages waited and do so no longer.
-    pub(in super::super) fn draw(&self, blocks: u64) -> Reservation {
+    pub(in crate::store) fn draw(&self, blocks: u64) -> Reservation {
         let mut drawn = self.0.mine().lock().split(blocks);
         for promise in self.0.iter() {
             let missing = blocks - drawn.blocks();
@@ -73,7 +73,7 @@ impl Promises {
     }
 
     /// How much it is.
-    pub(in super::super) fn blocks(&self) -> u64 {
+    pub(in crate::store) fn blocks(&self) -> u64 {
         let all = self.0.iter().map(|promise| promise.lock().blocks());
         all.sum()
     }

@@ -2,9 +2,9 @@
 
 use holdfast_core::store::{Class, Grant, Intent};
 
-use super::super::Inner;
 use super::cost::{Cost, Growth};
 use crate::space::{self, Remedy};
+use crate::store::Inner;
 use crate::{Error, Result};
 
 /// How often what others took meanwhile is fetched again.
@@ -28,7 +28,7 @@ impl Inner {
     ///
     /// # Errors
     /// [`space::Error::Full`] if there is none: never for an operation that gives back. What stopped the store.
-    pub(in super::super) fn reserve(&self, intent: &Intent) -> Result<Grant> {
+    pub(in crate::store) fn reserve(&self, intent: &Intent) -> Result<Grant> {
         let cost = Cost::of(intent);
         match self.try_to_reserve(&cost, intent.class) {
             Ok(held) => Ok(held),
@@ -37,25 +37,25 @@ impl Inner {
     }
 
     /// As [`reserve`](Self::reserve), without making any: `None` if that would be needed.
-    pub(in super::super) fn reserve_at_once(&self, intent: &Intent) -> Option<Grant> {
+    pub(in crate::store) fn reserve_at_once(&self, intent: &Intent) -> Option<Grant> {
         self.try_to_reserve(&Cost::of(intent), intent.class).ok()
     }
 
     /// Takes back what was kept and is not used.
-    pub(in super::super) fn give_back(&self, held: Grant) {
+    pub(in crate::store) fn give_back(&self, held: Grant) {
         self.space.unpromise(held.pages);
         self.pool.unclaim(held.records, held.journal);
         self.pay_back(held.records);
     }
 
     /// What was kept for a batch is used: it counts in the overlay and in the journal now.
-    pub(in super::super) fn used(&self, held: Grant) {
+    pub(in crate::store) fn used(&self, held: Grant) {
         self.pool.unclaim(held.records, held.journal);
     }
 
     /// Makes sure that enough was kept for a batch. Always, but where others changed what it is about meanwhile: it brings
     /// what they made of it. The reserve is for that, too.
-    pub(in super::super) fn cover(&self, held: &mut Grant, growth: Growth) -> Result<()> {
+    pub(in crate::store) fn cover(&self, held: &mut Grant, growth: Growth) -> Result<()> {
         let records = growth.blocks_at_most();
         if held.records >= records {
             return Ok(());

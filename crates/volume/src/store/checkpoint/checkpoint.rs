@@ -1,0 +1,134 @@
+//! Folding what changed into the trees.
+//!
+//! One sorted merge for each tree, into new nodes; then the bitmaps that changed, then the
+//! superblock, which switches to all of it at once. Until then a crash finds the old trees and the
+//! journal. Changes go on meanwhile, in a new overlay.
+
+use holdfast_types::{Errno, Time};
+use std::time::SystemTime;
+
+use super::merge::Fold;
+use super::nodes::NewNodes;
+use crate::Result;
+use crate::store::Inner;
+use crate::store::commit::Frozen;
+use crate::store::memtable::layers::{Layers, Roots};
+use crate::store::upgrade::Lifted;
+use crate::superblock::{self, Superblock};
+use crate::tree::Shape;
+
+impl Inner {
+    /// Folds everything that changed so far into the trees.
+    pub(in crate::store) fn checkpoint(&self) -> Result<()> {
+        self.checkpoint_with(|| Ok(None))
+    }
+
+    /// As [`checkpoint`](Self::checkpoint). `lifted`: asked while the trees stand still, of a volume whose records do
+    /// not say how much space files take, and do from now on.
+    pub(in crate::store) fn checkpoint_with(
+        &self,
+        lifted: impl FnOnce() -> Result<Option<Lifted>>,
+    ) -> Result<()> {
+        let _one = self.checkpointing.lock();
+        self.running()?;
+        // A second one would put its frozen changes in the place of those that this one did not fold.
+        self.whole("a checkpoint", || {
+            let lifted = lifted()?;
+            let frozen = self.freeze()?;
+            self.fold(&frozen, lifted.as_ref())
+        })
+    }
+
+    fn fold(&self, frozen: &Frozen, lifted: Option<&Lifted>) -> Result<()> {
+        let generation = self.next_generation();
+        let roots = self.merge(frozen, lifted, generation)?;
+        let bitmaps = self.space.dirty_bitmaps(generation);
+        let pieces: Vec<(u64, &[u8])> = bitmaps
+            .blocks
+            .iter()
+            .map(|(block, bytes)| (*block, &bytes[..]))
+            .collect();
+        self.blocks().write_batch(&pieces)?;
+        self.blocks().flush()?;
+        self.blocks().assert_durable(frozen.data);
+        let before = self.superblock.lock().clone();
+        let superblock = Superblock {
+            features: match roots.spaces {
+                true => before.features.with_spaces(),
+                false => before.features,
+            },
+            generation,
+            written: Time::from(SystemTime::now()),
+            journal_position: frozen.position,
+            last_ino: frozen.last_ino,
+            inodes: frozen.inodes,
+            seal: bitmaps.seal,
+            roots: roots.in_superblock(),
+            orphans: roots.orphans,
+            ..before
+        };
+        self.write_superblock(&superblock)?;
+        self.succeed(superblock);
+        self.gate.close().change(|layers| {
+            layers.roots = roots;
+            layers.frozen = None;
+        });
+        // From here on the replaced nodes are in no layer, and readers of older ones are told so.
+        self.gate.about_to_reuse();
+        // Both slots have this generation now, so nobody goes back to an older one.
+        self.space.checkpointed(generation)?;
+        self.journal.trim(frozen.position);
+        self.ahead.age();
+        self.look_for_room_again();
+        Ok(())
+    }
+
+    /// Writes the superblock to both slots, one after the other: one of them is whole in any moment.
+    pub(in crate::store) fn write_superblock(&self, superblock: &Superblock) -> Result<()> {
+        for slot in superblock::SLOTS {
+            self.blocks().write(slot, &superblock.encode(slot))?;
+            self.blocks().flush()?;
+        }
+        Ok(())
+    }
+
+    /// Merges a frozen overlay into the trees; returns their new roots.
+    fn merge(&self, frozen: &Frozen, lifted: Option<&Lifted>, generation: u64) -> Result<Roots> {
+        match self.merge_in_shape(frozen, lifted, generation, Shape::STANDARD) {
+            // There may be room, but no four blocks of it in a row.
+            Err(error) if error.errno() == Errno::ENOSPC => {
+                self.merge_in_shape(frozen, lifted, generation, Shape::SMALLEST)
+            }
+            merged => merged,
+        }
+    }
+
+    /// As [`Self::merge`]. What fails has taken nothing.
+    fn merge_in_shape(
+        &self,
+        frozen: &Frozen,
+        lifted: Option<&Lifted>,
+        generation: u64,
+        shape: Shape,
+    ) -> Result<Roots> {
+        // Only checkpoints change roots, so these stay, and nobody is kept from working.
+        let layers = Layers::over(self.gate.pass().roots);
+        let nodes = NewNodes::new(self, generation);
+        let fold = Fold {
+            finder: self.finder(&layers),
+            runs: frozen.overlay.runs(),
+            overlay: &frozen.overlay,
+            lifted,
+            hasher: &self.hasher,
+            nodes: &nodes,
+            shape,
+        };
+        match fold.all() {
+            Ok(roots) => nodes.finish().map(|()| roots),
+            Err(error) => {
+                nodes.abandon();
+                Err(error)
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Where a checkpoint's nodes go.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+
+use foldhash::fast::RandomState;
+
+use crate::space::{self, Extent, Request};
+use crate::store::Inner;
+use crate::tree::{self, NodeSpace, Pointer};
+use crate::{BLOCK, Result};
+
+/// Bytes of nodes that are gathered before they are written.
+const GATHER: usize = 4 << 20;
+
+/// Places for a checkpoint's nodes, and what else it writes.
+pub(in crate::store) struct NewNodes<'s> {
+    store: &'s Inner,
+    generation: u64,
+    work: RefCell<Work>,
+}
+
+#[derive(Default)]
+struct Work {
+    gathered: Vec<(u64, Vec<u8>)>,
+    bytes: usize,
+    /// Of the trees as they were.
+    replaced: Vec<Extent>,
+    /// What was taken and not given back: lengths by first blocks.
+    taken: HashMap<u64, u64, RandomState>,
+    /// Nodes that came, less those that went.
+    nodes: i64,
+}
+
+impl<'s> NewNodes<'s> {
+    pub(in crate::store) fn new(store: &'s Inner, generation: u64) -> Self {
+        Self {
+            store,
+            generation,
+            work: RefCell::default(),
+        }
+    }
+
+    /// Writes what is left, and says which nodes are replaced; or gives back what was taken.
+    pub(in crate::store) fn finish(self) -> Result<()> {
+        if let Err(error) = self.write_gathered() {
+            self.abandon();
+            return Err(error);
+        }
+        let work = self.work.into_inner();
+        for extent in work.replaced {
+            self.store.space.free_node(extent, self.generation)?;
+        }
+        // Relaxed: one checkpoint at a time.
+        let nodes = &self.store.nodes;
+        let count = nodes.load(Ordering::Relaxed);
+        nodes.store(count.saturating_add_signed(work.nodes), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Gives back all that was taken: nothing leads to it.
+    pub(in crate::store) fn abandon(self) {
+        for (start, length) in self.work.into_inner().taken {
+            // What cannot be given back is free again once the volume is opened anew.
+            let _ = self.store.space.give_back(Extent::new(start, length));
+        }
+    }
+
+    /// Takes blocks.
+    pub(in crate::store) fn take(&self, blocks: u64, goal: u64) -> Result<u64, space::Error> {
+        let mut request = Request::node(blocks);
+        if goal > 0 {
+            request = request.near(goal);
+        }
+        let start = self.store.space.allocate(&request)?.start;
+        self.work.borrow_mut().taken.insert(start, blocks);
+        Ok(start)
+    }
+
+    /// Writes blocks, soon.
+    pub(in crate::store) fn put(&self, block: u64, bytes: Vec<u8>) -> Result<()> {
+        let is_enough = {
+            let mut work = self.work.borrow_mut();
+            work.bytes += bytes.len();
+            work.gathered.push((block, bytes));
+            work.bytes >= GATHER
+        };
+        if is_enough {
+            self.write_gathered()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// What lies here is needed no more once this checkpoint is done.
+    pub(in crate::store) fn replace(&self, extent: Extent) {
+        self.work.borrow_mut().replaced.push(extent);
+    }
+
+    /// The generation of the checkpoint.
+    pub(in crate::store) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    fn write_gathered(&self) -> Result<()> {
+        let mut work = self.work.borrow_mut();
+        work.gathered.sort_unstable_by_key(|(block, _)| *block);
+        work.bytes = 0;
+        let mut row: Vec<u8> = Vec::new();
+        let mut first = 0;
+        for (block, bytes) in work.gathered.drain(..) {
+            if first + (row.len() / BLOCK) as u64 != block && !row.is_empty() {
+                self.store.blocks().write(first, &row)?;
+                row.clear();
+            }
+            if row.is_empty() {
+                first = block;
+            }
+            row.extend_from_slice(&bytes);
+        }
+        if !row.is_empty() {
+            self.store.blocks().write(first, &row)?;
+        }
+        Ok(())
+    }
+}
+
+impl NodeSpace for &NewNodes<'_> {
+    fn allocate(&mut self, blocks: u16, goal: u64) -> tree::Result<u64> {
+        let taken = self.take(u64::from(blocks), goal);
+        let block = taken.map_err(|_| tree::Error::NoSpace)?;
+        self.work.borrow_mut().nodes += 1;
+        Ok(block)
+    }
+
+    fn write(&mut self, node: Pointer, bytes: &[u8]) -> tree::Result<()> {
+        let put = self.put(node.block, bytes.to_vec());
+        put.map_err(|error| tree::Error::Device {
+            block: node.block,
+            errno: error.errno(),
+        })
+    }
+
+    fn free(&mut self, node: Pointer) {
+        self.replace(Extent::new(node.block, u64::from(node.blocks)));
+        self.work.borrow_mut().nodes -= 1;
+    }
+
+    fn give_back(&mut self, block: u64, blocks: u16) {
+        {
+            let mut work = self.work.borrow_mut();
+            work.taken.remove(&block);
+            work.nodes -= 1;
+        }
+        // What cannot be given back is free again once the volume is opened anew.
+        let _ = self
+            .store
+            .space
+            .give_back(Extent::new(block, u64::from(blocks)));
+    }
+}

@@ -1,0 +1,284 @@
+//! Making changes durable.
+//!
+//! A commit takes a *cut*: no operation is under way at that moment. All that was journalled before
+//! belongs to it, and the pages that waited then get places, are written and flushed, and their
+//! places are journalled as the commit's last batch. So a replay, which takes a commit whole or not
+//! at all, finds the bytes of every file as they were at the cut.
+//!
+//! *Invariants.* A mapping is journalled, or folded into the trees, only when its data is on the device
+//! ([`Announced::assert_durable`](crate::store::load::in_flight::Announced::assert_durable)). Dirty pages that a commit takes are
+//! announced, or wait on. A commit that does not come to its end stops the store before its turn is given back.
+
+use std::mem;
+use std::sync::Arc;
+
+use holdfast_core::store::Stamp;
+use holdfast_types::Ino;
+use parking_lot::Mutex;
+
+use crate::journal::{self, BeforeCommit, Commit, Map, Position, Record};
+use crate::space::{Extent, Reservation};
+use crate::store::file::extent_map::Run;
+use crate::store::load::in_flight::{Outgoing, Ticket};
+use crate::store::memtable::layers::Layers;
+use crate::store::memtable::{Object, Overlay};
+use crate::store::writeback::allocate::Placer;
+use crate::store::writeback::cluster::Looked;
+use crate::store::{Inner, REALM};
+use crate::{Error, Result};
+
+/// What a commit does for a store besides writing the journal.
+struct Hook<'s> {
+    store: &'s Inner,
+    /// Is the overlay to be frozen at the cut, for a checkpoint?
+    freeze: bool,
+    outcome: Mutex<Outcome>,
+}
+
+#[derive(Default)]
+struct Outcome {
+    frozen: Option<Frozen>,
+    position: Option<Position>,
+    error: Option<Error>,
+}
+
+/// What a checkpoint folds.
+pub(in crate::store) struct Frozen {
+    pub(in crate::store) overlay: Arc<Overlay>,
+    /// Where a replay begins once it is folded.
+    pub(in crate::store) position: Position,
+    pub(in crate::store) inodes: u64,
+    pub(in crate::store) last_ino: u64,
+    /// What must be on the device before anybody is told of its mappings.
+    pub(in crate::store) data: Ticket,
+}
+
+/// What a commit takes of the pages that wait.
+///
+/// *Invariant.* A file's mapping has the places of these blocks already, so the blocks are announced whatever comes in
+/// between: else who reads there would be shown what was there before.
+struct Placed<'s> {
+    store: &'s Inner,
+    maps: Vec<Map>,
+    outgoing: Vec<Outgoing>,
+}
+
+impl Placed<'_> {
+    /// Shows the blocks to readers.
+    fn announce(&mut self) -> Ticket {
+        let outgoing = mem::take(&mut self.outgoing);
+        self.store.blocks().announce(outgoing)
+    }
+}
+
+impl Drop for Placed<'_> {
+    fn drop(&mut self) {
+        if !self.outgoing.is_empty() {
+            self.announce();
+        }
+    }
+}
+
+impl Inner {
+    /// Makes everything up to a stamp durable; everything so far without one.
+    pub(in crate::store) fn make_durable(&self, upto: Option<Stamp>) -> Result<()> {
+        self.running()?;
+        let hook = Hook::new(self, false);
+        let committed = self.journal.commit(upto, &hook);
+        hook.settle(committed)?;
+        Ok(())
+    }
+
+    /// Hands everything so far to the device, so that it outlives this process; a crash of the host loses it unless a
+    /// commit comes before. What was removed stays in use until then.
+    pub(in crate::store) fn write_behind(&self) -> Result<()> {
+        self.running()?;
+        let hook = Hook::new(self, false);
+        let written = self.journal.write(&hook);
+        hook.settle(written)?;
+        Ok(())
+    }
+
+    /// Lets what was removed so far be free: that is durable then, and no checkpoint under way keeps it.
+    pub(in crate::store) fn let_go(&self) -> Result<()> {
+        self.running()?;
+        let _none = self.checkpointing.lock();
+        let hook = Hook::new(self, false);
+        // Not as one of several: what another's commit frees is durable before it is free.
+        let committed = self.journal.commit_now(&hook);
+        hook.settle(committed)?;
+        Ok(())
+    }
+
+    /// Commits, and freezes what changed up to then.
+    pub(in crate::store) fn freeze(&self) -> Result<Frozen> {
+        self.running()?;
+        let hook = Hook::new(self, true);
+        let committed = self.journal.commit_now(&hook);
+        let outcome = hook.settle(committed)?;
+        let (Some(mut frozen), Some(position)) = (outcome.frozen, outcome.position) else {
+            return Err(Error::Stopped("a commit came to no end".to_owned()));
+        };
+        frozen.position = position;
+        Ok(frozen)
+    }
+
+    /// Gives places to all pages that wait. Nobody changes anything meanwhile.
+    ///
+    /// `looked`: where there are neighbours to be brought together with them.
+    fn place_dirty(&self, layers: &Layers, cut: Stamp, looked: Vec<Looked>) -> Result<Placed<'_>> {
+        let mut looked = looked.into_iter().peekable();
+        let mut placed = Placed {
+            store: self,
+            maps: Vec::new(),
+            outgoing: Vec::new(),
+        };
+        let mut promise = self.promises.take();
+        for ino in layers.active.take_dirty_files() {
+            while looked.next_if(|other| other.ino < ino).is_some() {}
+            let looked = looked.next_if(|other| other.ino == ino);
+            self.place_file(layers, ino, cut, looked, &mut promise, &mut placed)?;
+        }
+        // No page waits any more.
+        drop(promise);
+        self.patience.learn(&placed.outgoing);
+        Ok(placed)
+    }
+
+    /// Gives places to those of one file.
+    fn place_file(
+        &self,
+        layers: &Layers,
+        ino: Ino,
+        cut: Stamp,
+        looked: Option<Looked>,
+        promise: &mut Reservation,
+        placed: &mut Placed<'_>,
+    ) -> Result<()> {
+        let mut shard = layers.active.shard(ino);
+        let Some(content) = shard.get_mut(ino).and_then(Object::content_mut) else {
+            return Ok(());
+        };
+        let before = content.dirty();
+        placed.outgoing.reserve(before.pages);
+        if let Some(looked) = looked {
+            self.take_along(content, looked, promise, cut)?;
+        }
+        let mut places = Placer::new(self, ino, promise);
+        let maps = &mut placed.maps;
+        let mut mapped = |offset, run: Run| {
+            maps.push(Map {
+                ino,
+                offset,
+                start: run.extent.start,
+                blocks: run.extent.length,
+                birth: run.birth,
+                unwritten: false,
+            });
+        };
+        let taken = content.take_dirty(&mut places, &mut mapped, &mut placed.outgoing);
+        layers.active.count_dirty(ino, before, content.dirty());
+        taken?;
+        Ok(self.space.record_all(&places.fresh, cut.0)?)
+    }
+}
+
+impl<'s> Hook<'s> {
+    fn new(store: &'s Inner, freeze: bool) -> Self {
+        Self {
+            store,
+            freeze,
+            outcome: Mutex::default(),
+        }
+    }
+
+    fn cut(&self, commit: &mut Commit<'_>) -> Result<()> {
+        let store = self.store;
+        let looked = store.look_for_neighbours();
+        let mark;
+        let (placed, data) = {
+            let mut layers = store.gate.close();
+            // What stopped the store since this was asked may have left a change half made.
+            store.running()?;
+            let cut = commit.cut();
+            let mut placed = store.place_dirty(&layers, cut, looked)?;
+            let data = placed.announce();
+            mark = store.high_water.next_mark(Ino(store.met.get()), cut);
+            if self.freeze {
+                store.space.begin_checkpoint(cut.0)?;
+                let (overlay, next) = (Arc::clone(&layers.active), Arc::new(Overlay::new()));
+                overlay.seal();
+                layers.change(|layers| {
+                    layers.active = Arc::clone(&next);
+                    layers.frozen = Some(Arc::clone(&overlay));
+                });
+                self.outcome.lock().frozen = Some(Frozen {
+                    overlay,
+                    position: Position::default(),
+                    inodes: store.inodes(),
+                    last_ino: store.high_water.latest().0,
+                    data,
+                });
+            }
+            (placed, data)
+        };
+        store.progress.step();
+        if commit.is_flushed() {
+            let mut flush = || Ok(commit.flush()?);
+            store.blocks().write_out(Some(&mut flush))?;
+            store.blocks().assert_durable(data);
+        } else {
+            store.blocks().write_out(None)?;
+            store.blocks().assert_written(data);
+        }
+        let maps = placed.maps.iter().copied().map(Record::Map);
+        let records: Vec<Record<'_>> = maps.chain(mark.map(Record::Numbers)).collect();
+        commit.append_records(REALM, &records)?;
+        Ok(())
+    }
+
+    /// What the commit did. One that failed has stopped the store.
+    fn settle(self, committed: journal::Result<()>) -> Result<Outcome> {
+        let mut outcome = self.outcome.into_inner();
+        match (outcome.error.take(), committed) {
+            (Some(error), _) => Err(error),
+            (None, Ok(())) => Ok(outcome),
+            // Another's failed.
+            (None, Err(journal::Error::Failed)) => {
+                self.store.running()?;
+                Err(journal::Error::Failed.into())
+            }
+            (None, Err(error)) => Err(error.into()),
+        }
+    }
+}
+
+impl BeforeCommit for Hook<'_> {
+    fn before(&self, commit: &mut Commit<'_>) -> journal::Result<()> {
+        self.cut(commit).map_err(|error| {
+            self.outcome.lock().error = Some(error);
+            journal::Error::Failed
+        })
+    }
+
+    fn after(&self, position: Position) {
+        let freed = self.store.space.committed(position.stamp.0);
+        let mut outcome = self.outcome.lock();
+        outcome.position = Some(position);
+        outcome.error = freed.err().map(|error| self.store.stop(error.into()));
+    }
+
+    fn failed(&self, reason: Option<&journal::Error>) {
+        let outcome = self.outcome.lock();
+        match (&outcome.error, reason) {
+            (Some(error), _) => self.store.fail(error),
+            (None, Some(error)) => self.store.fail(&error.clone().into()),
+            (None, None) => self.store.fail(&Error::Panicked("a commit")),
+        }
+    }
+}
+
+/// The extent of a map record.
+pub(in crate::store) fn extent_of(map: &Map) -> Extent {
+    Extent::new(map.start, map.blocks)
+}

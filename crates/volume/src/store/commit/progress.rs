@@ -1,0 +1,155 @@
+//! Waiting for what the volume's thread does, without doing it.
+
+use std::time::Instant;
+
+use parking_lot::{Condvar, Mutex};
+
+/// How often the pages that waited were taken by a commit, or the volume's thread was done with what it was asked for.
+#[derive(Debug, Default)]
+pub(in crate::store) struct Progress {
+    steps: Mutex<u64>,
+    made: Condvar,
+}
+
+impl Progress {
+    /// The steps so far.
+    pub(in crate::store) fn steps(&self) -> u64 {
+        *self.steps.lock()
+    }
+
+    /// Makes a step, and tells who waits for it.
+    pub(in crate::store) fn step(&self) {
+        *self.steps.lock() += 1;
+        self.made.notify_all();
+    }
+
+    /// Waits until there were other steps than these; `false`: there were none up to then.
+    pub(in crate::store) fn wait_behind(&self, steps: u64, until: Instant) -> bool {
+        let mut now = self.steps.lock();
+        while *now == steps {
+            if self.made.wait_until(&mut now, until).timed_out() {
+                return *now != steps;
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::BLOCK;
+    use crate::store::{FormatOptions, OpenOptions, VolumeStore, format};
+    use holdfast_core::{FileSystem, Memory, Options};
+    use holdfast_device::{BlockDevice, MemoryDevice, Result};
+    use holdfast_types::{Caller, OpenFlags};
+    use std::sync::Arc;
+    use std::thread::{self, ThreadId};
+    use std::time::Duration;
+
+    const MIB: u64 = 1 << 20;
+
+    /// A device that tells how much one thread writes, and whose first write by another takes its time.
+    #[derive(Debug)]
+    struct Watched {
+        inner: MemoryDevice,
+        whose: Mutex<Option<ThreadId>>,
+        /// By that thread, and by others.
+        written: Mutex<[u64; 2]>,
+    }
+
+    impl BlockDevice for Watched {
+        fn describe(&self) -> String {
+            self.inner.describe()
+        }
+
+        fn size(&self) -> u64 {
+            self.inner.size()
+        }
+
+        fn alignment(&self) -> u64 {
+            self.inner.alignment()
+        }
+
+        fn is_read_only(&self) -> bool {
+            false
+        }
+
+        fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+            self.inner.read(offset, buf)
+        }
+
+        fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+            let whose = *self.whose.lock();
+            if let Some(whose) = whose {
+                let other = usize::from(thread::current().id() != whose);
+                if other == 1 && self.written.lock()[other] == 0 {
+                    thread::sleep(Duration::from_millis(200));
+                }
+                self.written.lock()[other] += bytes.len() as u64;
+            }
+            self.inner.write(offset, bytes)
+        }
+
+        fn flush(&self) -> Result<()> {
+            self.inner.flush()
+        }
+
+        fn discard(&self, offset: u64, len: u64) -> Result<bool> {
+            self.inner.discard(offset, len)
+        }
+
+        fn resize(&self, size: u64) -> Result<()> {
+            self.inner.resize(size)
+        }
+    }
+
+    #[test]
+    fn a_writer_who_is_ahead_of_the_device_leaves_writing_to_the_volumes_thread() {
+        let watched = Arc::new(Watched {
+            inner: MemoryDevice::new(512 * MIB),
+            whose: Mutex::default(),
+            written: Mutex::default(),
+        });
+        let device: Arc<dyn BlockDevice> = Arc::clone(&watched) as _;
+        format(&device, &FormatOptions::default()).unwrap();
+        let store = Arc::new(VolumeStore::open(device, &OpenOptions::default()).unwrap());
+        // A sixth of it may wait: less than is written while the device takes its time.
+        let memory = Memory::apart(96 * MIB);
+        let fs = FileSystem::within(Arc::clone(&store) as _, Options::default(), memory).unwrap();
+        let (who, root) = (Caller::root(), fs.root());
+        let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
+        let file = fs.create(&who, &root, b"f", 0o644, flags).unwrap();
+        *watched.whose.lock() = Some(thread::current().id());
+        for page in 0..100 * MIB / BLOCK as u64 {
+            let at = page * BLOCK as u64;
+            fs.write(&who, &file, at, &[1; BLOCK]).unwrap();
+        }
+        let [own, others] = *watched.written.lock();
+        *watched.whose.lock() = None;
+        assert!(others >= 64 * MIB, "{others} bytes by the volume's thread");
+        // The journal is written by who changes something.
+        assert!(own < 8 * MIB, "{own} bytes by the writer");
+        drop((file, root));
+        fs.close().unwrap();
+        store.close().unwrap();
+    }
+
+    #[test]
+    fn a_step_ends_the_wait_for_it_and_time_does_without_one() {
+        let progress = Progress::default();
+        let soon = || Instant::now() + Duration::from_millis(20);
+        let seen = progress.steps();
+        assert!(!progress.wait_behind(seen, soon()));
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| {
+                let late = Instant::now() + Duration::from_secs(600);
+                progress.wait_behind(seen, late)
+            });
+            progress.step();
+            assert!(waiting.join().unwrap());
+        });
+        assert!(progress.wait_behind(seen, soon()), "it was made before");
+        assert!(!progress.wait_behind(progress.steps(), soon()));
+    }
+}

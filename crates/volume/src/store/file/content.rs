@@ -1,0 +1,445 @@
+//! The bytes of one file that changed since the last checkpoint.
+//!
+//! Few bytes are kept together (*inline*); a file that outgrows [`INLINE_MAX`] is *mapped*: its blocks have
+//! places on the device, and those that changed lie here until a commit writes them.
+//!
+//! *Invariants.* Nothing at or beyond `len` shows: what a page or the device holds there may be left
+//! over, and is zeroed before the file grows over it. No written block lies wholly beyond `len`.
+//!
+//! *Replay.* The journal has the bytes of inline files only. Those of mapped ones are on the device
+//! already when it is replayed, as they were at the end of their commit: pages are left alone then.
+
+mod neighbours;
+mod places;
+mod read;
+
+use std::ops::Range;
+
+use holdfast_core::store::{PageOf, ShownPage};
+
+use super::delayed_allocation::{early, ready};
+use super::dirty_pages::Dirty;
+use super::extent_map::{Mapping, Run};
+use super::page::{Changed, Page, is_part, zeros};
+use crate::{BLOCK, Result};
+
+pub(in crate::store) use neighbours::{Neighbours, Runs};
+pub(in crate::store) use read::Absent;
+
+/// Files up to this length are kept inside the trees.
+pub const INLINE_MAX: usize = 2048;
+
+const BLOCK_LEN: u64 = BLOCK as u64;
+
+/// Where blocks are read from.
+pub(in crate::store) trait Source {
+    /// Reads one block.
+    fn read(&self, block: u64, page: &mut [u8; BLOCK]) -> Result<()>;
+
+    /// Reads one block that a page is made of which is about to be changed. Do `parts` of it wait to be written? They
+    /// are put over it, and what is read may have them already, or not.
+    fn read_below(&self, block: u64, parts: bool, page: &mut [u8; BLOCK]) -> Result<()> {
+        let _ = parts;
+        self.read(block, page)
+    }
+
+    /// Reads whole blocks that lie side by side.
+    fn read_row(&self, block: u64, row: &mut [u8]) -> Result<()> {
+        let (pages, _) = row.as_chunks_mut();
+        for (block, page) in (block..).zip(pages) {
+            self.read(block, page)?;
+        }
+        Ok(())
+    }
+}
+
+/// What changed of a file's content, and how the rest is found.
+#[derive(Clone, Debug)]
+pub(in crate::store) struct Content {
+    len: u64,
+    form: Form,
+}
+
+#[derive(Clone, Debug)]
+enum Form {
+    Inline(Vec<u8>),
+    Mapped { mapping: Mapping, dirty: Dirty },
+}
+
+/// Pages of a file that wait to be written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::store) struct Waits {
+    pub(in crate::store) pages: usize,
+    /// Those of them that a commit may as well take now.
+    pub(in crate::store) ready: usize,
+    /// Those of them that may as well be written early.
+    pub(in crate::store) early: usize,
+}
+
+/// Was all of it written?
+fn is_full(page: ShownPage<'_>) -> bool {
+    page.filled() == BLOCK
+}
+
+/// The blocks that a range of bytes touches.
+fn touched(range: &Range<u64>) -> Range<u64> {
+    range.start / BLOCK_LEN..range.end.div_ceil(BLOCK_LEN)
+}
+
+/// The blocks that lie wholly in a range of bytes.
+fn whole(range: &Range<u64>) -> Range<u64> {
+    let start = range.start.div_ceil(BLOCK_LEN);
+    start..(range.end / BLOCK_LEN).max(start)
+}
+
+/// The ends of bytes that are written, where what is around them in their blocks must be known: 0 for others, as where whole
+/// sectors are written.
+pub(in crate::store) fn edges_of(bytes: &Range<u64>) -> [u64; 2] {
+    let (start, end) = (bytes.start, bytes.end);
+    let in_sectors = [start, end].map(|at| is_part(&(at as usize..at as usize)));
+    let in_one_block = start / BLOCK_LEN == end / BLOCK_LEN;
+    let is_edge = |one: usize| !in_sectors[one] || in_one_block && !in_sectors[1 - one];
+    [
+        if is_edge(0) { start } else { 0 },
+        if is_edge(1) { end } else { 0 },
+    ]
+}
+
+impl Content {
+    /// Of a file with these few bytes.
+    pub(in crate::store) fn inline(bytes: Vec<u8>) -> Self {
+        Self {
+            len: bytes.len() as u64,
+            form: Form::Inline(bytes),
+        }
+    }
+
+    /// Of a file of this length whose blocks have places.
+    pub(in crate::store) fn mapped(len: u64, mapping: Mapping) -> Self {
+        let dirty = Dirty::default();
+        Self {
+            len,
+            form: Form::Mapped { mapping, dirty },
+        }
+    }
+
+    /// Agrees to a length that the attributes say; what was read is from before they did.
+    pub(in crate::store) fn settle(&mut self, len: u64) {
+        // Without a source nothing is read, so nothing fails; few bytes have no places to give back.
+        let _ = self.resize(len, None);
+    }
+
+    /// The bytes, if they are few.
+    pub(in crate::store) fn as_inline(&self) -> Option<&[u8]> {
+        match &self.form {
+            Form::Inline(bytes) => Some(bytes),
+            Form::Mapped { .. } => None,
+        }
+    }
+
+    /// The places, if there are any.
+    pub(in crate::store) fn mapping(&self) -> Option<&Mapping> {
+        match &self.form {
+            Form::Inline(_) => None,
+            Form::Mapped { mapping, .. } => Some(mapping),
+        }
+    }
+
+    /// Pages that wait to be written.
+    pub(in crate::store) fn dirty(&self) -> Waits {
+        match &self.form {
+            Form::Inline(_) => Waits::default(),
+            Form::Mapped { dirty, .. } => Waits {
+                pages: dirty.len(),
+                ready: ready(dirty),
+                early: early(dirty),
+            },
+        }
+    }
+
+    /// Puts bytes in. They may lie beyond the end. `kept`: pages that hold them already, with all else
+    /// that is in their blocks.
+    pub(in crate::store) fn write(
+        &mut self,
+        offset: u64,
+        data: &[u8],
+        kept: Option<&PageOf<'_>>,
+        source: &dyn Source,
+    ) -> Result<()> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        let end = offset + data.len() as u64;
+        self.grow(end.max(self.len), Some(source))?;
+        if let Form::Inline(bytes) = &mut self.form {
+            bytes[offset as usize..end as usize].copy_from_slice(data);
+            return Ok(());
+        }
+        for block in touched(&(offset..end)) {
+            let start = block * BLOCK_LEN;
+            let (from, to) = (offset.max(start), end.min(start + BLOCK_LEN));
+            if let Some(page) = kept.and_then(|kept| kept(block))
+                && self.keep(block, page)
+            {
+                continue;
+            }
+            let part = &data[(from - offset) as usize..(to - offset) as usize];
+            let range = (from - start) as usize..(to - start) as usize;
+            if part.len() < BLOCK && is_part(&range) {
+                self.put_part(block, range.start, part);
+            } else {
+                let page = self.page(block, part.len() == BLOCK, source)?;
+                page[range].copy_from_slice(part);
+            }
+        }
+        Ok(())
+    }
+
+    /// Has what is known of the page at this place fetched, if it waits.
+    pub(in crate::store) fn fetch(&self, offset: u64) {
+        if let Form::Mapped { dirty, .. } = &self.form {
+            dirty.fetch(offset / BLOCK_LEN);
+        }
+    }
+
+    /// Takes note that more was written to a page that waits as the cache has it, up to the byte `end` of the
+    /// file; `false`: it does not, or not as this one.
+    pub(in crate::store) fn write_on(&mut self, page: ShownPage<'_>, end: u64) -> bool {
+        let Form::Mapped { dirty, .. } = &mut self.form else {
+            return false;
+        };
+        end <= self.len && dirty.renew((end - 1) / BLOCK_LEN, page, is_full(page))
+    }
+
+    /// As [`write_on`](Self::write_on), if the page is not full, and [`dirty`](Self::dirty) says what it said before.
+    pub(in crate::store) fn write_on_in_part(&mut self, page: ShownPage<'_>, end: u64) -> bool {
+        let Form::Mapped { dirty, .. } = &mut self.form else {
+            return false;
+        };
+        end <= self.len && !is_full(page) && dirty.renew_part((end - 1) / BLOCK_LEN, page)
+    }
+
+    /// Puts a part of a block in, whose rest nobody has to know.
+    fn put_part(&mut self, block: u64, from: usize, bytes: &[u8]) {
+        let Form::Mapped { dirty, .. } = &mut self.form else {
+            unreachable!("asked of mapped files only");
+        };
+        match dirty.get_mut(block) {
+            Some(changed) => changed.put(from, bytes),
+            None => dirty.put(block, Changed::part(from, bytes), false),
+        }
+    }
+
+    /// Puts a whole block in, that somebody else has, if it can be kept.
+    fn keep(&mut self, block: u64, page: ShownPage<'_>) -> bool {
+        let Form::Mapped { dirty, .. } = &mut self.form else {
+            unreachable!("asked of mapped files only");
+        };
+        let full = is_full(page);
+        if dirty.renew(block, page, full) {
+            return true;
+        }
+        page.share()
+            .map(|page| dirty.put(block, Changed::Kept(page), full))
+            .is_some()
+    }
+
+    /// Gives the file another length; returns the places that it does not need any more.
+    /// Without a source: in replay.
+    pub(in crate::store) fn resize(
+        &mut self,
+        len: u64,
+        source: Option<&dyn Source>,
+    ) -> Result<Vec<Run>> {
+        if len > self.len {
+            // What was allocated behind the end stays.
+            self.grow(len, source)?;
+            return Ok(Vec::new());
+        }
+        if len == 0 {
+            let before = std::mem::replace(self, Self::inline(Vec::new()));
+            return Ok(match before.form {
+                Form::Inline(_) => Vec::new(),
+                Form::Mapped { mapping, .. } => mapping.iter().map(|(_, run)| run).collect(),
+            });
+        }
+        self.len = len;
+        match &mut self.form {
+            Form::Inline(bytes) => {
+                bytes.truncate(len as usize);
+                Ok(Vec::new())
+            }
+            Form::Mapped { mapping, dirty } => {
+                let end = len.div_ceil(BLOCK_LEN);
+                dirty.remove(end..u64::MAX);
+                if let Some(changed) = dirty.get_mut(len / BLOCK_LEN) {
+                    changed.cut((len % BLOCK_LEN) as usize);
+                }
+                Ok(mapping.unmap(end..u64::MAX))
+            }
+        }
+    }
+
+    /// Says how long the file is, if it grew by other means than bytes.
+    pub(in crate::store) fn grow(&mut self, len: u64, source: Option<&dyn Source>) -> Result<()> {
+        if len <= self.len {
+            return Ok(());
+        }
+        if len > INLINE_MAX as u64 {
+            self.become_mapped();
+        }
+        let last = self.len / BLOCK_LEN;
+        match (&mut self.form, source) {
+            (Form::Inline(bytes), _) => bytes.resize(len as usize, 0),
+            (Form::Mapped { .. }, Some(source)) => {
+                if !self.len.is_multiple_of(BLOCK_LEN) && self.needs(last) {
+                    self.page(last, false, source)?;
+                }
+            }
+            (Form::Mapped { .. }, None) => {}
+        }
+        self.len = len;
+        Ok(())
+    }
+
+    /// Lets bytes of a range read as zeros; returns places that are not needed any more.
+    ///
+    /// `keep`: places stay, and are as if never written. Without a source: in replay.
+    pub(in crate::store) fn zero(
+        &mut self,
+        range: Range<u64>,
+        keep: bool,
+        source: Option<&dyn Source>,
+    ) -> Result<Vec<Run>> {
+        if keep {
+            self.become_mapped();
+        }
+        if let Form::Inline(bytes) = &mut self.form {
+            let len = bytes.len() as u64;
+            bytes[range.start.min(len) as usize..range.end.min(len) as usize].fill(0);
+            return Ok(Vec::new());
+        }
+        let inner = whole(&range);
+        if let Some(source) = source {
+            let edges = [
+                range.start..(inner.start * BLOCK_LEN).min(range.end),
+                (inner.end * BLOCK_LEN).max(range.start)..range.end,
+            ];
+            for edge in edges {
+                let edge = edge.start..edge.end.min(self.len);
+                if edge.start < edge.end {
+                    self.zero_within_page(edge, source)?;
+                }
+            }
+        }
+        let Form::Mapped { mapping, dirty } = &mut self.form else {
+            return Ok(Vec::new());
+        };
+        dirty.remove(inner.clone());
+        if !keep {
+            return Ok(mapping.unmap(inner));
+        }
+        for (at, run) in mapping.within(inner) {
+            let unwritten = true;
+            mapping.map(at, Run { unwritten, ..run });
+        }
+        Ok(Vec::new())
+    }
+
+    /// Zeroes bytes of one block, if it holds any.
+    fn zero_within_page(&mut self, range: Range<u64>, source: &dyn Source) -> Result<()> {
+        let block = range.start / BLOCK_LEN;
+        let start = block * BLOCK_LEN;
+        if let Form::Mapped { mapping, dirty } = &self.form
+            && dirty.get(block).is_none()
+            && mapping.find(block).is_none_or(|run| run.unwritten)
+        {
+            return Ok(());
+        }
+        let page = self.page(block, false, source)?;
+        page[(range.start - start) as usize..(range.end - start) as usize].fill(0);
+        Ok(())
+    }
+
+    /// Has pages read that are needed to change a part of the blocks at these bytes, and to make the file so long: what
+    /// follows reads nothing. The file is as it was. `known`: blocks that the caller has all of.
+    pub(in crate::store) fn prepare(
+        &mut self,
+        edges: [u64; 2],
+        len: u64,
+        known: impl Fn(u64) -> bool,
+        source: &dyn Source,
+    ) -> Result<()> {
+        let end = if len > self.len { self.len } else { 0 };
+        for (place, at) in edges.into_iter().chain([end]).enumerate() {
+            let block = at / BLOCK_LEN;
+            // The end is zeroed behind it, whatever the caller has of that.
+            let known = |block| place < edges.len() && known(block);
+            if !at.is_multiple_of(BLOCK_LEN) && self.needs(block) && !known(block) {
+                self.page(block, false, source)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Does it take a device to know all of a block?
+    fn needs(&self, block: u64) -> bool {
+        let Form::Mapped { mapping, dirty } = &self.form else {
+            return false;
+        };
+        block * BLOCK_LEN < self.len
+            && !dirty.get(block).is_some_and(Changed::is_whole)
+            && mapping.find(block).is_some_and(|run| !run.unwritten)
+    }
+
+    /// A page to be changed. `whole`: all of it is about to be.
+    fn page(&mut self, block: u64, whole: bool, source: &dyn Source) -> Result<&mut Page> {
+        let len = self.len;
+        let Form::Mapped { mapping, dirty } = &mut self.form else {
+            unreachable!("asked of mapped files only");
+        };
+        if !matches!(dirty.get(block), Some(Changed::Whole(_))) {
+            let mut page = zeros();
+            if !whole {
+                let known = dirty.get(block).is_some_and(Changed::is_whole);
+                if let Some(run) = mapping.find(block).filter(|run| !run.unwritten && !known) {
+                    let parts = dirty.get(block).is_some();
+                    source.read_below(run.extent.start, parts, &mut page)?;
+                    let shown = len.saturating_sub(block * BLOCK_LEN).min(BLOCK_LEN);
+                    page[shown as usize..].fill(0);
+                }
+                if let Some(changed) = dirty.get(block) {
+                    changed.show_in(&mut page);
+                }
+            }
+            dirty.put(block, Changed::Whole(page), false);
+        }
+        match dirty.get_mut(block) {
+            Some(Changed::Whole(page)) => Ok(page),
+            _ => unreachable!("just made whole"),
+        }
+    }
+
+    /// Gives up the inline form.
+    fn become_mapped(&mut self) {
+        let Form::Inline(bytes) = &mut self.form else {
+            return;
+        };
+        let bytes = std::mem::take(bytes);
+        let mut dirty = Dirty::default();
+        for (block, part) in bytes.chunks(BLOCK).enumerate() {
+            if part.iter().all(|byte| *byte == 0) {
+                // It needs no place to read as zeros.
+                continue;
+            }
+            let mut page = zeros();
+            page[..part.len()].copy_from_slice(part);
+            dirty.put(block as u64, Changed::Whole(page), false);
+        }
+        let mapping = Mapping::default();
+        self.form = Form::Mapped { mapping, dirty };
+    }
+}
+
+#[cfg(test)]
+mod tests;

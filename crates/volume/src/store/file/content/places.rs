@@ -1,0 +1,287 @@
+//! The places of a file's blocks on the device: those that are missing, those that come and go.
+
+use std::ops::Range;
+
+use super::{BLOCK_LEN, Content, Form, touched, whole};
+use crate::Result;
+use crate::space::{Extent, FileRequest};
+use crate::store::file::delayed_allocation::{Waiting, missing};
+use crate::store::file::extent_map::{Mapping, Run};
+use crate::store::load::in_flight::Outgoing;
+use crate::store::writeback::allocate::Places;
+
+impl Content {
+    /// Blocks of a range of bytes without a place, as ranges of blocks.
+    pub(in crate::store) fn holes(&mut self, range: Range<u64>) -> Vec<Range<u64>> {
+        self.become_mapped();
+        let Form::Mapped { mapping, dirty } = &self.form else {
+            return Vec::new();
+        };
+        let mut holes: Vec<Range<u64>> = Vec::new();
+        let mut at = touched(&range);
+        while at.start < at.end {
+            let start = at.start;
+            if let Some(run) = mapping.find(start) {
+                at.start += run.extent.length;
+                continue;
+            }
+            let end = mapping
+                .next(start)
+                .map_or(at.end, |(next, _)| next.min(at.end));
+            at.start = end;
+            // A page that waits gets its place when it is written.
+            let mut from = start;
+            for block in dirty.within(start..end) {
+                if from < block {
+                    holes.push(from..block);
+                }
+                from = block + 1;
+            }
+            if from < end {
+                holes.push(from..end);
+            }
+        }
+        holes
+    }
+
+    /// What is asked for blocks without a place, from `first` on.
+    pub(in crate::store) fn missing(&self, first: u64, blocks: u64) -> FileRequest {
+        let size = self.len.div_ceil(BLOCK_LEN);
+        match &self.form {
+            Form::Inline(_) => missing(&Mapping::default(), first, blocks, size),
+            Form::Mapped { mapping, .. } => missing(mapping, first, blocks, size),
+        }
+    }
+
+    /// Gives blocks a place; returns what they had before. What waited to be written there is there.
+    pub(in crate::store) fn map(&mut self, at: u64, run: Run) -> Vec<Run> {
+        self.become_mapped();
+        let Form::Mapped { mapping, dirty } = &mut self.form else {
+            return Vec::new();
+        };
+        if !run.unwritten {
+            let end = at + run.extent.length;
+            dirty.remove(at..end);
+        }
+        let before = mapping.map(at, run);
+        // The same place again is none to give back.
+        let elsewhere = |old: &Run| !old.extent.overlaps(&run.extent);
+        before.into_iter().filter(elsewhere).collect()
+    }
+
+    /// The parts of a run that these blocks do not have as their place already.
+    pub(in crate::store) fn parts_elsewhere(&self, at: u64, run: Run) -> Vec<Extent> {
+        let Some(mapping) = self.mapping() else {
+            return vec![run.extent];
+        };
+        let mut parts = Vec::new();
+        let mut skip = 0;
+        let mut push = |from: u64, to: u64| {
+            if from < to {
+                parts.push(Extent::new(run.extent.start + from, to - from));
+            }
+        };
+        for (block, old) in mapping.within(at..at + run.extent.length) {
+            let here = block - at;
+            if old.extent.start == run.extent.start + here {
+                push(skip, here);
+                skip = here + old.extent.length;
+            }
+        }
+        push(skip, run.extent.length);
+        parts
+    }
+
+    /// Removes a range of whole blocks; what follows moves down. Returns the places of the range.
+    pub(in crate::store) fn collapse(&mut self, range: Range<u64>) -> Vec<Run> {
+        self.become_mapped();
+        let Form::Mapped { mapping, dirty } = &mut self.form else {
+            return Vec::new();
+        };
+        let blocks = whole(&range);
+        let gone = mapping.unmap(blocks.clone());
+        mapping.collapse(blocks.clone());
+        dirty.shift(blocks.end, blocks.start);
+        self.len = self
+            .len
+            .saturating_sub(range.end - range.start)
+            .max(range.start.min(self.len));
+        gone
+    }
+
+    /// Opens a hole of whole blocks; what follows moves up.
+    pub(in crate::store) fn insert(&mut self, offset: u64, len: u64) {
+        self.become_mapped();
+        let Form::Mapped { mapping, dirty } = &mut self.form else {
+            return;
+        };
+        let (at, blocks) = (offset / BLOCK_LEN, len / BLOCK_LEN);
+        mapping.insert(at, blocks);
+        dirty.shift(at, at + blocks);
+        if offset < self.len {
+            self.len += len;
+        }
+    }
+
+    /// Takes the pages that wait out, each with its place; `placed` hears of every place that is new or written for the
+    /// first time. If there is no room, what has none waits on.
+    pub(in crate::store) fn take_dirty(
+        &mut self,
+        places: &mut dyn Places,
+        placed: &mut dyn FnMut(u64, Run),
+        outgoing: &mut Vec<Outgoing>,
+    ) -> Result<()> {
+        let size = self.len.div_ceil(BLOCK_LEN);
+        let Form::Mapped { mapping, dirty } = &mut self.form else {
+            return Ok(());
+        };
+        let waiting = Waiting::new(dirty.numbers(), size, mapping);
+        let mut pages = std::mem::take(dirty).into_iter();
+        let done = give_places(mapping, waiting, places, &mut |first, mut run, _| {
+            let fresh = std::mem::replace(&mut run.unwritten, false);
+            if fresh {
+                placed(first, run);
+            }
+            let pages = pages.by_ref().take(run.extent.length as usize);
+            let blocks = (run.extent.start..).zip(pages);
+            let blocks = blocks.filter(|(_, page)| !page.early);
+            outgoing.extend(blocks.map(|(block, page)| Outgoing {
+                block,
+                changed: page.changed,
+                fresh,
+            }));
+            run
+        });
+        dirty.extend(pages.map(|page| (page.block, page.changed)));
+        done
+    }
+
+    /// Gives places to the pages that wait and have none; they stay, and the places are as if never written.
+    /// For `placed` see [`take_dirty`](Self::take_dirty).
+    pub(in crate::store) fn place_early(
+        &mut self,
+        places: &mut dyn Places,
+        placed: &mut dyn FnMut(u64, Run),
+    ) -> Result<()> {
+        let size = self.len.div_ceil(BLOCK_LEN);
+        let Form::Mapped { mapping, dirty } = &mut self.form else {
+            return Ok(());
+        };
+        let waiting = Waiting::new(dirty.unplaced(), size, mapping);
+        give_places(mapping, waiting, places, &mut |first, run, mapped| {
+            if !mapped {
+                placed(first, run);
+            }
+            run
+        })?;
+        dirty.all_placed();
+        Ok(())
+    }
+
+    /// Begins to write full pages early to the places that they have, from block `from` on: at most `most`. They are told by
+    /// their numbers in the file, ascending; also where to go on.
+    pub(in crate::store) fn begin_early(
+        &mut self,
+        from: u64,
+        most: usize,
+    ) -> (Vec<(u64, Outgoing)>, Option<u64>) {
+        let Form::Mapped { mapping, dirty } = &mut self.form else {
+            return (Vec::new(), None);
+        };
+        let found = dirty.begin_early(from, most);
+        let next = found.last().map(|(block, _)| block + 1);
+        let mut begun = Vec::with_capacity(found.len());
+        let mut runs = mapping.behind(from).peekable();
+        for (logical, changed) in found {
+            let passed = |(at, run): &(u64, Run)| at + run.extent.length <= logical;
+            while runs.next_if(passed).is_some() {}
+            match runs.peek() {
+                // What was written before is as it was until the commit.
+                Some((at, run)) if *at <= logical && run.unwritten => {
+                    let block = run.extent.start + (logical - at);
+                    let fresh = true;
+                    begun.push((
+                        logical,
+                        Outgoing {
+                            block,
+                            changed,
+                            fresh,
+                        },
+                    ));
+                }
+                _ => dirty.refuse_early(logical),
+            }
+        }
+        (begun, next)
+    }
+
+    /// Pages that were begun are written, or not.
+    pub(in crate::store) fn end_early(&mut self, blocks: &[u64], written: bool) {
+        if let Form::Mapped { dirty, .. } = &mut self.form {
+            dirty.end_early(blocks, written);
+        }
+    }
+
+    /// Nothing is to be written early until all pages that wait were taken.
+    pub(in crate::store) fn decline_early(&mut self) {
+        if let Form::Mapped { dirty, .. } = &mut self.form {
+            dirty.decline_early();
+        }
+    }
+}
+
+/// Finds a place for each row of blocks that wait. `met` is shown all rows in their order, each with
+/// its place, and whether the mapping has it there already; it gives back what the place is from now on.
+fn give_places(
+    mapping: &mut Mapping,
+    mut waiting: Waiting,
+    places: &mut dyn Places,
+    met: &mut dyn FnMut(u64, Run, bool) -> Run,
+) -> Result<()> {
+    let (mut done, mut new) = (0, Vec::new());
+    let mut missing_room = None;
+    let mut forwards = mapping.forwards();
+    while let Some((first, row)) = waiting.row(done) {
+        let next = forwards.next(first);
+        if let Some((_, mut run)) = next.filter(|(at, _)| *at == first) {
+            run.extent.length = run.extent.length.min(row);
+            let now = met(first, run, true);
+            if now != run {
+                new.push((first, now));
+            }
+            done += run.extent.length as usize;
+            continue;
+        }
+        let bare = next.map_or(row, |(at, _)| row.min(at - first));
+        if let Some(run) = places.aside(first, bare) {
+            waiting.placed(first, run.extent);
+            new.push((first, met(first, run, false)));
+            done += run.extent.length as usize;
+            continue;
+        }
+        let request = waiting.request(mapping, done, first, row);
+        let rows = waiting.alike(done, &request, mapping);
+        let length = rows.iter().map(|(_, row)| row).sum();
+        let found = match places.find(&FileRequest { length, ..request }) {
+            Ok(found) => found,
+            Err(error) => {
+                missing_room = Some(error);
+                break;
+            }
+        };
+        let mut rest = found.extent;
+        for (first, row) in rows {
+            let (extent, behind) = rest.split(row.min(rest.length));
+            rest = behind;
+            if extent.length == 0 {
+                break;
+            }
+            let run = Run { extent, ..found };
+            waiting.placed(first, extent);
+            new.push((first, met(first, run, false)));
+            done += extent.length as usize;
+        }
+    }
+    mapping.map_all(new);
+    missing_room.map_or(Ok(()), Err)
+}

@@ -1,0 +1,353 @@
+use super::*;
+use crate::space::{Extent, FileRequest};
+use crate::store::load::in_flight::Outgoing;
+use crate::store::writeback::allocate::Places;
+use holdfast_sync::frame::{Frame, Frames};
+use proptest::prelude::*;
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// A device of garbage where nothing was written.
+#[derive(Default)]
+struct Device {
+    blocks: RefCell<HashMap<u64, Page>>,
+    next: u64,
+    /// Blocks of the file that are written early, and what is not there yet of them.
+    begun: Vec<u64>,
+    going: Vec<Outgoing>,
+}
+
+impl Source for Device {
+    fn read(&self, block: u64, page: &mut [u8; BLOCK]) -> Result<()> {
+        match self.blocks.borrow().get(&block) {
+            Some(written) => page.copy_from_slice(&written[..]),
+            None => page.fill(0xee),
+        }
+        Ok(())
+    }
+}
+
+impl Places for Device {
+    fn aside(&mut self, logical: u64, blocks: u64) -> Option<Run> {
+        // Anywhere, whether the file has blocks behind it or not.
+        logical.is_multiple_of(3).then(|| self.place(blocks.min(2)))
+    }
+
+    fn find(&mut self, request: &FileRequest) -> Result<Run> {
+        // Never more than three in a row: runs are cut short at times.
+        Ok(self.place(request.length.min(3)))
+    }
+}
+
+impl Device {
+    fn place(&mut self, blocks: u64) -> Run {
+        let start = self.next;
+        self.next += blocks + 1;
+        Run {
+            extent: Extent::new(start, blocks),
+            birth: 1,
+            unwritten: true,
+        }
+    }
+
+    fn write_out(&mut self, content: &mut Content) {
+        // Whoever writes early has the device until it is done; others hear of it later.
+        self.write_early();
+        let neighbours = content.neighbours_since(&[]).into_iter();
+        let along = neighbours.map(|(at, run)| {
+            let mut bytes = vec![0; run.extent.length as usize * BLOCK];
+            self.read_row(run.extent.start, &mut bytes).unwrap();
+            Neighbours::new(at, run, bytes)
+        });
+        for place in content.take_along(along.collect()) {
+            // Nobody reads there any more.
+            let given_back = place.start..place.end();
+            self.blocks
+                .borrow_mut()
+                .retain(|block, _| !given_back.contains(block));
+        }
+        let mut outgoing = Vec::new();
+        content
+            .take_dirty(self, &mut |_, _| {}, &mut outgoing)
+            .unwrap();
+        self.write(outgoing);
+        assert_eq!(content.dirty(), Waits::default());
+    }
+
+    fn begin_early(&mut self, content: &mut Content, from: u64, most: usize) {
+        self.end_early(content, true);
+        let (found, _) = content.begin_early(from, most);
+        self.begun = found.iter().map(|(block, _)| *block).collect();
+        self.going = found.into_iter().map(|(_, page)| page).collect();
+    }
+
+    fn write_early(&mut self) {
+        let going = std::mem::take(&mut self.going);
+        self.write(going);
+    }
+
+    fn end_early(&mut self, content: &mut Content, written: bool) {
+        if written {
+            self.write_early();
+        }
+        self.going.clear();
+        content.end_early(&std::mem::take(&mut self.begun), written);
+    }
+
+    fn write(&self, pages: Vec<Outgoing>) {
+        for page in pages {
+            let mut blocks = self.blocks.borrow_mut();
+            let own = blocks
+                .entry(page.block)
+                .or_insert_with(|| Box::new([0xee; BLOCK]));
+            if page.fresh {
+                own.fill(0);
+            }
+            page.changed.show_in(own);
+        }
+    }
+}
+
+/// The pages of a page cache with these bytes.
+fn cached(bytes: &[u8]) -> Frames<()> {
+    let frames = Frames::new();
+    for (block, bytes) in (0..).zip(bytes.chunks(BLOCK)) {
+        let mut frame = Frame::with_capacity(bytes.len());
+        // Some with gaps.
+        let zeros = bytes.iter().take_while(|byte| **byte == 0).count() / 512 * 512;
+        if zeros < bytes.len() && block % 2 == 0 {
+            frame.put(zeros, &bytes[zeros..]);
+        } else {
+            frame.push(bytes);
+        }
+        frames.lock().put(block, frame);
+    }
+    frames
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// The last: does the page cache show what it has?
+    Write(u64, usize, u8, bool),
+    Resize(u64),
+    Zero(u64, u64, bool),
+    Allocate(u64, u64),
+    Collapse(u64, u64),
+    Insert(u64, u64),
+    WriteOut,
+    PlaceEarly,
+    BeginEarly(u64, usize),
+    EndEarly(bool),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let offset = 0..40_000_u64;
+    let len = 1..9000_u64;
+    prop_oneof![
+        4 => (offset.clone(), 1..9000_usize, 1..=255_u8, any::<bool>())
+            .prop_map(|(at, len, byte, kept)| Step::Write(at, len, byte, kept)),
+        2 => (0..3000_u64, 1..100_usize, 1..=255_u8, any::<bool>())
+            .prop_map(|(at, len, byte, kept)| Step::Write(at, len, byte, kept)),
+        2 => offset.clone().prop_map(Step::Resize),
+        1 => Just(Step::Resize(0)),
+        2 => (offset.clone(), len.clone(), any::<bool>()).prop_map(|(at, len, keep)| Step::Zero(at, len, keep)),
+        1 => (offset, len).prop_map(|(at, len)| Step::Allocate(at, len)),
+        1 => (0..8_u64, 1..3_u64).prop_map(|(at, len)| Step::Collapse(at, len)),
+        1 => (0..8_u64, 1..3_u64).prop_map(|(at, len)| Step::Insert(at, len)),
+        3 => Just(Step::WriteOut),
+        2 => Just(Step::PlaceEarly),
+        2 => (0..8_u64, 1..9_usize).prop_map(|(from, most)| Step::BeginEarly(from, most)),
+        1 => any::<bool>().prop_map(Step::EndEarly),
+    ]
+}
+
+/// Nobody reads here.
+struct Dry;
+
+impl Source for Dry {
+    fn read(&self, block: u64, _: &mut [u8; BLOCK]) -> Result<()> {
+        panic!("block {block} is read behind all that was prepared");
+    }
+}
+
+/// Has all read that a change needs, which changes nothing.
+fn prepare(
+    content: &mut Content,
+    edges: [u64; 2],
+    len: u64,
+    known: impl Fn(u64) -> bool,
+    device: &Device,
+) {
+    let shown = |content: &Content| {
+        let mut shown = vec![1; content.len as usize + 10];
+        content.read(0, &mut shown, device).unwrap();
+        shown
+    };
+    let before = shown(content);
+    content.prepare(edges, len, known, device).unwrap();
+    assert!(shown(content) == before, "other bytes");
+}
+
+/// Performs a step as the core would have it performed; on plain bytes too.
+fn perform(step: &Step, content: &mut Content, device: &mut Device, naive: &mut Vec<u8>) {
+    let size = naive.len() as u64;
+    match *step {
+        Step::Write(at, len, byte, kept) => {
+            let end = at as usize + len;
+            naive.resize(naive.len().max(end), 0);
+            naive[at as usize..end].fill(byte);
+            let cached = cached(naive);
+            let lock = cached.lock();
+            let show = |block| lock.show(block);
+            let kept = kept.then_some(&show as &PageOf<'_>);
+            let data = vec![byte; len];
+            let range = at..at + len as u64;
+            let known = |block| {
+                let page = kept.and_then(|kept| kept(block));
+                page.is_some_and(|page| page.share().is_some())
+            };
+            prepare(content, edges_of(&range), range.end, known, device);
+            content.write(at, &data, kept, &Dry).unwrap();
+        }
+        Step::Resize(len) => {
+            prepare(content, [0, 0], len, |_| false, device);
+            content.resize(len, Some(&Dry)).unwrap();
+            naive.resize(len as usize, 0);
+        }
+        Step::Zero(at, len, keep) => {
+            prepare(content, [at, at + len], 0, |_| false, device);
+            content.zero(at..at + len, keep, Some(&Dry)).unwrap();
+            let end = (at + len).min(size);
+            if at < end {
+                naive[at as usize..end as usize].fill(0);
+            }
+        }
+        Step::Allocate(at, len) => {
+            for hole in content.holes(at..at + len) {
+                let run = device.place(hole.end - hole.start);
+                content.map(hole.start, run);
+            }
+            prepare(content, [0, 0], at + len, |_| false, device);
+            content.grow(at + len, Some(&Dry)).unwrap();
+            naive.resize(naive.len().max((at + len) as usize), 0);
+        }
+        Step::Collapse(at, len) => {
+            let (at, len) = (at * BLOCK_LEN, len * BLOCK_LEN);
+            if at + len < size {
+                content.collapse(at..at + len);
+                naive.drain(at as usize..(at + len) as usize);
+            }
+        }
+        Step::Insert(at, len) => {
+            let (at, len) = (at * BLOCK_LEN, len * BLOCK_LEN);
+            if at < size {
+                content.insert(at, len);
+                let zeros = vec![0; len as usize];
+                naive.splice(at as usize..at as usize, zeros);
+            }
+        }
+        Step::WriteOut => device.write_out(content),
+        Step::PlaceEarly => content.place_early(device, &mut |_, _| {}).unwrap(),
+        Step::BeginEarly(from, most) => device.begin_early(content, from, most),
+        Step::EndEarly(written) => device.end_early(content, written),
+    }
+}
+
+proptest! {
+    #[test]
+    fn it_reads_as_plain_bytes_would(steps in prop::collection::vec(step(), 1..30)) {
+        let mut device = Device::default();
+        let mut content = Content::inline(Vec::new());
+        let mut naive = Vec::new();
+        for step in &steps {
+            perform(step, &mut content, &mut device, &mut naive);
+            let mut read = vec![1; naive.len() + 5000];
+            content.read(0, &mut read, &device).unwrap();
+            prop_assert!(read[..naive.len()] == naive[..], "after {step:?}");
+            prop_assert!(read[naive.len()..].iter().all(|byte| *byte == 0));
+            let mut at = 0;
+            while let Some((start, len)) = content.next_data(at) {
+                prop_assert!(naive[at as usize..start as usize].iter().all(|byte| *byte == 0));
+                at = start + len;
+            }
+            prop_assert!(naive[at as usize..].iter().all(|byte| *byte == 0));
+            prop_assert_eq!(written(&content), data(&content), "after {:?}", step);
+        }
+    }
+}
+
+/// Blocks with data, as they are found one after the other.
+fn data(content: &Content) -> Vec<u64> {
+    let runs = std::iter::successors(content.next_data(0), |(start, len)| {
+        content.next_data(start + len)
+    });
+    let blocks = |(start, len): (u64, u64)| start / BLOCK_LEN..(start + len).div_ceil(BLOCK_LEN);
+    runs.flat_map(blocks).collect()
+}
+
+/// Those among the blocks that take space; the others have a place.
+fn written(content: &Content) -> Vec<u64> {
+    let mut written = Vec::new();
+    let mut at = 0;
+    while let Some(run) = content.next_space(at) {
+        assert!(run.start >= at && run.len > 0);
+        at = run.start + run.len;
+        let blocks = run.start / BLOCK_LEN..at.div_ceil(BLOCK_LEN);
+        if run.written {
+            written.extend(blocks);
+        } else {
+            let mapping = content.mapping().unwrap();
+            assert!(
+                blocks
+                    .into_iter()
+                    .all(|block| mapping.find(block).is_some())
+            );
+        }
+    }
+    written
+}
+
+#[test]
+fn what_a_file_does_not_need_any_more_comes_back_once() {
+    let mut device = Device::default();
+    let mut content = Content::inline(Vec::new());
+    content.write(0, &[1; 5 * BLOCK], None, &device).unwrap();
+    device.write_out(&mut content);
+    let blocks = |runs: Vec<Run>| runs.iter().map(|run| run.extent.length).sum::<u64>();
+    assert_eq!(
+        blocks(
+            content
+                .zero(BLOCK_LEN..2 * BLOCK_LEN, false, Some(&device))
+                .unwrap()
+        ),
+        1
+    );
+    assert_eq!(
+        blocks(
+            content
+                .zero(BLOCK_LEN..2 * BLOCK_LEN, false, Some(&device))
+                .unwrap()
+        ),
+        0
+    );
+    assert_eq!(
+        blocks(content.resize(3 * BLOCK_LEN - 1, Some(&device)).unwrap()),
+        2
+    );
+    assert_eq!(blocks(content.resize(0, Some(&device)).unwrap()), 2);
+    assert!(content.as_inline().is_some(), "small again");
+}
+
+#[test]
+fn the_same_place_again_is_not_given_back() {
+    let mut device = Device::default();
+    let mut content = Content::inline(Vec::new());
+    let run = device.place(4);
+    assert!(content.map(0, run).is_empty());
+    let written = Run {
+        unwritten: false,
+        ..run
+    };
+    assert!(content.map(0, written).is_empty());
+    assert_eq!(content.map(0, device.place(4)).len(), 1);
+}

@@ -1,0 +1,200 @@
+//! A block's worth of bytes that changed, or the parts of it that did.
+//!
+//! A write of less than a block need not know the rest of it: where that has a place already, it need
+//! not be read, and where it has none, it is zeros that need no memory.
+//!
+//! *Invariants.* Parts are sectors, whole ones; they ascend, and neither overlap nor touch.
+
+use holdfast_core::store::SharedPage;
+use holdfast_device::SECTOR;
+use std::ops::Range;
+
+use crate::BLOCK;
+
+const SECTOR_LEN: usize = SECTOR as usize;
+
+/// A block's worth of bytes.
+pub(in crate::store) type Page = Box<[u8; BLOCK]>;
+
+/// A block of zeros.
+pub(in crate::store) fn zeros() -> Page {
+    vec![0; BLOCK].try_into().expect("of this length")
+}
+
+/// What changed of a block.
+#[derive(Clone, Debug)]
+pub(in crate::store) enum Changed {
+    /// All of it, as far as anybody knows.
+    Whole(Page),
+    /// The same, as the page cache has it: nothing is copied.
+    Kept(SharedPage),
+    /// These parts; the rest is as it was.
+    Parts(Vec<Part>),
+}
+
+/// Bytes of a block from some place on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::store) struct Part {
+    pub(in crate::store) from: usize,
+    pub(in crate::store) bytes: Vec<u8>,
+}
+
+impl Part {
+    fn end(&self) -> usize {
+        self.from + self.bytes.len()
+    }
+}
+
+/// Can these bytes be a part?
+pub(in crate::store) fn is_part(range: &Range<usize>) -> bool {
+    range.start.is_multiple_of(SECTOR_LEN) && range.end.is_multiple_of(SECTOR_LEN)
+}
+
+impl Changed {
+    /// One part, which [`is_part`].
+    pub(in crate::store) fn part(from: usize, bytes: &[u8]) -> Self {
+        debug_assert!(is_part(&(from..from + bytes.len())));
+        let bytes = bytes.to_vec();
+        Self::Parts(vec![Part { from, bytes }])
+    }
+
+    /// Is all of the block known? What is between the [pieces](Self::each_piece) is zero then.
+    pub(in crate::store) fn is_whole(&self) -> bool {
+        !matches!(self, Self::Parts(_))
+    }
+
+    /// Shows the bytes that are here, in order, with their places in the block.
+    pub(in crate::store) fn each_piece<'a>(&'a self, show: &mut dyn FnMut(usize, &'a [u8])) {
+        match self {
+            Self::Whole(page) => show(0, &page[..]),
+            Self::Kept(page) => page.pieces().for_each(|(at, piece)| show(at, piece)),
+            Self::Parts(parts) => parts.iter().for_each(|part| show(part.from, &part.bytes)),
+        }
+    }
+
+    /// Puts bytes in that [can be a part](is_part), over what was there.
+    pub(in crate::store) fn put(&mut self, from: usize, bytes: &[u8]) {
+        if let Self::Kept(_) = self {
+            let mut page = zeros();
+            self.show_in(&mut page);
+            *self = Self::Whole(page);
+        }
+        match self {
+            Self::Kept(_) => {}
+            Self::Whole(page) => page[from..from + bytes.len()].copy_from_slice(bytes),
+            Self::Parts(parts) => {
+                put_part(parts, from, bytes);
+                if let [part] = &mut parts[..]
+                    && part.bytes.len() == BLOCK
+                {
+                    let page = std::mem::take(&mut part.bytes).into_boxed_slice();
+                    *self = Self::Whole(page.try_into().expect("of this length"));
+                }
+            }
+        }
+    }
+
+    /// Shows a block with this in it; `page` holds the rest.
+    pub(in crate::store) fn show_in(&self, page: &mut [u8; BLOCK]) {
+        if let Self::Kept(_) = self {
+            page.fill(0);
+        }
+        self.show_range(0, page);
+    }
+
+    /// Puts those of its bytes in that lie where `out` begins in the block; `out` holds the rest.
+    pub(in crate::store) fn show_range(&self, start: usize, out: &mut [u8]) {
+        self.each_piece(&mut |at, piece| {
+            let (from, to) = (at.max(start), (at + piece.len()).min(start + out.len()));
+            if from < to {
+                out[from - start..to - start].copy_from_slice(&piece[from - at..to - at]);
+            }
+        });
+    }
+
+    /// Bytes from `len` on are of no file any more.
+    pub(in crate::store) fn cut(&mut self, len: usize) {
+        match self {
+            Self::Whole(page) => page[len..].fill(0),
+            Self::Kept(page) => page.truncate(len),
+            Self::Parts(parts) => {
+                parts.retain(|part| part.from < len);
+                if let Some(last) = parts.last_mut() {
+                    let kept = (len - last.from).min(last.bytes.len());
+                    last.bytes[kept..].fill(0);
+                }
+            }
+        }
+    }
+}
+
+fn put_part(parts: &mut Vec<Part>, from: usize, bytes: &[u8]) {
+    let to = from + bytes.len();
+    let first = parts.partition_point(|part| part.end() < from);
+    let behind = parts.partition_point(|part| part.from <= to);
+    if first == behind {
+        let bytes = bytes.to_vec();
+        parts.insert(first, Part { from, bytes });
+        return;
+    }
+    // Those that touch or overlap it become one with it.
+    let start = parts[first].from.min(from);
+    let end = parts[behind - 1].end().max(to);
+    let mut merged = vec![0; end - start];
+    for part in &parts[first..behind] {
+        merged[part.from - start..part.end() - start].copy_from_slice(&part.bytes);
+    }
+    merged[from - start..to - start].copy_from_slice(bytes);
+    parts.drain(first + 1..behind);
+    parts[first] = Part {
+        from: start,
+        bytes: merged,
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn parts_show_what_was_put_last_and_leave_the_rest(
+            puts in prop::collection::vec((0..8_usize, 1..5_usize, any::<u8>()), 1..20),
+            cut in prop::option::of(1..BLOCK),
+        ) {
+            let mut expected = [7; BLOCK];
+            let mut changed = Changed::Parts(Vec::new());
+            for (sector, sectors, byte) in puts {
+                let (from, to) = (sector * SECTOR_LEN, ((sector + sectors) * SECTOR_LEN).min(BLOCK));
+                let bytes = vec![byte; to - from];
+                expected[from..to].copy_from_slice(&bytes);
+                changed.put(from, &bytes);
+                if let Changed::Parts(parts) = &changed {
+                    prop_assert!(parts.is_sorted_by(|left, right| left.end() < right.from));
+                    prop_assert!(parts.iter().all(|part| is_part(&(part.from..part.end()))));
+                }
+            }
+            let mut upto = BLOCK;
+            if let Some(len) = cut {
+                changed.cut(len);
+                upto = len;
+                if let Changed::Parts(parts) = &changed {
+                    prop_assert!(parts.iter().all(|part| is_part(&(part.from..part.end()))));
+                }
+            }
+            let mut page = [7; BLOCK];
+            changed.show_in(&mut page);
+            prop_assert_eq!(&page[..upto], &expected[..upto]);
+        }
+    }
+
+    #[test]
+    fn a_block_of_which_all_parts_are_there_is_whole() {
+        let mut changed = Changed::part(0, &[1; 1024]);
+        for from in [3072, 1024, 2048] {
+            changed.put(from, &[2; 1024]);
+        }
+        assert!(matches!(changed, Changed::Whole(_)));
+    }
+}

@@ -1,0 +1,17 @@
+//! What is asked for: looked for in the memtables, then in the trees.
+//!
+//! Owns the device as trees and files see it, with what is on its way there on top, and the
+//! [pins] of files whose blocks are being read.
+
+mod content;
+pub(in crate::store) mod device;
+pub(in crate::store) mod in_flight;
+mod inodes;
+mod names;
+pub(in crate::store) mod pins;
+pub(in crate::store) mod read_range;
+mod rest;
+mod seen;
+mod walk;
+
+pub(in crate::store) use inodes::Finder;

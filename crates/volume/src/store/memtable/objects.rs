@@ -1,0 +1,144 @@
+//! Objects that changed, in runs of neighbours.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::ptr;
+
+use foldhash::fast::RandomState;
+use holdfast_sync::prefetch_to_fill;
+use holdfast_types::Ino;
+
+use super::Object;
+
+/// Numbers of a run: the core deals as many to one thread.
+pub(super) const RUN: u64 = 64;
+
+/// Objects that changed, by their numbers.
+#[derive(Debug, Default)]
+pub(in crate::store) struct Objects {
+    pub(super) runs: HashMap<u64, Run, RandomState>,
+    /// The runs in which there are objects that the layers below do not have.
+    fresh: BTreeSet<u64>,
+}
+
+/// Neighbours that changed: those that are there have a bit in `there`, and their order.
+#[derive(Debug, Default)]
+pub(super) struct Run {
+    pub(super) there: u64,
+    /// Those that the layers below do not have.
+    pub(super) fresh: u64,
+    /// They mostly come at the end and go from the beginning.
+    pub(super) objects: VecDeque<Object>,
+}
+
+/// Room for objects is made for this many times those that are there.
+const ROOM: usize = 4;
+
+impl Run {
+    /// Where the object of a bit is among those that are there.
+    pub(super) fn place(&self, bit: u64) -> usize {
+        // Counting bits takes long where the processor has no instruction for it, and who comes is mostly the last.
+        match self.there & !(bit - 1) {
+            0 => self.objects.len(),
+            last if last == bit => self.objects.len() - 1,
+            _ => (self.there & (bit - 1)).count_ones() as usize,
+        }
+    }
+
+    fn changed(&mut self, bit: u64) -> &mut Object {
+        let place = self.place(bit);
+        if self.there & bit == 0 {
+            self.there |= bit;
+            let len = self.objects.len();
+            if len == self.objects.capacity() {
+                let room = (ROOM * len).clamp(ROOM, RUN as usize);
+                self.objects.reserve_exact(room - len);
+            }
+            if place == len {
+                self.objects.push_back(Object::default());
+            } else {
+                self.objects.insert(place, Object::default());
+            }
+        }
+        &mut self.objects[place]
+    }
+}
+
+pub(super) fn bit(ino: Ino) -> u64 {
+    1 << (ino.0 % RUN)
+}
+
+impl Objects {
+    /// An object that changed.
+    pub(in crate::store) fn get(&self, ino: Ino) -> Option<&Object> {
+        let (run, bit) = (self.runs.get(&(ino.0 / RUN))?, bit(ino));
+        (run.there & bit != 0).then(|| &run.objects[run.place(bit)])
+    }
+
+    /// An object that changed, to change it again.
+    pub(in crate::store) fn get_mut(&mut self, ino: Ino) -> Option<&mut Object> {
+        let (run, bit) = (self.runs.get_mut(&(ino.0 / RUN))?, bit(ino));
+        let place = run.place(bit);
+        (run.there & bit != 0).then(|| &mut run.objects[place])
+    }
+
+    /// An object, changed from now on.
+    pub(in crate::store) fn changed(&mut self, ino: Ino) -> &mut Object {
+        self.runs.entry(ino.0 / RUN).or_default().changed(bit(ino))
+    }
+
+    /// A new object.
+    pub(in crate::store) fn create(&mut self, ino: Ino) -> &mut Object {
+        let (number, bit) = (ino.0 / RUN, bit(ino));
+        let run = self.runs.entry(number).or_default();
+        if run.fresh == 0 {
+            self.fresh.insert(number);
+        }
+        run.fresh |= bit;
+        let object = run.changed(bit);
+        object.fresh = true;
+        // The next one mostly comes behind it.
+        prefetch_to_fill(ptr::from_ref(object).wrapping_add(1), size_of::<Object>());
+        object
+    }
+
+    /// Forgets an object that the layers below never had.
+    pub(in crate::store) fn forget(&mut self, ino: Ino) {
+        let (number, bit) = (ino.0 / RUN, bit(ino));
+        let Some(run) = self.runs.get_mut(&number) else {
+            return;
+        };
+        if run.there & bit != 0 {
+            match run.place(bit) {
+                0 => drop(run.objects.pop_front()),
+                place => drop(run.objects.remove(place)),
+            }
+            run.there &= !bit;
+        }
+        run.fresh &= !bit;
+        if run.fresh == 0 {
+            self.fresh.remove(&number);
+        }
+        if run.there == 0 {
+            self.runs.remove(&number);
+        }
+    }
+
+    /// New objects behind this one, ascending.
+    pub(super) fn fresh_after(&self, after: Ino) -> impl Iterator<Item = Ino> {
+        let runs = self.fresh.range(after.0 / RUN..);
+        let numbers = runs.flat_map(|number| {
+            let fresh = self.runs.get(number).map_or(0, |run| run.fresh);
+            bits(*number, fresh)
+        });
+        numbers.filter(move |ino| *ino > after)
+    }
+}
+
+/// The numbers of a run that have their bits set.
+pub(super) fn bits(run: u64, mut bits: u64) -> impl Iterator<Item = Ino> {
+    std::iter::from_fn(move || {
+        let lowest = bits.trailing_zeros();
+        bits &= bits.checked_sub(1)?;
+        Some(Ino(run * RUN + u64::from(lowest)))
+    })
+}

@@ -1,0 +1,203 @@
+//! How much memory the volume may take for what it could have written, or could read again: parts of
+//! the [`Memory`] that it shares with its file system.
+//!
+//! | of the limit | | at least |
+//! |---|---|---|
+//! | a sixth | pages that wait to be written; as many are on their way | 4 MiB |
+//! | a sixth | changes that are not in the trees yet; from the half on they are brought there, while as many come | 4 MiB |
+//! | an eighth | nodes of the trees, and no more than [`OpenOptions::cache`](crate::store::OpenOptions::cache) | 2 MiB |
+//!
+//! What can be freed at any time makes way for all of that.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock, Weak};
+
+use holdfast_core::budget::{AMPLE, Class, Member, Memory, Usage};
+use holdfast_sync::frame::Supplier;
+
+use super::Growth;
+use crate::store::{Inner, VolumeStore};
+use crate::{BLOCK, Result};
+
+/// At least so many bytes of pages may wait: fewer are not worth a commit.
+const PAGES_MIN: u64 = 4 << 20;
+/// At least so many bytes of changes may wait: fewer are not worth a checkpoint.
+const CHANGES_MIN: u64 = 4 << 20;
+/// At least so many bytes of nodes: the upper ones of all trees.
+const NODES_MIN: u64 = 2 << 20;
+/// What a key that changes takes in memory beside its bytes, about; as measured.
+const KEY_BYTES: u64 = 64;
+
+/// The volume's limit, and whether changes may have come to their part of it.
+#[derive(Debug)]
+pub(in crate::store) struct Budget {
+    limit: AtomicU64,
+    crowded: AtomicBool,
+    memory: OnceLock<Arc<Memory>>,
+}
+
+impl Budget {
+    /// Without a limit.
+    pub(in crate::store) fn new() -> Self {
+        Self {
+            limit: AtomicU64::new(u64::MAX),
+            crowded: AtomicBool::new(false),
+            memory: OnceLock::new(),
+        }
+    }
+
+    /// Pages that may wait.
+    pub(in crate::store) fn pages(&self) -> u64 {
+        (self.limit.load(Relaxed) / 6).max(PAGES_MIN) / BLOCK as u64
+    }
+
+    /// Bytes of changes that may wait. From the half on they are worth a checkpoint.
+    fn changes(&self) -> u64 {
+        (self.limit.load(Relaxed) / 6).max(CHANGES_MIN)
+    }
+
+    /// Bytes of nodes.
+    fn nodes(&self) -> u64 {
+        (self.limit.load(Relaxed) / 8).max(NODES_MIN)
+    }
+
+    /// Looks, now and then, whether changes have come to their part.
+    pub(in crate::store) fn look(&self, changed: Growth) {
+        if bytes(changed) > self.changes() / 2 {
+            self.crowded.store(true, Relaxed);
+        }
+        self.moved();
+    }
+
+    /// Something was added: the whole memory is looked at, by and by.
+    pub(in crate::store) fn moved(&self) {
+        if let Some(memory) = self.memory.get() {
+            memory.moved();
+        }
+    }
+}
+
+/// What changes take in memory, about.
+fn bytes(changed: Growth) -> u64 {
+    changed.bytes / 2 + KEY_BYTES * changed.keys
+}
+
+impl VolumeStore {
+    /// Shares this memory with others from now on.
+    pub(in crate::store) fn share(&self, memory: &Arc<Memory>) {
+        let first = self.inner.budget.memory.set(Arc::clone(memory)).is_ok();
+        if !first {
+            return;
+        }
+        if memory.budget() >= AMPLE {
+            *self.supplier.lock() = Some(Supplier::start());
+        }
+        memory.join(Arc::downgrade(&self.inner) as Weak<dyn Member>);
+    }
+
+    /// Brings changes to the trees if there are too many.
+    pub(in crate::store) fn keep_budget(&self) -> Result<()> {
+        let (inner, budget) = (&self.inner, &self.inner.budget);
+        // Relaxed: a hint. The line is written when a checkpoint is due, not by every batch.
+        if !budget.crowded.load(Relaxed) {
+            return Ok(());
+        }
+        let changed = bytes(inner.gate.pass().active.growth());
+        if changed > budget.changes() {
+            inner.checkpoint()?;
+        } else if changed > budget.changes() / 2 {
+            self.worker.ask_to_fold();
+        } else {
+            budget.crowded.store(false, Relaxed);
+        }
+        Ok(())
+    }
+}
+
+impl Member for Inner {
+    fn usage(&self) -> Usage {
+        let (changes, pages) = {
+            let layers = self.gate.pass();
+            let changes = layers.overlays().map(|overlay| bytes(overlay.growth()));
+            (changes.sum(), layers.active.dirty())
+        };
+        let pages = pages + self.blocks().on_their_way();
+        Usage::NONE
+            .with(Class::Nodes, self.cache.counts().bytes as u64)
+            .with(Class::Dirty, changes)
+            .with(Class::Waiting, pages * BLOCK as u64)
+    }
+
+    fn limit(&self, all: u64, _own: u64) {
+        self.budget.limit.store(all, Relaxed);
+        let nodes = usize::try_from(self.budget.nodes()).unwrap_or(usize::MAX);
+        self.cache.limit(nodes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{FormatOptions, OpenOptions, format};
+    use holdfast_core::{FileSystem, Options};
+    use holdfast_device::{BlockDevice, MemoryDevice};
+    use holdfast_types::{Caller, FileType, OpenFlags};
+    use std::sync::Arc;
+
+    #[test]
+    fn what_waits_and_what_changed_keep_to_a_small_limit() {
+        let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(512 << 20));
+        format(&device, &FormatOptions::default()).unwrap();
+        let never = OpenOptions {
+            commit_every: None,
+            ..OpenOptions::default()
+        };
+        let store = Arc::new(VolumeStore::open(device, &never).unwrap());
+        let memory = Memory::apart(0);
+        let fs = FileSystem::within(Arc::clone(&store) as _, Options::default(), memory).unwrap();
+        let (who, root) = (Caller::root(), fs.root());
+        let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
+        let active = || Arc::clone(&store.inner.gate.pass().active);
+        let file = fs.create(&who, &root, b"large", 0o644, flags).unwrap();
+        let most = PAGES_MIN / BLOCK as u64;
+        for page in 0..4 * most {
+            let at = page * BLOCK as u64;
+            fs.write(&who, &file, at, &[1; BLOCK]).unwrap();
+            // An estimate: a core tells what it adds now and then.
+            assert!(active().dirty() <= most + 1024);
+        }
+        assert!(active().dirty() > 0, "not a commit for each page");
+        for number in 0..4 * CHANGES_MIN / 300 {
+            let name = format!("file {number}");
+            fs.mknod(&who, &root, name.as_bytes(), FileType::Regular, 0o644, 0)
+                .unwrap();
+            assert!(bytes(active().growth()) <= CHANGES_MIN + (1 << 20));
+        }
+        drop((file, root));
+        fs.close().unwrap();
+        store.close().unwrap();
+    }
+
+    #[test]
+    fn parts_follow_the_limit_down_to_what_is_worth_something() {
+        let budget = Budget::new();
+        assert!(budget.pages() > 1 << 40 && budget.nodes() > 1 << 40);
+        budget.limit.store(1 << 30, Relaxed);
+        assert_eq!(budget.pages(), (1 << 30) / 6 / BLOCK as u64);
+        assert_eq!((budget.changes(), budget.nodes()), ((1 << 30) / 6, 1 << 27));
+        budget.limit.store(0, Relaxed);
+        assert_eq!(budget.pages() * BLOCK as u64, PAGES_MIN);
+        assert_eq!((budget.changes(), budget.nodes()), (CHANGES_MIN, NODES_MIN));
+    }
+
+    #[test]
+    fn changes_are_looked_at_by_what_they_take() {
+        let budget = Budget::new();
+        let growth = |keys, bytes| Growth { keys, bytes };
+        budget.limit.store(0, Relaxed);
+        budget.look(growth(1000, 1 << 20));
+        assert!(!budget.crowded.load(Relaxed));
+        budget.look(growth(CHANGES_MIN / KEY_BYTES, 2));
+        assert!(budget.crowded.load(Relaxed));
+    }
+}
