@@ -1,6 +1,6 @@
 //! Chores of the source tree that cargo has no command for, run as `cargo xtask NAME`.
 //!
-//! `tidy` checks the rules of the house that no compiler lint covers; `conflicts` runs the
+//! `tidy` checks the rules of the house that no compiler lint covers, `rooms` shows what one of them counts; `conflicts` runs the
 //! conflict audit and keeps its table in the documentation.
 
 use std::path::{Path, PathBuf};
@@ -15,7 +15,8 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
 commands:
-  tidy    check file lengths, edges between crates, links, names; exit code 1 on findings
+  tidy    check file lengths, edges between crates and rooms, links, names; exit code 1 on findings
+  rooms   which imports run back up, from a room of a crate to one above it, and how many
   conflicts [--write] [OPTIONS]
           which operations that commute touch a cache line in common? --write also puts the
           table into docs/benchmarks.md; --help shows the other options";
@@ -25,6 +26,7 @@ fn main() -> Result<ExitCode> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["tidy"] => tidy::run(&workspace_root()?),
+        ["rooms"] => tidy::rooms(&workspace_root()?),
         ["conflicts", rest @ ..] => conflicts::run(&workspace_root()?, rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

@@ -10,11 +10,13 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 mod edges;
+mod imports;
 mod length;
 mod links;
 mod manifests;
 mod names;
 mod promises;
+mod rooms;
 mod source;
 mod tree;
 mod words;
@@ -71,15 +73,22 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     }
 }
 
+/// Prints the imports that run back up.
+pub(crate) fn rooms(root: &Path) -> Result<ExitCode> {
+    print!("{}", rooms::list(&Tree::load(root)?));
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Every rule that needs nothing but the files.
 fn rules(tree: &Tree) -> Vec<Finding> {
-    let checks: [fn(&Tree) -> Vec<Finding>; 10] = [
+    let checks: [fn(&Tree) -> Vec<Finding>; 11] = [
         length::check,
         links::check,
         manifests::lints_are_inherited,
         names::files,
         names::tests,
         promises::check,
+        rooms::check,
         words::confined_unsafe,
         words::unfinished_code,
         words::ignored_tests,

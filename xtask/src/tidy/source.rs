@@ -162,6 +162,24 @@ pub(super) fn lines_without_tests(code: &str) -> usize {
     count
 }
 
+/// The same lines, those of test modules empty.
+pub(super) fn without_tests(code: &str) -> String {
+    let lines: Vec<&str> = code.lines().collect();
+    let mut kept = String::with_capacity(code.len());
+    let mut at = 0;
+    while at < lines.len() {
+        let end = test_module_end(&lines, at);
+        if end.is_none() {
+            kept += lines[at];
+        }
+        for _ in at..end.unwrap_or(at + 1) {
+            kept.push('\n');
+        }
+        at = end.unwrap_or(at + 1);
+    }
+    kept
+}
+
 /// The line behind the test module whose `#[cfg(test)]` is line `at`. Formatted code closes a
 /// module with a brace in the column of its first attribute.
 fn test_module_end(lines: &[&str], at: usize) -> Option<usize> {
