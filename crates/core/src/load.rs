@@ -6,7 +6,7 @@
 use holdfast_sync::{Prepared, epoch};
 use std::sync::atomic::AtomicU64;
 
-use crate::acl::Acl;
+use crate::acl::{ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::ahead::Near;
 use crate::directory::{Directory, Loaded as Names};
 use crate::ends::{self, Ends};
@@ -18,7 +18,6 @@ use crate::inode::{
 use crate::node::Node;
 use crate::store::{InodeRecord, NameRun, Rest, StoredSpace};
 use crate::types::{Errno, FileType, Ino, Result};
-use crate::xattr::{ACL_ACCESS, ACL_DEFAULT};
 
 /// Names loaded in one run.
 const NAMES_MAX: usize = 4096;

@@ -1,7 +1,19 @@
 //! Names on their way from one place to another, many in one buffer.
 
-use crate::readdir::DirEntry;
 use crate::types::{FileType, Ino};
+
+/// One name of a listing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DirEntry<'a> {
+    /// The name's bytes.
+    pub name: &'a [u8],
+    /// Its inode.
+    pub ino: Ino,
+    /// That inode's type.
+    pub kind: FileType,
+    /// Go on behind this entry by passing this.
+    pub cookie: u64,
+}
 
 /// Some names of a directory, in cookie order.
 ///

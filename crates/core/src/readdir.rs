@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::FileSystem;
 use crate::inode::{DirectoryBody, Numbered as _};
+use crate::name_run::{DirEntry, NameRun};
 use crate::node::Node;
 use crate::open::OpenFile;
-use crate::store::NameRun;
 use crate::types::{Attr, Errno, FileType, Ino, OpenFlags, Result};
 use crate::watch::EventMask;
 
@@ -20,19 +20,6 @@ use crate::watch::EventMask;
 const RUN: usize = 128;
 const DOT: u64 = 1;
 const DOT_DOT: u64 = 2;
-
-/// One name of a listing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DirEntry<'a> {
-    /// The name's bytes.
-    pub name: &'a [u8],
-    /// Its inode.
-    pub ino: Ino,
-    /// That inode's type.
-    pub kind: FileType,
-    /// Go on behind this entry by passing this.
-    pub cookie: u64,
-}
 
 /// A listing under way: of which directory, and where it ends. An open directory is one; a front end whose
 /// callers open none keeps the end itself.

@@ -8,7 +8,7 @@ use holdfast_sync::epoch;
 use std::sync::Arc;
 
 use crate::FileSystem;
-use crate::acl::{self, Acl};
+use crate::acl::{self, ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _, Rare, View};
 use crate::node::Node;
@@ -17,10 +17,6 @@ use crate::store::{Change, Class, Intent, Space, kept_bytes};
 use crate::types::{Access, Caller, Caps, Errno, FileType, Result, S_ISGID, S_ISVTX, XattrSet};
 use crate::watch::EventMask;
 
-/// The attribute that is a file's ACL.
-pub(crate) const ACL_ACCESS: &[u8] = b"system.posix_acl_access";
-/// The attribute that is a directory's default ACL.
-pub(crate) const ACL_DEFAULT: &[u8] = b"system.posix_acl_default";
 /// File capabilities.
 pub(crate) const CAPABILITY: &[u8] = b"security.capability";
 

@@ -18,6 +18,11 @@ pub(crate) use check::check;
 pub(crate) use check::permission;
 pub(crate) use xattr::to_xattr;
 
+/// The attribute that is a file's ACL.
+pub(crate) const ACL_ACCESS: &[u8] = b"system.posix_acl_access";
+/// The attribute that is a directory's default ACL.
+pub(crate) const ACL_DEFAULT: &[u8] = b"system.posix_acl_default";
+
 /// A valid ACL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Acl {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use holdfast_cache::Pages;
 use holdfast_sync::epoch;
 
+use crate::acl::ACL_ACCESS;
 use crate::file_system::Core;
 use crate::inode::{Meta, MetaWrite, Numbered as _, Rare};
 use crate::node::Node;
@@ -17,7 +18,7 @@ use crate::types::{
     SetTime,
 };
 use crate::watch::EventMask;
-use crate::xattr::{ACL_ACCESS, CAPABILITY};
+use crate::xattr::CAPABILITY;
 use crate::{FileSystem, acl};
 
 impl FileSystem {

@@ -3,7 +3,7 @@
 use holdfast_sync::Prepared;
 use holdfast_sync::epoch;
 
-use crate::acl::{self, Acl};
+use crate::acl::{self, ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::directory::Names;
 use crate::file_system::Core;
 use crate::inode::{
@@ -13,7 +13,6 @@ use crate::node::Node;
 use crate::permission::in_group_or_capable;
 use crate::store::{Change, Intent, Reservation};
 use crate::types::{Caller, FileType, Ino, Result, S_ISGID, Time};
-use crate::xattr::{ACL_ACCESS, ACL_DEFAULT};
 
 /// What is to be made.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use super::Birth;
 use super::pair::Locked;
 use super::rename::End;
-use crate::acl::to_xattr;
+use crate::acl::{ACL_ACCESS, to_xattr};
 use crate::clock;
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
@@ -15,7 +15,7 @@ use crate::quota::Check;
 use crate::store::{Change, Reservation, kept_bytes};
 use crate::types::{Caller, FileType, Result, Time};
 use crate::watch::EventMask;
-use crate::xattr::{ACL_ACCESS, kept_values};
+use crate::xattr::kept_values;
 
 impl Core {
     #[expect(

@@ -10,8 +10,7 @@ use holdfast_core::store::{
 use holdfast_core::{Memory, Store};
 use holdfast_types::{Errno, Ino, Result};
 
-use super::reservation::Growth;
-use super::{INLINE_MAX, Inner, REALM, VolumeStore};
+use super::{INLINE_MAX, Inner, VolumeStore};
 use crate::journal::Record;
 use crate::space::FileRequest;
 use crate::store::apply::create::Birth;
@@ -23,8 +22,9 @@ use crate::store::commit::extent_of;
 use crate::store::file::content::Content;
 use crate::store::file::extent_map::Run;
 use crate::store::load::Finder;
-use crate::store::memtable::Object;
+use crate::store::memtable::Growth;
 use crate::store::memtable::layers::Layers;
+use crate::store::memtable::{Object, REALM};
 use crate::store::writeback::redirty::WrittenOn;
 use crate::{Error, tree};
 

@@ -73,9 +73,6 @@ use reservation::{Pool, Promises};
 use writeback::background::Patience;
 use writeback::preallocation::Ahead;
 
-/// The number of the only realm.
-const REALM: u64 = 1;
-
 /// An open volume.
 ///
 /// It commits every few seconds, and folds when the journal fills. Dropped it is as after a crash;

@@ -6,8 +6,8 @@ use holdfast_core::store::{Change, Class, Intent};
 use holdfast_types::Ino;
 
 use super::Inner;
-use super::reservation::Growth;
 use crate::Result;
+use crate::store::memtable::Growth;
 
 impl Inner {
     /// Ends the inodes that had no names when the volume was last in use.

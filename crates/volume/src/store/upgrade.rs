@@ -3,20 +3,17 @@
 //! It is one checkpoint: with its superblock the records of the inode tree say how much space files take, and the
 //! feature says so. A crash before leaves the volume as it was.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdfast_core::store::StoredSpace;
 use holdfast_device::BlockDevice;
-use holdfast_types::{FileType, Ino};
+use holdfast_types::FileType;
 
 use super::{Inner, OpenOptions, VolumeStore};
+use crate::store::checkpoint::Lifted;
 use crate::store::load::Finder;
-use crate::tree::{Data, DataKind, Inode};
+use crate::tree::{Data, DataKind};
 use crate::{BLOCK, Result};
-
-/// Inodes whose records change with the checkpoint, though nobody changed them.
-pub(super) type Lifted = BTreeMap<Ino, Inode>;
 
 impl VolumeStore {
     /// Brings the volume on a device to the present features; says whether it had them not. The volume is closed

@@ -7,10 +7,11 @@ use holdfast_core::store::{Change, InodeRecord, Intent, Stamp};
 use holdfast_types::Ino;
 
 use crate::Result;
+use crate::store::Inner;
+use crate::store::memtable::Growth;
 use crate::store::memtable::Overlay;
+use crate::store::memtable::REALM;
 use crate::store::memtable::names::Name;
-use crate::store::reservation::Growth;
-use crate::store::{Inner, REALM};
 
 /// The parts of such a batch.
 #[derive(Debug)]

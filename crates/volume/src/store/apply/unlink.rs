@@ -9,9 +9,10 @@ use holdfast_types::FileType;
 use super::evict::without_last_attributes;
 use super::fetched::Fetched;
 use crate::Result;
+use crate::store::Inner;
+use crate::store::memtable::Growth;
+use crate::store::memtable::REALM;
 use crate::store::memtable::layers::Layers;
-use crate::store::reservation::Growth;
-use crate::store::{Inner, REALM};
 
 /// The parts of such a batch.
 #[derive(Debug)]

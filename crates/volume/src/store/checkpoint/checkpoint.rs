@@ -7,13 +7,12 @@
 use holdfast_types::{Errno, Time};
 use std::time::SystemTime;
 
-use super::merge::Fold;
+use super::merge::{Fold, Lifted};
 use super::nodes::NewNodes;
 use crate::Result;
 use crate::store::Inner;
 use crate::store::commit::Frozen;
 use crate::store::memtable::layers::{Layers, Roots};
-use crate::store::upgrade::Lifted;
 use crate::superblock::{self, Superblock};
 use crate::tree::Shape;
 

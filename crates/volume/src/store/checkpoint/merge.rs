@@ -1,20 +1,25 @@
 //! What a frozen overlay means for the trees: one sorted merge for each.
 
+use std::collections::BTreeMap;
+
 use holdfast_core::store::{InodeRecord, StoredSpace};
 use holdfast_types::{FileType, Ino};
 
 use super::nodes::NewNodes;
-use super::records::{DataRecords, data_changes};
-use crate::store::REALM;
+use super::records::data_changes;
 use crate::store::load::Finder;
 use crate::store::load::device::Blocks;
+use crate::store::load::records::DataRecords;
+use crate::store::memtable::REALM;
 use crate::store::memtable::hash::NameHasher;
 use crate::store::memtable::layers::Roots;
 use crate::store::memtable::names::Names;
 use crate::store::memtable::{Object, Overlay};
-use crate::store::upgrade::Lifted;
 use crate::tree::{self, Birth, Cursor, Entry, EntryKey, HashKey, Inode, Inodes, Root, Shape};
 use crate::{Error, Result};
+
+/// Inodes whose records change with the checkpoint, though no operation changed them.
+pub(in crate::store) type Lifted = BTreeMap<Ino, Inode>;
 
 /// Everything that the merges need.
 pub(in crate::store) struct Fold<'f> {

@@ -9,3 +9,5 @@ mod checkpoint;
 mod merge;
 mod nodes;
 pub(crate) mod records;
+
+pub(in crate::store) use merge::Lifted;

@@ -6,10 +6,10 @@ use holdfast_types::Ino;
 
 use super::nodes::NewNodes;
 use crate::space::Extent;
-use crate::store::load::device::Blocks;
+use crate::store::load::records::DataRecords;
 use crate::store::memtable::hash::NameHasher;
 use crate::store::memtable::{Object, Rest};
-use crate::tree::{self, Contents, Cursor, Data, DataKey, DataKind, Record as _, Tree, XattrValue};
+use crate::tree::{self, Contents, Data, DataKey, DataKind, Record as _, XattrValue};
 use crate::{BLOCK, Result};
 
 /// A value of the data tree, held.
@@ -64,43 +64,6 @@ impl Held {
 
 /// A record's key, and what becomes of it; `None`: it goes.
 type Changed = (DataKey, Option<Held>);
-
-/// The records of the data tree, cheap for inodes that ascend.
-pub(in crate::store) struct DataRecords<'f> {
-    tree: Tree<'f, Contents, Blocks>,
-    cursor: Option<Cursor<'f, Contents, Blocks>>,
-}
-
-impl<'f> DataRecords<'f> {
-    pub(in crate::store) fn of(tree: Tree<'f, Contents, Blocks>) -> Self {
-        Self { tree, cursor: None }
-    }
-
-    /// Shows an inode's records from those of a kind on, ascending.
-    pub(in crate::store) fn each(
-        &mut self,
-        ino: Ino,
-        from: DataKind,
-        mut each: impl FnMut(DataKey, Data<'_>),
-    ) -> Result<()> {
-        if self.tree.root().is_none() {
-            return Ok(());
-        }
-        let first = DataKey::first(ino, from);
-        let cursor = match &mut self.cursor {
-            Some(cursor) => cursor,
-            none => none.insert(self.tree.range(Some(&first))?),
-        };
-        if let Some(value) = cursor.find(&first)? {
-            each(first, value);
-        }
-        let behind = DataKey::first(Ino(ino.0.saturating_add(1)), DataKind::Inline);
-        while let Some((key, value)) = cursor.next_below(&behind)? {
-            each(key, value);
-        }
-        Ok(())
-    }
-}
 
 /// What becomes of an inode's records in the data tree, ascending.
 pub(in crate::store) fn data_changes(

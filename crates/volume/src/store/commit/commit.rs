@@ -18,13 +18,15 @@ use parking_lot::Mutex;
 
 use crate::journal::{self, BeforeCommit, Commit, Map, Position, Record};
 use crate::space::{Extent, Reservation};
+use crate::store::Inner;
 use crate::store::file::extent_map::Run;
-use crate::store::load::in_flight::{Outgoing, Ticket};
+use crate::store::file::page::Outgoing;
+use crate::store::load::in_flight::Ticket;
+use crate::store::memtable::REALM;
 use crate::store::memtable::layers::Layers;
 use crate::store::memtable::{Object, Overlay};
 use crate::store::writeback::allocate::Placer;
 use crate::store::writeback::cluster::Looked;
-use crate::store::{Inner, REALM};
 use crate::{Error, Result};
 
 /// What a commit does for a store besides writing the journal.

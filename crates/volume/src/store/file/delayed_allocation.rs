@@ -4,7 +4,20 @@ use std::ops::Range;
 
 use super::dirty_pages::Dirty;
 use super::extent_map::{Mapping, Run};
+use crate::Result;
 use crate::space::{Extent, FileRequest, GROUP_BLOCKS_MAX, Mapped, Window};
+
+/// Where places come from.
+pub(in crate::store) trait Places {
+    /// Takes blocks that were set aside for this place in the file, where it has none, maybe fewer.
+    fn aside(&mut self, logical: u64, blocks: u64) -> Option<Run>;
+
+    /// Finds room for what is asked for, maybe for less.
+    ///
+    /// # Errors
+    /// If there is none.
+    fn find(&mut self, request: &FileRequest) -> Result<Run>;
+}
 
 /// A piece is worth setting aside where so much of it, at least, has a place or waits for one.
 const WORTHWHILE_PART: u64 = 12;

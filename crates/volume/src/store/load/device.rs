@@ -5,9 +5,10 @@ use std::sync::Arc;
 use holdfast_device::{BlockDevice, WriteRequest};
 use holdfast_types::Errno;
 
-use super::in_flight::{Announced, Outgoing, Ticket};
+use super::in_flight::{Announced, Ticket};
 use crate::nodes::Nodes;
 use crate::store::file::content::Source;
+use crate::store::file::page::Outgoing;
 use crate::tree::NodeSource;
 use crate::{BLOCK, Error, Result};
 

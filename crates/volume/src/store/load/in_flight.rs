@@ -12,7 +12,7 @@ use holdfast_device::{BlockDevice, WriteRequest};
 use holdfast_sync::without_idle_policy;
 use parking_lot::{Mutex, RwLock};
 
-use crate::store::file::page::{Changed, Page, zeros};
+use crate::store::file::page::{Outgoing, Page, zeros};
 use crate::{BLOCK, Result};
 
 const BLOCK_LEN: u64 = BLOCK as u64;
@@ -23,22 +23,6 @@ const AT_ONCE: usize = 1024;
 const WRITERS: usize = 4;
 /// Zeros, for what is behind the bytes of a new block.
 static ZEROS: [u8; BLOCK] = [0; BLOCK];
-
-/// What is to be written, and where to.
-#[derive(Debug)]
-pub(in crate::store) struct Outgoing {
-    pub(in crate::store) block: u64,
-    pub(in crate::store) changed: Changed,
-    /// Is the rest of the block zeros, whatever is there?
-    pub(in crate::store) fresh: bool,
-}
-
-impl Outgoing {
-    /// Does it say all of the block? What is not here is zero then.
-    fn is_all(&self) -> bool {
-        self.fresh || self.changed.is_whole()
-    }
-}
 
 /// What was announced together.
 #[derive(Debug)]
@@ -339,6 +323,7 @@ fn mend(device: &dyn BlockDevice, blocks: &[Outgoing]) -> Result<Vec<Page>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::file::page::Changed;
     use holdfast_device::MemoryDevice;
 
     fn parts(from: usize, bytes: &[u8]) -> Changed {

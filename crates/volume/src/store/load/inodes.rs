@@ -4,9 +4,9 @@ use holdfast_core::store::{InodeRecord, StoredSpace};
 use holdfast_types::{FileType, Ino};
 
 use super::device::Blocks;
+use super::records::DataRecords;
 use super::seen::Seen;
 use crate::Result;
-use crate::store::checkpoint::records::DataRecords;
 use crate::store::memtable::hash::NameHasher;
 use crate::store::memtable::layers::{Known, Layers};
 use crate::tree::{

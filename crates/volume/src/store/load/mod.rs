@@ -10,6 +10,7 @@ mod inodes;
 mod names;
 pub(in crate::store) mod pins;
 pub(in crate::store) mod read_range;
+pub(in crate::store) mod records;
 mod rest;
 mod seen;
 mod walk;

@@ -6,7 +6,7 @@ use holdfast_core::store::{InodeRecord, Rest, XattrList};
 use holdfast_types::{FileType, Ino};
 
 use super::Finder;
-use crate::store::checkpoint::records::DataRecords;
+use super::records::DataRecords;
 use crate::store::memtable::layers::Known;
 use crate::tree::{Data, DataKind, XattrValue};
 use crate::{BLOCK, Error, Result, tree};

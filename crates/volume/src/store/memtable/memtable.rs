@@ -18,10 +18,10 @@ use holdfast_sync::{Estimate, Latch, LatchGuard, Padded, PerCore, ShardedCounter
 use holdfast_types::Ino;
 use parking_lot::Mutex;
 
+use super::Growth;
 use super::objects::{RUN, bit, bits};
 use super::{Object, Objects};
 use crate::store::file::content::Waits;
-use crate::store::reservation::Growth;
 
 const SHARDS: usize = 64;
 

@@ -6,6 +6,7 @@
 //! Owns the layers and the [barrier] round them: every change passes it, and a cut closes it.
 
 pub(in crate::store) mod barrier;
+mod growth;
 pub(crate) mod hash;
 pub(in crate::store) mod layers;
 #[expect(clippy::module_inception, reason = "the memtable itself")]
@@ -16,6 +17,10 @@ mod objects;
 mod tombstones;
 pub(in crate::store) mod window;
 
+pub(in crate::store) use growth::Growth;
 pub(in crate::store) use memtable::Overlay;
 pub(in crate::store) use object::{Object, Rest};
 pub(in crate::store) use objects::Objects;
+
+/// The number of the only realm.
+pub(in crate::store) const REALM: u64 = 1;

@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use holdfast_core::budget::{AMPLE, Class, Member, Memory, Usage};
 use holdfast_sync::frame::Supplier;
 
-use super::Growth;
+use crate::store::memtable::Growth;
 use crate::store::{Inner, VolumeStore};
 use crate::{BLOCK, Result};
 

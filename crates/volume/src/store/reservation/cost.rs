@@ -1,11 +1,10 @@
 //! What an operation may cost: blocks for pages, nodes of trees, blocks of the journal. All of it is computed
 //! here, from what the core [intends](Intent).
 
-use std::ops::Add;
-
 use holdfast_core::store::{Change, Intent};
 
 use crate::BLOCK;
+use crate::store::memtable::Growth;
 use crate::store::memtable::layers::Roots;
 
 /// Blocks of a node.
@@ -21,15 +20,6 @@ const RECORD_MAX: u64 = 320;
 const FRAME: u64 = 256;
 /// Bytes of the journal, and of a leaf, that a place takes at most.
 const PLACE: u64 = 32;
-
-/// Changes of the trees, at most so many.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::store) struct Growth {
-    /// Keys that change: in the worst case each lies in a leaf of its own, which was full.
-    pub(in crate::store) keys: u64,
-    /// Bytes of records that come.
-    pub(in crate::store) bytes: u64,
-}
 
 impl Growth {
     /// What these intentions change.
@@ -106,17 +96,6 @@ impl Growth {
     /// Leaves are at least a third full, mostly all.
     const fn added(self) -> u64 {
         2 * self.bytes / BLOCK as u64
-    }
-}
-
-impl Add for Growth {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self {
-            keys: self.keys + other.keys,
-            bytes: self.bytes + other.bytes,
-        }
     }
 }
 

@@ -16,6 +16,5 @@ mod pool;
 mod promised;
 mod reserve;
 
-pub(super) use cost::Growth;
 pub(super) use pool::Pool;
 pub(super) use promised::Promises;

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use holdfast_core::store::Class;
 use holdfast_sync::{Padded, PerCore, ShardedCounter};
 
-use super::cost::Growth;
 use crate::store::Inner;
+use crate::store::memtable::Growth;
 use crate::store::memtable::layers::Layers;
 
 /// What a core may change before it looks again whether there is room, in blocks: at least, and at most.

@@ -2,9 +2,10 @@
 
 use holdfast_core::store::{Class, Grant, Intent};
 
-use super::cost::{Cost, Growth};
+use super::cost::Cost;
 use crate::space::{self, Remedy};
 use crate::store::Inner;
+use crate::store::memtable::Growth;
 use crate::{Error, Result};
 
 /// How often what others took meanwhile is fetched again.

@@ -7,19 +7,8 @@ use holdfast_types::Ino;
 use crate::Result;
 use crate::space::{Extent, FileRequest, Preallocations, Reservation};
 use crate::store::Inner;
+use crate::store::file::delayed_allocation::Places;
 use crate::store::file::extent_map::Run;
-
-/// Where places come from.
-pub(in crate::store) trait Places {
-    /// Takes blocks that were set aside for this place in the file, where it has none, maybe fewer.
-    fn aside(&mut self, logical: u64, blocks: u64) -> Option<Run>;
-
-    /// Finds room for what is asked for, maybe for less.
-    ///
-    /// # Errors
-    /// If there is none.
-    fn find(&mut self, request: &FileRequest) -> Result<Run>;
-}
 
 /// The places of a file of a volume, as if never written.
 pub(in crate::store) struct Placer<'s> {

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::store::load::in_flight::Outgoing;
+use crate::store::file::page::Outgoing;
 
 /// As many pages that wait for nothing are worth a commit.
 const READY_MIN: u64 = 16_384;

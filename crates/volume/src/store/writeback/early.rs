@@ -17,10 +17,11 @@ use holdfast_types::Ino;
 use super::allocate::Placer;
 use crate::Result;
 use crate::journal::{Map, Record};
+use crate::store::Inner;
 use crate::store::file::content::Content;
 use crate::store::file::extent_map::Run;
 use crate::store::memtable::Object;
-use crate::store::{Inner, REALM};
+use crate::store::memtable::REALM;
 
 /// As many pages are worth waking the volume's thread.
 pub(in crate::store) const EARLY_MIN: u64 = 8192;

@@ -5,10 +5,9 @@ use std::ops::Range;
 use super::{BLOCK_LEN, Content, Form, touched, whole};
 use crate::Result;
 use crate::space::{Extent, FileRequest};
-use crate::store::file::delayed_allocation::{Waiting, missing};
+use crate::store::file::delayed_allocation::{Places, Waiting, missing};
 use crate::store::file::extent_map::{Mapping, Run};
-use crate::store::load::in_flight::Outgoing;
-use crate::store::writeback::allocate::Places;
+use crate::store::file::page::Outgoing;
 
 impl Content {
     /// Blocks of a range of bytes without a place, as ranges of blocks.

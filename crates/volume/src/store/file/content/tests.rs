@@ -1,7 +1,7 @@
 use super::*;
 use crate::space::{Extent, FileRequest};
-use crate::store::load::in_flight::Outgoing;
-use crate::store::writeback::allocate::Places;
+use crate::store::file::delayed_allocation::Places;
+use crate::store::file::page::Outgoing;
 use holdfast_sync::frame::{Frame, Frames};
 use proptest::prelude::*;
 use std::cell::RefCell;
