@@ -95,20 +95,45 @@ impl FileSystem {
         after: u64,
         sink: &mut dyn FnMut(DirEntry<'_>, Result<&Attr>) -> bool,
     ) -> Result<()> {
+        let all = |_: &DirEntry<'_>| true;
+        self.read_dir_plus_of(dir, after, &all, &mut |entry, attr| match attr {
+            Some(attr) => sink(entry, attr),
+            None => true,
+        })
+    }
+
+    /// As [`FileSystem::read_dir_plus`], with the attributes of those names only that `wants` says: of the others nothing is
+    /// loaded, and `sink` gets the name alone. `wants` may be asked more than once for a name.
+    ///
+    /// # Errors
+    /// As [`FileSystem::read_dir`].
+    pub fn read_dir_plus_of<'a>(
+        &self,
+        dir: impl Into<Listing<'a>>,
+        after: u64,
+        wants: &dyn Fn(&DirEntry<'_>) -> bool,
+        sink: &mut dyn FnMut(DirEntry<'_>, Option<Result<&Attr>>) -> bool,
+    ) -> Result<()> {
         let core = &self.core;
         let added = core.added_so_far();
         // What ends all calls, as a revocation does, is no fault of one inode.
         let mut over = Ok(());
         let listed = self.list(dir.into(), after, &mut |run| {
             if !core.pinned {
-                core.load_together(run.inos());
+                let wanted = run.iter().filter(|entry| wants(entry));
+                core.load_together(wanted.map(|entry| entry.ino));
             }
-            run.iter().all(|entry| match self.attributes_of(entry.ino) {
-                Ok(attr) => sink(entry, Ok(&attr)),
-                Err(Errno::ESTALE) => true,
-                Err(error) => {
-                    over = core.alive();
-                    over.is_ok() && sink(entry, Err(error))
+            run.iter().all(|entry| {
+                if !wants(&entry) {
+                    return sink(entry, None);
+                }
+                match self.attributes_of(entry.ino) {
+                    Ok(attr) => sink(entry, Some(Ok(&attr))),
+                    Err(Errno::ESTALE) => true,
+                    Err(error) => {
+                        over = core.alive();
+                        over.is_ok() && sink(entry, Some(Err(error)))
+                    }
                 }
             })
         });

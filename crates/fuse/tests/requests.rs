@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, XattrFlags, flock};
 use std::{
     fs::{self, File},
     io::{self, Write},
-    os::unix::fs::{FileExt, MetadataExt},
+    os::unix::fs::{DirEntryExt, FileExt, MetadataExt},
     path::Path,
     thread,
     time::Duration,
@@ -80,6 +80,89 @@ fn a_listing_is_asked_for_once_and_again_when_a_name_changed() {
             let listed = names(&sub);
             assert!(listed.contains(&"made".into()) && !listed.contains(&"8".into()));
             assert_eq!(fs::metadata(&sub).unwrap().nlink(), before + 1);
+        },
+    );
+}
+
+/// A tree of which the kernel has heard nothing: so many directories of 60 files, one hidden, and a directory each.
+fn make_tree(core: &FileSystem, directories: usize) {
+    let who = Caller::root();
+    for n in 0..directories {
+        let name = format!("dir {n}");
+        let dir = core.mkdir(&who, &core.root(), name.as_bytes(), 0o755);
+        let dir = dir.unwrap();
+        core.mkdir(&who, &dir, b"sub", 0o755).unwrap();
+        for n in 0..59 {
+            let name = format!("file {n}");
+            core.mknod(&who, &dir, name.as_bytes(), FileType::Regular, 0o644, 0)
+                .unwrap();
+        }
+        core.mknod(&who, &dir, b".hidden", FileType::Regular, 0o644, 0)
+            .unwrap();
+    }
+}
+
+/// Lists all of it as a walk does, and asks for each file's attributes or not.
+fn walk(dir: &Path, stats: bool, seen: &mut Vec<(String, bool, u64)>) {
+    let mut below = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let entry = entry.unwrap();
+        let is_dir = entry.file_type().unwrap().is_dir();
+        if stats {
+            assert_eq!(entry.metadata().unwrap().ino(), entry.ino());
+        }
+        let path = entry.path();
+        seen.push((path.display().to_string(), is_dir, entry.ino()));
+        if is_dir {
+            below.push(path);
+        }
+    }
+    for dir in below {
+        walk(&dir, stats, seen);
+    }
+}
+
+#[test]
+fn a_walk_over_names_brings_no_files_into_the_kernel_and_one_with_attributes_asks_for_few() {
+    on_each_transport(
+        |_| {},
+        |core, session, dir| {
+            make_tree(core, 40);
+            // The file that was left without attributes to see, and none of the others; nor of directories.
+            let mut named = Vec::new();
+            walk(dir, false, &mut named);
+            assert_eq!(named.len(), 40 * 62);
+            assert_eq!(count(session, &[Opcode::Lookup]), 0);
+            let who = Caller::root();
+            let known = (0..40).map(|n| {
+                let name = format!("dir {n}");
+                let dir = core.lookup(&who, &core.root(), name.as_bytes()).unwrap();
+                let names = (0..59).map(|n| format!("file {n}"));
+                names
+                    .filter(|name| {
+                        let file = core.lookup(&who, &dir, name.as_bytes()).unwrap();
+                        file.is_known_by_number()
+                    })
+                    .count()
+            });
+            let known: usize = known.sum();
+            assert!(known < 60, "{known} files in the kernel");
+        },
+    );
+    on_each_transport(
+        |_| {},
+        |core, session, dir| {
+            make_tree(core, 40);
+            let mut seen = Vec::new();
+            walk(dir, true, &mut seen);
+            let asked = count(session, &[Opcode::Lookup, Opcode::GetAttr]);
+            // One for each directory that was on trial, the first and one in eight; and what a kernel that is short of
+            // memory meanwhile forgets.
+            assert!(asked < 40 * 60 / 10, "{asked}: {:?}", session.totals());
+            // What a listing shows does not depend on what it brings along.
+            let mut named = Vec::new();
+            walk(dir, false, &mut named);
+            assert_eq!(named, seen);
         },
     );
 }

@@ -9,7 +9,7 @@ use crate::{
     },
 };
 use holdfast_core::{
-    Listing, OpenFile,
+    DirEntry, Listing, OpenFile,
     types::{Attr, Errno, Fallocate, Ino, OpenFlags, Result, Whence, is_special},
 };
 
@@ -209,39 +209,59 @@ impl CoreOperations {
         })
     }
 
+    /// Lists with the attributes of each directory, and of each file that the kernel does not know, if this caller
+    /// needs them ([`Callers`](super::callers::Callers)).
     pub(super) fn list_plus(
         &self,
+        cx: &Context<'_>,
         ino: Ino,
         request: &ReadRequest,
         sink: &mut DirPlusSink<'_>,
     ) -> Result<()> {
-        self.with_listing(ino, request, |listing| {
+        let plan = self.callers.plan(cx.pid, request.offset == 0);
+        let (mut given, mut tried) = (0, false);
+        let wants = |entry: &DirEntry<'_>| plan.attributes || entry.kind.is_dir();
+        let listed = self.with_listing(ino, request, |listing| {
             self.fs
-                .read_dir_plus(listing, request.offset, &mut |entry, attr| {
+                .read_dir_plus_of(listing, request.offset, &wants, &mut |entry, attr| {
+                    let bare = |sink: &mut DirPlusSink<'_>| {
+                        sink.push_name(entry.name, entry.ino, entry.kind, entry.cookie)
+                    };
                     if is_special(entry.name) {
-                        return sink.push_name(entry.name, entry.ino, entry.kind, entry.cookie);
+                        return bare(sink);
                     }
                     // The kernel gets a use of it together with its attributes; else neither.
-                    match attr.and_then(|attr| Ok((attr, self.fs.node(entry.ino)?))) {
+                    let node = match attr.map(|attr| attr.and_then(|_| self.fs.node(entry.ino))) {
+                        None => return bare(sink),
+                        Some(Ok(node)) => node,
+                        // Gone since it was listed.
+                        Some(Err(Errno::ESTALE)) => return true,
+                        Some(Err(_)) => return bare(sink),
+                    };
+                    if !entry.kind.is_dir() {
                         // It has them already, and would forget its ACL with each telling. But it stops believing the
                         // name of a directory whose permissions change.
-                        Ok((attr, node)) if !attr.kind.is_dir() && node.is_known_by_number() => {
-                            sink.push_name(entry.name, entry.ino, entry.kind, entry.cookie)
+                        if node.is_known_by_number() {
+                            return bare(sink);
                         }
-                        Ok((_, node)) => {
-                            // Read anew, with the use that the kernel is told by.
-                            let taken = sink.push(entry.name, &self.give(&node), entry.cookie);
-                            if !taken {
-                                self.fs.forget(entry.ino, 1);
-                            }
-                            taken
+                        // A hidden file may stay unasked by those who ask for all others.
+                        if plan.trial && !tried && !entry.name.starts_with(b".") {
+                            tried = bare(sink);
+                            return tried;
                         }
-                        // Gone since it was listed.
-                        Err(Errno::ESTALE) => true,
-                        Err(_) => sink.push_name(entry.name, entry.ino, entry.kind, entry.cookie),
                     }
+                    // Read anew, with the use that the kernel is told by.
+                    let taken = sink.push(entry.name, &self.give(&node), entry.cookie);
+                    if taken {
+                        given += usize::from(!entry.kind.is_dir());
+                    } else {
+                        self.fs.forget(entry.ino, 1);
+                    }
+                    taken
                 })
-        })
+        });
+        self.callers.gave(cx.pid, plan, given, tried);
+        listed
     }
 
     /// Goes on with the listing of an open directory, or, where the kernel opens none, of the directory itself.

@@ -8,6 +8,7 @@
 
 mod attributes;
 mod caller;
+mod callers;
 mod closing;
 mod content;
 pub(crate) mod control;
@@ -27,6 +28,7 @@ use crate::{
     mount::MountError,
     wire::{InitFlags, OpenReply},
 };
+use callers::Callers;
 use closing::Closing;
 use handles::{Handle, Handles};
 use holdfast_core::{
@@ -73,6 +75,7 @@ pub struct CoreOperations {
     handles: Handles,
     closing: Closing,
     listing_ends: ListingEnds,
+    callers: Callers,
     /// Guards what answers for [`INFO_XATTR`] and [`INODES_XATTR`].
     info: RwLock<Option<InfoSource>>,
     /// What answers for ioctl(2).
@@ -150,6 +153,7 @@ impl CoreOperations {
             handles: Handles::new(),
             closing: Closing::default(),
             listing_ends: ListingEnds::default(),
+            callers: Callers::default(),
             info: RwLock::default(),
             control: RwLock::default(),
             no_open: config.no_open,

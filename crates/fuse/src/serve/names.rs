@@ -15,7 +15,11 @@ impl CoreOperations {
             }
             return Ok(self.give(&dir));
         }
-        Ok(self.give(&self.fs.lookup(&caller(cx), &dir, name)?))
+        let node = self.fs.lookup(&caller(cx), &dir, name)?;
+        if node.kind() != FileType::Directory {
+            self.callers.looked_up(cx.pid);
+        }
+        Ok(self.give(&node))
     }
 
     pub(super) fn make_node(

@@ -191,12 +191,12 @@ impl Operations for CoreOperations {
 
     fn readdirplus(
         &self,
-        _: &Context<'_>,
+        cx: &Context<'_>,
         ino: Ino,
         request: &ReadRequest,
         sink: &mut DirPlusSink<'_>,
     ) -> Result<()> {
-        self.list_plus(ino, request, sink)
+        self.list_plus(cx, ino, request, sink)
     }
 
     fn releasedir(&self, _: &Context<'_>, _: Ino, request: &ReleaseRequest) -> Result<()> {
