@@ -17,7 +17,7 @@ use crate::inode::{
 };
 use crate::node::Node;
 use crate::store::{InodeRecord, NameRun, Rest, StoredSpace};
-use crate::types::{Errno, FileType, Ino, Result};
+use crate::types::{Errno, FileFlags, FileType, Ino, Result};
 
 /// Names loaded in one run.
 const NAMES_MAX: usize = 4096;
@@ -248,6 +248,8 @@ impl Core {
         meta.mtime = record.mtime;
         meta.btime = record.btime;
         meta.home = (record.parent, 0);
+        // What this does not know it neither shows nor obeys; a check finds it.
+        meta.flags = record.flags & FileFlags::all();
         let (fs, kind) = (self.enrolment.number(), record.kind);
         let extension = Extension::of(content, rare);
         let known = match record.space == StoredSpace::AS_SIZE && kind == FileType::Regular {
@@ -290,7 +292,7 @@ impl Core {
 
 /// Is a record all that there is to an inode, which is no orphan?
 fn is_plain(record: &InodeRecord) -> bool {
-    record.nlink > 0 && !record.xattrs && record.kind != FileType::Symlink
+    record.nlink > 0 && !record.xattrs && record.project == 0 && record.kind != FileType::Symlink
 }
 
 /// What an inode is made of beside its record.
@@ -312,6 +314,9 @@ fn parts(record: &InodeRecord, rest: Rest) -> Result<Parts> {
     if record.kind == FileType::Regular && record.xattrs {
         // It may have space behind its end, and says so as long as it lives.
         rare.get_or_insert_default();
+    }
+    if record.project != 0 {
+        rare.get_or_insert_default().project = record.project;
     }
     let content = match (record.kind, rest.target) {
         (FileType::Symlink, Some(target)) => Content::Target(target),

@@ -53,6 +53,7 @@ impl Store for MemoryStore {
             blocks: false,
             small: 0,
             frees: false,
+            times_and_flags: true,
         }
     }
 

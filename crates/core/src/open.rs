@@ -134,7 +134,8 @@ impl FileSystem {
     /// # Errors
     /// `EACCES`, `EROFS`; `EISDIR` to write a directory; `ENOTDIR` with DIRECTORY; `ELOOP` for a
     /// symbolic link, `ENXIO` for a fifo, socket or device (unless only PATH is asked for);
-    /// `EPERM` for NOATIME by a stranger.
+    /// `EPERM` for NOATIME by a stranger, for writing what is immutable, and for anything but appending to what is only
+    /// appended to.
     pub fn open(&self, who: &Caller, node: &Node, flags: OpenFlags) -> Result<OpenFile> {
         self.open_node(who, node.clone(), flags)
     }
@@ -150,7 +151,14 @@ impl FileSystem {
             ..Caller::root()
         };
         self.core.alive()?;
-        self.core.may_open(&who, &node, flags)?;
+        if flags.writable() {
+            self.core.writable()?;
+        }
+        // What the inode's flags forbid each operation asks for itself.
+        self.core.may_open(&who, &node, OpenFlags::empty())?;
+        if flags.writable() && node.kind().is_dir() {
+            return Err(Errno::EISDIR);
+        }
         let mut file = self.open_file(node, flags);
         file.seen = false;
         Ok(file)
@@ -364,6 +372,10 @@ impl Core {
             _ => {}
         }
         self.may(who, node.inode(), want)?;
+        let appends = flags.contains(OpenFlags::APPEND) && !truncate;
+        if want.contains(Access::WRITE) && !appends {
+            node.inode().allow_change()?;
+        }
         if flags.contains(OpenFlags::NOATIME) && !owns(who, &node.inode().meta()) {
             return Err(Errno::EPERM);
         }

@@ -11,7 +11,7 @@ impl Core {
     /// May `who` do this to the inode?
     ///
     /// # Errors
-    /// `EACCES`; `EROFS` for writing what a read-only file system holds.
+    /// `EACCES`; `EROFS` for writing what a read-only file system holds; `EPERM` for writing what is immutable.
     pub(crate) fn may(&self, who: &Caller, inode: &Inode, want: Access) -> Result<()> {
         self.alive()?;
         if want.contains(Access::WRITE)
@@ -22,25 +22,29 @@ impl Core {
         {
             self.writable()?;
         }
+        if want.contains(Access::WRITE) {
+            inode.not_immutable()?;
+        }
         permitted(who, inode, want)
     }
 
     /// May `who` make a name in this directory, whose names are locked?
     ///
     /// # Errors
-    /// `ENOENT` for a removed directory, `EACCES`, `EROFS`.
+    /// `ENOENT` for a removed directory, `EACCES`, `EROFS`; `EPERM` if it is immutable.
     pub(crate) fn may_create(&self, who: &Caller, dir: &Inode, names: &Names<'_>) -> Result<()> {
         self.writable()?;
         if names.is_dead() {
             return Err(Errno::ENOENT);
         }
+        dir.not_immutable()?;
         permitted(who, dir, Access::WRITE | Access::EXEC)
     }
 
     /// May `who` remove this name (or put another inode in its place)? `as_dir`: as rmdir(2).
     ///
     /// # Errors
-    /// `EACCES`, `EROFS`; `EPERM` in a sticky directory; `ENOTDIR`, `EISDIR`; `EBUSY` for the root.
+    /// `EACCES`, `EROFS`; `EPERM` in a sticky directory, and where flags of the directory or the inode forbid it; `ENOTDIR`, `EISDIR`; `EBUSY` for the root.
     pub(crate) fn may_delete(
         &self,
         who: &Caller,
@@ -50,6 +54,8 @@ impl Core {
         as_dir: bool,
     ) -> Result<()> {
         self.may(who, dir, Access::WRITE | Access::EXEC)?;
+        dir.allow_change()?;
+        victim.allow_change()?;
         if self.is_sticky(who, dir, victim) {
             return Err(Errno::EPERM);
         }

@@ -26,7 +26,7 @@ pub use crate::failure::Failure;
 pub use crate::name_run::NameRun;
 pub use crate::reservation::{Class, Grant, Intent, Reservation, kept_bytes};
 pub use crate::stored_space::StoredSpace;
-use crate::types::{FileType, Ino, Result, Time};
+use crate::types::{FileFlags, FileType, Ino, Result, Time};
 use holdfast_cache::Memory;
 use std::sync::Arc;
 
@@ -59,6 +59,8 @@ pub struct Guarantees {
     /// Space comes back with the changes that free it: [`Store::release`] need not hear of pages that were
     /// never loaded, which would have to be counted first.
     pub frees: bool,
+    /// It keeps file flags, projects, and times after 2262. If not, flags are refused, and later times clamped.
+    pub times_and_flags: bool,
 }
 
 /// An inode as a store keeps it.
@@ -95,6 +97,10 @@ pub struct InodeRecord {
     /// The space that a regular file takes: of a record that the store hands out what [`Store::next_space`]
     /// would tell run by run. In one that the core hands over it means nothing: the store knows.
     pub space: StoredSpace,
+    /// File flags. A bit that is not known here is damage.
+    pub flags: FileFlags,
+    /// The project; 0 for most.
+    pub project: u32,
 }
 
 /// A name of a directory as a store keeps it.

@@ -224,6 +224,9 @@ fn acl_of<'g>(node: &Node, view: &View<'g>, name: &[u8]) -> Result<Option<Option
 impl Core {
     /// Linux's `xattr_permission`, with the namespaces that exist here.
     fn may_xattr(&self, who: &Caller, node: &Node, name: &[u8], want: Access) -> Result<()> {
+        if want == Access::WRITE {
+            node.inode().allow_change()?;
+        }
         let missing = if want == Access::WRITE {
             Errno::EPERM
         } else {
@@ -317,6 +320,7 @@ impl Core {
         if node.kind() == FileType::Symlink {
             return Err(Errno::EOPNOTSUPP);
         }
+        node.inode().allow_change()?;
         if name == ACL_DEFAULT && !node.kind().is_dir() {
             return Err(Errno::EACCES);
         }

@@ -24,6 +24,7 @@ impl Store for Fragile {
             blocks: false,
             small: 0,
             frees: false,
+            times_and_flags: false,
         }
     }
     fn load_inodes(&self, _inos: &[Ino], _found: &mut Vec<InodeRecord>) -> Result<()> {

@@ -37,13 +37,13 @@ impl FileTimes {
         }
     }
 
-    /// Sets the time of last access; outside 1677 to 2262 it is clamped.
+    /// Sets the time of last access; outside 1901 to 2486 it is clamped.
     pub fn set_accessed(mut self, time: SystemTime) -> Self {
         self.accessed = Some(SetTime::At(time.into()));
         self
     }
 
-    /// Sets the time of last modification; outside 1677 to 2262 it is clamped.
+    /// Sets the time of last modification; outside 1901 to 2486 it is clamped.
     pub fn set_modified(mut self, time: SystemTime) -> Self {
         self.modified = Some(SetTime::At(time.into()));
         self

@@ -15,6 +15,8 @@ bitflags! {
         const FOWNER = 1 << 3;
         /// Keep set-id bits when they would be cleared.
         const FSETID = 1 << 4;
+        /// Set and clear the flags *immutable* and *append* of a file.
+        const LINUX_IMMUTABLE = 1 << 9;
         /// Set privileged flags, trusted attributes.
         const SYS_ADMIN = 1 << 21;
         /// Exceed limits.

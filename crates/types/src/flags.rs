@@ -1,5 +1,7 @@
 use bitflags::bitflags;
 
+use crate::FileType;
+
 bitflags! {
     /// Flags of open(2), with Linux's numbers for this machine.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -66,6 +68,21 @@ bitflags! {
         const UNSHARE_RANGE = libc::FALLOC_FL_UNSHARE_RANGE;
     }
 
+    /// Flags of an inode (ioctl_iflags(2), chattr(1)), with Linux's numbers: those that are kept here.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct FileFlags: u32 {
+        /// Nothing of it changes: no content, no attribute, no name.
+        const IMMUTABLE = 0x10;
+        /// It is only written at its end; of a directory, names only come.
+        const APPEND = 0x20;
+        /// dump(8) leaves it out.
+        const NODUMP = 0x40;
+        /// Reading leaves its access time alone.
+        const NOATIME = 0x80;
+        /// What is made in this directory, and moved to it, is of its project.
+        const PROJECT_INHERIT = 0x2000_0000;
+    }
+
     /// What access(2) and the permission checks ask for.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct Access: u8 {
@@ -75,6 +92,25 @@ bitflags! {
         const WRITE = 2;
         /// Read.
         const READ = 4;
+    }
+}
+
+impl FileFlags {
+    /// Those that keep the inode from being removed, renamed or linked, and its attributes from being changed.
+    pub const PROTECTING: Self = Self::IMMUTABLE.union(Self::APPEND);
+    /// Those that what is made in a directory gets from it.
+    pub const INHERITED: Self = Self::NODUMP
+        .union(Self::NOATIME)
+        .union(Self::PROJECT_INHERIT);
+
+    /// Those of these that an inode of this type can have.
+    #[must_use]
+    pub const fn of_kind(self, kind: FileType) -> Self {
+        match kind {
+            FileType::Directory => self,
+            FileType::Regular => self.difference(Self::PROJECT_INHERIT),
+            _ => self.intersection(Self::NODUMP.union(Self::NOATIME)),
+        }
     }
 }
 

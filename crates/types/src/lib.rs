@@ -16,7 +16,7 @@ mod time;
 pub use attr::{Attr, SetAttr, SetTime, StatFs};
 pub use caller::{Caller, Caps};
 pub use errno::{Errno, Result};
-pub use flags::{Access, Fallocate, OpenFlags, RenameFlags, Whence, XattrSet};
+pub use flags::{Access, Fallocate, FileFlags, OpenFlags, RenameFlags, Whence, XattrSet};
 pub use ino::Ino;
 pub use kind::{FileType, S_ISGID, S_ISUID, S_ISVTX, mode_bits};
 pub use name::{NAME_MAX, PATH_MAX, SYMLOOP_MAX, check_component, check_new_name, is_special};

@@ -5,7 +5,7 @@
 
 use holdfast_core::store::{Change, InodeRecord, Stamp, StoredSpace};
 use holdfast_device::{BlockDevice, Caching, FileDevice, FileOptions, MemoryDevice};
-use holdfast_types::{FileType, Ino, Time};
+use holdfast_types::{FileFlags, FileType, Ino, Time};
 use holdfast_volume::journal::{Journal, Position, Region};
 use std::hint::black_box;
 use std::path::Path;
@@ -104,6 +104,8 @@ fn inode(ino: u64, kind: FileType, time: i64, parent: u64) -> InodeRecord {
         parent: Ino(parent),
         xattrs: false,
         space: StoredSpace::UNKNOWN,
+        flags: FileFlags::empty(),
+        project: 0,
     }
 }
 

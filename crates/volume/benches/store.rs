@@ -7,7 +7,7 @@
 use holdfast_core::Store;
 use holdfast_core::store::{Change, InodeRecord, NameRun, StoredSpace};
 use holdfast_device::{BlockDevice, MemoryDevice};
-use holdfast_types::{FileType, Ino, Time};
+use holdfast_types::{FileFlags, FileType, Ino, Time};
 use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore, format};
 use std::hint::black_box;
 use std::sync::Arc;
@@ -147,6 +147,8 @@ fn inode(ino: Ino, kind: FileType, time: i64, parent: Ino) -> InodeRecord {
         parent,
         xattrs: false,
         space: StoredSpace::UNKNOWN,
+        flags: FileFlags::empty(),
+        project: 0,
     }
 }
 

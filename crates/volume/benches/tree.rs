@@ -5,7 +5,7 @@
 //! thread; the medians of five batches.
 
 use holdfast_core::store::{InodeRecord, StoredSpace};
-use holdfast_types::{Errno, FileType, Ino, Time};
+use holdfast_types::{Errno, FileFlags, FileType, Ino, Time};
 use holdfast_volume::tree::{
     Birth, Change, Entries, Entry, EntryKey, Error, HashKey, Hashes, Inode, Inodes, NodeCache,
     NodeSource, NodeSpace, Pointer, Record, Root, Shape, Tree,
@@ -128,6 +128,8 @@ fn inode(ino: u64, dir: u64) -> Inode {
         parent: Ino(dir),
         xattrs: false,
         space: StoredSpace::AS_SIZE,
+        flags: FileFlags::empty(),
+        project: 0,
     };
     Inode {
         record,

@@ -5,7 +5,7 @@ use holdfast_core::store::{
     Change, EntryRecord, Grant, Guarantees, InodeRecord, Intent, Space, SpaceReport, Stamp, Store,
     StoredSpace, XattrList,
 };
-use holdfast_core::types::{Errno, FileType, Ino, Result, Time};
+use holdfast_core::types::{Errno, FileFlags, FileType, Ino, Result, Time};
 
 /// When everything was made.
 const BIRTH: Time = Time::new(1_000_000_000, 0);
@@ -47,6 +47,8 @@ impl MadeStore {
             parent: self.layout.ino(self.layout.parent(thing)),
             xattrs: false,
             space: StoredSpace::AS_SIZE,
+            flags: FileFlags::empty(),
+            project: 0,
         }
     }
 
@@ -81,6 +83,7 @@ impl Store for MadeStore {
             blocks: false,
             small: 0,
             frees: false,
+            times_and_flags: false,
         }
     }
 

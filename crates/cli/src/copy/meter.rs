@@ -170,7 +170,7 @@ pub(crate) fn summary(to: &Path, copied: &Copied) -> String {
         ),
         (
             &lost.times,
-            "have other times: they lay outside 1677 to 2262",
+            "have other times: they lay outside 1901 to 2486",
         ),
     ];
     for ((count, first), what) in losses {

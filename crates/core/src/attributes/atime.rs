@@ -62,7 +62,7 @@ impl Core {
     /// An inode's content was read: moves its access time as the options say.
     pub(crate) fn accessed(&self, inode: &Inode) {
         let policy = self.policy.atime();
-        if policy == AtimePolicy::None {
+        if policy == AtimePolicy::None || inode.is_noatime() {
             return;
         }
         let now = clock::change();

@@ -15,7 +15,7 @@ use crate::quota::{Check, Owner};
 use crate::store::{Change, Intent, Reservation};
 use crate::types::{
     Access, Attr, Caller, Caps, Errno, FileType, OpenFlags, Result, S_ISGID, S_ISUID, SetAttr,
-    SetTime,
+    SetTime, Time,
 };
 use crate::watch::EventMask;
 use crate::xattr::CAPABILITY;
@@ -29,7 +29,7 @@ impl FileSystem {
     /// no times; a change of owner or group clears set-id bits of files.
     ///
     /// # Errors
-    /// `EPERM` unless owner (mode, owner, explicit times); `EACCES` without permission to write;
+    /// `EPERM` unless owner (mode, owner, explicit times), and where the inode's flags forbid it; `EACCES` without permission to write;
     /// `EBADF` through a handle to the name only; `EISDIR` or `EINVAL` for the size of what is not a regular file; `EFBIG`; `EROFS`;
     /// `ENOSPC`; `EDQUOT` if the new owner may not have that much more.
     pub fn setattr(
@@ -47,6 +47,7 @@ impl FileSystem {
             core.check_resize(who, node, size, through)?;
         }
         core.writable()?;
+        core.flags_allow(node.inode(), set)?;
         core.check_change(who, node, set)?;
         let mut rest = *set;
         if let Some(size) = set.size {
@@ -74,9 +75,10 @@ impl FileSystem {
     /// whose kernel decides when (FUSE's `KILL_SUIDGID`) says so with this call.
     ///
     /// # Errors
-    /// `EROFS`; what the store answers.
+    /// `EROFS`; `EPERM` if the file is immutable; what the store answers.
     pub fn drop_privileges(&self, node: &Node) -> Result<()> {
         self.core.writable()?;
+        node.inode().not_immutable()?;
         self.core
             .clear_privileges(node, |meta| meta.perm & S_ISUID | group_lends(meta))
     }
@@ -169,9 +171,13 @@ impl Core {
             if let Some(perm) = set.perm {
                 acl = change_mode(who, node.kind(), perm, &mut meta);
             }
+            let latest = match self.times_and_flags {
+                true => Time::LATEST,
+                false => Time(i64::MAX),
+            };
             let at = |time| match time {
                 SetTime::Now => now,
-                SetTime::At(time) => time,
+                SetTime::At(time) => time.min(latest),
             };
             if let Some(time) = set.atime {
                 meta.atime = at(time);

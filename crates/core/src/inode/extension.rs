@@ -70,6 +70,8 @@ pub(crate) struct Rare {
     pub(crate) acl: Option<Acl>,
     /// A directory's ACL for what is created in it.
     pub(crate) default_acl: Option<Acl>,
+    /// The project; 0 is that of inodes without any of this.
+    pub(crate) project: u32,
 }
 
 impl Content {

@@ -13,7 +13,7 @@ use std::hint::spin_loop;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, fence};
 
-use crate::types::{FileType, Ino, Time};
+use crate::types::{FileFlags, FileType, Ino, Time};
 
 /// Attempts to read between two changes, before a reader waits for the writer's lock.
 const SPINS: u32 = 64;
@@ -23,7 +23,22 @@ const LINKABLE: u32 = 1 << 16;
 const READ: u32 = 1 << 17;
 /// The access time is not earlier than either.
 const READ_AS_LATE: u32 = 1 << 18;
+/// Where the file flags begin, one bit each.
+const FLAGS_SHIFT: u32 = 19;
 const KIND_SHIFT: u32 = 24;
+
+/// The file flags in the order of their bits.
+const FLAGS: [FileFlags; 5] = [
+    FileFlags::IMMUTABLE,
+    FileFlags::APPEND,
+    FileFlags::NODUMP,
+    FileFlags::NOATIME,
+    FileFlags::PROJECT_INHERIT,
+];
+
+/// Bits of the mode that say what is refused whatever the permissions are.
+const PROTECTING: u32 = 0b11 << FLAGS_SHIFT;
+const IS_NOATIME: u32 = 1 << (FLAGS_SHIFT + 3);
 
 /// The attributes of an inode that change, as one moment saw them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +63,8 @@ pub(crate) struct Meta {
     pub(crate) ctime: Time,
     /// Birth.
     pub(crate) btime: Time,
+    /// File flags.
+    pub(crate) flags: FileFlags,
     /// Directory and cookie of the name it got last: where watchers of the directory look.
     pub(crate) home: (Ino, u64),
 }
@@ -70,6 +87,7 @@ impl Meta {
             mtime: now,
             ctime: now,
             btime: now,
+            flags: FileFlags::empty(),
             home: (Ino(0), 0),
         }
     }
@@ -83,7 +101,7 @@ impl Meta {
         self.nlink = u32::try_from(nlink.max(0)).unwrap_or(u32::MAX);
     }
 
-    /// Permission bits and LINKABLE, READ, READ_AS_LATE, as [`Front`] keeps them.
+    /// Permission bits, LINKABLE, READ, READ_AS_LATE and file flags, as [`Front`] keeps them.
     #[inline]
     fn mode(&self) -> u32 {
         let linkable = if self.linkable { LINKABLE } else { 0 };
@@ -94,7 +112,7 @@ impl Meta {
         } else {
             0
         };
-        linkable | read | as_late | u32::from(self.perm & 0o7777)
+        linkable | read | as_late | packed(self.flags) | u32::from(self.perm & 0o7777)
     }
 
     /// The content changed now, and so did the inode.
@@ -104,12 +122,36 @@ impl Meta {
     }
 }
 
+/// File flags as bits of the mode.
+#[inline]
+fn packed(flags: FileFlags) -> u32 {
+    if flags.is_empty() {
+        return 0;
+    }
+    let bits = FLAGS.into_iter().zip(FLAGS_SHIFT..);
+    bits.fold(0, |mode, (flag, bit)| {
+        mode | u32::from(flags.contains(flag)) << bit
+    })
+}
+
+/// The file flags of a mode.
+#[inline]
+fn unpacked(mode: u32) -> FileFlags {
+    if mode & (0b1_1111 << FLAGS_SHIFT) == 0 {
+        return FileFlags::empty();
+    }
+    let bits = FLAGS.into_iter().zip(FLAGS_SHIFT..);
+    bits.filter(|(_, bit)| mode >> bit & 1 != 0)
+        .map(|(flag, _)| flag)
+        .collect()
+}
+
 /// The part of an inode's [`Meta`] that stays as it is while the content is changed, on the line of
 /// an inode that readers of its content need: whoever writes there disturbs them.
 #[repr(C)]
 pub(super) struct Front {
     atime: AtomicI64,
-    /// Permission bits, LINKABLE, READ, READ_AS_LATE, type.
+    /// Permission bits, LINKABLE, READ, READ_AS_LATE, file flags, type.
     mode: AtomicU32,
     uid: AtomicU32,
     gid: AtomicU32,
@@ -180,6 +222,21 @@ impl Front {
     #[inline]
     pub(super) fn is_read_as_late(&self) -> bool {
         self.mode.load(Relaxed) & READ_AS_LATE != 0
+    }
+
+    /// Those of the flags *immutable* and *append* that it has.
+    #[inline]
+    pub(super) fn protection(&self) -> FileFlags {
+        match self.mode.load(Relaxed) & PROTECTING {
+            0 => FileFlags::empty(),
+            mode => unpacked(mode),
+        }
+    }
+
+    /// Has it the flag *noatime*?
+    #[inline]
+    pub(super) fn is_noatime(&self) -> bool {
+        self.mode.load(Relaxed) & IS_NOATIME != 0
     }
 
     /// The access time alone.
@@ -332,6 +389,7 @@ impl<'i> MetaCell<'i> {
             mtime: Time(self.back.mtime.load(Relaxed)),
             ctime: Time(self.back.ctime.load(Relaxed)),
             btime: Time(self.back.btime.load(Relaxed)),
+            flags: unpacked(mode),
             home: (
                 Ino(self.back.home.load(Relaxed)),
                 self.back.home_cookie.load(Relaxed),
@@ -380,6 +438,7 @@ mod tests {
         meta.nlink = value;
         meta.size = u64::from(value);
         meta.home = (Ino(u64::from(value)), u64::from(value));
+        meta.flags = unpacked(value << FLAGS_SHIFT);
         meta
     }
 

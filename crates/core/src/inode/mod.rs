@@ -16,6 +16,7 @@ mod heat;
 mod marks;
 mod meta;
 mod numbered;
+mod protection;
 
 pub(crate) use change::{MetaWrite, View};
 pub(crate) use extension::{Content, DirectoryBody, Extension, Rare};
@@ -274,6 +275,17 @@ impl Object {
     fn has_rare(&self) -> bool {
         let rare = |extension: &Extension| extension.rare.load(&epoch::pin()).is_some();
         self.extension.get().is_some_and(rare)
+    }
+
+    /// The project.
+    pub(crate) fn project(&self) -> u32 {
+        match self.extension.get() {
+            Some(extension) => extension
+                .rare
+                .load(&epoch::pin())
+                .map_or(0, |rare| rare.project),
+            None => 0,
+        }
     }
 
     /// The size alone: what was written before it grew can be read.

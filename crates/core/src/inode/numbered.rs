@@ -73,6 +73,8 @@ impl Numbered for Inode {
             parent,
             xattrs: self.has_rare(),
             space: StoredSpace::UNKNOWN,
+            flags: meta.flags,
+            project: self.project(),
         }
     }
 }

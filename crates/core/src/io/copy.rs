@@ -27,7 +27,7 @@ impl FileSystem {
     /// # Errors
     /// `EBADF` for wrong access modes or a target open for appending; `EINVAL` for ranges of one
     /// file that overlap, or what is not a regular file; `EISDIR`; `EFBIG`; `ENOSPC`, `EDQUOT`; `EROFS`;
-    /// `EOVERFLOW` for ranges that wrap, `EINVAL` for offsets beyond 2^63 - 1.
+    /// `EPERM` where flags of the target forbid it; `EOVERFLOW` for ranges that wrap, `EINVAL` for offsets beyond 2^63 - 1.
     pub fn copy_file_range(
         &self,
         who: &Caller,
@@ -59,6 +59,7 @@ impl FileSystem {
             }
         }
         core.writable()?;
+        to.node().inode().allow_writing(Some(to_offset))?;
         if to_offset >= SIZE_MAX {
             return Err(Errno::EFBIG);
         }

@@ -49,7 +49,7 @@ impl FileSystem {
     /// `EINVAL` for an empty range, for COLLAPSE and INSERT of ranges that are not whole pages or
     /// reach the end; `EOPNOTSUPP` for modes that make no sense together; `EBADF` if not open for
     /// writing; `EFBIG`; `ENOSPC`, `EDQUOT`: then nothing changed, but that of much the first part may be there; `EISDIR`; `ENODEV` for other kinds of
-    /// inode.
+    /// inode; `EPERM` if the file is immutable, or only appended to and this is more than allocating.
     pub fn fallocate(
         &self,
         who: &Caller,
@@ -66,6 +66,10 @@ impl FileSystem {
         let inode = node.inode();
         {
             let mut pages = pages.lock();
+            match mode.difference(Fallocate::KEEP_SIZE).is_empty() {
+                true => inode.not_immutable()?,
+                false => inode.allow_change()?,
+            }
             core.map(inode, &mut pages)?;
             core.drop_privileges(who, node)?;
             core.has_room_for(request, pages.pages())?;

@@ -21,7 +21,8 @@ impl FileSystem {
     ///
     /// # Errors
     /// `EBADF` if not open for writing; `ENOSPC`, `EDQUOT`; `EFBIG` at the largest size;
-    /// `EINVAL` for an offset beyond 2^63 - 1; `EROFS`.
+    /// `EINVAL` for an offset beyond 2^63 - 1; `EROFS`; `EPERM` if the file is immutable, or only appended to and this is not
+    /// behind its end.
     pub fn write(&self, who: &Caller, file: &OpenFile, offset: u64, data: &[u8]) -> Result<usize> {
         self.write_vectored(who, file, offset, &[IoSlice::new(data)])
     }
@@ -77,6 +78,7 @@ impl FileSystem {
             if given == 0 {
                 return Ok((start, 0));
             }
+            inode.allow_writing(offset)?;
             if start >= SIZE_MAX {
                 return Err(Errno::EFBIG);
             }

@@ -12,7 +12,7 @@ use crate::inode::{
 use crate::node::Node;
 use crate::permission::in_group_or_capable;
 use crate::store::{Change, Intent, Reservation};
-use crate::types::{Caller, FileType, Ino, Result, S_ISGID, Time};
+use crate::types::{Caller, FileFlags, FileType, Ino, Result, S_ISGID, Time};
 
 /// What is to be made.
 #[derive(Clone, Copy, Debug)]
@@ -113,10 +113,16 @@ impl Core {
             rdev,
             target,
         } = birth;
-        let (dir_perm, dir_gid, default_acl) = {
+        let (dir_perm, dir_gid, default_acl, flags, project) = {
             let guard = epoch::pin();
             let view = dir.view(&guard);
-            (view.meta.perm, view.meta.gid, view.default_acl().cloned())
+            let flags = view.meta.flags & FileFlags::INHERITED;
+            let project = match flags.contains(FileFlags::PROJECT_INHERIT) {
+                true => view.rare.map_or(0, |rare| rare.project),
+                false => 0,
+            };
+            let default_acl = view.default_acl().cloned();
+            (view.meta.perm, view.meta.gid, default_acl, flags, project)
         };
         let inherits = dir_perm & S_ISGID != 0;
         let gid = if inherits { dir_gid } else { who.gid };
@@ -144,13 +150,16 @@ impl Core {
             nlink,
             size,
             home: (dir.ino(), cookie),
+            flags: flags.of_kind(kind),
             ..Meta::new(perm & 0o7777, who.uid, gid, now)
         };
         let default_acl = default_acl.filter(|_| kind.is_dir());
-        let rare = (access.is_some() || default_acl.is_some()).then(|| {
+        let has_rare = access.is_some() || default_acl.is_some() || project != 0;
+        let rare = has_rare.then(|| {
             Box::new(Rare {
                 acl: access,
                 default_acl,
+                project,
                 ..Rare::default()
             })
         });

@@ -13,7 +13,8 @@ impl FileSystem {
     /// Gives `node` one more name; a file made by [`FileSystem::tmpfile`] gets its first.
     ///
     /// # Errors
-    /// `EEXIST`, `EACCES`, `EROFS`, `ENAMETOOLONG`; `EPERM` for a directory; `EMLINK` when it has
+    /// `EEXIST`, `EACCES`, `EROFS`, `ENAMETOOLONG`; `EPERM` for a directory, and for what is immutable or
+    /// only appended to; `EXDEV` for what is of another project than all in `dir`; `EMLINK` when it has
     /// too many names; `ENOENT` in a removed directory, or when the inode lost its last name.
     pub fn link(&self, who: &Caller, node: &Node, dir: &Node, name: &[u8]) -> Result<()> {
         self.core.link(who, node, dir.inode(), name)
@@ -34,9 +35,11 @@ impl Core {
                 return Err(Errno::EEXIST);
             }
             self.may_create(who, dir, &names)?;
+            node.inode().allow_change()?;
             if node.kind().is_dir() {
                 return Err(Errno::EPERM);
             }
+            dir.take_in_project(node.inode())?;
             let mut reservation = reserved?;
             let now = time_of_changes([dir, node.inode()]);
             let cookie = names.next_cookie(now);

@@ -34,7 +34,7 @@ impl FileSystem {
     /// `ENOENT`; `EEXIST` with NOREPLACE; `ENOTEMPTY`, `EISDIR`, `ENOTDIR` when the new name
     /// cannot be replaced; `EINVAL` for a directory moved into itself, or flags that contradict;
     /// `EBUSY` for `.` and `..`; `EACCES`, `EPERM`, `EROFS`, `EMLINK`, `ENOSPC`; `EDQUOT` for a
-    /// whiteout.
+    /// whiteout; `EXDEV` for what is of another project than all in the new directory.
     pub fn rename(
         &self,
         who: &Caller,
@@ -368,6 +368,10 @@ impl Core {
                 let as_dir = if exchange { target_is_dir } else { is_dir };
                 self.may_delete(who, to_dir.inode(), locked.to(), target.inode(), as_dir)?;
             }
+        }
+        to_dir.inode().take_in_project(source.inode())?;
+        if let (true, Some(target)) = (exchange, target) {
+            from_dir.inode().take_in_project(target.inode())?;
         }
         if from_dir == to_dir {
             return Ok(());

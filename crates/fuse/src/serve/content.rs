@@ -9,12 +9,17 @@ use crate::{
     },
 };
 use holdfast_core::{
-    DirEntry, Listing, OpenFile,
-    types::{Attr, Errno, Fallocate, Ino, OpenFlags, Result, Whence, is_special},
+    DirEntry, Listing, Node, OpenFile,
+    types::{Attr, Errno, Fallocate, FileFlags, Ino, OpenFlags, Result, Whence, is_special},
 };
 
 /// `__FMODE_EXEC` of the kernel's `fs.h`, in the flags of an open that is for running the file.
 const FOR_RUNNING: OpenFlags = OpenFlags::from_bits_retain(0o40);
+
+/// The flag of an open that a file which is only appended to asks for.
+fn asked_to_append(raw: i32) -> OpenFlags {
+    OpenFlags::from_bits_retain(raw) & OpenFlags::APPEND
+}
 
 impl CoreOperations {
     /// Flags of an open file, as this mount's kernel needs them.
@@ -48,7 +53,9 @@ impl CoreOperations {
         if flags.contains(OpenFlags::TRUNCATE) && !flags.writable() && self.is_running(ino) {
             return Err(Errno::ETXTBSY);
         }
-        let file = self.fs.open(&caller(cx), &node, flags)?;
+        let asked = flags | asked_to_append(request.flags);
+        let file = self.fs.open(&caller(cx), &node, asked)?;
+        file.set_flags(flags);
         let flags = self.open_reply(&file);
         Ok(Opened {
             fh: self.handles.insert(file)?,
@@ -102,22 +109,36 @@ impl CoreOperations {
     ) -> Result<(Attr, Opened)> {
         let dir = self.fs.node(parent)?;
         let perm = (request.mode & 0o7777) as u16;
-        let flags = self.open_flags(request.flags);
+        let opened = self.open_flags(request.flags);
+        let flags = opened | asked_to_append(request.flags);
+        let made = self.create_or_open(cx, &dir, request, perm, flags)?;
+        made.set_flags(opened);
+        self.created(made)
+    }
+
+    fn create_or_open(
+        &self,
+        cx: &Context<'_>,
+        dir: &Node,
+        request: &CreateRequest<'_>,
+        perm: u16,
+        flags: OpenFlags,
+    ) -> Result<OpenFile> {
         let who = caller(cx);
         if !request.kill_suidgid {
-            return self.created(self.fs.create(&who, &dir, request.name, perm, flags)?);
+            return self.fs.create(&who, dir, request.name, perm, flags);
         }
         // Set-id bits go with the truncation of a file that exists, not from one made just now.
         match self
             .fs
-            .create(&who, &dir, request.name, perm, flags | OpenFlags::EXCLUSIVE)
+            .create(&who, dir, request.name, perm, flags | OpenFlags::EXCLUSIVE)
         {
             Err(Errno::EEXIST) if !flags.contains(OpenFlags::EXCLUSIVE) => {
-                let file = self.fs.create(&who, &dir, request.name, perm, flags)?;
+                let file = self.fs.create(&who, dir, request.name, perm, flags)?;
                 self.drop_privileges(cx, file.node())?;
-                self.created(file)
+                Ok(file)
             }
-            made => self.created(made?),
+            made => made,
         }
     }
 
@@ -182,6 +203,9 @@ impl CoreOperations {
                 self.drop_privileges(cx, file.node())?;
             }
             let appends = request.flags & libc::O_APPEND != 0;
+            if request.from_cache && self.fs.flags(file.node()).contains(FileFlags::APPEND) {
+                return self.write_back_appended(cx, file, request);
+            }
             if !appends || request.from_cache || self.is_writeback() {
                 return self
                     .fs
@@ -194,6 +218,25 @@ impl CoreOperations {
             }
             Ok(written)
         })
+    }
+
+    /// Writes what the kernel's pages have of a file that is only appended to: they hold its old end as well, where what was
+    /// appended does not begin with a page. What was stored there through a mapping stays out.
+    fn write_back_appended(
+        &self,
+        cx: &Context<'_>,
+        file: &OpenFile,
+        request: &WriteRequest<'_>,
+    ) -> Result<usize> {
+        let size = self.fs.getattr(file.node()).size;
+        let old = usize::try_from(size.saturating_sub(request.offset)).unwrap_or(usize::MAX);
+        match request.data.get(old..) {
+            None | Some([]) => Err(Errno::EPERM),
+            Some(new) => {
+                let offset = request.offset + old as u64;
+                Ok(old + self.fs.write(&caller(cx), file, offset, new)?)
+            }
+        }
     }
 
     pub(super) fn list(

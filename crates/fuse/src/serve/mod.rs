@@ -12,6 +12,7 @@ mod callers;
 mod closing;
 mod content;
 pub(crate) mod control;
+mod flags;
 mod handles;
 mod listing_ends;
 mod locks;

@@ -30,7 +30,10 @@ impl Operations for CoreOperations {
     }
 
     fn ioctl(&self, cx: &Context<'_>, ino: Ino, command: u32, input: &[u8]) -> Result<Vec<u8>> {
-        self.control(cx, ino, command, input)
+        match self.flags_ioctl(cx, ino, command, input) {
+            Some(answer) => answer,
+            None => self.control(cx, ino, command, input),
+        }
     }
 
     fn known(&self, visit: &mut dyn FnMut(Ino)) {

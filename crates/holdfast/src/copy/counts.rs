@@ -40,7 +40,7 @@ pub struct Losses {
     pub owners: (u64, Option<PathBuf>),
     /// Names that lack extended attributes, and the first of them.
     pub xattrs: (u64, Option<PathBuf>),
-    /// Names with times outside 1677 to 2262, which were clamped, and the first of them.
+    /// Names with times outside 1901 to 2486, which were clamped, and the first of them.
     pub times: (u64, Option<PathBuf>),
 }
 

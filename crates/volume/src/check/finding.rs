@@ -380,6 +380,18 @@ pub enum Finding {
         /// What it takes.
         found: u64,
     },
+    /// File flags that are unknown, or that no inode of its type or no inode of this volume can have.
+    #[error(
+        "inode {ino} has file flags {flags:#x} and project {project}, which it cannot have here"
+    )]
+    FileFlags {
+        /// Which.
+        ino: Ino,
+        /// All its flags.
+        flags: u32,
+        /// Its project.
+        project: u32,
+    },
     /// Two extents for the same part of a file.
     #[error("inode {ino} has two places for block {offset}")]
     Overlap {
@@ -472,6 +484,7 @@ impl Finding {
             Self::Length { .. } => "length",
             Self::BehindEnd { .. } => "behind-end",
             Self::Space { .. } => "space",
+            Self::FileFlags { .. } => "file-flags",
             Self::Overlap { .. } => "overlap",
             Self::NoTarget { .. } => "no-target",
             Self::XattrFlag { .. } => "xattr-flag",
@@ -517,6 +530,7 @@ impl Finding {
             | Self::Length { ino, .. }
             | Self::BehindEnd { ino, .. }
             | Self::Space { ino, .. }
+            | Self::FileFlags { ino, .. }
             | Self::Overlap { ino, .. }
             | Self::NoTarget { ino }
             | Self::XattrFlag { ino }

@@ -4,12 +4,13 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use holdfast_core::store::StoredSpace;
-use holdfast_types::{FileType, Ino};
+use holdfast_core::store::{InodeRecord, StoredSpace};
+use holdfast_types::{FileFlags, FileType, Ino};
 
 use super::Context;
 use super::finding::{Branch, Finding};
 use super::nodes::tell;
+use crate::superblock::Features;
 use crate::tree::{self, Inode, Inodes, Inspect, Pointer};
 
 /// It has bytes in the tree.
@@ -139,7 +140,26 @@ impl Inspect<Inodes> for Taker<'_> {
 
     fn record(&mut self, key: Ino, value: Inode) {
         self.context.meter.step();
+        let record = &value.record;
+        if file_flags(record, self.context.superblock.features) != (record.flags, record.project) {
+            self.context.sink.put(Finding::FileFlags {
+                ino: key,
+                flags: record.flags.bits(),
+                project: record.project,
+            });
+        }
         self.known.push(Known::new(key, &value));
+    }
+}
+
+/// The file flags and project that an inode may have of those that its record has.
+pub(crate) fn file_flags(record: &InodeRecord, features: Features) -> (FileFlags, u32) {
+    match features.has_times_and_flags() {
+        true => {
+            let known = record.flags & FileFlags::all();
+            (known.of_kind(record.kind), record.project)
+        }
+        false => (FileFlags::empty(), 0),
     }
 }
 

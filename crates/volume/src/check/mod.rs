@@ -22,6 +22,7 @@ mod sink;
 mod tests;
 
 pub use finding::{Branch, Finding, Owner};
+pub(crate) use inodes::file_flags;
 pub use meter::{Progress, Stage};
 pub(crate) use overlay::Overlay;
 

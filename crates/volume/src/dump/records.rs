@@ -30,6 +30,8 @@ fn attributes(record: &InodeRecord) -> Fields {
         ("btime", Shown::Signed(record.btime.0)),
         ("parent", Shown::Number(record.parent.0)),
         ("may have xattrs", Shown::Flag(record.xattrs)),
+        ("file flags", Shown::Text(format!("{:#x}", record.flags))),
+        ("project", Shown::Number(record.project.into())),
     ]
 }
 

@@ -5,7 +5,7 @@
 
 use super::varint::{Malformed, Reader, put, put_delta};
 use holdfast_core::store::{InodeRecord, Stamp, StoredSpace};
-use holdfast_types::{FileType, Ino, Time};
+use holdfast_types::{FileFlags, FileType, Ino, Time};
 
 /// The last values of each field that records have.
 #[derive(Clone, Debug)]
@@ -62,6 +62,8 @@ const NOTHING: InodeRecord = InodeRecord {
     parent: Ino(0),
     xattrs: false,
     space: StoredSpace::UNKNOWN,
+    flags: FileFlags::empty(),
+    project: 0,
 };
 
 impl Context {
@@ -108,30 +110,35 @@ impl Role {
 }
 
 // First byte of differences; fields follow in this order.
-const INO: u16 = 1;
-const CTIME: u16 = 1 << 1;
-const MTIME: u16 = 1 << 2;
-const ATIME: u16 = 1 << 3;
-const SIZE: u16 = 1 << 4;
-const NLINK: u16 = 1 << 5;
-// The low byte's sign that a second byte follows.
+const INO: u32 = 1;
+const CTIME: u32 = 1 << 1;
+const MTIME: u32 = 1 << 2;
+const ATIME: u32 = 1 << 3;
+const SIZE: u32 = 1 << 4;
+const NLINK: u32 = 1 << 5;
+// The low byte's signs that a second byte, and a third, follow.
 const MORE: u8 = 1 << 6;
+const RARE: u8 = 1 << 7;
 // Second byte.
-const KIND: u16 = 1 << 8;
-const PERM: u16 = 1 << 9;
-const UID: u16 = 1 << 10;
-const GID: u16 = 1 << 11;
-const RDEV: u16 = 1 << 12;
-const PARENT: u16 = 1 << 13;
-const BTIME: u16 = 1 << 14;
+const KIND: u32 = 1 << 8;
+const PERM: u32 = 1 << 9;
+const UID: u32 = 1 << 10;
+const GID: u32 = 1 << 11;
+const RDEV: u32 = 1 << 12;
+const PARENT: u32 = 1 << 13;
+const BTIME: u32 = 1 << 14;
 // It says all there is to say: the one of the reference is the other.
-const XATTRS: u16 = 1 << 15;
-const LOW: u16 = INO | CTIME | MTIME | ATIME | SIZE | NLINK;
-const HIGH: u16 = KIND | PERM | UID | GID | RDEV | PARENT | BTIME | XATTRS;
+const XATTRS: u32 = 1 << 15;
+// Third byte.
+const FLAGS: u32 = 1 << 16;
+const PROJECT: u32 = 1 << 17;
+const LOW: u32 = INO | CTIME | MTIME | ATIME | SIZE | NLINK;
+const HIGH: u32 = KIND | PERM | UID | GID | RDEV | PARENT | BTIME | XATTRS;
+const THIRD: u32 = FLAGS | PROJECT;
 
 /// The fields in which an inode is not what was expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Differences(u16);
+pub(super) struct Differences(u32);
 
 impl Differences {
     pub(super) const fn none(self) -> bool {
@@ -139,7 +146,7 @@ impl Differences {
     }
 }
 
-fn bit(flag: u16, differs: bool) -> u16 {
+fn bit(flag: u32, differs: bool) -> u32 {
     if differs { flag } else { 0 }
 }
 
@@ -197,7 +204,9 @@ impl Context {
                 | bit(RDEV, inode.rdev != last.rdev)
                 | bit(PARENT, inode.parent.0 != self.expected_parent(role))
                 | bit(BTIME, inode.btime != btime)
-                | bit(XATTRS, inode.xattrs != last.xattrs),
+                | bit(XATTRS, inode.xattrs != last.xattrs)
+                | bit(FLAGS, inode.flags != last.flags)
+                | bit(PROJECT, inode.project != last.project),
         )
     }
 
@@ -216,12 +225,17 @@ impl Context {
         self.remember(role, inode);
     }
 
-    fn put_fields(&self, buf: &mut Vec<u8>, role: Role, inode: &InodeRecord, mask: u16) {
+    fn put_fields(&self, buf: &mut Vec<u8>, role: Role, inode: &InodeRecord, mask: u32) {
         let last = self.reference(role);
         let more = mask & HIGH != 0;
-        buf.push((mask & LOW) as u8 | if more { MORE } else { 0 });
+        let rare = mask & THIRD != 0;
+        let sign = |set, sign| if set { sign } else { 0 };
+        buf.push((mask & LOW) as u8 | sign(more, MORE) | sign(rare, RARE));
         if more {
             buf.push((mask >> 8) as u8);
+        }
+        if rare {
+            buf.push((mask >> 16) as u8);
         }
         let time = |buf: &mut Vec<u8>, time: Time, from: Time| {
             put_delta(buf, time.0.cast_unsigned(), from.0.cast_unsigned());
@@ -265,6 +279,12 @@ impl Context {
         if mask & BTIME != 0 {
             time(buf, inode.btime, last.btime);
         }
+        if mask & FLAGS != 0 {
+            put(buf, u64::from(inode.flags.bits()));
+        }
+        if mask & PROJECT != 0 {
+            put(buf, u64::from(inode.project));
+        }
     }
 
     /// Reads what [`put_inode`](Self::put_inode) wrote. `differs`: were there any differences?
@@ -285,11 +305,11 @@ impl Context {
         &self,
         reader: &mut Reader<'_>,
         role: Role,
-        mask: u16,
+        mask: u32,
     ) -> Result<InodeRecord, Malformed> {
         let mut inode = self.reference(role).clone();
         let last = self.reference(role);
-        let time = |reader: &mut Reader<'_>, flag: u16, from: Time, otherwise: Time| {
+        let time = |reader: &mut Reader<'_>, flag: u32, from: Time, otherwise: Time| {
             if mask & flag == 0 {
                 return Ok(otherwise);
             }
@@ -335,6 +355,12 @@ impl Context {
         }
         inode.btime = time(reader, BTIME, last.btime, btime)?;
         inode.xattrs ^= mask & XATTRS != 0;
+        if mask & FLAGS != 0 {
+            inode.flags = FileFlags::from_bits_retain(reader.narrow()?);
+        }
+        if mask & PROJECT != 0 {
+            inode.project = reader.narrow()?;
+        }
         Ok(inode)
     }
 
@@ -355,11 +381,15 @@ impl Context {
     }
 }
 
-fn read_mask(reader: &mut Reader<'_>) -> Result<u16, Malformed> {
+fn read_mask(reader: &mut Reader<'_>) -> Result<u32, Malformed> {
     let low = reader.byte()?;
-    let high = if low & MORE != 0 { reader.byte()? } else { 0 };
-    let mask = u16::from(low & !MORE) | u16::from(high) << 8;
-    if mask & !(LOW | HIGH) != 0 {
+    let mut next = |sign: u8| match low & sign {
+        0 => Ok(0),
+        _ => reader.byte().map(u32::from),
+    };
+    let (high, third) = (next(MORE)?, next(RARE)?);
+    let mask = u32::from(low & !(MORE | RARE)) | high << 8 | third << 16;
+    if mask & !(LOW | HIGH | THIRD) != 0 {
         return Err(Malformed);
     }
     Ok(mask)

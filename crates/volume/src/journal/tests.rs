@@ -12,7 +12,7 @@ use holdfast_core::store::{Change, InodeRecord, Stamp, StoredSpace};
 use holdfast_device::{
     BlockDevice, Cause, DeviceError, MemoryDevice, Operation, Result as DeviceResult,
 };
-use holdfast_types::{Errno, FileType, Ino, Time};
+use holdfast_types::{Errno, FileFlags, FileType, Ino, Time};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -83,6 +83,8 @@ fn inode(ino: u64, kind: FileType, time: i64) -> InodeRecord {
         parent: Ino(7),
         xattrs: false,
         space: StoredSpace::UNKNOWN,
+        flags: FileFlags::empty(),
+        project: 0,
     }
 }
 

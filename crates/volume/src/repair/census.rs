@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_core::store::{InodeRecord, StoredSpace};
-use holdfast_types::{FileType, Ino, Time};
+use holdfast_types::{FileFlags, FileType, Ino, Time};
 
+use crate::check::file_flags;
+use crate::superblock::Features;
 use crate::tree::{EntryKey, Inode};
 
 /// An inode, and what was seen of it.
@@ -92,9 +94,16 @@ impl Census {
         }
     }
 
+    /// Lets inodes say what those of a volume of these features may. Returns those that said something else.
+    pub(super) fn settle(&mut self, features: Features) -> Vec<Ino> {
+        let mut settled = self.settle_spaces(features.has_spaces());
+        settled.extend(self.settle_flags(features));
+        settled
+    }
+
     /// Lets files say the space that they take. `spaces`: do they on this volume? Returns those that said
     /// another one.
-    pub(super) fn settle_spaces(&mut self, spaces: bool) -> Vec<Ino> {
+    fn settle_spaces(&mut self, spaces: bool) -> Vec<Ino> {
         let mut wrong = Vec::new();
         for known in self.iter_mut() {
             let record = &known.inode.record;
@@ -110,6 +119,20 @@ impl Census {
                 let is_new = known.is_new;
                 known.change(|record| record.space = space);
                 wrong.extend((!is_new).then(|| known.ino()));
+            }
+        }
+        wrong
+    }
+
+    /// Takes the file flags away that an inode cannot have on a volume of these features. Returns those that had any.
+    fn settle_flags(&mut self, features: Features) -> Vec<Ino> {
+        let mut wrong = Vec::new();
+        for known in self.iter_mut() {
+            let record = &known.inode.record;
+            let (flags, project) = file_flags(record, features);
+            if (record.flags, record.project) != (flags, project) {
+                known.change(|record| (record.flags, record.project) = (flags, project));
+                wrong.push(known.ino());
             }
         }
         wrong
@@ -145,6 +168,8 @@ impl Census {
             // Perhaps.
             xattrs: true,
             space: StoredSpace::UNKNOWN,
+            flags: FileFlags::empty(),
+            project: 0,
         };
         let mut known = Known::new(Inode {
             record,

@@ -279,8 +279,7 @@ impl<'r> Round<'r> {
         plan.names.append(&mut names.changes);
         collect(deeds, std::mem::take(&mut names.deeds));
         self.adopt(strangers, &mut census, &mut plan, deeds);
-        let spaces = self.superblock.features.has_spaces();
-        for ino in census.settle_spaces(spaces) {
+        for ino in census.settle(self.superblock.features) {
             deeds.add(Deed::InodeChanged { ino });
         }
         self.mend_paths(&mut census, lost_and_found, taken_names, &mut plan, deeds);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use holdfast_core::store::{Change, InodeRecord, Store, StoredSpace};
 use holdfast_device::{BlockDevice, MemoryDevice};
-use holdfast_types::{FileType, Ino, Time};
+use holdfast_types::{FileFlags, FileType, Ino, Time};
 
 use super::names::{Changes, Name};
 use super::room::{Room, Used};
@@ -46,6 +46,8 @@ fn record(ino: Ino, kind: FileType, nlink: u32, size: u64, parent: Ino) -> Inode
         parent,
         xattrs: ino == SMALL,
         space: StoredSpace::UNKNOWN,
+        flags: FileFlags::empty(),
+        project: 0,
     }
 }
 
@@ -365,6 +367,56 @@ fn on_a_volume_whose_files_do_not_say_their_space_none_may() {
     forge(&device, &forgery);
     let outcome = repair(&device, &options, &|_, _, _| {}).unwrap();
     assert!(codes(&outcome.before).contains("space"));
+    assert!(outcome.after.is_clean(), "{:?}", outcome.after.findings);
+}
+
+#[test]
+fn file_flags_that_an_inode_cannot_have_are_repaired() {
+    let with = |flags, kind| InodeRecord {
+        flags: FileFlags::from_bits_retain(flags),
+        project: 5,
+        ..match kind {
+            Regular => record(SMALL, kind, 2, 100, DIR),
+            _ => record(DIR, kind, 3, 0, Ino::ROOT),
+        }
+    };
+    let inherit = FileFlags::PROJECT_INHERIT.bits();
+    for says in [
+        with(1 << 20, Regular),
+        with(inherit, Regular),
+        with(0x10 | 1, Directory),
+    ] {
+        found_and_repaired("file-flags", &[], &forged(|forgery| forgery.inode(says)));
+    }
+    for says in [with(0xf0, Regular), with(inherit, Directory)] {
+        let device = sound();
+        forge(&device, &forged(|forgery| forgery.inode(says)));
+        let report = check(&device, &CheckOptions::default(), &|_, _, _| {});
+        assert!(
+            !report
+                .findings
+                .iter()
+                .any(|finding| finding.code() == "file-flags")
+        );
+    }
+}
+
+#[test]
+fn on_a_volume_without_file_flags_none_may_be() {
+    let device = sound();
+    let forgery = Forgery {
+        superblock: Some(|superblock: &mut Superblock| {
+            superblock.features.incompatible &= !crate::superblock::Features::TIMES_AND_FLAGS;
+        }),
+        ..Forgery::default()
+    };
+    let says = InodeRecord {
+        project: 1,
+        ..record(SMALL, Regular, 2, 100, DIR)
+    };
+    forge(&device, &forgery.inode(says));
+    let outcome = repair(&device, &CheckOptions::default(), &|_, _, _| {}).unwrap();
+    assert!(codes(&outcome.before).contains("file-flags"));
     assert!(outcome.after.is_clean(), "{:?}", outcome.after.findings);
 }
 

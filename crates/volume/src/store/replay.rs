@@ -46,7 +46,11 @@ pub(super) fn replay(
                 if let Change::Create { inode, .. } = change {
                     counts.last_ino = counts.last_ino.max(inode.ino.0);
                 }
-                changes.push(change.clone());
+                let mut change = change.clone();
+                if let Change::Create { inode, .. } | Change::Attributes { inode } = &mut change {
+                    finder.layers.roots.clamp_times(inode);
+                }
+                changes.push(change);
             }
             Record::Numbers(upto) => counts.last_ino = counts.last_ino.max(upto.0),
             Record::Map(_) => {}

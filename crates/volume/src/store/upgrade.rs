@@ -1,7 +1,7 @@
 //! A volume of an earlier Holdfast gets what mkfs gives to new ones.
 //!
-//! It is one checkpoint: with its superblock the records of the inode tree say how much space files take, and the
-//! feature says so. A crash before leaves the volume as it was.
+//! It is one checkpoint: with its superblock the records of the inode tree say how much space files take, their times are
+//! those that are kept now, and the features say so. A crash before leaves the volume as it was.
 
 use std::sync::Arc;
 
@@ -35,23 +35,29 @@ impl VolumeStore {
 
 impl Inner {
     fn lift(&self) -> Result<bool> {
-        if self.superblock.lock().features.has_spaces() {
+        let features = self.superblock.lock().features;
+        if features.has_spaces() && features.has_times_and_flags() {
             return Ok(false);
         }
-        self.checkpoint_with(|| self.read(|finder| finder.spaces()).map(Some))?;
+        self.checkpoint_with(|| self.read(|finder| finder.lifted()).map(Some))?;
         Ok(true)
     }
 }
 
 impl Finder<'_> {
-    /// The files of the trees whose size does not say how much space they take, with records that do.
-    fn spaces(&self) -> Result<Lifted> {
+    /// The files of the trees whose size does not say how much space they take, with records that do, and what had times
+    /// that are not kept any more.
+    fn lifted(&self) -> Result<Lifted> {
         let mut lifted = Lifted::new();
         let mut content = self.data_records();
         let mut inodes = self.inodes().range(None)?;
         while let Some((ino, mut inode)) = inodes.next()? {
+            let clamped = self.layers.roots.clamp_times(&mut inode.record);
             let record = &mut inode.record;
             if record.kind != FileType::Regular {
+                if clamped {
+                    lifted.insert(ino, inode);
+                }
                 continue;
             }
             let mut blocks = 0;
@@ -61,7 +67,7 @@ impl Finder<'_> {
                 Data::Xattr { .. } => {}
             })?;
             record.space = StoredSpace::of(blocks, record.size);
-            if record.space.beside_size().is_some() {
+            if clamped || record.space.beside_size().is_some() {
                 lifted.insert(ino, inode);
             }
         }

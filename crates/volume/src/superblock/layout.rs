@@ -27,8 +27,11 @@ const CLEAN: u32 = 1;
 const NUMBERS_END: u64 = 1 << 62;
 
 /// Incompatible features that this code knows.
-const KNOWN_INCOMPATIBLE: u64 =
-    Features::BUNDLES | Features::SPACES | Features::WRITTEN_FRAMES | Features::NUMBER_MARKS;
+const KNOWN_INCOMPATIBLE: u64 = Features::BUNDLES
+    | Features::SPACES
+    | Features::TIMES_AND_FLAGS
+    | Features::WRITTEN_FRAMES
+    | Features::NUMBER_MARKS;
 /// Read-only compatible features that this code knows.
 const KNOWN_READ_ONLY_COMPATIBLE: u64 = 0;
 
@@ -59,12 +62,7 @@ pub enum SlotError {
 
 /// What features are called that are kept for a later Holdfast, for messages.
 fn names_of(incompatible: u64) -> String {
-    let kept = [
-        (4, "realms"),
-        (8, "runs"),
-        (16, "extended kinds"),
-        (32, "times and flags"),
-    ];
+    let kept = [(4, "realms"), (8, "runs"), (16, "extended kinds")];
     let names = kept.iter().filter(|(bit, _)| incompatible & bit != 0);
     let names: Vec<&str> = names.map(|(_, name)| *name).collect();
     match names[..] {

@@ -44,6 +44,8 @@ impl Features {
     pub const BUNDLES: u64 = 1;
     /// Incompatible: the records of the inode tree say how much space files take.
     pub const SPACES: u64 = 2;
+    /// Incompatible: inodes may have file flags, projects, and times after 2262.
+    pub const TIMES_AND_FLAGS: u64 = 32;
     /// Incompatible: the journal may hold frames that were written and not flushed.
     pub const WRITTEN_FRAMES: u64 = 64;
     /// Incompatible: `last_ino` is a high-water mark, and the journal may have higher ones.
@@ -91,12 +93,27 @@ impl Features {
         }
     }
 
+    /// May inodes have file flags, projects, and times after 2262?
+    #[must_use]
+    pub fn has_times_and_flags(self) -> bool {
+        self.incompatible & Self::TIMES_AND_FLAGS != 0
+    }
+
+    /// These, and inodes may have file flags, projects, and times after 2262.
+    #[must_use]
+    pub fn with_times_and_flags(self) -> Self {
+        Self {
+            incompatible: self.incompatible | Self::TIMES_AND_FLAGS,
+            ..self
+        }
+    }
+
     /// Those of a new volume with bundles of so many groups.
     #[must_use]
     pub fn of_bundle(bundle: u64) -> Self {
         let bundles = if bundle > 1 { Self::BUNDLES } else { 0 };
         Self {
-            incompatible: bundles | Self::SPACES,
+            incompatible: bundles | Self::SPACES | Self::TIMES_AND_FLAGS,
             ..Self::default()
         }
     }

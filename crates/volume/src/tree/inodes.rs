@@ -6,7 +6,7 @@
 use super::record::{Key, Kind, Record};
 use super::varint::{Reader, put, put_difference};
 use holdfast_core::store::{InodeRecord, StoredSpace};
-use holdfast_types::{FileType, Ino, Time, mode_bits};
+use holdfast_types::{FileFlags, FileType, Ino, Time, mode_bits};
 
 /// Records of the inode tree.
 #[derive(Debug)]
@@ -48,6 +48,11 @@ const FLAGS: u64 = 1 << 2;
 const XATTRS: u64 = 1 << 3;
 /// Extension: the blocks that a regular file takes, where its size says others.
 const SPACE: u64 = 1 << 4;
+
+/// Extension: file flags and project.
+const ATTRIBUTES: u64 = 1 << 5;
+
+const KNOWN: u64 = DEVICE | COOKIE | FLAGS | XATTRS | SPACE | ATTRIBUTES;
 
 /// A file has no more blocks.
 const BLOCKS_MAX: u64 = 1 << 51;
@@ -130,7 +135,7 @@ impl Key for Ino {
 impl Record for Inodes {
     const KIND: Kind = Kind::Inodes;
     const PER_BLOCK: u8 = 32;
-    const LEN_MAX: usize = 128;
+    const LEN_MAX: usize = 144;
     type Key = Ino;
     type Value<'a> = Inode;
     type Context = InodeContext;
@@ -231,18 +236,11 @@ impl Record for Inodes {
         if flags & SAME_PARENT == 0 {
             context.parent = input.difference(context.parent)?;
         }
-        let Extensions {
-            rdev,
-            next_cookie,
-            flags: marks,
-            xattrs,
-            space,
-        } = if flags & EXTENDED == 0 {
-            Extensions::default()
-        } else {
-            read_extensions(input)?
+        let more = match flags & EXTENDED {
+            0 => Extensions::default(),
+            _ => read_extensions(input)?,
         };
-        let space = match (kind, space) {
+        let space = match (kind, more.space) {
             (FileType::Regular, None) => StoredSpace::AS_SIZE,
             (FileType::Regular, Some(blocks)) if is_space(blocks, size) => {
                 StoredSpace::of(blocks, size)
@@ -257,20 +255,22 @@ impl Record for Inodes {
             nlink,
             uid: context.uid,
             gid: context.gid,
-            rdev,
+            rdev: more.rdev,
             size,
             atime: Time(atime as i64),
             mtime: Time(mtime as i64),
             ctime: Time(context.ctime as i64),
             btime: Time(btime as i64),
             parent: Ino(context.parent),
-            xattrs,
+            xattrs: more.xattrs,
             space,
+            flags: more.file_flags,
+            project: more.project,
         };
         let inode = Inode {
             record,
-            next_cookie,
-            flags: marks,
+            next_cookie: more.next_cookie,
+            flags: more.flags,
         };
         Some((Ino(context.ino), inode))
     }
@@ -318,6 +318,11 @@ fn extensions_of(inode: &Inode) -> u64 {
         | flag(inode.flags != 0, FLAGS)
         | flag(inode.record.xattrs, XATTRS)
         | flag(inode.record.space.beside_size().is_some(), SPACE)
+        | flag(has_attributes(&inode.record), ATTRIBUTES)
+}
+
+fn has_attributes(record: &InodeRecord) -> bool {
+    !record.flags.is_empty() || record.project != 0
 }
 
 fn put_extensions(inode: &Inode, extensions: u64, out: &mut Vec<u8>) {
@@ -334,6 +339,10 @@ fn put_extensions(inode: &Inode, extensions: u64, out: &mut Vec<u8>) {
     if let Some(blocks) = inode.record.space.beside_size() {
         put(out, blocks);
     }
+    if extensions & ATTRIBUTES != 0 {
+        put(out, u64::from(inode.record.flags.bits()));
+        put(out, u64::from(inode.record.project));
+    }
 }
 
 /// What few inodes have.
@@ -344,12 +353,14 @@ struct Extensions {
     flags: u32,
     xattrs: bool,
     space: Option<u64>,
+    file_flags: FileFlags,
+    project: u32,
 }
 
 /// What says it is extended has an extension, and none is 0 but space.
 fn read_extensions(input: &mut Reader<'_>) -> Option<Extensions> {
     let extensions = input.number()?;
-    if extensions == 0 || extensions & !(DEVICE | COOKIE | FLAGS | XATTRS | SPACE) != 0 {
+    if extensions == 0 || extensions & !KNOWN != 0 {
         return None;
     }
     let mut one = |flag| {
@@ -359,15 +370,22 @@ fn read_extensions(input: &mut Reader<'_>) -> Option<Extensions> {
             input.number().filter(|&value| value != 0)
         }
     };
-    Some(Extensions {
+    let mut found = Extensions {
         rdev: one(DEVICE)?,
         next_cookie: one(COOKIE)?,
         flags: u32::try_from(one(FLAGS)?).ok()?,
         xattrs: extensions & XATTRS != 0,
-        space: if extensions & SPACE == 0 {
-            None
-        } else {
-            Some(input.number()?)
-        },
-    })
+        ..Extensions::default()
+    };
+    if extensions & SPACE != 0 {
+        found.space = Some(input.number()?);
+    }
+    if extensions & ATTRIBUTES != 0 {
+        found.file_flags = FileFlags::from_bits_retain(input.word()?);
+        found.project = input.word()?;
+        if found.file_flags.is_empty() && found.project == 0 {
+            return None;
+        }
+    }
+    Some(found)
 }

@@ -9,7 +9,7 @@ mod trimmed;
 use holdfast_core::Store;
 use holdfast_core::store::{Change, InodeRecord, StoredSpace};
 use holdfast_device::{BlockDevice, MemoryDevice, Result as DeviceResult};
-use holdfast_types::{FileType, Ino, Time};
+use holdfast_types::{FileFlags, FileType, Ino, Time};
 use holdfast_volume::{BLOCK, Error, FormatOptions, OpenOptions, VolumeStore, format};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -123,6 +123,8 @@ fn inode(ino: Ino, size: u64) -> InodeRecord {
         parent: Ino(1),
         xattrs: false,
         space: StoredSpace::UNKNOWN,
+        flags: FileFlags::empty(),
+        project: 0,
     }
 }
 

@@ -4,7 +4,9 @@
 //! present format, those that are not there yet. One that is there is never written again: users have
 //! volumes like it. The names carry the version of the format.
 
-use crate::sample::{self, Hand, closed, crashed, crashed_beyond_marks};
+use crate::sample::{
+    self, Hand, closed, crashed, crashed_beyond_marks, flagged_closed, flagged_crashed,
+};
 use crate::snapshot::{Snapshot, differences, take};
 use crate::sparse::{pack, unpack};
 use holdfast_core::{FileSystem, MemoryLimits, MemoryStore, Options, Store};
@@ -28,6 +30,10 @@ const MARKED_CRASHED: &[u8] = include_bytes!("golden/v1-marked-crashed.hfz");
 /// With inodes that say how much space files take.
 const SPACED_CLOSED: &[u8] = include_bytes!("golden/v1-spaced-closed.hfz");
 const SPACED_CRASHED: &[u8] = include_bytes!("golden/v1-spaced-crashed.hfz");
+
+/// With file flags, projects and times after 2262.
+const FLAGGED_CLOSED: &[u8] = include_bytes!("golden/v1-flagged-closed.hfz");
+const FLAGGED_CRASHED: &[u8] = include_bytes!("golden/v1-flagged-crashed.hfz");
 
 /// What the steps make of a file system that no volume keeps.
 fn expected(changed: bool) -> Snapshot {
@@ -80,6 +86,7 @@ fn the_golden_image_of_a_closed_volume_opens_and_shows_what_was_written() {
     opens_and_shows(CLOSED, false);
     opens_and_shows(BUNDLED_CLOSED, false);
     opens_and_shows(SPACED_CLOSED, false);
+    opens_and_shows(FLAGGED_CLOSED, false);
 }
 
 #[test]
@@ -88,6 +95,30 @@ fn the_golden_image_of_a_crashed_volume_opens_and_shows_what_was_committed() {
     opens_and_shows(BUNDLED_CRASHED, true);
     opens_and_shows(MARKED_CRASHED, true);
     opens_and_shows(SPACED_CRASHED, true);
+    opens_and_shows(FLAGGED_CRASHED, true);
+}
+
+#[test]
+fn the_golden_images_with_flags_show_them_and_late_times() {
+    for packed in [FLAGGED_CLOSED, FLAGGED_CRASHED] {
+        let device: Arc<dyn BlockDevice> = Arc::new(unpack(packed));
+        for _ in 0..2 {
+            let (store, fs) = sample::open(&device).unwrap();
+            let hand = Hand::new(&fs);
+            for (path, flags, project) in Hand::FLAGGED {
+                let node = hand.node(path);
+                assert_eq!(
+                    (fs.flags(&node), fs.project(&node)),
+                    (flags, project),
+                    "{path}"
+                );
+                assert_eq!(fs.getattr(&node).atime, Hand::LATE, "{path}");
+            }
+            fs.close().unwrap();
+            store.close().unwrap();
+            assert_sound(&device, false);
+        }
+    }
 }
 
 #[test]
@@ -233,6 +264,8 @@ fn golden_images_that_are_missing_are_made_when_asked_for() {
         ("marked-crashed", crashed_beyond_marks(), true),
         ("spaced-closed", closed(), false),
         ("spaced-crashed", crashed(), true),
+        ("flagged-closed", flagged_closed(), false),
+        ("flagged-crashed", flagged_crashed(), true),
     ];
     for (name, made, changed) in made {
         let packed = pack(&made);

@@ -6,7 +6,8 @@
 use holdfast_core::{FileSystem, OpenFile, Options, Store};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_types::{
-    Caller, Fallocate, FileType, OpenFlags, RenameFlags, SetAttr, SetTime, Time, XattrSet,
+    Caller, Fallocate, FileFlags, FileType, OpenFlags, RenameFlags, SetAttr, SetTime, Time,
+    XattrSet,
 };
 use holdfast_volume::{FormatOptions, Label, OpenOptions, VolumeStore, format};
 use std::sync::Arc;
@@ -55,7 +56,7 @@ impl<'f> Hand<'f> {
             .unwrap();
     }
 
-    fn node(&self, path: &str) -> holdfast_core::Node {
+    pub(crate) fn node(&self, path: &str) -> holdfast_core::Node {
         let root = self.fs.root();
         self.fs
             .resolve(&self.who, &root, path.as_bytes(), false)
@@ -173,6 +174,31 @@ impl<'f> Hand<'f> {
         self.unlink("dir/last");
     }
 
+    /// What has file flags and a project.
+    pub(crate) const FLAGGED: [(&'static str, FileFlags, u32); 3] = [
+        ("dir/small", FileFlags::NODUMP.union(FileFlags::NOATIME), 0),
+        ("dir", FileFlags::PROJECT_INHERIT, u32::MAX),
+        ("dir/large", FileFlags::IMMUTABLE, 7),
+    ];
+    /// The access time of those.
+    pub(crate) const LATE: Time = Time::new(15_000_000_000, 1);
+
+    /// Gives them that.
+    pub(crate) fn flag(&self) {
+        for (path, flags, project) in Self::FLAGGED {
+            self.set(
+                path,
+                &SetAttr {
+                    atime: Some(SetTime::At(Self::LATE)),
+                    ..SetAttr::default()
+                },
+            );
+            self.fs
+                .set_flags(&self.who, &self.node(path), Some(flags), Some(project))
+                .unwrap();
+        }
+    }
+
     /// What only the journal knows: every kind of change.
     pub(crate) fn change(&self) {
         self.mkdir("later");
@@ -270,9 +296,19 @@ pub(crate) fn fresh() -> Arc<MemoryDevice> {
 
 /// The filled volume, closed.
 pub(crate) fn closed() -> Arc<MemoryDevice> {
+    closed_after(|_| ())
+}
+
+/// The same, some of whose inodes have file flags, projects and late times.
+pub(crate) fn flagged_closed() -> Arc<MemoryDevice> {
+    closed_after(|hand| hand.flag())
+}
+
+fn closed_after(more: impl FnOnce(&Hand<'_>)) -> Arc<MemoryDevice> {
     let memory = fresh();
     let (store, fs) = open(&(memory.clone() as _)).unwrap();
     Hand::new(&fs).fill();
+    more(&Hand::new(&fs));
     fs.close().unwrap();
     store.close().unwrap();
     memory
@@ -281,6 +317,15 @@ pub(crate) fn closed() -> Arc<MemoryDevice> {
 /// The filled volume, changed further and left: its journal is full of changes, and there are orphans,
 /// one in the trees and one in the journal.
 pub(crate) fn crashed() -> Arc<MemoryDevice> {
+    crashed_after(|_| ())
+}
+
+/// The same with file flags, projects and late times, which only the journal has.
+pub(crate) fn flagged_crashed() -> Arc<MemoryDevice> {
+    crashed_after(|hand| hand.flag())
+}
+
+fn crashed_after(more: impl FnOnce(&Hand<'_>)) -> Arc<MemoryDevice> {
     let memory = fresh();
     let (store, fs) = open(&(memory.clone() as _)).unwrap();
     let hand = Hand::new(&fs);
@@ -294,6 +339,7 @@ pub(crate) fn crashed() -> Arc<MemoryDevice> {
     hand.write("orphan", 0, 22, 60);
     let second = hand.open("orphan");
     hand.unlink("orphan");
+    more(&hand);
     fs.sync().unwrap();
     // What happens from here on does not reach the copy.
     let left = Arc::new(MemoryDevice::from_image("crashed", memory.image()));

@@ -8,7 +8,7 @@ use crate::journal::record::{BatchHead, Map, Record};
 use crate::journal::tests::creation;
 use crate::journal::varint::Reader;
 use holdfast_core::store::{Change, InodeRecord, Stamp, StoredSpace};
-use holdfast_types::{FileType, Ino, Time};
+use holdfast_types::{FileFlags, FileType, Ino, Time};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -131,6 +131,8 @@ fn inode() -> impl Strategy<Value = InodeRecord> {
             parent: Ino(numbers.3),
             xattrs: owner.1 % 2 == 1,
             space: StoredSpace::UNKNOWN,
+            flags: FileFlags::empty(),
+            project: 0,
         }
     })
 }

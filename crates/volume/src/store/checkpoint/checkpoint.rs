@@ -13,7 +13,7 @@ use crate::Result;
 use crate::store::Inner;
 use crate::store::commit::Frozen;
 use crate::store::memtable::layers::{Layers, Roots};
-use crate::superblock::{self, Superblock};
+use crate::superblock::{self, Features, Superblock};
 use crate::tree::Shape;
 
 impl Inner {
@@ -52,10 +52,7 @@ impl Inner {
         self.blocks().assert_durable(frozen.data);
         let before = self.superblock.lock().clone();
         let superblock = Superblock {
-            features: match roots.spaces {
-                true => before.features.with_spaces(),
-                false => before.features,
-            },
+            features: features_of(&roots, before.features),
             generation,
             written: Time::from(SystemTime::now()),
             journal_position: frozen.position,
@@ -129,5 +126,17 @@ impl Inner {
                 Err(error)
             }
         }
+    }
+}
+
+/// The features of a volume with these roots, which had others before.
+fn features_of(roots: &Roots, before: Features) -> Features {
+    let spaces = |features: Features| match roots.spaces {
+        true => features.with_spaces(),
+        false => features,
+    };
+    match roots.times_and_flags {
+        true => spaces(before).with_times_and_flags(),
+        false => spaces(before),
     }
 }

@@ -26,8 +26,8 @@ pub(in crate::store) struct Fold<'f> {
     /// For the trees as they are.
     pub(in crate::store) finder: Finder<'f>,
     pub(in crate::store) overlay: &'f Overlay,
-    /// Given: the records of the inode tree do not say how much space files take, and are about to. These are those
-    /// in it whose size does not say it.
+    /// Given: the records of the inode tree lack what a new volume's have, and are about to get it. These are those in it that
+    /// change by that, and all files whose size does not say how much space they take.
     pub(in crate::store) lifted: Option<&'f Lifted>,
     /// Where something changed in it, ascending.
     pub(in crate::store) runs: Vec<u64>,
@@ -54,6 +54,7 @@ impl<'f> Fold<'f> {
             data: self.data()?,
             orphans: self.orphans()?,
             spaces: self.says_spaces(),
+            times_and_flags: self.lifted.is_some() || self.finder.layers.roots.times_and_flags,
         })
     }
 
@@ -161,7 +162,11 @@ impl<'f> Fold<'f> {
             Some(before) => before,
             none => none.insert(self.finder.inodes().range(Some(&ino))?),
         };
-        Ok(before.find(&ino)?)
+        let mut found = before.find(&ino)?;
+        if let Some(inode) = &mut found {
+            self.finder.layers.roots.clamp_times(&mut inode.record);
+        }
+        Ok(found)
     }
 
     /// Inodes without names, once more.

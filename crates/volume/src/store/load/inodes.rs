@@ -45,6 +45,7 @@ impl<'l> Finder<'l> {
     /// The attributes in the inode tree, as they are shown.
     pub(super) fn of_tree(&self, inode: Inode) -> InodeRecord {
         let mut record = inode.record;
+        self.layers.roots.clamp_times(&mut record);
         if !self.layers.roots.spaces {
             record.space = StoredSpace::UNKNOWN;
         }
@@ -70,7 +71,7 @@ impl<'l> Finder<'l> {
         match self.layers.find(ino, |object| object.record.clone()) {
             Known::Found(record) => Ok(record),
             Known::Nothing => Ok(None),
-            Known::Below => Ok(self.inodes().get(&ino, |inode| inode.record)?),
+            Known::Below => Ok(self.inodes().get(&ino, |inode| self.of_tree(inode))?),
         }
     }
 

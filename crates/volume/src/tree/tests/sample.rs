@@ -5,7 +5,7 @@ use super::super::{
     INLINE_MAX, Inode, Inodes, Record, XattrValue,
 };
 use holdfast_core::store::{InodeRecord, StoredSpace};
-use holdfast_types::{FileType, Ino, Time};
+use holdfast_types::{FileFlags, FileType, Ino, Time};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use std::fmt::Debug;
@@ -105,6 +105,8 @@ impl Sample for Inodes {
                 FileType::Regular => StoredSpace::of(number(rng) >> 13, size),
                 _ => StoredSpace::UNKNOWN,
             },
+            flags: FileFlags::from_bits_retain(if plain { 0 } else { word(rng) }),
+            project: if plain { 0 } else { word(rng) },
         };
         let next_cookie = if plain { 0 } else { number(rng) };
         Inode {

@@ -8,7 +8,7 @@ use super::super::{
 use super::model::Bench;
 use super::sample::Sample;
 use holdfast_core::store::{InodeRecord, StoredSpace};
-use holdfast_types::{FileType, Ino, Time};
+use holdfast_types::{FileFlags, FileType, Ino, Time};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -33,6 +33,8 @@ pub(super) fn fresh(ino: u64, now: i64, dir: u64) -> Inode {
         parent: Ino(dir),
         xattrs: false,
         space: StoredSpace::AS_SIZE,
+        flags: FileFlags::empty(),
+        project: 0,
     };
     Inode {
         record,

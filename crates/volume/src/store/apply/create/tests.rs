@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use holdfast_core::store::{EntryRecord, Store as _, StoredSpace};
 use holdfast_device::{BlockDevice, MemoryDevice};
-use holdfast_types::{FileType, Ino, Time};
+use holdfast_types::{FileFlags, FileType, Ino, Time};
 use proptest::prelude::*;
 
 use super::*;
@@ -38,6 +38,8 @@ pub(in crate::store) fn record(ino: Ino, kind: FileType, parent: Ino, time: i64)
         parent,
         xattrs: false,
         space: StoredSpace::UNKNOWN,
+        flags: FileFlags::empty(),
+        project: 0,
     }
 }
 

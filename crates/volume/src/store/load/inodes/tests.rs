@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use holdfast_core::store::{Change, Rest, Store as _, StoredSpace};
 use holdfast_device::{BlockDevice, MemoryDevice};
+use holdfast_types::FileFlags;
 use holdfast_types::Time;
 use proptest::prelude::*;
 
@@ -31,6 +32,8 @@ fn record(ino: Ino, size: u64) -> InodeRecord {
         parent: Ino::ROOT,
         xattrs: false,
         space: StoredSpace::of(0, size),
+        flags: FileFlags::empty(),
+        project: 0,
     }
 }
 
