@@ -29,6 +29,11 @@ pub(crate) enum Request {
         /// And up to this one.
         upto: u64,
     },
+    /// What there is to tell about the mount, as JSON, where no extended attribute can tell it.
+    Info {
+        /// Also what is counted by looking at each inode.
+        inodes: bool,
+    },
     /// A socket for one job of this process: see [`crate::engine`].
     Job,
     /// What was mounted read-only takes changes from now on.

@@ -5,6 +5,7 @@ pub(crate) mod table;
 mod volume;
 
 use crate::{
+    control,
     message::{Failure, Result},
     mount::point::stale,
     target::Target,
@@ -107,25 +108,43 @@ fn not_ours(dir: &Path, mounted: Option<&Mounted>) -> Failure {
 /// The report of the daemon that serves the mount at `root`, as it wrote it.
 pub(crate) fn read(root: &Path, attribute: &str) -> Result<String> {
     let mut value = vec![0; VALUE_MAX];
-    let length =
-        rustix::fs::getxattr(root, attribute, &mut value[..]).map_err(|code| match code {
-            Code::NODATA if attribute != INFO_XATTR && read(root, INFO_XATTR).is_ok() => {
-                Failure::new("its daemon is of a version that cannot count inodes").at(root)
+    let length = match rustix::fs::getxattr(root, attribute, &mut value[..]) {
+        // Without extended attributes, or not ours.
+        Err(Code::NOTSUP) => match read_without_xattrs(root, attribute == INODES_XATTR) {
+            Ok(told) => {
+                value = told;
+                Ok(value.len())
             }
-            Code::NODATA | Code::NOTSUP | Code::NOSYS | Code::NOENT => {
-                Failure::new("is a FUSE file system, but not one of holdfast").at(root)
-            }
-            Code::IO => Failure::new("was taken away by force: nothing can be asked any more")
-                .at(root)
-                .hint(format!("holdfast umount {}", root.display())),
-            Code::NOTCONN | Code::CONNABORTED | Code::CANCELED => stale(root),
-            code => {
-                let failure = Failure::new(format!("cannot be asked: {}", io::Error::from(code)));
-                failure.at(root)
-            }
-        })?;
+            Err(_) => Err(Code::NOTSUP),
+        },
+        length => length,
+    };
+    let length = length.map_err(|code| match code {
+        Code::NODATA if attribute != INFO_XATTR && read(root, INFO_XATTR).is_ok() => {
+            Failure::new("its daemon is of a version that cannot count inodes").at(root)
+        }
+        Code::NODATA | Code::NOTSUP | Code::NOSYS | Code::NOENT => {
+            Failure::new("is a FUSE file system, but not one of holdfast").at(root)
+        }
+        Code::IO => Failure::new("was taken away by force: nothing can be asked any more")
+            .at(root)
+            .hint(format!("holdfast umount {}", root.display())),
+        Code::NOTCONN | Code::CONNABORTED | Code::CANCELED => stale(root),
+        code => {
+            let failure = Failure::new(format!("cannot be asked: {}", io::Error::from(code)));
+            failure.at(root)
+        }
+    })?;
     value.truncate(length);
     String::from_utf8(value).map_err(|_| Failure::new("the daemon's answer is no text").at(root))
+}
+
+fn read_without_xattrs(root: &Path, inodes: bool) -> Result<Vec<u8>> {
+    control::rows(
+        &control::open(root)?,
+        root,
+        &control::Request::Info { inodes },
+    )
 }
 
 /// The process that serves the mount at `root`, if it answers.

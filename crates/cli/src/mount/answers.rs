@@ -6,7 +6,7 @@ use crate::engine::daemon::Jobs;
 use holdfast::core::{Bulkstat, FileSystem};
 use holdfast::types::{Errno, Ino, Result};
 use holdfast::{Options, Visit, Volume};
-use holdfast_fuse::serve::{Asking, CONTROL_BYTES, Control};
+use holdfast_fuse::serve::{Asking, CONTROL_BYTES, Control, InfoDetail, InfoSource};
 use holdfast_volume::VolumeStore;
 use std::sync::Arc;
 
@@ -23,15 +23,23 @@ pub(super) struct Answers {
     store: Option<Arc<VolumeStore>>,
     /// Is the volume's device open for reading only?
     fixed: bool,
+    /// What there is to tell about the mount.
+    info: InfoSource,
     /// Work on whole trees.
     pub(super) jobs: Jobs,
 }
 
 impl Answers {
     /// `fixed`: the device of the volume is open for reading only.
-    pub(super) fn new(fs: FileSystem, volume: Option<&Volume>, fixed: bool) -> Self {
+    pub(super) fn new(
+        fs: FileSystem,
+        volume: Option<&Volume>,
+        fixed: bool,
+        info: InfoSource,
+    ) -> Self {
         Self {
             fixed,
+            info,
             jobs: Jobs::new(fs.clone()),
             fs,
             store: volume.map(Volume::store),
@@ -90,7 +98,7 @@ impl Answers {
                 Answer::Cuts(begins.collect())
             }
             Request::Writable => self.become_writable(),
-            Request::Inodes { .. } => return Err(Errno::EINVAL),
+            Request::Inodes { .. } | Request::Info { .. } => return Err(Errno::EINVAL),
         })
     }
 }
@@ -115,6 +123,13 @@ impl Control for Answers {
         {
             return self.inodes(after, upto);
         }
+        if let Request::Info { inodes } = request {
+            let detail = match inodes {
+                true => InfoDetail::Inodes,
+                false => InfoDetail::Brief,
+            };
+            return Ok((self.info)(detail).into_bytes());
+        }
         let answer = self.answer(request, asking)?;
         serde_json::to_vec(&answer).map_err(|_| Errno::EIO)
     }
@@ -138,7 +153,12 @@ mod tests {
         for number in 0..500 {
             fs.write(format!("/{number}"), "x").unwrap();
         }
-        let answers = Answers::new(fs.core().clone(), None, false);
+        let answers = Answers::new(
+            fs.core().clone(),
+            None,
+            false,
+            Arc::new(|_| "{}".to_owned()),
+        );
         let (mut after, mut count) = (0, 0);
         loop {
             let request = Request::Inodes {
@@ -169,6 +189,11 @@ mod tests {
         }
         let job = serde_json::to_vec(&Request::Job).unwrap();
         assert!(answers.call(&job, &asking(false)).is_ok());
+        let info = serde_json::to_vec(&Request::Info { inodes: false }).unwrap();
+        assert_eq!(
+            answers.call(&info, &asking(false)).as_deref(),
+            Ok(&b"{}"[..])
+        );
         answers.jobs.end();
         assert_eq!(answers.trim(0, u64::MAX, 0), Err(Errno::EOPNOTSUPP));
     }

@@ -61,6 +61,9 @@ Options for -o:
                       program that embeds the file system see no opens; truncate(2) of an empty
                       file to nothing moves its times; direct writes to one file go one after the
                       other. served: the daemon does (default: local, with locks=served: served)
+  noxattr             files have no extended attributes and no ACLs, which saves `ls -l` a request a file: none
+                      can be read or set (EOPNOTSUPP), and those that a volume has are kept, but not
+                      obeyed, so that an ACL refuses nobody
   auto_unmount        clear the mount point if the daemon is killed
   allow_other         let all users in (default if root mounts); noallow_other: only the one who
                       mounts

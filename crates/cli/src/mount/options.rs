@@ -18,7 +18,7 @@ use std::time::Duration;
 const COMMIT_MAX: u64 = 86_400;
 
 /// Every option there is, for suggestions and for the manual. Those that end in `=` take a value.
-pub(crate) const KNOWN: [&str; 67] = [
+pub(crate) const KNOWN: [&str; 68] = [
     "create",
     "create_size=",
     "size=",
@@ -32,6 +32,7 @@ pub(crate) const KNOWN: [&str; 67] = [
     "transport=",
     "locks=",
     "opens=",
+    "noxattr",
     "norecovery",
     "noload",
     "auto_unmount",
@@ -105,6 +106,8 @@ pub(crate) struct Plan {
     pub(crate) serve_locks: bool,
     /// Are files opened and closed by the file system, or by the kernel? If nothing is said, as locks are.
     pub(crate) serve_opens: Option<bool>,
+    /// Have files extended attributes and ACLs?
+    pub(crate) xattrs: bool,
     /// Is the device of a volume to be left as it is, and what its journal holds replayed in memory?
     pub(crate) no_recovery: bool,
     /// What was asked for, in order, without what only mount(8) cares about.
@@ -127,6 +130,7 @@ impl Default for Plan {
             transport: TransportChoice::default(),
             auto_unmount: false,
             serve_locks: false,
+            xattrs: true,
             no_recovery: false,
             serve_opens: None,
             given: Vec::new(),
@@ -229,6 +233,7 @@ impl Plan {
             "transport" => self.transport = transport(needed()?).map_err(wrong)?,
             "norecovery" | "noload" if value.is_none() => self.no_recovery = true,
             "auto_unmount" if value.is_none() => self.auto_unmount = true,
+            "noxattr" if value.is_none() => self.xattrs = false,
             "locks" => self.serve_locks = is_served(needed()?).map_err(wrong)?,
             "opens" => self.serve_opens = Some(is_served(needed()?).map_err(wrong)?),
             // mount(8) tells who mounts, and hands back at a remount what the kernel wrote into

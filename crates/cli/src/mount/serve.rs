@@ -18,7 +18,10 @@ use crate::{
     volume::close_failure,
 };
 use holdfast::{FileSystem, Volume, VolumeBuilder, VolumeError};
-use holdfast_fuse::{Config, serve::mount_with_control};
+use holdfast_fuse::{
+    Config,
+    serve::{InfoSource, mount_with_control},
+};
 use std::{io, path::Path, sync::Arc};
 
 /// Mounts, calls `live` with the transport's name, and returns when the mount has ended. How it ended is there for
@@ -61,8 +64,13 @@ fn serve_to_the_end(
     ));
     let config = config(&source, &plan);
     let reports = reporter.clone();
-    let info = Arc::new(move |detail| reports.json(detail));
-    let answers = Answers::new(fs.core().clone(), opened.volume(), opened.is_fixed());
+    let info: InfoSource = Arc::new(move |detail| reports.json(detail));
+    let answers = Answers::new(
+        fs.core().clone(),
+        opened.volume(),
+        opened.is_fixed(),
+        info.clone(),
+    );
     let answers = Arc::new(answers);
     let control = Some(Arc::clone(&answers) as _);
     let session = mount_with_control(fs.core(), &point.path, &config, Some(info), control)
@@ -262,6 +270,7 @@ fn config(source: &Source, plan: &Plan) -> Config {
         transport: plan.transport,
         serve_locks: plan.serve_locks,
         no_open: !plan.serves_opens(),
+        xattrs: plan.xattrs,
         mount,
         ..Config::default()
     }

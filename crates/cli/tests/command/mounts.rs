@@ -150,6 +150,39 @@ fn options_hold() {
 }
 
 on_each_store! {
+    fn without_attributes_listings_ask_for_none_and_the_daemon_is_asked_another_way(place: &Place) {
+        place.mount(&["-o", "noxattr"]);
+        let mnt = place.mnt();
+        let of = |n: usize| place.path(&format!("mnt/file {n}"));
+        for n in 0..50 {
+            fs::write(of(n), "content").unwrap();
+        }
+        for name in ["user.name", "trusted.name", "system.posix_acl_access"] {
+            let flags = rustix::fs::XattrFlags::empty();
+            let refused = rustix::fs::setxattr(of(1), name, b"value", flags);
+            assert_eq!(refused, Err(rustix::io::Errno::NOTSUP));
+            let refused = rustix::fs::getxattr(of(1), name, &mut [0; 9][..]);
+            // The kernel knows by itself that a file without attributes has no ACL.
+            let none = match name.starts_with("system.") {
+                true => rustix::io::Errno::NODATA,
+                false => rustix::io::Errno::NOTSUP,
+            };
+            assert_eq!(refused, Err(none), "{name}");
+        }
+        let listed = std::process::Command::new("ls").args(["-lR", &mnt]).output().unwrap();
+        assert!(listed.status.success());
+        let info = place.info();
+        let asked = info["requests"]["GETXATTR"].as_u64().unwrap_or(0);
+        assert!(asked < 10 && info["options"].to_string().contains("noxattr"), "{info}");
+        let text = holdfast(["info", "--inodes", &mnt]).ok();
+        assert!(text.contains("by type      50 regular, 1 directories"), "{text}");
+        // Whatever asks for more than a report, too.
+        holdfast(["mount", "-o", "remount,nodev", &place.source(), &mnt]).ok();
+        place.umount();
+    }
+}
+
+on_each_store! {
     fn a_second_mount_and_a_full_folder_are_refused_with_the_way_out(place: &Place) {
         place.mount(&[]);
         let mnt = place.mnt();

@@ -132,6 +132,16 @@ impl CoreOperations {
             .setxattr(&who, &self.fs.node(ino)?, name, value, how)
     }
 
+    /// # Errors
+    /// `ENOSYS` on a mount without extended attributes, which tells the kernel never to ask again.
+    pub(super) fn with_xattrs(&self) -> Result<()> {
+        if self.xattrs {
+            Ok(())
+        } else {
+            Err(Errno::ENOSYS)
+        }
+    }
+
     /// Without its ACL a file loses set-group-id as by chmod(2). A kernel says so of an ACL that is set
     /// (`kill_sgid`), and not of one that is removed: the process is asked for.
     pub(super) fn remove_xattr(&self, cx: &Context<'_>, ino: Ino, name: &[u8]) -> Result<()> {

@@ -91,6 +91,8 @@ pub struct CoreOperations {
     cache_listings: bool,
     /// Does a security module ask for the labels of files?
     labels: bool,
+    /// Have files extended attributes?
+    xattrs: bool,
     /// Does the kernel collect writes?
     writeback: AtomicBool,
     /// Does the kernel ask again when a file is closed, because of locks?
@@ -161,6 +163,7 @@ impl CoreOperations {
             no_opendir: config.opens_no_directories(),
             cache_listings: config.cache_listings,
             labels: caller::uses_labels(),
+            xattrs: config.xattrs,
             writeback: AtomicBool::new(false),
             serves_locks: AtomicBool::new(true),
             tells_of_changes: AtomicBool::new(false),

@@ -227,18 +227,22 @@ impl Operations for CoreOperations {
         flags: u32,
         kill_sgid: bool,
     ) -> Result<()> {
+        self.with_xattrs()?;
         self.set_xattr(cx, ino, name, value, flags, kill_sgid)
     }
 
     fn getxattr(&self, cx: &Context<'_>, ino: Ino, name: &[u8], out: &mut [u8]) -> Result<usize> {
+        self.with_xattrs()?;
         self.read_xattr(cx, ino, name, out)
     }
 
     fn listxattr(&self, cx: &Context<'_>, ino: Ino, out: &mut [u8]) -> Result<usize> {
+        self.with_xattrs()?;
         self.read_xattr_names(cx, ino, out)
     }
 
     fn removexattr(&self, cx: &Context<'_>, ino: Ino, name: &[u8]) -> Result<()> {
+        self.with_xattrs()?;
         self.remove_xattr(cx, ino, name)
     }
 

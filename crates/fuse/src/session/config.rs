@@ -69,6 +69,8 @@ pub struct Config {
     pub cache_listings: bool,
     /// POSIX ACLs.
     pub posix_acl: bool,
+    /// Extended attributes, where the file system answers `ENOSYS` without: then the kernel asks for none, nor for ACLs.
+    pub xattrs: bool,
     /// Identity-mapped mounts of this mount may be made.
     pub idmap: bool,
     /// How it is mounted.
@@ -95,6 +97,7 @@ impl Default for Config {
             no_opendir: true,
             cache_listings: true,
             posix_acl: true,
+            xattrs: true,
             idmap: true,
             mount: MountOptions::default(),
         }

@@ -123,7 +123,7 @@ fn wanted(config: &Config, uring: bool) -> InitFlags {
     // What it costs a program that runs: decision 44.
     flags.set(InitFlags::ATOMIC_O_TRUNC, !config.no_open);
     flags.set(InitFlags::NO_OPENDIR_SUPPORT, config.opens_no_directories());
-    flags.set(InitFlags::POSIX_ACL, config.posix_acl);
+    flags.set(InitFlags::POSIX_ACL, config.posix_acl && config.xattrs);
     // The kernel refuses the mount's INIT if it is asked for idmap without its own checks.
     flags.set(
         InitFlags::ALLOW_IDMAP,
