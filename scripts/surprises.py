@@ -131,7 +131,10 @@ def file_flags(dir):
                 return "changed"
             except PermissionError:
                 pass
+        before = os.stat(path).st_ctime_ns
         flags(path, APPEND)
+        if os.stat(path).st_ctime_ns == before:
+            return "ctime stays"
         with open(path, "ab") as file:
             file.write(b"z")
         try:
@@ -270,6 +273,26 @@ def readers_see_direct_writes(dir):
     return f"{wrong} old" if wrong else ""
 
 
+def cookies_are_small(dir):
+    "offsets in a directory fit 32 bits"
+
+    class Entry(ctypes.Structure):
+        _fields_ = [("ino", ctypes.c_uint64), ("offset", ctypes.c_int64)]
+
+    for number in range(100):
+        open(f"{dir}/{number}", "w").close()
+    LIBC.opendir.restype = ctypes.c_void_p
+    LIBC.readdir.restype = ctypes.POINTER(Entry)
+    LIBC.readdir.argtypes = LIBC.closedir.argtypes = [ctypes.c_void_p]
+    stream, found = LIBC.opendir(dir.encode()), []
+    while entry := LIBC.readdir(stream):
+        found.append(entry.contents.offset)
+    LIBC.closedir(stream)
+    # The last one need not lead anywhere.
+    greatest = max(found[:-1])
+    return "" if len(found) == 102 and greatest < 1 << 31 else f"{len(found)} names, {greatest:#x}"
+
+
 PROGRAMS = [
     room_comes_back_at_once,
     times_move,
@@ -284,6 +307,7 @@ PROGRAMS = [
     trim_ranges,
     refused_locks,
     readers_see_direct_writes,
+    cookies_are_small,
 ]
 
 

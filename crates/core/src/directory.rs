@@ -12,9 +12,9 @@
 //! the lanes hold is to be added.
 //!
 //! *Invariants.* No two names have the same cookie. Those that one thread deals ascend; all that is
-//! dealt by who has locked the whole is greater than all before; and cookies of threads are read from
-//! the clock, so that a name is listed behind those that were there when it was made, give or take
-//! a tick. A directory that is `dead` has no names and gets none.
+//! dealt by a thread that has locked the whole is greater than all before; and cookies of threads are not
+//! below a clock, so that a name is listed behind those that were there when it was made, give or take
+//! a tenth of a second. They are small: below 2^31 until tens of millions of names were made. A directory that is `dead` has no names and gets none.
 //!
 //! *Locking.* [`Directory::write`], [`Names::claim`]: see `docs/locking.md`.
 

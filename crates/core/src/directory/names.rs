@@ -2,6 +2,7 @@
 
 use holdfast_sync::catalog::{CatalogWriter, Claim, Removed};
 use holdfast_sync::epoch;
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
 use super::{Directory, Entry, FIRST_COOKIE, Loaded, refused};
@@ -10,11 +11,15 @@ use crate::numbers::Numbers;
 use crate::trails;
 use crate::types::{FileType, Ino, Result, Time};
 
-/// A thread deals a cookie of each 256, one for each 128 ns: more than it can use.
-const TICK_SHIFT: u32 = 7;
-const STEP_SHIFT: u32 = 8;
-/// From the year 2116 on cookies only count.
-const CLOCK_END: u64 = 1 << 62;
+/// A thread deals a cookie of each 32, at least one for each 67 ms.
+const TICK_SHIFT: u32 = 26;
+const STEP_SHIFT: u32 = 5;
+/// After 26 days cookies only count. So they stay below 2^31 for 33 million names that one thread makes in a directory:
+/// programs with offsets of 32 bits cannot list what has greater ones.
+const CLOCK_END: u64 = 1 << 30;
+
+/// Where the clock of cookies begins, in nanoseconds: when it is first asked.
+static CLOCK_START: OnceLock<i64> = OnceLock::new();
 
 /// The names of a directory, or some of them, locked for changes.
 pub(crate) struct Names<'d> {
@@ -223,6 +228,26 @@ impl<'d> Names<'d> {
 
 /// The least cookie that a thread deals at this time.
 fn by_the_clock(now: Time) -> u64 {
-    let now = u64::try_from(now.0).unwrap_or(0);
-    ((now >> TICK_SHIFT) << STEP_SHIFT).min(CLOCK_END)
+    let start = *CLOCK_START.get_or_init(|| now.0);
+    cookies_after(now.0.saturating_sub(start))
+}
+
+/// The least cookie that a thread deals so many nanoseconds after the start.
+fn cookies_after(nanos: i64) -> u64 {
+    let nanos = u64::try_from(nanos).unwrap_or(0);
+    ((nanos >> TICK_SHIFT) << STEP_SHIFT).min(CLOCK_END)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_of_cookies_goes_on_and_stops_before_offsets_of_32_bits_end() {
+        let second = 1_000_000_000;
+        assert!(cookies_after(second) > cookies_after(0));
+        assert!(cookies_after(1000 * second) > cookies_after(second));
+        assert_eq!(cookies_after(60 * 60 * 24 * 365 * second), CLOCK_END);
+        assert_eq!(cookies_after(-second), 0, "a clock that was set back");
+    }
 }

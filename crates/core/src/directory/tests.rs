@@ -5,7 +5,8 @@ use crate::clock;
 use crate::inode::directory_size;
 use crate::inode::{Content, DirectoryBody, Extension, Known, Meta};
 use crate::store::NameRun;
-use crate::types::{Result, Time};
+use crate::types::{Caller, OpenFlags, Result, Time};
+use crate::{FileSystem, MemoryLimits, Options};
 use std::sync::atomic::AtomicU64;
 
 fn name(number: u16) -> Vec<u8> {
@@ -122,4 +123,32 @@ fn a_directory_is_searched_only_once_all_names_are_there() {
     dir.write(&inode).complete(loaded);
     assert!(dir.is_complete() && dir.find(b"a").is_some());
     assert_eq!(dir.last_cookie(), 10);
+}
+
+#[test]
+fn cookies_of_names_that_threads_make_side_by_side_fit_offsets_of_32_bits() {
+    let fs = FileSystem::memory(MemoryLimits::default(), Options::default());
+    let (who, root) = (Caller::root(), fs.root());
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (fs, who, root) = (&fs, &who, &root);
+            scope.spawn(move || {
+                for number in 0..200 {
+                    let name = format!("{thread}-{number}");
+                    fs.mknod(who, root, name.as_bytes(), FileType::Fifo, 0o644, 0)
+                        .unwrap();
+                }
+            });
+        }
+    });
+    let dir = fs.open(&who, &root, OpenFlags::DIRECTORY).unwrap();
+    let mut cookies = Vec::new();
+    fs.read_dir(&dir, 0, &mut |entry| {
+        cookies.push(entry.cookie);
+        true
+    })
+    .unwrap();
+    assert_eq!(cookies.len(), 802);
+    assert!(cookies.is_sorted_by(|one, other| one < other));
+    assert!(cookies.last() < Some(&(1 << 31)), "{:?}", cookies.last());
 }

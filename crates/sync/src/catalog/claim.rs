@@ -213,7 +213,7 @@ impl Claim<'_> {
     }
 
     /// Adds a name that was not there when it was claimed; its order is
-    /// [`next_order`](Self::next_order)'s, or greater by a multiple of 256.
+    /// [`next_order`](Self::next_order)'s, or greater by a multiple of 32.
     ///
     /// # Errors
     /// See [`InsertError`]; nothing has changed then.

@@ -22,7 +22,7 @@ use std::ptr;
 /// What whoever changes another name is told.
 pub(super) const UNCLAIMED: &str = "only what was claimed is changed";
 /// Orders of a lane are its number, modulo this: no two lanes deal the same.
-const ORDER_STEP: u64 = 256;
+const ORDER_STEP: u64 = 32;
 const _: () = assert!((LANES as u64) < ORDER_STEP);
 /// How many removals of a lane come between two looks at whether there is too much memory.
 const LOOK_AFTER: u32 = 32;
