@@ -68,9 +68,7 @@ impl CoreOperations {
     fn set_file_flags(&self, cx: &Context<'_>, ino: Ino, input: &[u8]) -> Result<Vec<u8>> {
         let (bits, _) = u32::read_from_prefix(input).map_err(|_| Errno::EINVAL)?;
         let flags = FileFlags::from_bits_retain(bits);
-        self.fs
-            .set_flags(&caller(cx), &self.fs.node(ino)?, Some(flags), None)?;
-        Ok(Vec::new())
+        self.change_flags(cx, ino, flags, None)
     }
 
     fn file_attributes(&self, ino: Ino) -> Result<Vec<u8>> {
@@ -95,9 +93,22 @@ impl CoreOperations {
         }
         let set = FLAGS.iter().filter(|(_, bit)| asked.flags & bit != 0);
         let flags = set.map(|(flag, _)| *flag).collect();
+        self.change_flags(cx, ino, flags, Some(asked.project))
+    }
+
+    fn change_flags(
+        &self,
+        cx: &Context<'_>,
+        ino: Ino,
+        flags: FileFlags,
+        project: Option<u32>,
+    ) -> Result<Vec<u8>> {
         let node = self.fs.node(ino)?;
         self.fs
-            .set_flags(&caller(cx), &node, Some(flags), Some(asked.project))?;
+            .set_flags(&caller(cx), &node, Some(flags), project)?;
+        // The answer has no attributes, and the time of change moved: the kernel forgets those that it has.
+        self.notifier.invalidate_inode(ino, -1, 0);
+        self.notifier.flush();
         Ok(Vec::new())
     }
 }
