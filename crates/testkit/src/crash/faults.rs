@@ -13,7 +13,7 @@ use holdfast_types::Errno;
 
 use super::step::Step;
 use super::subject::{Bases, CACHE, Subject};
-use super::trace::Seen;
+use super::trace::{End, Seen};
 use super::verify::examine;
 use super::{plan, unpanicked};
 use crate::device::{DeviceCall, DeviceFault, Effect, FaultyDevice, SparseDevice};
@@ -169,7 +169,8 @@ fn attempt(
     let calls = faulty.total();
     drop(faulty);
     let last = seen.steps.len();
-    examine(memory, &seen, durable.min(last)..=last, bases, closely)?;
+    let steps = durable.min(last)..=last;
+    examine(memory, &seen, steps, End::Power, bases, closely)?;
     Ok((calls, told))
 }
 

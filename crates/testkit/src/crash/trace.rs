@@ -145,7 +145,8 @@ impl Seen {
         self.highest[step.saturating_sub(1)]
     }
 
-    /// Is this what there was after one of these steps?
+    /// Is this what there was after one of these steps? After such an end it may be a little later in places; a process that is
+    /// killed leaves exactly that.
     ///
     /// # Errors
     /// What differs from the one that is the most alike.
@@ -153,6 +154,7 @@ impl Seen {
         &self,
         found: &Tree,
         steps: RangeInclusive<usize>,
+        end: End,
     ) -> Result<usize, String> {
         let last = *steps.end();
         if let Some(step) = steps
@@ -164,11 +166,14 @@ impl Seen {
         }
         let mut closest: Option<(usize, Vec<String>)> = None;
         for step in steps.clone().rev() {
-            let may = Leeway {
-                later: self.trees[step + 1..=last].iter().collect(),
-                large: self.large.clone(),
-                shifted: self.shifted[step..last].iter().flatten().copied().collect(),
-                uncounted: self.small.clone(),
+            let may = match end {
+                End::Killed => self.reopened(),
+                End::Power => Leeway {
+                    later: self.trees[step + 1..=last].iter().collect(),
+                    large: self.large.clone(),
+                    shifted: self.shifted[step..last].iter().flatten().copied().collect(),
+                    uncounted: self.small.clone(),
+                },
             };
             let differences = self.trees[step].differences(found, &may);
             if differences.is_empty() {

@@ -40,7 +40,7 @@ pub(super) fn verify(
         };
         let device = MemoryDevice::from_image("crash", state.image.clone());
         let device = Arc::new(device.with_cache_identity(cache));
-        examine(device, seen, steps, bases, closely)
+        examine(device, seen, steps, end, bases, closely)
             .map_err(|trouble| format!("{end:?}: {trouble}"))
     };
     if state.lost_nothing() {
@@ -49,7 +49,7 @@ pub(super) fn verify(
     after(End::Power, closely)
 }
 
-/// Opens a volume and looks at it; it must be as after one of these steps.
+/// Opens a volume and looks at it; it must be as after one of these steps, as far as such an end leaves it so.
 ///
 /// # Errors
 /// What is wrong.
@@ -57,6 +57,7 @@ pub(super) fn examine(
     device: Arc<dyn BlockDevice>,
     seen: &Seen,
     steps: RangeInclusive<usize>,
+    end: End,
     bases: &Bases,
     closely: bool,
 ) -> Result<(), String> {
@@ -67,7 +68,7 @@ pub(super) fn examine(
     let found = subject.tree()?;
     subject.say_their_space()?;
     let shown = seen.shown_before(*steps.end());
-    seen.explain(&found, steps)?;
+    seen.explain(&found, steps, end)?;
     let highest = subject.highest().map_err(|error| error.to_string())?;
     if highest < shown {
         return Err(format!(

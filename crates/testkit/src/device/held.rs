@@ -127,6 +127,10 @@ impl BlockDevice for HeldDevice {
         self.inner.alignment()
     }
 
+    fn cache_identity(&self) -> Option<u64> {
+        self.inner.cache_identity()
+    }
+
     fn is_read_only(&self) -> bool {
         self.inner.is_read_only()
     }

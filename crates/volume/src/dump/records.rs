@@ -123,6 +123,12 @@ pub(super) fn change(record: &Record<'_>) -> Shown {
             ("change", Shown::of("numbers")),
             ("up to", Shown::Number(upto.0)),
         ],
+        Record::Overwrite(bytes) => vec![
+            ("change", Shown::of("overwrite")),
+            ("block", Shown::Number(bytes.block)),
+            ("offset", Shown::Number(bytes.from as u64)),
+            ("length", Shown::Number(bytes.data.len() as u64)),
+        ],
     })
 }
 

@@ -5,10 +5,11 @@ use super::context::{Context, Role, read_kind};
 use super::opcode::{
     ALLOCATE, ATTRIBUTES, CHOICE, COLLAPSE, CREATE, CREATE_NAMED, DIFFERS, DIRECTORY, ENTER, FREE,
     INSERT, LAST, LEAVE, MAP, MAP_BIRTH, MAP_FILE, MAP_OFFSET, MAP_PLACE, NAME_COOKIE, NAME_DIR,
-    NAME_INO, NAME_KIND, NAMED_COOKIE, NAMED_DIRECTORY, NAMED_INODE, NUMBERS, OPERATION,
+    NAME_INO, NAME_KIND, NAMED_COOKIE, NAMED_DIRECTORY, NAMED_INODE, NUMBERS, OPERATION, OVERWRITE,
     RANGE_FILE, RANGE_OFFSET, TRUNCATE, WRITE, XATTR, ZERO,
 };
-use super::record::{BatchHead, Map, Record};
+use super::record::{BatchHead, Map, Overwrite, Record};
+use super::region::BLOCK;
 use super::varint::{Malformed, Reader};
 use holdfast_core::store::{Change, Stamp};
 use holdfast_types::Ino;
@@ -86,6 +87,7 @@ impl<'a> Decoder<'a> {
             CREATE_NAMED => self.named(context, sign)?,
             MAP => Record::Map(map(&mut self.reader, context, sign)?),
             NUMBERS => Record::Numbers(Ino(self.reader.varint()?)),
+            OVERWRITE => Record::Overwrite(overwrite(&mut self.reader)?),
             _ => Record::Change(change(&mut self.reader, context, sign)?),
         }))
     }
@@ -290,6 +292,15 @@ fn range(
     let len = reader.varint()?;
     context.offset = offset.wrapping_add(len);
     Ok((ino, offset, len))
+}
+
+fn overwrite<'a>(reader: &mut Reader<'a>) -> Result<Overwrite<'a>, Malformed> {
+    let (block, from, data) = (reader.varint()?, reader.narrow()?, reader.bytes()?);
+    let end = data.len().checked_add(from).ok_or(Malformed)?;
+    match end <= BLOCK {
+        true => Ok(Overwrite { block, from, data }),
+        false => Err(Malformed),
+    }
 }
 
 fn map(reader: &mut Reader<'_>, context: &mut Context, sign: Sign) -> Result<Map, Malformed> {

@@ -4,8 +4,8 @@ use super::context::{Context, Role};
 use super::opcode::{
     ALLOCATE, ATTRIBUTES, CHOICE, COLLAPSE, CREATE, CREATE_NAMED, DIFFERS, DIRECTORY, ENTER, FREE,
     HEAD_MAX, INSERT, LAST, LEAVE, MAP, MAP_BIRTH, MAP_FILE, MAP_OFFSET, MAP_PLACE, NAME_COOKIE,
-    NAME_DIR, NAME_INO, NAME_KIND, NAMED_COOKIE, NAMED_DIRECTORY, NAMED_INODE, NUMBERS, RANGE_FILE,
-    RANGE_OFFSET, RECORD_MAX, TRUNCATE, WRITE, XATTR, ZERO,
+    NAME_DIR, NAME_INO, NAME_KIND, NAMED_COOKIE, NAMED_DIRECTORY, NAMED_INODE, NUMBERS, OVERWRITE,
+    RANGE_FILE, RANGE_OFFSET, RECORD_MAX, TRUNCATE, WRITE, XATTR, ZERO,
 };
 use super::record::{AsRecord, BatchHead, Map};
 use super::varint::{put, put_bytes, put_delta};
@@ -19,7 +19,7 @@ pub(super) fn longest<R: AsRecord>(records: &[R]) -> usize {
         Some(Change::Write { data, .. }) => data.len(),
         Some(Change::Create { target, .. }) => target.map_or(0, <[u8]>::len),
         Some(Change::Xattr { name, value, .. }) => name.len() + value.map_or(0, <[u8]>::len),
-        _ => 0,
+        _ => record.as_overwrite().map_or(0, |bytes| bytes.data.len()),
     };
     let records = records.iter().map(|record| RECORD_MAX + bytes(record));
     HEAD_MAX + records.sum::<usize>()
@@ -57,6 +57,11 @@ pub(super) fn batch<R: AsRecord>(
         } else if let Some(upto) = first.as_numbers() {
             buf.push(NUMBERS);
             put(buf, upto.0);
+        } else if let Some(bytes) = first.as_overwrite() {
+            buf.push(OVERWRITE);
+            put(buf, bytes.block);
+            put(buf, bytes.from as u64);
+            put_bytes(buf, bytes.data);
         }
         rest = after;
     }

@@ -1,5 +1,5 @@
 use super::error::{Error, Result};
-use super::frame::Frame;
+use super::frame::{FRAME_BLOCKS, Frame};
 use super::lane::{COMMIT, Lane, Supply};
 use super::lanes::Lanes;
 use super::record::{AsRecord, Record};
@@ -8,10 +8,11 @@ use super::replay::{Replay, Replayed};
 use super::ring::{Mode, Ring};
 use super::room::Room;
 use super::stamps::Stamps;
-use crate::journal_primitive::{AtomicBool, AtomicU64, Condvar, Mutex, Ordering};
+use crate::journal_primitive::{AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Ordering};
 use holdfast_core::store::{Change, Stamp};
 use holdfast_device::BlockDevice;
 use holdfast_sync::Padded;
+use std::mem;
 use std::sync::Arc;
 
 /// An open journal. See the module's text.
@@ -49,9 +50,11 @@ struct Turn {
 pub trait BeforeCommit {
     /// Called once in each commit, before anything is written. It takes the commit's cut by
     /// [`Commit::cut`], at a moment of its choice: all batches up to there will be durable with this
-    /// commit, and no other. Bytes that [`Commit::append_records`] is told about must be written when
-    /// this returns, and [flushed](Commit::flush) if the commit [is](Commit::is_flushed). Without a cut of
-    /// its own, one is taken when it returns.
+    /// commit, and no other. Without a cut of its own, one is taken when it returns.
+    ///
+    /// Bytes that [`Commit::append_records`] is told about must be written when this returns, and it says so by
+    /// [`Commit::tells_of_bytes`]. Those that go over others may come [later](Self::written) if the commit's
+    /// [frames come first](Commit::frames_come_first); if they do not, bytes must be [flushed](Commit::flush) when this returns.
     ///
     /// It runs under the journal's own lock: it may append, and must not commit or trim.
     ///
@@ -59,6 +62,18 @@ pub trait BeforeCommit {
     /// They end the commit, which then has had no effect, and the journal with it: what the commit took no later
     /// one could give back.
     fn before(&self, commit: &mut Commit<'_>) -> Result<()>;
+
+    /// The commit's frames are in the device's cache, if they come first: from here on a process that is killed has made it. What
+    /// goes over other bytes is written now. Under the journal's own lock, too.
+    ///
+    /// # Errors
+    /// They end the journal.
+    fn written(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// A flush has ended that began behind [`written`](Self::written), and the journal is about to say so.
+    fn flushed(&self) {}
 
     /// All batches up to the position's stamp are durable now. Once they are in the trees as well, a
     /// replay may begin at the position. Not called where nothing was flushed.
@@ -86,15 +101,25 @@ pub struct Commit<'a> {
     journal: &'a Journal,
     ring: &'a mut Ring,
     waiting: &'a mut Vec<Frame>,
-    mode: Mode,
+    frames_first: bool,
+    /// Must something be flushed before its frames count?
+    unflushed: bool,
+    /// Blocks of the ring that are kept for its records.
+    kept: u64,
     lane: Option<(Stamp, Lane)>,
 }
 
 impl Commit<'_> {
-    /// Will its batches be durable?
+    /// Are its frames written before anything is flushed? Then they count as soon as they are in the device's cache, if only
+    /// for who finds that cache.
     #[must_use]
-    pub fn is_flushed(&self) -> bool {
-        self.mode == Mode::Flushed
+    pub fn frames_come_first(&self) -> bool {
+        self.frames_first
+    }
+
+    /// What is written to the device must be durable before the commit is.
+    pub fn tells_of_bytes(&mut self) {
+        self.unflushed = true;
     }
 
     /// Makes durable what was written to the device.
@@ -103,6 +128,18 @@ impl Commit<'_> {
     /// The device's. Commits that were only written are taken back then.
     pub fn flush(&mut self) -> Result<()> {
         self.ring.flush()
+    }
+
+    /// Keeps room in the ring for records of so many bytes, until they are appended; `false`: that would leave less than half
+    /// of it to appends.
+    pub fn keep_room(&mut self, bytes: u64) -> bool {
+        // Each frame has a header, and each batch an end.
+        let blocks = (bytes / BLOCK as u64 + 1) / (FRAME_BLOCKS as u64 - 1) * FRAME_BLOCKS as u64;
+        let blocks = blocks + FRAME_BLOCKS as u64;
+        let room = &self.journal.supply.room;
+        let kept = room.take_of_plenty(blocks, self.journal.capacity);
+        self.kept += if kept { blocks } else { 0 };
+        kept
     }
 
     /// Takes the cut: what was appended up to now belongs to this commit, what comes later does not.
@@ -123,6 +160,7 @@ impl Commit<'_> {
     /// # Errors
     /// [`Error::Full`] even with the share that appends leave to commits; [`Error::TooLarge`].
     pub fn append_records(&mut self, realm: u64, records: &[Record<'_>]) -> Result<()> {
+        self.journal.supply.room.give(mem::take(&mut self.kept));
         if records.is_empty() {
             return Ok(());
         }
@@ -138,6 +176,7 @@ impl Commit<'_> {
 
     /// The cut, and the frames of the records that belong to it.
     fn finish(mut self) -> (Stamp, Vec<Frame>) {
+        self.journal.supply.room.give(self.kept);
         if self.lane.is_none() {
             self.cut();
         }
@@ -288,9 +327,7 @@ impl Journal {
             }
             self.turned.wait(&mut turn);
         }
-        turn.taken = true;
-        drop(turn);
-        self.take_turn(hook, Mode::Flushed)
+        self.take_turn(turn, hook)
     }
 
     /// As [`commit`](Self::commit), of all batches so far, and even if there is nothing to be written.
@@ -298,12 +335,16 @@ impl Journal {
     /// # Errors
     /// As [`commit`](Self::commit).
     pub fn commit_now(&self, hook: &dyn BeforeCommit) -> Result<()> {
-        self.wait_for_turn(hook, Mode::Flushed)
+        let mut turn = self.turn.lock();
+        while turn.taken {
+            self.turned.wait(&mut turn);
+        }
+        self.take_turn(turn, hook)
     }
 
     /// Hands all batches so far to the device, and flushes nothing: they survive the end of this process, but are
     /// [durable](Self::durable) with the next commit only. Where it is not known how long the device's cache lasts,
-    /// it does nothing.
+    /// it does nothing. It waits for no flush: a commit lets others write while it does.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
@@ -311,92 +352,157 @@ impl Journal {
         if !self.can_write() {
             return Ok(());
         }
-        self.wait_for_turn(hook, Mode::Written)
-    }
-
-    fn wait_for_turn(&self, hook: &dyn BeforeCommit, mode: Mode) -> Result<()> {
-        let mut turn = self.turn.lock();
-        while turn.taken {
-            self.turned.wait(&mut turn);
-        }
-        if self.failed() {
-            return Err(Error::Failed);
-        }
-        turn.taken = true;
-        drop(turn);
-        self.take_turn(hook, mode)
+        self.lead(hook, Mode::Written)
     }
 
     /// The caller commits; nobody else does until this returns or unwinds.
-    fn take_turn(&self, hook: &dyn BeforeCommit, mode: Mode) -> Result<()> {
+    fn take_turn(&self, mut turn: MutexGuard<'_, Turn>, hook: &dyn BeforeCommit) -> Result<()> {
+        turn.taken = true;
+        drop(turn);
+        let _taken = Taken(self);
+        self.lead(hook, Mode::Flushed)
+    }
+
+    /// Commits, or writes. That nobody else commits is up to the caller.
+    fn lead(&self, hook: &dyn BeforeCommit, wanted: Mode) -> Result<()> {
+        let mut writer = self.writer.lock();
+        if self.failed() {
+            return Err(Error::Failed);
+        }
+        // Ends before the lock of the ring does.
         let mut leading = Leading {
             journal: self,
             hook,
             led: None,
         };
-        leading.led.insert(self.lead(hook, mode)).clone()
+        let led = match self.lead_as(wanted, &mut writer, hook) {
+            Ok(Some(position)) => {
+                drop(writer);
+                hook.after(position);
+                Ok(())
+            }
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
+        };
+        leading.led.insert(led).clone()
     }
 
-    fn lead(&self, hook: &dyn BeforeCommit, wanted: Mode) -> Result<()> {
-        let mut writer = self.writer.lock();
-        let Writer { ring, waiting } = &mut *writer;
-        // What is only written needs a block for the mark that will follow it.
-        let owed = ring.owes_mark;
-        ring.owes_mark |= wanted == Mode::Written && self.supply.room.take_reserved(1);
-        let mode = match ring.owes_mark {
-            true => wanted,
-            false => Mode::Flushed,
-        };
-        let led = self.lead_as(mode, ring, waiting, hook);
-        if !owed && ring.owes_mark && !ring.is_unsettled() {
-            ring.owes_mark = false;
-            self.supply.room.give(1);
-        }
-        let (cut, group) = led?;
-        let position = Position {
-            block: ring.head,
-            stamp: cut,
-            life: ring.life,
-        };
-        if mode == Mode::Flushed {
-            self.durable.fetch_max(cut.0, Ordering::Release);
-        }
-        drop(writer);
-        self.supply.recycle(group);
-        if mode == Mode::Flushed {
-            hook.after(position);
-        }
-        Ok(())
-    }
-
-    /// Writes what there is; gives the cut, and the frames.
+    /// Writes what there is, and lets it be durable if that is wanted: gives the position behind it then.
     fn lead_as(
         &self,
-        mode: Mode,
-        ring: &mut Ring,
-        waiting: &mut Vec<Frame>,
+        wanted: Mode,
+        writer: &mut MutexGuard<'_, Writer>,
         hook: &dyn BeforeCommit,
-    ) -> Result<(Stamp, Vec<Frame>)> {
+    ) -> Result<Option<Position>> {
+        let Writer { ring, waiting } = &mut **writer;
+        // What is only written needs a block for the mark that will follow it.
+        let owed = ring.owes_mark;
+        if ring.can_write() && !owed {
+            ring.owes_mark = self.supply.room.take_reserved(1);
+        }
+        let frames_first = ring.can_write() && ring.owes_mark;
         let mut commit = Commit {
             journal: self,
             ring,
             waiting,
-            mode,
+            frames_first,
+            unflushed: false,
+            kept: 0,
             lane: None,
         };
         hook.before(&mut commit)?;
+        let unflushed = commit.unflushed;
         let (cut, mut own) = commit.finish();
-        let mut group = std::mem::take(waiting);
+        let mut group = mem::take(waiting);
         group.append(&mut own);
-        if mode == Mode::Flushed && std::mem::take(&mut ring.owes_mark) {
-            if group.is_empty() {
-                group.push(Frame::new(Vec::new(), COMMIT, cut));
-            } else {
+        if frames_first && wanted == Mode::Written {
+            let before = ring.head;
+            ring.write(&mut group, Mode::Written)?;
+            hook.written()?;
+            if !owed && ring.head == before {
+                ring.owes_mark = false;
                 self.supply.room.give(1);
             }
+            self.supply.recycle(group);
+            return Ok(None);
         }
-        ring.write(&mut group, mode)?;
-        Ok((cut, group))
+        let end = match frames_first && (unflushed || ring.is_unflushed()) {
+            true => self.write_and_mark(&mut group, cut, writer, hook)?,
+            false => self.write_flushed(&mut group, cut, owed, writer, hook)?,
+        };
+        self.supply.recycle(group);
+        self.durable.fetch_max(cut.0, Ordering::Release);
+        Ok(Some(Position {
+            block: end,
+            stamp: cut,
+            life: writer.ring.life,
+        }))
+    }
+
+    /// Writes a group to the cache, flushes all, and then says in a mark that it is durable; gives its end. Others may write behind
+    /// the mark meanwhile.
+    fn write_and_mark(
+        &self,
+        group: &mut [Frame],
+        cut: Stamp,
+        writer: &mut MutexGuard<'_, Writer>,
+        hook: &dyn BeforeCommit,
+    ) -> Result<u64> {
+        let place = writer.ring.write_and_leave_place(group, cut)?;
+        // It has the block that was taken for a mark.
+        writer.ring.owes_mark = false;
+        hook.written()?;
+        self.flush_beside(writer, |ring, flushed| ring.flush_ended(flushed, place))?;
+        hook.flushed();
+        writer.ring.mark(place, cut)?;
+        self.flush_beside(writer, |ring, flushed| ring.marked(flushed, place))?;
+        Ok(place + 1)
+    }
+
+    /// Writes a group behind which nothing has to be flushed but itself; gives its end. `owed`: there is to be one, even
+    /// without frames.
+    fn write_flushed(
+        &self,
+        group: &mut Vec<Frame>,
+        cut: Stamp,
+        owed: bool,
+        writer: &mut MutexGuard<'_, Writer>,
+        hook: &dyn BeforeCommit,
+    ) -> Result<u64> {
+        let ring = &mut writer.ring;
+        if owed && group.is_empty() {
+            group.push(Frame::new(Vec::new(), COMMIT, cut));
+        } else if ring.owes_mark {
+            self.supply.room.give(1);
+        }
+        ring.owes_mark = false;
+        hook.written()?;
+        hook.flushed();
+        ring.write(group, Mode::Flushed)?;
+        let end = ring.head;
+        if !group.is_empty() {
+            self.flush_beside(writer, |ring, flushed| ring.flush_ended(flushed, end))?;
+            writer.ring.settle(end);
+        }
+        Ok(end)
+    }
+
+    /// Flushes the device, while others may write. `end` is told how that went.
+    ///
+    /// # Errors
+    /// Those of `end`; [`Error::Failed`] if one of the others has failed.
+    fn flush_beside(
+        &self,
+        writer: &mut MutexGuard<'_, Writer>,
+        end: impl FnOnce(&mut Ring, Result<()>) -> Result<()>,
+    ) -> Result<()> {
+        let area = writer.ring.area();
+        let flushed = MutexGuard::unlocked(writer, || area.flush());
+        end(&mut writer.ring, flushed)?;
+        match self.failed() {
+            true => Err(Error::Failed),
+            false => Ok(()),
+        }
     }
 
     /// Empties all lanes at one moment: no append is under way then, so whatever a batch in
@@ -494,11 +600,11 @@ impl Journal {
     }
 }
 
-/// The commit leader's turn.
+/// A commit, or a group that is written.
 ///
-/// *Invariant.* Unless `led` is `Some(Ok(()))` the commit did not come to its end; then `Journal::failed` is set before
-/// `Turn::taken` is given back: the waiters of a commit that failed must not lead one of their own, which would
-/// find nothing of what this one took, and succeed.
+/// *Invariant.* Unless `led` is `Some(Ok(()))` it did not come to its end; then `Journal::failed` is set before the lock of the
+/// ring and `Turn::taken` are given back: whoever comes next must not lead one of its own, which would find nothing of what
+/// this one took, and succeed.
 struct Leading<'a> {
     journal: &'a Journal,
     hook: &'a dyn BeforeCommit,
@@ -508,12 +614,20 @@ struct Leading<'a> {
 impl Drop for Leading<'_> {
     fn drop(&mut self) {
         if !matches!(self.led, Some(Ok(()))) {
-            // Relaxed: waiters see it under the lock of the turn, which is released below.
+            // Relaxed: others see it under the lock of the ring, or of the turn, which are released behind this.
             self.journal.failed.store(true, Ordering::Relaxed);
             let reason = self.led.as_ref().and_then(|led| led.as_ref().err());
             self.hook.failed(reason);
         }
-        self.journal.turn.lock().taken = false;
-        self.journal.turned.notify_all();
+    }
+}
+
+/// The commit leader's turn.
+struct Taken<'a>(&'a Journal);
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.0.turn.lock().taken = false;
+        self.0.turned.notify_all();
     }
 }

@@ -41,6 +41,6 @@ mod varint;
 
 pub use error::{Error, Reason, Result};
 pub use journal::{BeforeCommit, Commit, Journal};
-pub use record::{Map, Record};
+pub use record::{Map, Overwrite, Record};
 pub use region::{BLOCKS_MIN, Position, Region};
 pub use replay::{Batch, Replay};

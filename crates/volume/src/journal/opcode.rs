@@ -33,6 +33,7 @@ pub(super) const FREE: u8 = 14;
 pub(super) const MAP: u8 = 15;
 // 16 to 23 are kept for realms.
 pub(super) const NUMBERS: u8 = 24;
+pub(super) const OVERWRITE: u8 = 25;
 
 // Differences of the second byte, by operation.
 pub(super) const NAMED_DIRECTORY: u8 = 1;

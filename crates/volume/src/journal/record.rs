@@ -18,6 +18,17 @@ pub struct Map {
     pub unwritten: bool,
 }
 
+/// Bytes that go over others where these lie, once the commit's frames are in the device's cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overwrite<'a> {
+    /// The block on the device.
+    pub block: u64,
+    /// Where in the block they begin.
+    pub from: usize,
+    /// The bytes, which end in the block.
+    pub data: &'a [u8],
+}
+
 /// One redo record: what the journal keeps and a replay gives back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
@@ -27,6 +38,8 @@ pub enum Record<'a> {
     Map(Map),
     /// The realm's high-water mark: no inode number above it is dealt before a higher mark is durable.
     Numbers(Ino),
+    /// Bytes that were about to be written over others.
+    Overwrite(Overwrite<'a>),
 }
 
 /// What all records of one batch have in common.
@@ -49,6 +62,10 @@ pub(super) trait AsRecord {
     fn as_numbers(&self) -> Option<Ino> {
         None
     }
+
+    fn as_overwrite(&self) -> Option<&Overwrite<'_>> {
+        None
+    }
 }
 
 impl AsRecord for Change<'_> {
@@ -62,21 +79,28 @@ impl AsRecord for Record<'_> {
     fn as_change(&self) -> Option<&Change<'_>> {
         match self {
             Record::Change(change) => Some(change),
-            Record::Map(_) | Record::Numbers(_) => None,
+            Record::Map(_) | Record::Numbers(_) | Record::Overwrite(_) => None,
         }
     }
 
     fn as_map(&self) -> Option<&Map> {
         match self {
             Record::Map(map) => Some(map),
-            Record::Change(_) | Record::Numbers(_) => None,
+            Record::Change(_) | Record::Numbers(_) | Record::Overwrite(_) => None,
         }
     }
 
     fn as_numbers(&self) -> Option<Ino> {
         match *self {
             Record::Numbers(upto) => Some(upto),
-            Record::Change(_) | Record::Map(_) => None,
+            Record::Change(_) | Record::Map(_) | Record::Overwrite(_) => None,
+        }
+    }
+
+    fn as_overwrite(&self) -> Option<&Overwrite<'_>> {
+        match self {
+            Record::Overwrite(bytes) => Some(bytes),
+            Record::Change(_) | Record::Map(_) | Record::Numbers(_) => None,
         }
     }
 }

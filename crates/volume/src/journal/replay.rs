@@ -91,6 +91,8 @@ impl Lane {
 /// One batch of a replay.
 #[derive(Debug)]
 pub struct Batch<'a> {
+    /// Where its group ended.
+    group: u64,
     lane: &'a mut Lane,
     decoder: Decoder<'a>,
     ended: bool,
@@ -107,6 +109,12 @@ impl<'a> Batch<'a> {
     #[must_use]
     pub const fn realm(&self) -> u64 {
         self.lane.head.realm
+    }
+
+    /// A number of the commit that it belongs to, greater than those of the commits before.
+    #[must_use]
+    pub const fn commit(&self) -> u64 {
+        self.group
     }
 
     /// Its next record, in the order in which they were appended; `None` after the last.
@@ -169,6 +177,7 @@ impl Replay {
         };
         let rest = self.group.bytes.get(lane.now.range.clone()).unwrap_or(&[]);
         Ok(Some(Batch {
+            group: self.scan.next,
             lane,
             decoder: Decoder::new(Reader::new(rest)),
             ended: false,
@@ -194,6 +203,7 @@ impl Replay {
             }
             let rest = self.group.bytes.get(lane.now.range.clone()).unwrap_or(&[]);
             drop(Batch {
+                group: self.scan.next,
                 lane,
                 decoder: Decoder::new(Reader::new(rest)),
                 ended: false,

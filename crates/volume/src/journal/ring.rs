@@ -1,6 +1,8 @@
 use super::error::Result;
 use super::frame::{Cache, FRAME_BLOCKS, Frame, Place};
+use super::lane::COMMIT;
 use super::region::{Area, BLOCK};
+use holdfast_core::store::Stamp;
 
 /// Blocks written between two flushes, at most: so far behind a torn frame may whole ones lie.
 pub(super) const ROUND_BLOCKS: u64 = 2048;
@@ -19,7 +21,7 @@ pub(super) enum Mode {
 /// The ring of frames on the device.
 ///
 /// *Invariants.* Blocks from `tail` to `head` hold whole groups. Those up to `settled` are durable, and end with
-/// a flushed group; behind it are written groups only. `head` never passes `tail` by more than the ring's length,
+/// a flushed group; behind it are written groups, and flushed ones whose flush has not ended. `head` never passes `tail` by more than the ring's length,
 /// since [`Room`](super::room::Room) was asked, and one block more is taken while `owes_mark`.
 #[derive(Debug)]
 pub(super) struct Ring {
@@ -59,11 +61,6 @@ impl Ring {
         self.cache.is_some()
     }
 
-    /// Are there groups behind the last flushed one?
-    pub(super) const fn is_unsettled(&self) -> bool {
-        self.settled < self.head
-    }
-
     /// Nobody has to read what is before this any more.
     pub(super) fn trim(&mut self, tail: u64) {
         self.tail = self.tail.max(tail);
@@ -71,32 +68,95 @@ impl Ring {
         self.flushed = self.flushed.max(tail);
     }
 
+    /// Are there frames that no flush has made durable?
+    pub(super) const fn is_unflushed(&self) -> bool {
+        self.flushed < self.head
+    }
+
+    /// What is flushed with nothing of this held: other groups may be written meanwhile.
+    pub(super) fn area(&self) -> Area {
+        self.area.clone()
+    }
+
     /// Makes all that was written to the device durable.
     ///
     /// # Errors
     /// The device's.
     pub(super) fn flush(&mut self) -> Result<()> {
-        match self.area.flush() {
-            Ok(()) => {
-                self.flushed = self.head;
-                Ok(())
-            }
-            Err(error) => {
-                self.revoke();
-                Err(error)
-            }
-        }
+        let flushed = self.area.flush();
+        self.flush_ended(flushed, self.head)
     }
 
-    /// A flush failed: of what was written before it the cache may have dropped any part, and says so once. So the
+    /// A flush ended that began when all before `upto` was written.
+    ///
+    /// # Errors
+    /// The flush's: of what was written before it the cache may have dropped any part, and says so once. So the
     /// frames that count on it are taken back. If that fails too, nothing more can be done.
-    fn revoke(&mut self) {
-        if self.flushed < self.head {
-            let _ = self.area.write(self.flushed, &[0; BLOCK]);
+    pub(super) fn flush_ended(&mut self, flushed: Result<()>, upto: u64) -> Result<()> {
+        match &flushed {
+            Ok(()) => self.flushed = self.flushed.max(upto),
+            Err(_) => self.revoke(self.flushed),
+        }
+        flushed
+    }
+
+    /// Takes the frame at this place back, and with it all behind it.
+    fn revoke(&mut self, at: u64) {
+        if at < self.head {
+            let _ = self.area.write(at, &[0; BLOCK]);
         }
     }
 
-    /// Writes a group of frames; what was written before is durable when a flushed group is.
+    /// Writes a group into the cache, and behind it a block in which a [mark](Self::mark) will say that it is durable; gives
+    /// that block. Until then it holds a frame of nothing, so that a replay finds what is written behind it.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub(super) fn write_and_leave_place(&mut self, group: &mut [Frame], cut: Stamp) -> Result<u64> {
+        self.write(group, Mode::Written)?;
+        let place = self.head;
+        self.write(&mut [Frame::new(Vec::new(), COMMIT, cut)], Mode::Written)?;
+        Ok(place)
+    }
+
+    /// Says in the block that was left for it that all before it is durable, which a flush has made it. It takes a flush itself.
+    ///
+    /// # Errors
+    /// The device's.
+    pub(super) fn mark(&mut self, place: u64, cut: Stamp) -> Result<()> {
+        debug_assert!(self.settled <= place && place <= self.flushed);
+        let mut frame = Frame::new(Vec::new(), COMMIT, cut);
+        frame.seal(Place {
+            volume: self.area.region.volume,
+            life: self.life,
+            position: place,
+            group: place,
+            cache: None,
+            last_of_group: true,
+        });
+        self.area.write(place, &frame.bytes)
+    }
+
+    /// The flush behind a mark ended.
+    ///
+    /// # Errors
+    /// The flush's; the mark is taken back then.
+    pub(super) fn marked(&mut self, flushed: Result<()>, place: u64) -> Result<()> {
+        match &flushed {
+            Ok(()) => self.settle(place + 1),
+            Err(_) => self.revoke(place),
+        }
+        flushed
+    }
+
+    /// What lies before this is durable, and ends with a flushed group.
+    pub(super) fn settle(&mut self, end: u64) {
+        self.settled = self.settled.max(end);
+        self.flushed = self.flushed.max(end);
+    }
+
+    /// Writes a group of frames: a flushed one is durable, with all before it, as soon as a flush behind it ends, which is
+    /// the caller's, as is to [settle](Self::settle) that.
     ///
     /// # Errors
     /// The device's. What lies behind `head` is then unknown, and must not be written again in
@@ -137,10 +197,6 @@ impl Ring {
         }
         debug_assert!(at - self.tail <= self.area.region.blocks);
         self.write_staging(written)?;
-        if mode == Mode::Flushed {
-            self.flush()?;
-            (self.settled, self.flushed) = (at, at);
-        }
         self.head = at;
         Ok(())
     }

@@ -38,6 +38,11 @@ impl Room {
         self.take_down_to(blocks, 0)
     }
 
+    /// Takes blocks, if there is as much left behind that: half of all that appends may use.
+    pub(super) fn take_of_plenty(&self, blocks: u64, capacity: u64) -> bool {
+        self.take_down_to(blocks, capacity - (capacity - self.reserve) / 2)
+    }
+
     fn take_down_to(&self, blocks: u64, floor: u64) -> bool {
         let taken = |free: u64| free.checked_sub(blocks).filter(|left| *left >= floor);
         self.free

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use super::alarm::Alarm;
 use super::high_water::HighWater;
 use super::highest::Highest;
-use super::replay::{Counts, replay};
+use super::replay::{Counts, Redo, replay};
 use super::reservation::{Pool, Promises};
 use super::{Inner, Promptness, VolumeStore};
 use crate::journal::Journal;
@@ -86,6 +86,7 @@ impl VolumeStore {
         let mut counts = Counts::default();
         let region = superblock.region();
         let mut journal = Journal::open(device, region, superblock.journal_position)?;
+        let mut redo = Redo::default();
         while let Some(mut batch) = journal.next_batch()? {
             let finder = Finder {
                 layers: &layers,
@@ -96,10 +97,12 @@ impl VolumeStore {
             while let Some(record) = batch.next()? {
                 records.push(record);
             }
+            redo.note(batch.commit(), &records);
             replay(finder, &space, &records, &mut counts)?;
         }
         let journal = journal.finish()?;
         if journal.owes_mark() {
+            redo.write(cache.source(), &superblock.layout())?;
             // What was only written counts from now on, or never: blocks that it freed may be used again, and those it took.
             journal.commit_now(&())?;
         }

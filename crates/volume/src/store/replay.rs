@@ -3,11 +3,13 @@
 use holdfast_core::store::Change;
 
 use crate::journal::{Map, Record};
-use crate::space::{FileRequest, Space};
+use crate::space::{FileRequest, Layout, Space};
 use crate::store::apply::transaction::Maker;
 use crate::store::commit::extent_of;
 use crate::store::file::extent_map::Run;
+use crate::store::file::page::zeros;
 use crate::store::load::Finder;
+use crate::store::load::device::Blocks;
 use crate::{Error, Result};
 
 /// Counts that batches move.
@@ -53,7 +55,7 @@ pub(super) fn replay(
                 changes.push(change);
             }
             Record::Numbers(upto) => counts.last_ino = counts.last_ino.max(upto.0),
-            Record::Map(_) => {}
+            Record::Map(_) | Record::Overwrite(_) => {}
         }
     }
     maker.make(&changes)?;
@@ -66,6 +68,48 @@ pub(super) fn replay(
     counts.inodes += maker.inodes;
     counts.batches += 1;
     Ok(())
+}
+
+/// What the last commit of a replay was about to write over other bytes.
+///
+/// Earlier commits have done that: each writes it before the next begins.
+#[derive(Debug, Default)]
+pub(super) struct Redo {
+    commit: u64,
+    bytes: Vec<(u64, usize, Vec<u8>)>,
+}
+
+impl Redo {
+    /// Takes note of what a batch of a commit has.
+    pub(super) fn note(&mut self, commit: u64, records: &[Record<'_>]) {
+        if self.commit != commit {
+            (self.commit, self.bytes) = (commit, Vec::new());
+        }
+        for record in records {
+            if let Record::Overwrite(bytes) = record {
+                self.bytes
+                    .push((bytes.block, bytes.from, bytes.data.to_vec()));
+            }
+        }
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// The device's; [`Error::Damaged`] if it is about no file's block.
+    pub(super) fn write(&self, blocks: &Blocks, layout: &Layout) -> Result<()> {
+        let mut page = zeros();
+        for (block, from, bytes) in &self.bytes {
+            if !(layout.start..layout.end).contains(block) {
+                let what = format!("the journal writes to block {block}, which is no file's");
+                return Err(Error::Damaged(what));
+            }
+            blocks.read_at(*block, &mut page[..])?;
+            page[*from..from + bytes.len()].copy_from_slice(bytes);
+            blocks.write(*block, &page[..])?;
+        }
+        Ok(())
+    }
 }
 
 fn replay_map(space: &Space, maker: &mut Maker<'_, '_>, map: &Map) -> Result<()> {

@@ -70,6 +70,29 @@ impl BeforeCommit for Volume {
     }
 }
 
+/// One thread writes a page and hands it to the cache, another writes one and fsyncs it; whoever takes pages first fails.
+pub(super) fn beside_an_error_of_a_write() {
+    let volume = Arc::new(Volume {
+        world: World::cached(),
+        state: Mutex::default(),
+    });
+    let other = {
+        let volume = Arc::clone(&volume);
+        thread::spawn(move || {
+            volume.state(|state| state.waits.push(1));
+            // It may find that the commit has failed.
+            let _ = volume.world.journal.write(&*volume);
+        })
+    };
+    let promised = volume.write_and_fsync(0);
+    other.join().expect("no panic");
+    volume.state(|state| {
+        assert!(!state.went_on, "a commit behind one that failed");
+        assert!(!promised || state.written.contains(&0), "page 0 is lost");
+        assert!(state.stopped);
+    });
+}
+
 /// Two threads write a page and fsync it; the first commit that takes pages fails.
 pub(super) fn beside_an_error() {
     let volume = Arc::new(Volume {

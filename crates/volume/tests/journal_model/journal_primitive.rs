@@ -119,7 +119,10 @@ impl<T> Closed<'_, T> {
 #[derive(Debug)]
 pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
 
-pub(crate) struct MutexGuard<'a, T>(Option<loom::sync::MutexGuard<'a, T>>);
+pub(crate) struct MutexGuard<'a, T> {
+    lock: &'a loom::sync::Mutex<T>,
+    guard: Option<loom::sync::MutexGuard<'a, T>>,
+}
 
 impl<T> Mutex<T> {
     pub(crate) fn new(value: T) -> Self {
@@ -127,7 +130,18 @@ impl<T> Mutex<T> {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-        MutexGuard(Some(self.0.lock().expect("not poisoned")))
+        let (lock, guard) = (&self.0, self.0.lock().expect("not poisoned"));
+        let guard = Some(guard);
+        MutexGuard { lock, guard }
+    }
+}
+
+impl<T> MutexGuard<'_, T> {
+    pub(crate) fn unlocked<R>(guard: &mut Self, work: impl FnOnce() -> R) -> R {
+        guard.guard = None;
+        let done = work();
+        guard.guard = Some(guard.lock.lock().expect("not poisoned"));
+        done
     }
 }
 
@@ -135,13 +149,13 @@ impl<T> Deref for MutexGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        self.0.as_ref().expect("locked")
+        self.guard.as_ref().expect("locked")
     }
 }
 
 impl<T> DerefMut for MutexGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        self.0.as_mut().expect("locked")
+        self.guard.as_mut().expect("locked")
     }
 }
 
@@ -155,8 +169,8 @@ impl Condvar {
     }
 
     pub(crate) fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
-        let locked = guard.0.take().expect("locked");
-        guard.0 = Some(self.0.wait(locked).expect("not poisoned"));
+        let locked = guard.guard.take().expect("locked");
+        guard.guard = Some(self.0.wait(locked).expect("not poisoned"));
     }
 
     pub(crate) fn notify_all(&self) {

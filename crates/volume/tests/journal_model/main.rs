@@ -21,7 +21,7 @@ mod journal_primitive;
 use holdfast_core::store::{Change, Stamp};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_types::Ino;
-use journal::{Journal, Position, Region};
+use journal::{BeforeCommit, Commit, Journal, Position, Region};
 use journal_primitive::{Broken, break_on_purpose};
 use loom::sync::Mutex;
 use loom::thread;
@@ -35,58 +35,74 @@ const REGION: Region = Region {
     volume: 1,
 };
 
+const MODELS: [(&str, fn()); 7] = [
+    (
+        "a_cut_takes_all_lanes_at_one_moment",
+        a_cut_takes_all_lanes_at_one_moment,
+    ),
+    (
+        "a_commit_is_a_consistent_prefix",
+        a_commit_is_a_consistent_prefix,
+    ),
+    (
+        "two_who_commit_both_get_what_they_asked_for",
+        two_who_commit,
+    ),
+    (
+        "a_trim_beside_an_append_loses_nothing",
+        a_trim_beside_an_append,
+    ),
+    (
+        "nobody_commits_behind_a_commit_that_failed",
+        failing::beside_an_error,
+    ),
+    (
+        "what_is_written_beside_a_commit_counts_for_the_cache_and_no_more",
+        a_write_beside_a_commit,
+    ),
+    (
+        "nobody_commits_behind_a_write_that_failed",
+        failing::beside_an_error_of_a_write,
+    ),
+];
+
+/// The same over what is broken on purpose.
+const BROKEN: [(&str, fn(), Broken); 4] = [
+    (
+        "an error, and its latch is lost",
+        failing::beside_an_error,
+        Broken::Latch,
+    ),
+    (
+        "an error, latched behind the turn",
+        failing::beside_an_error,
+        Broken::LateLatch,
+    ),
+    (
+        "an error of a write, and its latch is lost",
+        failing::beside_an_error_of_a_write,
+        Broken::Latch,
+    ),
+    (
+        "an error, and no waiter is woken",
+        failing::beside_an_error,
+        Broken::Wakes,
+    ),
+];
+
 fn main() {
     let chosen = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
-    let models: [(&str, fn()); 5] = [
-        (
-            "a_cut_takes_all_lanes_at_one_moment",
-            a_cut_takes_all_lanes_at_one_moment,
-        ),
-        (
-            "a_commit_is_a_consistent_prefix",
-            a_commit_is_a_consistent_prefix,
-        ),
-        (
-            "two_who_commit_both_get_what_they_asked_for",
-            two_who_commit,
-        ),
-        (
-            "a_trim_beside_an_append_loses_nothing",
-            a_trim_beside_an_append,
-        ),
-        (
-            "nobody_commits_behind_a_commit_that_failed",
-            failing::beside_an_error,
-        ),
-    ];
     let is_chosen = |name: &str| chosen.as_ref().is_none_or(|part| name.contains(part));
-    for (name, model) in models {
+    for (name, model) in MODELS {
         if is_chosen(name) {
             check(model);
             println!("model {name} ... ok");
         }
     }
-    let broken: [(&str, fn(), Broken); 3] = [
-        (
-            "an error, and its latch is lost",
-            failing::beside_an_error,
-            Broken::Latch,
-        ),
-        (
-            "an error, latched behind the turn",
-            failing::beside_an_error,
-            Broken::LateLatch,
-        ),
-        (
-            "an error, and no waiter is woken",
-            failing::beside_an_error,
-            Broken::Wakes,
-        ),
-    ];
     // Loom's panics are expected here.
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
-    for (name, model, broken) in broken {
+    for (name, model, broken) in BROKEN {
         if is_chosen(name) {
             break_on_purpose(broken);
             let noticed = std::panic::catch_unwind(|| check(model)).is_err();
@@ -116,7 +132,16 @@ struct World {
 
 impl World {
     fn new() -> Arc<Self> {
-        let device = Arc::new(MemoryDevice::new(REGION.blocks * 4096));
+        Self::over(MemoryDevice::new(REGION.blocks * 4096))
+    }
+
+    /// Over a device that says which cache holds what is not flushed.
+    fn cached() -> Arc<Self> {
+        Self::over(MemoryDevice::new(REGION.blocks * 4096).with_cache_identity(Some(1)))
+    }
+
+    fn over(device: MemoryDevice) -> Arc<Self> {
+        let device = Arc::new(device);
         let replay = Journal::open(device.clone(), REGION, Position::default());
         let journal = replay.expect("a region").finish().expect("zeros");
         Arc::new(Self {
@@ -138,9 +163,15 @@ impl World {
         (*object, stamp)
     }
 
-    /// How many changes a crash at this moment leaves: they must be the first ones, in order.
+    /// Which changes a crash at this moment leaves: they must be the first ones, in order.
     fn survivors(&self, position: Position) -> Vec<u64> {
-        let image = Arc::new(MemoryDevice::from_image("crashed", self.device.image()));
+        self.survivors_with(position, None)
+    }
+
+    /// Where this is the cache that holds what is not flushed.
+    fn survivors_with(&self, position: Position, cache: Option<u64>) -> Vec<u64> {
+        let image = MemoryDevice::from_image("crashed", self.device.image());
+        let image = Arc::new(image.with_cache_identity(cache));
         let mut replay =
             Journal::open(image as Arc<dyn BlockDevice>, REGION, position).expect("a region");
         let mut seen = Vec::new();
@@ -227,4 +258,37 @@ fn a_trim_beside_an_append() {
     let seen = world.survivors(position);
     assert_eq!(seen.contains(&number), !folded, "{seen:?}");
     assert_eq!(seen.is_empty(), folded);
+}
+
+/// Bytes that must be flushed before the commit that tells of them.
+struct Bytes;
+
+impl BeforeCommit for Bytes {
+    fn before(&self, commit: &mut Commit<'_>) -> journal::Result<()> {
+        commit.cut();
+        commit.tells_of_bytes();
+        Ok(())
+    }
+}
+
+/// The commit flushes twice with the ring unlocked.
+fn a_write_beside_a_commit() {
+    let world = World::cached();
+    let other = {
+        let world = Arc::clone(&world);
+        thread::spawn(move || {
+            let (number, _) = world.change();
+            world.journal.write(&()).expect("it works");
+            let seen = world.survivors_with(Position::default(), Some(1));
+            assert!(seen.contains(&number), "{seen:?}");
+        })
+    };
+    let (number, stamp) = world.change();
+    world.journal.commit(Some(stamp), &Bytes).expect("it works");
+    let seen = world.survivors(Position::default());
+    assert!(seen.contains(&number), "{seen:?}");
+    assert!(seen.iter().copied().eq(1..=seen.len() as u64), "{seen:?}");
+    other.join().expect("no panic");
+    let seen = world.survivors_with(Position::default(), Some(1));
+    assert_eq!(seen, [1, 2]);
 }

@@ -4,7 +4,7 @@ use crate::journal::context::Context;
 use crate::journal::decode::{self, Decoder, Undecodable};
 use crate::journal::encode;
 use crate::journal::opcode::LAST;
-use crate::journal::record::{BatchHead, Map, Record};
+use crate::journal::record::{BatchHead, Map, Overwrite, Record};
 use crate::journal::tests::creation;
 use crate::journal::varint::Reader;
 use holdfast_core::store::{Change, InodeRecord, Stamp, StoredSpace};
@@ -81,6 +81,7 @@ impl Material {
             },
             12 => Change::Free { ino },
             13 => return vec![Record::Numbers(ino)],
+            14 => return vec![overwrite(d, offset, bytes)],
             _ => {
                 return vec![Record::Map(Map {
                     ino,
@@ -94,6 +95,12 @@ impl Material {
         };
         vec![Record::Change(change)]
     }
+}
+
+/// Of few bytes, in a block.
+fn overwrite(block: u64, offset: u64, data: &[u8]) -> Record<'_> {
+    let from = (offset % (4097 - data.len() as u64)) as usize;
+    Record::Overwrite(Overwrite { block, from, data })
 }
 
 /// Mostly small, so that records resemble one another; sometimes anything.
@@ -140,7 +147,7 @@ fn inode() -> impl Strategy<Value = InodeRecord> {
 fn material() -> impl Strategy<Value = Material> {
     let numbers = [number(), number(), number(), number(), number()];
     let bytes = (vec(any::<u8>(), 0..40), any::<Option<Vec<u8>>>());
-    (0_u8..15, inode(), inode(), numbers, bytes, any::<bool>()).prop_map(
+    (0_u8..16, inode(), inode(), numbers, bytes, any::<bool>()).prop_map(
         |(which, inode, other, numbers, (bytes, more), sign)| Material {
             which,
             inode,
@@ -242,7 +249,7 @@ fn a_creation_in_order_takes_four_bytes_more_than_its_name() {
 fn an_operation_of_a_later_version_is_told_from_damage() {
     let after = |operation| decoded(&[0, operation | LAST], Stamp(0)).unwrap_err();
     assert_eq!(after(0), Undecodable::Malformed);
-    for kept in (16..24).chain(25..32) {
+    for kept in (16..24).chain(26..32) {
         assert_eq!(after(kept), Undecodable::Unknown(kept));
     }
 }

@@ -75,7 +75,88 @@ fn what_is_behind_it_on_the_device_is_durable_before_a_flushed_commit_says_so() 
     let log = device.log.lock();
     let flushes = |event: &Event| *event == Event::Flush;
     let order: Vec<bool> = log.iter().map(flushes).collect();
-    assert_eq!(order, [false, true, false, true], "{log:?}");
+    // Both groups and the place of a mark, and then the mark.
+    assert_eq!(order, [false, false, false, true, false, true]);
+}
+
+/// Where a replay may begin behind the last commit.
+#[derive(Default)]
+struct Last(parking_lot::Mutex<Position>);
+
+impl BeforeCommit for Last {
+    fn before(&self, commit: &mut Commit<'_>) -> Result<(), Error> {
+        commit.cut();
+        Ok(())
+    }
+
+    fn after(&self, position: Position) {
+        *self.0.lock() = position;
+    }
+}
+
+#[test]
+fn marks_are_paid_once() {
+    let (_device, journal) = journal(7);
+    let last = Last::default();
+    for round in 0..10 {
+        for number in 0..round {
+            append(&journal, number);
+            journal.write(&()).expect("room");
+        }
+        append(&journal, round);
+        journal.commit_now(&last).expect("room");
+        journal.trim(*last.0.lock());
+        assert_eq!(journal.used(), 0, "round {round}");
+    }
+}
+
+/// Looks at the device before its commit is flushed, and writes another group behind it.
+struct Beside<'a> {
+    journal: &'a Journal,
+    device: &'a Recorder,
+    position: parking_lot::Mutex<Position>,
+}
+
+impl BeforeCommit for Beside<'_> {
+    fn before(&self, commit: &mut Commit<'_>) -> Result<(), Error> {
+        commit.cut();
+        commit.tells_of_bytes();
+        Ok(())
+    }
+
+    fn written(&self) -> Result<(), Error> {
+        assert!(!self.device.log.lock().contains(&Event::Flush));
+        // A process that is killed now has made it, a crash of its host loses it.
+        assert_eq!([7, 8].map(|cache| found(self.device, cache)), [1, 0]);
+        Ok(())
+    }
+
+    fn after(&self, position: Position) {
+        *self.position.lock() = position;
+        append(self.journal, 1);
+        self.journal.write(&()).expect("no turn is needed");
+    }
+}
+
+#[test]
+fn a_commit_counts_for_its_cache_before_it_is_flushed_and_is_followed_by_what_is_written_meanwhile()
+{
+    let (device, journal) = journal(7);
+    append(&journal, 0);
+    let hook = Beside {
+        journal: &journal,
+        device: &device,
+        position: parking_lot::Mutex::default(),
+    };
+    journal.commit_now(&hook).expect("nothing to fail");
+    assert_eq!([7, 8].map(|cache| found(&device, cache)), [2, 1]);
+    let behind = hook.position.lock().block;
+    // Nothing of what is behind the commit is lost by beginning there.
+    journal.trim(*hook.position.lock());
+    let copy = MemoryDevice::from_image("copy", device.inner.image());
+    let copy = Arc::new(Recorder::new(copy).cached(7));
+    let (_, seen) = reopened(&copy, BLOCKS, *hook.position.lock());
+    assert_eq!((seen.len(), behind), (1, 2));
 }
 
 #[test]

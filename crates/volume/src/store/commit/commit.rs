@@ -1,9 +1,13 @@
 //! Making changes durable.
 //!
 //! A commit takes a *cut*: no operation is under way at that moment. All that was journalled before
-//! belongs to it, and the pages that waited then get places, are written and flushed, and their
+//! belongs to it, and the pages that waited then get places, are written, and their
 //! places are journalled as the commit's last batch. So a replay, which takes a commit whole or not
 //! at all, finds the bytes of every file as they were at the cut.
+//!
+//! Bytes that nobody sees without the commit are written before its frames, others behind them. Those are in the frames as
+//! well, and the opening of a volume whose process was killed in between writes them again. If they are many they
+//! go before the frames: then a process that is killed may leave them later than all else, as a power cut does.
 //!
 //! *Invariants.* A mapping is journalled, or folded into the trees, only when its data is on the device
 //! ([`Announced::assert_durable`](crate::store::load::in_flight::Announced::assert_durable)). Dirty pages that a commit takes are
@@ -16,18 +20,18 @@ use holdfast_core::store::Stamp;
 use holdfast_types::Ino;
 use parking_lot::Mutex;
 
-use crate::journal::{self, BeforeCommit, Commit, Map, Position, Record};
+use crate::journal::{self, BeforeCommit, Commit, Map, Overwrite, Position, Record};
 use crate::space::{Extent, Reservation};
 use crate::store::Inner;
 use crate::store::file::extent_map::Run;
-use crate::store::file::page::Outgoing;
-use crate::store::load::in_flight::Ticket;
+use crate::store::file::page::{Outgoing, zeros};
+use crate::store::load::in_flight::{Ticket, Written};
 use crate::store::memtable::REALM;
 use crate::store::memtable::layers::Layers;
 use crate::store::memtable::{Object, Overlay};
 use crate::store::writeback::allocate::Placer;
 use crate::store::writeback::cluster::Looked;
-use crate::{Error, Result};
+use crate::{BLOCK, Error, Result};
 
 /// What a commit does for a store besides writing the journal.
 struct Hook<'s> {
@@ -41,6 +45,10 @@ struct Hook<'s> {
 struct Outcome {
     frozen: Option<Frozen>,
     position: Option<Position>,
+    /// What was announced.
+    data: Ticket,
+    /// What of that, and of what others wrote, was written.
+    written: Written,
     error: Option<Error>,
 }
 
@@ -71,6 +79,24 @@ impl Placed<'_> {
         let outgoing = mem::take(&mut self.outgoing);
         self.store.blocks().announce(outgoing)
     }
+
+    /// Shows the blocks to readers: first those that are written before the commit's frames, then those that go over other
+    /// bytes and are in the frames, if they are few enough and the frames come first.
+    fn announce_apart(&mut self, commit: &mut Commit<'_>) -> (Ticket, Ticket) {
+        let over = self.outgoing.iter().filter(|it| it.over).count();
+        let bytes = over as u64 * (BLOCK as u64 + OVERWRITE_MAX);
+        let apart =
+            (1..=OVER_MAX).contains(&over) && commit.frames_come_first() && commit.keep_room(bytes);
+        let held = match apart {
+            true => self.outgoing.extract_if(.., |it| it.over).collect(),
+            false => Vec::new(),
+        };
+        let ahead = self.announce();
+        if held.is_empty() {
+            return (ahead, ahead);
+        }
+        (ahead, self.store.blocks().announce(held))
+    }
 }
 
 impl Drop for Placed<'_> {
@@ -80,6 +106,11 @@ impl Drop for Placed<'_> {
         }
     }
 }
+
+/// Blocks that go over other bytes, at most, if the journal is to have them: 4 MiB.
+const OVER_MAX: usize = 1024;
+/// Bytes that such a block takes in the journal besides its own, at most: it may come in pieces.
+const OVERWRITE_MAX: u64 = 256;
 
 impl Inner {
     /// Makes everything up to a stamp durable; everything so far without one.
@@ -123,6 +154,22 @@ impl Inner {
         };
         frozen.position = position;
         Ok(frozen)
+    }
+
+    /// What was announced with this ticket, as the journal has it: blocks, places in them, and bytes.
+    fn overwrites(&self, ticket: Ticket) -> Vec<(u64, usize, Vec<u8>)> {
+        let mut over = Vec::new();
+        self.blocks().each_announced(ticket, &mut |outgoing| {
+            if outgoing.is_all() {
+                let mut page = zeros();
+                outgoing.changed.show_in(&mut page);
+                over.push((outgoing.block, 0, page.to_vec()));
+            } else {
+                let mut piece = |at, bytes: &[u8]| over.push((outgoing.block, at, bytes.to_vec()));
+                outgoing.changed.each_piece(&mut piece);
+            }
+        });
+        over
     }
 
     /// Gives places to all pages that wait. Nobody changes anything meanwhile.
@@ -198,13 +245,13 @@ impl<'s> Hook<'s> {
         let store = self.store;
         let looked = store.look_for_neighbours();
         let mark;
-        let (placed, data) = {
+        let (placed, ahead, all) = {
             let mut layers = store.gate.close();
             // What stopped the store since this was asked may have left a change half made.
             store.running()?;
             let cut = commit.cut();
             let mut placed = store.place_dirty(&layers, cut, looked)?;
-            let data = placed.announce();
+            let (ahead, all) = placed.announce_apart(commit);
             mark = store.high_water.next_mark(Ino(store.met.get()), cut);
             if self.freeze {
                 store.space.begin_checkpoint(cut.0)?;
@@ -219,23 +266,51 @@ impl<'s> Hook<'s> {
                     position: Position::default(),
                     inodes: store.inodes(),
                     last_ino: store.high_water.latest().0,
-                    data,
+                    data: all,
                 });
             }
-            (placed, data)
+            (placed, ahead, all)
         };
         store.progress.step();
-        if commit.is_flushed() {
-            let mut flush = || Ok(commit.flush()?);
-            store.blocks().write_out(Some(&mut flush))?;
-            store.blocks().assert_durable(data);
+        let mut over = Vec::new();
+        if commit.frames_come_first() {
+            store.blocks().write_out(ahead)?;
+            store.blocks().assert_written(ahead);
+            if ahead.is_before(all) {
+                over = store.overwrites(all);
+                commit.tells_of_bytes();
+            }
+            if store.blocks().is_unflushed() {
+                commit.tells_of_bytes();
+            }
         } else {
-            store.blocks().write_out(None)?;
-            store.blocks().assert_written(data);
+            let written = store.blocks().write_out(all)?;
+            if store.blocks().is_unflushed() {
+                commit.flush()?;
+            }
+            store.blocks().flushed(written);
+            store.blocks().assert_durable(all);
         }
+        self.outcome.lock().data = all;
         let maps = placed.maps.iter().copied().map(Record::Map);
-        let records: Vec<Record<'_>> = maps.chain(mark.map(Record::Numbers)).collect();
+        let over = over.iter().map(|(block, from, data)| {
+            Record::Overwrite(Overwrite {
+                block: *block,
+                from: *from,
+                data,
+            })
+        });
+        let records: Vec<Record<'_>> = maps.chain(mark.map(Record::Numbers)).chain(over).collect();
         commit.append_records(REALM, &records)?;
+        Ok(())
+    }
+
+    /// Writes what goes over other bytes.
+    fn write_over(&self) -> Result<()> {
+        let data = self.outcome.lock().data;
+        let written = self.store.blocks().write_out(data)?;
+        self.store.blocks().assert_written(data);
+        self.outcome.lock().written = written;
         Ok(())
     }
 
@@ -261,6 +336,19 @@ impl BeforeCommit for Hook<'_> {
             self.outcome.lock().error = Some(error);
             journal::Error::Failed
         })
+    }
+
+    fn written(&self) -> journal::Result<()> {
+        self.write_over().map_err(|error| {
+            self.outcome.lock().error = Some(error);
+            journal::Error::Failed
+        })
+    }
+
+    fn flushed(&self) {
+        let outcome = self.outcome.lock();
+        self.store.blocks().flushed(outcome.written);
+        self.store.blocks().assert_durable(outcome.data);
     }
 
     fn after(&self, position: Position) {

@@ -11,26 +11,8 @@ const PARTS: u32 = 5;
 
 /// After so long what was changed is on its way to the device's cache: a second at most until it is there, of which
 /// writing takes a part.
-const WRITE_EVERY: Duration = Duration::from_millis(800);
+const WRITE_EVERY: Duration = Duration::from_millis(500);
 const WRITTEN_WITHIN: Duration = Duration::from_secs(1);
-
-/// The timers of both: what was changed is written soon, so that it outlives the process, and committed later, so that it
-/// outlives a crash of the host.
-#[derive(Debug)]
-pub(in crate::store) struct Timers {
-    commit: Option<Timer>,
-    /// Only where a commit comes later.
-    write: Option<Timer>,
-}
-
-/// What it is time for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::store) enum Due {
-    /// Everything is written.
-    Write,
-    /// And made durable.
-    Commit,
-}
 
 /// After how long changes outlive what, by themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,7 +24,7 @@ pub struct Promptness {
 }
 
 impl Promptness {
-    /// As [`Timers`] with these have it.
+    /// Of a volume that commits so often. `writes`: does what is only written outlive the process?
     pub(in crate::store) fn of(every: Option<Duration>, writes: bool) -> Self {
         let written = every.map(|every| match writes {
             true => every.min(WRITTEN_WITHIN),
@@ -55,49 +37,15 @@ impl Promptness {
     }
 }
 
-impl Timers {
-    /// A commit was begun now, or there is nothing yet. `writes`: does what is only written outlive the process?
-    pub(in crate::store) fn new(every: Option<Duration>, writes: bool, now: Instant) -> Self {
-        let write = every.filter(|every| writes && *every > WRITE_EVERY);
-        Self {
-            commit: every.map(|every| Timer::new(every, now)),
-            write: write.map(|_| Timer::new(WRITE_EVERY, now)),
-        }
-    }
-
-    /// When to look again.
-    pub(in crate::store) fn due(&self) -> Option<Instant> {
-        let timers = [&self.commit, &self.write].into_iter().flatten();
-        timers.map(Timer::due).min()
-    }
-
-    /// What it is time for at a moment. Do pages wait to be written?
-    pub(in crate::store) fn what_is_due(&mut self, now: Instant, waiting: bool) -> Option<Due> {
-        let is_time = |timer: &mut Option<Timer>| {
-            timer
-                .as_mut()
-                .is_some_and(|timer| timer.is_time(now, waiting))
-        };
-        let commit = is_time(&mut self.commit);
-        let write = is_time(&mut self.write);
-        match (commit, write) {
-            (true, _) => Some(Due::Commit),
-            (false, true) => Some(Due::Write),
-            (false, false) => None,
-        }
-    }
-
-    /// Everything up to this moment was written.
-    pub(in crate::store) fn wrote(&mut self, now: Instant) {
-        if self.write.is_some() {
-            self.write = Some(Timer::new(WRITE_EVERY, now));
-        }
-    }
+/// How often everything is written between two commits, if that is of any use.
+pub(in crate::store) fn writes_every(every: Option<Duration>, writes: bool) -> Option<Duration> {
+    let later = every.filter(|every| writes && *every > WRITE_EVERY);
+    later.map(|_| WRITE_EVERY)
 }
 
-/// The time until the next commit.
+/// The time until the next commit, or until everything is written.
 #[derive(Debug)]
-struct Timer {
+pub(in crate::store) struct Timer {
     every: Duration,
     due: Instant,
     next: Next,
@@ -116,7 +64,7 @@ enum Next {
 
 impl Timer {
     /// A commit was made now, or there is nothing yet.
-    fn new(every: Duration, now: Instant) -> Self {
+    pub(in crate::store) fn new(every: Duration, now: Instant) -> Self {
         Self {
             every,
             due: now + every / PARTS * 3,
@@ -125,12 +73,12 @@ impl Timer {
     }
 
     /// When to look again.
-    fn due(&self) -> Instant {
+    pub(in crate::store) fn due(&self) -> Instant {
         self.due
     }
 
     /// Says at a moment whether it is time for a commit. Do pages wait to be written?
-    fn is_time(&mut self, now: Instant, waiting: bool) -> bool {
+    pub(in crate::store) fn is_time(&mut self, now: Instant, waiting: bool) -> bool {
         if now < self.due {
             return false;
         }
@@ -172,33 +120,24 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_is_written_within_a_second_and_committed_as_late_as_was_said() {
-        let start = Instant::now();
-        let moments = |every: u64, writes: bool| -> Vec<(u64, Due)> {
-            let every = Some(Duration::from_millis(every));
-            let mut timers = Timers::new(every, writes, start);
-            let mut moments = Vec::new();
-            for at in 0..=5000 {
-                let now = start + Duration::from_millis(at);
-                if let Some(due) = timers.what_is_due(now, true) {
-                    moments.push((at, due));
-                    match due {
-                        Due::Write => timers.wrote(now),
-                        Due::Commit => break,
-                    }
-                }
-            }
-            moments
-        };
-        let due = moments(5000, true);
-        let (last, writes) = due.split_last().expect("a commit");
-        assert!(matches!(last, (4000..=5000, Due::Commit)), "{due:?}");
-        let at: Vec<u64> = [0].into_iter().chain(due.iter().map(|it| it.0)).collect();
-        assert!(at.windows(2).all(|two| two[1] - two[0] <= 800), "{due:?}");
-        assert!(writes.iter().all(|it| it.1 == Due::Write));
-        assert_eq!(moments(5000, false), [*last]);
-        assert!(moments(700, true).iter().all(|it| it.1 == Due::Commit));
-        assert_eq!(Timers::new(None, true, start).due(), None);
+    fn what_changes_is_written_within_a_second_where_a_commit_comes_later() {
+        let second = Duration::from_secs(1);
+        assert_eq!(writes_every(Some(5 * second), true), Some(WRITE_EVERY));
+        let none = [
+            (Some(5 * second), false),
+            (Some(second / 2), true),
+            (None, true),
+        ];
+        assert!(
+            none.into_iter()
+                .all(|(every, writes)| writes_every(every, writes).is_none())
+        );
+        let promptness = Promptness::of(Some(5 * second), true);
+        assert!(
+            promptness
+                .written
+                .is_some_and(|within| within > WRITE_EVERY)
+        );
     }
 
     #[test]

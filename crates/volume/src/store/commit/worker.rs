@@ -1,4 +1,7 @@
-//! The thread that writes and commits in time, and folds before the journal is full.
+//! The threads that write and commit in time, and fold before the journal is full.
+//!
+//! One commits, folds, and writes pages early; it waits for flushes. The other hands everything to the device's cache, as often as
+//! what is only written would be lost with the process, and waits for neither.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,15 +10,15 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::timer::{Due, Promptness, Timers};
+use super::timer::{Promptness, Timer, writes_every};
 use crate::store::Inner;
 use crate::{Error, Result};
 
-/// The thread, and what it waits for.
+/// The threads, and what they wait for.
 #[derive(Debug)]
 pub(in crate::store) struct Worker {
     bell: Arc<Bell>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
     promptness: Promptness,
 }
 
@@ -23,6 +26,8 @@ pub(in crate::store) struct Worker {
 struct Bell {
     state: Mutex<State>,
     rung: Condvar,
+    /// Only for the end.
+    ended: Condvar,
     /// Was asked for pages to be written early?
     early: AtomicBool,
 }
@@ -39,65 +44,47 @@ struct State {
 }
 
 impl Worker {
-    /// Starts it. `every`: so long after a change it commits, at most; where what was written outlives the process, it
-    /// writes within a second.
+    /// Starts them. `every`: so long after a change it is committed, at most; where what was written outlives the process, it
+    /// is written within a second.
     ///
     /// # Errors
-    /// [`Error::Thread`]: without it nothing would be committed in time.
+    /// [`Error::Thread`]: without them nothing would be committed in time.
     pub(in crate::store) fn start(inner: &Arc<Inner>, every: Option<Duration>) -> Result<Self> {
-        let bell = Arc::new(Bell::default());
-        let (store, ringing) = (Arc::clone(inner), Arc::clone(&bell));
         let writes = inner.journal.can_write();
-        let loops = move |store: &Inner| {
-            let mut timers = Timers::new(every, writes, Instant::now());
-            loop {
-                let state = ringing.wait(timers.due());
-                if state.stop {
-                    return Ok(());
-                }
-                let now = Instant::now();
-                let due = match state.fold || state.commit {
-                    true => Some(Due::Commit),
-                    false => timers.what_is_due(now, store.waiting().0 > 0),
-                };
-                // What fails stops the store: whoever comes next is told.
-                match due {
-                    None if state.early => {
-                        // What cannot be written now a commit writes, or tells why not.
-                        let _ = store.write_early();
-                        ringing.went_early();
-                    }
-                    None => continue,
-                    Some(Due::Write) => {
-                        let _ = store.write_behind();
-                        timers.wrote(now);
-                    }
-                    Some(Due::Commit) => {
-                        let _ = if state.fold {
-                            store.checkpoint()
-                        } else {
-                            store.make_durable(None)
-                        };
-                        ringing.committed();
-                        timers = Timers::new(every, writes, now);
-                    }
-                }
-                store.progress.step();
-            }
+        let worker = Self {
+            bell: Arc::default(),
+            threads: Mutex::default(),
+            promptness: Promptness::of(every, writes),
         };
+        worker.spawn("holdfast-volume", inner, move |store, bell| {
+            bell.commit_in_time(store, every);
+        })?;
+        if let Some(every) = writes_every(every, writes) {
+            worker.spawn("holdfast-write", inner, move |store, bell| {
+                bell.write_in_time(store, every);
+            })?;
+        }
+        Ok(worker)
+    }
+
+    fn spawn(
+        &self,
+        name: &'static str,
+        inner: &Arc<Inner>,
+        loops: impl Fn(&Inner, &Bell) + Send + 'static,
+    ) -> Result<()> {
+        let (store, bell) = (Arc::clone(inner), Arc::clone(&self.bell));
         let work = move || {
             // It ends by being told to, or by a panic, which stops the store: nobody would commit in time any more.
-            let _ = store.whole("the work of the volume's thread", || loops(&store));
+            let _ = store.whole("the work of the volume's threads", || {
+                loops(&store, &bell);
+                Ok(())
+            });
         };
-        let thread = std::thread::Builder::new()
-            .name("holdfast-volume".to_owned())
-            .spawn(work)
-            .map_err(Error::Thread)?;
-        Ok(Self {
-            bell,
-            thread: Mutex::new(Some(thread)),
-            promptness: Promptness::of(every, writes),
-        })
+        let thread = std::thread::Builder::new().name(name.to_owned());
+        let thread = thread.spawn(work).map_err(Error::Thread)?;
+        self.threads.lock().push(thread);
+        Ok(())
     }
 
     /// When it does what nobody asks for.
@@ -133,17 +120,70 @@ impl Worker {
         }
     }
 
-    /// Ends it, and waits for that.
+    /// Ends them, and waits for that.
     pub(in crate::store) fn stop(&self) {
         self.bell.state.lock().stop = true;
         self.bell.rung.notify_one();
-        if let Some(thread) = self.thread.lock().take() {
+        self.bell.ended.notify_one();
+        for thread in std::mem::take(&mut *self.threads.lock()) {
             let _ = thread.join();
         }
     }
 }
 
 impl Bell {
+    /// Commits in time, and does what is asked for.
+    fn commit_in_time(&self, store: &Inner, every: Option<Duration>) {
+        let timer = |now| every.map(|every| Timer::new(every, now));
+        let mut next = timer(Instant::now());
+        loop {
+            let state = self.wait(next.as_ref().map(Timer::due));
+            if state.stop {
+                return;
+            }
+            let now = Instant::now();
+            let waiting = store.waiting().0 > 0;
+            let is_time = next.as_mut().is_some_and(|next| next.is_time(now, waiting));
+            // What fails stops the store: whoever comes next is told.
+            if state.fold || state.commit || is_time {
+                let _ = if state.fold {
+                    store.checkpoint()
+                } else {
+                    store.make_durable(None)
+                };
+                self.committed();
+                next = timer(now);
+            } else if state.early {
+                // What cannot be written now a commit writes, or tells why not.
+                let _ = store.write_early();
+                self.went_early();
+            } else {
+                continue;
+            }
+            store.progress.step();
+        }
+    }
+
+    /// Writes in time.
+    fn write_in_time(&self, store: &Inner, every: Duration) {
+        let mut next = Timer::new(every, Instant::now());
+        loop {
+            let mut state = self.state.lock();
+            while !state.stop && !self.ended.wait_until(&mut state, next.due()).timed_out() {}
+            if state.stop {
+                return;
+            }
+            drop(state);
+            let now = Instant::now();
+            if next.is_time(now, store.waiting().0 > 0) {
+                // What fails stops the store.
+                let _ = store.write_behind();
+                store.progress.step();
+                next = Timer::new(every, now);
+            }
+        }
+    }
+
     fn wait(&self, due: Option<Instant>) -> State {
         let mut state = self.state.lock();
         if !state.fold && !state.commit && !state.early && !state.stop {

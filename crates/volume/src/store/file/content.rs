@@ -340,6 +340,9 @@ impl Content {
             return Ok(mapping.unmap(inner));
         }
         for (at, run) in mapping.within(inner) {
+            if !run.unwritten {
+                dirty.note_zeroed(run.extent);
+            }
             let unwritten = true;
             mapping.map(at, Run { unwritten, ..run });
         }

@@ -11,6 +11,7 @@
 //! did not change since that began, `placed` for those that were given a place; no group is empty; `len` and `counts` count the pages of all.
 
 mod groups;
+mod zeroed;
 
 use std::ops::Range;
 
@@ -18,7 +19,9 @@ use holdfast_core::store::ShownPage;
 use holdfast_sync::prefetch;
 
 use super::page::Changed;
+use crate::space::Extent;
 use groups::{Group, Groups};
+use zeroed::Zeroed;
 
 const GROUP: u64 = 64;
 
@@ -34,6 +37,8 @@ pub(in crate::store) struct Dirty {
     counts: Counts,
     /// What all numbers lie in that were put in since it was empty.
     span: Range<u64>,
+    /// Places of the file that count as never written, and have bytes that the last commit shows.
+    zeroed: Zeroed,
 }
 
 /// Pages by what is said of them.
@@ -88,6 +93,21 @@ impl Dirty {
     /// How many of them were full when they were put in last, as far as was said.
     pub(in crate::store) fn full(&self) -> usize {
         self.counts.full
+    }
+
+    /// A place of the file counts as never written from now on, and the last commit shows what it has.
+    pub(super) fn note_zeroed(&mut self, place: Extent) {
+        self.zeroed.note(place);
+    }
+
+    /// The places of which that was noted since its pages were taken last.
+    pub(super) fn zeroed(&self) -> &Zeroed {
+        &self.zeroed
+    }
+
+    /// Takes them out.
+    pub(super) fn take_zeroed(&mut self) -> Zeroed {
+        std::mem::take(&mut self.zeroed)
     }
 
     /// How far they lie apart, at most: blocks from the first to the last.

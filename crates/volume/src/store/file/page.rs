@@ -159,6 +159,8 @@ pub(in crate::store) struct Outgoing {
     pub(in crate::store) changed: Changed,
     /// Is the rest of the block zeros, whatever is there?
     pub(in crate::store) fresh: bool,
+    /// Does it go over bytes that the last commit shows?
+    pub(in crate::store) over: bool,
 }
 
 impl Outgoing {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use holdfast_device::{BlockDevice, WriteRequest};
 use holdfast_types::Errno;
 
-use super::in_flight::{Announced, Ticket};
+use super::in_flight::{Announced, Ticket, Written};
 use crate::nodes::Nodes;
 use crate::store::file::content::Source;
 use crate::store::file::page::Outgoing;
@@ -50,15 +50,27 @@ impl Blocks {
         self.announced.assert_written(upto);
     }
 
-    /// Writes all blocks that were announced, and makes them durable by `flush`, if it is there.
+    /// Writes all blocks that were announced up to the ticket: see [`Announced::write_out`].
     ///
     /// # Errors
     /// If the device fails; the blocks stay announced.
-    pub(in crate::store) fn write_out(
-        &self,
-        flush: Option<&mut dyn FnMut() -> Result<()>>,
-    ) -> Result<()> {
-        self.announced.write_out(&*self.nodes.device, flush)
+    pub(in crate::store) fn write_out(&self, upto: Ticket) -> Result<Written> {
+        self.announced.write_out(&*self.nodes.device, upto)
+    }
+
+    /// See [`Announced::each`].
+    pub(in crate::store) fn each_announced(&self, ticket: Ticket, show: &mut dyn FnMut(&Outgoing)) {
+        self.announced.each(ticket, show);
+    }
+
+    /// See [`Announced::is_unflushed`].
+    pub(in crate::store) fn is_unflushed(&self) -> bool {
+        self.announced.is_unflushed()
+    }
+
+    /// See [`Announced::flushed`].
+    pub(in crate::store) fn flushed(&self, written: Written) {
+        self.announced.flushed(written);
     }
 
     /// Writes blocks that nobody reads yet, and does not make them durable: see [`Announced::write_early`].

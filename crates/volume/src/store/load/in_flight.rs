@@ -27,6 +27,8 @@ static ZEROS: [u8; BLOCK] = [0; BLOCK];
 /// What was announced together.
 #[derive(Debug)]
 struct Batch {
+    /// Its place among all that were announced, from 1.
+    number: u64,
     /// By their numbers.
     blocks: Vec<Outgoing>,
     /// How often somebody has ended to look at it. That the last owner of an `Arc` comes after all others a sanitizer does
@@ -59,8 +61,22 @@ impl Drop for Looked {
 }
 
 /// What was announced up to a moment.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(in crate::store) struct Ticket(u64);
+
+impl Ticket {
+    /// Was it given before the other?
+    pub(in crate::store) fn is_before(self, other: Self) -> bool {
+        self.0 < other.0
+    }
+}
+
+/// What was written up to a moment: what was announced, and what else.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::store) struct Written {
+    upto: Ticket,
+    writes: u64,
+}
 
 /// Batches on their way.
 ///
@@ -80,8 +96,15 @@ struct OnTheirWay {
 #[derive(Debug, Default)]
 pub(in crate::store) struct Announced {
     on_their_way: RwLock<OnTheirWay>,
-    /// Held by the one who writes. Was anything written that is not durable yet?
-    writing: Mutex<bool>,
+    /// Held by the one who writes.
+    writing: Mutex<Writes>,
+}
+
+/// How often something was written, and how often up to what is durable.
+#[derive(Debug, Default)]
+struct Writes {
+    begun: u64,
+    durable: u64,
 }
 
 impl Announced {
@@ -90,16 +113,35 @@ impl Announced {
         if !blocks.is_sorted_by_key(|page| page.block) {
             blocks.sort_unstable_by_key(|page| page.block);
         }
-        let batch = Batch {
-            blocks,
-            looks: AtomicUsize::new(0),
-        };
         let mut on_their_way = self.on_their_way.write();
         on_their_way.announced += 1;
-        if !batch.blocks.is_empty() {
-            on_their_way.batches.push(Arc::new(batch));
+        let number = on_their_way.announced;
+        if !blocks.is_empty() {
+            let looks = AtomicUsize::new(0);
+            on_their_way.batches.push(Arc::new(Batch {
+                number,
+                blocks,
+                looks,
+            }));
         }
-        Ticket(on_their_way.announced)
+        Ticket(number)
+    }
+
+    /// Shows the blocks that were announced with this ticket and are not written yet.
+    pub(in crate::store) fn each(&self, ticket: Ticket, show: &mut dyn FnMut(&Outgoing)) {
+        let announced = {
+            let on_their_way = self.on_their_way.read();
+            let mut batches = on_their_way.batches.iter();
+            Looked(
+                batches
+                    .find(|it| it.number == ticket.0)
+                    .cloned()
+                    .into_iter()
+                    .collect(),
+            )
+        };
+        let blocks = announced.0.iter().flat_map(|batch| &batch.blocks);
+        blocks.for_each(show);
     }
 
     /// Nobody may announce where a file's blocks are, in the journal or in the trees, before they hold its bytes: a crash
@@ -188,47 +230,56 @@ impl Announced {
         device: &dyn BlockDevice,
         begin: impl FnOnce() -> Vec<Outgoing>,
     ) -> Result<()> {
-        let mut unflushed = self.writing.lock();
+        let mut writes = self.writing.lock();
         let mut blocks = begin();
         blocks.sort_unstable_by_key(|page| page.block);
-        *unflushed |= !blocks.is_empty();
+        writes.begun += u64::from(!blocks.is_empty());
         write_all(device, &blocks)
     }
 
-    /// Writes all that was announced. `flush` makes it durable, together with what was written before; without it
-    /// the next call that has one does.
+    /// Writes all that was announced up to the ticket. It is durable when a flush has ended that begins behind that, and
+    /// [was told](Self::flushed) so.
     ///
     /// # Errors
     /// If the device fails; it all stays announced.
     pub(in crate::store) fn write_out(
         &self,
         device: &dyn BlockDevice,
-        flush: Option<&mut dyn FnMut() -> Result<()>>,
-    ) -> Result<()> {
-        let mut unflushed = self.writing.lock();
-        let (batches, announced) = {
+        upto: Ticket,
+    ) -> Result<Written> {
+        let mut writes = self.writing.lock();
+        let batches = {
             let on_their_way = self.on_their_way.read();
-            (Looked(on_their_way.batches.clone()), on_their_way.announced)
+            let batches = &on_their_way.batches;
+            let count = batches.partition_point(|batch| batch.number <= upto.0);
+            Looked(batches[..count].to_vec())
         };
-        *unflushed |= !batches.0.is_empty();
+        writes.begun += u64::from(!batches.0.is_empty());
         for batch in &batches.0 {
             write_all(device, &batch.blocks)?;
         }
-        let flushes = flush.is_some();
-        if let Some(flush) = flush.filter(|_| *unflushed) {
-            flush()?;
-            *unflushed = false;
-        }
         let mut on_their_way = self.on_their_way.write();
-        on_their_way.written = announced;
-        if flushes {
-            on_their_way.durable = announced;
-        }
+        on_their_way.written = on_their_way.written.max(upto.0);
         // Others may have been announced meanwhile.
         let gone = on_their_way.batches.drain(..batches.0.len()).collect();
         drop(on_their_way);
         drop::<Vec<_>>(gone);
-        Ok(())
+        let writes = writes.begun;
+        Ok(Written { upto, writes })
+    }
+
+    /// Was anything written that is not durable?
+    pub(in crate::store) fn is_unflushed(&self) -> bool {
+        let writes = self.writing.lock();
+        writes.durable < writes.begun
+    }
+
+    /// A flush has ended that began when this was written.
+    pub(in crate::store) fn flushed(&self, written: Written) {
+        let mut writes = self.writing.lock();
+        writes.durable = writes.durable.max(written.writes);
+        let mut on_their_way = self.on_their_way.write();
+        on_their_way.durable = on_their_way.durable.max(written.upto.0);
     }
 }
 
@@ -335,6 +386,7 @@ mod tests {
             block,
             changed,
             fresh,
+            over: !fresh,
         }
     }
 
@@ -355,12 +407,12 @@ mod tests {
             outgoing(3, parts(1024, &[2; 512]), true),
             outgoing(4, Changed::Whole(Box::new([3; BLOCK])), false),
         ]);
-        announced.announce(vec![
+        let ticket = announced.announce(vec![
             outgoing(5, parts(0, &[4; 512]), false),
             outgoing(4, parts(3584, &[5; 512]), false),
         ]);
         let before: Vec<_> = (2..7).map(|at| shown(&announced, &device, at)).collect();
-        announced.write_out(&device, None).unwrap();
+        announced.write_out(&device, ticket).unwrap();
         let after: Vec<_> = (2..7).map(|at| shown(&announced, &device, at)).collect();
         assert!(before == after);
         assert!(announced.is_empty());

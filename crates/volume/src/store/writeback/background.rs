@@ -45,6 +45,7 @@ mod tests {
             block: block as u64,
             changed: Changed::part(0, &[1; 512]),
             fresh: block < fresh,
+            over: block >= fresh,
         };
         (0..TELLING).map(page).collect()
     }

@@ -135,6 +135,7 @@ impl Content {
             return Ok(());
         };
         let waiting = Waiting::new(dirty.numbers(), size, mapping);
+        let zeroed = dirty.take_zeroed();
         let mut pages = std::mem::take(dirty).into_iter();
         let done = give_places(mapping, waiting, places, &mut |first, mut run, _| {
             let fresh = std::mem::replace(&mut run.unwritten, false);
@@ -148,6 +149,7 @@ impl Content {
                 block,
                 changed: page.changed,
                 fresh,
+                over: !fresh || zeroed.has(block),
             }));
             run
         });
@@ -196,15 +198,20 @@ impl Content {
             while runs.next_if(passed).is_some() {}
             match runs.peek() {
                 // What was written before is as it was until the commit.
-                Some((at, run)) if *at <= logical && run.unwritten => {
+                Some((at, run))
+                    if *at <= logical
+                        && run.unwritten
+                        && !dirty.zeroed().has(run.extent.start + (logical - at)) =>
+                {
                     let block = run.extent.start + (logical - at);
-                    let fresh = true;
+                    let (fresh, over) = (true, false);
                     begun.push((
                         logical,
                         Outgoing {
                             block,
                             changed,
                             fresh,
+                            over,
                         },
                     ));
                 }
