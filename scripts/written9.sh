@@ -3,16 +3,18 @@
 #
 #   scripts/written9.sh [--quick] [--rounds N] [--transport auto|uring|dev]
 #
-# tar unpacks, git commits, SQLite inserts and a program renames, none of them with an fsync, and each notes outside
+# tar unpacks, git commits, SQLite inserts into a database that it writes ahead and into one that it writes over in place, with a
+# rollback journal, and a program renames, none of them with an fsync; each notes outside
 # the mount when it was told that something is done. The daemon is killed with SIGKILL at a random moment. Then the volume
 # must be sound and hold a prefix of what each did, with all in it that was done more than a second before:
-# files that were unpacked in their order and byte for byte, commits that git's own check passes, a database
+# files that were unpacked in their order and byte for byte, commits that git's own check passes, databases
 # that SQLite's does. HOLDFAST_LOSES: seconds instead of one, for a machine that does much else.
 set -euo pipefail
 # shellcheck source=scripts/session.sh
 source "$(dirname "$0")/session.sh"
 
 rounds=20 quick=3
+programs=(tar git ahead over move)
 rounds_and_transport "$@"
 loses=${HOLDFAST_LOSES:-1}
 
@@ -85,17 +87,21 @@ commit() {
     done
 }
 
+# insert NAME MODE: into the database of that name, whose journal is of that mode.
 insert() {
     {
-        # Writing ahead it only appends. Blocks that are written over may be later than the rest: decision 83.
-        echo 'pragma synchronous = off; pragma locking_mode = exclusive; pragma journal_mode = wal;'
+        # Writing ahead it only appends; with a rollback journal it relies on pages that are no later than the journal's file.
+        echo "pragma synchronous = off; pragma locking_mode = exclusive; pragma journal_mode = $2;"
         echo 'pragma wal_autocheckpoint = 0;'
         for ((number = 1; number < 1000000; number++)); do
             echo "begin; insert into t values ($number, hex(randomblob(300))); commit; select $number;"
         done
-    } 2>/dev/null | sqlite3 -bail "$place/db/data" 2>/dev/null | grep --line-buffered '^[1-9]' |
-        stamped >>"$WORK/db.log" || true
+    } 2>/dev/null | sqlite3 -bail "$place/db/$1" 2>/dev/null | grep --line-buffered '^[1-9]' |
+        stamped >>"$WORK/$1.log" || true
 }
+
+insert_ahead() { insert ahead wal; }
+insert_over() { insert over delete; }
 
 move() {
     local number=1
@@ -146,13 +152,14 @@ check_git() {
     [ $((found - 1)) -ge "${last:-0}" ] || die "git: $((found - 1)) commits, and $last were made in time"
 }
 
+# check_db NAME
 check_db() {
     local last found
-    last=$(told "$WORK/db.log")
-    [ "$(sqlite3 "$place/db/data" 'pragma integrity_check;')" = ok ] || die "SQLite: the database is damaged"
-    found=$(sqlite3 "$place/db/data" 'select count(*), coalesce(max(n), 0) from t;')
-    [ "${found%|*}" = "${found#*|}" ] || die "SQLite: rows are missing: $found"
-    [ "${found%|*}" -ge "${last:-0}" ] || die "SQLite: ${found%|*} rows, and $last were there in time"
+    last=$(told "$WORK/$1.log")
+    [ "$(sqlite3 "$place/db/$1" 'pragma integrity_check;')" = ok ] || die "SQLite, $1: the database is damaged"
+    found=$(sqlite3 "$place/db/$1" 'select count(*), coalesce(max(n), 0) from t;')
+    [ "${found%|*}" = "${found#*|}" ] || die "SQLite, $1: rows are missing: $found"
+    [ "${found%|*}" -ge "${last:-0}" ] || die "SQLite, $1: ${found%|*} rows, and $last were there in time"
 }
 
 check_move() {
@@ -165,7 +172,7 @@ check_move() {
 
 all_busy() {
     local name
-    for name in tar git db move; do
+    for name in "${programs[@]}"; do
         [ -s "$WORK/$name.log" ] || return 1
     done
 }
@@ -186,11 +193,13 @@ for ((round = 1; round <= rounds; round++)); do
     : >"$place/move/0/at-0"
     git_there init -q
     git_there commit -q --allow-empty -m 0
-    sqlite3 "$place/db/data" 'create table t (n integer primary key, what text);'
+    for name in ahead over; do
+        sqlite3 "$place/db/$name" 'create table t (n integer primary key, what text);'
+    done
     sync -f "$place"
-    for name in tar git db move; do : >"$WORK/$name.log"; done
+    for name in "${programs[@]}"; do : >"$WORK/$name.log"; done
     workers=()
-    for work in unpack commit insert move; do
+    for work in unpack commit insert_ahead insert_over move; do
         "$work" &
         workers+=($!)
         PIDS+=($!)
@@ -211,9 +220,10 @@ for ((round = 1; round <= rounds; round++)); do
     start
     check_tar
     check_git
-    check_db
+    check_db ahead
+    check_db over
     check_move
-    for name in tar git db move; do
+    for name in "${programs[@]}"; do
         checked=$((checked + $(awk -v until="$killed" -v loses="$loses" '$1 < until - loses' "$WORK/$name.log" | wc -l)))
     done
 done
