@@ -132,7 +132,7 @@ check_tar() {
         # All but the one that it was at.
         while read -r file; do
             cmp -s "$source/$file" "$place/tar/$at/$file" || die "tar: $at/$file has other bytes"
-        done < <(head -n $((present - 1)) "$WORK/order" 2>/dev/null)
+        done < <(head -n $((present > 1 ? present - 1 : 0)) "$WORK/order" 2>/dev/null)
         if [ "$at" = "$number" ]; then
             # The file that is named may not be done.
             [ "$present" -ge $(($(grep -nxF -- "$name" "$WORK/order" | cut -d: -f1) - 1)) ] ||
