@@ -10,7 +10,7 @@
 use std::fmt;
 
 use crate::store::{Change, Space, Store};
-use crate::types::Result;
+use crate::types::{Ino, Result};
 
 const PAGE: u64 = 4096;
 /// Bytes that a name or a value takes beside its own.
@@ -53,13 +53,15 @@ pub struct Intent {
     pub small_bytes: u64,
     /// Stretches of files that are written, cut, zeroed, allocated, removed or inserted.
     pub ranges: u64,
+    /// Further stretches that follow one of those in its file without a gap.
+    pub pieces: u64,
     /// Pages that are allocated at once, without being written.
     pub allocated: u64,
     /// New inodes.
     pub inodes: u64,
     /// Inodes whose attributes change.
     pub records: u64,
-    /// Inodes that end.
+    /// Inodes that end, or lose a name, perhaps their last.
     pub ended: u64,
     /// Names that come.
     pub names: u64,
@@ -69,6 +71,8 @@ pub struct Intent {
     pub left: u64,
     /// Their bytes.
     pub left_bytes: u64,
+    /// Of names that come to a place where one goes: one for each, two if it is the same name.
+    pub again: u64,
     /// Extended attributes that get a value or go, and targets of symbolic links.
     pub values: u64,
     /// The bytes of values and targets, and of the names of attributes.
@@ -97,6 +101,7 @@ impl Intent {
             touched: 0,
             small_bytes: 0,
             ranges: 0,
+            pieces: 0,
             allocated: 0,
             inodes: 0,
             records: 0,
@@ -105,6 +110,7 @@ impl Intent {
             name_bytes: 0,
             left: 0,
             left_bytes: 0,
+            again: 0,
             values: 0,
             value_bytes: 0,
         }
@@ -145,7 +151,19 @@ impl Intent {
     /// caller can know.
     #[must_use]
     pub fn of(batch: &[Change<'_>]) -> Self {
-        batch.iter().fold(Self::default(), Self::and)
+        let mut end = None;
+        batch.iter().fold(Self::default(), |intent, change| {
+            let stretch = stretch_of(change);
+            let follows = stretch.is_some_and(|(ino, start, _)| end == Some((ino, start)));
+            let mut more = intent.and(change);
+            more.again += places_again(batch, change);
+            if follows {
+                more.ranges -= 1;
+                more.pieces += 1;
+            }
+            end = stretch.map(|(ino, start, len)| (ino, start.saturating_add(len)));
+            more
+        })
     }
 
     /// One more change.
@@ -218,6 +236,37 @@ impl Intent {
     #[must_use]
     pub const fn kept(&self) -> u64 {
         ITEM * (self.names + self.values) + self.name_bytes + self.value_bytes
+    }
+}
+
+/// Of a name that comes: does it come to a place where one goes, and is that the same name?
+fn places_again(batch: &[Change<'_>], change: &Change<'_>) -> u64 {
+    let Change::Enter {
+        dir, name, cookie, ..
+    } = *change
+    else {
+        return 0;
+    };
+    let mut goes = batch.iter().filter_map(|other| match *other {
+        Change::Leave {
+            dir: of,
+            name,
+            cookie: at,
+        } if (of, at) == (dir, cookie) => Some(name),
+        _ => None,
+    });
+    goes.next().map_or(0, |gone| 1 + u64::from(gone == name))
+}
+
+/// The file and the bytes of it that a change is about, if what is beside them stays where it is.
+fn stretch_of(change: &Change<'_>) -> Option<(Ino, u64, u64)> {
+    match *change {
+        Change::Write { ino, offset, data } => Some((ino, offset, data.len() as u64)),
+        Change::Zero {
+            ino, offset, len, ..
+        }
+        | Change::Allocate { ino, offset, len } => Some((ino, offset, len)),
+        _ => None,
     }
 }
 

@@ -231,13 +231,13 @@ impl Core {
     /// What other attributes of an inode may take: with the mode its ACL changes, with the owner its capabilities go.
     fn intent_to_set(&self, node: &Node) -> Intent {
         let intent = Intent::changing().records(1);
+        if !node.inode().may_be_rare() {
+            return intent;
+        }
         let intent = match node.kind().is_dir() {
             true => intent,
             false => intent.value(CAPABILITY.len()),
         };
-        if !node.inode().may_be_rare() {
-            return intent;
-        }
         let guard = epoch::pin();
         let acl = node.inode().view(&guard).acl().map(acl::to_xattr);
         acl.map_or(intent, |acl| intent.value(ACL_ACCESS.len() + acl.len()))

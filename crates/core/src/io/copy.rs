@@ -171,7 +171,7 @@ impl Core {
     fn intent_to_copy(&self, size: u64, to: u64, len: u64, holes: u64) -> Intent {
         let intent = self.intent_to_write(size, to, len);
         Intent {
-            ranges: intent.ranges + holes,
+            pieces: 2 * holes,
             ..intent
         }
     }

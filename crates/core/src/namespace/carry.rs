@@ -252,7 +252,8 @@ impl Core {
             batch.push(enter(from, node, old));
         }
         let moved = [from.dir, to.dir, source].map(Node::inode);
-        push_attributes(&mut batch, &moved);
+        let apart = from.dir.ino() != to.dir.ino();
+        push_attributes(&mut batch, &moved[usize::from(!apart)..]);
         if let Some(target) = target.map(Node::inode) {
             push_attributes(&mut batch, &[target]);
             let [from, to, source] = moved;

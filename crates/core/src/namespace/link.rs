@@ -1,5 +1,7 @@
 //! Giving an inode one more name.
 
+use holdfast_sync::epoch;
+
 use crate::FileSystem;
 use crate::file_system::Core;
 use crate::inode::time_of_changes;
@@ -26,7 +28,13 @@ impl Core {
     pub(crate) fn link(&self, who: &Caller, node: &Node, dir: &Inode, name: &[u8]) -> Result<()> {
         let body = self.search(who, dir)?;
         check_new_name(name)?;
-        let reserved = self.reserve(&Intent::default().name(name).records(3));
+        let nameless = {
+            let guard = epoch::pin();
+            node.inode().view(&guard).meta.nlink == 0
+        };
+        // The directory and the inode, which leaves those without names if it has none.
+        let intent = Intent::default().name(name);
+        let reserved = self.reserve(&intent.records(2 + u64::from(nameless)));
         {
             let mut names = body.names.unclaimed();
             self.lock_one(&mut names, dir, body, name);

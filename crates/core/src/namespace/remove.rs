@@ -96,7 +96,8 @@ impl Core {
                 ended,
                 ..Intent::giving_back()
             };
-            gone.leaving(name).records(3)
+            // The directory; of what loses the name no more changes than if it ends.
+            gone.leaving(name).records(1)
         };
         let mut reservation = self.reserve_change(intent)?;
         let wasteful;

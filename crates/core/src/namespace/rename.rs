@@ -168,6 +168,7 @@ impl Core {
         if self.pinned && (exchange || over && !whiteout) {
             return Ok(Reservation::none());
         }
+        let apart = from.dir.ino() != to.dir.ino();
         let intent = Intent {
             class: match to.name.len() > from.name.len() {
                 _ if whiteout => Class::Growing,
@@ -175,12 +176,22 @@ impl Core {
                 true if !exchange => Class::Growing,
                 _ => Class::Changing,
             },
-            ended: 1,
+            // What is renamed over.
+            ended: u64::from(over && !exchange),
+            // Within a directory the place stays; of an exchange both places do, each with its name.
+            again: match exchange {
+                true => 4,
+                false => u64::from(!apart && !over),
+            },
             ..Intent::default()
         };
-        let intent = intent.name(to.name).leaving(from.name).leaving(to.name);
-        // Both directories and what is at both ends, each perhaps without a name.
-        let intent = intent.records(6);
+        let intent = intent.name(to.name).leaving(from.name);
+        let intent = match over {
+            true => intent.leaving(to.name),
+            false => intent,
+        };
+        // The directories, and what moves.
+        let intent = intent.records(2 + u64::from(apart) + u64::from(exchange));
         if whiteout {
             let birth = Birth::of(FileType::CharDevice, 0);
             let mut intent =

@@ -171,7 +171,7 @@ impl Store for VolumeStore {
         if batch.iter().any(is_of_content) {
             self.look_at_waiting()?;
         }
-        let growth = Growth::of(batch);
+        let growth = Growth::of(without_last_attributes(batch).1);
         self.admit_created(batch)?;
         self.use_held(held, growth, |pages| {
             self.inner.apply(batch, None, growth, pages)
@@ -308,6 +308,8 @@ impl Inner {
                 self.promises.add(more.into_blocks());
                 placed?
             };
+            #[cfg(test)]
+            self.ledger.placed(extent.length);
             Ok(Run {
                 extent,
                 birth: self.next_generation(),

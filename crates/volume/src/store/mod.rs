@@ -100,6 +100,8 @@ pub(crate) struct Inner {
     pool: Pool,
     /// Of all trees.
     nodes: AtomicU64,
+    /// Interior nodes on the way from the root of the highest tree to a leaf.
+    above: AtomicU64,
     journal: Journal,
     hasher: NameHasher,
     /// As it was written last.
@@ -115,6 +117,8 @@ pub(crate) struct Inner {
     /// What callers are told of that, if it was a failure.
     failure: Arc<Failure>,
     alarm: Alarm,
+    #[cfg(test)]
+    ledger: reservation::ledger::Ledger,
 }
 
 impl Inner {

@@ -116,6 +116,7 @@ impl VolumeStore {
             pool: Pool::default(),
             ahead: Ahead::new(&space),
             nodes: AtomicU64::new(0),
+            above: AtomicU64::new(0),
             patience: Patience::default(),
             pins: Pins::new(),
             progress: Progress::default(),
@@ -132,8 +133,10 @@ impl VolumeStore {
             stopped: OnceLock::new(),
             failure: Arc::default(),
             alarm: Alarm::default(),
+            #[cfg(test)]
+            ledger: super::reservation::ledger::Ledger::default(),
         });
-        inner.nodes.store(inner.count_nodes(), Ordering::Relaxed);
+        inner.note_trees();
         inner.set_reserve();
         inner.catch_up(&behind)?;
         inner.mark(false)?;
@@ -203,6 +206,12 @@ impl VolumeStore {
 }
 
 impl Inner {
+    /// How many nodes the trees of a volume have that is being opened, and how high they are.
+    fn note_trees(&self) {
+        self.nodes.store(self.count_nodes(), Ordering::Relaxed);
+        self.note_height(&self.gate.pass().roots);
+    }
+
     /// How many nodes the trees have; a tree that is damaged, at most.
     fn count_nodes(&self) -> u64 {
         let layers = self.gate.pass();

@@ -49,7 +49,7 @@ impl<'c> Death<'c> {
     pub(in crate::store) fn growth(&self) -> Growth {
         let one = Intent {
             ended: 1,
-            records: 2 + u64::from(self.last.nlink == 0) + u64::from(self.dir.nlink == 0),
+            records: 1 + u64::from(self.dir.nlink == 0),
             ..Intent::default()
         };
         Growth::intended(&one.leaving(self.name))

@@ -65,6 +65,7 @@ impl Inner {
         };
         self.write_superblock(&superblock)?;
         self.succeed(superblock);
+        self.note_height(&roots);
         self.gate.close().change(|layers| {
             layers.roots = roots;
             layers.frozen = None;

@@ -49,6 +49,8 @@ impl<'s> NewNodes<'s> {
             return Err(error);
         }
         let work = self.work.into_inner();
+        #[cfg(test)]
+        self.store.ledger.checkpointed(work.taken.values().sum());
         for extent in work.replaced {
             self.store.space.free_node(extent, self.generation)?;
         }

@@ -4,6 +4,7 @@
 use holdfast_core::store::{Change, Intent};
 
 use crate::BLOCK;
+use crate::store::file::content::INLINE_MAX;
 use crate::store::memtable::Growth;
 use crate::store::memtable::layers::Roots;
 
@@ -22,59 +23,23 @@ const FRAME: u64 = 256;
 const PLACE: u64 = 32;
 
 impl Growth {
-    /// What these intentions change.
-    #[inline]
-    pub(in crate::store) const fn intended(intent: &Intent) -> Self {
-        let Intent {
-            moved,
-            written,
-            touched,
-            small_bytes,
-            ranges,
-            allocated,
-            inodes,
-            records,
-            ended,
-            names,
-            name_bytes,
-            left,
-            values,
-            value_bytes,
-            ..
-        } = *intent;
-        // Records of extents of one file are neighbours: they lie in leaves side by side. Its first page lies elsewhere as
-        // long as the file is small.
-        let of_files = 3 * ranges + (written + touched) / EXTENTS_MIN;
-        let of_names = 2 * (names + left);
-        let rounded = match value_bytes > VALUE_INLINE {
-            true => values * BLOCK as u64,
-            false => 0,
-        };
-        let places = written + allocated + touched + 2 * ranges + moved;
-        Self {
-            keys: inodes + records + 8 * ended + of_names + 4 * values + of_files,
-            bytes: 160 * inodes
-                + 40 * records
-                + 64 * (ended + names + values)
-                + name_bytes
-                + value_bytes
-                + rounded
-                + small_bytes
-                + PLACE * places,
-        }
-    }
-
     /// What a batch changes, as far as it says so: what moves within a file is known to the core alone.
     #[inline]
     pub(in crate::store) fn of(batch: &[Change<'_>]) -> Self {
         Self::intended(&Intent::of(batch))
     }
 
-    /// Blocks that this adds at most to what a checkpoint takes: of each key a leaf that becomes two, and a node
-    /// above it.
+    /// What these intentions change.
     #[inline]
-    pub(in crate::store) const fn blocks_at_most(self) -> u64 {
-        3 * NODE * self.keys + self.added() + 1
+    pub(in crate::store) const fn intended(intent: &Intent) -> Self {
+        Cost::of(intent).growth
+    }
+
+    /// Blocks that this adds at most to what a checkpoint takes: of each key a leaf that becomes two, and the nodes
+    /// `above` it, but for the root.
+    #[inline]
+    pub(in crate::store) const fn blocks_at_most(self, above: u64) -> u64 {
+        (2 + above) * NODE * self.keys + self.added() + 1
     }
 
     /// Blocks that a checkpoint of these trees, of so many nodes, takes at most before it frees any.
@@ -83,8 +48,8 @@ impl Growth {
         let paths = roots
             .each()
             .map(|root| root.map_or(1, |root| u64::from(root.level) + 2));
-        // Each leaf that changes may lie below an interior node of its own.
-        let above = self.keys.min(nodes / CHILDREN_MIN);
+        // Each leaf that changes may lie below interior nodes of its own.
+        let above = (above(roots) * self.keys).min(nodes / CHILDREN_MIN);
         NODE * (2 * self.keys.min(nodes) + above + paths.iter().sum::<u64>()) + self.added()
     }
 
@@ -97,6 +62,13 @@ impl Growth {
     const fn added(self) -> u64 {
         2 * self.bytes / BLOCK as u64
     }
+}
+
+/// Interior nodes between a leaf and the root of the highest of these trees.
+pub(in crate::store) fn above(roots: &Roots) -> u64 {
+    let levels = roots.each().into_iter().flatten();
+    let highest = levels.map(|root| u64::from(root.level)).max();
+    highest.unwrap_or(0).saturating_sub(1)
 }
 
 /// What an operation may cost.
@@ -114,10 +86,14 @@ impl Cost {
     #[inline]
     pub(super) const fn of(intent: &Intent) -> Self {
         let Intent {
+            class: _,
             pages,
             moved,
+            written,
+            touched,
             small_bytes,
             ranges,
+            pieces,
             allocated,
             inodes,
             records,
@@ -126,15 +102,45 @@ impl Cost {
             name_bytes,
             left,
             left_bytes,
+            again,
             values,
             value_bytes,
-            ..
         } = *intent;
-        let items = inodes + records + ended + names + left + values + ranges;
+        // What a stretch of a file changes are neighbours: bytes kept inline come first, extents behind them. So they lie in
+        // leaves side by side: those at both ends, one more where records come, and those between, which are full of them.
+        let of_files = 2 * ranges + (2 * pieces + written + touched) / EXTENTS_MIN;
+        // A name is found by its place and by its hash.
+        let of_names = (2 * (names + left)).saturating_sub(again);
+        // What is written to a page that does not stay inline goes past the journal, and past the trees.
+        let inline = INLINE_MAX as u64 * (ranges + pieces);
+        let small_bytes = if small_bytes < inline {
+            small_bytes
+        } else {
+            inline
+        };
+        // The inode, its place among those without names, and of its content and attributes what lies at both ends.
+        let of_ended = 4 * ended;
+        let rounded = match value_bytes > VALUE_INLINE {
+            true => values * BLOCK as u64,
+            false => 0,
+        };
+        let places = written + allocated + touched + 2 * (ranges + pieces) + moved;
+        let growth = Growth {
+            keys: inodes + records + of_ended + of_names + values + of_files,
+            bytes: 160 * inodes
+                + 40 * records
+                + 64 * (2 * ended + names + values)
+                + name_bytes
+                + value_bytes
+                + rounded
+                + small_bytes
+                + PLACE * places,
+        };
+        let items = inodes + records + ended + names + left + values + ranges + pieces;
         let bytes = name_bytes + left_bytes + value_bytes + small_bytes + PLACE * allocated;
         Self {
             pages: pages + moved,
-            growth: Growth::intended(intent),
+            growth,
             journal: match items {
                 0 => 0,
                 _ => (FRAME + RECORD_MAX * items + bytes).div_ceil(BLOCK as u64),
@@ -176,7 +182,7 @@ mod tests {
                 (some(40, 9), some(7, 4096)),
             ] {
                 let both = (one + other).blocks(&roots, nodes);
-                assert!(both <= one.blocks(&roots, nodes) + other.blocks_at_most());
+                assert!(both <= one.blocks(&roots, nodes) + other.blocks_at_most(above(&roots)));
                 assert!((one + other).kept(nodes) <= both);
             }
         }

@@ -12,9 +12,13 @@
 
 pub(in crate::store) mod budget;
 mod cost;
+#[cfg(test)]
+pub(in crate::store) mod ledger;
 mod pool;
 mod promised;
 mod reserve;
+#[cfg(test)]
+mod tests;
 
 pub(super) use pool::Pool;
 pub(super) use promised::Promises;

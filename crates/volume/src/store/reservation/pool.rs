@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use holdfast_core::store::Class;
 use holdfast_sync::{Padded, PerCore, ShardedCounter};
 
+use super::cost::above;
 use crate::store::Inner;
 use crate::store::memtable::Growth;
-use crate::store::memtable::layers::Layers;
+use crate::store::memtable::layers::{Layers, Roots};
 
 /// What a core may change before it looks again whether there is room, in blocks: at least, and at most.
 const CREDIT: u64 = 2048;
@@ -183,6 +184,18 @@ impl Inner {
     pub(super) fn changed(&self, layers: &Layers) -> Growth {
         let changed = layers.overlays().map(|overlay| overlay.growth());
         changed.fold(Growth::default(), std::ops::Add::add)
+    }
+
+    /// Interior nodes between a leaf and the root of the highest tree.
+    #[inline]
+    pub(super) fn above(&self) -> u64 {
+        // Relaxed: it grows with a checkpoint, and what was claimed before is a node a key short of that; the reserve is for that.
+        self.above.load(Ordering::Relaxed)
+    }
+
+    /// How high the trees are from now on.
+    pub(in crate::store) fn note_height(&self, roots: &Roots) {
+        self.above.store(above(roots), Ordering::Relaxed);
     }
 
     fn node_count(&self) -> u64 {

@@ -30,16 +30,13 @@ impl Inner {
     /// # Errors
     /// [`space::Error::Full`] if there is none: never for an operation that gives back. What stopped the store.
     pub(in crate::store) fn reserve(&self, intent: &Intent) -> Result<Grant> {
-        let cost = Cost::of(intent);
-        match self.try_to_reserve(&cost, intent.class) {
-            Ok(held) => Ok(held),
-            Err(lack) => self.reserve_in_the_end(&cost, intent.class, lack),
-        }
+        self.reserve_blocks(&self.blocks_for(intent), intent.class)
     }
 
     /// As [`reserve`](Self::reserve), without making any: `None` if that would be needed.
     pub(in crate::store) fn reserve_at_once(&self, intent: &Intent) -> Option<Grant> {
-        self.try_to_reserve(&Cost::of(intent), intent.class).ok()
+        self.try_to_reserve(&self.blocks_for(intent), intent.class)
+            .ok()
     }
 
     /// Takes back what was kept and is not used.
@@ -57,49 +54,66 @@ impl Inner {
     /// Makes sure that enough was kept for a batch. Always, but where others changed what it is about meanwhile: it brings
     /// what they made of it. The reserve is for that, too.
     pub(in crate::store) fn cover(&self, held: &mut Grant, growth: Growth) -> Result<()> {
-        let records = growth.blocks_at_most();
-        if held.records >= records {
-            return Ok(());
+        let missing = growth
+            .blocks_at_most(self.above())
+            .saturating_sub(held.records);
+        if missing > 0 {
+            let more = Grant {
+                records: missing,
+                ..Grant::NONE
+            };
+            held.records += self.reserve_blocks(&more, Class::GivingBack)?.records;
         }
-        let cost = Cost {
-            pages: 0,
-            growth,
-            journal: 0,
-        };
-        let more = match self.try_to_reserve(&cost, Class::GivingBack) {
-            Ok(more) => more,
-            Err(lack) => self.reserve_in_the_end(&cost, Class::GivingBack, lack)?,
-        };
-        held.records += more.records;
         Ok(())
     }
 
+    /// What is to be kept for these intentions.
     #[inline]
-    fn try_to_reserve(&self, cost: &Cost, class: Class) -> Result<Grant, Lack> {
-        if cost.pages > 0 {
-            self.space.promise(cost.pages).map_err(Lack::Pages)?;
+    fn blocks_for(&self, intent: &Intent) -> Grant {
+        let cost = Cost::of(intent);
+        Grant {
+            pages: cost.pages,
+            records: match cost.growth {
+                Growth { keys: 0, bytes: 0 } => 0,
+                growth => growth.blocks_at_most(self.above()),
+            },
+            journal: cost.journal,
+            ..Grant::NONE
         }
-        let records = match cost.growth {
-            Growth { keys: 0, bytes: 0 } => 0,
-            growth => growth.blocks_at_most(),
-        };
-        let journal = cost.journal;
+    }
+
+    #[inline]
+    fn reserve_blocks(&self, wanted: &Grant, class: Class) -> Result<Grant> {
+        match self.try_to_reserve(wanted, class) {
+            Ok(held) => Ok(held),
+            Err(lack) => self.reserve_in_the_end(wanted, class, lack),
+        }
+    }
+
+    #[inline]
+    fn try_to_reserve(&self, wanted: &Grant, class: Class) -> Result<Grant, Lack> {
+        let Grant {
+            pages,
+            records,
+            journal,
+            ..
+        } = *wanted;
+        if pages > 0 {
+            self.space.promise(pages).map_err(Lack::Pages)?;
+        }
         // Before it looks: of two threads that claim the same, one at least sees both claims.
         self.pool.claim(records, journal);
-        let paid = self.pay(records, cost.pages);
+        let paid = self.pay(records, pages);
         let lack = if !paid && !self.has_room(class) {
             Lack::Records
         } else if !self.journal_has_room(journal, class) {
             Lack::Journal
         } else {
-            return Ok(Grant {
-                pages: cost.pages,
-                records,
-                journal,
-                ..Grant::NONE
-            });
+            #[cfg(test)]
+            self.ledger.keep(wanted);
+            return Ok(*wanted);
         };
-        self.space.unpromise(cost.pages);
+        self.space.unpromise(pages);
         self.pool.unclaim(records, journal);
         if paid {
             self.pay_back(records);
@@ -122,12 +136,12 @@ impl Inner {
     }
 
     #[cold]
-    fn reserve_in_the_end(&self, cost: &Cost, class: Class, mut lack: Lack) -> Result<Grant> {
+    fn reserve_in_the_end(&self, wanted: &Grant, class: Class, mut lack: Lack) -> Result<Grant> {
         for _ in 0..ATTEMPTS {
             if !self.make_room(&lack)? {
                 break;
             }
-            match self.try_to_reserve(cost, class) {
+            match self.try_to_reserve(wanted, class) {
                 Ok(held) => return Ok(held),
                 Err(still) => lack = still,
             }
@@ -135,16 +149,14 @@ impl Inner {
         match lack {
             Lack::Pages(error) => Err(error.into()),
             _ if class == Class::GivingBack => {
-                let records = cost.growth.blocks_at_most();
-                self.pool.claim(records, cost.journal);
+                self.pool.claim(wanted.records, wanted.journal);
                 Ok(Grant {
-                    records,
-                    journal: cost.journal,
-                    ..Grant::NONE
+                    pages: 0,
+                    ..*wanted
                 })
             }
             Lack::Records | Lack::Journal => Err(Error::Space(space::Error::Full {
-                wanted: cost.growth.blocks_at_most(),
+                wanted: wanted.records,
                 free: self.space.balance().0,
             })),
         }

@@ -35,6 +35,8 @@ impl<'s> Placer<'s> {
     }
 
     fn run(&mut self, extent: Extent) -> Run {
+        #[cfg(test)]
+        self.store.ledger.placed(extent.length);
         self.fresh.push(extent);
         Run {
             extent,

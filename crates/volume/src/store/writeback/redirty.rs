@@ -153,10 +153,10 @@ mod tests {
         let keys = || store.inner.gate.pass().active.growth().keys;
         let before = keys();
         order().for_each(|sector| write(&fs, &file, sector, 0));
-        // Four of each first write, and of one more each time that the clock ticks.
+        // Three of each first write, and of one more each time that the clock ticks.
         let grown = keys() - before;
-        assert!(grown >= 4 * PAGES, "{grown}");
-        assert!(grown < 4 * SECTORS / 2, "{grown}");
+        assert!(grown >= 3 * PAGES, "{grown}");
+        assert!(grown < 3 * SECTORS / 2, "{grown}");
         store.inner.make_durable(None).unwrap();
         // Pages that went to the device begin anew.
         order()
