@@ -23,15 +23,18 @@ impl FileSystem {
     }
 }
 
+/// Was it made without a name, or has it lost its last?
+fn has_no_name(node: &Node) -> bool {
+    let guard = epoch::pin();
+    node.inode().view(&guard).meta.nlink == 0
+}
+
 impl Core {
     /// See [`FileSystem::link`].
     pub(crate) fn link(&self, who: &Caller, node: &Node, dir: &Inode, name: &[u8]) -> Result<()> {
         let body = self.search(who, dir)?;
         check_new_name(name)?;
-        let nameless = {
-            let guard = epoch::pin();
-            node.inode().view(&guard).meta.nlink == 0
-        };
+        let nameless = has_no_name(node);
         // The directory and the inode, which leaves those without names if it has none.
         let intent = Intent::default().name(name);
         let reserved = self.reserve(&intent.records(2 + u64::from(nameless)));

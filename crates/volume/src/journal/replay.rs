@@ -141,6 +141,18 @@ impl<'a> Batch<'a> {
             }
         }
     }
+
+    /// All that are left.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    pub fn rest(&mut self) -> Result<Vec<Record<'a>>> {
+        let mut records = Vec::new();
+        while let Some(record) = self.next()? {
+            records.push(record);
+        }
+        Ok(records)
+    }
 }
 
 impl Drop for Batch<'_> {

@@ -93,10 +93,7 @@ impl VolumeStore {
                 cache: &cache,
                 hasher: &hasher,
             };
-            let mut records = Vec::new();
-            while let Some(record) = batch.next()? {
-                records.push(record);
-            }
+            let records = batch.rest()?;
             redo.note(batch.commit(), &records);
             replay(finder, &space, &records, &mut counts)?;
         }
