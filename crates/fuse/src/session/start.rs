@@ -177,10 +177,8 @@ impl Start<'_> {
         let mut crews = Vec::new();
         let mut readers = self.readers();
         if let Some(queues) = queues {
-            let nudger = Nudger {
-                device: mounted.map_or(0, |it| pack(libc::makedev(0, it.device_minor))),
-                dir: service.dir().to_owned(),
-            };
+            let number = mounted.map_or(0, |it| pack(libc::makedev(0, it.device_minor)));
+            let nudger = Nudger::start(number, service.dir()).map_err(failed)?;
             crews = queues.register(service, device, nudger, threads_max)?;
             readers = 1;
         }

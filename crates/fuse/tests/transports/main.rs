@@ -1,6 +1,7 @@
 //! The same file system over both transports, through the kernel.
 
 mod idle;
+mod killed;
 mod scarce;
 #[path = "../support/mod.rs"]
 mod support;

@@ -13,7 +13,7 @@ use std::{
     path::Path,
     sync::{
         Arc, Condvar, Mutex,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread,
     time::Duration,
@@ -30,6 +30,9 @@ pub(crate) struct Toy {
     /// Reads that wait, and whether they need not any more.
     held: Mutex<(usize, bool)>,
     let_go: Condvar,
+    /// Does it wait with reads when it is asked for its space? And how often it was.
+    holds_space: AtomicBool,
+    asked_for_space: AtomicUsize,
 }
 
 /// How long making a file takes whose name begins with `late`.
@@ -93,6 +96,8 @@ impl Toy {
             making: AtomicUsize::new(0),
             held: Mutex::default(),
             let_go: Condvar::new(),
+            holds_space: AtomicBool::new(false),
+            asked_for_space: AtomicUsize::new(0),
         })
     }
 
@@ -105,6 +110,16 @@ impl Toy {
     pub(crate) fn let_go(&self) {
         self.held.lock().unwrap().1 = true;
         self.let_go.notify_all();
+    }
+
+    /// From now on, does not answer when asked for its space until [`Toy::let_go`].
+    pub(crate) fn hold_space(&self) {
+        self.holds_space.store(true, Ordering::SeqCst);
+    }
+
+    /// How often it was asked for its space.
+    pub(crate) fn asked_for_space(&self) -> usize {
+        self.asked_for_space.load(Ordering::SeqCst)
     }
 
     fn hold(&self) {
@@ -405,6 +420,10 @@ impl Operations for Toy {
     }
 
     fn statfs(&self, _: &Context<'_>, _: Ino) -> Result<StatFs> {
+        self.asked_for_space.fetch_add(1, Ordering::SeqCst);
+        if self.holds_space.load(Ordering::SeqCst) {
+            self.hold();
+        }
         Ok(StatFs {
             block_size: 4096,
             blocks: 1000,

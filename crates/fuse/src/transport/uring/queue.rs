@@ -1,7 +1,7 @@
 //! One thread of a processor's queue, with an entry of its own.
 
 use super::{
-    nudge::{Nudge, Nudger},
+    nudge::Nudger,
     sys::{Event, Ring},
 };
 use crate::{
@@ -100,11 +100,13 @@ pub(crate) struct QueueRecruit {
 impl Recruit for QueueRecruit {
     fn recruit(&self, service: &Arc<Service>, coming: Coming) -> io::Result<()> {
         let entry = Entry::new(&self.device, self.qid)?;
-        // First, because without it requests that wait already might wait on.
-        let nudge: Nudge = self.nudger.prepare(self.qid, service)?;
-        let (qid, owner) = (self.qid, service.clone());
+        let (qid, owner, nudger) = (self.qid, service.clone(), self.nudger.clone());
         entry.start(service, coming, move |registered| match registered {
-            Ok(()) => nudge.go(),
+            Ok(()) => {
+                if let Err(error) = nudger.nudge(qid) {
+                    owner.fail(format_args!("no process looks after queue {qid}: {error}"));
+                }
+            }
             Err(error) if is_end(&error) => owner.end(),
             Err(error) => owner.fail(format_args!("a further entry of queue {qid}: {error}")),
         })

@@ -13,7 +13,6 @@ use io_uring::{IoUring, opcode, squeue::Entry128, types};
 use std::{
     io, mem,
     os::fd::{AsRawFd, OwnedFd},
-    path::Path,
     thread,
     time::Duration,
 };
@@ -58,7 +57,8 @@ pub(super) enum Event {
 impl Ring {
     /// A ring for requests of processor `qid` through `device`.
     pub(super) fn new(device: &OwnedFd, qid: u16) -> io::Result<Self> {
-        let ring = IoUring::<Entry128>::builder().build(ENTRIES)?;
+        // A copy of this process that had the ring mapped would keep the connection when this process is gone.
+        let ring = IoUring::<Entry128>::builder().dontfork().build(ENTRIES)?;
         ring.submitter().register_files(&[device.as_raw_fd()])?;
         Ok(Self {
             ring,
@@ -184,27 +184,4 @@ fn set_len(entry: &mut Entry128, len: u32) {
     // SAFETY: the field is a plain 32-bit integer at this place in the kernel's ABI, and `entry`
     // is borrowed exclusively.
     unsafe { field.cast::<u32>().write_unaligned(len) };
-}
-
-/// Asks the mount of this device number for its space, without a path and so without keeping
-/// it busy. What it answers does not matter, that it was asked does.
-#[cfg(target_arch = "x86_64")]
-pub(super) fn ask_space(device: u32, _: &Path) {
-    /// The kernel's `struct ustat` has 32 bytes.
-    const ROOM: usize = 8;
-    let mut answer = [0u64; ROOM];
-    // SAFETY: ustat(2) writes 32 bytes to the address, where 64 are borrowed exclusively.
-    unsafe {
-        libc::syscall(
-            libc::SYS_ustat,
-            libc::c_ulong::from(device),
-            answer.as_mut_ptr(),
-        )
-    };
-}
-
-/// The same by path, where ustat(2) does not exist.
-#[cfg(not(target_arch = "x86_64"))]
-pub(super) fn ask_space(_: u32, dir: &Path) {
-    let _ = rustix::fs::statfs(dir);
 }

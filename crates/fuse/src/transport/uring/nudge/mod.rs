@@ -3,66 +3,58 @@
 //! An entry that is registered late serves the next request that comes, not those that wait in
 //! the queue already: they are only looked at when a reply is committed. If all threads of a queue
 //! wait (for locks), nothing is committed, and the unlock that would end the wait may be among those
-//! in the queue. So whenever a queue has grown, a thread asks the mount for its space (`STATFS`)
+//! in the queue. So whenever a queue has grown, the mount is asked for its space (`STATFS`)
 //! from that queue's processor: the request takes the new entry, and committing its reply brings in
-//! the first that waits. Each nudge has a thread of its own, because one that finds the new entry
-//! taken queues up like the rest, and one that meets an unmount waits for its end.
+//! the first that waits.
+//!
+//! # Invariants
+//! No thread of the daemon waits for the daemon's own mount: a process beside it asks, which shares neither memory nor
+//! descriptors with it. For the kernel waits for the answer to a request that was taken even when the caller is killed. A
+//! thread that waits so would keep the rings mapped, and with them the connection: a killed daemon would never be gone, and every
+//! caller of its mount would hang.
 
-use super::sys::ask_space;
-use crate::session::service::{Enlisted, Service};
-use rustix::thread::{CpuSet, sched_setaffinity};
+mod sys;
+
+use parking_lot::Mutex;
 use std::{
     io,
-    path::PathBuf,
-    sync::{
-        Arc,
-        mpsc::{Sender, channel},
-    },
-    thread,
+    path::{Path, PathBuf},
 };
+use sys::Helper;
 
 /// Has queues looked at.
 pub(crate) struct Nudger {
     /// The mount: its device number as the kernel packs it, and where it is.
-    pub(crate) device: u32,
-    pub(crate) dir: PathBuf,
-}
-
-/// A thread that waits for the word to nudge; dropped without, it goes.
-pub(super) struct Nudge(Sender<()>);
-
-impl Nudge {
-    /// Has the queue looked at.
-    pub(super) fn go(self) {
-        // The thread lives until it hears from this side.
-        let _ = self.0.send(());
-    }
+    device: u32,
+    dir: PathBuf,
+    /// The process that asks.
+    helper: Mutex<Helper>,
 }
 
 impl Nudger {
-    /// Starts the thread that will nudge queue `qid`.
-    pub(super) fn prepare(self: &Arc<Self>, qid: u16, service: &Arc<Service>) -> io::Result<Nudge> {
-        let (go, word) = channel();
-        let (nudger, enlisted) = (self.clone(), Enlisted::new(service));
-        thread::Builder::new()
-            .name("holdfast-nudge".into())
-            .spawn(move || {
-                let _enlisted = enlisted;
-                if word.recv().is_ok() {
-                    nudger.nudge(qid);
-                }
-            })?;
-        Ok(Nudge(go))
+    /// Starts the process that asks the mount at `dir`. It ends when this is dropped, and with this process.
+    ///
+    /// # Errors
+    /// There is no memory for it, or no process more is allowed.
+    pub(crate) fn start(device: u32, dir: &Path) -> io::Result<Self> {
+        Ok(Self {
+            device,
+            dir: dir.to_owned(),
+            helper: Mutex::new(Helper::start(device, dir)?),
+        })
     }
 
-    fn nudge(&self, qid: u16) {
-        let mut set = CpuSet::new();
-        if usize::from(qid) < CpuSet::MAX_CPU {
-            set.set(qid.into());
+    /// Has queue `qid` looked at. Waits for nothing.
+    ///
+    /// # Errors
+    /// The process is gone, and there can be no other.
+    pub(super) fn nudge(&self, qid: u16) -> io::Result<()> {
+        let mut helper = self.helper.lock();
+        if helper.ask(qid).is_err() {
+            // It was killed by itself.
+            *helper = Helper::start(self.device, &self.dir)?;
+            helper.ask(qid)?;
         }
-        // A processor that is not there any more sends no requests either.
-        if sched_setaffinity(None, &set).is_ok() {
-            ask_space(self.device, &self.dir);
-        }
+        Ok(())
     }
 }

@@ -1,0 +1,161 @@
+//! The unsafe floor of nudging: a process that asks a mount for its space.
+//!
+//! It is a copy of this one with a single thread, in which any lock of the C library or the allocator may be held for
+//! ever: it makes system calls and nothing else. A small process copies itself once more for each question, so that a
+//! question that is not answered holds no other up.
+#![expect(unsafe_code, reason = "a process is copied")]
+
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socketpair};
+use std::{
+    ffi::{CStr, CString},
+    io, mem,
+    os::{
+        fd::{AsRawFd, OwnedFd, RawFd},
+        unix::ffi::OsStrExt,
+    },
+    path::Path,
+};
+
+/// The process that asks.
+pub(super) struct Helper {
+    /// Questions; it ends when this is closed.
+    socket: Option<OwnedFd>,
+    pid: libc::pid_t,
+}
+
+impl Helper {
+    /// Starts it for the mount at `dir`, of this device number.
+    pub(super) fn start(device: u32, dir: &Path) -> io::Result<Self> {
+        let dir = CString::new(dir.as_os_str().as_bytes())?;
+        let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::CLOEXEC);
+        let (ours, theirs) = socketpair(AddressFamily::UNIX, kind, flags, None)?;
+        // Its end is told by no signal, so that a program that waits for children of its own meets none of ours.
+        match copy_process(0) {
+            -1 => Err(io::Error::last_os_error()),
+            0 => serve(theirs.as_raw_fd(), device, &dir),
+            pid => Ok(Self {
+                socket: Some(ours),
+                pid: pid as libc::pid_t,
+            }),
+        }
+    }
+
+    /// Has the mount asked from processor `qid`.
+    pub(super) fn ask(&self, qid: u16) -> io::Result<()> {
+        let Some(socket) = &self.socket else {
+            return Ok(());
+        };
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        send(socket, &qid.to_le_bytes(), flags)?;
+        Ok(())
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        self.socket = None;
+        // SAFETY: no status is asked for, and the number is of a child that is waited for here alone.
+        unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), libc::__WALL) };
+    }
+}
+
+/// Copies this process with this thread alone; -1, or 0 in the copy, or its number. `signal`: tells of its end.
+fn copy_process(signal: libc::c_int) -> libc::c_long {
+    // SAFETY: without flags the copy shares no memory with this process and goes on on a copy of the same stack.
+    // Callers call nothing in it but what makes system calls, and never return from it.
+    unsafe { libc::syscall(libc::SYS_clone, libc::c_long::from(signal), 0, 0, 0, 0) }
+}
+
+/// The copy: answers questions until there will be no more.
+fn serve(socket: RawFd, device: u32, dir: &CStr) -> ! {
+    keep_only(socket);
+    // It must hold no directory, obey no signal but SIGKILL, and need not see its children off.
+    // SAFETY: the path is a constant that ends with 0.
+    unsafe { libc::chdir(c"/".as_ptr()) };
+    // SAFETY: all bits clear is a set of signals.
+    let mut all: libc::sigset_t = unsafe { mem::zeroed() };
+    // SAFETY: the set is borrowed exclusively.
+    unsafe { libc::sigfillset(&raw mut all) };
+    // SAFETY: the set lives as long as the call, and the old one is not asked for.
+    unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut()) };
+    // SAFETY: no handler of ours is given.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+    let mut qid = [0u8; 2];
+    loop {
+        // SAFETY: two bytes are borrowed exclusively, and descriptor 0 is this process's own.
+        let read = unsafe { libc::read(0, qid.as_mut_ptr().cast(), qid.len()) };
+        if read != qid.len() as isize {
+            leave();
+        }
+        match copy_process(libc::SIGCHLD) {
+            0 => {
+                ask(u16::from_le_bytes(qid), device, dir);
+                leave();
+            }
+            // No further process: this one asks, and waits.
+            -1 => ask(u16::from_le_bytes(qid), device, dir),
+            _ => {}
+        }
+    }
+}
+
+/// Ends this process at once.
+fn leave() -> ! {
+    // SAFETY: nothing of the process is used any more, which shares nothing with another.
+    unsafe { libc::_exit(0) }
+}
+
+/// Leaves `socket` open, as descriptor 0, and no other.
+fn keep_only(socket: RawFd) {
+    // SAFETY: descriptors of the copy are its own; no object in it that owns one is used again.
+    if unsafe { libc::dup2(socket, 0) } != 0 {
+        leave();
+    }
+    // SAFETY: as above.
+    let closed = unsafe { libc::syscall(libc::SYS_close_range, 1, libc::c_uint::MAX, 0) };
+    if closed != 0 {
+        // A connection that it held open would hang whoever uses the mount of a killed daemon.
+        leave();
+    }
+}
+
+/// Asks the mount for its space from processor `qid`. What it answers does not matter, that it was asked does.
+fn ask(qid: u16, device: u32, dir: &CStr) {
+    // SAFETY: all bits clear is an empty set of processors.
+    let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
+    if usize::from(qid) < libc::CPU_SETSIZE as usize {
+        // SAFETY: the number is below the size of the set.
+        unsafe { libc::CPU_SET(qid.into(), &mut set) };
+    }
+    // SAFETY: the set lives as long as the call, and its size is told.
+    let placed = unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
+    // A processor that is not there any more sends no requests either.
+    if placed == 0 {
+        ask_space(device, dir);
+    }
+}
+
+/// By the device's number, without a path and so without keeping the mount busy.
+#[cfg(target_arch = "x86_64")]
+fn ask_space(device: u32, _: &CStr) {
+    /// The kernel's `struct ustat` has 32 bytes.
+    const ROOM: usize = 8;
+    let mut answer = [0u64; ROOM];
+    // SAFETY: ustat(2) writes 32 bytes to the address, where 64 are borrowed exclusively.
+    unsafe {
+        libc::syscall(
+            libc::SYS_ustat,
+            libc::c_ulong::from(device),
+            answer.as_mut_ptr(),
+        )
+    };
+}
+
+/// The same by path, where ustat(2) does not exist.
+#[cfg(not(target_arch = "x86_64"))]
+fn ask_space(_: u32, dir: &CStr) {
+    // SAFETY: all bits clear is a value of this plain structure.
+    let mut answer: libc::statfs = unsafe { mem::zeroed() };
+    // SAFETY: the path ends with 0, and the structure is borrowed exclusively.
+    unsafe { libc::statfs(dir.as_ptr(), &raw mut answer) };
+}
