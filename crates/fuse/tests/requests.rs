@@ -128,6 +128,8 @@ fn a_walk_over_names_brings_no_files_into_the_kernel_and_one_with_attributes_ask
         |_| {},
         |core, session, dir| {
             make_tree(core, 40);
+            // What the kernel is told of the names would have it ask for them.
+            session.notifier().flush();
             // The file that was left without attributes to see, and none of the others; nor of directories.
             let mut named = Vec::new();
             walk(dir, false, &mut named);
@@ -153,6 +155,8 @@ fn a_walk_over_names_brings_no_files_into_the_kernel_and_one_with_attributes_ask
         |_| {},
         |core, session, dir| {
             make_tree(core, 40);
+            // What the kernel is told of the names would have it ask for them.
+            session.notifier().flush();
             let mut seen = Vec::new();
             walk(dir, true, &mut seen);
             let asked = count(session, &[Opcode::Lookup, Opcode::GetAttr]);

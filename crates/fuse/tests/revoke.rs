@@ -333,7 +333,8 @@ fn only_administrators_may_ask() {
         assert_eq!(powerless, Some(libc::EPERM));
         assert!(!fs.is_revoked());
         let held = File::create(dir.join("file")).unwrap();
-        let other = rustix::fs::ioctl_getflags(&held);
+        // Of block devices.
+        let other = rustix::fs::ioctl_blksszget(&held);
         assert_eq!(
             code(other),
             Some(libc::ENOTTY),
