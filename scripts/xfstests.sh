@@ -3,7 +3,7 @@
 #
 #   XFSTESTS=DIR scripts/xfstests.sh [--transport auto|uring|dev] [TEST…]
 #
-# DIR is a checkout of xfstests that somebody has built. Without arguments: the quick tests of its group *generic*. A test is
+# DIR is a checkout of xfstests that was built. Without arguments: the quick tests of its group *generic*. A test is
 # named `generic/001`. What is expected stands in scripts/xfstests.list, a line a test: `passed`, `not-run` or `failed`, and why.
 # Prints each test whose outcome is another, and each that the list does not have; exits 0 if there was none that passes by the list
 # and failed now, and no volume was unsound. The outcomes of the run are left in target/xfstests.outcomes, in the form of the list.

@@ -1,6 +1,6 @@
 //! What callers do with the names that they list: ask for each file's attributes, or not.
 //!
-//! A listing can bring attributes along (READDIRPLUS), which spares whoever needs them a request a file, and costs whoever
+//! A listing can bring attributes along (READDIRPLUS), which spares a program that needs them a request a file, and costs one that
 //! does not some five times the listing, an inode in the kernel and one in the daemon. Programs do one or the other
 //! for a whole tree, so each caller is judged by what it did with its last listings.
 //!

@@ -287,7 +287,7 @@ impl CoreOperations {
                         if node.is_known_by_number() {
                             return bare(sink);
                         }
-                        // A hidden file may stay unasked by those who ask for all others.
+                        // A hidden file may stay unasked by a program that asks for all others.
                         if plan.trial && !tried && !entry.name.starts_with(b".") {
                             tried = bare(sink);
                             return tried;

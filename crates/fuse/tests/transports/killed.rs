@@ -2,7 +2,7 @@
 //!
 //! The kernel waits for the answer to a request that a daemon has taken, whatever signal comes. If that
 //! thread keeps the connection's descriptor open, there will be neither an answer nor an end: the process cannot go,
-//! and hangs everybody who waits for the mount.
+//! and hangs every caller of the mount.
 
 use crate::{support::config, toy::Toy};
 use holdfast_fuse::{Session, TransportChoice};
@@ -99,7 +99,7 @@ fn a_killed_daemon_whose_thread_waits_for_its_own_mount_is_gone_and_hangs_nobody
     within_the_limit("the killed daemon is still there", || {
         daemon.0.try_wait().unwrap().is_some()
     });
-    within_the_limit("who waited for it waits still", || {
+    within_the_limit("a caller of its mount waits still", || {
         readers.iter().all(thread::JoinHandle::is_finished)
     });
     for reader in readers {

@@ -111,7 +111,7 @@ pub struct Commit<'a> {
 
 impl Commit<'_> {
     /// Are its frames written before anything is flushed? Then they count as soon as they are in the device's cache, if only
-    /// for who finds that cache.
+    /// for a process that finds that cache.
     #[must_use]
     pub fn frames_come_first(&self) -> bool {
         self.frames_first
@@ -355,7 +355,7 @@ impl Journal {
         self.lead(hook, Mode::Written)
     }
 
-    /// The caller commits; nobody else does until this returns or unwinds.
+    /// The caller commits; no other thread does until this returns or unwinds.
     fn take_turn(&self, mut turn: MutexGuard<'_, Turn>, hook: &dyn BeforeCommit) -> Result<()> {
         turn.taken = true;
         drop(turn);
@@ -363,7 +363,7 @@ impl Journal {
         self.lead(hook, Mode::Flushed)
     }
 
-    /// Commits, or writes. That nobody else commits is up to the caller.
+    /// Commits, or writes. That no other thread commits is up to the caller.
     fn lead(&self, hook: &dyn BeforeCommit, wanted: Mode) -> Result<()> {
         let mut writer = self.writer.lock();
         if self.failed() {
@@ -603,7 +603,7 @@ impl Journal {
 /// A commit, or a group that is written.
 ///
 /// *Invariant.* Unless `led` is `Some(Ok(()))` it did not come to its end; then `Journal::failed` is set before the lock of the
-/// ring and `Turn::taken` are given back: whoever comes next must not lead one of its own, which would find nothing of what
+/// ring and `Turn::taken` are given back: the next turn must not lead one of its own, which would find nothing of what
 /// this one took, and succeed.
 struct Leading<'a> {
     journal: &'a Journal,

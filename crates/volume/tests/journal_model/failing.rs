@@ -70,7 +70,7 @@ impl BeforeCommit for Volume {
     }
 }
 
-/// One thread writes a page and hands it to the cache, another writes one and fsyncs it; whoever takes pages first fails.
+/// One thread writes a page and hands it to the cache, another writes one and fsyncs it; the one that takes pages first fails.
 pub(super) fn beside_an_error_of_a_write() {
     let volume = Arc::new(Volume {
         world: World::cached(),

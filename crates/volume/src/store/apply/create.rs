@@ -1,7 +1,7 @@
 //! A new inode with its name, and the directory after that: what most batches are where a tree grows.
 //!
 //! Such a batch needs no room for bytes, frees nothing, and cannot fail once the volume runs, so it takes a short
-//! way. What it leaves is what [`Maker`](crate::store::apply::transaction::Maker) would leave, who knows all kinds of changes.
+//! way. What it leaves is what [`Maker`](crate::store::apply::transaction::Maker) would leave, which knows all kinds of changes.
 
 use holdfast_core::store::{Change, InodeRecord, Intent, Stamp};
 use holdfast_types::Ino;

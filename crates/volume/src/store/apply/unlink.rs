@@ -1,7 +1,7 @@
 //! An inode goes with its last name, and the directory after that: what most batches are where a tree goes.
 //!
 //! Such a batch changes no bytes and takes no room, so it takes a short way. What it leaves is what
-//! [`Maker`](crate::store::apply::transaction::Maker) would leave, who knows all kinds of changes.
+//! [`Maker`](crate::store::apply::transaction::Maker) would leave, which knows all kinds of changes.
 
 use holdfast_core::store::{Change, InodeRecord, Intent, Stamp};
 use holdfast_types::FileType;

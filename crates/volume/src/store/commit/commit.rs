@@ -5,7 +5,7 @@
 //! places are journalled as the commit's last batch. So a replay, which takes a commit whole or not
 //! at all, finds the bytes of every file as they were at the cut.
 //!
-//! Bytes that nobody sees without the commit are written before its frames, others behind them. Those are in the frames as
+//! Bytes that nothing shows without the commit are written before its frames, others behind them. Those are in the frames as
 //! well, and the opening of a volume whose process was killed in between writes them again. If they are many they
 //! go before the frames: then a process that is killed may leave them later than all else, as a power cut does.
 //!

@@ -144,7 +144,7 @@ impl Bell {
             let now = Instant::now();
             let waiting = store.waiting().0 > 0;
             let is_time = next.as_mut().is_some_and(|next| next.is_time(now, waiting));
-            // What fails stops the store: whoever comes next is told.
+            // What fails stops the store: the next call is told.
             if state.fold || state.commit || is_time {
                 let _ = if state.fold {
                     store.checkpoint()

@@ -96,7 +96,7 @@ struct OnTheirWay {
 #[derive(Debug, Default)]
 pub(in crate::store) struct Announced {
     on_their_way: RwLock<OnTheirWay>,
-    /// Held by the one who writes.
+    /// Held by the thread that writes.
     writing: Mutex<Writes>,
 }
 

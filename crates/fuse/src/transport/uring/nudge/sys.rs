@@ -114,7 +114,7 @@ fn keep_only(socket: RawFd) {
     // SAFETY: as above.
     let closed = unsafe { libc::syscall(libc::SYS_close_range, 1, libc::c_uint::MAX, 0) };
     if closed != 0 {
-        // A connection that it held open would hang whoever uses the mount of a killed daemon.
+        // A connection that it held open would hang the callers of a killed daemon.
         leave();
     }
 }
