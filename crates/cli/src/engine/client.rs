@@ -11,6 +11,7 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 
 use super::job::{Counts, Job, Order, Told, Wrong};
+use super::relay::Relay;
 use super::run::run;
 use super::shown::Shown;
 use super::socket::Socket;
@@ -154,6 +155,7 @@ fn on_mount(root: &Path, job: Job, archive: Option<OwnedFd>, shown: &mut Shown) 
         }
     })?;
     let lost = |error: io::Error| Failure::new(format!("its daemon is lost: {error}")).at(root);
+    let (archive, relay) = Relay::of(archive, root, &job)?;
     let order = Order {
         job,
         umask: umask(),
@@ -164,7 +166,12 @@ fn on_mount(root: &Path, job: Job, archive: Option<OwnedFd>, shown: &mut Shown) 
     drop(archive);
     while let Some((message, _)) = socket.receive().map_err(lost)? {
         match serde_json::from_slice(&message)? {
-            told @ (Told::Done(_) | Told::Ended(_)) => return Ok(told),
+            told @ (Told::Done(_) | Told::Ended(_)) => {
+                let carried = relay.end();
+                return carried
+                    .map(|()| told)
+                    .map_err(|error| Failure::new(error.to_string()).about("the archive"));
+            }
             told => shown.note(&told),
         }
     }

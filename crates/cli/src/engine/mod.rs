@@ -14,6 +14,7 @@ mod compression;
 pub(crate) mod daemon;
 mod job;
 mod names;
+mod relay;
 mod run;
 mod shown;
 mod socket;

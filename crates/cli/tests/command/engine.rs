@@ -150,6 +150,44 @@ fn an_archive_is_unpacked_in_a_mount_and_packed_again() {
 }
 
 #[test]
+fn an_archive_in_the_mount_itself_is_carried_past_the_daemons_threads() {
+    let Some(place) = prepared() else {
+        return;
+    };
+    let (mnt, archive) = (place.mnt(), place.path("mnt/tree.tar"));
+    tar(&place.path("tree"), &archive);
+    let (tree, copy) = (place.path("mnt/tree"), place.path("copy"));
+    let tree = tree.to_str().unwrap();
+    let archive = archive.to_str().unwrap();
+    // Nobody reads what follows the archive's end.
+    let mut file = File::options().append(true).open(archive).unwrap();
+    file.write_all(&vec![0; 4 << 20]).unwrap();
+    drop(file);
+    holdfast(["unpack", archive, tree]).ok();
+    let again = format!("{mnt}/again.tar");
+    holdfast(["pack", "-o", &again, tree]).ok();
+    fs::create_dir(&copy).unwrap();
+    let from = ["-xpf", &again, "-C", copy.to_str().unwrap()].map(OsStr::new);
+    run("tar", &from);
+    assert_same(&place.path("tree"), &copy);
+    // There is no room for what is packed: the archive's error is told, not the pipe's.
+    let filler = File::create(place.path("mnt/filler")).unwrap();
+    let mut piece = 8 << 20;
+    while piece >= 4096 {
+        let written = std::os::unix::fs::FileExt::write_at(
+            &filler,
+            &vec![1; piece],
+            filler.metadata().unwrap().len(),
+        );
+        piece = if written.is_ok() { piece } else { piece / 2 };
+    }
+    let error = holdfast(["pack", "-o", &format!("{mnt}/third.tar"), tree]).fails(1);
+    assert!(error.contains("No space left"), "{error}");
+    drop(filler);
+    place.umount();
+}
+
+#[test]
 fn a_tree_is_copied_changed_and_removed_in_a_mount() {
     let Some(place) = prepared() else {
         return;
