@@ -218,25 +218,7 @@ fn flip(bytes: &mut [u8], bit: u64) {
 }
 
 impl BlockDevice for FaultyDevice {
-    fn describe(&self) -> String {
-        self.inner.describe()
-    }
-
-    fn size(&self) -> u64 {
-        self.inner.size()
-    }
-
-    fn alignment(&self) -> u64 {
-        self.inner.alignment()
-    }
-
-    fn is_read_only(&self) -> bool {
-        self.inner.is_read_only()
-    }
-
-    fn cache_identity(&self) -> Option<u64> {
-        self.inner.cache_identity()
-    }
+    holdfast_device::pass_on!(inner: describe, size, alignment, is_read_only, cache_identity, prefetch);
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         match self.strike(DeviceCall::Read) {
@@ -311,10 +293,6 @@ impl BlockDevice for FaultyDevice {
             Some(Effect::Error(errno)) => self.error(Operation::Resize, size, 0, errno),
             _ => self.inner.resize(size),
         }
-    }
-
-    fn prefetch(&self, offset: u64, len: u64) {
-        self.inner.prefetch(offset, len);
     }
 }
 

@@ -115,25 +115,7 @@ impl HeldDevice {
 }
 
 impl BlockDevice for HeldDevice {
-    fn describe(&self) -> String {
-        self.inner.describe()
-    }
-
-    fn size(&self) -> u64 {
-        self.inner.size()
-    }
-
-    fn alignment(&self) -> u64 {
-        self.inner.alignment()
-    }
-
-    fn cache_identity(&self) -> Option<u64> {
-        self.inner.cache_identity()
-    }
-
-    fn is_read_only(&self) -> bool {
-        self.inner.is_read_only()
-    }
+    holdfast_device::pass_on!(inner: describe, size, alignment, is_read_only, cache_identity, discard, resize, prefetch);
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.before_read();
@@ -158,18 +140,6 @@ impl BlockDevice for HeldDevice {
     fn flush(&self) -> Result<()> {
         self.before_flush();
         self.inner.flush()
-    }
-
-    fn discard(&self, offset: u64, len: u64) -> Result<bool> {
-        self.inner.discard(offset, len)
-    }
-
-    fn resize(&self, size: u64) -> Result<()> {
-        self.inner.resize(size)
-    }
-
-    fn prefetch(&self, offset: u64, len: u64) {
-        self.inner.prefetch(offset, len);
     }
 }
 

@@ -1,5 +1,5 @@
 use super::history::{History, NEVER, Op, What};
-use holdfast_device::{BlockDevice, Image, MemoryDevice, ReadRequest, Result};
+use holdfast_device::{BlockDevice, Image, MemoryDevice, Result};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -83,33 +83,7 @@ impl RecordingDevice {
 }
 
 impl BlockDevice for RecordingDevice {
-    fn describe(&self) -> String {
-        self.inner.describe()
-    }
-
-    fn size(&self) -> u64 {
-        self.inner.size()
-    }
-
-    fn alignment(&self) -> u64 {
-        self.inner.alignment()
-    }
-
-    fn is_read_only(&self) -> bool {
-        self.inner.is_read_only()
-    }
-
-    fn cache_identity(&self) -> Option<u64> {
-        self.inner.cache_identity()
-    }
-
-    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        self.inner.read(offset, buf)
-    }
-
-    fn read_batch(&self, requests: &mut [ReadRequest<'_>]) -> Result<()> {
-        self.inner.read_batch(requests)
-    }
+    holdfast_device::pass_on!(inner: describe, size, alignment, is_read_only, cache_identity, read, read_batch, prefetch);
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         // What the device refuses is no part of the history.
@@ -137,9 +111,5 @@ impl BlockDevice for RecordingDevice {
 
     fn resize(&self, size: u64) -> Result<()> {
         self.during(What::Resize { size }, || self.inner.resize(size))
-    }
-
-    fn prefetch(&self, offset: u64, len: u64) {
-        self.inner.prefetch(offset, len);
     }
 }

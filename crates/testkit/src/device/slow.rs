@@ -95,25 +95,7 @@ impl SlowDevice {
 }
 
 impl BlockDevice for SlowDevice {
-    fn describe(&self) -> String {
-        self.inner.describe()
-    }
-
-    fn size(&self) -> u64 {
-        self.inner.size()
-    }
-
-    fn alignment(&self) -> u64 {
-        self.inner.alignment()
-    }
-
-    fn is_read_only(&self) -> bool {
-        self.inner.is_read_only()
-    }
-
-    fn cache_identity(&self) -> Option<u64> {
-        self.inner.cache_identity()
-    }
+    holdfast_device::pass_on!(inner: describe, size, alignment, is_read_only, cache_identity, prefetch);
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.wait(&self.read, buf.len() as u64);
@@ -154,10 +136,6 @@ impl BlockDevice for SlowDevice {
     fn resize(&self, size: u64) -> Result<()> {
         self.wait(&self.write, 0);
         self.inner.resize(size)
-    }
-
-    fn prefetch(&self, offset: u64, len: u64) {
-        self.inner.prefetch(offset, len);
     }
 }
 

@@ -1,4 +1,4 @@
-use holdfast_device::{BlockDevice, Cause, DeviceError, Operation, ReadRequest, Result};
+use holdfast_device::{BlockDevice, Cause, DeviceError, Operation, Result};
 use holdfast_types::Errno;
 use parking_lot::Mutex;
 use std::collections::HashSet;
@@ -69,29 +69,7 @@ impl SparseDevice {
 }
 
 impl BlockDevice for SparseDevice {
-    fn describe(&self) -> String {
-        self.inner.describe()
-    }
-
-    fn size(&self) -> u64 {
-        self.inner.size()
-    }
-
-    fn alignment(&self) -> u64 {
-        self.inner.alignment()
-    }
-
-    fn is_read_only(&self) -> bool {
-        self.inner.is_read_only()
-    }
-
-    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        self.inner.read(offset, buf)
-    }
-
-    fn read_batch(&self, requests: &mut [ReadRequest<'_>]) -> Result<()> {
-        self.inner.read_batch(requests)
-    }
+    holdfast_device::pass_on!(inner: describe, size, alignment, is_read_only, read, read_batch, flush, resize, prefetch);
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         let len = bytes.len() as u64;
@@ -112,10 +90,6 @@ impl BlockDevice for SparseDevice {
         ))
     }
 
-    fn flush(&self) -> Result<()> {
-        self.inner.flush()
-    }
-
     fn discard(&self, offset: u64, len: u64) -> Result<bool> {
         let done = self.inner.discard(offset, len)?;
         let mut host = self.host.lock();
@@ -125,14 +99,6 @@ impl BlockDevice for SparseDevice {
             }
         }
         Ok(done)
-    }
-
-    fn resize(&self, size: u64) -> Result<()> {
-        self.inner.resize(size)
-    }
-
-    fn prefetch(&self, offset: u64, len: u64) {
-        self.inner.prefetch(offset, len);
     }
 }
 

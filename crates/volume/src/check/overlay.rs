@@ -46,22 +46,8 @@ impl Overlay {
 }
 
 impl BlockDevice for Overlay {
-    fn describe(&self) -> String {
-        self.below.describe()
-    }
-
-    fn size(&self) -> u64 {
-        self.below.size()
-    }
-
-    fn alignment(&self) -> u64 {
-        self.below.alignment()
-    }
-
-    /// What the cache below holds shows here as well.
-    fn cache_identity(&self) -> Option<u64> {
-        self.below.cache_identity()
-    }
+    // What the cache below holds shows here as well.
+    holdfast_device::pass_on!(below: describe, size, alignment, cache_identity);
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.below.read(offset, buf)?;

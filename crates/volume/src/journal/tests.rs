@@ -163,12 +163,10 @@ impl Recorder {
 }
 
 impl BlockDevice for Recorder {
+    holdfast_device::pass_on!(inner: size, discard, resize);
+
     fn describe(&self) -> String {
         "recorder".to_owned()
-    }
-
-    fn size(&self) -> u64 {
-        self.inner.size()
     }
 
     fn alignment(&self) -> u64 {
@@ -209,13 +207,5 @@ impl BlockDevice for Recorder {
         self.log.lock().push(Event::Flush);
         self.flushes.fetch_add(1, Ordering::Relaxed);
         self.inner.flush()
-    }
-
-    fn discard(&self, offset: u64, len: u64) -> DeviceResult<bool> {
-        self.inner.discard(offset, len)
-    }
-
-    fn resize(&self, size: u64) -> DeviceResult<()> {
-        self.inner.resize(size)
     }
 }

@@ -48,12 +48,10 @@ impl Counting {
 }
 
 impl BlockDevice for Counting {
+    holdfast_device::pass_on!(below: size, flush, discard, resize);
+
     fn describe(&self) -> String {
         "a coarse device".to_owned()
-    }
-
-    fn size(&self) -> u64 {
-        self.below.size()
     }
 
     fn alignment(&self) -> u64 {
@@ -71,18 +69,6 @@ impl BlockDevice for Counting {
         self.written
             .fetch_add(bytes.len() as u64, Ordering::Relaxed);
         self.below.write(offset, bytes)
-    }
-
-    fn flush(&self) -> DeviceResult<()> {
-        self.below.flush()
-    }
-
-    fn discard(&self, offset: u64, len: u64) -> DeviceResult<bool> {
-        self.below.discard(offset, len)
-    }
-
-    fn resize(&self, size: u64) -> DeviceResult<()> {
-        self.below.resize(size)
     }
 }
 

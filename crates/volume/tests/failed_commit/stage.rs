@@ -109,24 +109,10 @@ impl Held {
 }
 
 impl BlockDevice for Held {
-    fn describe(&self) -> String {
-        self.memory.describe()
-    }
-
-    fn size(&self) -> u64 {
-        self.memory.size()
-    }
-
-    fn alignment(&self) -> u64 {
-        self.memory.alignment()
-    }
+    holdfast_device::pass_on!(memory: describe, size, alignment, read, flush, discard, resize);
 
     fn is_read_only(&self) -> bool {
         false
-    }
-
-    fn read(&self, offset: u64, buf: &mut [u8]) -> DeviceResult<()> {
-        self.memory.read(offset, buf)
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> DeviceResult<()> {
@@ -139,18 +125,6 @@ impl BlockDevice for Held {
             }
             Some(Fault::Panic) => panic!("the device does so: this is a test"),
         }
-    }
-
-    fn flush(&self) -> DeviceResult<()> {
-        self.memory.flush()
-    }
-
-    fn discard(&self, offset: u64, len: u64) -> DeviceResult<bool> {
-        self.memory.discard(offset, len)
-    }
-
-    fn resize(&self, size: u64) -> DeviceResult<()> {
-        self.memory.resize(size)
     }
 }
 

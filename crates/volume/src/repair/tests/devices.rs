@@ -32,16 +32,10 @@ impl Worn {
 }
 
 impl BlockDevice for Worn {
+    holdfast_device::pass_on!(below: size, alignment, flush, discard, resize);
+
     fn describe(&self) -> String {
         "a worn device".to_owned()
-    }
-
-    fn size(&self) -> u64 {
-        self.below.size()
-    }
-
-    fn alignment(&self) -> u64 {
-        self.below.alignment()
     }
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> DeviceResult<()> {
@@ -59,18 +53,6 @@ impl BlockDevice for Worn {
             self.block.store(NONE, Ordering::Relaxed);
         }
         self.below.write(offset, bytes)
-    }
-
-    fn flush(&self) -> DeviceResult<()> {
-        self.below.flush()
-    }
-
-    fn discard(&self, offset: u64, len: u64) -> DeviceResult<bool> {
-        self.below.discard(offset, len)
-    }
-
-    fn resize(&self, size: u64) -> DeviceResult<()> {
-        self.below.resize(size)
     }
 }
 

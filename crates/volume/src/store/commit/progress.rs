@@ -59,24 +59,10 @@ mod tests {
     }
 
     impl BlockDevice for Watched {
-        fn describe(&self) -> String {
-            self.inner.describe()
-        }
-
-        fn size(&self) -> u64 {
-            self.inner.size()
-        }
-
-        fn alignment(&self) -> u64 {
-            self.inner.alignment()
-        }
+        holdfast_device::pass_on!(inner: describe, size, alignment, read, flush, discard, resize);
 
         fn is_read_only(&self) -> bool {
             false
-        }
-
-        fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-            self.inner.read(offset, buf)
         }
 
         fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
@@ -89,18 +75,6 @@ mod tests {
                 self.written.lock()[other] += bytes.len() as u64;
             }
             self.inner.write(offset, bytes)
-        }
-
-        fn flush(&self) -> Result<()> {
-            self.inner.flush()
-        }
-
-        fn discard(&self, offset: u64, len: u64) -> Result<bool> {
-            self.inner.discard(offset, len)
-        }
-
-        fn resize(&self, size: u64) -> Result<()> {
-            self.inner.resize(size)
         }
     }
 
