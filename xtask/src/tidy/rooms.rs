@@ -13,7 +13,7 @@ use super::tree::Tree;
 const PAGE: &str = "ARCHITECTURE.md";
 const COUNTS: &str = "xtask/rooms.counts";
 
-/// Who lives where in a crate.
+/// Which files are in which room of a crate.
 struct House<'t> {
     name: &'t str,
     /// Of the table, counted from 1.

@@ -159,7 +159,7 @@ fn an_archive_in_the_mount_itself_is_carried_past_the_daemons_threads() {
     let (tree, copy) = (place.path("mnt/tree"), place.path("copy"));
     let tree = tree.to_str().unwrap();
     let archive = archive.to_str().unwrap();
-    // Nobody reads what follows the archive's end.
+    // What follows the archive's end is not read.
     let mut file = File::options().append(true).open(archive).unwrap();
     file.write_all(&vec![0; 4 << 20]).unwrap();
     drop(file);

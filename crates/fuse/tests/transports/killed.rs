@@ -1,26 +1,23 @@
 //! A daemon that is killed while one of its own threads waits for its mount.
 //!
-//! The kernel waits for the answer to a request that a daemon has taken, whatever signal comes. If that
-//! thread keeps the connection's descriptor open, there will be neither an answer nor an end: the process cannot go,
-//! and hangs every caller of the mount.
+//! The kernel waits for the answer to a request that a daemon has taken, whatever signal comes. If the caller is a thread
+//! that shares the daemon's memory or descriptors, the connection stays, and there will be neither an answer nor an end: the
+//! process cannot go, and hangs every caller of the mount.
 
-use crate::{support::config, toy::Toy};
+use crate::{eventually, read_directly, support::config, toy::Toy};
 use holdfast_fuse::{Session, TransportChoice};
 use rustix::mount::UnmountFlags;
 use std::{
     env, fs,
-    fs::File,
-    os::unix::fs::{FileExt, OpenOptionsExt},
     path::Path,
     process::{Child, Command, Stdio},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 const DIR: &str = "HOLDFAST_TEST_KILLED";
 /// Where the child says that a thread of its own waits, past the mount.
 const NOTE: &str = "HOLDFAST_TEST_KILLED_NOTE";
-const LIMIT: Duration = Duration::from_secs(20);
 
 /// The child: serves, and does not answer when asked for its space, as its own threads do when a queue grows.
 #[test]
@@ -37,7 +34,7 @@ fn child() {
     }
     fs::write(note, b"").unwrap();
     // Until it is killed.
-    thread::sleep(3 * LIMIT);
+    thread::sleep(Duration::from_secs(300));
 }
 
 /// A daemon in a process of its own. Cuts its connection when dropped, so that a test that fails leaves nothing that hangs.
@@ -50,20 +47,6 @@ impl Drop for Daemon {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-fn within_the_limit(what: &str, mut so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + LIMIT;
-    while !so() {
-        assert!(Instant::now() < deadline, "{what}");
-        thread::sleep(Duration::from_millis(5));
-    }
-}
-
-fn read_directly(path: &Path) -> std::io::Result<usize> {
-    let mut options = File::options();
-    let file = options.read(true).custom_flags(libc::O_DIRECT).open(path)?;
-    file.read_at(&mut [0; 8], 0)
 }
 
 #[test]
@@ -83,7 +66,7 @@ fn a_killed_daemon_whose_thread_waits_for_its_own_mount_is_gone_and_hangs_nobody
     let mut daemon = Daemon(child, dir);
     let path = daemon.1.path().join("held");
     // Without asking the mount for its space.
-    within_the_limit("it has not mounted", || {
+    eventually("it has not mounted", || {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         mounts.contains(path.parent().unwrap().to_str().unwrap())
     });
@@ -94,12 +77,12 @@ fn a_killed_daemon_whose_thread_waits_for_its_own_mount_is_gone_and_hangs_nobody
             thread::spawn(move || read_directly(&path))
         })
         .collect();
-    within_the_limit("no queue has grown", || note.exists());
+    eventually("no queue has grown", || note.exists());
     daemon.0.kill().unwrap();
-    within_the_limit("the killed daemon is still there", || {
+    eventually("the killed daemon is still there", || {
         daemon.0.try_wait().unwrap().is_some()
     });
-    within_the_limit("a caller of its mount waits still", || {
+    eventually("a caller of its mount waits still", || {
         readers.iter().all(thread::JoinHandle::is_finished)
     });
     for reader in readers {

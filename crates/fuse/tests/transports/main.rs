@@ -13,7 +13,7 @@ use rustix::fs::{FlockOperation, OFlags, fcntl_lock, flock};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::{
     fs::{self, File},
-    io::{ErrorKind, Write},
+    io::{self, ErrorKind, Write},
     os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink},
     path::Path,
     sync::Arc,
@@ -178,16 +178,18 @@ fn changes_from_outside_show_after_an_invalidation() {
 }
 
 /// Reads the file past the kernel's cache, from processor 0, so that one queue has to bear it.
-fn read_directly(path: &Path) -> Vec<u8> {
-    on_processor_0();
-    let file = File::options()
-        .read(true)
-        .custom_flags(libc::O_DIRECT)
-        .open(path)
-        .unwrap();
+/// What the first bytes are without the kernel's pages, which would have one thread read for all.
+fn read_directly(path: &Path) -> io::Result<Vec<u8>> {
+    let mut options = File::options();
+    let file = options.read(true).custom_flags(libc::O_DIRECT).open(path)?;
     let mut bytes = vec![0; 6];
-    file.read_exact_at(&mut bytes, 0).unwrap();
-    bytes
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(bytes)
+}
+
+fn read_on_processor_0(path: &Path) -> Vec<u8> {
+    on_processor_0();
+    read_directly(path).unwrap()
 }
 
 fn on_processor_0() {
@@ -211,7 +213,7 @@ fn reads_that_wait_delay_nobody(name: &str) {
         fs::write(&path, b"slowly").unwrap();
         thread::scope(|scope| {
             let readers: Vec<_> = (0..READERS)
-                .map(|_| scope.spawn(|| read_directly(&path)))
+                .map(|_| scope.spawn(|| read_on_processor_0(&path)))
                 .collect();
             // All of them are being served at once, and none has its answer.
             eventually("a read is not served beside the others", || {

@@ -3,7 +3,7 @@
 //! The limit of memory is the process's, so each test is a process of its own: the test starts
 //! itself, and the child mounts, takes the limit and reports.
 
-use crate::{eventually, support::config, toy::Toy};
+use crate::{eventually, read_directly, support::config, toy::Toy};
 use holdfast_fuse::{Session, TransportChoice};
 use rustix::{
     fs::{FlockOperation, flock},
@@ -13,7 +13,6 @@ use rustix::{
 use std::{
     env,
     fs::{self, File},
-    os::unix::fs::{FileExt, OpenOptionsExt},
     path::Path,
     process::{Child, Command, Stdio},
     thread,
@@ -115,14 +114,6 @@ impl Drop for Daemon {
         let how = UnmountFlags::DETACH | UnmountFlags::FORCE;
         let _ = rustix::mount::unmount(self.dir.path(), how);
     }
-}
-
-fn read_directly(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut options = File::options();
-    let file = options.read(true).custom_flags(libc::O_DIRECT).open(path)?;
-    let mut bytes = vec![0; 6];
-    file.read_exact_at(&mut bytes, 0)?;
-    Ok(bytes)
 }
 
 #[test]

@@ -5,14 +5,16 @@
 //! question that is not answered holds no other up.
 #![expect(unsafe_code, reason = "a process is copied")]
 
-use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socketpair};
+use rustix::{
+    net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socketpair},
+    process::chdir,
+    stdio::{dup2_stdin, stdin},
+    thread::{CpuSet, sched_setaffinity},
+};
 use std::{
     ffi::{CStr, CString},
     io, mem,
-    os::{
-        fd::{AsRawFd, OwnedFd, RawFd},
-        unix::ffi::OsStrExt,
-    },
+    os::{fd::OwnedFd, unix::ffi::OsStrExt},
     path::Path,
 };
 
@@ -32,7 +34,7 @@ impl Helper {
         // Its end is told by no signal, so that a program that waits for children of its own meets none of ours.
         match copy_process(0) {
             -1 => Err(io::Error::last_os_error()),
-            0 => serve(theirs.as_raw_fd(), device, &dir),
+            0 => serve(&theirs, device, &dir),
             pid => Ok(Self {
                 socket: Some(ours),
                 pid: pid as libc::pid_t,
@@ -67,11 +69,10 @@ fn copy_process(signal: libc::c_int) -> libc::c_long {
 }
 
 /// The copy: answers questions until there will be no more.
-fn serve(socket: RawFd, device: u32, dir: &CStr) -> ! {
+fn serve(socket: &OwnedFd, device: u32, dir: &CStr) -> ! {
     keep_only(socket);
     // It must hold no directory, obey no signal but SIGKILL, and need not see its children off.
-    // SAFETY: the path is a constant that ends with 0.
-    unsafe { libc::chdir(c"/".as_ptr()) };
+    let _ = chdir(c"/");
     // SAFETY: all bits clear is a set of signals.
     let mut all: libc::sigset_t = unsafe { mem::zeroed() };
     // SAFETY: the set is borrowed exclusively.
@@ -82,9 +83,7 @@ fn serve(socket: RawFd, device: u32, dir: &CStr) -> ! {
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
     let mut qid = [0u8; 2];
     loop {
-        // SAFETY: two bytes are borrowed exclusively, and descriptor 0 is this process's own.
-        let read = unsafe { libc::read(0, qid.as_mut_ptr().cast(), qid.len()) };
-        if read != qid.len() as isize {
+        if rustix::io::read(stdin(), &mut qid[..]) != Ok(qid.len()) {
             leave();
         }
         match copy_process(libc::SIGCHLD) {
@@ -106,12 +105,11 @@ fn leave() -> ! {
 }
 
 /// Leaves `socket` open, as descriptor 0, and no other.
-fn keep_only(socket: RawFd) {
-    // SAFETY: descriptors of the copy are its own; no object in it that owns one is used again.
-    if unsafe { libc::dup2(socket, 0) } != 0 {
+fn keep_only(socket: &OwnedFd) {
+    if dup2_stdin(socket).is_err() {
         leave();
     }
-    // SAFETY: as above.
+    // SAFETY: descriptors of the copy are its own; no object in it that owns one is used again.
     let closed = unsafe { libc::syscall(libc::SYS_close_range, 1, libc::c_uint::MAX, 0) };
     if closed != 0 {
         // A connection that it held open would hang the callers of a killed daemon.
@@ -121,16 +119,12 @@ fn keep_only(socket: RawFd) {
 
 /// Asks the mount for its space from processor `qid`. What it answers does not matter, that it was asked does.
 fn ask(qid: u16, device: u32, dir: &CStr) {
-    // SAFETY: all bits clear is an empty set of processors.
-    let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
-    if usize::from(qid) < libc::CPU_SETSIZE as usize {
-        // SAFETY: the number is below the size of the set.
-        unsafe { libc::CPU_SET(qid.into(), &mut set) };
+    let mut set = CpuSet::new();
+    if usize::from(qid) < CpuSet::MAX_CPU {
+        set.set(qid.into());
     }
-    // SAFETY: the set lives as long as the call, and its size is told.
-    let placed = unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
     // A processor that is not there any more sends no requests either.
-    if placed == 0 {
+    if sched_setaffinity(None, &set).is_ok() {
         ask_space(device, dir);
     }
 }
@@ -154,8 +148,5 @@ fn ask_space(device: u32, _: &CStr) {
 /// The same by path, where ustat(2) does not exist.
 #[cfg(not(target_arch = "x86_64"))]
 fn ask_space(_: u32, dir: &CStr) {
-    // SAFETY: all bits clear is a value of this plain structure.
-    let mut answer: libc::statfs = unsafe { mem::zeroed() };
-    // SAFETY: the path ends with 0, and the structure is borrowed exclusively.
-    unsafe { libc::statfs(dir.as_ptr(), &raw mut answer) };
+    let _ = rustix::fs::statfs(dir);
 }
