@@ -5,6 +5,7 @@ use super::lanes::Lanes;
 use super::record::{AsRecord, Record};
 use super::region::{Area, BLOCK, Position, Region};
 use super::replay::{Replay, Replayed};
+use super::rest::Rest;
 use super::ring::{Mode, Ring};
 use super::room::Room;
 use super::stamps::Stamps;
@@ -30,6 +31,7 @@ pub struct Journal {
     /// The stamp of the last cut; written while all lanes are locked.
     last_cut: Padded<AtomicU64>,
     failed: AtomicBool,
+    rest: Rest,
 }
 
 /// What one commit, cut or trim at a time works on.
@@ -240,7 +242,26 @@ impl Journal {
             durable: Padded(AtomicU64::new(last.0)),
             last_cut: Padded(AtomicU64::new(last.0)),
             failed: AtomicBool::new(false),
+            rest: Rest::new(),
         }
+    }
+
+    /// Has the first append after a [rest](Self::rests) call this, behind its own end. It must not wait.
+    pub fn when_roused(&self, rouse: impl Fn() + Send + Sync + 'static) {
+        self.rest.ends_by(rouse);
+    }
+
+    /// Is all that was appended in the device's cache, or `durable`? Then the next append calls what
+    /// [`when_roused`](Self::when_roused) gave: a thread that has nothing to do need not look again until then.
+    pub fn rests(&self, durable: bool) -> bool {
+        self.rest.begin();
+        let writer = self.writer.lock();
+        let filled = self
+            .lanes
+            .with_all(|lanes| lanes.filter(|lane| !lane.is_empty()).count());
+        // Relaxed: cuts are made under the lock that is held.
+        let last = Stamp(self.last_cut.load(Ordering::Relaxed));
+        filled == 0 && writer.waiting.is_empty() && (!durable || self.durable() >= last)
     }
 
     /// Appends one batch, in memory. Batches that change one object must not be appended at the
@@ -278,6 +299,7 @@ impl Journal {
         let (stamp, filled) = self.lanes.with_own(append)?;
         if let Some((lane, since)) = filled {
             self.look_for_others(lane, since);
+            self.rest.end();
         }
         Ok(stamp)
     }

@@ -68,7 +68,7 @@ pub(super) struct Lane {
     floor: Stamp,
     /// The floor when the open frame was opened, and when the one before was.
     begun: [Stamp; 2],
-    /// Was a frame opened since somebody asked?
+    /// Was a frame opened since this was taken?
     went_on: bool,
 }
 
@@ -108,6 +108,11 @@ impl Lane {
     #[inline]
     pub(super) fn filled_since(&mut self) -> Option<(u16, Stamp)> {
         std::mem::take(&mut self.went_on).then_some((self.number, self.begun[1]))
+    }
+
+    /// Has it no frames?
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_none() && self.full.is_empty()
     }
 
     /// Did it append nothing since then?
@@ -207,6 +212,7 @@ impl Lane {
             return Err(Error::Full);
         }
         self.close(supply);
+        self.went_on = true;
         for (index, piece) in bytes.chunks(PAYLOAD).enumerate() {
             let frame_blocks = (HEADER + piece.len()).div_ceil(BLOCK) as u64;
             let mut frame = Frame::new(supply.buffer(frame_blocks), self.number, stamp);

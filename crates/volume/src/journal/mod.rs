@@ -31,6 +31,7 @@ mod opcode;
 mod record;
 mod region;
 mod replay;
+mod rest;
 mod ring;
 mod room;
 mod scan;

@@ -35,7 +35,7 @@ const REGION: Region = Region {
     volume: 1,
 };
 
-const MODELS: [(&str, fn()); 7] = [
+const MODELS: [(&str, fn()); 8] = [
     (
         "a_cut_takes_all_lanes_at_one_moment",
         a_cut_takes_all_lanes_at_one_moment,
@@ -59,6 +59,10 @@ const MODELS: [(&str, fn()); 7] = [
     (
         "what_is_written_beside_a_commit_counts_for_the_cache_and_no_more",
         a_write_beside_a_commit,
+    ),
+    (
+        "an_append_ends_the_rest_of_a_thread_that_saw_nothing_of_it",
+        an_append_beside_a_rest,
     ),
     (
         "nobody_commits_behind_a_write_that_failed",
@@ -258,6 +262,24 @@ fn a_trim_beside_an_append() {
     let seen = world.survivors(position);
     assert_eq!(seen.contains(&number), !folded, "{seen:?}");
     assert_eq!(seen.is_empty(), folded);
+}
+
+/// A thread that finds nothing to do is told of what comes.
+fn an_append_beside_a_rest() {
+    let world = World::cached();
+    let roused = Arc::new(Mutex::new(false));
+    let told = Arc::clone(&roused);
+    world
+        .journal
+        .when_roused(move || *told.lock().expect("not poisoned") = true);
+    let other = {
+        let world = Arc::clone(&world);
+        thread::spawn(move || world.change())
+    };
+    let rests = world.journal.rests(false);
+    other.join().expect("no panic");
+    let roused = *roused.lock().expect("not poisoned");
+    assert!(!rests || roused, "it sleeps on");
 }
 
 /// Bytes that must be flushed before the commit that tells of them.

@@ -132,6 +132,15 @@ impl Inner {
         Ok(())
     }
 
+    /// Is all that was changed with the device's cache, or `durable`? Then the next change is told by
+    /// [`when_roused`](crate::journal::Journal::when_roused).
+    ///
+    /// A write to a page that changes no attribute is in no batch. Its file had its times of change from the same tick of the
+    /// clock then: ask some ticks behind the last change.
+    pub(in crate::store) fn rests(&self, durable: bool) -> bool {
+        self.journal.rests(durable) && !self.gate.pass().active.has_dirty_files()
+    }
+
     /// Lets what was removed so far be free: that is durable then, and no checkpoint under way keeps it.
     pub(in crate::store) fn let_go(&self) -> Result<()> {
         self.running()?;

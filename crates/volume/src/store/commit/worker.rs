@@ -2,12 +2,16 @@
 //!
 //! One commits, folds, and writes pages early; it waits for flushes. The other hands everything to the device's cache, as often as
 //! what is only written would be lost with the process, and waits for neither.
+//!
+//! A thread that finds everything done twice in a row rests: without a deadline, until the first change rouses it. So nothing wakes
+//! up for a volume that is not used.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use holdfast_core::store::Stamp;
 use parking_lot::{Condvar, Mutex};
 
 use super::timer::{Promptness, Timer, writes_every};
@@ -41,6 +45,8 @@ struct State {
     /// Or that pages are written early? Until it is done.
     early: bool,
     stop: bool,
+    /// Rests that a change has ended.
+    changes: u64,
 }
 
 impl Worker {
@@ -56,6 +62,8 @@ impl Worker {
             threads: Mutex::default(),
             promptness: Promptness::of(every, writes),
         };
+        let bell = Arc::clone(&worker.bell);
+        inner.journal.when_roused(move || bell.rouse());
         worker.spawn("holdfast-volume", inner, move |store, bell| {
             bell.commit_in_time(store, every);
         })?;
@@ -131,13 +139,33 @@ impl Worker {
     }
 }
 
+/// The cut that was last when its owner found everything done.
+#[derive(Debug, Default)]
+struct Quiet(Option<Stamp>);
+
+impl Quiet {
+    /// Everything is done once more: was it so all the time? A commit that some call asked for moves the cut.
+    fn lasts(&mut self, store: &Inner) -> bool {
+        let cut = store.journal.before_next_cut();
+        self.0.replace(cut) == Some(cut)
+    }
+}
+
 impl Bell {
+    /// Ends the rest of both.
+    fn rouse(&self) {
+        self.state.lock().changes += 1;
+        self.rung.notify_one();
+        self.ended.notify_one();
+    }
+
     /// Commits in time, and does what is asked for.
     fn commit_in_time(&self, store: &Inner, every: Option<Duration>) {
         let timer = |now| every.map(|every| Timer::new(every, now));
-        let mut next = timer(Instant::now());
+        let (mut next, mut quiet) = (timer(Instant::now()), Quiet::default());
         loop {
-            let state = self.wait(next.as_ref().map(Timer::due));
+            let due = next.as_ref().map(Timer::due);
+            let state = self.wait(due, None);
             if state.stop {
                 return;
             }
@@ -145,11 +173,10 @@ impl Bell {
             let waiting = store.waiting().0 > 0;
             let is_time = next.as_mut().is_some_and(|next| next.is_time(now, waiting));
             // What fails stops the store: the next call is told.
-            if state.fold || state.commit || is_time {
-                let _ = if state.fold {
-                    store.checkpoint()
-                } else {
-                    store.make_durable(None)
+            if state.fold || state.commit || is_time && !store.rests(true) {
+                let _ = match state.fold {
+                    true => store.checkpoint(),
+                    false => store.make_durable(None),
                 };
                 self.committed();
                 next = timer(now);
@@ -158,6 +185,12 @@ impl Bell {
                 let _ = store.write_early();
                 self.went_early();
             } else {
+                if is_time {
+                    if quiet.lasts(store) {
+                        self.wait(None, Some(state.changes));
+                    }
+                    next = timer(Instant::now());
+                }
                 continue;
             }
             store.progress.step();
@@ -166,36 +199,47 @@ impl Bell {
 
     /// Writes in time.
     fn write_in_time(&self, store: &Inner, every: Duration) {
-        let mut next = Timer::new(every, Instant::now());
+        let (mut next, mut quiet) = (Timer::new(every, Instant::now()), Quiet::default());
         loop {
             let mut state = self.state.lock();
             while !state.stop && !self.ended.wait_until(&mut state, next.due()).timed_out() {}
+            let changes = state.changes;
             if state.stop {
                 return;
             }
             drop(state);
-            let now = Instant::now();
-            if next.is_time(now, store.waiting().0 > 0) {
+            if !next.is_time(Instant::now(), store.waiting().0 > 0) {
+                continue;
+            }
+            if !store.rests(false) {
                 // What fails stops the store.
                 let _ = store.write_behind();
                 store.progress.step();
-                next = Timer::new(every, now);
+            } else if quiet.lasts(store) {
+                let mut state = self.state.lock();
+                while !state.stop && state.changes == changes {
+                    self.ended.wait(&mut state);
+                }
             }
+            next = Timer::new(every, Instant::now());
         }
     }
 
-    fn wait(&self, due: Option<Instant>) -> State {
+    /// Waits until something is asked for, or it is time, or, with no more than so many `changes`, until there is another.
+    fn wait(&self, due: Option<Instant>, changes: Option<u64>) -> State {
         let mut state = self.state.lock();
-        if !state.fold && !state.commit && !state.early && !state.stop {
+        let is_asked = |state: &State| state.fold || state.commit || state.early || state.stop;
+        while !is_asked(&state) && changes.is_none_or(|changes| state.changes == changes) {
             match due {
-                Some(due) => {
-                    self.rung.wait_until(&mut state, due);
-                }
+                Some(due) if self.rung.wait_until(&mut state, due).timed_out() => break,
+                Some(_) => {}
                 None => self.rung.wait(&mut state),
             }
         }
         let found = *state;
-        state.fold = false;
+        if changes.is_none() {
+            state.fold = false;
+        }
         found
     }
 

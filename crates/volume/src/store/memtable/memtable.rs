@@ -165,6 +165,11 @@ impl Overlay {
         ascending(lists.flat_map(|list| list.lock().clone()))
     }
 
+    /// Could there be such files?
+    pub(in crate::store) fn has_dirty_files(&self) -> bool {
+        self.dirty_files.iter().any(|list| !list.lock().is_empty())
+    }
+
     /// As [`dirty_files`](Self::dirty_files); from now on none.
     pub(in crate::store) fn take_dirty_files(&self) -> Vec<Ino> {
         let lists = self.dirty_files.iter();
