@@ -8,7 +8,7 @@ use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Bytes of a header.
-pub(super) const HEADER: usize = size_of::<Header>();
+pub(crate) const HEADER: usize = size_of::<Header>();
 /// The most blocks of a frame.
 pub(super) const FRAME_BLOCKS: usize = 16;
 

@@ -41,7 +41,9 @@ mod tests;
 mod varint;
 
 pub use error::{Error, Reason, Result};
+pub(crate) use frame::HEADER as FRAME_HEADER;
 pub use journal::{BeforeCommit, Commit, Journal};
+pub(crate) use opcode::{HEAD_MAX, RECORD_MAX};
 pub use record::{Map, Overwrite, Record};
 pub use region::{BLOCKS_MIN, Position, Region};
 pub use replay::{Batch, Replay};

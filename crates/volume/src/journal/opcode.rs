@@ -52,6 +52,6 @@ pub(super) const MAP_BIRTH: u8 = 8;
 
 /// No record takes more than this and its bytes: three bytes of signs and a creation's twenty-odd
 /// numbers.
-pub(super) const RECORD_MAX: usize = 8 + 30 * VARINT_MAX;
+pub(crate) const RECORD_MAX: usize = 8 + 30 * VARINT_MAX;
 /// Nor does what stands before a batch.
-pub(super) const HEAD_MAX: usize = 2 * VARINT_MAX;
+pub(crate) const HEAD_MAX: usize = 2 * VARINT_MAX;

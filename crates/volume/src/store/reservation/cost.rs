@@ -3,10 +3,10 @@
 
 use holdfast_core::store::{Change, Intent};
 
-use crate::BLOCK;
 use crate::store::file::content::INLINE_MAX;
 use crate::store::memtable::Growth;
 use crate::store::memtable::layers::Roots;
+use crate::{BLOCK, journal};
 
 /// Blocks of a node.
 const NODE: u64 = 4;
@@ -16,9 +16,10 @@ const CHILDREN_MIN: u64 = 64;
 const EXTENTS_MIN: u64 = 160;
 /// Bytes of values that lie in a leaf: longer ones get blocks of their own.
 const VALUE_INLINE: u64 = 2048;
-/// Bytes of the journal that a record may take beside names and data, and a frame.
-const RECORD_MAX: u64 = 320;
-const FRAME: u64 = 256;
+/// Bytes of the journal that a record may take beside names and data.
+const RECORD_MAX: u64 = journal::RECORD_MAX as u64;
+/// And a batch: its head, and the headers of the frames that it is in, which are two if it is as long as an attribute may be.
+const FRAME: u64 = (journal::HEAD_MAX + 2 * journal::FRAME_HEADER) as u64;
 /// Bytes of the journal, and of a leaf, that a place takes at most.
 const PLACE: u64 = 32;
 
