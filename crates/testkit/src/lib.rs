@@ -10,6 +10,7 @@ pub mod faults;
 pub mod fsx;
 pub mod full;
 pub mod memory;
+pub mod mount;
 pub mod rng;
 pub mod scratch;
 pub mod skip;

@@ -1,36 +1,3 @@
 //! What tests need to mount something.
 
-use holdfast_fuse::{Config, Session, TransportChoice, mount::UmountError};
-use holdfast_testkit::skip::{mount_obstacle, skipped, skipped_by_kernel};
-use std::{thread, time::Duration};
-
-/// A configuration for the transport, or none, with a word why, if it cannot be had.
-pub(crate) fn config(transport: TransportChoice) -> Option<Config> {
-    if let Some(obstacle) = mount_obstacle() {
-        skipped(obstacle);
-        return None;
-    }
-    if transport == TransportChoice::Uring {
-        let switch = "/sys/module/fuse/parameters/enable_uring";
-        if std::fs::write(switch, "Y").is_err() {
-            skipped_by_kernel("it has no FUSE over io_uring");
-            return None;
-        }
-    }
-    Some(Config {
-        transport,
-        ..Config::default()
-    })
-}
-
-/// Unmounts. Other tests of this process start children, which hold its files for the moment
-/// between fork and exec: a mount that is busy gets a little time.
-pub(crate) fn unmount(session: &Session) {
-    for _ in 0..100 {
-        match session.unmount(Default::default()) {
-            Err(UmountError::Busy { .. }) => thread::sleep(Duration::from_millis(20)),
-            result => return result.unwrap(),
-        }
-    }
-    panic!("the mount stays busy");
-}
+pub(crate) use holdfast_testkit::mount::{config, unmount};

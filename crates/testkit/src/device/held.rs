@@ -21,6 +21,8 @@ struct State {
     caller: Option<(ThreadId, usize)>,
     /// Does any call of it count, and not only reads?
     any: bool,
+    /// Calls of it that have passed.
+    passed: usize,
     /// Are flushes held?
     flushes: bool,
     /// Calls that are held now.
@@ -41,13 +43,19 @@ impl HeldDevice {
     /// Holds a read by this thread, after so many others of it.
     pub fn hold_read_of(&self, reader: ThreadId, after: usize) {
         let mut state = self.state.lock();
-        (state.caller, state.any) = (Some((reader, after)), false);
+        (state.caller, state.any, state.passed) = (Some((reader, after)), false, 0);
     }
 
     /// Holds a read, a write or a flush by this thread, after so many others of it.
     pub fn hold_call_of(&self, caller: ThreadId, after: usize) {
         let mut state = self.state.lock();
-        (state.caller, state.any) = (Some((caller, after)), true);
+        (state.caller, state.any, state.passed) = (Some((caller, after)), true, 0);
+    }
+
+    /// How many calls of the thread that is waited for have passed since it was named.
+    #[must_use]
+    pub fn passed(&self) -> usize {
+        self.state.lock().passed
     }
 
     /// Holds all flushes from now on.
@@ -94,6 +102,7 @@ impl HeldDevice {
             Some((caller, 0)) if *caller == me && counts => {}
             Some((caller, after)) if *caller == me && counts => {
                 *after -= 1;
+                state.passed += 1;
                 return;
             }
             _ => return,
@@ -165,6 +174,7 @@ mod tests {
             });
             assert!(device.is_held(|| false, patience));
             assert_eq!(done.recv().unwrap(), 0);
+            assert_eq!(device.passed(), 1);
             device.read(0, &mut [0; 512]).unwrap();
             device.flush().unwrap();
             assert!(done.try_recv().is_err(), "it went on");

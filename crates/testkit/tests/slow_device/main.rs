@@ -3,14 +3,14 @@
 //! Each operation that reads the device is stopped in one of its reads after the other; meanwhile all that needs
 //! something else has to be done. Nothing is measured: what waits for the held read fails the test.
 
+mod checkpoints;
 mod others;
+mod room;
 mod world;
 
 use holdfast_core::Store;
 use holdfast_types::{Caller, Fallocate, Ino, OpenFlags};
-use others::{
-    AFTER, OTHERS, Other, PATIENCE, beside, others_go_on_beside, others_go_on_beside_all_calls_of,
-};
+use others::{PATIENCE, beside, without_commits};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -177,94 +177,6 @@ fn others_go_on_beside_slow_renames() {
 }
 
 #[test]
-fn others_go_on_beside_a_slow_checkpoint() {
-    let changed = |world: &World| {
-        names_are_known(world);
-        for path in [&b"/mine/part"[..], b"/mine/more"] {
-            world.write(path, 5, &[3; 10]);
-        }
-        world.write(b"/mine/new", 0, &bytes(2 * PAGE));
-        world
-            .fs
-            .unlink_at(&Caller::root(), &world.fs.root(), b"/mine/gone")
-            .unwrap();
-    };
-    others_go_on_beside("checkpoint", &[OTHERS, AFTER], changed, |world| {
-        world.store.checkpoint().unwrap();
-    });
-}
-
-#[test]
-fn others_go_on_beside_slow_writes_and_flushes_of_a_checkpoint() {
-    let changed = |world: &World| {
-        names_are_known(world);
-        world.write(b"/mine/part", 5, &[3; 10]);
-        world.write(b"/mine/new", 0, &bytes(2 * PAGE));
-    };
-    others_go_on_beside_all_calls_of("checkpoint", &[&without_commits()], changed, |world| {
-        world.store.checkpoint().unwrap();
-    });
-}
-
-#[test]
-fn an_operation_that_waits_for_room_keeps_nobody_from_its_directory() {
-    let world = Arc::new(World::cold());
-    names_are_known(&world);
-    world.device.hold_flushes();
-    let folding = {
-        let world = Arc::clone(&world);
-        thread::spawn(move || world.store.checkpoint().unwrap())
-    };
-    assert!(world.device.is_held(|| false, PATIENCE));
-    // One after the other, until the journal is full; then it waits for the checkpoint.
-    let made = Arc::new(AtomicUsize::new(0));
-    let making = {
-        let (world, made) = (Arc::clone(&world), Arc::clone(&made));
-        thread::spawn(move || {
-            let (who, root) = (Caller::root(), world.fs.root());
-            while !folding.is_finished() {
-                let name = format!("/mine/one of many {}", made.fetch_add(1, Ordering::Relaxed));
-                let made = world.fs.mkdir_at(&who, &root, name.as_bytes(), 0o755);
-                drop(made.unwrap());
-            }
-            folding.join().unwrap();
-        })
-    };
-    let is_stuck = || {
-        let before = made.load(Ordering::Relaxed);
-        thread::sleep(Duration::from_millis(500));
-        made.load(Ordering::Relaxed) == before
-    };
-    let until = Instant::now() + PATIENCE;
-    while !is_stuck() && Instant::now() < until {}
-    assert!(!making.is_finished() && Instant::now() < until);
-    let (done, waits) = mpsc::channel();
-    let looking = {
-        let world = Arc::clone(&world);
-        thread::spawn(move || {
-            let (who, root) = (Caller::root(), world.fs.root());
-            let flags = OpenFlags::DIRECTORY;
-            let dir = world.fs.open_at(&who, &root, b"/mine", flags, 0).unwrap();
-            let mut names = 0;
-            let mut count = |_: holdfast_core::DirEntry<'_>| {
-                names += 1;
-                true
-            };
-            world.fs.read_dir(&dir, 0, &mut count).unwrap();
-            world.assert_reads(b"/mine/more", 0..PART);
-            done.send(names).unwrap();
-        })
-    };
-    let names = waits.recv_timeout(PATIENCE);
-    world.device.release();
-    looking.join().unwrap();
-    making.join().unwrap();
-    let names = names.expect("its directory is locked while it waits");
-    assert!(names >= made.load(Ordering::Relaxed) / 2);
-    Arc::into_inner(world).expect("nobody else has it").close();
-}
-
-#[test]
 fn a_commit_moves_no_blocks_that_are_being_read() {
     // Blocks so far apart that a commit brings those together that are neighbours.
     let far = 3_000_000 * PAGE;
@@ -311,13 +223,6 @@ fn a_commit_moves_no_blocks_that_are_being_read() {
     assert_eq!(before[0].extent.start, after[0].extent.start);
     drop(file);
     Arc::into_inner(world).expect("nobody else has it").close();
-}
-
-/// What does not ask for anything to be durable.
-fn without_commits() -> Vec<Other> {
-    let commits = ["fsync", "sync"];
-    let others = OTHERS.iter().filter(|(name, _)| !commits.contains(name));
-    others.copied().collect()
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use crate::world::{LARGE, PAGE, PART, World, bytes};
 use holdfast_core::Store;
 use holdfast_types::{Caller, Ino, SetAttr};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -95,31 +96,47 @@ pub(super) fn others_go_on_beside(
     prepare: fn(&World),
     operation: fn(&World),
 ) {
-    go_on_beside(Calls::Reads, name, others, prepare, operation);
-}
-
-/// The same of each call of the device that it makes.
-pub(super) fn others_go_on_beside_all_calls_of(
-    name: &str,
-    others: &[&[Other]],
-    prepare: fn(&World),
-    operation: fn(&World),
-) {
-    go_on_beside(Calls::All, name, others, prepare, operation);
-}
-
-fn go_on_beside(
-    calls: Calls,
-    name: &str,
-    others: &[&[Other]],
-    prepare: fn(&World),
-    operation: fn(&World),
-) {
+    let calls = Calls::Reads;
     let mut passed = 0;
     while passed < CALLS_MAX && is_held_at((calls, passed), name, others, prepare, operation) {
         passed += 1;
     }
     assert!(passed > 0, "{name}: it called nothing");
+}
+
+/// Calls of the device that an operation makes.
+pub(super) fn calls_of(prepare: fn(&World), operation: fn(&World)) -> usize {
+    let world = World::cold();
+    prepare(&world);
+    world.store.drop_nodes();
+    let me = thread::current().id();
+    world.device.hold_call_of(me, usize::MAX);
+    operation(&world);
+    let calls = world.device.passed();
+    world.device.release();
+    world.close();
+    calls
+}
+
+/// Stops `operation` in each of these calls of the device, and has the others do their work.
+pub(super) fn beside_all_calls_of(
+    calls: Range<usize>,
+    name: &str,
+    others: &[&[Other]],
+    prepare: fn(&World),
+    operation: fn(&World),
+) {
+    for passed in calls {
+        let held = is_held_at((Calls::All, passed), name, others, prepare, operation);
+        assert!(held, "{name}: it makes no more than {passed} calls");
+    }
+}
+
+/// What does not ask for anything to be durable.
+pub(super) fn without_commits() -> Vec<Other> {
+    let commits = ["fsync", "sync"];
+    let others = OTHERS.iter().filter(|(name, _)| !commits.contains(name));
+    others.copied().collect()
 }
 
 fn is_held_at(
