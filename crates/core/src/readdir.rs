@@ -152,7 +152,7 @@ impl FileSystem {
                 return Ok(inode.told());
             }
         }
-        Ok(self.getattr(&self.core.node(ino)?))
+        self.attributes(&self.core.node(ino)?)
     }
 
     /// Hands runs of names to `sink`, until it answers `false`.

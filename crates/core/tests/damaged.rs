@@ -1,8 +1,8 @@
-//! Listings of a directory in which one inode cannot be read.
+//! An inode that cannot be read, or a file whose space cannot be told: what listings and attributes say.
 
 use holdfast_core::types::{Caller, Errno, FileType, OpenFlags};
 use holdfast_core::{FileSystem, Options};
-use holdfast_testkit::store::{Faults, FaultyStore, ModelStore};
+use holdfast_testkit::store::{Call, Fault, Faults, FaultyStore, ModelStore};
 use std::sync::Arc;
 
 #[test]
@@ -53,4 +53,43 @@ fn an_inode_that_cannot_be_read_costs_no_name_of_the_listing() {
     store.hook().heal();
     let kind = fs.lookup(&who, &root, &bad[1]).unwrap().kind();
     assert_eq!(kind, FileType::Symlink);
+}
+
+#[test]
+fn whoever_asks_for_attributes_is_told_that_the_space_of_a_file_cannot_be_read() {
+    let store = FaultyStore::new(Arc::new(ModelStore::new()), Faults::default());
+    let fs = FileSystem::new(store.clone(), Options::default()).unwrap();
+    let (who, root) = (Caller::root(), fs.root());
+    let file = fs
+        .create(&who, &root, b"f", 0o600, OpenFlags::READ_WRITE)
+        .unwrap();
+    // A page behind a hole.
+    fs.write(&who, &file, 3 * 4096, &[1; 4096]).unwrap();
+    let before = fs.attributes(file.node()).unwrap();
+    assert_eq!((before.size, before.blocks), (4 * 4096, 8));
+    drop(file);
+    fs.sync().unwrap();
+    fs.drop_caches().unwrap();
+    store.hook().plan(Fault {
+        call: Some(Call::NextData),
+        after: 0,
+        times: None,
+        error: Errno::EIO,
+    });
+    let stat = || fs.stat_at(&who, &root, b"f", true);
+    assert_eq!(stat().err(), Some(Errno::EIO));
+    let dir = fs.open(&who, &root, OpenFlags::DIRECTORY).unwrap();
+    let mut told = Vec::new();
+    fs.read_dir_plus(&dir, 2, &mut |entry, attr| {
+        told.push((entry.name.to_vec(), attr.map(|attr| attr.size)));
+        true
+    })
+    .unwrap();
+    assert_eq!(told, [(b"f".to_vec(), Err(Errno::EIO))]);
+    // It has a name all the same.
+    let node = fs.lookup(&who, &root, b"f").unwrap();
+    assert_eq!(fs.attributes(&node).err(), Some(Errno::EIO));
+    assert_eq!(fs.getattr(&node).size, before.size);
+    store.hook().heal();
+    assert_eq!(stat(), Ok(before));
 }

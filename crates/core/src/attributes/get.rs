@@ -5,20 +5,23 @@ use crate::node::Node;
 use crate::types::{Access, Attr, Caller, Errno, FileType, Result};
 
 impl FileSystem {
-    /// All attributes, as one moment saw them.
+    /// All attributes, as one moment saw them. The space of a file of which the store cannot tell it now is taken from its
+    /// size: [`FileSystem::attributes`] tells the error.
     #[must_use]
     pub fn getattr(&self, node: &Node) -> Attr {
-        self.core.weigh(node.inode());
+        let _ = self.core.weigh(node.inode());
         node.inode().told()
     }
 
     /// As [`FileSystem::getattr`], as a system call answers it.
     ///
     /// # Errors
-    /// `EIO` when the file system was revoked.
+    /// `EIO` when the file system was revoked; what the store answers where it has to be asked how much space a file
+    /// takes.
     pub fn attributes(&self, node: &Node) -> Result<Attr> {
         self.core.alive()?;
-        Ok(self.getattr(node))
+        self.core.weigh(node.inode())?;
+        Ok(node.inode().told())
     }
 
     /// May `who` read, write, execute (or search)? Nothing asked for: does it exist?

@@ -91,7 +91,7 @@ impl FileSystem {
     ) -> Result<()> {
         let core = &self.core;
         core.alive()?;
-        let mut show = |node: &Node| visit(node, &self.getattr(node));
+        let mut show = |node: &Node| visit(node, &self.attributes(node)?);
         if core.pinned {
             return core.bulkstat_memory(scan, &mut show);
         }

@@ -130,35 +130,37 @@ impl Core {
     }
 
     /// Makes sure that it is known how much space a file takes, before its attributes are told. Where the record
-    /// that it was loaded with did not say it, the store is asked; if it cannot tell, then that is told by the size.
+    /// that it was loaded with did not say it, the store is asked.
+    ///
+    /// # Errors
+    /// What the store answers; attributes tell the space by the size then.
     #[inline]
-    pub(crate) fn weigh(&self, inode: &Inode) {
-        if !self.pinned && !inode.has_known_space() {
-            self.weigh_now(inode);
+    pub(crate) fn weigh(&self, inode: &Inode) -> Result<()> {
+        match self.pinned || inode.has_known_space() {
+            true => Ok(()),
+            false => self.weigh_now(inode),
         }
     }
 
     #[cold]
-    fn weigh_now(&self, inode: &Inode) {
-        let Ok(pages) = inode.regular() else { return };
-        let mut pages = pages.lock();
+    fn weigh_now(&self, inode: &Inode) -> Result<()> {
+        let mut pages = inode.regular()?.lock();
         if inode.has_known_space() {
-            return;
+            return Ok(());
         }
         let size = inode.size();
-        match self.store.next_space(inode.ino(), 0) {
+        match self.store.next_space(inode.ino(), 0)? {
             // Nearly every file, with one question.
-            Ok(Some(run))
+            Some(run)
                 if run.start == 0
                     && run.written
                     && run.len >= size
                     && !self.has_space_behind(inode, run.len) =>
             {
                 inode.full();
+                Ok(())
             }
-            _ => {
-                let _ = self.map(inode, &mut pages);
-            }
+            _ => self.map(inode, &mut pages),
         }
     }
 
