@@ -72,6 +72,9 @@ enum Command {
     /// Wait for the end of a daemon, for auto_unmount
     #[command(hide = true)]
     WatchMount(mount::watcher::Arguments),
+    /// Make the mount of a failed volume read-only, for its daemon
+    #[command(hide = true)]
+    MarkFailedMount(mount::failing::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -115,5 +118,6 @@ fn run(command: Command) -> Result<()> {
         Command::Completions(arguments) => generate::completions(&arguments),
         Command::Man(arguments) => generate::man(&arguments),
         Command::WatchMount(arguments) => mount::watcher::run(&arguments),
+        Command::MarkFailedMount(arguments) => mount::failing::run(&arguments),
     }
 }

@@ -2,7 +2,7 @@
 
 mod answers;
 pub(crate) mod exit_report;
-mod failing;
+pub(crate) mod failing;
 mod last_words;
 mod launch;
 mod memory;

@@ -79,7 +79,7 @@ fn serve_to_the_end(
     reporter.attach(Arc::downgrade(&session));
     answers.jobs.attach(session.notifier());
     if let Some(volume) = opened.volume() {
-        failing::watch(&volume.store(), &point.path, Arc::downgrade(&session));
+        failing::watch(&volume.store(), &point.path);
     }
     // From here on an error drops the session, which unmounts.
     let watched = plan

@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     // Its pipe ends before its other descriptors do; the mount is dead only after them.
     let begun = Instant::now();
-    while is_ours(arguments)? && begun.elapsed() < PATIENCE {
+    while is_mounted(&arguments.dir, arguments.device_minor)? && begun.elapsed() < PATIENCE {
         if is_stale(&arguments.dir) {
             return clear_stale(&arguments.dir)
                 .map_err(|error| super::refusal::umount_failure(&error));
@@ -79,8 +79,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Is what is mounted there the mount of the daemon that this process watched?
-fn is_ours(arguments: &Arguments) -> Result<bool> {
-    let mounted = mounted_at(&arguments.dir)?;
-    Ok(mounted.is_some_and(|mounted| mounted.device_minor == arguments.device_minor))
+/// Is what is mounted there the mount with this device number, which the process that asks was started for?
+pub(super) fn is_mounted(dir: &Path, device_minor: u32) -> Result<bool> {
+    let mounted = mounted_at(dir)?;
+    Ok(mounted.is_some_and(|mounted| mounted.device_minor == device_minor))
 }

@@ -8,6 +8,7 @@ mod by_name;
 mod care;
 mod daemon;
 mod engine;
+mod failed;
 mod force;
 mod forms;
 mod lasting;

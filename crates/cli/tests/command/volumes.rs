@@ -1,11 +1,10 @@
 //! Mounts that last: image files made, mounted again, left behind by a crash, in use by others.
 
-use crate::fixture::{Place, Store, holdfast, is_gone, named, wait_until};
+use crate::fixture::{Place, Store, holdfast, is_gone, wait_until};
 use holdfast_testkit::skip::skipped_by_kernel;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::PathBuf;
 
 /// Mounts an image at `mnt` with more arguments.
 #[track_caller]
@@ -249,7 +248,7 @@ fn a_damaged_image_is_found_repaired_and_shown() {
 }
 
 /// The report of `fsck` on an image that is not in use.
-fn checked(image: &str) -> serde_json::Value {
+pub(crate) fn checked(image: &str) -> serde_json::Value {
     serde_json::from_str(&holdfast(["fsck", "--json", image]).ok()).expect("JSON")
 }
 
@@ -277,104 +276,4 @@ fn a_volume_taken_away_from_its_users_is_closed_cleanly_with_all_they_did() {
     assert_eq!(fs::read(place.path("mnt/held")).unwrap(), [3; 100_000]);
     assert_eq!(fs::read(place.path("mnt/file")).unwrap(), b"never synced");
     place.umount();
-}
-
-/// A file system of the host's, of a size of its own, at `host` in the place.
-struct Host(PathBuf);
-
-impl Host {
-    fn mounted(place: &Place) -> Self {
-        let dir = place.path("host");
-        fs::create_dir(&dir).unwrap();
-        let flags = rustix::mount::MountFlags::empty();
-        rustix::mount::mount("tmpfs", &dir, "tmpfs", flags, c"size=32m").unwrap();
-        Self(dir)
-    }
-
-    /// Takes all the space that is left.
-    fn fill(&self) {
-        let mut file = File::create(self.0.join("filler")).unwrap();
-        while file.write_all(&[0; 4096]).is_ok() {}
-    }
-
-    fn make_room(&self) {
-        fs::remove_file(self.0.join("filler")).unwrap();
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        // Also after a test that failed and left the image mounted.
-        let flags = rustix::mount::UnmountFlags::DETACH;
-        rustix::mount::unmount(&self.0, flags).unwrap();
-    }
-}
-
-#[test]
-fn a_host_that_is_full_is_told_of_by_whatever_unmounts_and_by_the_mount() {
-    let Some(place) = Place::with_mounts() else {
-        return;
-    };
-    let ways = [
-        ("holdfast", &["umount"][..], 1),
-        ("holdfast", &["umount", "--force"], 1),
-        ("umount.fuse.holdfast", &[], 32),
-    ];
-    let host = Host::mounted(&place);
-    let image = place
-        .path("host/data.hf")
-        .into_os_string()
-        .into_string()
-        .unwrap();
-    for (number, (name, arguments, code)) in ways.into_iter().enumerate() {
-        let _ = fs::remove_file(&image);
-        holdfast(["mkfs", "--quiet", "--size", "64m", &image]).ok();
-        holdfast(["mount", &image, &place.mnt()]).ok();
-        fs::write(place.path("mnt/before"), "before").unwrap();
-        rustix::fs::fsync(File::open(place.path("mnt")).unwrap()).unwrap();
-        host.fill();
-        fs::write(place.path("mnt/lost"), vec![1; 1 << 20]).unwrap();
-        // Once the volume has failed before, and once not.
-        if number == 0 {
-            let error = File::open(place.path("mnt/lost")).unwrap().sync_all();
-            assert!(error.is_err(), "there is no room");
-            let info = place.info();
-            assert_eq!(info["state"], "failed", "{info}");
-            assert!(
-                info["failure"].as_str().unwrap().contains("No space left"),
-                "{info}"
-            );
-            let table = holdfast(["info", &place.mnt()]).ok();
-            assert!(
-                table.contains("state        failed: ") && table.contains("No space left"),
-                "{table}"
-            );
-            wait_until("the mount says that it is read-only", || {
-                let flags = rustix::fs::statvfs(place.path("mnt")).unwrap().f_flag;
-                flags.contains(rustix::fs::StatVfsMountFlags::RDONLY)
-            });
-            let error = holdfast(["mount", &image, &place.mnt(), "-o", "remount,rw"]).fails(1);
-            assert!(
-                error.contains("No space left") && error.contains("mount it again"),
-                "{error}"
-            );
-        }
-        let mnt = place.mnt();
-        let error = named(name, [arguments, &[&mnt[..]]].concat()).fails(code);
-        assert!(
-            error.contains(&image) && error.contains("No space left"),
-            "{error}"
-        );
-        assert!(error.contains("free space where the image lies"), "{error}");
-        assert!(!place.is_mounted());
-        // It is as after a crash, and works on once there is room.
-        host.make_room();
-        let report = checked(&image);
-        assert_eq!(report["clean"], true, "{report}");
-        holdfast(["mount", &image, &place.mnt()]).ok();
-        assert_eq!(fs::read(place.path("mnt/before")).unwrap(), b"before");
-        fs::write(place.path("mnt/after"), vec![2; 1 << 20]).unwrap();
-        place.umount();
-        assert_eq!(checked(&image)["clean"], true);
-    }
 }

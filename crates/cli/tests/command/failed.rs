@@ -1,0 +1,157 @@
+//! Volumes that fail while they are mounted: what is said of them, and by what.
+
+use crate::{
+    fixture::{Place, holdfast, is_gone, named, wait_until},
+    volumes::checked,
+};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::PathBuf;
+
+/// A file system of the host's, of a size of its own, at `host` in the place.
+struct Host(PathBuf);
+
+impl Host {
+    fn mounted(place: &Place) -> Self {
+        let dir = place.path("host");
+        fs::create_dir(&dir).unwrap();
+        let flags = rustix::mount::MountFlags::empty();
+        rustix::mount::mount("tmpfs", &dir, "tmpfs", flags, c"size=32m").unwrap();
+        Self(dir)
+    }
+
+    /// Takes all the space that is left.
+    fn fill(&self) {
+        let mut file = File::create(self.0.join("filler")).unwrap();
+        while file.write_all(&[0; 4096]).is_ok() {}
+    }
+
+    fn make_room(&self) {
+        fs::remove_file(self.0.join("filler")).unwrap();
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // Also after a test that failed and left the image mounted.
+        let flags = rustix::mount::UnmountFlags::DETACH;
+        rustix::mount::unmount(&self.0, flags).unwrap();
+    }
+}
+
+#[test]
+fn a_host_that_is_full_is_told_of_by_whatever_unmounts_and_by_the_mount() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    let ways = [
+        ("holdfast", &["umount"][..], 1),
+        ("holdfast", &["umount", "--force"], 1),
+        ("umount.fuse.holdfast", &[], 32),
+    ];
+    let host = Host::mounted(&place);
+    let image = place
+        .path("host/data.hf")
+        .into_os_string()
+        .into_string()
+        .unwrap();
+    for (number, (name, arguments, code)) in ways.into_iter().enumerate() {
+        let _ = fs::remove_file(&image);
+        holdfast(["mkfs", "--quiet", "--size", "64m", &image]).ok();
+        holdfast(["mount", &image, &place.mnt()]).ok();
+        fs::write(place.path("mnt/before"), "before").unwrap();
+        rustix::fs::fsync(File::open(place.path("mnt")).unwrap()).unwrap();
+        host.fill();
+        fs::write(place.path("mnt/lost"), vec![1; 1 << 20]).unwrap();
+        // Once the volume has failed before, and once not.
+        if number == 0 {
+            let error = File::open(place.path("mnt/lost")).unwrap().sync_all();
+            assert!(error.is_err(), "there is no room");
+            let info = place.info();
+            assert_eq!(info["state"], "failed", "{info}");
+            assert!(
+                info["failure"].as_str().unwrap().contains("No space left"),
+                "{info}"
+            );
+            let table = holdfast(["info", &place.mnt()]).ok();
+            assert!(
+                table.contains("state        failed: ") && table.contains("No space left"),
+                "{table}"
+            );
+            wait_until("the mount says that it is read-only", || {
+                let flags = rustix::fs::statvfs(place.path("mnt")).unwrap().f_flag;
+                flags.contains(rustix::fs::StatVfsMountFlags::RDONLY)
+            });
+            let error = holdfast(["mount", &image, &place.mnt(), "-o", "remount,rw"]).fails(1);
+            assert!(
+                error.contains("No space left") && error.contains("mount it again"),
+                "{error}"
+            );
+        }
+        let mnt = place.mnt();
+        let error = named(name, [arguments, &[&mnt[..]]].concat()).fails(code);
+        assert!(
+            error.contains(&image) && error.contains("No space left"),
+            "{error}"
+        );
+        assert!(error.contains("free space where the image lies"), "{error}");
+        assert!(!place.is_mounted());
+        // It is as after a crash, and works on once there is room.
+        host.make_room();
+        let report = checked(&image);
+        assert_eq!(report["clean"], true, "{report}");
+        holdfast(["mount", &image, &place.mnt()]).ok();
+        assert_eq!(fs::read(place.path("mnt/before")).unwrap(), b"before");
+        fs::write(place.path("mnt/after"), vec![2; 1 << 20]).unwrap();
+        place.umount();
+        assert_eq!(checked(&image)["clean"], true);
+    }
+}
+
+/// The process that marks this mount read-only.
+fn marker_of(dir: &str) -> Option<i32> {
+    let processes = fs::read_dir("/proc").unwrap();
+    let numbers = processes.filter_map(|it| it.unwrap().file_name().to_str()?.parse().ok());
+    let is_it = |pid: &i32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+        words.contains(&&b"mark-failed-mount"[..]) && words.contains(&dir.as_bytes())
+    };
+    numbers.into_iter().find(is_it)
+}
+
+#[test]
+fn a_process_beside_the_daemon_marks_the_mount_of_a_failed_volume_and_ends_with_the_daemon() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    let host = Host::mounted(&place);
+    let image = place.path("host/data.hf");
+    let image = image.to_str().unwrap();
+    holdfast(["mkfs", "--quiet", "--size", "64m", image]).ok();
+    holdfast(["mount", image, &place.mnt()]).ok();
+    let daemon = place.daemon();
+    host.fill();
+    let mut held = File::create(place.path("mnt/held")).unwrap();
+    held.write_all(&[1; 1 << 20]).unwrap();
+    assert!(held.sync_all().is_err(), "there is no room");
+    let mut marker = None;
+    wait_until("a process tries to mark the mount", || {
+        marker = marker_of(&place.mnt());
+        marker.is_some()
+    });
+    let marker = marker.unwrap();
+    let is_read_only = || {
+        let flags = rustix::fs::statvfs(place.path("mnt")).unwrap().f_flag;
+        flags.contains(rustix::fs::StatVfsMountFlags::RDONLY)
+    };
+    assert!(!is_read_only(), "a file is open for writing");
+    kill_process(Pid::from_raw(daemon).unwrap(), Signal::KILL).unwrap();
+    wait_until("the daemon is gone", || is_gone(daemon));
+    wait_until("the process beside it is gone", || is_gone(marker));
+    drop(held);
+    holdfast(["umount", &place.mnt()]).ok();
+    host.make_room();
+    assert_eq!(checked(image)["clean"], true);
+}
