@@ -26,7 +26,8 @@ const DONE: Style = AnsiColor::Green.on_default().bold();
 /// Check a volume that is not mounted; changes nothing, unless asked to repair it
 ///
 /// Every block, name, inode, extent and count is compared with all that refers to it. A volume that was not
-/// closed cleanly is checked as its journal leaves it, in memory.
+/// closed cleanly is checked as its journal leaves it, in memory. If it failed while it was mounted, the daemon's log and
+/// `holdfast umount` have told the reason: a volume that failed writes nothing more, and cannot.
 ///
 /// With --repair the journal is replayed, and what is wrong is made to agree. What has lost its name is put
 /// to lost+found. A volume of which nothing else exists is better copied first.
@@ -175,6 +176,9 @@ fn checked(arguments: &Arguments) -> Result<ExitCode> {
         if let Some(outcome) = &outcome {
             print_repair(&mut out, outcome)?;
         }
+        if report.replayed || outcome.as_ref().is_some_and(|it| it.before.replayed) {
+            print_unclosed(&mut out, arguments)?;
+        }
         print_text(&mut out, arguments, &report)?;
         print_upgrade(&mut out, arguments, upgraded)?;
     }
@@ -241,6 +245,16 @@ fn print_upgrade(
         None => return Ok(()),
     };
     writeln!(out, "{}: {what}", arguments.volume.display())
+}
+
+/// A volume that fails writes nothing more, so that it cannot say why it was left as it is.
+fn print_unclosed(out: &mut impl Write, arguments: &Arguments) -> io::Result<()> {
+    writeln!(
+        out,
+        "{}: was left unclosed: its daemon was killed, its host stopped, or it failed while it was in use (its device, or the \
+         space where the image lies). Of a failure the daemon's log has the reason, and whatever unmounted it told it",
+        arguments.volume.display()
+    )
 }
 
 fn print_text(out: &mut impl Write, arguments: &Arguments, report: &Report) -> io::Result<()> {

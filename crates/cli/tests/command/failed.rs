@@ -101,11 +101,18 @@ fn a_host_that_is_full_is_told_of_by_whatever_unmounts_and_by_the_mount() {
         host.make_room();
         let report = checked(&image);
         assert_eq!(report["clean"], true, "{report}");
+        let shown = holdfast(["fsck", &image]).ok();
+        assert!(
+            shown.contains("was left unclosed") && shown.contains("failed while it was in use"),
+            "{shown}"
+        );
         holdfast(["mount", &image, &place.mnt()]).ok();
         assert_eq!(fs::read(place.path("mnt/before")).unwrap(), b"before");
         fs::write(place.path("mnt/after"), vec![2; 1 << 20]).unwrap();
         place.umount();
         assert_eq!(checked(&image)["clean"], true);
+        let shown = holdfast(["fsck", &image]).ok();
+        assert!(!shown.contains("unclosed"), "{shown}");
     }
 }
 
