@@ -38,7 +38,7 @@ safety: safety-thread safety-address
 safety-thread SECONDS="60":
     scripts/sanitize.sh thread {{SECONDS}}
 
-# Memory errors and leaks.
+# Memory errors; leaks are not looked for: see docs/testing.md.
 safety-address SECONDS="60":
     scripts/sanitize.sh address {{SECONDS}}
 
