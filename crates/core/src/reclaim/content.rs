@@ -72,14 +72,17 @@ impl Core {
         let whole = self.reclaim.limit();
         let limit = whole - self.metadata_bytes().min(whole / 2);
         let held = self.cache.bytes();
+        let slack = (limit / 16).min(SLACK_MAX);
+        // Before the limit is reached: each thread that adds pages goes on for a step before it looks.
+        let enough = limit - slack;
         // What did not reach the store after it failed is here alone.
-        if held <= limit || self.failure.is_latched() {
+        if held <= enough || self.failure.is_latched() {
             return;
         }
         let Some(mut hand) = lock(&self.reclaim.content, held, limit) else {
             return;
         };
-        let enough = limit - (limit / 16).min(SLACK_MAX);
+        let enough = enough - slack;
         if hand.patience.waits() {
             return;
         }

@@ -97,7 +97,7 @@ impl Patience {
 
 /// A hand, if it is free, or there is so much too much that waiting for it is in order.
 fn lock<H>(hand: &Mutex<H>, held: u64, limit: u64) -> Option<MutexGuard<'_, H>> {
-    if held > limit + limit / 4 {
+    if held > limit + limit / 32 {
         Some(hand.lock())
     } else {
         hand.try_lock()
