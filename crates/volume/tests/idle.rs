@@ -15,6 +15,9 @@ use std::{
 const CACHE: Option<u64> = Some(7);
 const EVERY: Duration = Duration::from_secs(1);
 
+/// Much more than a machine that does other things needs.
+const PATIENCE: Duration = Duration::from_mins(1);
+
 /// How often the volume's threads have gone to sleep or been put aside.
 fn switches() -> Vec<(String, u64)> {
     let mut all = Vec::new();
@@ -34,6 +37,22 @@ fn switches() -> Vec<(String, u64)> {
     }
     all.sort();
     all
+}
+
+/// Waits until the volume's threads do nothing for three times as long as a thread that looks whether there is something
+/// to do would sleep.
+fn rests() {
+    let begun = Instant::now();
+    loop {
+        let before = switches();
+        assert_eq!(before.len(), 2, "{before:?}");
+        thread::sleep(3 * EVERY);
+        let after = switches();
+        if after == before {
+            return;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{before:?}, then {after:?}");
+    }
 }
 
 /// Is the name there for a process that finds the cache of this identity?
@@ -72,22 +91,14 @@ fn an_idle_volume_wakes_up_for_nothing_and_changes_are_kept_in_time_after_that()
         fs.write(&who, &file, 0, &[1; 10_000]).unwrap();
         drop(file);
         let made = Instant::now();
-        // The margins are the machine's.
-        for (cache, within) in [(CACHE, 1), (None, 2)] {
+        for cache in [CACHE, None] {
             while !is_kept(&device, cache, name) {
                 let waited = made.elapsed();
-                assert!(
-                    waited < Duration::from_secs(2 * within),
-                    "{waited:?}, {cache:?}"
-                );
+                assert!(waited < PATIENCE, "{waited:?}, {cache:?}");
                 thread::sleep(Duration::from_millis(50));
             }
         }
-        thread::sleep(4 * EVERY);
-        let before = switches();
-        assert_eq!(before.len(), 2, "{before:?}");
-        thread::sleep(Duration::from_secs(3));
-        assert_eq!(switches(), before);
+        rests();
     }
     drop(root);
     fs.close().unwrap();

@@ -287,16 +287,20 @@ mod tests {
         let (fs, file) = written(1);
         let settled = || fs.core.has_settled_access_time(file.node().inode());
         assert!(!settled(), "written later");
-        does(Done::Wait, &fs, &file);
-        read(&fs, &file, &[], &mut None);
-        assert!(settled());
+        // A tick that another test keeps is believed for some reads.
+        let settles = |after: &[Done]| {
+            does(Done::Wait, &fs, &file);
+            (0..100).any(|_| {
+                read(&fs, &file, after, &mut None);
+                settled()
+            })
+        };
+        assert!(settles(&[]));
         for done in [Done::Chmod, Done::Earlier, Done::LongAgo, Done::Strict] {
             does(Done::Wait, &fs, &file);
             does(done, &fs, &file);
             assert!(!settled(), "{done:?}");
-            does(Done::Wait, &fs, &file);
-            read(&fs, &file, &[done], &mut None);
-            assert_eq!(settled(), !matches!(done, Done::Strict), "{done:?}");
+            assert_eq!(settles(&[done]), !matches!(done, Done::Strict), "{done:?}");
         }
     }
 }

@@ -44,6 +44,7 @@ fn child() {
     let toy = Toy::new();
     let session =
         Session::mount(toy.clone(), Path::new(&dir), &config(transport).unwrap()).unwrap();
+    eventually("threads are not all started", all_others_sleep);
     let pages = fs::read_to_string("/proc/self/statm").unwrap();
     let pages: u64 = pages.split(' ').next().unwrap().parse().unwrap();
     let limit = Rlimit {
@@ -65,6 +66,28 @@ fn child() {
     }
     session.wait();
     assert_eq!(session.failure(), None);
+}
+
+/// Has every other thread come to where it waits? One that is only starting maps memory for its signal stack, and
+/// the standard library ends the process if it gets none.
+fn all_others_sleep() -> bool {
+    let own = rustix::thread::gettid().as_raw_nonzero().to_string();
+    let sleeps = || {
+        fs::read_dir("/proc/self/task").unwrap().all(|task| {
+            let task = task.unwrap();
+            let stat = fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+            let state = stat
+                .rsplit(") ")
+                .next()
+                .and_then(|rest| rest.chars().next());
+            task.file_name() == *own || state == Some('S')
+        })
+    };
+    // Twice: one that waited for another's lock on its way is seen the second time.
+    sleeps() && {
+        thread::sleep(Duration::from_millis(50));
+        sleeps()
+    }
 }
 
 struct Daemon {
