@@ -70,6 +70,9 @@ pub trait BlockDevice: Debug + Send + Sync {
         None
     }
 
+    /// Lets others open it, where opening it keeps them out: nothing will be written any more.
+    fn unlock(&self) {}
+
     /// Fills `buf` from `offset`. What was never written is zero on an image, anything on a device.
     ///
     /// # Errors

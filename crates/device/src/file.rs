@@ -19,7 +19,7 @@ use crate::block_device::{check_growth, check_range};
 use crate::{BlockDevice, Cause, DeviceError, Operation, ReadRequest, Result, WriteRequest};
 use holdfast_types::Errno;
 use ring::Rings;
-use rustix::fs::{Advice, FallocateFlags};
+use rustix::fs::{Advice, FallocateFlags, FlockOperation};
 use std::fs::File;
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -257,6 +257,11 @@ impl BlockDevice for FileDevice {
 
     fn write_behind(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.write_runs(&[WriteRequest::new(offset, bytes)], true)
+    }
+
+    fn unlock(&self) {
+        // Else it goes with the descriptor.
+        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
     }
 
     fn flush(&self) -> Result<()> {

@@ -198,7 +198,9 @@ impl VolumeStore {
         self.inner.end("the volume was closed");
         // Behind this no change is made any more, and no number shown.
         drop(self.inner.gate.close());
-        self.inner.mark(true)
+        self.inner.mark(true)?;
+        self.inner.blocks().unlock_device();
+        Ok(())
     }
 }
 

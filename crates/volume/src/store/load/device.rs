@@ -112,6 +112,11 @@ impl Blocks {
         Ok(self.nodes.device.write_batch(&requests)?)
     }
 
+    /// Nothing is written any more: others may open the device.
+    pub(in crate::store) fn unlock_device(&self) {
+        self.nodes.device.unlock();
+    }
+
     /// Gives blocks back to the device: nobody reads them before they are written.
     ///
     /// # Errors
