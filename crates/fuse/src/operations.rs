@@ -74,6 +74,10 @@ pub trait Operations: Send + Sync + 'static {
     /// The session is over; no other call comes after.
     fn destroy(&self) {}
 
+    /// The kernel unmounts, and umount(2) returns when this does: what is to be durable and closed then must be. Comes only
+    /// for a mount as `fuseblk`, before [`destroy`](Self::destroy); only forgets may still come after it.
+    fn unmounting(&self) {}
+
     /// Takes the file system away from all who use it: every operation but those that give
     /// something back (`forget`, `flush`, `release`, `releasedir`) fails from now on. The session
     /// asks for none any more, and empties the kernel's caches.

@@ -52,6 +52,14 @@ pub enum MountError {
         /// Its type.
         fs_type: String,
     },
+    /// A mount as `fuseblk` was asked for, and cannot be had.
+    #[error("{dir:?} cannot be mounted as fuseblk: {reason}")]
+    NoBlockDevice {
+        /// The mount point.
+        dir: PathBuf,
+        /// What is missing.
+        reason: String,
+    },
     /// The daemon behind the mount was killed.
     #[error("{dir:?} is the mount point of a daemon that is gone: clear it with `holdfast umount {}` or `umount -l {}`", .dir.display(), .dir.display())]
     Stale {

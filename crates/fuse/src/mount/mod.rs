@@ -5,6 +5,7 @@ mod control;
 mod error;
 mod helper;
 mod holders;
+mod loop_device;
 mod options;
 mod revoke;
 mod sys;
@@ -14,11 +15,13 @@ mod unmount;
 pub use control::Controlled;
 pub use error::{MountError, UmountError};
 pub use holders::{Holder, Holders, holders};
-pub use options::{AtimeOption, MountOptions, OptionError};
+pub use loop_device::backing_of;
+pub use options::{AtimeOption, BlockMount, MountOptions, OptionError};
 pub use revoke::revoke;
 pub use table::{Mounted, mounted_at, mounted_elsewhere, mounts};
 pub use unmount::{UmountFlags, clear_stale, is_stale, umount};
 
+use loop_device::LoopDevice;
 use rustix::{
     fs::{Mode, OFlags},
     io::Errno as Code,
@@ -37,18 +40,47 @@ use std::{
 pub(crate) struct Attached {
     pub(crate) device: OwnedFd,
     pub(crate) dir: PathBuf,
+    /// Why it is not a mount of the type `fuseblk`, if that was asked for and could not be had.
+    pub(crate) no_block: Option<String>,
 }
 
 /// Mounts at `dir` and gives the connection.
 pub(crate) fn attach(dir: &Path, options: &MountOptions) -> Result<Attached, MountError> {
     let (dir, mode) = check(dir, options)?;
     if !rustix::process::geteuid().is_root() {
+        let no_block = match &options.block {
+            BlockMount::No => None,
+            BlockMount::IfPossible(_) => Some("only root mounts so".to_owned()),
+            BlockMount::Required(_) => return Err(MountError::NotPermitted { dir }),
+        };
         let device = helper::mount(&dir, options)?;
-        return Ok(Attached { device, dir });
+        return Ok(Attached {
+            device,
+            dir,
+            no_block,
+        });
     }
     let device = open_device()?;
-    match mount_directly(&device, &dir, mode, options) {
-        Ok(()) => Ok(Attached { device, dir }),
+    let no_block = match mount_over_block_device(&device, &dir, mode, options) {
+        Ok(true) => {
+            return Ok(Attached {
+                device,
+                dir,
+                no_block: None,
+            });
+        }
+        Ok(false) => None,
+        Err(reason) if matches!(options.block, BlockMount::Required(_)) => {
+            return Err(MountError::NoBlockDevice { dir, reason });
+        }
+        Err(reason) => Some(reason),
+    };
+    match mount_directly(&device, &dir, mode, options, None) {
+        Ok(()) => Ok(Attached {
+            device,
+            dir,
+            no_block,
+        }),
         Err(Code::PERM | Code::ACCESS) => Err(MountError::NotPermitted { dir }),
         Err(Code::NODEV) => Err(MountError::NoDevice),
         Err(code) => Err(MountError::Refused {
@@ -56,6 +88,28 @@ pub(crate) fn attach(dir: &Path, options: &MountOptions) -> Result<Attached, Mou
             source: code.into(),
         }),
     }
+}
+
+/// Mounts over a loop device if that is asked for; says why it cannot be.
+fn mount_over_block_device(
+    device: &OwnedFd,
+    dir: &Path,
+    mode: u32,
+    options: &MountOptions,
+) -> Result<bool, String> {
+    let path = match &options.block {
+        BlockMount::No => return Ok(false),
+        BlockMount::IfPossible(path) | BlockMount::Required(path) => path,
+    };
+    let over = LoopDevice::over(path, options.read_only)
+        .map_err(|error| format!("there is no loop device to be had: {error}"))?;
+    mount_directly(device, dir, mode, options, Some(&over.path)).map_err(|code| {
+        format!(
+            "the kernel does not mount it over {}: {code}",
+            over.path.display()
+        )
+    })?;
+    Ok(true)
 }
 
 /// Looks at the mount point; gives its true path and mode.
@@ -123,6 +177,7 @@ fn mount_directly(
     dir: &Path,
     mode: u32,
     options: &MountOptions,
+    over: Option<&Path>,
 ) -> Result<(), Code> {
     let mut data = format!(
         "fd={},rootmode={:o},user_id={},group_id={}",
@@ -140,9 +195,13 @@ fn mount_directly(
     if options.max_read != 0 {
         data.push_str(&format!(",max_read={}", options.max_read));
     }
-    let fs_type = format!("fuse.{}", options.subtype);
+    if over.is_some() {
+        data.push_str(",blksize=4096");
+    }
+    let kind = if over.is_some() { "fuseblk" } else { "fuse" };
+    let fs_type = format!("{kind}.{}", options.subtype);
     let data = CString::new(data).map_err(|_| Code::INVAL)?;
-    let source = options.fsname.as_str();
+    let source = over.unwrap_or(Path::new(&options.fsname));
     rustix::mount::mount(source, dir, fs_type, options.flags(), data.as_c_str())
 }
 

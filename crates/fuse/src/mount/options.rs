@@ -1,6 +1,7 @@
 //! Options as mount(8) gives them with `-o`.
 
 use rustix::mount::MountFlags;
+use std::path::PathBuf;
 
 /// How a file system is mounted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,12 +38,28 @@ pub struct MountOptions {
     pub max_read: u32,
     /// Preferred size of I/O in bytes, if given.
     pub block_size: Option<u32>,
-    /// What stands in the first column of the mount table.
+    /// What stands in the first column of the mount table, of a mount as `fuse`.
     pub fsname: String,
-    /// The type is `fuse.` and this.
+    /// The type is `fuse.` or `fuseblk.` and this.
     pub subtype: String,
+    /// Whether it is mounted as `fuseblk`, and over what.
+    pub block: BlockMount,
     /// Options that are not known here, in their order: they belong to the file system.
     pub unknown: Vec<(String, Option<String>)>,
+}
+
+/// A mount of the type `fuseblk`, over a loop device: the kernel passes sync(2) and syncfs(2) on (from Linux 6.18 on), and
+/// umount(2) returns when the file system is closed. Its first column in the mount table is the loop
+/// device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum BlockMount {
+    /// As `fuse`.
+    #[default]
+    No,
+    /// Over this image file or device if that can be had, else as `fuse`.
+    IfPossible(PathBuf),
+    /// Over this image file or device, or no mount.
+    Required(PathBuf),
 }
 
 /// How access times are kept.
@@ -78,6 +95,7 @@ impl Default for MountOptions {
             block_size: None,
             fsname: "holdfast".into(),
             subtype: "holdfast".into(),
+            block: BlockMount::default(),
             unknown: Vec::new(),
         }
     }

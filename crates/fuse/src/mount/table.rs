@@ -13,13 +13,15 @@ use std::{
 pub struct Mounted {
     /// Where.
     pub mount_point: PathBuf,
-    /// The type, `fuse.holdfast` for ours.
+    /// The type, `fuse.holdfast` or `fuseblk.holdfast` for ours.
     pub fs_type: String,
     /// What stands in the first column of `mount`'s list.
     pub source: String,
     /// Options of the mount.
     pub options: String,
-    /// Minor device number; FUSE connections have the same number below `/sys/fs/fuse`.
+    /// Major device number: 0, or that of the block device below.
+    pub device_major: u32,
+    /// Minor device number.
     pub device_minor: u32,
 }
 
@@ -27,7 +29,20 @@ impl Mounted {
     /// Is it a FUSE file system?
     #[must_use]
     pub fn is_fuse(&self) -> bool {
-        self.fs_type == "fuse" || self.fs_type == "fuseblk" || self.fs_type.starts_with("fuse.")
+        let kind = self.fs_type.split('.').next();
+        matches!(kind, Some("fuse" | "fuseblk"))
+    }
+
+    /// Is it served by a daemon of the command `holdfast`?
+    #[must_use]
+    pub fn is_holdfast(&self) -> bool {
+        matches!(self.fs_type.as_str(), "fuse.holdfast" | "fuseblk.holdfast")
+    }
+
+    /// What a FUSE connection is called below `/sys/fs/fuse/connections`: the kernel's own form of its device number.
+    #[must_use]
+    pub fn connection(&self) -> u32 {
+        (self.device_major << 20) | self.device_minor
     }
 }
 
@@ -53,15 +68,15 @@ fn table(path: &Path) -> io::Result<Vec<Mounted>> {
         .collect())
 }
 
-/// Where else the file system with this device number is mounted: in this mount namespace, or that of another
+/// Where else the file system of this [connection](Mounted::connection) is mounted: in this mount namespace, or that of another
 /// process, whose number is given then. Processes that this user may not look into are left out.
 ///
 /// # Errors
 /// Those of reading `/proc`.
-pub fn mounted_elsewhere(device_minor: u32) -> io::Result<Option<(Mounted, Option<u32>)>> {
+pub fn mounted_elsewhere(connection: u32) -> io::Result<Option<(Mounted, Option<u32>)>> {
     let of = |mounted: Vec<Mounted>| {
         let mut mounts = mounted.into_iter();
-        mounts.find(|mounted| mounted.is_fuse() && mounted.device_minor == device_minor)
+        mounts.find(|mounted| mounted.is_fuse() && mounted.connection() == connection)
     };
     if let Some(mounted) = of(mounts()?) {
         return Ok(Some((mounted, None)));
@@ -119,12 +134,14 @@ fn parse(line: &[u8]) -> Option<Mounted> {
     let dash = fields.iter().position(|field| *field == b"-")?;
     let text = |field: &[u8]| String::from_utf8_lossy(&unescape(field)).into_owned();
     let device = text(fields.get(2)?);
+    let (major, minor) = device.split_once(':')?;
     Some(Mounted {
         mount_point: OsString::from_vec(unescape(fields.get(4)?)).into(),
         options: text(fields.get(5)?),
         fs_type: text(fields.get(dash + 1)?),
         source: text(fields.get(dash + 2)?),
-        device_minor: device.split_once(':')?.1.parse().ok()?,
+        device_major: major.parse().ok()?,
+        device_minor: minor.parse().ok()?,
     })
 }
 
@@ -167,8 +184,17 @@ mod tests {
             (mounted.fs_type.as_str(), mounted.source.as_str()),
             ("fuse.holdfast", "mem:")
         );
-        assert_eq!(mounted.device_minor, 52);
-        assert!(mounted.is_fuse());
+        assert_eq!(mounted.connection(), 52);
+        assert!(mounted.is_fuse() && mounted.is_holdfast());
+        let on_a_device = br"62 29 7:3 / /mnt rw - fuseblk.holdfast /dev/loop3 rw";
+        let mounted = parse(on_a_device).unwrap();
+        assert_eq!(mounted.connection(), (7 << 20) + 3);
+        assert!(mounted.is_fuse() && mounted.is_holdfast());
+        assert!(
+            !parse(br"63 29 8:1 / / rw - ext4 /dev/sda1 rw")
+                .unwrap()
+                .is_fuse()
+        );
         assert_eq!(parse(b"61 29 x"), None);
         assert_eq!(parse(b""), None);
     }

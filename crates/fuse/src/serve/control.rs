@@ -57,6 +57,10 @@ pub trait Control: Send + Sync {
     /// # Errors
     /// An error that the caller's ioctl(2) fails with; `EPERM`.
     fn call(&self, request: &[u8], asking: &Asking) -> Result<Vec<u8>>;
+
+    /// The kernel unmounts, and umount(2) waits until this returns: see
+    /// [`Operations::unmounting`](crate::Operations::unmounting). The file system is in nobody's hands any more.
+    fn unmounting(&self) {}
 }
 
 /// Puts bytes into what goes over the wire.

@@ -25,6 +25,14 @@ impl Operations for CoreOperations {
         self.fs.set_observer(None);
     }
 
+    fn unmounting(&self) {
+        self.destroy();
+        let control = self.control.read().clone();
+        if let Some(control) = control {
+            control.unmounting();
+        }
+    }
+
     fn revoke(&self, cx: Option<&Context<'_>>) -> Result<()> {
         self.take_away(cx)
     }
@@ -48,7 +56,7 @@ impl Operations for CoreOperations {
         match request {
             Request::CopyFileRange(copy) => copy.len > LONG_BYTES,
             Request::Fallocate { length, .. } => *length > LONG_BYTES,
-            Request::Ioctl { .. } => true,
+            Request::Ioctl { .. } | Request::Destroy => true,
             // The kernel may have to write first.
             Request::SetAttr(request) => sets_time(request),
             // Counting inodes takes as long as there are many.

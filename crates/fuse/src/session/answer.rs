@@ -52,7 +52,10 @@ impl Handler {
             Request::Access { mask } => done(ops.access(cx, ino, mask)),
             Request::GetLk(lock) => ops.getlk(cx, ino, &lock).map(Answer::Lock),
             Request::SetLk(lock) => done(ops.setlk(cx, ino, &lock, None)),
-            Request::Destroy => Ok(Answer::Done),
+            Request::Destroy => {
+                ops.unmounting();
+                Ok(Answer::Done)
+            }
             request => self.data(header, request),
         }
     }

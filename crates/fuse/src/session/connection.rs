@@ -22,7 +22,7 @@ pub(super) struct Connection {
 impl Connection {
     pub(super) fn new(dir: PathBuf, mounted: Option<&Mounted>) -> Self {
         let abort = mounted.and_then(|mounted| {
-            let path = format!("{CONNECTIONS}/{}/abort", mounted.device_minor);
+            let path = format!("{CONNECTIONS}/{}/abort", mounted.connection());
             File::options().write(true).open(path).ok()
         });
         Self { dir, abort }

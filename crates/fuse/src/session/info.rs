@@ -35,6 +35,8 @@ pub struct Info {
     /// Why replies are not committed under `SCHED_IDLE`, so that callers stay on their processors; none
     /// if they are.
     pub no_idle_policy: Option<String>,
+    /// Why it is not mounted as `fuseblk`, if that was wanted.
+    pub no_block: Option<String>,
     /// Why the session ended, if it could not go on.
     pub failure: Option<String>,
     /// What was agreed on with the kernel.

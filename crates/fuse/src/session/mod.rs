@@ -3,7 +3,8 @@
 //! # Invariants
 //! [`Session::mount`] returns a live mount or none: whatever fails on the way is undone. The
 //! session's threads end when the connection does, by whichever way it was unmounted;
-//! [`Operations::destroy`] is called once, after them all.
+//! [`Operations::destroy`] is called after them all, and before the answer to DESTROY, which umount(2) waits for where the
+//! kernel sends it.
 
 mod answer;
 mod config;
@@ -55,6 +56,7 @@ pub struct Session {
     mount_point: PathBuf,
     transport: Transport,
     why: String,
+    no_block: Option<String>,
     negotiated: Negotiated,
     /// Guards the threads until somebody joins them; none are left after that.
     threads: Mutex<Option<Threads>>,
@@ -133,6 +135,7 @@ impl Session {
             why: self.why.clone(),
             threads: self.service.watch.threads(),
             no_idle_policy: self.service.watch.seats.refused().map(str::to_owned),
+            no_block: self.no_block.clone(),
             failure: self.failure(),
             negotiated: self.negotiated,
             totals: self.service.registry.totals(),

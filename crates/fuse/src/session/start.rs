@@ -65,7 +65,11 @@ pub(super) struct Start<'a> {
 
 impl Start<'_> {
     pub(super) fn run(mut self, mount_point: &Path) -> Result<Session, MountError> {
-        let Attached { device, dir } = mount::attach(mount_point, &self.config.mount)?;
+        let Attached {
+            device,
+            dir,
+            no_block,
+        } = mount::attach(mount_point, &self.config.mount)?;
         let device = Arc::new(device);
         let mut fresh = Fresh {
             device,
@@ -104,6 +108,7 @@ impl Start<'_> {
                 .plan
                 .err()
                 .unwrap_or_else(|| "io_uring is faster".into()),
+            no_block,
             negotiated,
             threads: Mutex::new(Some(threads)),
         })
@@ -177,7 +182,9 @@ impl Start<'_> {
         let mut crews = Vec::new();
         let mut readers = self.readers();
         if let Some(queues) = queues {
-            let number = mounted.map_or(0, |it| pack(libc::makedev(0, it.device_minor)));
+            let number = mounted.map_or(0, |it| {
+                pack(libc::makedev(it.device_major, it.device_minor))
+            });
             let nudger = Nudger::start(number, service.dir()).map_err(failed)?;
             crews = queues.register(service, device, nudger, threads_max)?;
             readers = 1;
