@@ -66,7 +66,7 @@ for name in test scratch; do
     MOUNTS+=("$WORK/$name")
     "$HOLDFAST" mkfs --quiet --size 2g "$WORK/$name.hf"
 done
-options="-o transport=$transport,nonempty"
+options="-o transport=$transport,nonempty,fuseblk=off"
 cat >"$WORK/local.config" <<END
 export FSTYP=fuse
 export FUSE_SUBTYP=.holdfast

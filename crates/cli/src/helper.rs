@@ -120,8 +120,12 @@ impl Helper {
     pub(crate) fn named(program: &OsStr) -> Option<Self> {
         let name = std::path::Path::new(program).file_name()?;
         match name.to_str()? {
-            "mount.holdfast" | "mount.fuse.holdfast" => Some(Self::Mount),
-            "umount.holdfast" | "umount.fuse.holdfast" => Some(Self::Umount),
+            "mount.holdfast" | "mount.fuse.holdfast" | "mount.fuseblk.holdfast" => {
+                Some(Self::Mount)
+            }
+            "umount.holdfast" | "umount.fuse.holdfast" | "umount.fuseblk.holdfast" => {
+                Some(Self::Umount)
+            }
             "mkfs.holdfast" => Some(Self::Mkfs),
             "fsck.holdfast" => Some(Self::Fsck),
             _ => None,
@@ -233,6 +237,7 @@ mod tests {
         let named = |name: &str| Helper::named(OsStr::new(name));
         assert_eq!(named("/sbin/mount.holdfast"), Some(Helper::Mount));
         assert_eq!(named("mount.fuse.holdfast"), Some(Helper::Mount));
+        assert_eq!(named("umount.fuseblk.holdfast"), Some(Helper::Umount));
         assert_eq!(named("/usr/sbin/umount.holdfast"), Some(Helper::Umount));
         assert_eq!(named("/sbin/mkfs.holdfast"), Some(Helper::Mkfs));
         assert_eq!(named("fsck.holdfast"), Some(Helper::Fsck));

@@ -2,7 +2,7 @@
 
 use crate::info::root_of;
 use crate::message::{Failure, Result};
-use holdfast_fuse::mount::mounts;
+use holdfast_fuse::mount::{backing_of, mounts};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -44,8 +44,10 @@ fn mount_of(path: &Path) -> io::Result<Option<PathBuf>> {
     let Ok(path) = path.canonicalize() else {
         return Ok(None);
     };
-    let ours = mounts()?.into_iter().rev().find(|mounted| {
-        mounted.fs_type.starts_with("fuse.holdfast") && Path::new(&mounted.source) == path
-    });
+    let is_source = |source: &Path| source == path || backing_of(source) == Some(path.clone());
+    let ours = mounts()?
+        .into_iter()
+        .rev()
+        .find(|mounted| mounted.is_holdfast() && is_source(Path::new(&mounted.source)));
     Ok(ours.map(|mounted| mounted.mount_point))
 }

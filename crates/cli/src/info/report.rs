@@ -38,6 +38,9 @@ pub(crate) struct Report {
     /// Why replies are not committed under `SCHED_IDLE`, where they are not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) no_idle_policy: Option<String>,
+    /// Why sync(1) does not reach a volume and umount(2) does not wait for it, where that is so without being asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) no_fuseblk: Option<String>,
     pub(crate) abi: Abi,
     pub(crate) state: State,
     /// Why a volume failed: nothing is written to it any more.

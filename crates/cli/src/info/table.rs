@@ -175,6 +175,11 @@ fn transport(report: &Report) -> String {
     if let Some(reason) = &report.no_idle_policy {
         text.push_str(&format!(", callers are moved about ({reason})"));
     }
+    if let Some(reason) = &report.no_fuseblk {
+        text.push_str(&format!(
+            "; sync(1) does not reach it and umount(2) does not wait for it ({reason})"
+        ));
+    }
     text
 }
 

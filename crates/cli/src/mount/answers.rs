@@ -1,5 +1,6 @@
 //! The daemon's side of commands about its mount: see [`crate::control`].
 
+use super::opened::Ending;
 use crate::bulkstat::row::{self, ROW};
 use crate::control::{Answer, Request};
 use crate::engine::daemon::Jobs;
@@ -8,7 +9,7 @@ use holdfast::types::{Errno, Ino, Result};
 use holdfast::{Options, Visit, Volume};
 use holdfast_fuse::serve::{Asking, CONTROL_BYTES, Control, InfoDetail, InfoSource};
 use holdfast_volume::VolumeStore;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 
 /// Bytes of a block of a volume.
 const BLOCK_LEN: u64 = 4096;
@@ -27,6 +28,8 @@ pub(super) struct Answers {
     info: InfoSource,
     /// Work on whole trees.
     pub(super) jobs: Jobs,
+    /// Closes what is served, which holds these answers.
+    ending: OnceLock<Weak<Ending>>,
 }
 
 impl Answers {
@@ -43,7 +46,14 @@ impl Answers {
             jobs: Jobs::new(fs.clone()),
             fs,
             store: volume.map(Volume::store),
+            ending: OnceLock::new(),
         }
+    }
+
+    /// This is closed when the kernel unmounts and waits for it.
+    pub(super) fn end_by(&self, ending: &Arc<Ending>) {
+        // There is one in a daemon's life.
+        let _ = self.ending.set(Arc::downgrade(ending));
     }
 
     fn inodes(&self, after: u64, upto: u64) -> Result<Vec<u8>> {
@@ -104,6 +114,13 @@ impl Answers {
 }
 
 impl Control for Answers {
+    fn unmounting(&self) {
+        self.jobs.end();
+        if let Some(ending) = self.ending.get().and_then(Weak::upgrade) {
+            ending.end();
+        }
+    }
+
     fn trim(&self, start: u64, len: u64, least: u64) -> Result<u64> {
         let store = self.store.as_ref().ok_or(Errno::EOPNOTSUPP)?;
         if self.fs.options().read_only {

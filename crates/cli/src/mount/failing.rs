@@ -54,7 +54,7 @@ fn have_it_marked(dir: &Path) -> io::Result<()> {
     let mut marker = Command::new(launch::program())
         .arg0("holdfast")
         .arg("mark-failed-mount")
-        .arg(mounted.device_minor.to_string())
+        .arg(mounted.connection().to_string())
         .arg(dir)
         .current_dir("/")
         .stdin(Stdio::piped())
@@ -81,7 +81,7 @@ fn said(stdout: impl io::Read) -> impl Iterator<Item = String> {
 /// Which mount is marked. Started by the daemon, not by people.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    device_minor: u32,
+    connection: u32,
     dir: PathBuf,
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     // Away from the terminal, whose signals are meant for the daemon.
     let _ = rustix::process::setsid();
     let mut told: Option<Failure> = None;
-    while watcher::is_mounted(&arguments.dir, arguments.device_minor)? {
+    while watcher::is_mounted(&arguments.dir, arguments.connection)? {
         let Err(failure) = remount::make_read_only(&arguments.dir) else {
             return Ok(());
         };

@@ -7,6 +7,7 @@ mod last_words;
 mod launch;
 mod memory;
 mod nearest;
+mod opened;
 pub(crate) mod options;
 pub(crate) mod point;
 pub(crate) mod refusal;
@@ -64,6 +65,10 @@ Options for -o:
   noxattr             files have no extended attributes and no ACLs, which saves `ls -l` a request a file: none
                       can be read or set (EOPNOTSUPP), and those that a volume has are kept, but not
                       obeyed, so that an ACL refuses nobody
+  fuseblk=WHEN        how a volume is mounted. on: as fuseblk, over a loop device: the kernel passes sync(1) and syncfs(2)
+                      on (from Linux 6.18 on), and umount(2) returns when the volume is closed. off: as fuse: sync(1)
+                      makes nothing durable (fsync(2) does), and the daemon closes the volume after umount(2). auto: on
+                      where it can be had, which takes root, and fsname= was not given (default: auto)
   auto_unmount        clear the mount point if the daemon is killed
   allow_other         let all users in (default if root mounts); noallow_other: only the one who
                       mounts
@@ -80,9 +85,10 @@ Options for -o:
   auto, noauto, [no]user, users, owner, group, nofail, _netdev, comment=, x-...
                       for fstab; without effect here
 
-By other names: linked as /sbin/mount.holdfast and /sbin/mount.fuse.holdfast, this program serves
-`mount -t holdfast mem: DIR`, fstab, and `mount -o remount,ro DIR`; as umount.holdfast and
-umount.fuse.holdfast it unmounts for umount(8):
+By other names: linked as /sbin/mount.holdfast, /sbin/mount.fuse.holdfast and
+/sbin/mount.fuseblk.holdfast, this program serves `mount -t holdfast mem: DIR`, fstab, and
+`mount -o remount,ro DIR`; as umount.holdfast, umount.fuse.holdfast and umount.fuseblk.holdfast it
+unmounts for umount(8):
   ln -s \"$(command -v holdfast)\" /sbin/mount.holdfast
 
 HOLDFAST_LOG chooses what is logged, by the directives of tracing's EnvFilter (default: warn).

@@ -18,7 +18,7 @@ use std::time::Duration;
 const COMMIT_MAX: u64 = 86_400;
 
 /// Every option there is, for suggestions and for the manual. Those that end in `=` take a value.
-pub(crate) const KNOWN: [&str; 68] = [
+pub(crate) const KNOWN: [&str; 69] = [
     "create",
     "create_size=",
     "size=",
@@ -33,6 +33,7 @@ pub(crate) const KNOWN: [&str; 68] = [
     "locks=",
     "opens=",
     "noxattr",
+    "fuseblk=",
     "norecovery",
     "noload",
     "auto_unmount",
@@ -89,6 +90,17 @@ pub(crate) const KNOWN: [&str; 68] = [
     "user=",
 ];
 
+/// Whether a volume is mounted as `fuseblk`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum BlockChoice {
+    /// Where that can be had.
+    #[default]
+    Auto,
+    /// Or not at all.
+    On,
+    Off,
+}
+
 /// What the options come to.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
@@ -108,6 +120,8 @@ pub(crate) struct Plan {
     pub(crate) serve_opens: Option<bool>,
     /// Have files extended attributes and ACLs?
     pub(crate) xattrs: bool,
+    /// Is a volume mounted as `fuseblk`?
+    pub(crate) block: BlockChoice,
     /// Is the device of a volume to be left as it is, and what its journal holds replayed in memory?
     pub(crate) no_recovery: bool,
     /// What was asked for, in order, without what only mount(8) cares about.
@@ -131,6 +145,7 @@ impl Default for Plan {
             auto_unmount: false,
             serve_locks: false,
             xattrs: true,
+            block: BlockChoice::default(),
             no_recovery: false,
             serve_opens: None,
             given: Vec::new(),
@@ -234,6 +249,7 @@ impl Plan {
             "norecovery" | "noload" if value.is_none() => self.no_recovery = true,
             "auto_unmount" if value.is_none() => self.auto_unmount = true,
             "noxattr" if value.is_none() => self.xattrs = false,
+            "fuseblk" => self.block = block_choice(needed()?).map_err(wrong)?,
             "locks" => self.serve_locks = is_served(needed()?).map_err(wrong)?,
             "opens" => self.serve_opens = Some(is_served(needed()?).map_err(wrong)?),
             // mount(8) tells who mounts, and hands back at a remount what the kernel wrote into
@@ -279,6 +295,15 @@ fn transport(name: &str) -> std::result::Result<TransportChoice, String> {
         "uring" => Ok(TransportChoice::Uring),
         "dev" => Ok(TransportChoice::Dev),
         _ => Err(format!("{name:?} is none of auto, uring, dev")),
+    }
+}
+
+fn block_choice(name: &str) -> std::result::Result<BlockChoice, String> {
+    match name {
+        "auto" => Ok(BlockChoice::Auto),
+        "on" => Ok(BlockChoice::On),
+        "off" => Ok(BlockChoice::Off),
+        _ => Err(format!("{name:?} is none of auto, on, off")),
     }
 }
 

@@ -28,6 +28,11 @@ pub(crate) fn mount_failure(error: &MountError) -> Failure {
             dir.display()
         )),
         MountError::Stale { dir } => stale(dir),
+        MountError::NoBlockDevice { dir, reason } => {
+            Failure::new(format!("cannot be mounted as fuseblk: {reason}"))
+                .at(dir)
+                .hint("fuseblk=auto takes it where it is to be had")
+        }
         MountError::NotPermitted { dir } => Failure::new("mounting is not permitted")
             .at(dir)
             .hint("run as root, or install fuse3, whose fusermount3 mounts for others"),

@@ -67,7 +67,7 @@ pub(super) fn run(dir: &Path, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// Makes all that was changed on a mount durable. (No kernel passes syncfs(2) on to a mount of this kind.)
+/// Makes all that was changed on a mount durable. (Not by syncfs(2), which reaches only a mount as `fuseblk`.)
 fn make_durable(root: &Path) -> io::Result<()> {
     fs::File::open(root)?.sync_all()
 }
@@ -100,7 +100,7 @@ fn kernel_options(mounted: &Mounted) -> io::Result<String> {
     let table = fs::read("/proc/self/mountinfo")?;
     // Paths in it need not be text; options are.
     let table = String::from_utf8_lossy(&table);
-    let device = format!("0:{}", mounted.device_minor);
+    let device = format!("{}:{}", mounted.device_major, mounted.device_minor);
     let line = table
         .lines()
         .find(|line| line.split(' ').nth(2) == Some(&device));

@@ -130,6 +130,7 @@ fn add_session(report: &mut Report, info: &Info) {
     report.transport_reason.clone_from(&info.why);
     report.threads = info.threads;
     report.no_idle_policy.clone_from(&info.no_idle_policy);
+    report.no_fuseblk.clone_from(&info.no_block);
     report.abi = abi(&info.negotiated);
     let totals = &info.totals;
     report.requests = totals

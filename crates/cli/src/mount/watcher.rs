@@ -31,7 +31,7 @@ impl Watched {
         let mut watcher = Command::new(super::launch::program())
             .arg0("holdfast")
             .arg("watch-mount")
-            .arg(mounted.device_minor.to_string())
+            .arg(mounted.connection().to_string())
             .arg(dir)
             .current_dir("/")
             .stdin(Stdio::piped())
@@ -55,7 +55,7 @@ impl Watched {
 /// What the watcher is told. Started by the daemon, not by people.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    device_minor: u32,
+    connection: u32,
     dir: PathBuf,
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     // Its pipe ends before its other descriptors do; the mount is dead only after them.
     let begun = Instant::now();
-    while is_mounted(&arguments.dir, arguments.device_minor)? && begun.elapsed() < PATIENCE {
+    while is_mounted(&arguments.dir, arguments.connection)? && begun.elapsed() < PATIENCE {
         if is_stale(&arguments.dir) {
             return clear_stale(&arguments.dir)
                 .map_err(|error| super::refusal::umount_failure(&error));
@@ -79,8 +79,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Is what is mounted there the mount with this device number, which the process that asks was started for?
-pub(super) fn is_mounted(dir: &Path, device_minor: u32) -> Result<bool> {
+/// Is what is mounted there the mount of this connection, which the process that asks was started for?
+pub(super) fn is_mounted(dir: &Path, connection: u32) -> Result<bool> {
     let mounted = mounted_at(dir)?;
-    Ok(mounted.is_some_and(|mounted| mounted.device_minor == device_minor))
+    Ok(mounted.is_some_and(|mounted| mounted.connection() == connection))
 }

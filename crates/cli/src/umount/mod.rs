@@ -100,7 +100,7 @@ fn one(dir: &Path, flags: UmountFlags) -> Result<()> {
         }));
     };
     let root = mounted.mount_point.clone();
-    let ours = mounted.fs_type == "fuse.holdfast";
+    let ours = mounted.is_holdfast();
     let state = if mounted.is_fuse() {
         State::of(&root, ours)
     } else {
@@ -140,7 +140,7 @@ fn one(dir: &Path, flags: UmountFlags) -> Result<()> {
 
 /// Is the same file system mounted elsewhere as well? Then its daemon serves on, which is said.
 fn lives_on(dir: &Path, mounted: &Mounted) -> Result<bool> {
-    let Some((other, process)) = mounted_elsewhere(mounted.device_minor)? else {
+    let Some((other, process)) = mounted_elsewhere(mounted.connection())? else {
         return Ok(false);
     };
     let (dir, other) = (dir.display(), other.mount_point);

@@ -18,3 +18,4 @@ mod surroundings;
 mod tools;
 mod volumes;
 mod warm;
+mod whole;

@@ -1,0 +1,193 @@
+//! What a daemon serves: opened at the beginning, closed once.
+
+use super::{options::Plan, surroundings};
+use crate::{
+    message::{Failure, Result},
+    source::Source,
+    volume::close_failure,
+};
+use holdfast::{FileSystem, Volume, VolumeBuilder, VolumeError};
+use parking_lot::Mutex;
+use std::{io, path::Path};
+
+/// Closes what is served: when the kernel unmounts and waits for that, else when the session is over.
+pub(super) struct Ending {
+    source: String,
+    /// Guards what is open until it is closed, and how closing it went after that.
+    state: Mutex<State>,
+}
+
+enum State {
+    Open(Opened),
+    Closed(Result<()>),
+}
+
+impl Ending {
+    pub(super) fn of(opened: Opened, source: &Source) -> Self {
+        Self {
+            source: source.to_string(),
+            state: Mutex::new(State::Open(opened)),
+        }
+    }
+
+    /// Closes it, or waits until another thread has. Nothing is left that could be changed then, and other processes may open it.
+    pub(super) fn end(&self) {
+        let mut state = self.state.lock();
+        let before = std::mem::replace(&mut *state, State::Closed(Ok(())));
+        *state = match before {
+            State::Open(opened) => State::Closed(opened.close(&self.source)),
+            closed @ State::Closed(_) => closed,
+        };
+    }
+
+    /// How closing it went.
+    pub(super) fn closed(&self) -> Result<()> {
+        let state = std::mem::replace(&mut *self.state.lock(), State::Closed(Ok(())));
+        match state {
+            State::Open(opened) => opened.close(&self.source),
+            State::Closed(how) => how,
+        }
+    }
+}
+
+/// What is served.
+pub(super) enum Opened {
+    Memory(FileSystem),
+    Volume {
+        volume: Box<Volume>,
+        /// Is its device open for reading only?
+        fixed: bool,
+    },
+}
+
+impl Opened {
+    pub(super) fn of(source: &Source, plan: &Plan) -> Result<Self> {
+        match source {
+            Source::Memory => {
+                let of_volumes = |name: &str| plan.given.iter().find(|item| item.starts_with(name));
+                let in_memory = |item: &String| {
+                    Failure::new("what `mem:` holds is in memory alone")
+                        .about(format!("option {item}"))
+                };
+                if let Some(item) = of_volumes("memory=").or_else(|| of_volumes("cache=")) {
+                    return Err(in_memory(item).hint("the most that it may hold: size=AMOUNT"));
+                }
+                if let Some(item) = of_volumes("commit=") {
+                    return Err(in_memory(item).hint("what is to last belongs on a volume"));
+                }
+                let fs = FileSystem::builder().limits(plan.limits);
+                Ok(Self::Memory(fs.options(plan.core).build()))
+            }
+            Source::Volume(path) => {
+                let only_memory =
+                    |item: &&String| item.starts_with("size=") || item.starts_with("nr_inodes=");
+                if let Some(item) = plan.given.iter().find(only_memory) {
+                    return Err(Failure::new("only `mem:` has such a limit")
+                        .about(format!("option {item}"))
+                        .hint("the size of a new image file: --create --size AMOUNT"));
+                }
+                let of_root = |item: &&String| {
+                    let names = ["mode=", "uid=", "gid="];
+                    names.iter().any(|name| item.starts_with(name))
+                };
+                if let Some(item) = plan.given.iter().find(of_root).filter(|_| !plan.create) {
+                    return Err(Failure::new(
+                        "the root directory of a volume that exists has its own",
+                    )
+                    .about(format!("option {item}"))
+                    .hint("chmod or chown the mount point once it is mounted"));
+                }
+                if !plan.core.read_only {
+                    surroundings::check_size(path)?;
+                }
+                if let Some(item) = plan.given.iter().find(|item| item.starts_with("cache=")) {
+                    tracing::warn!(
+                        "option {item} goes with the next release: memory= is what the daemon takes in all"
+                    );
+                }
+                let mut builder = Volume::builder().options(plan.core);
+                if let Some(every) = plan.commit {
+                    builder = builder.commit_every(every);
+                }
+                if let Some(size) = plan.create_size {
+                    builder = builder.size(size);
+                }
+                let opened = open_volume(builder, path, plan);
+                let (volume, fixed) = opened.map_err(|error| volume_failure(path, &error))?;
+                Ok(Self::Volume {
+                    volume: Box::new(volume),
+                    fixed,
+                })
+            }
+        }
+    }
+
+    pub(super) fn file_system(&self) -> &FileSystem {
+        match self {
+            Self::Memory(fs) => fs,
+            Self::Volume { volume, .. } => volume.file_system(),
+        }
+    }
+
+    pub(super) fn volume(&self) -> Option<&Volume> {
+        match self {
+            Self::Memory(_) => None,
+            Self::Volume { volume, .. } => Some(volume),
+        }
+    }
+
+    pub(super) fn is_fixed(&self) -> bool {
+        matches!(self, Self::Volume { fixed: true, .. })
+    }
+
+    fn close(self, source: &str) -> Result<()> {
+        match self {
+            Self::Memory(_) => Ok(()),
+            Self::Volume { volume, .. } => {
+                let closed = volume.close();
+                closed.map_err(|error| close_failure(&error).about(source.to_owned()))
+            }
+        }
+    }
+}
+
+/// Opens a volume, and tells whether its device is open for reading only: with `norecovery`, and where `ro` is all
+/// that the device lets this process do.
+fn open_volume(
+    builder: VolumeBuilder,
+    path: &Path,
+    plan: &Plan,
+) -> std::result::Result<(Volume, bool), VolumeError> {
+    if plan.no_recovery {
+        return Ok((builder.open_read_only(path)?, true));
+    }
+    let opened = if plan.create {
+        builder.clone().open_or_create(path)
+    } else {
+        builder.clone().open(path)
+    };
+    match opened {
+        Err(error) if plan.core.read_only && is_refusal_to_write(&error) => {
+            Ok((builder.open_read_only(path)?, true))
+        }
+        opened => Ok((opened?, false)),
+    }
+}
+
+/// A file system or a device that is read-only, an immutable file, a file of others, a program that runs.
+fn is_refusal_to_write(error: &VolumeError) -> bool {
+    let refusals = [libc::EROFS, libc::EPERM, libc::EACCES, libc::ETXTBSY];
+    let number = error.raw_os_error();
+    number.is_some_and(|number| refusals.contains(&number))
+}
+
+fn volume_failure(path: &Path, error: &VolumeError) -> Failure {
+    let failure = Failure::new(error.to_string()).at(path);
+    match error.kind() {
+        io::ErrorKind::ReadOnlyFilesystem => failure.hint("mount it read-only: -o ro"),
+        io::ErrorKind::NotFound => {
+            failure.hint("to make the image file, with an empty volume: --create")
+        }
+        _ => surroundings::hint_at_size(failure, error.raw_os_error()),
+    }
+}

@@ -1,0 +1,91 @@
+//! A volume that is mounted as `fuseblk`: sync(1) makes it durable, umount(2) returns when it is closed.
+
+use crate::fixture::{Place, Store, holdfast};
+use holdfast::core::{FileSystem, Options, types::Caller};
+use holdfast_device::{BlockDevice, FileDevice, FileOptions, MemoryDevice};
+use holdfast_fuse::mount::{backing_of, mounted_at};
+use holdfast_testkit::skip::skipped_by_kernel;
+use holdfast_volume::{OpenOptions, VolumeStore};
+use rustix::mount::UnmountFlags;
+use std::{fs, path::Path, sync::Arc};
+
+/// The type that the mount has, and its first column.
+fn mounted(place: &Place) -> (String, String) {
+    let mounted = mounted_at(&place.path("mnt")).unwrap().unwrap();
+    (mounted.fs_type, mounted.source)
+}
+
+/// Are loop devices to be had, so that it can be mounted so?
+fn can(place: &Place) -> bool {
+    let is_block = mounted(place).0 == "fuseblk.holdfast";
+    if !is_block {
+        skipped_by_kernel("no loop device is to be had");
+    }
+    is_block
+}
+
+fn has(device: Arc<dyn BlockDevice>, name: &[u8]) -> bool {
+    let store = VolumeStore::open(device, &OpenOptions::DEFAULT).unwrap();
+    let fs = FileSystem::new(Arc::new(store), Options::default()).unwrap();
+    fs.lookup(&Caller::root(), &fs.root(), name).is_ok()
+}
+
+/// Is the name there after a power cut now?
+fn outlives_a_power_cut(image: &Path, name: &[u8]) -> bool {
+    let image = fs::read(image).unwrap();
+    // No cache of this host's ever was there.
+    let device = MemoryDevice::new(image.len() as u64).with_cache_identity(Some(1));
+    device.write(0, &image).unwrap();
+    has(Arc::new(device), name)
+}
+
+#[test]
+fn what_was_synced_outlives_a_power_cut_and_what_was_unmounted_can_be_opened_at_once() {
+    for transport in ["auto", "dev"] {
+        let Some(place) = Place::over(Store::Volume) else {
+            return;
+        };
+        place.mount(&["-o", "commit=3600", "--transport", transport]);
+        if !can(&place) {
+            return;
+        }
+        let image = Path::new(&place.source()).to_owned();
+        let (_, source) = mounted(&place);
+        assert_eq!(backing_of(Path::new(&source)), Some(image.clone()));
+        fs::write(place.path("mnt/one"), "1").unwrap();
+        let root = fs::File::open(place.path("mnt")).unwrap();
+        rustix::fs::syncfs(&root).unwrap();
+        drop(root);
+        assert!(outlives_a_power_cut(&image, b"one"));
+
+        fs::write(place.path("mnt/two"), "2").unwrap();
+        // Not by the command, which waits for the daemon.
+        rustix::mount::unmount(place.path("mnt"), UnmountFlags::empty()).unwrap();
+        let device = FileDevice::open(&image, FileOptions::default()).unwrap();
+        assert!(has(Arc::new(device), b"two"));
+        assert_eq!(
+            backing_of(Path::new(&source)),
+            None,
+            "the loop device is gone"
+        );
+    }
+}
+
+#[test]
+fn a_volume_is_mounted_as_its_options_say_and_told_by_its_image() {
+    let Some(place) = Place::over(Store::Volume) else {
+        return;
+    };
+    place.mount(&["-o", "fuseblk=off"]);
+    assert_eq!(mounted(&place), ("fuse.holdfast".into(), place.source()));
+    place.umount();
+    place.mount(&["-o", "fsname=named"]);
+    assert_eq!(mounted(&place), ("fuse.holdfast".into(), "named".into()));
+    place.umount();
+    place.mount(&[]);
+    if can(&place) {
+        let info = holdfast(["info", &place.source()]).ok();
+        assert!(info.contains(&place.mnt()), "{info}");
+    }
+    place.umount();
+}
