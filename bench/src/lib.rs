@@ -47,6 +47,7 @@ enum Workload {
     Fuse(workloads::fuse::FuseArgs),
     Trees(workloads::trees::TreesArgs),
     Request(workloads::request::RequestArgs),
+    Listing(workloads::listing::ListingArgs),
     Baselines(workloads::baselines::BaselinesArgs),
     Report(document::DocumentArgs),
     #[command(hide = true)]
@@ -78,6 +79,7 @@ pub fn run(args: BenchArgs) -> Result<()> {
         Workload::Fuse(args) => workloads::fuse::run(args),
         Workload::Trees(args) => workloads::trees::run(args),
         Workload::Request(args) => workloads::request::run(args),
+        Workload::Listing(args) => workloads::listing::run(args),
         Workload::Baselines(args) => workloads::baselines::run(args),
         Workload::Report(args) => document::run(args),
         Workload::Serve(args) => fuse::serve::run(args),

@@ -59,6 +59,9 @@ pub(crate) struct Record {
     /// of the end may be missing, for closing a file waits for no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) requests: Option<u64>,
+    /// How often a read of the device was waited for, where the device counts it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) waits: Option<u64>,
 }
 
 /// A record with what is the same for all of its run: one line of a file.

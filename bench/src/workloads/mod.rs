@@ -3,6 +3,7 @@
 pub(crate) mod baselines;
 pub(crate) mod cached_read;
 pub(crate) mod fuse;
+pub(crate) mod listing;
 pub(crate) mod request;
 pub(crate) mod sharded;
 pub(crate) mod sparse;
