@@ -12,9 +12,11 @@
 //! *Locking.* One lock a shard, a leaf: nothing is read or waited for under it.
 
 use super::error::{Defect, Error, Result};
+use super::lookup::child;
 use super::node::{BLOCK, Node};
 use super::pointer::{ADDRESS_BITS, NODE_BLOCKS_MAX, Pointer};
 use super::record::{Key, Record};
+use super::trails::Trails;
 use foldhash::fast::RandomState;
 use holdfast_types::Errno;
 use parking_lot::Mutex;
@@ -90,6 +92,9 @@ const SHARDS: usize = 16;
 const USES_MAX: u8 = 3;
 /// The part of a shard that the small queue may take: one in this many bytes.
 const SMALL_PART: usize = 10;
+/// The part of all bytes that is read ahead at once: less than the small queue takes, so that what came is still
+/// there when it is used.
+const AHEAD_PART: usize = 16;
 /// Forgotten places that the queues of a shard may keep.
 const STALE_MAX: usize = 64;
 
@@ -112,6 +117,7 @@ pub struct NodeCache<S> {
     most: usize,
     /// A hint for who keeps a node: Relaxed.
     shard_bytes: AtomicUsize,
+    trails: Trails,
 }
 
 type Place = (u64, u64);
@@ -145,6 +151,7 @@ impl<S: NodeSource> NodeCache<S> {
             shards,
             most: bytes,
             shard_bytes: AtomicUsize::new(bytes / SHARDS),
+            trails: Trails::default(),
         }
     }
 
@@ -200,19 +207,51 @@ impl<S: NodeSource> NodeCache<S> {
 
     /// The node at `pointer`, which must stand at `level` in a tree of `R`.
     pub(super) fn load<R: Record>(&self, pointer: Pointer, level: u8) -> Result<Node> {
-        if let Some(node) = self
-            .shard(pointer)
-            .lock()
-            .find((pointer.block, pointer.birth))
-        {
-            // Another tree's, or of another level: verified, but not for this place.
-            let fits = node.belongs(R::KIND, level) && node.pointer() == pointer;
-            return if fits {
-                Ok(node)
-            } else {
-                self.load_anew::<R>(pointer, level)
-            };
+        match self.find::<R>(pointer, level) {
+            Some(found) => found,
+            None => self.read::<R>(pointer, level),
         }
+    }
+
+    /// Child `index` of `parent`, which stands above `level`. If it is not in memory, those behind it come with it that
+    /// [`Trails`] expects to be asked for next.
+    pub(super) fn load_child<R: Record>(
+        &self,
+        parent: &Node,
+        index: usize,
+        level: u8,
+    ) -> Result<Node> {
+        let (_, pointer) = child::<R>(parent, index)?;
+        if let Some(found) = self.find::<R>(pointer, level) {
+            return found;
+        }
+        let bytes = self.shard_bytes.load(Relaxed) * SHARDS / AHEAD_PART;
+        let most = bytes / (usize::from(pointer.blocks).max(1) * BLOCK);
+        let left = parent.count() - index;
+        let count = (self.trails).follow(parent.pointer(), index, most.min(left));
+        if count == 1 {
+            return self.read::<R>(pointer, level);
+        }
+        let behind = (index..index + count).map(|at| Ok(child::<R>(parent, at)?.1));
+        self.prefetch::<R>(&behind.collect::<Result<Vec<Pointer>>>()?, level);
+        self.load::<R>(pointer, level)
+    }
+
+    /// A node that is in memory.
+    fn find<R: Record>(&self, pointer: Pointer, level: u8) -> Option<Result<Node>> {
+        let mut shard = self.shard(pointer).lock();
+        let node = shard.find((pointer.block, pointer.birth))?;
+        drop(shard);
+        // Another tree's, or of another level: verified, but not for this place.
+        let fits = node.belongs(R::KIND, level) && node.pointer() == pointer;
+        Some(match fits {
+            true => Ok(node),
+            false => self.load_anew::<R>(pointer, level),
+        })
+    }
+
+    /// Reads a node that is not in memory, and keeps it.
+    fn read<R: Record>(&self, pointer: Pointer, level: u8) -> Result<Node> {
         let node = self.load_anew::<R>(pointer, level)?;
         self.keep(node.clone());
         Ok(node)

@@ -24,8 +24,6 @@ pub struct Cursor<'c, R: Record, S> {
     leaf: Option<Run<R>>,
     /// The range of keys of the open leaf, once somebody asked.
     span: Option<Span<R::Key>>,
-    /// Leaves opened since the last seek: reading ahead begins with the second.
-    opened: usize,
 }
 
 /// Records between two keys that are looked for, of which each is read rather than searched past.
@@ -39,8 +37,6 @@ struct Step {
     node: Node,
     /// The child to go to next.
     next: usize,
-    /// Children before this one were asked for ahead.
-    ahead: usize,
 }
 
 impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
@@ -50,7 +46,6 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
             path: Vec::new(),
             leaf: None,
             span: None,
-            opened: 0,
         }
     }
 
@@ -71,14 +66,12 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
         self.path.clear();
         self.span = None;
         self.leaf = None;
-        self.opened = 0;
         let Some(root) = self.tree.root else {
             return Ok(());
         };
-        let mut pointer = root.node;
         let mut level = root.level.min(LEVEL_MAX);
+        let mut node = self.tree.cache.load::<R>(root.node, level)?;
         while level > 0 {
-            let node = self.tree.cache.load::<R>(pointer, level)?;
             let upto = from.map_or(Some(0), |key| node.children_upto(key));
             let block = node.pointer().block;
             let upto = upto.ok_or(Error::Corrupt {
@@ -86,15 +79,15 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
                 defect: Defect::Pointer,
             })?;
             let index = upto.saturating_sub(1);
-            pointer = child::<R>(&node, index)?.1;
+            level -= 1;
+            let below = self.tree.cache.load_child::<R>(&node, index, level)?;
             self.path.push(Step {
                 node,
                 next: index + 1,
-                ahead: 0,
             });
-            level -= 1;
+            node = below;
         }
-        self.leaf = Some(Run::new(self.tree.cache.load::<R>(pointer, 0)?));
+        self.leaf = Some(Run::new(node));
         Ok(())
     }
 
@@ -280,35 +273,17 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
         }
         loop {
             let level = root.level.min(LEVEL_MAX) - self.path.len() as u8;
-            self.opened += usize::from(level == 0);
-            self.read_ahead(level)?;
             let Some(step) = self.path.last_mut() else {
                 return Ok(false);
             };
-            let (_, pointer) = child::<R>(&step.node, step.next)?;
+            let index = step.next;
             step.next += 1;
-            let node = self.tree.cache.load::<R>(pointer, level)?;
+            let node = (self.tree.cache).load_child::<R>(&step.node, index, level)?;
             if level == 0 {
                 self.leaf = Some(Run::after(node, last));
                 return Ok(true);
             }
-            self.path.push(Step {
-                node,
-                next: 0,
-                ahead: 0,
-            });
+            self.path.push(Step { node, next: 0 });
         }
-    }
-
-    /// Asks for the leaves that come next.
-    fn read_ahead(&mut self, level: u8) -> Result<()> {
-        let Some(step) = self.path.last_mut() else {
-            return Ok(());
-        };
-        if level > 0 || self.opened < 2 || step.next < step.ahead {
-            return Ok(());
-        }
-        step.ahead = self.tree.read_ahead(&step.node, step.next)?;
-        Ok(())
     }
 }

@@ -9,8 +9,8 @@ use super::record::Record;
 use super::run::{Below, Run};
 use std::marker::PhantomData;
 
-/// Leaves that are read ahead at once.
-const AHEAD: usize = 16;
+/// Interior nodes that are read at once where all are needed.
+const AT_ONCE: usize = 64;
 
 /// A tree as it is below one root: it never changes. Reading takes no lock but the cache's.
 #[derive(Debug)]
@@ -129,9 +129,7 @@ impl<'c, R: Record, S: NodeSource> Tree<'c, R, S> {
                 return Ok(None);
             }
             level -= 1;
-            node = self
-                .cache
-                .load::<R>(child::<R>(&node, upto - 1)?.1, level)?;
+            node = self.cache.load_child::<R>(&node, upto - 1, level)?;
         }
         Ok(Some(node))
     }
@@ -180,16 +178,6 @@ impl<'c, R: Record, S: NodeSource> Tree<'c, R, S> {
         }
     }
 
-    /// Asks for the leaves below `node` from child `from` on, as one batch. The first that was not
-    /// asked for.
-    pub(super) fn read_ahead(&self, node: &Node, from: usize) -> Result<usize> {
-        let end = node.count().min(from + AHEAD);
-        let pointer = |index| child::<R>(node, index).map(|(_, pointer)| pointer);
-        let pointers: Vec<Pointer> = (from..end).map(pointer).collect::<Result<_>>()?;
-        self.cache.prefetch::<R>(&pointers, 0);
-        Ok(end)
-    }
-
     /// How many nodes there are. Reads interior ones only.
     ///
     /// # Errors
@@ -202,7 +190,7 @@ impl<'c, R: Record, S: NodeSource> Tree<'c, R, S> {
         let mut nodes = 1;
         for level in (1..=root.level.min(LEVEL_MAX)).rev() {
             let mut below = Vec::new();
-            for some in row.chunks(AHEAD) {
+            for some in row.chunks(AT_ONCE) {
                 self.cache.prefetch::<R>(some, level);
                 for pointer in some {
                     if level == 1 {

@@ -68,10 +68,6 @@ pub struct Merge<'c, 's, R: Record, S, N: NodeSpace> {
 struct Step<R: Record> {
     node: Node,
     next: usize,
-    /// How many children in a row were gone into.
-    streak: usize,
-    /// Children before this one were asked for ahead.
-    ahead: usize,
     /// Keys below it lie under this one.
     end: Option<R::Key>,
 }
@@ -196,31 +192,27 @@ impl<R: Record, S: NodeSource, N: NodeSpace> Merge<'_, '_, R, S, N> {
     fn start(&mut self) -> Result<()> {
         self.started = true;
         match self.tree.root {
-            Some(root) if root.level <= LEVEL_MAX => self.enter(root.node, root.level, None),
+            Some(root) if root.level <= LEVEL_MAX => {
+                let node = self.tree.cache.load::<R>(root.node, root.level)?;
+                self.enter(node, root.level, None);
+                Ok(())
+            }
             Some(root) => Err(Error::corrupt(root.node.block, Defect::Pointer)),
             None => Ok(()),
         }
     }
 
     /// Goes into an old node, which will not be part of the new tree.
-    fn enter(&mut self, pointer: Pointer, level: u8, end: Option<R::Key>) -> Result<()> {
-        let node = self.tree.cache.load::<R>(pointer, level)?;
-        self.output.replace(pointer);
+    fn enter(&mut self, node: Node, level: u8, end: Option<R::Key>) {
+        self.output.replace(node.pointer());
         if level == 0 {
             self.leaf = Some(OldLeaf {
                 run: Run::new(node),
                 end,
             });
         } else {
-            self.path.push(Step {
-                node,
-                next: 0,
-                streak: 0,
-                ahead: 0,
-                end,
-            });
+            self.path.push(Step { node, next: 0, end });
         }
-        Ok(())
     }
 
     /// Goes on to the leaf in whose range `key` lies (`None`: to the end), and takes over all
@@ -253,15 +245,11 @@ impl<R: Record, S: NodeSource, N: NodeSpace> Merge<'_, '_, R, S, N> {
                 false => Some(child::<R>(&step.node, step.next)?.0),
             };
             if ends_before(end.as_ref(), key) && self.output.make_room(level)? {
-                step.streak = 0;
                 self.output.reuse(first, pointer, level)?;
             } else {
-                step.streak += 1;
-                if level == 0 && step.streak >= 2 && step.next > step.ahead {
-                    // Where two neighbours changed, the next ones mostly do.
-                    step.ahead = self.tree.read_ahead(&step.node, step.next - 1)?;
-                }
-                self.enter(pointer, level, end)?;
+                // Where neighbours changed, the next ones mostly do: then they come with it.
+                let node = (self.tree.cache).load_child::<R>(&step.node, step.next - 1, level)?;
+                self.enter(node, level, end);
             }
         }
     }

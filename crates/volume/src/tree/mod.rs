@@ -36,6 +36,7 @@ mod run;
 mod shape;
 #[cfg(test)]
 mod tests;
+mod trails;
 mod varint;
 mod view;
 

@@ -1,0 +1,131 @@
+//! How far the children of nodes were read, from which reading ahead grows.
+//!
+//! A child that is missed right behind the last one that was read below its parent is followed by others: by 16, then 64,
+//! then 256 with each further miss of that kind, whatever calls they come from. Any other miss reads one node. So the rule
+//! is the same for cursors, searches and merges, and what goes on after a pause goes on as fast as it was.
+//!
+//! *Locking.* A lock for each row of the table, a leaf, taken only by a thread that goes to the device next.
+
+use super::pointer::Pointer;
+use parking_lot::Mutex;
+
+/// Rows of the table, and trails of each: parents share a row by chance.
+const ROWS: usize = 16;
+const ROW: usize = 8;
+
+/// Nodes read at once after each miss that follows the one before.
+const WINDOWS: [u32; 4] = [1, 16, 64, 256];
+
+/// One scan below one parent.
+#[derive(Clone, Copy, Debug, Default)]
+struct Trail {
+    /// Block and birth of the parent; 0: none yet.
+    parent: (u64, u64),
+    /// The child behind the last one that was read.
+    next: usize,
+    /// Which of the windows was the last.
+    step: usize,
+    /// When it was last used, in misses of its row.
+    used: u64,
+}
+
+#[derive(Debug, Default)]
+struct Row {
+    trails: [Trail; ROW],
+    misses: u64,
+}
+
+/// Trails of the scans of late.
+#[derive(Debug, Default)]
+pub(super) struct Trails([Mutex<Row>; ROWS]);
+
+impl Trails {
+    /// Child `index` of `parent` is not in memory: how many are to be read from it on, at least 1 and, if there are so
+    /// many, at most `most`.
+    pub(super) fn follow(&self, parent: Pointer, index: usize, most: usize) -> usize {
+        let place = (parent.block, parent.birth);
+        let mixed = (place.0 ^ place.1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut row = self.0[(mixed >> 60) as usize % ROWS].lock();
+        row.misses += 1;
+        let used = row.misses;
+        let follows = |trail: &&mut Trail| trail.parent == place && trail.next == index;
+        let at = row.trails.iter_mut().find(follows);
+        let goes_on = at.is_some();
+        let trail = match at {
+            Some(trail) => trail,
+            None => oldest(&mut row.trails),
+        };
+        let step = match goes_on {
+            true => (trail.step + 1).min(WINDOWS.len() - 1),
+            false => 0,
+        };
+        let count = (WINDOWS[step] as usize).min(most).max(1);
+        *trail = Trail {
+            parent: place,
+            next: index + count,
+            step,
+            used,
+        };
+        count
+    }
+}
+
+fn oldest(trails: &mut [Trail; ROW]) -> &mut Trail {
+    let mut oldest = 0;
+    for at in 1..ROW {
+        if trails[at].used < trails[oldest].used {
+            oldest = at;
+        }
+    }
+    &mut trails[oldest]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parent(block: u64) -> Pointer {
+        Pointer {
+            block,
+            blocks: 4,
+            birth: 1,
+        }
+    }
+
+    #[test]
+    fn reading_ahead_grows_below_each_parent_for_itself_and_between_calls() {
+        let trails = Trails::default();
+        let parents = [parent(8), parent(16)];
+        let mut next = [3, 40];
+        for expected in [1, 16, 64, 256, 256] {
+            for (parent, next) in parents.iter().zip(&mut next) {
+                assert_eq!(trails.follow(*parent, *next, 1000), expected);
+                *next += expected;
+            }
+        }
+    }
+
+    #[test]
+    fn a_miss_elsewhere_reads_one_node_and_spoils_no_scan() {
+        let trails = Trails::default();
+        let parent = parent(8);
+        assert_eq!(trails.follow(parent, 0, 1000), 1);
+        assert_eq!(trails.follow(parent, 1, 1000), 16);
+        for stray in 1..ROW {
+            assert_eq!(trails.follow(parent, 100 * stray, 1000), 1);
+        }
+        assert_eq!(trails.follow(parent, 17, 1000), 64);
+        // It was read already, and went again.
+        assert_eq!(trails.follow(parent, 17, 1000), 1);
+    }
+
+    #[test]
+    fn a_window_is_no_larger_than_what_may_be_kept() {
+        let trails = Trails::default();
+        let reads: Vec<usize> = [0, 1, 4, 7]
+            .map(|index| trails.follow(parent(8), index, 3))
+            .into();
+        assert_eq!(reads, [1, 3, 3, 3]);
+        assert_eq!(trails.follow(parent(8), 10, 0), 1);
+    }
+}
