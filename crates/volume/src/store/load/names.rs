@@ -12,6 +12,9 @@ use crate::store::memtable::names::Names;
 use crate::store::memtable::window::{Places, Window};
 use crate::tree::{EntryKey, HashKey};
 
+/// Places that are looked at together, at most, for few names.
+const PLACES_MAX: usize = 4096;
+
 impl Finder<'_> {
     /// Above all cookies that names of a directory had, unless names that are there have greater ones.
     pub(in crate::store) fn next_cookie(&self, dir: Ino) -> Result<u64> {
@@ -104,9 +107,12 @@ impl Finder<'_> {
         }
         let mut after = after;
         let mut left = max;
+        let mut places = max;
         while left > 0 {
-            let window = self.window(dir, after, left)?;
+            let window = self.window(dir, after, left, places)?;
             left -= window.names.len();
+            // Where many names went in a row, more places are looked at next.
+            places = places.saturating_mul(2).clamp(left, PLACES_MAX.max(left));
             for entry in window.names {
                 run.push(&entry.name, entry.cookie, entry.ino, entry.kind);
             }
@@ -133,8 +139,8 @@ impl Finder<'_> {
         Ok(())
     }
 
-    /// The names of some places behind a cookie.
-    fn window(&self, dir: Ino, after: u64, max: usize) -> Result<Window> {
+    /// At most `max` names, of at most so many places of each layer behind a cookie.
+    fn window(&self, dir: Ino, after: u64, max: usize, most: usize) -> Result<Window> {
         let mut places = Places::default();
         let mut below = true;
         for overlay in self.layers.overlays() {
@@ -142,7 +148,7 @@ impl Finder<'_> {
                 let names = object.names().into_iter();
                 let changes = names.flat_map(|names| names.after(after));
                 let changes = changes.map(|place| (place.cookie, place.entry()));
-                places.take(changes.take(max), max);
+                places.take(changes.take(most), most);
                 object.fresh
             });
             if seen == Some(true) {
@@ -157,7 +163,7 @@ impl Finder<'_> {
             };
             let mut cursor = self.entries().range(Some(&from))?;
             let mut run = Vec::new();
-            while run.len() < max {
+            while run.len() < most {
                 let Some((key, entry)) = cursor.next()? else {
                     break;
                 };
@@ -172,7 +178,7 @@ impl Finder<'_> {
                 };
                 run.push((key.cookie, Some(entry)));
             }
-            places.take(run.into_iter(), max);
+            places.take(run.into_iter(), most);
         }
         Ok(places.window(max))
     }

@@ -165,14 +165,13 @@ impl Names {
     /// Where a name is that appeared.
     pub(in crate::store) fn find(&self, name: &[u8]) -> Option<(u64, Name<'_>)> {
         let cookie = if self.count <= FEW {
-            let mut all = self.after(0);
-            all.find(|place| place.now.is_some_and(|now| now.bytes == name))?
-                .cookie
+            let mut here = self.appeared(0);
+            here.find(|(_, here)| here.bytes == name)?.0
         } else {
             let all = || {
-                let all = self.after(0);
-                let named = all.filter_map(|place| Some((place.now?.bytes.into(), place.cookie)));
-                named.collect()
+                let here = self.appeared(0);
+                here.map(|(cookie, here)| (here.bytes.into(), cookie))
+                    .collect()
             };
             *self.by_name.get_or_init(all).get(name)?
         };
@@ -211,10 +210,9 @@ impl Names {
         before.max(next)
     }
 
-    /// The places behind a cookie, in order.
-    pub(in crate::store) fn after(&self, cookie: u64) -> impl Iterator<Item = Place<'_>> {
+    /// The names behind a cookie that appeared, in order. Of those that went nothing is looked at: they may be many.
+    fn appeared(&self, cookie: u64) -> impl Iterator<Item = (u64, Name<'_>)> {
         let behind = (Bound::Excluded(cookie), Bound::Unbounded);
-        let mut gone = self.gone.after(cookie).peekable();
         let behind_first =
             |chunk: &Chunk| chunk.slots.partition_point(|slot| slot.cookie <= cookie);
         let first = self.chunks.range(..=cookie).next_back();
@@ -222,11 +220,16 @@ impl Names {
         let rest = self.chunks.range(behind).map(|(_, chunk)| (chunk, 0));
         let end = (&self.end, behind_first(&self.end));
         let chunks = first.into_iter().chain(rest).chain([end]);
-        let slots = chunks.flat_map(|(chunk, from)| {
+        chunks.flat_map(|(chunk, from)| {
             let slots = chunk.slots.range(from..);
             slots.map(move |slot| (slot.cookie, slot.named(chunk)))
-        });
-        let mut slots = slots.peekable();
+        })
+    }
+
+    /// The places behind a cookie, in order.
+    pub(in crate::store) fn after(&self, cookie: u64) -> impl Iterator<Item = Place<'_>> {
+        let mut gone = self.gone.after(cookie).peekable();
+        let mut slots = self.appeared(cookie).peekable();
         std::iter::from_fn(move || {
             let here = slots.peek().map_or(u64::MAX, |(cookie, _)| *cookie);
             let below = gone.peek().map_or(u64::MAX, |(cookie, _)| *cookie);

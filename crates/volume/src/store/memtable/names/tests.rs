@@ -55,6 +55,20 @@ fn replacing_a_name_below_by_one_at_a_new_place_keeps_both_places() {
     assert!(names.is_gone(5) && !names.is_gone(9));
 }
 
+#[test]
+fn looking_for_a_name_passes_by_none_that_went() {
+    let mut names = Names::default();
+    for cookie in 1..=100_000 {
+        leave(&mut names, b"gone", cookie);
+    }
+    assert_eq!((names.len(), names.appeared(0).count()), (100_000, 0));
+    assert_eq!(at(&names, b"gone"), None);
+    enter(&mut names, b"here", 50_000);
+    let here = names.appeared(0).map(|(cookie, name)| (cookie, name.bytes));
+    assert!(here.eq([(50_000, &b"here"[..])]));
+    assert_eq!(at(&names, b"here"), Some(50_000));
+}
+
 proptest! {
     #[test]
     fn places_are_those_of_a_map(
