@@ -16,14 +16,22 @@
 //! below a clock, so that a name is listed behind those that were there when it was made, give or take
 //! a tenth of a second. They are small: below 2^31 until tens of millions of names were made. A directory that is `dead` has no names and gets none.
 //!
+//! Over a store a directory need not be in memory as a whole: see [`Place`]. Then the [names that are known](Partial) are looked
+//! at first, and the store is asked for others.
+//!
 //! *Locking.* [`Directory::write`], [`Names::claim`]: see `docs/locking.md`.
 
+mod changes;
+mod filter;
 mod loaded;
 mod names;
+mod partial;
+mod place;
+mod state;
 
 use holdfast_sync::catalog::{Catalog, Claim, InsertError, Item, Sums};
 use holdfast_sync::epoch::{self, Guard};
-use std::sync::atomic::{AtomicBool, Ordering};
+use once_cell::race::OnceBox;
 
 use crate::inode::Object;
 use crate::numbers::Chunk;
@@ -33,9 +41,15 @@ use crate::types::{Errno, FileType, Ino};
 pub(crate) use loaded::Loaded;
 pub(crate) use names::Names;
 use names::Right;
+pub(crate) use partial::Known;
+use partial::Partial;
+use state::State;
+pub(crate) use state::{Place, Seen};
 
 /// Cookies 1 and 2 belong to `.` and `..`.
 pub(crate) const FIRST_COOKIE: u64 = 3;
+/// Cookies are below this one.
+pub(crate) const COOKIE_END: u64 = 1 << 63;
 
 /// What a name leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,38 +80,79 @@ impl Entry {
 
 /// The names of one directory.
 pub(crate) struct Directory {
+    /// All names, if they are here as a whole; else none.
     catalog: Catalog,
-    /// Removed: nothing can be created in it any more.
-    dead: AtomicBool,
-    /// All its names are here (else the store has to be asked first).
-    complete: AtomicBool,
+    /// Where the names are, and whether it was removed: nothing can be created in it any more.
+    state: State,
+    /// Unused: it leaves room for what tells a directory from other content.
+    _niche: Niche,
     /// Numbers for what is made here, over a store. Who has locked all names deals them.
     chunk: Chunk,
+    /// What is known of it when its names are not here as a whole; made when that is first so.
+    partial: OnceBox<Partial>,
 }
+
+/// Of one value.
+#[repr(u8)]
+enum Niche {
+    Free,
+}
+
+const _: () = assert!(size_of::<Directory>() == 40, "a directory grew");
 
 impl Directory {
     /// A directory without names; `complete`: the store has none either.
     pub(crate) fn empty(complete: bool) -> Self {
         Self {
             catalog: Catalog::new(),
-            dead: AtomicBool::new(false),
-            complete: AtomicBool::new(complete),
+            state: State::new(match complete {
+                true => Place::Whole,
+                false => Place::Unloaded,
+            }),
+            _niche: Niche::Free,
             chunk: Chunk::default(),
+            partial: OnceBox::new(),
         }
     }
 
-    /// What the name leads to.
+    /// What is known of a name.
     #[inline]
-    pub(crate) fn find(&self, name: &[u8]) -> Option<Entry> {
-        self.find_in(name, &epoch::pin())
+    pub(crate) fn look(&self, name: &[u8]) -> Known {
+        self.look_in(name, &epoch::pin())
     }
 
-    /// As [`Directory::find`], for who has a guard already.
+    /// As [`Directory::look`], for who has a guard already.
     #[inline]
-    pub(crate) fn find_in(&self, name: &[u8], guard: &Guard) -> Option<Entry> {
-        trails::with(&self.catalog, |trail| {
+    pub(crate) fn look_in(&self, name: &[u8], guard: &Guard) -> Known {
+        let seen = self.state.see();
+        if seen.place() != Place::Whole {
+            return self.look_at_known(name, seen);
+        }
+        let found = trails::with(&self.catalog, |trail| {
             self.catalog.get_along(name, trail, guard).map(Entry::of)
-        })
+        });
+        match found {
+            Some(entry) => Known::Found(entry),
+            None if self.state.is_still(seen) => Known::Absent,
+            None => Known::Unknown,
+        }
+    }
+
+    #[cold]
+    fn look_at_known(&self, name: &[u8], seen: Seen) -> Known {
+        match self.partial.get() {
+            Some(partial) if seen.place() == Place::Partial => partial.lock().look(name),
+            _ => Known::Unknown,
+        }
+    }
+
+    /// What the name leads to, if that is known without asking a store.
+    #[inline]
+    pub(crate) fn find(&self, name: &[u8]) -> Option<Entry> {
+        match self.look(name) {
+            Known::Found(entry) => Some(entry),
+            Known::Absent | Known::Unknown => None,
+        }
     }
 
     /// Has fetched what is looked at first for a name that is soon asked for or changed.
@@ -106,7 +161,7 @@ impl Directory {
         self.catalog.fetch(name, &epoch::pin());
     }
 
-    /// Shows `look` the name with exactly this cookie.
+    /// Shows `look` the name with exactly this cookie, if it is in the catalog.
     pub(crate) fn with_cookie<R>(
         &self,
         cookie: u64,
@@ -128,21 +183,45 @@ impl Directory {
             .map(|item| (item.key(), Entry::of(item)))
     }
 
-    /// The greatest cookie so far.
+    /// The greatest cookie so far. The names are not [unloaded](Place::Unloaded).
     pub(crate) fn last_cookie(&self) -> u64 {
-        self.catalog.last_order(&epoch::pin())
+        loop {
+            let seen = self.state.see();
+            let last = match self.partial.get() {
+                Some(partial) if seen.place() == Place::Partial => partial.lock().next_cookie - 1,
+                _ => self.catalog.last_order(&epoch::pin()),
+            };
+            if self.state.is_still(seen) {
+                return last;
+            }
+        }
     }
 
     /// Was it removed?
     pub(crate) fn is_dead(&self) -> bool {
-        self.dead.load(Ordering::Acquire)
+        self.state.is_dead()
     }
 
-    /// Are all its names in memory?
+    /// Where its names are at the moment.
     #[inline]
-    pub(crate) fn is_complete(&self) -> bool {
-        // Acquire pairs with the release in `Names::completed`: who sees it sees the names.
-        self.complete.load(Ordering::Acquire)
+    pub(crate) fn see(&self) -> Seen {
+        self.state.see()
+    }
+
+    /// Where its names are at the moment.
+    #[inline]
+    pub(crate) fn place(&self) -> Place {
+        self.state.see().place()
+    }
+
+    /// Are its names where they were?
+    pub(crate) fn is_still(&self, seen: Seen) -> bool {
+        self.state.is_still(seen)
+    }
+
+    /// Number of names in the catalog.
+    pub(crate) fn in_catalog(&self) -> u32 {
+        self.catalog.len(&epoch::pin())
     }
 
     /// What changes of single names have counted, in a directory of many; `None` if the inode's
@@ -163,10 +242,11 @@ impl Directory {
             meta.add(&sums);
             meta.publish_with(|| writer.forget_notes());
         }
-        Names {
-            dir: self,
-            right: Right::Whole(writer),
-        }
+        let right = match self.partial.get() {
+            Some(partial) if self.place() == Place::Partial => Right::Partial(writer, partial),
+            _ => Right::Whole(writer),
+        };
+        Names { dir: self, right }
     }
 
     /// Names of which none is locked yet: see [`Names::claim`].

@@ -3,9 +3,11 @@
 use holdfast_sync::epoch;
 
 use crate::FileSystem;
+use crate::directory::Place;
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::node::Node;
+use crate::store::NameRun;
 use crate::types::{Errno, Ino, Result};
 use crate::watch::{EventMask, Watch};
 
@@ -54,16 +56,38 @@ impl Core {
         if !self.watches.is_watched(dir) {
             return;
         }
-        let guard = epoch::pin();
-        let Some(dir) = self.index.peek(dir.0, &guard) else {
+        {
+            let guard = epoch::pin();
+            let Some(dir) = self.index.peek(dir.0, &guard) else {
+                return;
+            };
+            let Ok(body) = dir.directory() else { return };
+            if body.names.place() == Place::Whole {
+                body.names.with_cookie(cookie, |name, entry| {
+                    if entry.ino == inode.ino() {
+                        self.watches.notify(dir.ino(), mask, Some(name), 0);
+                    }
+                });
+                return;
+            }
+        }
+        self.tell_watchers_of_stored(inode, mask, dir, cookie);
+    }
+
+    /// As [`tell_watchers`](Self::tell_watchers), of a directory whose names are not in memory as a whole.
+    #[cold]
+    fn tell_watchers_of_stored(&self, inode: &Inode, mask: EventMask, dir: Ino, cookie: u64) {
+        let Some(before) = cookie.checked_sub(1) else {
             return;
         };
-        let Ok(body) = dir.directory() else { return };
-        body.names.with_cookie(cookie, |name, entry| {
-            if entry.ino == inode.ino() {
-                self.watches.notify(dir.ino(), mask, Some(name), 0);
-            }
-        });
+        let mut run = NameRun::default();
+        // Watchers of a name that cannot be read hear nothing.
+        if self.store.read_names(dir, before, 1, &mut run).is_ok()
+            && let Some(entry) = run.iter().next()
+            && (entry.cookie, entry.ino) == (cookie, inode.ino())
+        {
+            self.watches.notify(dir, mask, Some(entry.name), 0);
+        }
     }
 
     /// Something happened to a name of a directory.

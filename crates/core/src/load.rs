@@ -1,6 +1,6 @@
 //! Bringing what a store holds into memory.
 //!
-//! Inodes come by number, a directory's names as a whole with the first operation that needs them. (A
+//! Inodes come by number. (Names: see `namespace/load.rs`; a
 //! file's bytes: see `io/bring.rs`.) Nothing of this runs over a store that pins everything.
 
 use holdfast_sync::{Prepared, epoch};
@@ -8,19 +8,13 @@ use std::sync::atomic::AtomicU64;
 
 use crate::acl::{ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::ahead::Near;
-use crate::directory::{Directory, Loaded as Names};
+use crate::directory::Directory;
 use crate::ends::{self, Ends};
 use crate::file_system::Core;
-use crate::inode::{
-    Content, DirectoryBody, Extension, Inode, Known, Meta, Numbered as _, Object, Rare,
-    directory_names, directory_size,
-};
+use crate::inode::{Content, DirectoryBody, Extension, Known, Meta, Object, Rare};
 use crate::node::Node;
-use crate::store::{InodeRecord, NameRun, Rest, StoredSpace};
+use crate::store::{InodeRecord, Rest, StoredSpace};
 use crate::types::{Errno, FileFlags, FileType, Ino, Result};
-
-/// Names loaded in one run.
-const NAMES_MAX: usize = 4096;
 
 impl Core {
     /// Loads an inode that is not in the index. `once`: for a caller who looks once and goes on; the
@@ -259,34 +253,6 @@ impl Core {
         let object = Object::new(fs, kind, &meta, extension, known);
         object.arrive(&self.reclaim.epochs, self.reclaim.ghosts.take(record.ino.0));
         object
-    }
-
-    /// Makes sure that all names of a directory are in memory.
-    pub(crate) fn complete_names(&self, inode: &Inode, body: &DirectoryBody) -> Result<()> {
-        if body.names.is_complete() {
-            return Ok(());
-        }
-        let mut names = body.names.write(inode);
-        if body.names.is_complete() {
-            return Ok(());
-        }
-        let loaded = Names::new();
-        let expected = directory_names(inode.size());
-        let mut run = NameRun::default();
-        let mut after = 0;
-        loop {
-            run.clear();
-            self.store
-                .read_names(inode.ino(), after, NAMES_MAX, &mut run)?;
-            let Some(last) = run.last_cookie() else { break };
-            after = last;
-            loaded.add(&run, expected)?;
-        }
-        loaded.go_on_at(self.store.next_cookie(inode.ino())?)?;
-        self.names.add(i64::from(loaded.len()));
-        inode.write().size = directory_size(loaded.len());
-        names.complete(loaded);
-        Ok(())
     }
 }
 

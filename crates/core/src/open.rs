@@ -251,7 +251,7 @@ impl FileSystem {
                 let reserved = core.reserve_birth(dir, Some(name), &birth);
                 let (node, made) = {
                     let mut names = body.names.unclaimed();
-                    core.lock_one(&mut names, dir, body, name);
+                    core.lock_one(&mut names, dir, body, name)?;
                     let _guard = core.calm();
                     match names.seek(name) {
                         Some(_) if exclusive => return Err(Errno::EEXIST),

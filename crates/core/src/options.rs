@@ -40,6 +40,10 @@ pub struct Options {
     /// is: at first a quarter of the machine's memory, or half of what the control groups above the process allow, where that
     /// is less, and 32 MiB at least. `u64::MAX`: all there is.
     pub memory: Option<u64>,
+    /// Names up to which a directory is loaded as a whole when one of them is asked for. Of one with more as many are in
+    /// memory as are used, and it is loaded as a whole once that is worth it and its names fit into an eighth of what there
+    /// is. 0, for tests: no directory is kept as a whole, and of each next to no names are.
+    pub whole_directory: u32,
     /// Owner of a root directory that is made anew.
     pub root_uid: u32,
     /// Its group.
@@ -61,6 +65,7 @@ impl Default for Options {
             sync: false,
             link_max: i32::MAX as u32,
             memory: None,
+            whole_directory: 4096,
             root_uid: 0,
             root_gid: 0,
             root_perm: 0o755,

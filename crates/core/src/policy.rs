@@ -22,6 +22,7 @@ const WATCHED: u32 = 1 << 9;
 pub(crate) struct Policy {
     bits: AtomicU32,
     link_max: AtomicU32,
+    whole_directory: AtomicU32,
 }
 
 impl Policy {
@@ -29,6 +30,7 @@ impl Policy {
         let policy = Self {
             bits: AtomicU32::new(0),
             link_max: AtomicU32::new(0),
+            whole_directory: AtomicU32::new(0),
         };
         policy.set(options);
         policy
@@ -47,6 +49,7 @@ impl Policy {
         let beside = |old: u32| Some(old & (REVOKED | WATCHED) | bits);
         let _ = self.bits.fetch_update(Relaxed, Relaxed, beside);
         self.link_max.store(options.link_max, Relaxed);
+        self.whole_directory.store(options.whole_directory, Relaxed);
     }
 
     fn has(&self, bit: u32) -> bool {
@@ -116,5 +119,9 @@ impl Policy {
 
     pub(crate) fn link_max(&self) -> u32 {
         self.link_max.load(Relaxed)
+    }
+
+    pub(crate) fn whole_directory(&self) -> u32 {
+        self.whole_directory.load(Relaxed)
     }
 }

@@ -1,7 +1,7 @@
 //! Listing directories.
 //!
-//! A listing goes run by run: a run of names is copied under the lock, then handed out without
-//! it. Cookies are positions, so a listing can stop and go on anywhere, and neither loses nor
+//! A listing goes run by run: a run of names is copied from memory or, of a directory that is not there as a whole, from the
+//! store, and then handed out. Cookies are positions, so a listing can stop and go on anywhere, and neither loses nor
 //! repeats a name that stays. It ends with the names that were there when it began (at cookie 0, or
 //! with the first call): else a program that adds names while it lists would never come to an end.
 
@@ -9,7 +9,9 @@ use holdfast_sync::epoch;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::FileSystem;
-use crate::inode::{DirectoryBody, Numbered as _};
+use crate::directory::Place;
+use crate::file_system::Core;
+use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::name_run::{DirEntry, NameRun};
 use crate::node::Node;
 use crate::open::OpenFile;
@@ -47,8 +49,8 @@ impl<'a> From<&'a OpenFile> for Listing<'a> {
     }
 }
 
-/// Fills a run with the names behind `after`; false at the end of the directory.
-fn fill(run: &mut NameRun, ino: Ino, body: &DirectoryBody, after: u64, end: u64) -> bool {
+/// Fills a run with the dots behind `after`.
+fn fill_dots(run: &mut NameRun, ino: Ino, body: &DirectoryBody, after: u64) {
     run.clear();
     if after < DOT {
         run.push(b".", DOT, ino, FileType::Directory);
@@ -57,12 +59,15 @@ fn fill(run: &mut NameRun, ino: Ino, body: &DirectoryBody, after: u64, end: u64)
         let parent = Ino(body.parent.load(Ordering::Relaxed));
         run.push(b"..", DOT_DOT, parent, FileType::Directory);
     }
+}
+
+/// Adds the names behind `after` of a directory that is in memory as a whole.
+fn fill(run: &mut NameRun, body: &DirectoryBody, after: u64, end: u64) {
     let guard = epoch::pin();
     let names = body.names.after(after, &guard).take(RUN);
     for (name, entry) in names.take_while(|(_, entry)| entry.cookie <= end) {
         run.push(name, entry.cookie, entry.ino, entry.kind);
     }
-    !run.is_empty()
 }
 
 impl FileSystem {
@@ -173,7 +178,7 @@ impl FileSystem {
         let core = &self.core;
         core.alive()?;
         let body = node.inode().directory()?;
-        core.complete_names(node.inode(), body)?;
+        core.load_names(node.inode(), body)?;
         if body.names.is_dead() {
             return Err(Errno::ENOENT);
         }
@@ -184,7 +189,7 @@ impl FileSystem {
             stored.store(end, Ordering::Relaxed);
         }
         let mut run = NameRun::default();
-        while fill(&mut run, node.ino(), body, after, end)
+        while core.fill(&mut run, node.inode(), body, after, end)?
             && sink(&run)
             && let Some(last) = run.last_cookie()
         {
@@ -194,6 +199,51 @@ impl FileSystem {
             core.accessed(node.inode());
         }
         core.happened(node.inode(), EventMask::ACCESS);
+        Ok(())
+    }
+}
+
+impl Core {
+    /// Fills a run with the names behind `after`, of memory or of the store; false at the end of the directory.
+    fn fill(
+        &self,
+        run: &mut NameRun,
+        dir: &Inode,
+        body: &DirectoryBody,
+        after: u64,
+        end: u64,
+    ) -> Result<bool> {
+        loop {
+            fill_dots(run, dir.ino(), body, after);
+            let seen = body.names.see();
+            match seen.place() {
+                Place::Unloaded => {
+                    self.load_names(dir, body)?;
+                    continue;
+                }
+                Place::Partial => self.fill_from_store(run, dir.ino(), after, end)?,
+                Place::Whole => {
+                    fill(run, body, after, end);
+                    // Else names may have left the catalog meanwhile that are not gone.
+                    if !body.names.is_still(seen) {
+                        continue;
+                    }
+                }
+            }
+            return Ok(!run.is_empty());
+        }
+    }
+
+    fn fill_from_store(&self, run: &mut NameRun, dir: Ino, after: u64, end: u64) -> Result<()> {
+        let dots = run.len();
+        let after = after.max(DOT_DOT);
+        self.store.read_names(dir, after, RUN, run)?;
+        let ascend = run.iter().map(|entry| entry.cookie).is_sorted();
+        if !ascend || run.iter().skip(dots).any(|entry| entry.cookie <= after) {
+            return Err(Errno::EUCLEAN);
+        }
+        let until_end = run.iter().take_while(|entry| entry.cookie <= end).count();
+        run.truncate(until_end);
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! File systems with little memory.
+//! File systems with little memory, and with directories that are not there as a whole.
 
 use holdfast_core::{FileSystem, Memory, Options, Store};
 use holdfast_types::Result;
@@ -15,4 +15,13 @@ pub fn within(store: Arc<dyn Store>, options: Options, bytes: Option<u64>) -> Re
         None => Arc::clone(Memory::of_process()),
     };
     FileSystem::within(store, options, memory)
+}
+
+/// The same options, and no directory is kept in memory as a whole.
+#[must_use]
+pub fn partial(options: Options) -> Options {
+    Options {
+        whole_directory: 0,
+        ..options
+    }
 }

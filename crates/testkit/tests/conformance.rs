@@ -6,7 +6,7 @@ use holdfast_testkit::conformance::{Case, LibrarySubject, Subject, all, failures
 use holdfast_testkit::diff::cast::cast;
 use holdfast_testkit::diff::host::{AtimeRule, HostCallers, HostTarget};
 use holdfast_testkit::diff::library::options;
-use holdfast_testkit::memory::within;
+use holdfast_testkit::memory::{partial, within};
 use holdfast_testkit::skip::skipped;
 use holdfast_testkit::store::ModelStore;
 use std::path::Path;
@@ -56,6 +56,15 @@ fn the_library_over_a_plain_store_conforms() {
         assert_conforms(Arc::new(LibrarySubject::new(&fs, &cast())));
         assert_eq!(store.contradictions(), [""; 0]);
     }
+}
+
+#[test]
+fn the_library_conforms_with_no_directory_in_memory_as_a_whole() {
+    let store = Arc::new(ModelStore::new());
+    let options = partial(options(AtimeRule::Relative));
+    let fs = within(store.clone(), options, None).unwrap();
+    assert_conforms(Arc::new(LibrarySubject::new(&fs, &cast())));
+    assert_eq!(store.contradictions(), [""; 0]);
 }
 
 /// The suite must not ask for what the kernel's own file system does not do.

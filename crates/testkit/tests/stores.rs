@@ -7,7 +7,7 @@ use holdfast_testkit::diff::library::{LibraryTarget, options};
 use holdfast_testkit::diff::run::{Plan, Sides, generated};
 use holdfast_testkit::diff::target::Target;
 use holdfast_testkit::fsx;
-use holdfast_testkit::memory::within;
+use holdfast_testkit::memory::{partial, within};
 use holdfast_testkit::store::{
     Call, Fault, Faults, FaultyStore, ModelStore, Record, Recorded, RecordingStore,
 };
@@ -29,10 +29,21 @@ fn plan(seed: u64, steps: usize) -> Plan {
 
 #[test]
 fn a_tree_is_the_same_in_memory_and_over_a_store_and_loaded_again() {
-    for (seed, memory) in [(1, None), (2, None), (3, Some(0)), (4, Some(20_000))] {
+    for (seed, memory, whole) in [
+        (1, None, true),
+        (2, None, true),
+        (3, Some(0), true),
+        (4, Some(20_000), true),
+        (5, None, false),
+        (6, Some(20_000), false),
+    ] {
         let plan = plan(seed, 20_000);
         let store = Arc::new(ModelStore::new());
-        let fs = within(store.clone(), options(plan.atime), memory).unwrap();
+        let options = match whole {
+            true => options(plan.atime),
+            false => partial(options(plan.atime)),
+        };
+        let fs = within(store.clone(), options, memory).unwrap();
         let sides = Sides {
             kernel: Box::new(LibraryTarget::memory(&plan.cast, plan.atime)),
             library: Box::new(LibraryTarget::over(fs.clone(), &plan.cast)),
@@ -45,7 +56,7 @@ fn a_tree_is_the_same_in_memory_and_over_a_store_and_loaded_again() {
             .snapshot()
             .unwrap();
         drop(fs);
-        let loaded = within(store, options(plan.atime), memory).unwrap();
+        let loaded = within(store, options, memory).unwrap();
         let after = LibraryTarget::over(loaded, &plan.cast).snapshot().unwrap();
         assert!(before.keys().eq(after.keys()), "seed {seed}");
         for (path, view) in before {

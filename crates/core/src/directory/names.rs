@@ -3,9 +3,9 @@
 use holdfast_sync::catalog::{CatalogWriter, Claim, Removed};
 use holdfast_sync::epoch;
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering;
 
-use super::{Directory, Entry, FIRST_COOKIE, Loaded, refused};
+use super::partial::Partial;
+use super::{Directory, Entry, FIRST_COOKIE, refused};
 use crate::inode::{Object, directory_size};
 use crate::numbers::Numbers;
 use crate::trails;
@@ -30,15 +30,21 @@ pub(crate) struct Names<'d> {
 /// What was locked.
 pub(super) enum Right<'d> {
     Whole(CatalogWriter<'d>),
+    /// All names, which are not in the catalog.
+    Partial(CatalogWriter<'d>, &'d Partial),
     Claim(Claim<'d>),
 }
 
-/// Does the same by either right.
+/// Does the same by either right, or something else where the names are not in the catalog.
 macro_rules! either {
-    ($names:expr, $right:ident => $change:expr) => {
+    ($names:expr, $right:ident => $change:expr, $known:ident => $else:expr) => {
         match &mut $names.right {
             Right::Whole($right) => $change,
             Right::Claim($right) => $change,
+            Right::Partial(_, partial) => {
+                let mut $known = partial.lock();
+                $else
+            }
         }
     };
 }
@@ -65,6 +71,7 @@ impl<'d> Names<'d> {
     pub(crate) fn len(&self) -> u32 {
         match &self.right {
             Right::Whole(writer) => writer.len(),
+            Right::Partial(_, partial) => partial.lock().names,
             Right::Claim(_) => self.dir.catalog.len(&epoch::pin()),
         }
     }
@@ -78,6 +85,7 @@ impl<'d> Names<'d> {
     pub(crate) fn get(&self, name: &[u8]) -> Option<Entry> {
         match &self.right {
             Right::Whole(writer) => writer.get(name),
+            Right::Partial(_, partial) => return partial.lock().entry(name),
             Right::Claim(claim) => claim.get(name),
         }
         .map(Entry::of)
@@ -88,6 +96,7 @@ impl<'d> Names<'d> {
     pub(crate) fn seek(&mut self, name: &'d [u8]) -> Option<Entry> {
         match &mut self.right {
             Right::Whole(writer) => writer.seek(name),
+            Right::Partial(_, partial) => return partial.lock().entry(name),
             Right::Claim(claim) => claim.get(name),
         }
         .map(Entry::of)
@@ -98,6 +107,7 @@ impl<'d> Names<'d> {
     pub(crate) fn has(&self, name: &[u8]) -> bool {
         match &self.right {
             Right::Whole(writer) => writer.get(name).is_some(),
+            Right::Partial(_, partial) => partial.lock().entry(name).is_some(),
             Right::Claim(claim) => claim.has(name),
         }
     }
@@ -107,6 +117,7 @@ impl<'d> Names<'d> {
     pub(crate) fn seek_to_remove(&mut self, name: &'d [u8]) -> Option<Entry> {
         let item = match &mut self.right {
             Right::Whole(writer) => writer.seek(name),
+            Right::Partial(_, partial) => return partial.lock().entry(name),
             Right::Claim(claim) => claim.get(name),
         }?;
         let catalog = &self.dir.catalog;
@@ -142,32 +153,14 @@ impl<'d> Names<'d> {
 
     /// The directory, which is empty, was removed.
     pub(crate) fn bury(&mut self) {
-        debug_assert!(self.is_empty());
-        self.dir.dead.store(true, Ordering::Release);
-    }
-
-    /// Takes in all names that the store holds: readers see them at once. All are locked.
-    pub(crate) fn complete(&mut self, loaded: Loaded) {
-        if let Right::Whole(writer) = &mut self.right {
-            writer.adopt(loaded.0);
-            // Fewer came than were expected.
-            writer.shrink();
-            self.dir.complete.store(true, Ordering::Release);
-        }
-    }
-
-    /// Lets go of the names without removing them: of a directory that nobody will look into. All
-    /// are locked.
-    pub(crate) fn forget(&mut self) {
-        if let Right::Whole(writer) = &mut self.right {
-            writer.clear();
-        }
+        debug_assert!(matches!(self.right, Right::Partial(..)) || self.is_empty());
+        self.dir.state.bury();
     }
 
     /// A number for a new inode, near those of others in this directory if all its names are locked.
     pub(crate) fn next_number(&mut self, numbers: &Numbers) -> Ino {
         match &self.right {
-            Right::Whole(_) => numbers.deal_from(&self.dir.chunk),
+            Right::Whole(_) | Right::Partial(..) => numbers.deal_from(&self.dir.chunk),
             Right::Claim(_) => numbers.deal(),
         }
     }
@@ -176,6 +169,7 @@ impl<'d> Names<'d> {
     pub(crate) fn next_cookie(&self, now: Time) -> u64 {
         let next = match &self.right {
             Right::Whole(writer) => writer.last_order() + 1,
+            Right::Partial(_, partial) => partial.lock().next_cookie,
             Right::Claim(claim) => claim.next_order(|| by_the_clock(now)),
         };
         next.max(FIRST_COOKIE)
@@ -192,37 +186,51 @@ impl<'d> Names<'d> {
         ino: Ino,
         kind: FileType,
     ) -> Result<()> {
-        either!(self, right => right.insert(name, cookie, ino.0, kind.dirent_type()))
-            .map_err(refused)
+        either!(self,
+            right => right.insert(name, cookie, ino.0, kind.dirent_type()).map_err(refused),
+            known => known.enter(name, Entry { cookie, ino, kind })
+        )
     }
 
     /// Removes a name; returns what it led to.
     pub(crate) fn remove(&mut self, name: &[u8]) -> Option<Entry> {
-        let gone: Removed = either!(self, right => right.remove(name))?;
+        let gone: Removed = either!(self,
+            right => right.remove(name),
+            known => return known.leave(name)
+        )?;
         Some(Entry::new(gone.order, gone.value, gone.tag))
     }
 
     /// Lets a name lead to another inode; cookie and position stay.
     pub(crate) fn replace(&mut self, name: &[u8], ino: Ino, kind: FileType) {
-        either!(self, right => right.replace(name, ino.0, kind.dirent_type()));
+        either!(self,
+            right => { right.replace(name, ino.0, kind.dirent_type()); },
+            known => known.replace(name, ino, kind)
+        );
     }
 
     /// Gives an entry another name that is not there; position and cookie stay, so that a listing
     /// under way never meets the file twice. Returns the cookie, 0 without such an entry.
     pub(crate) fn rename(&mut self, from: &[u8], to: &[u8]) -> u64 {
-        either!(self, right => right.rename(from, to)).unwrap_or(0)
+        either!(self, right => right.rename(from, to), known => known.rename(from, to)).unwrap_or(0)
     }
 
     /// Removes `from` and lets `to` lead where it did, at once for readers. Returns the cookies of
     /// both, if both are there.
     pub(crate) fn rename_over(&mut self, from: &[u8], to: &[u8]) -> Option<(u64, u64)> {
-        let (moved, replaced) = either!(self, right => right.rename_over(from, to))?;
+        let (moved, replaced) = either!(self,
+            right => right.rename_over(from, to),
+            known => return known.rename_over(from, to)
+        )?;
         Some((moved.order, replaced.order))
     }
 
     /// Lets two names lead where the other did, at once for readers.
     pub(crate) fn exchange(&mut self, one: &[u8], other: &[u8]) {
-        either!(self, right => right.exchange(one, other));
+        either!(self,
+            right => { right.exchange(one, other); },
+            known => known.exchange(one, other)
+        );
     }
 }
 

@@ -119,10 +119,52 @@ fn a_directory_is_searched_only_once_all_names_are_there() {
     let dir = &inode.directory().unwrap().names;
     let loaded = Loaded::new();
     load(&loaded, b"a", 10, 9).unwrap();
-    assert!(!dir.is_complete());
+    assert_eq!(
+        (dir.place(), dir.look(b"b")),
+        (Place::Unloaded, super::Known::Unknown)
+    );
     dir.write(&inode).complete(loaded);
-    assert!(dir.is_complete() && dir.find(b"a").is_some());
+    assert!(dir.place() == Place::Whole && dir.find(b"a").is_some());
+    assert_eq!(dir.look(b"b"), super::Known::Absent);
     assert_eq!(dir.last_cookie(), 10);
+}
+
+#[test]
+fn a_name_that_left_memory_is_not_taken_for_absent() {
+    let inode = inode(true);
+    let dir = &inode.directory().unwrap().names;
+    let mut names = dir.write(&inode);
+    let cookie = add(&mut names, b"a", 9);
+    let seen = dir.see();
+    names.become_partial(1, cookie + 1);
+    assert!(!dir.is_still(seen) && dir.place() == Place::Partial);
+    assert_eq!((dir.look(b"a"), names.len()), (super::Known::Unknown, 1));
+    assert_eq!((dir.in_catalog(), dir.last_cookie()), (0, cookie));
+    // The filter.
+    let filter = names.recount();
+    let changes = names.changes();
+    names.begin_change();
+    assert_ne!(names.changes(), changes);
+    let entry = Entry::new(cookie, 9, FileType::Fifo.dirent_type());
+    names.learn(b"a", Some(entry), 100);
+    names.learn(b"b", None, 100);
+    assert_eq!((names.asked(), names.recount(), names.recount()), (2, 2, 0));
+    assert_eq!(dir.look(b"a"), super::Known::Found(entry));
+    assert_eq!(dir.look(b"b"), super::Known::Absent);
+    assert!(add(&mut names, b"b", 10) > cookie);
+    assert_eq!(names.len(), 2);
+    drop(names);
+    let loaded = Loaded::new();
+    load(&loaded, b"a", cookie, 9).unwrap();
+    let mut names = dir.write(&inode);
+    names.complete(loaded);
+    assert_eq!((names.len(), names.recount()), (1, -2 - filter));
+    assert_eq!(dir.look(b"b"), super::Known::Absent);
+    names.forget(true);
+    assert_eq!(
+        (dir.place(), dir.look(b"b")),
+        (Place::Unloaded, super::Known::Unknown)
+    );
 }
 
 #[test]

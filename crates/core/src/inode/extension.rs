@@ -36,6 +36,8 @@ impl Extension {
     }
 }
 
+const _: () = assert!(size_of::<Extension>() == 64, "a directory is no line");
+
 /// The content of an inode that is no regular file, or what is known of a file's.
 #[derive(Default)]
 pub(crate) enum Content {

@@ -267,8 +267,10 @@ impl Core {
                     ..Space::default()
                 });
             }
-            self.names.add(-i64::from(names.len()));
-            names.forget();
+            self.names.add(-i64::from(body.names.in_catalog()));
+            // Of what was revoked nothing is loaded any more, though somebody may still hold it.
+            names.forget(!self.pinned && !self.policy.revoked());
+            self.names.add(names.recount());
         }
     }
 
@@ -388,7 +390,7 @@ impl Core {
             for doomed in batch.drain(..) {
                 dropped.inodes += 1;
                 if let Ok(body) = doomed.directory() {
-                    dropped.names += u64::from(body.names.write(&doomed).len());
+                    dropped.names += u64::from(body.names.in_catalog());
                 }
                 self.end(doomed);
             }

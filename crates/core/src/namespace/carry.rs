@@ -40,6 +40,7 @@ impl Core {
         let mut from_cookie = 0;
         let to_cookie = if target.is_some() && from.dir == to.dir && whiteout.is_none() {
             let cookies = locked.from.rename_over(from.name, to.name);
+            self.names.add(locked.from.counts(-1));
             let (moved, replaced) = cookies.unwrap_or_default();
             from_cookie = moved;
             replaced
@@ -57,23 +58,20 @@ impl Core {
                 }
                 return Err(error);
             }
+            let named = locked.to().counts(1);
+            self.names.add(named);
             cookie
         };
         let whiteout = match whiteout {
             Some(node) => {
                 locked.from.replace(from.name, node.ino(), node.kind());
                 from_cookie = node.inode().meta().home.1;
-                if target.is_none() {
-                    self.names.add(1);
-                }
                 Some(node)
             }
             None => {
                 if let Some(gone) = locked.from.remove(from.name) {
                     from_cookie = gone.cookie;
-                }
-                if target.is_some() {
-                    self.names.add(-1);
+                    self.names.add(locked.from.counts(-1));
                 }
                 None
             }

@@ -136,7 +136,7 @@ impl Core {
         let reserved = self.reserve_birth(dir, Some(name), &birth);
         let node = {
             let mut names = body.names.unclaimed();
-            self.lock_one(&mut names, dir, body, name);
+            self.lock_one(&mut names, dir, body, name)?;
             let _guard = self.calm();
             if names.seek(name).is_some() {
                 return Err(Errno::EEXIST);
@@ -249,7 +249,7 @@ impl Core {
             let kept = kept_bytes(name.len()) + kept_values(node.inode());
             reservation.keep_only(kept);
         }
-        self.names.add(1);
+        self.names.add(names.counts(1));
         self.name_happened(dir.ino(), EventMask::CREATE, name, is_dir, 0);
         Ok(node)
     }

@@ -40,7 +40,7 @@ impl Core {
         let reserved = self.reserve(&intent.records(2 + u64::from(nameless)));
         {
             let mut names = body.names.unclaimed();
-            self.lock_one(&mut names, dir, body, name);
+            self.lock_one(&mut names, dir, body, name)?;
             let _guard = self.calm();
             if names.seek(name).is_some() {
                 return Err(Errno::EEXIST);
@@ -71,7 +71,7 @@ impl Core {
             }
             self.doom_if_revoked(node);
             names.changed(dir, 0, 0, now);
-            self.names.add(1);
+            self.names.add(names.counts(1));
             if self.pinned {
                 reservation.keep();
             } else {

@@ -36,7 +36,7 @@ impl FileSystem {
 }
 
 impl Core {
-    /// The names of a directory in which `who` may search, all of them in memory.
+    /// The names of a directory in which `who` may search.
     ///
     /// # Errors
     /// `ENOTDIR`, `EACCES`, what the store answers.
@@ -48,14 +48,14 @@ impl Core {
         Ok(body)
     }
 
-    /// All names of a directory come into memory, which somebody searches who may.
+    /// Names of a directory come into memory, which somebody searches who may.
     ///
     /// # Errors
     /// What the store answers.
     #[inline]
     fn names_of(&self, dir: &Inode, body: &DirectoryBody) -> Result<()> {
         dir.touch(&self.reclaim.epochs);
-        self.complete_names(dir, body)
+        self.load_names(dir, body)
     }
 
     /// As [`Core::search`], for a change of this name: over a store, where all names are locked for it, which takes
@@ -104,7 +104,10 @@ impl Core {
     /// # Errors
     /// `ENOENT`, what the store answers.
     pub(crate) fn child(&self, dir: &Inode, body: &DirectoryBody, name: &[u8]) -> Result<Node> {
-        let find = || body.names.find(name).ok_or_else(|| self.absent());
+        let find = || {
+            self.find_name(dir, body, name)?
+                .ok_or_else(|| self.absent())
+        };
         let mut entry = find()?;
         loop {
             let found = self.node_in(body, entry.ino);

@@ -10,6 +10,7 @@ mod birth;
 mod carry;
 mod create;
 mod link;
+mod load;
 mod lookup;
 mod pair;
 mod publish;
@@ -24,19 +25,23 @@ pub(crate) use rename::{End, check_flags};
 use crate::directory::Names;
 use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode};
+use crate::types::Result;
 
 impl Core {
     /// Locks a name of a directory for changes: over a store that hears of changes all of its names,
-    /// so that they reach it in the order of their making.
+    /// so that they reach it in the order of their making. It is known then what the name leads to.
+    ///
+    /// # Errors
+    /// What the store answers.
     pub(crate) fn lock_name<'n>(
         &self,
         dir: &'n Inode,
         body: &'n DirectoryBody,
         name: &'n [u8],
-    ) -> Names<'n> {
+    ) -> Result<Names<'n>> {
         let mut names = body.names.unclaimed();
-        self.lock_one(&mut names, dir, body, name);
-        names
+        self.lock_one(&mut names, dir, body, name)?;
+        Ok(names)
     }
 
     /// As [`Core::lock_name`], in the place where it is kept.
@@ -47,12 +52,13 @@ impl Core {
         dir: &'n Inode,
         body: &'n DirectoryBody,
         name: &'n [u8],
-    ) {
+    ) -> Result<()> {
         if self.pinned {
             names.claim(name, None);
-        } else {
-            *names = body.names.write(dir);
+            return Ok(());
         }
+        *names = body.names.write(dir);
+        self.hold_name(dir, names, name)
     }
 
     /// As [`Core::lock_name`], for two names.
@@ -61,14 +67,17 @@ impl Core {
         dir: &'n Inode,
         body: &'n DirectoryBody,
         names: [&'n [u8]; 2],
-    ) -> Names<'n> {
+    ) -> Result<Names<'n>> {
         if self.pinned {
             let mut claimed = body.names.unclaimed();
             claimed.claim(names[0], Some(names[1]));
-            claimed
-        } else {
-            body.names.write(dir)
+            return Ok(claimed);
         }
+        let mut locked = body.names.write(dir);
+        for name in names {
+            self.hold_name(dir, &mut locked, name)?;
+        }
+        Ok(locked)
     }
 
     /// Is there no room for one more directory in this one, whose name (or all) is locked?

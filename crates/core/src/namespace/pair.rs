@@ -47,7 +47,7 @@ impl Core {
         let bodies = (from.dir.inode().directory()?, to.dir.inode().directory()?);
         if from.dir == to.dir {
             return Ok(Locked {
-                from: self.lock_names(from.dir.inode(), bodies.0, [from.name, to.name]),
+                from: self.lock_names(from.dir.inode(), bodies.0, [from.name, to.name])?,
                 to: None,
             });
         }
@@ -57,10 +57,10 @@ impl Core {
         let lock_from = || self.lock_name(from.dir.inode(), bodies.0, from.name);
         let lock_to = || self.lock_name(to.dir.inode(), bodies.1, to.name);
         let (from, to) = if to_first {
-            let to = lock_to();
-            (lock_from(), to)
+            let to = lock_to()?;
+            (lock_from()?, to)
         } else {
-            (lock_from(), lock_to())
+            (lock_from()?, lock_to()?)
         };
         Ok(Locked { from, to: Some(to) })
     }

@@ -103,7 +103,7 @@ impl Core {
         let wasteful;
         let victim = {
             let mut names = body.names.unclaimed();
-            self.lock_one(&mut names, dir, body, name);
+            self.lock_one(&mut names, dir, body, name)?;
             let _guard = self.calm();
             let ino = names.seek_to_remove(name).ok_or_else(|| self.absent())?.ino;
             let victim = match self.end_unused(who, dir, &names, ino, as_dir)? {
@@ -118,7 +118,7 @@ impl Core {
                 self.bury_directory(victim.inode())?;
             }
             let cookie = names.remove(name).map_or(0, |entry| entry.cookie);
-            self.names.add(-1);
+            self.names.add(names.counts(-1));
             let now = time_of_changes([dir, victim.inode()]);
             names.changed(dir, 0, -i32::from(as_dir), now);
             let (victim, left) = match victim {
@@ -251,9 +251,9 @@ impl Core {
     /// Marks a directory as removed, if it is empty. Its parent's names are locked.
     pub(super) fn bury_directory(&self, victim: &Inode) -> Result<()> {
         let body = victim.directory()?;
-        self.complete_names(victim, body)?;
+        self.load_names(victim, body)?;
         let mut names = body.names.write(victim);
-        if !names.is_empty() {
+        if !self.is_empty(victim, &mut names)? {
             return Err(Errno::ENOTEMPTY);
         }
         names.bury();

@@ -8,7 +8,7 @@ use super::Birth;
 use super::lookup::dangling;
 use super::pair::Locked;
 use crate::FileSystem;
-use crate::directory::Entry;
+use crate::directory::{Entry, Place};
 use crate::file_system::Core;
 use crate::inode::time_of_changes;
 use crate::node::Node;
@@ -83,6 +83,7 @@ impl Core {
         flags: RenameFlags,
     ) -> Result<Vec<Node>> {
         self.check_ends(who, from, to, flags)?;
+        self.look_up_ends(from, to)?;
         // Refused later, if there is nothing else to say.
         let mut reserved = Some(self.reserve_rename(from, to, flags));
         let between = from.dir != to.dir;
@@ -121,14 +122,13 @@ impl Core {
         }
         for (end, is_replaced) in [(from, false), (to, true)] {
             let body = end.dir.inode().directory()?;
-            self.complete_names(end.dir.inode(), body)?;
             // What the name leads to then is looked up once more.
-            if let Some(ino) = body.names.find(end.name).map(|entry| entry.ino)
-                && let Ok(node) = self.node_in(body, ino)
+            if let Some(entry) = self.find_name(end.dir.inode(), body, end.name)?
+                && let Ok(node) = self.node_in(body, entry.ino)
             {
                 // A directory is replaced only if it is empty.
                 if is_replaced && let Ok(body) = node.inode().directory() {
-                    self.complete_names(node.inode(), body)?;
+                    self.load_names(node.inode(), body)?;
                 }
                 loaded.push(node);
             }
@@ -203,6 +203,17 @@ impl Core {
             true => intent.name(from.name),
             false => intent,
         })
+    }
+
+    /// Looks the names up that are not in memory with their directories: what is reserved depends on them.
+    fn look_up_ends(&self, from: End<'_>, to: End<'_>) -> Result<()> {
+        for end in [from, to] {
+            let body = end.dir.inode().directory()?;
+            if body.names.place() != Place::Whole {
+                self.find_name(end.dir.inode(), body, end.name)?;
+            }
+        }
+        Ok(())
     }
 
     /// What the name leads to just now, as far as that is known without asking a store.

@@ -14,6 +14,7 @@ use std::sync::atomic::Ordering;
 
 use super::walk::Walk;
 use crate::FileSystem;
+use crate::directory::Known;
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::node::Node;
@@ -118,28 +119,26 @@ impl Core {
             let Ok(body) = at.directory() else {
                 return Glide::Stuck;
             };
-            if name.len() > NAME_MAX
-                || !body.names.is_complete()
-                || !at.permits(who, Access::EXEC, guard)
-            {
+            if name.len() > NAME_MAX || !at.permits(who, Access::EXEC, guard) {
                 return Glide::Stuck;
             }
             rest = skip_slashes(behind);
             let ino = match name {
                 b"." => continue,
                 b".." => Ino(body.parent.load(Ordering::Relaxed)),
-                _ => match body.names.find_in(name, guard) {
-                    Some(entry)
+                _ => match body.names.look_in(name, guard) {
+                    Known::Found(entry)
                         if entry.kind == FileType::Symlink && (follow || !behind.is_empty()) =>
                     {
                         return Glide::Stuck;
                     }
-                    Some(entry) if !entry.kind.is_dir() && !behind.is_empty() => {
+                    Known::Found(entry) if !entry.kind.is_dir() && !behind.is_empty() => {
                         return Glide::Stuck;
                     }
-                    Some(entry) => entry.ino,
-                    None if path.contains(&0) => return Glide::Stuck,
-                    None => return Glide::Missing,
+                    Known::Found(entry) => entry.ino,
+                    Known::Unknown => return Glide::Stuck,
+                    Known::Absent if path.contains(&0) => return Glide::Stuck,
+                    Known::Absent => return Glide::Missing,
                 },
             };
             match self.live(ino, guard) {

@@ -7,8 +7,10 @@
 use holdfast_sync::{Held, epoch};
 
 use super::{INODE_BYTES, NAME_BYTES, Patience, lock, passed};
+use crate::directory::Place;
 use crate::file_system::Core;
-use crate::inode::{Numbered as _, Object, Set};
+use crate::inode::{Inode, Numbered as _, Object, Set};
+use crate::inodes::{InodeWalk, Visit};
 use crate::types::Ino;
 
 /// Inodes and names between two looks, at most.
@@ -126,6 +128,12 @@ impl Core {
             left[of] -= u32::from(next.is_none());
             hand.at[of] = next.unwrap_or(0);
         }
+        let going = leaving + asked.bytes();
+        let stays = self.metadata_bytes().saturating_sub(going);
+        // Elsewhere there is little to find, and all inodes to look at.
+        if stays > enough && self.name_bytes() > enough / 4 {
+            self.relieve_directories(enough + going);
+        }
         let gone = held.saturating_sub(self.metadata_bytes());
         hand.patience
             .was_of_use(gone > held / 64 || leaving > 0 || asked.is_promising());
@@ -135,6 +143,28 @@ impl Core {
         drop(hand);
         self.ask_back(&asked.inodes);
         epoch::flush();
+    }
+
+    /// Lets go of the names of large directories, until inodes and names take no more than this.
+    pub(super) fn relieve_directories(&self, enough: u64) {
+        let least = self.policy.whole_directory();
+        let is_large = |inode: &Inode| {
+            inode.directory().is_ok_and(|body| {
+                body.names.place() == Place::Whole && body.names.in_catalog() > least
+            })
+        };
+        let mut walk = InodeWalk::new();
+        let walked = self.walk_inodes_if(&mut walk, is_large, &mut |node| {
+            let mut names = node.inode().directory()?.names.write(node.inode());
+            if names.place() == Place::Whole {
+                self.make_partial(&mut names);
+            }
+            Ok(match self.metadata_bytes() > enough {
+                true => Visit::Continue,
+                false => Visit::Stop,
+            })
+        });
+        debug_assert!(walked.is_ok(), "nobody failed");
     }
 
     /// The set that a hand is to go over, of those that have rounds left: what is on probation, unless there is little of it.

@@ -29,7 +29,7 @@ use ghosts::Ghosts;
 /// What an inode takes in memory, about, without its names; as measured.
 const INODE_BYTES: u64 = 168;
 /// What a name takes, about.
-const NAME_BYTES: u64 = 64;
+pub(crate) const NAME_BYTES: u64 = 64;
 /// Looks left out in a row, at most.
 const WAIT_MAX: u32 = 63;
 

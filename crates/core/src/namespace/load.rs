@@ -1,0 +1,260 @@
+//! Names of directories: of small ones all are loaded when one is asked for, of large ones as many as are.
+//!
+//! A directory begins [partial](Place::Partial) if it has more names than [`Options::whole_directory`](crate::Options). It
+//! is loaded as a whole when the store was asked for a sixteenth of them one by one: by then that has cost about as much. It
+//! may not take more than an eighth of the limit; when it outgrows that, or memory gets short, it is partial again.
+//!
+//! *Locking.* All changes of what is known are made under the lock of the directory's names. A store is asked for a name
+//! without it, and believed if no change of the directory began meanwhile; else it is asked once more, under the lock.
+
+use crate::directory::{COOKIE_END, Entry, FIRST_COOKIE, Known, Loaded, Names, Place};
+use crate::file_system::Core;
+use crate::inode::{DirectoryBody, Inode, Numbered as _, directory_names, directory_size};
+use crate::reclaim::NAME_BYTES;
+use crate::store::NameRun;
+use crate::types::{Errno, Ino, Result, Time};
+
+/// Names loaded in one run.
+const RUN: usize = 4096;
+/// Names that a filter gets with each name that is asked for in vain.
+const FILTER_RUN: usize = 512;
+/// A directory as a whole may take this part of the limit.
+const WHOLE_PART: u64 = 8;
+/// What is known of a partial directory may take this part of the limit.
+const KNOWN_PART: u64 = 32;
+/// A directory is loaded as a whole when the store was asked for this part of its names.
+const ASKED_PART: u64 = 16;
+
+impl Core {
+    /// Names that a directory may have to be in memory as a whole.
+    fn whole_max(&self) -> u64 {
+        match u64::from(self.policy.whole_directory()) {
+            0 => 0,
+            least => least.max(self.reclaim.limit() / (WHOLE_PART * NAME_BYTES)),
+        }
+    }
+
+    /// Names that may be known of a partial directory.
+    fn known_max(&self) -> usize {
+        match self.policy.whole_directory() {
+            // As few as can be: all that can happen to a name shall.
+            0 => 0,
+            _ => usize::try_from(self.reclaim.limit() / (KNOWN_PART * NAME_BYTES)).unwrap_or(0),
+        }
+    }
+
+    /// Makes sure that something is known of a directory's names: all of them, or how many there are.
+    ///
+    /// # Errors
+    /// What the store answers.
+    #[inline]
+    pub(crate) fn load_names(&self, dir: &Inode, body: &DirectoryBody) -> Result<()> {
+        if body.names.place() != Place::Unloaded {
+            return Ok(());
+        }
+        self.load_locked(dir, &mut body.names.write(dir))
+    }
+
+    #[cold]
+    fn load_locked(&self, dir: &Inode, names: &mut Names<'_>) -> Result<()> {
+        if names.place() != Place::Unloaded {
+            return Ok(());
+        }
+        let expected = directory_names(dir.size());
+        let least = self.policy.whole_directory();
+        if expected <= u64::from(least) && least > 0 {
+            return self.load_whole(dir, names);
+        }
+        let next_cookie = self.end_of(dir.ino())?;
+        let expected = u32::try_from(expected).map_err(|_| Errno::EUCLEAN)?;
+        names.become_partial(expected, next_cookie);
+        Ok(())
+    }
+
+    /// Loads all names of a directory, which are locked.
+    fn load_whole(&self, dir: &Inode, names: &mut Names<'_>) -> Result<()> {
+        let loaded = Loaded::new();
+        let expected = directory_names(dir.size());
+        let mut run = NameRun::default();
+        let mut after = 0;
+        loop {
+            run.clear();
+            self.store.read_names(dir.ino(), after, RUN, &mut run)?;
+            let Some(last) = run.last_cookie() else { break };
+            after = last;
+            loaded.add(&run, expected)?;
+        }
+        let mut next_cookie = self.store.next_cookie(dir.ino())?;
+        if names.place() == Place::Partial {
+            next_cookie = next_cookie.max(names.next_cookie(Time(0)));
+        }
+        loaded.go_on_at(next_cookie)?;
+        self.names.add(i64::from(loaded.len()));
+        dir.write().size = directory_size(loaded.len());
+        names.complete(loaded);
+        self.names.add(names.recount());
+        Ok(())
+    }
+
+    /// Above all cookies that names of a directory have or had.
+    fn end_of(&self, dir: Ino) -> Result<u64> {
+        let is_behind = |cookie: u64| -> Result<bool> {
+            let mut run = NameRun::default();
+            self.store.read_names(dir, cookie - 1, 1, &mut run)?;
+            Ok(!run.is_empty())
+        };
+        // Is there a name that has this cookie or a greater one?
+        let mut low = self.store.next_cookie(dir)?.max(FIRST_COOKIE);
+        let mut step = 1;
+        let mut high = low;
+        while is_behind(high)? {
+            low = high + 1;
+            high = low.saturating_add(step);
+            step *= 2;
+            if high >= COOKIE_END {
+                return Err(Errno::EUCLEAN);
+            }
+        }
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match is_behind(middle)? {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        Ok(low)
+    }
+
+    /// The names of a directory are not kept as a whole any longer. They are locked.
+    pub(crate) fn make_partial(&self, names: &mut Names<'_>) {
+        let there = names.len();
+        let next_cookie = names.next_cookie(Time(0));
+        names.become_partial(there, next_cookie);
+        self.names.add(names.recount() - i64::from(there));
+    }
+
+    /// Is there no name in a directory, whose names are locked?
+    ///
+    /// # Errors
+    /// What the store answers.
+    pub(crate) fn is_empty(&self, dir: &Inode, names: &mut Names<'_>) -> Result<bool> {
+        if !self.pinned {
+            self.load_locked(dir, names)?;
+        }
+        if names.place() != Place::Partial {
+            return Ok(names.is_empty());
+        }
+        let mut run = NameRun::default();
+        self.store.read_names(dir.ino(), 0, 1, &mut run)?;
+        Ok(run.is_empty())
+    }
+
+    /// What a name leads to.
+    ///
+    /// # Errors
+    /// What the store answers.
+    #[inline]
+    pub(crate) fn find_name(
+        &self,
+        dir: &Inode,
+        body: &DirectoryBody,
+        name: &[u8],
+    ) -> Result<Option<Entry>> {
+        match body.names.look(name) {
+            Known::Found(entry) => Ok(Some(entry)),
+            Known::Absent => Ok(None),
+            Known::Unknown => self.ask_for(dir, body, name),
+        }
+    }
+
+    #[cold]
+    fn ask_for(&self, dir: &Inode, body: &DirectoryBody, name: &[u8]) -> Result<Option<Entry>> {
+        let changes = {
+            let mut names = body.names.write(dir);
+            self.load_locked(dir, &mut names)?;
+            match names.hold(name) {
+                Known::Found(entry) => return Ok(Some(entry)),
+                Known::Absent => return Ok(None),
+                Known::Unknown => names.changes(),
+            }
+        };
+        let asked = self.ask_store(dir.ino(), name)?;
+        let mut names = body.names.write(dir);
+        if names.place() == Place::Partial && names.changes() == changes {
+            self.learn(dir, &mut names, name, asked)?;
+            return Ok(asked);
+        }
+        self.hold_name(dir, &mut names, name)?;
+        Ok(names.get(name))
+    }
+
+    /// What the store knows of a name.
+    fn ask_store(&self, dir: Ino, name: &[u8]) -> Result<Option<Entry>> {
+        let found = self.store.lookup(dir, name)?;
+        if found
+            .as_ref()
+            .is_some_and(|found| !(1..COOKIE_END).contains(&found.cookie))
+        {
+            return Err(Errno::EUCLEAN);
+        }
+        Ok(found.map(|found| Entry {
+            cookie: found.cookie,
+            ino: found.ino,
+            kind: found.kind,
+        }))
+    }
+
+    /// The store says so of a name of a directory, whose names are locked, and which is partial.
+    fn learn(
+        &self,
+        dir: &Inode,
+        names: &mut Names<'_>,
+        name: &[u8],
+        entry: Option<Entry>,
+    ) -> Result<()> {
+        names.learn(name, entry, self.known_max());
+        if entry.is_none()
+            && let Some(after) = names.filter_misses()
+        {
+            // Nobody waits for all of them.
+            let mut run = NameRun::default();
+            self.store
+                .read_names(dir.ino(), after, FILTER_RUN, &mut run)?;
+            names.fill_filter(&run);
+        }
+        self.names.add(names.recount());
+        let there = u64::from(names.len());
+        if names.asked() >= there / ASKED_PART && there + there / 4 <= self.whole_max() {
+            self.load_whole(dir, names)?;
+        }
+        Ok(())
+    }
+
+    /// Makes sure that it is known of a name what it leads to, or that it is not there: for who has locked all names of the
+    /// directory, and is about to change this one.
+    ///
+    /// # Errors
+    /// What the store answers.
+    #[inline]
+    pub(crate) fn hold_name(&self, dir: &Inode, names: &mut Names<'_>, name: &[u8]) -> Result<()> {
+        if names.place() == Place::Whole && u64::from(names.len()) <= self.whole_max() {
+            return Ok(());
+        }
+        self.hold_in_partial(dir, names, name)
+    }
+
+    #[cold]
+    fn hold_in_partial(&self, dir: &Inode, names: &mut Names<'_>, name: &[u8]) -> Result<()> {
+        match names.place() {
+            Place::Unloaded => self.load_locked(dir, names)?,
+            Place::Whole => self.make_partial(names),
+            Place::Partial => {}
+        }
+        names.begin_change();
+        if names.hold(name) == Known::Unknown {
+            let asked = self.ask_store(dir.ino(), name)?;
+            self.learn(dir, names, name, asked)?;
+        }
+        Ok(())
+    }
+}
