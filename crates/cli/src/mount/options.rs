@@ -379,6 +379,7 @@ mod tests {
         for option in KNOWN {
             let value = match option {
                 "transport=" => "dev",
+                "fuseblk=" => "off",
                 "locks=" | "opens=" => "served",
                 "subtype=" | "fsname=" | "comment=" | "user=" => "x",
                 "mode=" => "755",
