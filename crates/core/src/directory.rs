@@ -121,7 +121,7 @@ impl Directory {
         self.look_in(name, &epoch::pin())
     }
 
-    /// As [`Directory::look`], for who has a guard already.
+    /// As [`Directory::look`], under a guard that is there already.
     #[inline]
     pub(crate) fn look_in(&self, name: &[u8], guard: &Guard) -> Known {
         let seen = self.state.see();

@@ -74,7 +74,7 @@ impl Core {
         self.tell_watchers_of_stored(inode, mask, dir, cookie);
     }
 
-    /// As [`tell_watchers`](Self::tell_watchers), of a directory whose names are not in memory as a whole.
+    /// As [`tell_watchers`](Self::tell_watchers), of a directory that is not in memory as a whole.
     #[cold]
     fn tell_watchers_of_stored(&self, inode: &Inode, mask: EventMask, dir: Ino, cookie: u64) {
         let Some(before) = cookie.checked_sub(1) else {

@@ -1,4 +1,4 @@
-//! An inode that cannot be read, or a file whose space cannot be told: what listings and attributes say.
+//! An inode that cannot be read, or a file of unknown space: what listings and attributes say.
 
 use holdfast_core::types::{Caller, Errno, FileType, OpenFlags};
 use holdfast_core::{FileSystem, Options};

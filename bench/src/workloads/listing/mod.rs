@@ -1,5 +1,5 @@
 //! `listing`: how long it takes to list a directory of many small files, with and without their attributes, of which nothing
-//! is in memory and whose device is slow.
+//! is in memory and that has a slow device.
 
 mod device;
 mod phase;
@@ -23,7 +23,7 @@ use volume::{Filled, Slow};
 const NAME: &str = "listing";
 
 /// What ext4 took for names and stat of each of 100,000 such files on a device that takes [`EXT4_DELAY`] a read, in seconds,
-/// as it was measured once, through a loop device over a file whose reads sleep: it is not measured here.
+/// as it was measured once, through a loop device over a file with reads that sleep: it is not measured here.
 const EXT4_SECONDS: f64 = 5.0;
 const EXT4_FILES: f64 = 100_000.0;
 const EXT4_DELAY: Duration = Duration::from_millis(5);

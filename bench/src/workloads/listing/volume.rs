@@ -1,4 +1,4 @@
-//! A volume whose directory is full of small files, opened with nothing in memory.
+//! A volume with a directory full of small files, opened with nothing in memory.
 
 use super::device::SlowReads;
 use crate::chance::mixed;

@@ -88,7 +88,7 @@ pub(crate) struct Arguments {
 /// The process beside the daemon: marks the mount as what it is, for statfs(2) and the mount table, as soon as no file is open
 /// for writing. Ends with the mount, or with the daemon. Says why it is not done yet.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    // Away from the terminal, whose signals are meant for the daemon.
+    // Away from the terminal: its signals are meant for the daemon.
     let _ = rustix::process::setsid();
     let mut told: Option<Failure> = None;
     while watcher::is_mounted(&arguments.dir, arguments.connection)? {

@@ -61,7 +61,7 @@ pub(crate) struct Arguments {
 
 /// The watcher itself.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    // Away from the terminal, whose signals are meant for the daemon.
+    // Away from the terminal: its signals are meant for the daemon.
     let _ = rustix::process::setsid();
     let mut byte = [0];
     if io::stdin().read(&mut byte)? != 0 {

@@ -1,4 +1,4 @@
-//! What is known of a directory whose names are not in memory as a whole.
+//! What is known of a directory that is not in memory as a whole.
 //!
 //! Names that were used lately, and names that were asked for and are not there, lie in two generations of a hash map: when the
 //! younger one is full the older one goes, but for names in it that were used since.

@@ -133,7 +133,7 @@ impl Core {
         self.names.add(names.recount() - i64::from(there));
     }
 
-    /// Is there no name in a directory, whose names are locked?
+    /// Is there no name in a directory? Its names are locked.
     ///
     /// # Errors
     /// What the store answers.
@@ -204,7 +204,7 @@ impl Core {
         }))
     }
 
-    /// The store says so of a name of a directory, whose names are locked, and which is partial.
+    /// The store says so of a name of a partial directory. Its names are locked.
     fn learn(
         &self,
         dir: &Inode,
@@ -230,7 +230,7 @@ impl Core {
         Ok(())
     }
 
-    /// Makes sure that it is known of a name what it leads to, or that it is not there: for who has locked all names of the
+    /// Makes sure that it is known of a name what it leads to, or that it is not there, under the lock of all names of the
     /// directory, and is about to change this one.
     ///
     /// # Errors

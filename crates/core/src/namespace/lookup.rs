@@ -36,7 +36,7 @@ impl FileSystem {
 }
 
 impl Core {
-    /// The names of a directory in which `who` may search.
+    /// The names of a directory that the caller may search.
     ///
     /// # Errors
     /// `ENOTDIR`, `EACCES`, what the store answers.
@@ -48,7 +48,7 @@ impl Core {
         Ok(body)
     }
 
-    /// Names of a directory come into memory, which somebody searches who may.
+    /// Names of a directory come into memory for a caller that may search it.
     ///
     /// # Errors
     /// What the store answers.

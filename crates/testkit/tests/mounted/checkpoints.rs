@@ -66,7 +66,7 @@ fn change(dir: &Path, n: u8) {
     }
 }
 
-/// Makes a checkpoint whose n-th call of the device is held; `None`: it makes fewer. Else the first of the others that
+/// Makes a checkpoint and holds its n-th call of the device; `None`: it makes fewer. Else the first of the others that
 /// waited for it.
 fn waits_beside(
     mounted: &Mounted,

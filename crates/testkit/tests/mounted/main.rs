@@ -1,4 +1,4 @@
-//! Volumes behind a mount whose device does not do as it should: what becomes of the work there.
+//! Volumes behind a mount, on a device that does not do as it should: what becomes of the work there.
 
 mod checkpoints;
 mod panics;
