@@ -40,7 +40,7 @@ impl Ending {
         };
     }
 
-    /// How closing it went.
+    /// Closes it if that was not done before, and says how closing it went.
     pub(super) fn closed(&self) -> Result<()> {
         let state = std::mem::replace(&mut *self.state.lock(), State::Closed(Ok(())));
         match state {

@@ -108,7 +108,6 @@ fn serve_to_the_end(
         watched.dismiss();
     }
     drop(fs);
-    ending.end();
     ending.closed()?;
     if let Some(reason) = failure {
         return Err(Failure::new(format!("the mount could not go on: {reason}"))
