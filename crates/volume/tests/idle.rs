@@ -86,20 +86,24 @@ fn an_idle_volume_wakes_up_for_nothing_and_changes_are_kept_in_time_after_that()
     let fs = FileSystem::new(Arc::clone(&store) as _, Options::default()).unwrap();
     let (who, root) = (Caller::root(), fs.root());
     let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
+    let mut least = [PATIENCE; 2];
     for name in [&b"first"[..], b"second", b"third"] {
         let file = fs.create(&who, &root, name, 0o644, flags).unwrap();
         fs.write(&who, &file, 0, &[1; 10_000]).unwrap();
         drop(file);
         let made = Instant::now();
-        for cache in [CACHE, None] {
+        for (cache, least) in [CACHE, None].into_iter().zip(&mut least) {
             while !is_kept(&device, cache, name) {
                 let waited = made.elapsed();
                 assert!(waited < PATIENCE, "{waited:?}, {cache:?}");
                 thread::sleep(Duration::from_millis(50));
             }
+            *least = made.elapsed().min(*least);
         }
         rests();
     }
+    // Once of three times: what else the machine does may delay it.
+    assert!(least[0] < 2 * EVERY && least[1] < 4 * EVERY, "{least:?}");
     drop(root);
     fs.close().unwrap();
     store.close().unwrap();

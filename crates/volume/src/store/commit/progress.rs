@@ -103,7 +103,7 @@ mod tests {
         *watched.whose.lock() = None;
         assert!(others >= 64 * MIB, "{others} bytes by the volume's thread");
         // The journal is written by who changes something.
-        assert!(own < 32 * MIB, "{own} bytes by the writer");
+        assert!(own < 8 * MIB, "{own} bytes by the writer");
         drop((file, root));
         fs.close().unwrap();
         store.close().unwrap();
