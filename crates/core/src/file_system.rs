@@ -219,21 +219,10 @@ impl FileSystem {
     /// # Errors
     /// `ESTALE` if there is none (any more); what the store answers.
     pub fn node(&self, ino: Ino) -> Result<Node> {
-        self.core.node(ino)
-    }
-
-    /// Gives back `count` uses that [`Node::into_raw`] turned into a number.
-    ///
-    /// More than were taken are ignored: a front end's kernel is not believed.
-    pub fn forget(&self, ino: Ino, count: u64) {
-        let doomed = {
-            let guard = epoch::pin();
-            let inode = self.core.index.peek(ino.0, &guard);
-            inode.and_then(|inode| inode.forget(count))
-        };
-        if let Some(doomed) = doomed {
-            self.core.end(doomed);
-        }
+        let added = self.core.added_so_far();
+        let node = self.core.node(ino);
+        self.core.relieve_inodes_since(added);
+        node
     }
 
     /// Counts of what is held in memory.
@@ -249,6 +238,7 @@ impl FileSystem {
             open_files: core.enrolment.place().open_files(),
             watches: core.watches.count() as u64,
             locks: core.lock_graph.held(),
+            inodes_away: core.ends.away().inodes,
         }
     }
 

@@ -143,7 +143,7 @@ impl Core {
     /// The same for neighbours, but for those whose parts are missing. No parts at all: they are plain.
     fn take_in_neighbours(&self, some: &[InodeRecord], parts: &mut [Option<Parts>], ends: u64) {
         {
-            let now = self.ends.lock(some[0].ino);
+            let mut now = self.ends.lock(some[0].ino);
             if now.count() != ends {
                 return;
             }
@@ -158,7 +158,8 @@ impl Core {
                     object.ahead();
                     object
                 };
-                Some((record.ino.0, Prepared::with(object)))
+                let inode = now.give_back(record.ino, Prepared::with(object));
+                Some((record.ino.0, inode))
             });
             self.index.publish_all(objects, |_, _| {});
         }
@@ -184,7 +185,7 @@ impl Core {
         let ino = record.ino;
         let object = self.build(record);
         let published = {
-            let now = self.ends.lock(ino);
+            let mut now = self.ends.lock(ino);
             // Under the lock nobody else makes it known, so that publishing waits for nobody.
             if self.index.peek(ino.0, &epoch::pin()).is_some() {
                 None
@@ -192,7 +193,8 @@ impl Core {
                 return Ok(None);
             } else {
                 // What could not be built counts only now: it may have been freed meanwhile.
-                self.index.publish(ino.0, object?).ok()
+                let inode = now.give_back(ino, Prepared::new(object?));
+                self.index.publish_prepared(ino.0, inode).ok()
             }
         };
         let Some(inode) = published else {

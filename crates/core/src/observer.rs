@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-use holdfast_sync::epoch;
-
 use crate::FileSystem;
 use crate::file_system::Core;
 use crate::types::{Caller, Ino};
@@ -24,8 +22,9 @@ pub trait Observer: Send + Sync {
     fn keeps_by_number(&self) -> bool {
         false
     }
-    /// There is too much in memory ([`Options::memory`](crate::Options::memory)): the observer had better
-    /// give its uses of these inodes back ([`FileSystem::forget`]), where it has no need of them.
+    /// What is remembered of inodes that are not in memory, and of which it has uses by number, takes too much of that
+    /// ([`Options::memory`](crate::Options::memory)): the observer had better give its uses of these back
+    /// ([`FileSystem::forget`]), where it has no need of them.
     fn is_to_forget(&self, inodes: &[Ino]) {
         let _ = inodes;
     }
@@ -92,9 +91,6 @@ impl Core {
         }
         // Pairs with the observer's fence: it read what was changed, or its use is seen here.
         fence(Ordering::SeqCst);
-        let guard = epoch::pin();
-        // What is not in memory has no uses.
-        let inode = self.index.peek(ino.0, &guard);
-        inode.is_some_and(|inode| inode.may_have_raw_uses())
+        self.ends.may_be_held(&self.index, ino)
     }
 }

@@ -138,6 +138,9 @@ pub struct Stats {
     pub watches: u64,
     /// File locks held.
     pub locks: u64,
+    /// Inodes that are not in memory, and of which uses were turned into numbers ([`Node::into_raw`](crate::Node::into_raw)): a
+    /// kernel holds them, of a mount.
+    pub inodes_away: u64,
 }
 
 #[cfg(test)]

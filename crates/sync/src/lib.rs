@@ -2,7 +2,7 @@
 //!
 //! [`epoch`] keeps memory from being freed under its readers, [`Published`] is a pointer they follow.
 //! On these stand three structures that are read without a lock: [`Index`] finds counted objects
-//! by number, [`Catalog`] keeps names in order, [`frame`] holds the bytes of files in pages.
+//! by number ([`Remembered`] counts those that are away), [`Catalog`] keeps names in order, [`frame`] holds the bytes of files in pages.
 //! A [`Forerunner`] touches memory before it is needed, a [`Ticker`] keeps the time at hand for those who ask all the time.
 //! [`divide`] gives parts of a work to a thread that is at hand, and to others. Threads are started by
 //! way of [`without_idle_policy`].
@@ -64,7 +64,7 @@ pub use crew::{divide, processors};
 pub use estimate::Estimate;
 pub use forerunner::Forerunner;
 pub use idle_policy::without_idle_policy;
-pub use index::{Doomed, Held, Index, Prepared, Ref, Remains};
+pub use index::{Doomed, Held, Index, Prepared, Ref, Remains, Remembered, RememberedLocked, Runs};
 pub use latch::{Latch, LatchGuard};
 pub use padded::Padded;
 pub use per_core::PerCore;

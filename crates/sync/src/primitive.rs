@@ -4,7 +4,7 @@
 //! module of this name that holds loom's: the same source runs under every interleaving.
 
 // Not the standard library's locks: the thread sanitizer does not see inside those.
-pub(crate) use parking_lot::{Condvar, Mutex};
+pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
 pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// Bits of a key that one level of a tree decides. Models have small nodes.

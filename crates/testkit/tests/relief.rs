@@ -368,7 +368,7 @@ fn inodes_and_names_stay_within_half_of_the_limit_and_come_back() {
     assert!(used.iter().all(|dir| fs.getattr(dir).nlink == 2));
 }
 
-/// A kernel: it holds what it looked up until it is asked for it, and then what it has no need of, later.
+/// A kernel: it holds what it looked up until it is asked for it.
 #[derive(Default)]
 struct Kernel {
     asked: Mutex<Vec<Ino>>,
@@ -382,38 +382,76 @@ impl Observer for Kernel {
     }
 }
 
-#[test]
-fn what_an_observer_holds_is_asked_back_and_goes_unless_it_is_wanted() {
-    const LIMIT: u64 = 8 * MIB;
-    let fs = limited(Arc::new(ModelStore::new()), LIMIT);
-    let kernel = Arc::new(Kernel::default());
-    fs.set_observer(Some(kernel.clone()));
+/// Files that a kernel has looked up, and holds.
+fn held_files(fs: &FileSystem, count: u64) -> Vec<Ino> {
     let (who, root) = (Caller::root(), fs.root());
-    let mut held = Vec::new();
-    for file in 0..40_000 {
+    let make = |file| {
         let name = format!("f{file}");
         let kind = holdfast_types::FileType::Regular;
         let node = fs.mknod(&who, &root, name.as_bytes(), kind, 0o644, 0);
-        held.push(node.unwrap().into_raw());
+        node.unwrap().into_raw()
+    };
+    (0..count).map(make).collect()
+}
+
+#[test]
+fn what_an_observer_holds_goes_as_other_inodes_do_and_nothing_is_asked_back() {
+    let fs = limited(Arc::new(ModelStore::new()), 8 * MIB);
+    let kernel = Arc::new(Kernel::default());
+    fs.set_observer(Some(kernel.clone()));
+    let held = held_files(&fs, 40_000);
+    let stats = fs.stats();
+    // Half of it, at 168 bytes each.
+    assert!(stats.inodes < 26_000, "{stats:?}");
+    assert_eq!(stats.inodes + stats.inodes_away, 40_001);
+    assert!(kernel.asked.lock().unwrap().is_empty());
+    for (number, ino) in held.iter().enumerate() {
+        let node = fs.lookup(&Caller::root(), &fs.root(), format!("f{number}").as_bytes());
+        assert_eq!(node.unwrap().ino(), *ino, "file {number}");
     }
+    assert!(fs.stats().inodes < 26_000);
+    held.iter().for_each(|ino| fs.forget(*ino, 1));
+    assert_eq!(fs.stats().inodes_away, 0);
+    fs.each_known_by_number(|ino, _| panic!("{ino:?} is held"));
+    fs.set_observer(None);
+}
+
+#[test]
+fn what_takes_too_much_to_remember_is_asked_back_and_less_often_while_little_comes() {
+    let fs = limited(Arc::new(ModelStore::new()), 64 * KIB);
+    let kernel = Arc::new(Kernel::default());
+    fs.set_observer(Some(kernel.clone()));
+    let held = held_files(&fs, 40_000);
     let asked = std::mem::take(&mut *kernel.asked.lock().unwrap());
-    assert!(asked.len() > 20_000, "{} asked back", asked.len());
-    assert_eq!(fs.stats().inodes, 40_001, "nothing goes that is held");
-    // Of one it still has need.
-    let wanted = fs.node(asked[0]).unwrap();
-    assert_eq!(fs.getattr(&wanted).nlink, 1);
-    drop(wanted);
-    let mut once: Vec<Ino> = asked.clone();
-    once.sort_unstable();
-    once.dedup();
-    let before = fs.stats().inodes;
-    for ino in &once {
+    assert!(asked.len() > 16_000, "{} asked back", asked.len());
+    let mut distinct = asked.clone();
+    distinct.sort_unstable();
+    distinct.dedup();
+    assert!(2 * distinct.len() > asked.len().min(40_000), "in turn");
+    for ino in &distinct {
         fs.forget(*ino, 1);
     }
-    assert_eq!(fs.stats().inodes, before - once.len() as u64 + 1);
-    for (number, ino) in held.into_iter().enumerate() {
-        let node = fs.lookup(&who, &root, format!("f{number}").as_bytes());
-        assert_eq!(node.unwrap().ino(), ino, "file {number}");
-    }
+    let away = fs.stats().inodes_away;
+    assert!(away <= (held.len() - distinct.len()) as u64, "{away}");
     fs.set_observer(None);
+}
+
+#[test]
+fn a_memory_of_nothing_lets_most_go_that_is_not_used() {
+    let fs = limited(Arc::new(ModelStore::new()), 0);
+    let held = held_files(&fs, 2_000);
+    assert!(fs.stats().inodes < 100, "{:?}", fs.stats());
+    let used: Vec<_> = held
+        .iter()
+        .step_by(100)
+        .map(|ino| fs.node(*ino).unwrap())
+        .collect();
+    held.iter()
+        .for_each(|ino| assert_eq!(fs.getattr(&fs.node(*ino).unwrap()).nlink, 1));
+    let inodes = fs.stats().inodes;
+    assert!(
+        (20..600).contains(&inodes),
+        "{inodes} with {} in use",
+        used.len()
+    );
 }

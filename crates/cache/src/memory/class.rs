@@ -15,6 +15,8 @@ pub enum Class {
     Dirty,
     /// Pages that a volume has still to write, as far as no file has them any more; where that is not known, all.
     Waiting,
+    /// What is remembered of inodes that a front end's kernel holds and that are not in memory.
+    Kernel,
     /// What a volume knows of its free space.
     Space,
     /// Buffers of requests.
@@ -26,13 +28,14 @@ pub enum Class {
 
 impl Class {
     /// All of them, in the order in which they are shown.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Inodes,
         Self::Names,
         Self::Content,
         Self::Nodes,
         Self::Dirty,
         Self::Waiting,
+        Self::Kernel,
         Self::Space,
         Self::Buffers,
         Self::Garbage,
@@ -48,6 +51,7 @@ impl Class {
             Self::Nodes => "nodes",
             Self::Dirty => "dirty",
             Self::Waiting => "waiting",
+            Self::Kernel => "kernel-held",
             Self::Space => "space",
             Self::Buffers => "buffers",
             Self::Garbage => "garbage",
@@ -140,8 +144,8 @@ mod tests {
             .into_iter()
             .zip(1..)
             .fold(Usage::NONE, |sum, (class, bytes)| sum.with(class, bytes));
-        assert_eq!(usage.total(), 45);
-        assert_eq!((usage.reclaimable(), usage.fixed()), (6, 39));
+        assert_eq!(usage.total(), 55);
+        assert_eq!((usage.reclaimable(), usage.fixed()), (6, 49));
         assert_eq!((usage + usage).of(Class::Names), 4);
         let names: Vec<&str> = Class::ALL.map(Class::name).to_vec();
         assert_eq!(names[0], "inodes");

@@ -1,8 +1,6 @@
 //! Letting inodes go: orphans with their last use, others when their memory is wanted.
 
-use std::cell::Cell;
-
-use holdfast_sync::{Doomed, Held, Ref};
+use holdfast_sync::{Doomed, Ref};
 
 use super::{InodeWalk, Visit};
 use crate::FileSystem;
@@ -161,9 +159,7 @@ impl Core {
             if doomed.is_main() {
                 self.reclaim.main.add(-1);
             }
-            let mut ends = self.ends.lock(doomed.ino());
-            ends.count_up();
-            self.index.bury(doomed);
+            self.ends.lock(doomed.ino()).bury(&self.index, doomed);
         }
     }
 
@@ -280,6 +276,19 @@ impl Core {
             && (self.policy.revoked() || inode.locks().is_none_or(InodeLocks::is_empty))
     }
 
+    /// The end of an inode that nobody has a reference to. Those who use it by number find it again when it is loaded; without a
+    /// name it could not be, and stays for them. Over a store that pins everything no inode can be loaded.
+    fn begin_evict(&self, inode: &Inode) -> Option<Doomed<Object>> {
+        if self.pinned {
+            return self.index.begin_evict(inode);
+        }
+        let doomed = self.index.begin_evict_though_held(inode)?;
+        match doomed.nlink() {
+            0 => doomed.unless_held(),
+            _ => Some(doomed),
+        }
+    }
+
     /// Ends what the store would keep for ever, before the inodes go.
     pub(super) fn end_what_nobody_finds(&self) {
         // Memory goes with the inodes.
@@ -311,22 +320,14 @@ impl Core {
     /// Ends all inodes in this range that nobody uses, except the root.
     pub(super) fn evict_unused(&self, range: (u64, u64)) -> Dropped {
         let mut dropped = Dropped::default();
-        self.evict_while(range, &mut dropped, |_| true, |_| true, |_| true, |_| {});
+        self.evict_while(range, &mut dropped, |_| true, |_| true, |_| true);
         dropped
     }
 
     /// Ends inodes of a set from this number on that nobody uses, that were not used since the last call for them, and of which
-    /// nothing would be forgotten, about so many; says where to go on, if that was not the end. Those of them that an
-    /// observer holds by number alone, and could give back, are shown to `held`, and count.
-    pub(crate) fn evict_some(
-        &self,
-        from: u64,
-        most: u64,
-        set: Set,
-        mut held: impl FnMut(&Held<Object>),
-    ) -> Option<u64> {
+    /// nothing would be forgotten, about so many; says where to go on, if that was not the end.
+    pub(crate) fn evict_some(&self, from: u64, most: u64, set: Set) -> Option<u64> {
         let mut dropped = Dropped::default();
-        let shown = Cell::new(0);
         let there = self.index.len();
         let is_idle = |inode: &Inode| {
             let looked = inode.look(Part::Inode, set, &self.reclaim.epochs);
@@ -345,20 +346,14 @@ impl Core {
         self.evict_while(
             (from, u64::MAX),
             &mut dropped,
-            |dropped| dropped.inodes + shown.get() < most,
+            |dropped| dropped.inodes < most,
             is_idle,
             may_go,
-            |inode| {
-                if inode.is_used_raw() && !inode.has_space_of_its_own() {
-                    shown.set(shown.get() + 1);
-                    held(inode);
-                }
-            },
         )
     }
 
-    /// Ends inodes in this range, as long as there is to be more; says where it stopped. What could go and
-    /// is in use is shown. `is_idle` is asked first, of each; `may_go` of those that nobody uses.
+    /// Ends inodes in this range, as long as there is to be more; says where it stopped. `is_idle` is asked first, of
+    /// each; `may_go` of those that nobody uses.
     fn evict_while(
         &self,
         range: (u64, u64),
@@ -366,7 +361,6 @@ impl Core {
         more: impl Fn(&Dropped) -> bool,
         is_idle: impl Fn(&Inode) -> bool,
         may_go: impl Fn(&Inode) -> bool,
-        mut used: impl FnMut(&Held<Object>),
     ) -> Option<u64> {
         let mut batch = Vec::with_capacity(BATCH);
         let mut next = Some(range.0);
@@ -377,12 +371,13 @@ impl Core {
                 let (index, end) = (&self.index, range.1);
                 next = index.scan_to_change(true, (from, end), &guard, |inode| {
                     if self.is_evictable(inode) && is_idle(inode) {
-                        // Asked again, now that nobody can lock it any more; else it lives on.
-                        let goes = |inode: &Inode| self.is_evictable(inode) && may_go(inode);
-                        match self.index.begin_evict(inode) {
-                            Some(doomed) => batch.extend(Some(doomed).filter(|it| goes(it))),
-                            None => used(inode),
-                        }
+                        // Asked again, now that nobody can lock it any more; else it lives on. Not what has no name: its last
+                        // FORGET may have come by meanwhile, and left it to this.
+                        let goes = |it: &Doomed<Object>| {
+                            it.nlink() == 0 || self.is_evictable(it) && may_go(it)
+                        };
+                        let doomed = self.begin_evict(inode);
+                        batch.extend(doomed.filter(goes));
                     }
                     batch.len() < BATCH
                 });

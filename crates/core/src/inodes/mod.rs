@@ -14,6 +14,7 @@
 //!   this crate; whoever uses it says why.
 
 mod bulkstat;
+mod by_number;
 mod census;
 mod evict;
 mod revoke;

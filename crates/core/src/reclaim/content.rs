@@ -58,10 +58,10 @@ impl Core {
             return;
         }
         let step = (self.reclaim.limit() / 64).min(STEP_MAX);
-        if passed(before, self.cache.own_bytes(), step) {
-            self.reclaim
-                .epochs
-                .pass(step.div_ceil(PAGE_SIZE as u64), self.cache.pages());
+        let came = passed(before, self.cache.own_bytes(), step);
+        if came > 0 {
+            let pages = came.div_ceil(PAGE_SIZE as u64);
+            self.reclaim.epochs.pass(pages, self.cache.pages());
             self.reclaim.memory.look();
             self.relieve();
         }

@@ -1,17 +1,17 @@
 //! Inodes that go, with their names. Files stay that have holes, or space without data: a store
 //! may keep few bytes without telling, and what is behind the end nobody asks for. A directory in which names are looked for is used.
 //!
-//! Those that an observer holds by their numbers (a kernel, of a mount) are asked back, and doomed: they go with its last
-//! use, unless somebody asks for them before.
+//! Those that an observer holds by their numbers (a kernel, of a mount) go as others do: their uses are counted elsewhere while they are
+//! away (see `ends.rs`). Only when these counts take too much are some of them asked back.
 
-use holdfast_sync::{Held, epoch};
+use holdfast_sync::epoch;
 
 use super::{INODE_BYTES, NAME_BYTES, Patience, lock, passed};
 use crate::directory::Place;
+use crate::ends::Turn;
 use crate::file_system::Core;
-use crate::inode::{Inode, Numbered as _, Object, Set};
+use crate::inode::{Inode, Set};
 use crate::inodes::{InodeWalk, Visit};
-use crate::types::Ino;
 
 /// Inodes and names between two looks, at most.
 const STEP_MAX: u64 = 4096;
@@ -19,8 +19,10 @@ const STEP_MAX: u64 = 4096;
 const STEP_PART: u64 = 256;
 /// Inodes that are let go before it is asked again whether it is enough.
 const BATCH: u64 = 1024;
-/// Inodes that are asked back at once, at most.
-const ASKED_MAX: usize = 16_384;
+/// Inodes that are asked back at once, about.
+const ASKED: usize = 16_384;
+/// What is remembered of inodes that are away may take this part of the limit.
+const AWAY_PART: u64 = 16;
 
 /// Of all inodes one in so many is on probation, at least, before a hand goes over the main set.
 const PROBATION_PART: u64 = 10;
@@ -33,36 +35,16 @@ const ROUNDS: [u32; 2] = [2, 3];
 pub(super) struct Hand {
     /// The numbers to go on from: on probation, and in the main set.
     at: [u64; 2],
-    /// Bytes of what was asked back by the last look: they are on their way.
-    asked: u64,
     patience: Patience,
 }
 
-/// What is asked back.
+/// What was asked back of an observer.
 #[derive(Debug, Default)]
-struct Asked {
-    inodes: Vec<Ino>,
-    /// How many of them were asked for before.
-    again: usize,
-}
-
-impl Asked {
-    fn ask(&mut self, inode: &Held<Object>) {
-        self.again += usize::from(inode.is_doomed());
-        // Its end, if it was given back just now, is whose round comes next.
-        drop(inode.doom());
-        self.inodes.push(inode.ino());
-    }
-
-    /// What they take in memory, about.
-    fn bytes(&self) -> u64 {
-        self.inodes.len() as u64 * (INODE_BYTES + NAME_BYTES)
-    }
-
-    /// Will most of them be given back, for all that is known?
-    fn is_promising(&self) -> bool {
-        2 * self.again < self.inodes.len()
-    }
+pub(super) struct Asking {
+    turn: Turn,
+    /// Inodes that were away when it was asked last, less half of those that were asked for: so few, and it was of use.
+    hoped: Option<u64>,
+    patience: Patience,
 }
 
 impl Core {
@@ -84,8 +66,9 @@ impl Core {
             return;
         }
         let step = (self.reclaim.limit() / (STEP_PART * NAME_BYTES)).min(STEP_MAX);
-        if passed(before, self.added_so_far(), step) {
-            self.reclaim.epochs.pass(step, self.index.len());
+        let came = passed(before, self.added_so_far(), step);
+        if came > 0 {
+            self.reclaim.epochs.pass(came, self.index.len());
             self.reclaim.memory.look();
             self.relieve_inodes();
         }
@@ -110,39 +93,46 @@ impl Core {
             return;
         }
         let mut left = ROUNDS;
-        let mut asked = Asked::default();
-        let leaving = std::mem::take(&mut hand.asked);
-        while self
-            .metadata_bytes()
-            .saturating_sub(leaving + asked.bytes())
-            > enough
-            && asked.inodes.len() < ASKED_MAX
+        while self.metadata_bytes() > enough
             && let Some(set) = self.set_to_give(left)
         {
             let of = set as usize;
-            let next = self.evict_some(hand.at[of], BATCH, set, |inode| {
-                if self.is_observed() {
-                    asked.ask(inode);
-                }
-            });
+            let next = self.evict_some(hand.at[of], BATCH, set);
             left[of] -= u32::from(next.is_none());
             hand.at[of] = next.unwrap_or(0);
         }
-        let going = leaving + asked.bytes();
-        let stays = self.metadata_bytes().saturating_sub(going);
         // Elsewhere there is little to find, and all inodes to look at.
-        if stays > enough && self.name_bytes() > enough / 4 {
-            self.relieve_directories(enough + going);
+        if self.metadata_bytes() > enough && self.name_bytes() > enough / 4 {
+            self.relieve_directories(enough);
         }
         let gone = held.saturating_sub(self.metadata_bytes());
-        hand.patience
-            .was_of_use(gone > held / 64 || leaving > 0 || asked.is_promising());
-        if asked.is_promising() {
-            hand.asked = asked.bytes();
-        }
+        hand.patience.was_of_use(gone > held / 64);
         drop(hand);
-        self.ask_back(&asked.inodes);
         epoch::flush();
+        self.ask_back_what_is_away();
+    }
+
+    /// Asks an observer for some of the inodes that it holds and that are away, if their counts take too much. Less often
+    /// while less than half of what was asked for comes back.
+    fn ask_back_what_is_away(&self) {
+        let away = self.ends.away();
+        if away.bytes <= self.reclaim.memory.limit() / AWAY_PART || !self.is_observed() {
+            return;
+        }
+        let Some(mut asking) = self.reclaim.asking.try_lock() else {
+            return;
+        };
+        if asking.patience.waits() {
+            return;
+        }
+        let was_of_use = asking.hoped.is_none_or(|hoped| away.inodes <= hoped);
+        asking.patience.was_of_use(was_of_use);
+        let (inodes, turn) = self.ends.some(asking.turn, ASKED);
+        asking.turn = turn;
+        let half = inodes.len() as u64 / 2;
+        asking.hoped = Some(away.inodes.saturating_sub(half));
+        drop(asking);
+        self.ask_back(&inodes);
     }
 
     /// Lets go of the names of large directories, until inodes and names take no more than this.

@@ -48,6 +48,8 @@ pub(crate) struct Reclaim {
     pub(crate) ghosts: Ghosts,
     content: Mutex<content::Hand>,
     inodes: Mutex<inodes::Hand>,
+    /// What an observer was asked for.
+    asking: Mutex<inodes::Asking>,
 }
 
 impl Reclaim {
@@ -61,6 +63,7 @@ impl Reclaim {
             ghosts: Ghosts::default(),
             content: Mutex::default(),
             inodes: Mutex::default(),
+            asking: Mutex::default(),
         }
     }
 
@@ -104,10 +107,11 @@ fn lock<H>(hand: &Mutex<H>, held: u64, limit: u64) -> Option<MutexGuard<'_, H>> 
     }
 }
 
-/// Did a counter come by a multiple of this power of two on its way up?
-fn passed(before: i64, now: i64, step: u64) -> bool {
+/// How far did a counter go up, from one multiple of a power of two to another? That is the first that is no less than `step`.
+fn passed(before: i64, now: i64, step: u64) -> u64 {
     let shift = step.max(1).next_power_of_two().trailing_zeros();
-    now > before && now >> shift != before >> shift
+    let steps = (now >> shift).saturating_sub(before >> shift);
+    u64::try_from(steps).unwrap_or(0) << shift
 }
 
 impl Core {
@@ -132,6 +136,7 @@ impl Member for Core {
             .with(Class::Inodes, self.inode_bytes())
             .with(Class::Names, self.name_bytes())
             .with(Class::Content, self.cache.bytes())
+            .with(Class::Kernel, self.ends.away().bytes)
     }
 
     fn limit(&self, _all: u64, own: u64) {
@@ -169,7 +174,12 @@ mod tests {
 
     #[test]
     fn a_step_is_passed_upwards_alone() {
-        assert!(passed(4095, 4096, 4096) && passed(0, 10_000, 4096) && passed(-1, 0, 1));
-        assert!(!passed(4096, 4097, 4096) && !passed(4096, 4095, 4096) && !passed(5, 5, 0));
+        assert_eq!(passed(4095, 4096, 4096), 4096);
+        assert_eq!(passed(0, 10_000, 4096), 8192, "as many as came");
+        assert_eq!(passed(-1, 0, 1), 1);
+        assert_eq!(passed(5, 8, 0), 3, "a limit of nothing has no steps");
+        for (before, now) in [(4096, 4097), (4096, 4095), (0, -1), (i64::MAX, i64::MIN)] {
+            assert_eq!(passed(before, now, 4096), 0, "{before} to {now}");
+        }
     }
 }

@@ -39,7 +39,7 @@ impl Observer for KernelCaches {
     fn is_to_forget(&self, inodes: &[Ino]) {
         // An inode is mostly older than those below it, and goes after them.
         let mut youngest_first = inodes.to_vec();
-        youngest_first.reverse();
+        youngest_first.sort_unstable_by(|one, other| other.cmp(one));
         self.notifier.prune(&youngest_first);
     }
 }

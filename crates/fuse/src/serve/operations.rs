@@ -21,7 +21,8 @@ impl Operations for CoreOperations {
 
     fn destroy(&self) {
         self.handles.drain();
-        self.forget_all();
+        // A kernel forgets nothing when its connection ends.
+        self.fs.forget_all();
         self.fs.set_observer(None);
     }
 
@@ -45,7 +46,7 @@ impl Operations for CoreOperations {
     }
 
     fn known(&self, visit: &mut dyn FnMut(Ino)) {
-        self.each_used(visit);
+        self.each_known(visit);
     }
 
     fn open_files(&self) -> u64 {

@@ -5,10 +5,7 @@ use super::{
     caller::{is_admin, uid},
 };
 use crate::Context;
-use holdfast_core::{
-    InodeWalk, Visit,
-    types::{Errno, Ino, Result},
-};
+use holdfast_core::types::{Errno, Ino, Result};
 
 /// What the kernel writes where it does not tell whom a request is for.
 const UNTOLD: u32 = u32::MAX;
@@ -31,7 +28,7 @@ impl CoreOperations {
     fn bring_in_dirty_pages(&self) {
         let mut writable = Vec::new();
         if self.no_open {
-            self.each_used(&mut |ino| writable.push(ino));
+            self.each_known(&mut |ino| writable.push(ino));
         } else {
             self.handles.each(|handle| {
                 if handle.file.flags().writable() {
@@ -45,19 +42,11 @@ impl CoreOperations {
         self.notifier.flush();
     }
 
-    /// Shows every inode in use: the kernel's among them.
-    pub(super) fn each_used(&self, visit: &mut dyn FnMut(Ino)) {
-        let mut walk = InodeWalk::new().used_only();
-        // The visitor does not fail.
-        let _ = self.fs.walk_inodes(&mut walk, |node| {
-            visit(node.ino());
-            Ok(Visit::Continue)
-        });
-    }
-
-    /// Gives back what a kernel that is gone has not: it forgets nothing when a connection ends.
-    pub(super) fn forget_all(&self) {
-        self.each_used(&mut |ino| self.fs.forget(ino, u64::MAX));
+    /// Shows every inode of which the kernel may know something, some perhaps twice: the root, which it knows without a
+    /// reference, and those of which it has one.
+    pub(super) fn each_known(&self, visit: &mut dyn FnMut(Ino)) {
+        visit(Ino::ROOT);
+        self.fs.each_known_by_number(|ino, _| visit(ino));
     }
 }
 

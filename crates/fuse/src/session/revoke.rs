@@ -106,6 +106,8 @@ impl Handler {
         let notifier = &self.revocation.notifier;
         let mut known = Vec::new();
         self.operations.known(&mut |ino| known.push(ino));
+        known.sort_unstable();
+        known.dedup();
         // Pages and attributes. Directories' attributes are what a walk by name asks for first, so
         // that names lead nowhere from here on, in kernels without epochs too.
         for &ino in &known {

@@ -1,8 +1,9 @@
 //! The end of an object, in one pair of hands.
 #![expect(unsafe_code, reason = "a pointer that owns the end of an object")]
 
-use super::held::{Held, change};
+use super::held::{Held, change, update};
 use super::wait;
+use super::word::Word;
 use crate::primitive::{AtomicU64, Ordering};
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,10 +11,11 @@ use std::mem;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
-/// A dying object: no use is left, none can be had, and who looks it up waits.
+/// A dying object: no reference is left, no use can be had, and who looks it up waits. Raw uses may be left
+/// ([`Index::begin_evict_though_held`](super::Index::begin_evict_though_held)).
 ///
 /// There is one at a time. It goes to [`Index::bury`](super::Index::bury); dropping it instead
-/// brings the object back to life, without uses and, if it was doomed, still doomed.
+/// brings the object back to life, without references and, if it was doomed, still doomed.
 #[must_use = "dropping it brings the object back to life"]
 pub struct Doomed<T: Send + Sync + 'static> {
     held: NonNull<Held<T>>,
@@ -44,6 +46,22 @@ impl<T: Send + Sync + 'static> Doomed<T> {
         let held = self.held;
         mem::forget(self);
         held
+    }
+
+    /// Brings the object back to life if it has raw uses left: the last of them will end it, if it is doomed.
+    pub fn unless_held(self) -> Option<Self> {
+        let (key, step) = (self.key(), |word: Word| {
+            (word.raw_uses() > 0 && !word.is_detached()).then(|| word.revived())
+        });
+        // AcqRel, as in the drop.
+        let Some((before, _)) = update(self.word(), self.state(), Ordering::AcqRel, step) else {
+            return Some(self);
+        };
+        mem::forget(self);
+        if before.is_awaited() {
+            wait::wake(key);
+        }
+        None
     }
 
     fn word(&self) -> &AtomicU64 {

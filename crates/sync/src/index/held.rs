@@ -7,6 +7,7 @@ use super::shares::Sharing;
 use super::word::Word;
 use crate::prefetch::prefetch;
 use crate::primitive::{AtomicU64, Ordering};
+use std::cell::Cell;
 use std::fmt;
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
@@ -29,6 +30,10 @@ pub struct Held<T: Send + Sync + 'static> {
     sharing: Sharing,
     value: T,
 }
+
+/// An object has left its index.
+#[derive(Debug)]
+pub(super) struct Buried;
 
 /// Where the second line of an object begins.
 const LINE: usize = 64;
@@ -191,22 +196,6 @@ impl<T: Send + Sync + 'static> Held<T> {
         self.state().raw_uses() > 0
     }
 
-    /// May it have raw uses? Never `false` of an object that has some; `true` while uses are counted by core.
-    #[inline]
-    #[must_use]
-    pub fn may_have_raw_uses(&self) -> bool {
-        let word = self.state();
-        word.is_shared() || word.raw_uses() > 0
-    }
-
-    /// Is it in use by raw uses alone? A snapshot; `false` while uses are counted by core.
-    #[inline]
-    #[must_use]
-    pub fn is_used_raw(&self) -> bool {
-        let word = self.state();
-        word.is_unreferenced() && word.raw_uses() > 0
-    }
-
     /// A use, unless it is dying.
     #[inline]
     #[must_use]
@@ -299,17 +288,35 @@ impl<T: Send + Sync + 'static> Held<T> {
         change(&self.word, self.state(), Ordering::AcqRel, Word::spared);
     }
 
-    /// Gives back up to `n` raw uses. `Some` if the last use of a doomed object was among them.
+    /// Gives back up to `n` raw uses. `Some` if the last use of a doomed object was among them. Of one that has
+    /// left its index nothing is given back here.
     #[must_use = "a doomed object that nobody ends stays in its index"]
     pub fn forget(&self, n: u64) -> Option<Doomed<T>> {
+        self.try_forget(n).ok().flatten()
+    }
+
+    /// As [`Held::forget`].
+    ///
+    /// # Errors
+    /// The object has left its index: its raw uses are counted elsewhere.
+    pub(super) fn try_forget(&self, n: u64) -> Result<Option<Doomed<T>>, Buried> {
         if self.state().is_shared() && self.sharing.forget(n) {
-            return None;
+            return Ok(None);
         }
+        let last = Cell::new(self.state());
         let steps = self.sharing.forget_anywhere(n, |n| {
-            let step = |word: Word| word.forgotten(n);
+            let step = |word: Word| {
+                last.set(word);
+                word.forgotten(n)
+            };
+            // Looked at anew: by now raw uses of shares may have come to the word.
             update(&self.word, self.state(), Ordering::AcqRel, step)
-        })?;
-        self.ended(steps)
+        });
+        match steps {
+            Some(steps) => Ok(self.ended(steps)),
+            None if last.get().is_buried() => Err(Buried),
+            None => Ok(None),
+        }
     }
 
     /// Turns a use into a raw one where it is counted.
@@ -345,6 +352,41 @@ impl<T: Send + Sync + 'static> Held<T> {
         }
         let steps = update(&self.word, self.state(), Ordering::AcqRel, Word::evicted)?;
         self.ended(steps)
+    }
+
+    /// Ends it, if it is live and has no reference. Raw uses are kept until it is buried.
+    pub(super) fn evict_though_held(&self) -> Option<Doomed<T>> {
+        let word = self.state();
+        if word.is_shared() {
+            let counted = self.sharing.shares().map(|shares| shares.sum());
+            let counted = counted.unwrap_or_default();
+            // Raw uses are uses as well, there. As in `evict`: a guess.
+            let references = word.uses() + counted.uses - counted.raw.cast_signed();
+            let end = (references == 0).then(|| self.unshare())?;
+            if end.is_some() {
+                return end;
+            }
+        }
+        let step = Word::evicted_though_held;
+        let steps = update(&self.word, self.state(), Ordering::AcqRel, step)?;
+        self.ended(steps)
+    }
+
+    /// Raw uses that are counted here; `None`: it has left its index, and they are counted elsewhere. A snapshot, and exact only
+    /// while none comes or goes.
+    #[must_use]
+    pub fn raw_uses(&self) -> Option<u64> {
+        let word = self.state();
+        let shares = self.sharing.shares().filter(|_| word.is_shared());
+        let counted = shares.map_or(0, |shares| shares.sum().raw);
+        (!word.is_buried()).then(|| word.raw_uses() + counted)
+    }
+
+    /// May it have raw uses, counted here? Never `Some(false)` of an object that has some; `None`: it has left its index.
+    #[must_use]
+    pub fn may_have_raw_uses(&self) -> Option<bool> {
+        let word = self.state();
+        (!word.is_buried()).then(|| word.is_shared() || word.raw_uses() > 0)
     }
 
     fn ended(&self, (before, after): (Word, Word)) -> Option<Doomed<T>> {

@@ -15,6 +15,7 @@
 //! - Operations on different keys write no line in common, if the keys are in different aligned
 //!   groups of eight and their leaves exist.
 //!
+//! - A raw use is counted by the object, while that is in the tree, or in [`Remembered`] under its key.
 //! - Nor do uses of the same object, once several threads use it in turn: it has [`shares`] then.
 //!
 //! *Locking.* Waiting for a dying object takes one lock of a small table ([`wait`]), and changing how
@@ -31,6 +32,8 @@ mod node;
 mod prepared;
 mod radix;
 mod reference;
+mod remembered;
+mod runs;
 mod scan;
 mod shares;
 mod suspects;
@@ -43,6 +46,8 @@ pub use drain::Remains;
 pub use held::Held;
 pub use prepared::Prepared;
 pub use reference::Ref;
+pub use remembered::{Remembered, RememberedLocked};
+pub use runs::Runs;
 
 use crate::counter::ShardedCounter;
 use crate::epoch::{self, Guard};
@@ -153,11 +158,23 @@ impl<T: Send + Sync + 'static> Index<T> {
         held.evict()
     }
 
-    /// Takes a dying object out, wakes those who wait for it, and frees it after a grace period.
+    /// Ends the object if it is live and has no reference. Raw uses that it has are counted by it until it is buried, then by
+    /// [`Remembered`].
+    pub fn begin_evict_though_held(&self, held: &Held<T>) -> Option<Doomed<T>> {
+        held.evict_though_held()
+    }
+
+    /// Takes a dying object out, wakes those who wait for it, and frees it after a grace period. Raw uses that it had are
+    /// forgotten: see [`RememberedLocked::bury`].
     ///
     /// # Panics
     /// If the object is of another index: it lives again then.
     pub fn bury(&self, doomed: Doomed<T>) {
+        self.take_out(doomed);
+    }
+
+    /// As [`Index::bury`]. Gives the raw uses that it had: from now on nothing else counts them.
+    fn take_out(&self, doomed: Doomed<T>) -> u64 {
         let key = doomed.key();
         let guard = epoch::pin();
         let held = doomed.held();
@@ -184,6 +201,7 @@ impl<T: Send + Sync + 'static> Index<T> {
         if let Some(suspect) = noted {
             self.tree.prune(suspect, &guard);
         }
+        before.raw_uses()
     }
 
     /// How many objects there are. A sum over cores: exact only while none comes or goes.

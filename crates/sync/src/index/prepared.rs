@@ -8,7 +8,7 @@ use super::held::Held;
 use super::shares::Sharing;
 use super::word::Word;
 use crate::prefetch::prefetch_to_fill;
-use crate::primitive::AtomicU64;
+use crate::primitive::{AtomicU64, Ordering};
 use std::fmt;
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -44,10 +44,24 @@ impl<T: Send + Sync + 'static> Prepared<T> {
         self.0.into_value()
     }
 
+    /// With so many raw uses, which it had before it left the index the last time.
+    #[inline]
+    #[must_use]
+    pub fn with_raw_uses(mut self, raw: u64) -> Self {
+        if raw > 0 {
+            self.0.word = AtomicU64::new(self.word().with_raw_uses(raw).0);
+        }
+        self
+    }
+
+    fn word(&self) -> Word {
+        Word(self.0.word.load(Ordering::Relaxed))
+    }
+
     /// As [`leak`](Self::leak), without its use.
     #[inline]
     pub(super) fn leak_unused(mut self, key: u64) -> NonNull<Held<T>> {
-        self.0.word = AtomicU64::new(Word::UNUSED.0);
+        self.0.word = AtomicU64::new(self.word().without_first_use().0);
         self.0.forget_tally();
         self.leak(key)
     }

@@ -11,8 +11,8 @@
 //! [`shares`](super::shares)); the field then holds [`BIAS`] and what the others leave to it.
 //!
 //! *Invariants.*
-//! - Dying: no use of either kind, and none comes. The low bits then say who waits (`AWAITED`), and
-//!   that the object has left its index (`BURIED`), which is for ever.
+//! - Dying: no reference, and no use of either kind comes. Raw uses may be left, and are given back, until the object
+//!   has left its index (`BURIED`, for ever); one low bit more says that a lookup waits (`AWAITED`).
 //! - Shared: neither dying nor detached, and never unused as far as the word is concerned.
 //! - Counts that reach their maximum stay there: the object is never freed, however many uses
 //!   were leaked. The same goes for a shared object whose field has used up its bias.
@@ -43,12 +43,10 @@ const BIAS: u64 = 1 << (RAW_SHIFT - 1);
 
 /// While dying: somebody sleeps until that is over.
 const AWAITED: u64 = 1;
-/// While dying: out of the index.
+/// While dying: out of the index. Raw uses are counted elsewhere from then on.
 pub(super) const BURIED: u64 = 2;
 
 impl Word {
-    /// Live, without uses.
-    pub(super) const UNUSED: Self = Self(0);
     /// Live, with one use.
     pub(super) const ONE_USE: Self = Self(USE);
 
@@ -65,6 +63,11 @@ impl Word {
     #[inline]
     pub(super) fn is_detached(self) -> bool {
         self.0 & DETACHED != 0
+    }
+
+    #[inline]
+    pub(super) fn is_buried(self) -> bool {
+        self.is_dying() && self.0 & BURIED != 0
     }
 
     #[inline]
@@ -92,14 +95,28 @@ impl Word {
         self.field() as i64 - if self.is_shared() { BIAS as i64 } else { 0 }
     }
 
-    /// Uses without a reference, given back by number.
+    /// Uses without a reference, given back by number: those that are counted here.
     #[inline]
     pub(super) fn raw_uses(self) -> u64 {
-        if self.is_dying() {
+        if self.is_buried() {
             0
         } else {
             (self.0 >> RAW_SHIFT) & RAW_MAX
         }
+    }
+
+    /// With so many raw uses, of a word that has none.
+    #[inline]
+    pub(super) fn with_raw_uses(self, raw: u64) -> Self {
+        debug_assert!(!self.is_dying() && self.raw_uses() == 0, "{self:?}");
+        Self(self.0 | raw.min(RAW_MAX) << RAW_SHIFT)
+    }
+
+    /// As a word that had one use, and gives it back before anybody sees it.
+    #[inline]
+    pub(super) fn without_first_use(self) -> Self {
+        debug_assert!(self.0 & !(RAW_MAX << RAW_SHIFT) == USE, "{self:?}");
+        Self(self.0 - USE)
     }
 
     /// No use of either kind, and live.
@@ -187,6 +204,12 @@ impl Word {
         self.is_unused().then_some(Self(self.0 | DYING))
     }
 
+    /// Dying, if it was live without a reference: raw uses stay until it is buried.
+    #[inline]
+    pub(super) fn evicted_though_held(self) -> Option<Self> {
+        self.is_unreferenced().then_some(Self(self.0 | DYING))
+    }
+
     #[inline]
     fn ended_if_due(self) -> Self {
         match self.evicted() {
@@ -220,7 +243,7 @@ impl Word {
         self.is_shared() && self.field() < BIAS / 2
     }
 
-    /// Back to life after dying, unused.
+    /// Back to life after dying, without a reference.
     #[inline]
     pub(super) fn revived(self) -> Self {
         debug_assert!(self.is_dying() && self.0 & BURIED == 0, "revived {self:?}");
@@ -319,6 +342,23 @@ mod tests {
         assert!(dying.is_awaited() && dying.revived().is_doomed());
         assert_eq!(dying.revived().uses(), 0);
         assert_eq!(Word(dying.0 | BURIED).awaited(), None);
+    }
+
+    #[test]
+    fn an_evicted_object_keeps_raw_uses_until_it_is_buried() {
+        let held = Word::ONE_USE.with_raw_uses(3);
+        assert_eq!((held.uses(), held.raw_uses()), (1, 3));
+        assert_eq!(held.evicted_though_held(), None, "in use");
+        let dying = held.without_first_use().evicted_though_held().unwrap();
+        assert!(dying.is_dying() && dying.evicted_though_held().is_none());
+        assert_eq!((dying.raw_uses(), dying.acquired()), (3, None));
+        let dying = dying.awaited().unwrap().forgotten(2).unwrap();
+        assert_eq!((dying.raw_uses(), dying.revived().raw_uses()), (1, 1));
+        assert!(dying.doomed().forgotten(1).unwrap().is_dying());
+        let buried = Word(dying.0 | BURIED);
+        assert_eq!((buried.raw_uses(), buried.forgotten(1)), (0, None));
+        let full = Word::ONE_USE.with_raw_uses(u64::MAX).without_first_use();
+        assert_eq!(full.evicted_though_held().unwrap().raw_uses(), RAW_MAX);
     }
 
     #[test]

@@ -106,6 +106,7 @@ fn the_last_references_and_the_end_of_the_index_free_once() {
         // Another world, so that it can be dropped while `world` judges the rest.
         let inner = Arc::new(World {
             index: crate::index::Index::new(),
+            remembered: crate::index::Remembered::new(),
             left: std::sync::Arc::clone(&world.left),
         });
         let plain = inner.publish(1).unwrap();

@@ -42,12 +42,13 @@ mod primitive;
 mod thread_slot;
 
 mod ends;
+mod remembered;
 mod shared;
 mod trees;
 mod users;
 mod waits;
 
-use index::{Doomed, Held, Index, Prepared, Ref};
+use index::{Doomed, Held, Index, Prepared, Ref, Remembered};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use std::sync::Arc as StdArc;
@@ -97,6 +98,7 @@ impl Drop for Probe {
 /// An index, and the count of objects that exist.
 struct World {
     index: Index<Probe>,
+    remembered: Remembered,
     left: StdArc<AtomicU64>,
 }
 
@@ -172,6 +174,7 @@ fn model(preemptions: usize, scenario: impl Fn(&Arc<World>) + Send + Sync + 'sta
     builder.check(move || {
         let world = Arc::new(World {
             index: Index::new(),
+            remembered: Remembered::new(),
             left: StdArc::default(),
         });
         scenario(&world);

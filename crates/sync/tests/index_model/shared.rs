@@ -164,6 +164,7 @@ fn the_end_of_the_index_beside_shared_uses_frees_once() {
     model(PAIR, |world| {
         let inner = World {
             index: crate::index::Index::new(),
+            remembered: crate::index::Remembered::new(),
             left: std::sync::Arc::clone(&world.left),
         };
         let held = shared(&inner);

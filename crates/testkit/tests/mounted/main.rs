@@ -1,13 +1,14 @@
 //! Volumes behind a mount, on a device that does not do as it should: what becomes of the work there.
 
 mod checkpoints;
+mod held;
 mod panics;
 mod world;
 
 use std::{sync::mpsc, thread, time::Duration};
 
 /// So long nothing takes that waits for nothing, however loaded the machine is.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Does the work on a thread of its own; `None`: it waits for something. Then the thread is left alone.
 fn within_patience<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Option<R> {
