@@ -31,7 +31,7 @@ impl FileSystem {
         self.core.ends.each(&mut visit);
     }
 
-    /// Gives back all uses that were turned into numbers: nobody is left who could.
+    /// Gives back all uses that were turned into numbers: for when the front end that had them is gone.
     pub fn forget_all(&self) {
         // Again, for what went from memory, or came back, between one look and the other. Counts that reached their maximum
         // stay for ever.

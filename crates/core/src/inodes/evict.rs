@@ -276,7 +276,7 @@ impl Core {
             && (self.policy.revoked() || inode.locks().is_none_or(InodeLocks::is_empty))
     }
 
-    /// The end of an inode that nobody has a reference to. Those who use it by number find it again when it is loaded; without a
+    /// The end of an inode without references. Uses by number are found again when it is loaded; without a
     /// name it could not be, and stays for them. Over a store that pins everything no inode can be loaded.
     fn begin_evict(&self, inode: &Inode) -> Option<Doomed<Object>> {
         if self.pinned {

@@ -11,7 +11,7 @@ use std::mem;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
-/// A dying object: no reference is left, no use can be had, and who looks it up waits. Raw uses may be left
+/// A dying object: no reference is left, no use can be had, and a lookup waits. Raw uses may be left
 /// ([`Index::begin_evict_though_held`](super::Index::begin_evict_though_held)).
 ///
 /// There is one at a time. It goes to [`Index::bury`](super::Index::bury); dropping it instead

@@ -164,7 +164,7 @@ impl<T: Send + Sync + 'static> Index<T> {
         held.evict_though_held()
     }
 
-    /// Takes a dying object out, wakes those who wait for it, and frees it after a grace period. Raw uses that it had are
+    /// Takes a dying object out, wakes the lookups that wait for it, and frees it after a grace period. Raw uses that it had are
     /// forgotten: see [`RememberedLocked::bury`].
     ///
     /// # Panics

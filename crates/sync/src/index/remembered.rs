@@ -1,11 +1,11 @@
 //! Raw uses of objects that are in the index no more.
 //!
-//! Whoever holds a raw use gives it back by key, at any time, and need not know whether the object is in memory. So an object
+//! A raw use is given back by key, at any time, whether or not the object is in memory. So an object
 //! may go while there are raw uses of it: their number stays here, and is the object's again when it comes back.
 //!
 //! *Invariants.* Under the lock: a key that is in the index has no raw uses here. They move to the object before it is published,
-//! under the lock, and from it when it is buried, under the lock, by the step that marks it as buried. So whoever finds an
-//! object that is not buried finds the raw uses in its word, and whoever finds none, under the lock, finds them here.
+//! under the lock, and from it when it is buried, under the lock, by the step that marks it as buried. So if a lookup
+//! finds an object that is not buried, the raw uses are in its word; if it finds none, under the lock, they are here.
 //!
 //! *Locking.* The lock is held over publishing and burying, which wait for nothing.
 
