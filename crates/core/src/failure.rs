@@ -1,48 +1,8 @@
-//! The failure of a store, and which open files have been told of it.
-
-use std::sync::atomic::{AtomicI32, Ordering};
+//! The failure of a store, as open files are told of it.
 
 use crate::file_system::Core;
 use crate::open::OpenFile;
 use crate::types::{Errno, Result};
-
-/// A latch that a store closes when changes that it accepted can never become durable.
-///
-/// *Invariant.* `errno != 0`: some change that was accepted is lost, no later one is accepted, and no commit succeeds.
-/// It never becomes 0 again: the store has to be opened anew.
-#[derive(Debug, Default)]
-pub struct Failure {
-    errno: AtomicI32,
-}
-
-impl Failure {
-    /// Closes the latch; the first reason stays.
-    pub fn latch(&self, reason: Errno) {
-        // Release: pairs with the acquire in `reason`, whose caller then sees why.
-        let order = (Ordering::Release, Ordering::Relaxed);
-        let _ = self
-            .errno
-            .compare_exchange(0, reason.raw(), order.0, order.1);
-    }
-
-    /// Why nothing is accepted any more; `None` while all is well.
-    #[inline]
-    #[must_use]
-    pub fn reason(&self) -> Option<Errno> {
-        match self.errno.load(Ordering::Acquire) {
-            0 => None,
-            errno => Some(Errno::from_raw(errno)),
-        }
-    }
-
-    /// Is the latch closed?
-    #[inline]
-    #[must_use]
-    pub fn is_latched(&self) -> bool {
-        // Relaxed: of an operation beside the failure either answer is right.
-        self.errno.load(Ordering::Relaxed) != 0
-    }
-}
 
 impl Core {
     /// Makes everything so far durable on behalf of an open file.
@@ -67,20 +27,5 @@ impl Core {
             Some(reason) if file.flags().writable() && file.is_first_to_hear() => Err(reason),
             _ => Ok(()),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_reason_stays() {
-        let failure = Failure::default();
-        assert_eq!((failure.reason(), failure.is_latched()), (None, false));
-        failure.latch(Errno::ENOSPC);
-        failure.latch(Errno::EIO);
-        assert_eq!(failure.reason(), Some(Errno::ENOSPC));
-        assert!(failure.is_latched());
     }
 }

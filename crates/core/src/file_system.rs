@@ -15,11 +15,9 @@ use std::sync::{Arc, Weak};
 
 use crate::ahead::{Ahead, Near};
 use crate::ends::Ends;
-use crate::failure::Failure;
 use crate::inode::{Content, DirectoryBody, Extension, Inode, Known, Meta, Numbered as _, Object};
 use crate::late::Late;
 use crate::locks::LockGraph;
-use crate::memory::{MemoryLimits, MemoryStore};
 use crate::node::Node;
 use crate::numbers::Numbers;
 use crate::observer::Observer;
@@ -29,7 +27,10 @@ use crate::quota::{Check, Quotas};
 use crate::reclaim::Reclaim;
 use crate::registry::{Announced, Enrolment};
 use crate::shape::Shape;
-use crate::store::{Change, Grant, Intent, PageOf, Reservation, Space, Stamp, Store, kept_bytes};
+use crate::store::{
+    Behind, Change, Failure, Grant, Intent, MemoryLimits, MemoryStore, PageOf, Reservation, Space,
+    Stamp, Store, Writes, kept_bytes,
+};
 use crate::turns::{self, HasTurn as _};
 use crate::types::{Errno, FileType, Ino, NAME_MAX, Result, StatFs};
 use crate::watch::WatchRegistry;
@@ -52,6 +53,8 @@ pub struct FileSystem {
 /// What the handles of one file system share.
 pub(crate) struct Core {
     pub(crate) store: Arc<dyn Store>,
+    /// The same, as it is changed.
+    pub(crate) behind: Arc<dyn Behind>,
     /// Nothing can be loaded, and changes are not handed over.
     pub(crate) pinned: bool,
     /// Space comes back with the changes that free it.
@@ -110,7 +113,8 @@ impl FileSystem {
     /// As [`new`](Self::new).
     pub fn within(store: Arc<dyn Store>, options: Options, memory: Arc<Memory>) -> Result<Self> {
         let guarantees = store.guarantees();
-        let last = store.last_ino()?;
+        let Writes::Behind(behind) = Arc::clone(&store).writes();
+        let last = behind.last_ino()?;
         if last.0 >= INO_MAX {
             return Err(Errno::EUCLEAN);
         }
@@ -147,6 +151,7 @@ impl FileSystem {
             quotas: Quotas::new(),
             forerunner,
             store,
+            behind,
             enrolment: Enrolment::new()?,
         });
         if !core.pinned {
@@ -417,16 +422,16 @@ impl Core {
     /// Asks the store for what an operation may need, before it changes anything.
     ///
     /// # Errors
-    /// Those of [`Store::reserve`].
+    /// Those of [`Behind::reserve`].
     #[inline]
     pub(crate) fn reserve(&self, intent: &Intent) -> Result<Reservation<'_>> {
-        Reservation::of(&*self.store, intent)
+        Reservation::of(&*self.behind, intent)
     }
 
     /// As [`Core::reserve`], for what adds nothing that a store in memory counts.
     ///
     /// # Errors
-    /// Those of [`Store::reserve`].
+    /// Those of [`Behind::reserve`].
     #[inline]
     pub(crate) fn reserve_change(
         &self,
@@ -442,7 +447,7 @@ impl Core {
     #[inline]
     pub(crate) fn release_kept(&self, len: usize) {
         if self.pinned {
-            self.store.release(Space {
+            self.behind.release(Space {
                 bytes: kept_bytes(len),
                 ..Space::default()
             });
@@ -469,7 +474,7 @@ impl Core {
         }
         let held = reservation.held();
         self.in_turn(whose, || {
-            hand_over(&whose, batch, |batch| self.store.apply(held, batch))
+            hand_over(&whose, batch, |batch| self.behind.apply(held, batch))
         })
     }
 
@@ -503,8 +508,25 @@ impl Core {
         if self.pinned || batch.is_empty() {
             return Ok(());
         }
-        let written = |batch: &[Change<'_>]| self.store.apply_written(held, batch, page);
+        let written = |batch: &[Change<'_>]| self.accept_written(held, batch, page);
         self.in_turn([whose], || hand_over(&[whose], batch, written))
+    }
+
+    /// Hands writes to one file over: a store that can keeps its pages, any other copies what was written.
+    ///
+    /// # Errors
+    /// Those of [`Behind::apply`].
+    #[inline]
+    pub(crate) fn accept_written(
+        &self,
+        held: &mut Grant,
+        batch: &[Change<'_>],
+        page: &PageOf<'_>,
+    ) -> Result<Stamp> {
+        match self.store.pages() {
+            Some(pages) => pages.apply_written(held, batch, page),
+            None => self.behind.apply(held, batch),
+        }
     }
 
     /// As [`Core::apply`], unless somebody else is at it with the same inode: then `false`, and
@@ -522,7 +544,7 @@ impl Core {
             return Ok(false);
         };
         let held = reservation.held();
-        let handed_over = hand_over(&[whose], batch, |batch| self.store.apply(held, batch));
+        let handed_over = hand_over(&[whose], batch, |batch| self.behind.apply(held, batch));
         drop(turn);
         self.settle(handed_over).map(|()| true)
     }

@@ -4,6 +4,7 @@
 //! file's bytes: see `io/bring.rs`.) Nothing of this runs over a store that pins everything.
 
 use holdfast_sync::{Prepared, epoch};
+use std::slice;
 use std::sync::atomic::AtomicU64;
 
 use crate::acl::{ACL_ACCESS, ACL_DEFAULT, Acl};
@@ -47,11 +48,12 @@ impl Core {
 
     /// Loads an inode and those behind it, this many in all. `None`: it has to be asked for alone, for
     /// whatever reason.
-    fn load_run(&self, first: Ino, count: usize) -> Option<Node> {
+    pub(crate) fn load_run(&self, first: Ino, count: usize) -> Option<Node> {
+        let walk = self.store.walk()?;
         let ends = self.ends.snapshot();
         let mut found = Vec::with_capacity(count);
         let before = Ino(first.0.checked_sub(1)?);
-        self.store.walk(before, count, &mut found).ok()?;
+        walk.walk(before, count, &mut found).ok()?;
         {
             let guard = epoch::pin();
             let missing = |record: &InodeRecord| {
@@ -223,14 +225,11 @@ impl Core {
     }
 
     fn build(&self, record: &InodeRecord) -> Result<Object> {
-        let mut rest = Rest::default();
-        if record.xattrs {
-            rest.xattrs = self.store.load_xattrs(record.ino)?;
+        let mut rests = Vec::new();
+        if record.xattrs || record.kind == FileType::Symlink {
+            self.store.load_rests(slice::from_ref(record), &mut rests)?;
         }
-        if record.kind == FileType::Symlink {
-            rest.target = Some(self.store.load_target(record.ino)?);
-        }
-        let (content, rare) = parts(record, rest)?;
+        let (content, rare) = parts(record, rests.pop().unwrap_or_default())?;
         Ok(self.object(record, content, rare))
     }
 

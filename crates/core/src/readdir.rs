@@ -12,9 +12,9 @@ use crate::FileSystem;
 use crate::directory::Place;
 use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
-use crate::name_run::{DirEntry, NameRun};
 use crate::node::Node;
 use crate::open::OpenFile;
+use crate::store::{DirEntry, NameRun};
 use crate::types::{Attr, Errno, FileType, Ino, OpenFlags, Result};
 use crate::watch::EventMask;
 

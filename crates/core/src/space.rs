@@ -71,7 +71,7 @@ impl holdfast_cache::Space for FileSpace<'_> {
             pages,
             ..Intent::default()
         };
-        match self.core.store.reserve(&intent) {
+        match self.core.behind.reserve(&intent) {
             Ok(held) => {
                 if held.pages > 0 {
                     self.promised.fetch_add(held.pages, Ordering::Relaxed);
@@ -86,7 +86,7 @@ impl holdfast_cache::Space for FileSpace<'_> {
     }
 
     fn release(&self, pages: u64) {
-        self.core.store.release(Space {
+        self.core.behind.release(Space {
             pages,
             ..Space::default()
         });
@@ -98,7 +98,7 @@ impl Drop for FileSpace<'_> {
     fn drop(&mut self) {
         match self.take() {
             0 => {}
-            pages => self.core.store.give_back(Grant {
+            pages => self.core.behind.give_back(Grant {
                 pages,
                 ..Grant::NONE
             }),

@@ -400,7 +400,7 @@ impl Core {
             if self.pinned {
                 // What is not stored, because the mode says it all, goes back.
                 reservation.keep_only(meta.with_rare(|rare| kept_acl(rare, name)));
-                self.store.release(Space {
+                self.behind.release(Space {
                     bytes: before,
                     ..Space::default()
                 });

@@ -71,7 +71,7 @@ fn whoever_asks_for_attributes_is_told_that_the_space_of_a_file_cannot_be_read()
     fs.sync().unwrap();
     fs.drop_caches().unwrap();
     store.hook().plan(Fault {
-        call: Some(Call::NextData),
+        call: Some(Call::NextSpace),
         after: 0,
         times: None,
         error: Errno::EIO,

@@ -1,11 +1,11 @@
 //! What becomes of a file system whose store fails.
 
 use holdfast_core::store::{
-    Change, EntryRecord, Grant, Guarantees, InodeRecord, Intent, Space, SpaceReport, Stamp, Store,
-    XattrList,
+    Behind, Change, EntryRecord, Grant, Guarantees, InodeRecord, Intent, NameRun, Rest, Space,
+    SpaceReport, SpaceRun, Stamp, Store, Writes,
 };
 use holdfast_core::types::{Caller, Errno, Ino, OpenFlags, Result};
-use holdfast_core::{FileSystem, Options};
+use holdfast_core::{FileSystem, Options, Visit};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -19,44 +19,51 @@ impl Store for Fragile {
     fn guarantees(&self) -> Guarantees {
         Guarantees {
             pinned: false,
-            exclusive: true,
-            durable: false,
             blocks: false,
             small: 0,
             frees: false,
             times_and_flags: false,
         }
     }
+    fn writes(self: Arc<Self>) -> Writes {
+        Writes::Behind(self)
+    }
     fn load_inodes(&self, _inos: &[Ino], _found: &mut Vec<InodeRecord>) -> Result<()> {
         Ok(())
     }
-    fn load_target(&self, _ino: Ino) -> Result<Box<[u8]>> {
+    fn load_rests(&self, _records: &[InodeRecord], _found: &mut Vec<Rest>) -> Result<()> {
         Err(Errno::EIO)
     }
-    fn load_xattrs(&self, _ino: Ino) -> Result<XattrList> {
-        Err(Errno::EIO)
-    }
-    fn lookup(&self, _dir: Ino, _name: &[u8]) -> Result<Option<EntryRecord>> {
-        Ok(None)
-    }
-    fn read_entries(
+    fn look_up(
         &self,
         _dir: Ino,
-        _after: u64,
-        _max: usize,
-        _run: &mut Vec<(EntryRecord, InodeRecord)>,
+        names: &[&[u8]],
+        found: &mut Vec<Option<(EntryRecord, InodeRecord)>>,
     ) -> Result<()> {
+        found.extend(names.iter().map(|_| None));
+        Ok(())
+    }
+    fn read_names(&self, _dir: Ino, _after: u64, _max: usize, _run: &mut NameRun) -> Result<()> {
         Err(Errno::EIO)
     }
-    fn next_cookie(&self, _dir: Ino) -> Result<u64> {
+    fn end_cookie(&self, _dir: Ino) -> Result<u64> {
         Err(Errno::EIO)
     }
-    fn next_data(&self, _ino: Ino, _offset: u64) -> Result<Option<(u64, u64)>> {
+    fn next_space(&self, _ino: Ino, _offset: u64) -> Result<Option<SpaceRun>> {
         Err(Errno::EIO)
     }
     fn read_data(&self, _ino: Ino, _offset: u64, _buf: &mut [u8]) -> Result<()> {
         Err(Errno::EIO)
     }
+    fn space(&self) -> Result<SpaceReport> {
+        Ok(SpaceReport::default())
+    }
+    fn commit(&self, _upto: Option<Stamp>) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Behind for Fragile {
     fn reserve(&self, _intent: &Intent) -> Result<Grant> {
         Ok(Grant::NONE)
     }
@@ -69,17 +76,8 @@ impl Store for Fragile {
             Ok(Stamp(0))
         }
     }
-    fn commit(&self, _upto: Option<Stamp>) -> Result<()> {
-        Ok(())
-    }
-    fn walk(&self, _after: Ino, _max: usize, _run: &mut Vec<InodeRecord>) -> Result<()> {
-        Ok(())
-    }
     fn last_ino(&self) -> Result<Ino> {
         Ok(Ino(0))
-    }
-    fn space(&self) -> Result<SpaceReport> {
-        Ok(SpaceReport::default())
     }
 }
 
@@ -108,4 +106,15 @@ fn what_a_store_can_let_go_of_is_not_counted() {
     let fs = FileSystem::new(store, Options::default()).unwrap();
     assert_eq!(fs.quota_on(true), Err(Errno::EOPNOTSUPP));
     assert!(!fs.quota_is_on());
+}
+
+#[test]
+fn a_store_that_does_not_walk_shows_no_inodes_by_number() {
+    let fs = FileSystem::new(Arc::new(Fragile::default()), Options::default()).unwrap();
+    let mut scans = fs.bulkstats(4).unwrap();
+    assert_eq!(scans.len(), 1);
+    let shown = fs.bulkstat(&mut scans[0], |_, _| Ok(Visit::Continue));
+    assert_eq!(shown, Err(Errno::EOPNOTSUPP));
+    let told = fs.bulkstat_attributes(&mut scans[0], |_| Ok(Visit::Continue));
+    assert_eq!(told, Err(Errno::EOPNOTSUPP));
 }

@@ -86,7 +86,7 @@ fn a_file_over_a_store_gets_another_name_or_ends_when_it_loses_one() {
     });
     assert_eq!(fs.stats().inodes, 1);
     let mut left = Vec::new();
-    store.walk(Ino(0), 9, &mut left).unwrap();
+    store.walk().unwrap().walk(Ino(0), 9, &mut left).unwrap();
     assert!(left.iter().all(|inode| inode.ino == root.ino()), "{left:?}");
 }
 

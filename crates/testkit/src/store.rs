@@ -17,11 +17,11 @@ pub use recording::{Record, Recorded, RecordingStore};
 pub use slow::{Latency, SlowStore};
 
 use holdfast_core::store::{
-    Change, EntryRecord, Failure, Grant, Guarantees, InodeRecord, Intent, PageOf, Rest, Space,
-    SpaceReport, SpaceRun, Stamp,
+    Behind, Change, EntryRecord, Failure, Grant, Guarantees, Hints, InodeRecord, Intent, NameRun,
+    PageOf, Rest, SharedPages, Space, SpaceReport, SpaceRun, Stamp, WalkInodes, Writes,
 };
 use holdfast_core::{Memory, Store};
-use holdfast_types::{Ino, Result};
+use holdfast_types::{Errno, Ino, Result};
 use std::sync::Arc;
 
 /// The calls of [`Store`] that can fail or take time.
@@ -29,12 +29,11 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Call {
     LoadInodes,
-    LoadTarget,
-    LoadXattrs,
     LoadRests,
-    Lookup,
-    ReadEntries,
-    NextData,
+    LookUp,
+    ReadNames,
+    EndCookie,
+    NextSpace,
     ReadData,
     Reserve,
     Apply,
@@ -70,6 +69,8 @@ pub trait Hook: Send + Sync + 'static {
 /// A store with a hook before every call.
 pub struct Wrapped<H> {
     inner: Arc<dyn Store>,
+    /// The same, as it is changed.
+    behind: Arc<dyn Behind>,
     hook: H,
 }
 
@@ -77,7 +78,12 @@ impl<H: Hook> Wrapped<H> {
     /// Puts the hook before the store.
     #[must_use]
     pub fn new(inner: Arc<dyn Store>, hook: H) -> Arc<Self> {
-        Arc::new(Self { inner, hook })
+        let Writes::Behind(behind) = Arc::clone(&inner).writes();
+        Arc::new(Self {
+            inner,
+            behind,
+            hook,
+        })
     }
 
     /// The hook, to change what it does or to ask what it saw.
@@ -98,26 +104,22 @@ impl<H: Hook> Store for Wrapped<H> {
         self.inner.guarantees()
     }
 
+    fn writes(self: Arc<Self>) -> Writes {
+        Writes::Behind(self)
+    }
+
     fn failure(&self) -> Arc<Failure> {
         self.inner.failure()
+    }
+
+    fn join(&self, memory: &Arc<Memory>) {
+        self.inner.join(memory);
     }
 
     fn load_inodes(&self, inos: &[Ino], found: &mut Vec<InodeRecord>) -> Result<()> {
         self.hook.before(Call::LoadInodes)?;
         inos.iter().try_for_each(|&ino| self.hook.loads(ino))?;
         self.inner.load_inodes(inos, found)
-    }
-
-    fn load_target(&self, ino: Ino) -> Result<Box<[u8]>> {
-        self.hook.before(Call::LoadTarget)?;
-        self.hook.loads(ino)?;
-        self.inner.load_target(ino)
-    }
-
-    fn load_xattrs(&self, ino: Ino) -> Result<Vec<(Box<[u8]>, Box<[u8]>)>> {
-        self.hook.before(Call::LoadXattrs)?;
-        self.hook.loads(ino)?;
-        self.inner.load_xattrs(ino)
     }
 
     fn load_rests(&self, records: &[InodeRecord], found: &mut Vec<Rest>) -> Result<()> {
@@ -127,35 +129,32 @@ impl<H: Hook> Store for Wrapped<H> {
         self.inner.load_rests(records, found)
     }
 
-    fn lookup(&self, dir: Ino, name: &[u8]) -> Result<Option<EntryRecord>> {
-        self.hook.before(Call::Lookup)?;
-        self.inner.lookup(dir, name)
-    }
-
-    fn read_entries(
+    fn look_up(
         &self,
         dir: Ino,
-        after: u64,
-        max: usize,
-        run: &mut Vec<(EntryRecord, InodeRecord)>,
+        names: &[&[u8]],
+        found: &mut Vec<Option<(EntryRecord, InodeRecord)>>,
     ) -> Result<()> {
-        self.hook.before(Call::ReadEntries)?;
-        self.inner.read_entries(dir, after, max, run)
+        self.hook.before(Call::LookUp)?;
+        let before = found.len();
+        self.inner.look_up(dir, names, found)?;
+        let mut inos = found[before..].iter().flatten().map(|(_, inode)| inode.ino);
+        inos.try_for_each(|ino| self.hook.loads(ino))
     }
 
-    fn next_cookie(&self, dir: Ino) -> Result<u64> {
-        self.hook.before(Call::ReadEntries)?;
-        self.inner.next_cookie(dir)
+    fn read_names(&self, dir: Ino, after: u64, max: usize, run: &mut NameRun) -> Result<()> {
+        self.hook.before(Call::ReadNames)?;
+        self.inner.read_names(dir, after, max, run)
+    }
+
+    fn end_cookie(&self, dir: Ino) -> Result<u64> {
+        self.hook.before(Call::EndCookie)?;
+        self.inner.end_cookie(dir)
     }
 
     fn next_space(&self, ino: Ino, offset: u64) -> Result<Option<SpaceRun>> {
-        self.hook.before(Call::NextData)?;
+        self.hook.before(Call::NextSpace)?;
         self.inner.next_space(ino, offset)
-    }
-
-    fn next_data(&self, ino: Ino, offset: u64) -> Result<Option<(u64, u64)>> {
-        self.hook.before(Call::NextData)?;
-        self.inner.next_data(ino, offset)
     }
 
     fn read_data(&self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<()> {
@@ -163,44 +162,9 @@ impl<H: Hook> Store for Wrapped<H> {
         self.inner.read_data(ino, offset, buf)
     }
 
-    fn reserve(&self, intent: &Intent) -> Result<Grant> {
-        self.hook.before(Call::Reserve)?;
-        self.inner.reserve(intent)
-    }
-
-    fn give_back(&self, held: Grant) {
-        self.inner.give_back(held);
-    }
-
-    fn join(&self, memory: &Arc<Memory>) {
-        self.inner.join(memory);
-    }
-
-    fn release(&self, space: Space) {
-        self.inner.release(space);
-    }
-
-    fn apply(&self, held: &mut Grant, batch: &[Change<'_>]) -> Result<Stamp> {
-        self.hook.before(Call::Apply)?;
-        let stamp = self.inner.apply(held, batch)?;
-        self.hook.applied(batch);
-        Ok(stamp)
-    }
-
-    fn expect_write(&self, ino: Ino, offset: u64) {
-        self.inner.expect_write(ino, offset);
-    }
-
-    fn apply_written(
-        &self,
-        held: &mut Grant,
-        batch: &[Change<'_>],
-        page: &PageOf<'_>,
-    ) -> Result<Stamp> {
-        self.hook.before(Call::Apply)?;
-        let stamp = self.inner.apply_written(held, batch, page)?;
-        self.hook.applied(batch);
-        Ok(stamp)
+    fn space(&self) -> Result<SpaceReport> {
+        self.hook.before(Call::Space)?;
+        self.inner.space()
     }
 
     fn commit(&self, upto: Option<Stamp>) -> Result<()> {
@@ -210,21 +174,77 @@ impl<H: Hook> Store for Wrapped<H> {
         Ok(())
     }
 
-    fn walk(&self, after: Ino, max: usize, run: &mut Vec<InodeRecord>) -> Result<()> {
-        self.hook.before(Call::Walk)?;
-        let before = run.len();
-        self.inner.walk(after, max, run)?;
-        let mut inos = run[before..].iter().map(|record| record.ino);
-        inos.try_for_each(|ino| self.hook.loads(ino))
+    fn walk(&self) -> Option<&dyn WalkInodes> {
+        self.inner.walk().map(|_| self as &dyn WalkInodes)
+    }
+
+    fn pages(&self) -> Option<&dyn SharedPages> {
+        self.inner.pages().map(|_| self as &dyn SharedPages)
+    }
+
+    fn hints(&self) -> Option<&dyn Hints> {
+        self.inner.hints()
+    }
+}
+
+impl<H: Hook> Behind for Wrapped<H> {
+    fn reserve(&self, intent: &Intent) -> Result<Grant> {
+        self.hook.before(Call::Reserve)?;
+        self.behind.reserve(intent)
+    }
+
+    fn reserve_at_once(&self, intent: &Intent) -> Option<Grant> {
+        self.hook.before(Call::Reserve).ok()?;
+        self.behind.reserve_at_once(intent)
+    }
+
+    fn give_back(&self, held: Grant) {
+        self.behind.give_back(held);
+    }
+
+    fn release(&self, space: Space) {
+        self.behind.release(space);
+    }
+
+    fn apply(&self, held: &mut Grant, batch: &[Change<'_>]) -> Result<Stamp> {
+        self.hook.before(Call::Apply)?;
+        let stamp = self.behind.apply(held, batch)?;
+        self.hook.applied(batch);
+        Ok(stamp)
     }
 
     fn last_ino(&self) -> Result<Ino> {
         self.hook.before(Call::LastIno)?;
-        self.inner.last_ino()
+        self.behind.last_ino()
+    }
+}
+
+impl<H: Hook> WalkInodes for Wrapped<H> {
+    fn walk(&self, after: Ino, max: usize, run: &mut Vec<InodeRecord>) -> Result<()> {
+        self.hook.before(Call::Walk)?;
+        let before = run.len();
+        let walk = self.inner.walk().ok_or(Errno::EOPNOTSUPP)?;
+        walk.walk(after, max, run)?;
+        let mut inos = run[before..].iter().map(|record| record.ino);
+        inos.try_for_each(|ino| self.hook.loads(ino))
     }
 
-    fn space(&self) -> Result<SpaceReport> {
-        self.hook.before(Call::Space)?;
-        self.inner.space()
+    fn split(&self, parts: usize) -> Result<Vec<Ino>> {
+        self.inner.walk().ok_or(Errno::EOPNOTSUPP)?.split(parts)
+    }
+}
+
+impl<H: Hook> SharedPages for Wrapped<H> {
+    fn apply_written(
+        &self,
+        held: &mut Grant,
+        batch: &[Change<'_>],
+        page: &PageOf<'_>,
+    ) -> Result<Stamp> {
+        self.hook.before(Call::Apply)?;
+        let pages = self.inner.pages().ok_or(Errno::EOPNOTSUPP)?;
+        let stamp = pages.apply_written(held, batch, page)?;
+        self.hook.applied(batch);
+        Ok(stamp)
     }
 }

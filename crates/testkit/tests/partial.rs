@@ -21,8 +21,8 @@ struct Asked {
 impl Hook for Asked {
     fn before(&self, call: Call) -> Result<()> {
         match call {
-            Call::Lookup => self.lookups.fetch_add(1, Relaxed),
-            Call::ReadEntries => self.runs.fetch_add(1, Relaxed),
+            Call::LookUp => self.lookups.fetch_add(1, Relaxed),
+            Call::ReadNames => self.runs.fetch_add(1, Relaxed),
             _ => 0,
         };
         Ok(())

@@ -23,7 +23,7 @@ impl Hook for Loads {
         let loads = [
             Call::LoadInodes,
             Call::Walk,
-            Call::ReadEntries,
+            Call::ReadNames,
             Call::ReadData,
         ];
         self.0.fetch_add(u64::from(loads.contains(&call)), Relaxed);

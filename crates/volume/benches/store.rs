@@ -5,7 +5,7 @@
 //! the thread for each file, the commit at the end of those that write counted.
 
 use holdfast_core::Store;
-use holdfast_core::store::{Change, InodeRecord, NameRun, StoredSpace};
+use holdfast_core::store::{Behind, Change, InodeRecord, NameRun, StoredSpace, WalkInodes};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_types::{FileFlags, FileType, Ino, Time};
 use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore, format};
@@ -101,7 +101,7 @@ fn run(files: u64) -> [f64; PHASES.len()] {
     times[3] = part(files, || {
         for _ in 0..files.div_ceil(INODES_AT_ONCE as u64) {
             inodes.clear();
-            let read = store.walk(after, INODES_AT_ONCE, &mut inodes);
+            let read = WalkInodes::walk(&store, after, INODES_AT_ONCE, &mut inodes);
             read.expect("inodes");
             after = black_box(&inodes).last().map_or(after, |last| last.ino);
         }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use holdfast_core::store::{Change, InodeRecord, Store};
+use holdfast_core::store::{Behind, Change, InodeRecord, Store};
 use holdfast_core::{FileSystem, MemoryLimits, MemoryStore, Node, Options};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_types::{

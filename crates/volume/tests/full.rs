@@ -1,6 +1,6 @@
 //! Volumes filled to the brim in every way, and emptied again.
 
-use holdfast_core::store::{Change, Intent};
+use holdfast_core::store::{Behind as _, Change, Intent};
 use holdfast_core::{FileSystem, Options, Store as _};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_types::{Caller, Errno, Fallocate, OpenFlags, Result, XattrSet};

@@ -2,10 +2,11 @@
 
 use super::layout::{Layout, Thing};
 use holdfast_core::store::{
-    Change, EntryRecord, Grant, Guarantees, InodeRecord, Intent, Space, SpaceReport, Stamp, Store,
-    StoredSpace, XattrList,
+    Behind, Change, EntryRecord, Grant, Guarantees, InodeRecord, Intent, NameRun, Rest, Space,
+    SpaceReport, SpaceRun, Stamp, Store, StoredSpace, WalkInodes, Writes,
 };
 use holdfast_core::types::{Errno, FileFlags, FileType, Ino, Result, Time};
+use std::sync::Arc;
 
 /// When everything was made.
 const BIRTH: Time = Time::new(1_000_000_000, 0);
@@ -78,13 +79,15 @@ impl Store for MadeStore {
     fn guarantees(&self) -> Guarantees {
         Guarantees {
             pinned: false,
-            exclusive: true,
-            durable: false,
             blocks: false,
             small: 0,
             frees: false,
             times_and_flags: false,
         }
+    }
+
+    fn writes(self: Arc<Self>) -> Writes {
+        Writes::Behind(self)
     }
 
     fn load_inodes(&self, inos: &[Ino], found: &mut Vec<InodeRecord>) -> Result<()> {
@@ -93,42 +96,40 @@ impl Store for MadeStore {
         Ok(())
     }
 
-    fn load_target(&self, _ino: Ino) -> Result<Box<[u8]>> {
-        Err(Errno::EUCLEAN)
-    }
-
-    fn load_xattrs(&self, _ino: Ino) -> Result<XattrList> {
-        Ok(Vec::new())
-    }
-
-    fn lookup(&self, dir: Ino, name: &[u8]) -> Result<Option<EntryRecord>> {
-        let found = self.layout.named(self.directory(dir)?, name);
-        Ok(found.map(|thing| self.entry(thing)))
-    }
-
-    fn read_entries(
-        &self,
-        dir: Ino,
-        after: u64,
-        max: usize,
-        run: &mut Vec<(EntryRecord, InodeRecord)>,
-    ) -> Result<()> {
-        let dir = self.directory(dir)?;
-        let first = (after + 1).saturating_sub(FIRST_COOKIE) as usize;
-        let things = (first..).map_while(|place| self.layout.child(dir, place));
-        run.extend(
-            things
-                .take(max)
-                .map(|thing| (self.entry(thing), self.record(thing))),
-        );
+    fn load_rests(&self, records: &[InodeRecord], found: &mut Vec<Rest>) -> Result<()> {
+        found.extend(records.iter().map(|_| Rest::default()));
         Ok(())
     }
 
-    fn next_cookie(&self, _dir: Ino) -> Result<u64> {
-        Ok(0)
+    fn look_up(
+        &self,
+        dir: Ino,
+        names: &[&[u8]],
+        found: &mut Vec<Option<(EntryRecord, InodeRecord)>>,
+    ) -> Result<()> {
+        let dir = self.directory(dir)?;
+        let things = names.iter().map(|name| self.layout.named(dir, name));
+        found
+            .extend(things.map(|thing| thing.map(|thing| (self.entry(thing), self.record(thing)))));
+        Ok(())
     }
 
-    fn next_data(&self, _ino: Ino, _offset: u64) -> Result<Option<(u64, u64)>> {
+    fn read_names(&self, dir: Ino, after: u64, max: usize, run: &mut NameRun) -> Result<()> {
+        let dir = self.directory(dir)?;
+        let first = (after + 1).saturating_sub(FIRST_COOKIE) as usize;
+        let things = (first..).map_while(|place| self.layout.child(dir, place));
+        for entry in things.take(max).map(|thing| self.entry(thing)) {
+            run.push(&entry.name, entry.cookie, entry.ino, entry.kind);
+        }
+        Ok(())
+    }
+
+    fn end_cookie(&self, dir: Ino) -> Result<u64> {
+        let names = self.layout.children(self.directory(dir)?);
+        Ok(FIRST_COOKIE + names as u64)
+    }
+
+    fn next_space(&self, _ino: Ino, _offset: u64) -> Result<Option<SpaceRun>> {
         Ok(None)
     }
 
@@ -137,6 +138,32 @@ impl Store for MadeStore {
         Ok(())
     }
 
+    fn space(&self) -> Result<SpaceReport> {
+        Ok(SpaceReport {
+            inodes_used: self.layout.last().0,
+            ..SpaceReport::default()
+        })
+    }
+
+    fn commit(&self, _upto: Option<Stamp>) -> Result<()> {
+        Ok(())
+    }
+
+    fn walk(&self) -> Option<&dyn WalkInodes> {
+        Some(self)
+    }
+}
+
+impl WalkInodes for MadeStore {
+    fn walk(&self, after: Ino, max: usize, run: &mut Vec<InodeRecord>) -> Result<()> {
+        let numbers = after.0.saturating_add(1)..=self.layout.last().0;
+        let things = numbers.filter_map(|number| self.layout.thing(Ino(number)));
+        run.extend(things.take(max).map(|thing| self.record(thing)));
+        Ok(())
+    }
+}
+
+impl Behind for MadeStore {
     fn reserve(&self, _intent: &Intent) -> Result<Grant> {
         Err(Errno::EROFS)
     }
@@ -149,26 +176,8 @@ impl Store for MadeStore {
         Err(Errno::EROFS)
     }
 
-    fn commit(&self, _upto: Option<Stamp>) -> Result<()> {
-        Ok(())
-    }
-
-    fn walk(&self, after: Ino, max: usize, run: &mut Vec<InodeRecord>) -> Result<()> {
-        let numbers = after.0.saturating_add(1)..=self.layout.last().0;
-        let things = numbers.filter_map(|number| self.layout.thing(Ino(number)));
-        run.extend(things.take(max).map(|thing| self.record(thing)));
-        Ok(())
-    }
-
     fn last_ino(&self) -> Result<Ino> {
         Ok(self.layout.last())
-    }
-
-    fn space(&self) -> Result<SpaceReport> {
-        Ok(SpaceReport {
-            inodes_used: self.layout.last().0,
-            ..SpaceReport::default()
-        })
     }
 }
 
@@ -187,7 +196,7 @@ mod tests {
             let (mut run, mut met) = (Vec::new(), Vec::new());
             loop {
                 let after = met.last().map_or(Ino(0), |record: &InodeRecord| record.ino);
-                store.walk(after, max, &mut run).expect("walked");
+                WalkInodes::walk(&store, after, max, &mut run).expect("walked");
                 if run.is_empty() {
                     break;
                 }
@@ -197,22 +206,30 @@ mod tests {
             let all: Vec<u64> = (1..=2 * (25 + 3 + 1) + 1).collect();
             assert_eq!(numbers, all);
             for dir in met.iter().filter(|one| one.kind == FileType::Directory) {
-                let (mut run, mut after, mut subdirs) = (Vec::new(), 0, 0);
+                let (mut run, mut after, mut subdirs) = (NameRun::default(), 0, 0);
                 loop {
                     run.clear();
                     store
-                        .read_entries(dir.ino, after, max, &mut run)
+                        .read_names(dir.ino, after, max, &mut run)
                         .expect("read");
-                    let Some((last, _)) = run.last() else { break };
-                    assert!(run.len() <= max && last.cookie > after);
-                    after = last.cookie;
-                    for (entry, record) in &run {
-                        assert_eq!((entry.ino, record.parent), (record.ino, dir.ino));
-                        let found = store.lookup(dir.ino, &entry.name).expect("looked up");
-                        assert_eq!(found.as_ref(), Some(entry));
+                    let Some(last) = run.last_cookie() else { break };
+                    assert!(run.len() <= max && last > after);
+                    after = last;
+                    let names: Vec<&[u8]> = run.iter().map(|entry| entry.name).collect();
+                    let mut found = Vec::new();
+                    store
+                        .look_up(dir.ino, &names, &mut found)
+                        .expect("looked up");
+                    for (entry, found) in run.iter().zip(found) {
+                        let (told, record) = found.expect("there");
+                        assert_eq!((told.ino, record.parent), (record.ino, dir.ino));
+                        let same = (&*told.name, told.cookie, told.ino, told.kind);
+                        assert_eq!(same, (entry.name, entry.cookie, entry.ino, entry.kind));
                         subdirs += u32::from(entry.kind == FileType::Directory);
                     }
                 }
+                let end = store.end_cookie(dir.ino).expect("told");
+                assert_eq!(end, (after + 1).max(FIRST_COOKIE));
                 assert_eq!(dir.nlink, 2 + subdirs, "{dir:?}");
             }
         }

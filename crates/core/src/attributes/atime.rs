@@ -4,8 +4,7 @@ use crate::clock::{self, tick};
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::options::AtimePolicy;
-use crate::reservation::Reservation;
-use crate::store::{Change, Intent};
+use crate::store::{Change, Intent, Reservation};
 use crate::types::Time;
 
 #[inline]
@@ -102,7 +101,7 @@ impl Core {
         let change = [Change::Attributes { inode: record }];
         let handed_over = || {
             let intent = Intent::changing().records(1);
-            let reserved = Reservation::at_once(&*self.store, &intent);
+            let reserved = Reservation::at_once(&*self.behind, &intent);
             reserved.map_or(Ok(false), |mut reservation| {
                 self.apply_unless_busy(&mut reservation, inode, &change)
             })

@@ -218,7 +218,7 @@ impl Core {
         if acl.is_none() && !capability {
             // Nearly always: it needs no memory of its own, nor a look whether others came in between.
             let held = reservation.held();
-            return self.in_turn([inode], || self.store.apply(held, &[attributes()]));
+            return self.in_turn([inode], || self.behind.apply(held, &[attributes()]));
         }
         let acl = acl.map(|acl| (ACL_ACCESS, Some(acl)));
         let capability = capability.then_some((CAPABILITY, None));

@@ -83,7 +83,8 @@ impl FileSystem {
     /// there the next time. Inodes that are not in memory are let go after the visit.
     ///
     /// # Errors
-    /// The visitor's; what the store answers; `EIO` when revoked.
+    /// The visitor's; what the store answers; `EOPNOTSUPP` over a store that does not
+    /// [walk](crate::Store::walk); `EIO` when revoked.
     pub fn bulkstat(
         &self,
         scan: &mut Bulkstat,
@@ -95,11 +96,12 @@ impl FileSystem {
         if core.pinned {
             return core.bulkstat_memory(scan, &mut show);
         }
+        let walk = core.store.walk().ok_or(Errno::EOPNOTSUPP)?;
         let mut run = Vec::with_capacity(BATCH);
         while !scan.done {
             run.clear();
             let ends = core.ends.snapshot();
-            core.store.walk(scan.after, BATCH, &mut run)?;
+            walk.walk(scan.after, BATCH, &mut run)?;
             scan.done = run.is_empty();
             for record in &run {
                 if record.ino <= scan.after {
@@ -142,7 +144,8 @@ impl FileSystem {
     /// What the store answers; `EIO` when revoked.
     pub fn bulkstats(&self, parts: usize) -> Result<Vec<Bulkstat>> {
         self.core.alive()?;
-        let cuts = self.core.store.split(parts)?;
+        let walk = self.core.store.walk();
+        let cuts = walk.map_or_else(|| Ok(Vec::new()), |walk| walk.split(parts))?;
         let begins = [Ino(0)].into_iter().chain(cuts.iter().copied());
         let ends = cuts.iter().copied().chain([Ino(u64::MAX)]);
         let scans = begins
@@ -167,10 +170,11 @@ impl FileSystem {
             return self.bulkstat(scan, |_, attr| visit(attr));
         }
         core.alive()?;
+        let walk = core.store.walk().ok_or(Errno::EOPNOTSUPP)?;
         let mut run = Vec::with_capacity(STREAM);
         while !scan.done {
             run.clear();
-            core.store.walk(scan.after, scan.batch, &mut run)?;
+            walk.walk(scan.after, scan.batch, &mut run)?;
             scan.done = run.is_empty();
             for record in &run {
                 if record.ino <= scan.after {

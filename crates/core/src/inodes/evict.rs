@@ -243,7 +243,7 @@ impl Core {
 
     /// Gives back what an inode takes beside its pages and names.
     fn release_inode(&self, inode: &Inode) {
-        self.store.release(Space {
+        self.behind.release(Space {
             pages: 0,
             inodes: 1,
             bytes: if self.pinned { kept_values(inode) } else { 0 },
@@ -258,7 +258,7 @@ impl Core {
                 let guard = holdfast_sync::epoch::pin();
                 let names = body.names.after(0, &guard);
                 let bytes = names.map(|(name, _)| kept_bytes(name.len()));
-                self.store.release(Space {
+                self.behind.release(Space {
                     bytes: bytes.sum(),
                     ..Space::default()
                 });

@@ -182,8 +182,11 @@ impl Core {
             pages.begin();
         }
         let here_and_there = pages.fetch_bytes(start, total(bufs));
-        if here_and_there && !self.pinned && size >= LARGE {
-            self.store.expect_write(inode.ino(), start);
+        if here_and_there
+            && size >= LARGE
+            && let Some(hints) = self.store.hints()
+        {
+            hints.expect_write(inode.ino(), start);
         }
         let mut done = 0;
         for buf in bufs.iter().filter(|buf| !buf.is_empty()) {
@@ -224,7 +227,7 @@ impl Core {
         if let [buf] = bufs {
             return self.in_turn([inode], || {
                 let batch = [attributes(), write(start, &buf[..done])];
-                self.store.apply_written(held, &batch, &page)
+                self.accept_written(held, &batch, &page)
             });
         }
         let mut batch = vec![attributes()];

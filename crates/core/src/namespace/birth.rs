@@ -225,13 +225,13 @@ impl Core {
             };
             if acls.iter().all(Option::is_none) {
                 // Nearly always: it needs no memory of its own, and is put together where it stays.
-                return self.store.apply(held, &[create(), enter(), of_dir()]);
+                return self.behind.apply(held, &[create(), enter(), of_dir()]);
             }
             let mut batch: Vec<_> = std::iter::once(create())
                 .chain(values(ino, &acls))
                 .collect();
             batch.extend([enter(), of_dir()]);
-            self.store.apply(held, &batch)
+            self.behind.apply(held, &batch)
         })?;
         inode.born();
         Ok(())

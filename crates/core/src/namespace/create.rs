@@ -268,7 +268,7 @@ mod tests {
     use super::*;
     use crate::Options;
     use crate::clock;
-    use crate::memory::{MemoryLimits, MemoryStore};
+    use crate::store::{MemoryLimits, MemoryStore};
     use crate::types::OpenFlags;
     use std::sync::Arc;
     use std::thread;

@@ -5,13 +5,18 @@
 //! may not take more than an eighth of the limit; when it outgrows that, or memory gets short, it is partial again.
 //!
 //! *Locking.* All changes of what is known are made under the lock of the directory's names. A store is asked for a name
-//! without it, and believed if no change of the directory began meanwhile; else it is asked once more, under the lock.
+//! without it, and believed if no change of the directory began meanwhile; else, also if it failed, it is asked once more,
+//! under the lock.
 
+use holdfast_sync::epoch;
+
+use crate::ahead::Near;
 use crate::directory::{COOKIE_END, Entry, FIRST_COOKIE, Known, Loaded, Names, Place};
+use crate::ends::{self, Ends};
 use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _, directory_names, directory_size};
 use crate::reclaim::NAME_BYTES;
-use crate::store::NameRun;
+use crate::store::{InodeRecord, NameRun};
 use crate::types::{Errno, Ino, Result, Time};
 
 /// Names loaded in one run.
@@ -84,7 +89,7 @@ impl Core {
             after = last;
             loaded.add(&run, expected)?;
         }
-        let mut next_cookie = self.store.next_cookie(dir.ino())?;
+        let mut next_cookie = self.store.end_cookie(dir.ino())?;
         if names.place() == Place::Partial {
             next_cookie = next_cookie.max(names.next_cookie(Time(0)));
         }
@@ -96,33 +101,12 @@ impl Core {
         Ok(())
     }
 
-    /// Above all cookies that names of a directory have or had.
+    /// Above all cookies that names of a directory have or had, and fit for a new name.
     fn end_of(&self, dir: Ino) -> Result<u64> {
-        let is_behind = |cookie: u64| -> Result<bool> {
-            let mut run = NameRun::default();
-            self.store.read_names(dir, cookie - 1, 1, &mut run)?;
-            Ok(!run.is_empty())
-        };
-        // Is there a name that has this cookie or a greater one?
-        let mut low = self.store.next_cookie(dir)?.max(FIRST_COOKIE);
-        let mut step = 1;
-        let mut high = low;
-        while is_behind(high)? {
-            low = high + 1;
-            high = low.saturating_add(step);
-            step *= 2;
-            if high >= COOKIE_END {
-                return Err(Errno::EUCLEAN);
-            }
+        match self.store.end_cookie(dir)? {
+            end if end <= COOKIE_END => Ok(end.max(FIRST_COOKIE)),
+            _ => Err(Errno::EUCLEAN),
         }
-        while low < high {
-            let middle = low + (high - low) / 2;
-            match is_behind(middle)? {
-                true => low = middle + 1,
-                false => high = middle,
-            }
-        }
-        Ok(low)
     }
 
     /// The names of a directory are not kept as a whole any longer. They are locked.
@@ -178,30 +162,59 @@ impl Core {
                 Known::Unknown => names.changes(),
             }
         };
-        let asked = self.ask_store(dir.ino(), name)?;
+        let ends = self.ends.snapshot();
+        let asked = self.ask_store(dir.ino(), name);
         let mut names = body.names.write(dir);
         if names.place() == Place::Partial && names.changes() == changes {
-            self.learn(dir, &mut names, name, asked)?;
-            return Ok(asked);
+            let told = asked?;
+            let entry = told.as_ref().map(|(entry, _)| *entry);
+            self.learn(dir, &mut names, name, entry)?;
+            drop(names);
+            if let Some((_, record)) = told {
+                self.load_told(&record, &ends, Near::of(body));
+            }
+            return Ok(entry);
         }
         self.hold_name(dir, &mut names, name)?;
         Ok(names.get(name))
     }
 
-    /// What the store knows of a name.
-    fn ask_store(&self, dir: Ino, name: &[u8]) -> Result<Option<Entry>> {
-        let found = self.store.lookup(dir, name)?;
-        if found
-            .as_ref()
-            .is_some_and(|found| !(1..COOKIE_END).contains(&found.cookie))
-        {
+    /// What the store knows of a name, and of the inode that it leads to.
+    fn ask_store(&self, dir: Ino, name: &[u8]) -> Result<Option<(Entry, InodeRecord)>> {
+        let mut found = Vec::with_capacity(1);
+        self.store.look_up(dir, &[name], &mut found)?;
+        let Some((entry, record)) = found.pop().ok_or(Errno::EUCLEAN)? else {
+            return Ok(None);
+        };
+        if !(1..COOKIE_END).contains(&entry.cookie) || entry.ino != record.ino {
             return Err(Errno::EUCLEAN);
         }
-        Ok(found.map(|found| Entry {
-            cookie: found.cookie,
-            ino: found.ino,
-            kind: found.kind,
-        }))
+        let entry = Entry {
+            cookie: entry.cookie,
+            ino: entry.ino,
+            kind: entry.kind,
+        };
+        Ok(Some((entry, record)))
+    }
+
+    /// Brings an inode into memory that the store told with its name, or a run that begins with it if it is one of many
+    /// that are loaded in order. `ends`: from before it was told.
+    fn load_told(&self, record: &InodeRecord, ends: &[u64; ends::SHARDS], near: Near) {
+        let ino = record.ino;
+        if self.index.peek(ino.0, &epoch::pin()).is_some() {
+            return;
+        }
+        let node = match self.ahead.run(ino, Some(near)) {
+            run @ 2.. => self.load_run(ino, run),
+            // If that fails, the load of this inode, which comes next, tells why.
+            _ => self
+                .take_in(record, Ends::of(ends, ino), false)
+                .ok()
+                .flatten(),
+        };
+        if let Some(node) = node {
+            self.put(node);
+        }
     }
 
     /// The store says so of a name of a partial directory. Its names are locked.
@@ -253,7 +266,7 @@ impl Core {
         names.begin_change();
         if names.hold(name) == Known::Unknown {
             let asked = self.ask_store(dir.ino(), name)?;
-            self.learn(dir, names, name, asked)?;
+            self.learn(dir, names, name, asked.map(|(entry, _)| entry))?;
         }
         Ok(())
     }

@@ -35,7 +35,7 @@ impl Core {
             self.index.bury(doomed);
         }
         // A store that has heard of it answered with an error, or has no room for the name.
-        self.store.release(AN_INODE);
+        self.behind.release(AN_INODE);
     }
 
     /// Puts a finished inode where others find it by number, counted if quotas are on: from then on it has the

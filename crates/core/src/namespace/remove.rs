@@ -231,7 +231,7 @@ impl Core {
                 let of_inode = Change::Attributes {
                     inode: inode.record(&inode.meta()),
                 };
-                self.store.apply(held, &[of_inode, leave, of_dir()])
+                self.behind.apply(held, &[of_inode, leave, of_dir()])
             }),
             Victim::Ended(_) => {
                 let mut last = inode.meta();
@@ -243,7 +243,7 @@ impl Core {
                 };
                 let free = Change::Free { ino: inode.ino() };
                 let batch = [last, leave, of_dir(), free];
-                self.in_turn([dir], || self.store.apply(held, &batch))
+                self.in_turn([dir], || self.behind.apply(held, &batch))
             }
         }
     }

@@ -314,7 +314,7 @@ fn an_orphan_is_freed_with_its_file_system_though_it_is_open() {
     let space = store.space().unwrap();
     assert_eq!((space.pages_used, space.inodes_used), (0, 1));
     let mut left = Vec::new();
-    store.walk(Ino(0), 10, &mut left).unwrap();
+    store.walk().unwrap().walk(Ino(0), 10, &mut left).unwrap();
     assert_eq!(left.len(), 1, "the root");
     drop(file);
     assert_eq!(store.space().map(|space| space.inodes_used), Ok(1));

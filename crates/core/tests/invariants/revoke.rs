@@ -299,7 +299,7 @@ fn a_watch_beside_the_revocation_is_refused_or_hears_of_it() {
 /// I5: an inode that is being loaded when the file system goes, goes as well.
 #[test]
 fn an_inode_loaded_beside_the_revocation_does_not_stay() {
-    let (gate, stage) = gated(Call::LoadXattrs);
+    let (gate, stage) = gated(Call::LoadRests);
     let ino = stage.labelled("f");
     stage.fs.drop_caches().unwrap();
     gate.hook().arm();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use holdfast_core::store::{Behind, WalkInodes};
 use holdfast_core::{FileSystem, OpenFile, Options, Store};
 use holdfast_device::{BlockDevice, Image, MemoryDevice};
 use holdfast_types::{
@@ -77,7 +78,7 @@ impl Subject {
     pub(super) fn say_their_space(&self) -> std::result::Result<(), String> {
         let unread = |error: Errno| format!("space cannot be read: {error}");
         let mut run = Vec::new();
-        self.store.walk(Ino(0), 1 << 20, &mut run).map_err(unread)?;
+        WalkInodes::walk(&*self.store, Ino(0), 1 << 20, &mut run).map_err(unread)?;
         for record in run.iter().filter(|record| record.kind == FileType::Regular) {
             let (mut at, mut counted) = (0, 0);
             while let Some(run) = self.store.next_space(record.ino, at).map_err(unread)? {
@@ -97,7 +98,7 @@ impl Subject {
 
     /// The highest number that an inode has or had.
     pub(super) fn highest(&self) -> Result<Ino> {
-        self.store.last_ino()
+        Behind::last_ino(&*self.store)
     }
 
     /// Pages in use.

@@ -1,12 +1,13 @@
 use super::pages::{PAGE, PageMap};
 use holdfast_core::store::{
-    Change, EntryRecord, Grant, Guarantees, InodeRecord, Intent, Space, SpaceReport, Stamp,
+    Behind, Change, EntryRecord, Grant, Guarantees, InodeRecord, Intent, NameRun, Rest, Space,
+    SpaceReport, SpaceRun, Stamp, WalkInodes, Writes,
 };
 use holdfast_core::{MemoryLimits, Store};
-use holdfast_types::{Errno, Ino, Result};
+use holdfast_types::{Errno, FileType, Ino, Result};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// The naive store: plain maps behind one lock, everything kept as the core said it.
 ///
@@ -59,7 +60,7 @@ impl ModelStore {
     }
 
     /// Pages that it has room for.
-    fn pages(&self) -> Option<u64> {
+    fn pages_max(&self) -> Option<u64> {
         self.limits.bytes.map(|bytes| bytes / PAGE)
     }
 
@@ -240,13 +241,15 @@ impl Store for ModelStore {
     fn guarantees(&self) -> Guarantees {
         Guarantees {
             pinned: false,
-            exclusive: true,
-            durable: false,
             blocks: false,
             small: 0,
             frees: false,
             times_and_flags: true,
         }
+    }
+
+    fn writes(self: Arc<Self>) -> Writes {
+        Writes::Behind(self)
     }
 
     fn load_inodes(&self, inos: &[Ino], found: &mut Vec<InodeRecord>) -> Result<()> {
@@ -258,45 +261,68 @@ impl Store for ModelStore {
         Ok(())
     }
 
-    fn load_target(&self, ino: Ino) -> Result<Box<[u8]>> {
-        self.held().inode(ino)?.target.clone().ok_or(Errno::EUCLEAN)
-    }
-
-    fn load_xattrs(&self, ino: Ino) -> Result<Vec<(Box<[u8]>, Box<[u8]>)>> {
+    fn load_rests(&self, records: &[InodeRecord], found: &mut Vec<Rest>) -> Result<()> {
         let mut held = self.held();
-        let xattrs = &held.inode(ino)?.xattrs;
-        Ok(xattrs
-            .iter()
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect())
-    }
-
-    fn lookup(&self, dir: Ino, name: &[u8]) -> Result<Option<EntryRecord>> {
-        let held = self.held();
-        let cookie = held.names.get(&(dir, name.into()));
-        Ok(cookie.and_then(|cookie| held.entries.get(&(dir, *cookie)).cloned()))
-    }
-
-    fn read_entries(
-        &self,
-        dir: Ino,
-        after: u64,
-        max: usize,
-        run: &mut Vec<(EntryRecord, InodeRecord)>,
-    ) -> Result<()> {
-        let held = self.held();
-        let Some(first) = after.checked_add(1) else {
-            return Ok(());
-        };
-        for entry in held.entries.range((dir, first)..=(dir, u64::MAX)).take(max) {
-            let inode = held.inodes.get(&entry.1.ino).ok_or(Errno::EUCLEAN)?;
-            run.push((entry.1.clone(), inode.record.clone()));
+        for record in records {
+            let inode = held.inode(record.ino)?;
+            let mut rest = Rest::default();
+            if record.xattrs {
+                let xattrs = inode.xattrs.iter();
+                let xattrs = xattrs.map(|(name, value)| (name.clone(), value.clone()));
+                rest.xattrs = xattrs.collect();
+            }
+            if record.kind == FileType::Symlink {
+                rest.target = Some(inode.target.clone().ok_or(Errno::EUCLEAN)?);
+            }
+            found.push(rest);
         }
         Ok(())
     }
 
-    fn next_data(&self, ino: Ino, offset: u64) -> Result<Option<(u64, u64)>> {
-        Ok(self.held().pages(ino)?.next_data(offset))
+    fn look_up(
+        &self,
+        dir: Ino,
+        names: &[&[u8]],
+        found: &mut Vec<Option<(EntryRecord, InodeRecord)>>,
+    ) -> Result<()> {
+        let held = self.held();
+        for name in names {
+            let cookie = held.names.get(&(dir, Box::from(*name)));
+            let entry = cookie.and_then(|cookie| held.entries.get(&(dir, *cookie)));
+            found.push(match entry {
+                Some(entry) => {
+                    let inode = held.inodes.get(&entry.ino).ok_or(Errno::EUCLEAN)?;
+                    Some((entry.clone(), inode.record.clone()))
+                }
+                None => None,
+            });
+        }
+        Ok(())
+    }
+
+    fn read_names(&self, dir: Ino, after: u64, max: usize, run: &mut NameRun) -> Result<()> {
+        let held = self.held();
+        let Some(first) = after.checked_add(1) else {
+            return Ok(());
+        };
+        let entries = held.entries.range((dir, first)..=(dir, u64::MAX));
+        for (_, entry) in entries.take(max) {
+            run.push(&entry.name, entry.cookie, entry.ino, entry.kind);
+        }
+        Ok(())
+    }
+
+    fn end_cookie(&self, dir: Ino) -> Result<u64> {
+        Ok(self.held().next_cookies.get(&dir).copied().unwrap_or(0))
+    }
+
+    fn next_space(&self, ino: Ino, offset: u64) -> Result<Option<SpaceRun>> {
+        let data = self.held().pages(ino)?.next_data(offset);
+        Ok(data.map(|(start, len)| SpaceRun {
+            start,
+            len,
+            written: true,
+        }))
     }
 
     fn read_data(&self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<()> {
@@ -304,6 +330,40 @@ impl Store for ModelStore {
         Ok(())
     }
 
+    fn space(&self) -> Result<SpaceReport> {
+        let held = self.held();
+        Ok(SpaceReport {
+            pages: self.pages_max(),
+            pages_used: held.pages_used,
+            pages_reserved: 0,
+            inodes: self.limits.inodes,
+            inodes_used: held.inodes_used,
+        })
+    }
+
+    fn commit(&self, upto: Option<Stamp>) -> Result<()> {
+        // Memory is as durable as it gets; a stamp that was never given is the core's mistake.
+        match upto {
+            Some(Stamp(stamp)) if stamp > self.held().stamp => Err(Errno::EINVAL),
+            _ => Ok(()),
+        }
+    }
+
+    fn walk(&self) -> Option<&dyn WalkInodes> {
+        Some(self)
+    }
+}
+
+impl WalkInodes for ModelStore {
+    fn walk(&self, after: Ino, max: usize, run: &mut Vec<InodeRecord>) -> Result<()> {
+        let held = self.held();
+        let behind = held.inodes.range(Ino(after.0.saturating_add(1))..);
+        run.extend(behind.take(max).map(|(_, inode)| inode.record.clone()));
+        Ok(())
+    }
+}
+
+impl Behind for ModelStore {
     fn reserve(&self, intent: &Intent) -> Result<Grant> {
         let mut held = self.held();
         let (pages, inodes) = (
@@ -311,7 +371,7 @@ impl Store for ModelStore {
             held.inodes_used + intent.inodes,
         );
         let is_full = |used: u64, most: Option<u64>| most.is_some_and(|most| used > most);
-        if is_full(pages, self.pages()) || is_full(inodes, self.limits.inodes) {
+        if is_full(pages, self.pages_max()) || is_full(inodes, self.limits.inodes) {
             return Err(Errno::ENOSPC);
         }
         (held.pages_used, held.inodes_used) = (pages, inodes);
@@ -344,38 +404,8 @@ impl Store for ModelStore {
         Ok(Stamp(held.stamp))
     }
 
-    fn commit(&self, upto: Option<Stamp>) -> Result<()> {
-        // Memory is as durable as it gets; a stamp that was never given is the core's mistake.
-        match upto {
-            Some(Stamp(stamp)) if stamp > self.held().stamp => Err(Errno::EINVAL),
-            _ => Ok(()),
-        }
-    }
-
-    fn walk(&self, after: Ino, max: usize, run: &mut Vec<InodeRecord>) -> Result<()> {
-        let held = self.held();
-        let behind = held.inodes.range(Ino(after.0.saturating_add(1))..);
-        run.extend(behind.take(max).map(|(_, inode)| inode.record.clone()));
-        Ok(())
-    }
-
-    fn next_cookie(&self, dir: Ino) -> Result<u64> {
-        Ok(self.held().next_cookies.get(&dir).copied().unwrap_or(0))
-    }
-
     fn last_ino(&self) -> Result<Ino> {
         Ok(Ino(self.held().last_ino))
-    }
-
-    fn space(&self) -> Result<SpaceReport> {
-        let held = self.held();
-        Ok(SpaceReport {
-            pages: self.pages(),
-            pages_used: held.pages_used,
-            pages_reserved: 0,
-            inodes: self.limits.inodes,
-            inodes_used: held.inodes_used,
-        })
     }
 }
 

@@ -1,6 +1,5 @@
 use super::{Call, Hook, OwnedChange, Wrapped};
-use holdfast_core::Store;
-use holdfast_core::store::{Change, Stamp};
+use holdfast_core::store::{Behind, Change, Stamp};
 use holdfast_types::Result;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
@@ -55,7 +54,7 @@ impl Record {
     ///
     /// # Errors
     /// What that store answers.
-    pub fn replay(&self, batches: usize, into: &dyn Store) -> Result<()> {
+    pub fn replay(&self, batches: usize, into: &dyn Behind) -> Result<()> {
         let log = self.log();
         let recorded = log.events.iter().filter_map(|event| match event {
             Recorded::Batch(batch) => Some(batch),

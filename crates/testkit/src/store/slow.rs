@@ -70,7 +70,7 @@ mod tests {
     fn only_calls_that_reach_a_device_wait() {
         let latency = Latency::new(Duration::from_millis(5), Duration::ZERO);
         let began = Instant::now();
-        for call in [Call::Reserve, Call::Apply, Call::Lookup] {
+        for call in [Call::Reserve, Call::Apply, Call::LookUp] {
             latency.before(call).unwrap();
         }
         assert!(began.elapsed() >= Duration::from_millis(5));

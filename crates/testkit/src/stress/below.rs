@@ -145,7 +145,8 @@ impl Below {
             return Ok(());
         }
         let mut left = Vec::new();
-        match (store.walk(Ino(0), 10, &mut left), left.as_slice()) {
+        let walk = store.walk().ok_or("it does not walk")?;
+        match (walk.walk(Ino(0), 10, &mut left), left.as_slice()) {
             (Ok(()), [root]) if root.ino == Ino::ROOT => Ok(()),
             other => Err(format!("{what}, and the store has {other:?}")),
         }

@@ -87,9 +87,12 @@ fn others_go_on_beside_slow_searches_of_the_store() {
         |_| {},
         |world| {
             let root = world.fs.root().ino();
-            let dir = world.store.lookup(root, b"mine").unwrap().unwrap().ino;
-            assert!(world.store.lookup(dir, b"more").unwrap().is_some());
-            assert!(world.store.lookup(dir, b"nowhere").unwrap().is_none());
+            let mut found = Vec::new();
+            world.store.look_up(root, &[b"mine"], &mut found).unwrap();
+            let dir = found[0].as_ref().unwrap().1.ino;
+            let names = [&b"more"[..], b"nowhere"];
+            world.store.look_up(dir, &names, &mut found).unwrap();
+            assert!(found[1].is_some() && found[2].is_none());
         },
     );
     beside(
@@ -97,7 +100,12 @@ fn others_go_on_beside_slow_searches_of_the_store() {
         |_| {},
         |world| {
             let mut found = Vec::new();
-            world.store.walk(Ino(0), 10_000, &mut found).unwrap();
+            world
+                .store
+                .walk()
+                .unwrap()
+                .walk(Ino(0), 10_000, &mut found)
+                .unwrap();
             // Beside a checkpoint it may begin anew, but brings nothing twice.
             assert!(found.is_sorted_by(|one, other| one.ino < other.ino));
             assert!(found.len() > 2 * NAMES as usize);

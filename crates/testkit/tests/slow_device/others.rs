@@ -78,7 +78,12 @@ pub(super) const OTHERS: &[Other] = &[
     ("loads of all that changed", |world| {
         let mut inos: Vec<Ino> = Vec::new();
         let mut records = Vec::new();
-        world.store.walk(Ino(0), 10_000, &mut records).unwrap();
+        world
+            .store
+            .walk()
+            .unwrap()
+            .walk(Ino(0), 10_000, &mut records)
+            .unwrap();
         inos.extend(records.iter().map(|record| record.ino));
         let mut found = Vec::new();
         world.store.load_inodes(&inos, &mut found).unwrap();

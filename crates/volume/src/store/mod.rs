@@ -14,6 +14,7 @@
 
 mod alarm;
 mod apply;
+mod behind;
 mod checkpoint;
 mod commit;
 mod contract;

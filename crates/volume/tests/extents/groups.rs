@@ -1,7 +1,7 @@
 //! Files that are longer than a group.
 
 use holdfast_core::Store;
-use holdfast_core::store::Change;
+use holdfast_core::store::{Behind, Change};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_types::Ino;
 use holdfast_volume::{

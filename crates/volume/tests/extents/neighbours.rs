@@ -1,7 +1,7 @@
 //! Blocks that come in random order, far apart, lie beside their neighbours whenever those came.
 
 use holdfast_core::Store;
-use holdfast_core::store::{Change, Grant, Intent};
+use holdfast_core::store::{Behind, Change, Grant, Intent};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_testkit::device::{CrashStates, RecordingDevice};
 use holdfast_types::Ino;

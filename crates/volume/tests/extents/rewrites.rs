@@ -1,7 +1,7 @@
 //! Bytes that are written again while nothing else of their file changes.
 
 use holdfast_core::Store;
-use holdfast_core::store::Change;
+use holdfast_core::store::{Behind, Change};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_testkit::device::{CrashStates, RecordingDevice};
 use holdfast_types::Ino;

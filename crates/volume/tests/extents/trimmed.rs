@@ -1,7 +1,7 @@
 //! What was removed goes back to the device, whatever is under way.
 
 use holdfast_core::Store;
-use holdfast_core::store::Change;
+use holdfast_core::store::{Behind, Change};
 use holdfast_types::Ino;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

@@ -9,6 +9,7 @@ use crate::sample::{
 };
 use crate::snapshot::{Snapshot, differences, take};
 use crate::sparse::{pack, unpack};
+use holdfast_core::store::Behind;
 use holdfast_core::{FileSystem, MemoryLimits, MemoryStore, Options, Store};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_testkit::device::{CrashStates, RecordingDevice};
@@ -155,7 +156,11 @@ fn spaces(device: &Arc<dyn BlockDevice>) -> bool {
 fn said(device: &Arc<dyn BlockDevice>) -> Vec<Option<u64>> {
     let (store, fs) = sample::open(device).unwrap();
     let mut run = Vec::new();
-    store.walk(Ino(0), 10_000, &mut run).unwrap();
+    store
+        .walk()
+        .unwrap()
+        .walk(Ino(0), 10_000, &mut run)
+        .unwrap();
     fs.close().unwrap();
     store.close().unwrap();
     let files = run.iter().filter(|record| record.kind == FileType::Regular);

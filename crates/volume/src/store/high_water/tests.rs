@@ -1,6 +1,7 @@
 use super::*;
 use crate::store::{FormatOptions, OpenOptions, format};
-use holdfast_core::{FileSystem, Options, Store as _};
+use holdfast_core::store::Behind as _;
+use holdfast_core::{FileSystem, Options};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_types::{Caller, FileType};
 use std::collections::HashSet;

@@ -2,22 +2,22 @@
 
 use std::ops::ControlFlow;
 
-use holdfast_core::store::{EntryRecord, NameRun};
+use holdfast_core::store::{EntryRecord, InodeRecord, NameRun};
 use holdfast_types::Ino;
 
 use super::Finder;
-use crate::Result;
 use crate::store::memtable::Object;
 use crate::store::memtable::names::Names;
 use crate::store::memtable::window::{Places, Window};
 use crate::tree::{EntryKey, HashKey};
+use crate::{Error, Result};
 
 /// Places that are looked at together, at most, for few names.
 const PLACES_MAX: usize = 4096;
 
 impl Finder<'_> {
-    /// Above all cookies that names of a directory had, unless names that are there have greater ones.
-    pub(in crate::store) fn next_cookie(&self, dir: Ino) -> Result<u64> {
+    /// Above all cookies that names of a directory have or had.
+    pub(in crate::store) fn end_cookie(&self, dir: Ino) -> Result<u64> {
         let mut next = 0;
         for overlay in self.layers.overlays() {
             let known = overlay.with(dir, |object| {
@@ -31,8 +31,30 @@ impl Finder<'_> {
                 }
             }
         }
+        // What an inode remembers is only above the cookies of names that went.
         let below = self.inodes().get(&dir, |inode| inode.next_cookie)?;
-        Ok(next.max(below.unwrap_or(0)))
+        next = next.max(below.unwrap_or(0));
+        let cookie = u64::MAX;
+        let last = self
+            .entries()
+            .last_below(&EntryKey { dir, cookie }, |key, _| key)?;
+        let last = last.filter(|last| last.dir == dir);
+        Ok(next.max(last.map_or(0, |last| last.cookie.saturating_add(1))))
+    }
+
+    /// One name of a directory, and its inode.
+    pub(in crate::store) fn look_up(
+        &self,
+        dir: Ino,
+        name: &[u8],
+    ) -> Result<Option<(EntryRecord, InodeRecord)>> {
+        let Some(entry) = self.lookup(dir, name)? else {
+            return Ok(None);
+        };
+        let nowhere =
+            || Error::Damaged(format!("a name of {dir} leads to no inode: {}", entry.ino));
+        let inode = self.whole_inode(entry.ino)?.ok_or_else(nowhere)?;
+        Ok(Some((entry, inode)))
     }
 
     /// One name of a directory.

@@ -99,27 +99,6 @@ impl Finder<'_> {
         self.with_part(ino, bytes.start / BLOCK_LEN, look, |at, _| at < end)
     }
 
-    /// Shows a file's content as it is now, for who looks for the first data from a byte on: of what is before
-    /// that, and behind the data, it may say that it is a hole.
-    pub(in crate::store) fn with_next<R>(
-        &self,
-        ino: Ino,
-        offset: u64,
-        look: impl FnMut(&Content) -> Result<R>,
-    ) -> Result<R> {
-        let mut data = None;
-        self.with_part(ino, offset / BLOCK_LEN, look, move |at, run| {
-            // Extents that continue each other are one piece of data.
-            if data.is_some_and(|end| end != at || run.unwritten) {
-                return false;
-            }
-            if !run.unwritten {
-                data = Some(at + run.extent.length);
-            }
-            true
-        })
-    }
-
     /// The first bytes of a file at or after `offset` that take space. Asked of every file whose attributes
     /// are wanted: the trees are looked at once, if they can be.
     pub(in crate::store) fn next_space(&self, ino: Ino, offset: u64) -> Result<Option<SpaceRun>> {

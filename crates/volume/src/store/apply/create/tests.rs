@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use holdfast_core::store::{EntryRecord, Store as _, StoredSpace};
+use holdfast_core::store::{Behind as _, NameRun, Store as _, StoredSpace};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_types::{FileFlags, FileType, Ino, Time};
 use proptest::prelude::*;
@@ -110,7 +110,7 @@ pub(in crate::store) fn bear_all(
 /// All that can be asked of the store.
 pub(in crate::store) type Seen = (
     Vec<InodeRecord>,
-    Vec<Vec<(EntryRecord, InodeRecord)>>,
+    Vec<Vec<(Vec<u8>, u64, Option<InodeRecord>)>>,
     Vec<u64>,
     (Ino, u64),
 );
@@ -120,12 +120,15 @@ pub(in crate::store) fn seen(store: &VolumeStore, inos: &[Ino], first: u64) -> S
     store.load_inodes(inos, &mut inodes).unwrap();
     let (mut names, mut cookies) = (Vec::new(), Vec::new());
     for dir in dirs(first) {
-        let mut run = Vec::new();
-        store
-            .read_entries(dir.ino, 0, usize::MAX, &mut run)
-            .unwrap();
-        names.push(run);
-        cookies.push(store.next_cookie(dir.ino).unwrap());
+        let mut run = NameRun::default();
+        store.read_names(dir.ino, 0, usize::MAX, &mut run).unwrap();
+        let named = run.iter().map(|entry| {
+            let mut found = Vec::new();
+            store.load_inodes(&[entry.ino], &mut found).unwrap();
+            (entry.name.to_vec(), entry.cookie, found.pop())
+        });
+        names.push(named.collect());
+        cookies.push(store.end_cookie(dir.ino).unwrap());
     }
     let used = store.space().unwrap().inodes_used;
     (inodes, names, cookies, (store.last_ino().unwrap(), used))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use holdfast_core::store::Store as _;
+use holdfast_core::store::{Behind as _, Store as _};
 use holdfast_device::BlockDevice;
 use holdfast_types::{Ino, Time};
 use proptest::prelude::*;

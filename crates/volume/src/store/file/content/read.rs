@@ -119,31 +119,6 @@ impl Content {
         absent.iter().try_for_each(|it| it.fill(buf, source))
     }
 
-    /// The first run of bytes at or after `offset` that is data, as (start, length).
-    pub(in crate::store) fn next_data(&self, offset: u64) -> Option<(u64, u64)> {
-        if offset >= self.len {
-            return None;
-        }
-        let (mapping, dirty) = match &self.form {
-            Form::Inline(_) => return Some((offset, self.len - offset)),
-            Form::Mapped { mapping, dirty } => (mapping, dirty),
-        };
-        let first = offset / BLOCK_LEN;
-        let page = dirty.next(first).map(|at| (at, 1));
-        let run = std::iter::successors(mapping.next(first), |(at, run)| {
-            mapping.next(at + run.extent.length)
-        })
-        .find(|(_, run)| !run.unwritten)
-        .map(|(at, run)| (at, run.extent.length));
-        let (at, blocks) = match (page, run) {
-            (Some(page), Some(run)) => page.min(run),
-            (page, run) => page.or(run)?,
-        };
-        let start = (at * BLOCK_LEN).max(offset);
-        let end = ((at + blocks) * BLOCK_LEN).min(self.len);
-        (start < end).then(|| (start, end - start))
-    }
-
     /// How many blocks it takes, with those that wait for a place.
     pub(in crate::store) fn blocks(&self) -> u64 {
         match &self.form {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use holdfast_core::store::{Change, Rest, Store as _, StoredSpace};
+use holdfast_core::store::{Behind as _, Change, Rest, Store as _, StoredSpace};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_types::FileFlags;
 use holdfast_types::Time;

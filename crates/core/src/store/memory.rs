@@ -4,14 +4,16 @@
 //! extended attributes and targets of links by bytes. Without a limit a reservation touches no shared line:
 //! usage is counted by thread and summed when asked.
 //!
-//! Pages that were reserved count as used at once, and go back by [`Store::release`]: the page cache settles
+//! Pages that were reserved count as used at once, and go back by [`Behind::release`]: the page cache settles
 //! what it asked for. All else that was reserved and not used is given back with the reservation.
+
+use std::sync::Arc;
 
 use holdfast_cache::{PAGE_SIZE, Space as _, SpacePool};
 
-use crate::store::{
-    Change, EntryRecord, Grant, Guarantees, InodeRecord, Intent, Space, SpaceReport, Stamp, Store,
-    XattrList,
+use super::{
+    Behind, Change, EntryRecord, Grant, Guarantees, InodeRecord, Intent, NameRun, Rest, Space,
+    SpaceReport, SpaceRun, Stamp, Store, Writes,
 };
 use crate::types::{Errno, Ino, Result};
 
@@ -48,8 +50,6 @@ impl Store for MemoryStore {
     fn guarantees(&self) -> Guarantees {
         Guarantees {
             pinned: true,
-            exclusive: true,
-            durable: false,
             blocks: false,
             small: 0,
             frees: false,
@@ -57,33 +57,40 @@ impl Store for MemoryStore {
         }
     }
 
+    fn writes(self: Arc<Self>) -> Writes {
+        Writes::Behind(self)
+    }
+
     fn load_inodes(&self, _inos: &[Ino], _found: &mut Vec<InodeRecord>) -> Result<()> {
         Ok(())
     }
 
-    fn load_target(&self, _ino: Ino) -> Result<Box<[u8]>> {
-        Err(Errno::ESTALE)
+    fn load_rests(&self, records: &[InodeRecord], _found: &mut Vec<Rest>) -> Result<()> {
+        match records {
+            [] => Ok(()),
+            _ => Err(Errno::ESTALE),
+        }
     }
 
-    fn load_xattrs(&self, _ino: Ino) -> Result<XattrList> {
-        Ok(Vec::new())
-    }
-
-    fn lookup(&self, _dir: Ino, _name: &[u8]) -> Result<Option<EntryRecord>> {
-        Ok(None)
-    }
-
-    fn read_entries(
+    fn look_up(
         &self,
         _dir: Ino,
-        _after: u64,
-        _max: usize,
-        _run: &mut Vec<(EntryRecord, InodeRecord)>,
+        names: &[&[u8]],
+        found: &mut Vec<Option<(EntryRecord, InodeRecord)>>,
     ) -> Result<()> {
+        found.extend(names.iter().map(|_| None));
         Ok(())
     }
 
-    fn next_data(&self, _ino: Ino, _offset: u64) -> Result<Option<(u64, u64)>> {
+    fn read_names(&self, _dir: Ino, _after: u64, _max: usize, _run: &mut NameRun) -> Result<()> {
+        Ok(())
+    }
+
+    fn end_cookie(&self, _dir: Ino) -> Result<u64> {
+        Ok(0)
+    }
+
+    fn next_space(&self, _ino: Ino, _offset: u64) -> Result<Option<SpaceRun>> {
         Ok(None)
     }
 
@@ -92,6 +99,28 @@ impl Store for MemoryStore {
         Ok(())
     }
 
+    fn space(&self) -> Result<SpaceReport> {
+        let page = PAGE_SIZE as u64;
+        let pages = self.bytes.limit().map(|bytes| bytes / page);
+        Ok(SpaceReport {
+            pages,
+            // What is left of a page is not free: nobody could get a page of it.
+            pages_reserved: 0,
+            pages_used: match pages {
+                Some(pages) => pages.saturating_sub(self.bytes.free() / page),
+                None => self.bytes.used() / page,
+            },
+            inodes: self.inodes.limit(),
+            inodes_used: self.inodes.used(),
+        })
+    }
+
+    fn commit(&self, _upto: Option<Stamp>) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Behind for MemoryStore {
     fn reserve(&self, intent: &Intent) -> Result<Grant> {
         let held = Grant {
             inodes: intent.inodes,
@@ -130,36 +159,8 @@ impl Store for MemoryStore {
         Ok(Stamp::default())
     }
 
-    fn commit(&self, _upto: Option<Stamp>) -> Result<()> {
-        Ok(())
-    }
-
-    fn walk(&self, _after: Ino, _max: usize, _run: &mut Vec<InodeRecord>) -> Result<()> {
-        Ok(())
-    }
-
-    fn next_cookie(&self, _dir: Ino) -> Result<u64> {
-        Ok(0)
-    }
-
     fn last_ino(&self) -> Result<Ino> {
         Ok(Ino(0))
-    }
-
-    fn space(&self) -> Result<SpaceReport> {
-        let page = PAGE_SIZE as u64;
-        let pages = self.bytes.limit().map(|bytes| bytes / page);
-        Ok(SpaceReport {
-            pages,
-            // What is left of a page is not free: nobody could get a page of it.
-            pages_reserved: 0,
-            pages_used: match pages {
-                Some(pages) => pages.saturating_sub(self.bytes.free() / page),
-                None => self.bytes.used() / page,
-            },
-            inodes: self.inodes.limit(),
-            inodes_used: self.inodes.used(),
-        })
     }
 }
 

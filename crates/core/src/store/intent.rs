@@ -1,16 +1,7 @@
-//! What an operation asks of its store before it changes anything, and what it is given.
-//!
-//! *Order.* An operation reserves, then changes memory, then hands its changes over, which cannot fail for
-//! lack of anything. It reserves before it takes locks that others wait for, as far as it can know then what
-//! it needs: a store without room makes some first.
-//!
-//! *Invariant.* What was reserved is used by [`Store::apply`], or goes back when the
-//! [`Reservation`] is dropped: no path of an operation gives anything back by hand.
+//! What an operation may need of its store, at most, told before it changes anything.
 
-use std::fmt;
-
-use crate::store::{Change, Space, Store};
-use crate::types::{Ino, Result};
+use super::Change;
+use crate::types::Ino;
 
 const PAGE: u64 = 4096;
 /// Bytes that a name or a value takes beside its own.
@@ -43,7 +34,7 @@ pub struct Intent {
     /// Pages of content that have no space yet.
     pub pages: u64,
     /// Pages that have space in memory and none in the store: the first of a file that does not stay
-    /// [small](crate::store::Guarantees::small).
+    /// [small](super::Guarantees::small).
     pub moved: u64,
     /// Pages that are written or allocated, with space or without.
     pub written: u64,
@@ -267,166 +258,5 @@ fn stretch_of(change: &Change<'_>) -> Option<(Ino, u64, u64)> {
         }
         | Change::Allocate { ino, offset, len } => Some((ino, offset, len)),
         _ => None,
-    }
-}
-
-/// What a store keeps for an operation, in amounts that only the store understands.
-#[must_use = "what is held has to be used or given back"]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Grant {
-    /// Space for pages, as far as it is not counted where the pages are.
-    pub pages: u64,
-    /// What the store's own records may take.
-    pub records: u64,
-    /// What its journal may take.
-    pub journal: u64,
-    /// Inodes.
-    pub inodes: u64,
-    /// Names and values, as [`Intent::kept`] counts them.
-    pub kept: u64,
-}
-
-impl Grant {
-    /// Nothing.
-    pub const NONE: Self = Self {
-        pages: 0,
-        records: 0,
-        journal: 0,
-        inodes: 0,
-        kept: 0,
-    };
-
-    /// The inodes and bytes that count as used once the changes were made.
-    #[must_use]
-    pub const fn space(&self) -> Space {
-        Space {
-            pages: 0,
-            inodes: self.inodes,
-            bytes: self.kept,
-        }
-    }
-}
-
-/// What was reserved and is not used yet. Dropped, it goes back.
-#[must_use = "a dropped reservation gives back what it has"]
-pub struct Reservation<'s> {
-    store: Option<&'s dyn Store>,
-    held: Grant,
-}
-
-impl<'s> Reservation<'s> {
-    /// Asks a store for what an operation may need.
-    ///
-    /// # Errors
-    /// Those of [`Store::reserve`]; nothing has happened then.
-    #[inline]
-    pub fn of(store: &'s dyn Store, intent: &Intent) -> Result<Self> {
-        let held = store.reserve(intent)?;
-        let store = Some(store);
-        Ok(Self { store, held })
-    }
-
-    /// As [`Reservation::of`], without a wait for room: `None` where it would take one.
-    pub fn at_once(store: &'s dyn Store, intent: &Intent) -> Option<Self> {
-        let held = store.reserve_at_once(intent)?;
-        let store = Some(store);
-        Some(Self { store, held })
-    }
-
-    /// Nothing: of an operation that needs nothing.
-    pub const fn none() -> Self {
-        Self {
-            store: None,
-            held: Grant::NONE,
-        }
-    }
-
-    /// What there is, for the store that uses it.
-    #[inline]
-    pub const fn held(&mut self) -> &mut Grant {
-        &mut self.held
-    }
-
-    /// The inodes are in use from now on.
-    pub const fn keep_inodes(&mut self) {
-        self.held.inodes = 0;
-    }
-
-    /// Of names and values so many bytes are in use from now on, and of all else what was reserved.
-    pub const fn keep_only(&mut self, kept: u64) {
-        self.held = Grant {
-            kept: self.held.kept.saturating_sub(kept),
-            ..Grant::NONE
-        };
-    }
-
-    /// All of it is in use from now on.
-    pub const fn keep(&mut self) {
-        self.held = Grant::NONE;
-    }
-}
-
-impl Drop for Reservation<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        if let Some(store) = self.store
-            && self.held != Grant::NONE
-        {
-            store.give_back(self.held);
-        }
-    }
-}
-
-impl fmt::Debug for Reservation<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reservation")
-            .field("held", &self.held)
-            .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{MemoryLimits, MemoryStore};
-
-    #[test]
-    fn what_is_not_used_goes_back_and_what_is_kept_stays() {
-        let store = MemoryStore::new(MemoryLimits {
-            bytes: Some(8192),
-            inodes: Some(2),
-        });
-        let intent = Intent {
-            inodes: 1,
-            ..Intent::default()
-        }
-        .name(&[b'n'; 100])
-        .value(200);
-        let used = |store: &MemoryStore| {
-            let space = store.space().unwrap();
-            (space.pages_used, space.inodes_used)
-        };
-        drop(Reservation::of(&store, &intent).unwrap());
-        assert_eq!(used(&store), (0, 0));
-        let mut reservation = Reservation::of(&store, &intent).unwrap();
-        assert_eq!(used(&store), (1, 1));
-        reservation.keep_inodes();
-        drop(reservation);
-        assert_eq!(used(&store), (0, 1));
-        let mut reservation = Reservation::of(&store, &intent).unwrap();
-        reservation.keep();
-        drop(reservation);
-        assert_eq!(used(&store), (1, 2));
-        assert!(
-            Reservation::of(&store, &intent).is_err(),
-            "no inode is left"
-        );
-        let bytes = kept_bytes(100) + kept_bytes(200);
-        store.release(Space {
-            inodes: 2,
-            bytes,
-            ..Space::default()
-        });
-        assert_eq!(used(&store), (0, 0));
     }
 }

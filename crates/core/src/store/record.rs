@@ -1,0 +1,69 @@
+//! Inodes and names as a store keeps them, and what an inode has beside its record.
+
+use super::StoredSpace;
+use crate::types::{FileFlags, FileType, Ino, Time};
+
+/// An inode as a store keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InodeRecord {
+    /// Number.
+    pub ino: Ino,
+    /// Type; never changes.
+    pub kind: FileType,
+    /// Permission, set-id and sticky bits.
+    pub perm: u16,
+    /// Names; 0 for an orphan that is still open.
+    pub nlink: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Device number.
+    pub rdev: u64,
+    /// Length in bytes (of a symbolic link: of its target).
+    pub size: u64,
+    /// Last access.
+    pub atime: Time,
+    /// Last change of content.
+    pub mtime: Time,
+    /// Last change of the inode.
+    pub ctime: Time,
+    /// Birth.
+    pub btime: Time,
+    /// A directory's parent (itself for the root); for others the directory of a name.
+    pub parent: Ino,
+    /// May it have extended attributes, or space behind its end? If not, nobody asks the store for them.
+    pub xattrs: bool,
+    /// The space that a regular file takes: of a record that the store hands out what [`Store::next_space`]
+    /// would tell run by run. In one that the core hands over it means nothing: the store knows.
+    pub space: StoredSpace,
+    /// File flags. A bit that is not known here is damage.
+    pub flags: FileFlags,
+    /// The project; 0 for most.
+    pub project: u32,
+}
+
+/// A name of a directory as a store keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntryRecord {
+    /// The name's bytes.
+    pub name: Box<[u8]>,
+    /// Position: unique in the directory, growing with creation, never reused.
+    pub cookie: u64,
+    /// The inode it leads to.
+    pub ino: Ino,
+    /// That inode's type.
+    pub kind: FileType,
+}
+
+/// Extended attributes: full names and values.
+pub type XattrList = Vec<(Box<[u8]>, Box<[u8]>)>;
+
+/// What an inode has beside its record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rest {
+    /// The target of a symbolic link.
+    pub target: Option<Box<[u8]>>,
+    /// Extended attributes.
+    pub xattrs: XattrList,
+}

@@ -1,0 +1,221 @@
+//! The contract with the core: how a volume is changed, behind the memory of the core.
+
+use std::cell::Cell;
+
+use holdfast_core::store::{
+    Behind, Change, Grant, Intent, PageOf, SharedPages, Space as Freed, Stamp,
+};
+use holdfast_types::{Errno, Ino, Result};
+
+use super::{Inner, VolumeStore};
+use crate::journal::Record;
+use crate::space::FileRequest;
+use crate::store::apply::create::Birth;
+use crate::store::apply::evict::without_last_attributes;
+use crate::store::apply::fetched::Fetched;
+use crate::store::apply::transaction::{Maker, is_of_content};
+use crate::store::apply::unlink::Death;
+use crate::store::commit::extent_of;
+use crate::store::file::extent_map::Run;
+use crate::store::memtable::layers::Layers;
+use crate::store::memtable::{Growth, REALM};
+use crate::store::writeback::redirty::WrittenOn;
+use crate::{Error, tree};
+
+impl Behind for VolumeStore {
+    fn reserve(&self, intent: &Intent) -> Result<Grant> {
+        if intent.pages > 0 {
+            self.relieve()?;
+        } else {
+            self.keep_up()?;
+        }
+        Ok(self.inner.reserve(intent)?)
+    }
+
+    fn reserve_at_once(&self, intent: &Intent) -> Option<Grant> {
+        self.inner.reserve_at_once(intent)
+    }
+
+    fn give_back(&self, held: Grant) {
+        self.inner.give_back(held);
+    }
+
+    fn release(&self, _space: Freed) {
+        // Space comes back with the changes that free it.
+    }
+
+    fn apply(&self, held: &mut Grant, batch: &[Change<'_>]) -> Result<Stamp> {
+        if let Some(birth) = Birth::of(batch) {
+            let growth = birth.growth();
+            self.admit(birth.ino())?;
+            return self.use_held(held, growth, |_| self.inner.bear(&birth, batch, growth));
+        }
+        if let Some(death) = Death::of(batch) {
+            let growth = death.growth();
+            return self.use_held(held, growth, |_| self.inner.bury(&death, batch, growth));
+        }
+        if batch.iter().any(is_of_content) {
+            self.look_at_waiting()?;
+        }
+        let growth = Growth::of(without_last_attributes(batch).1);
+        self.admit_created(batch)?;
+        self.use_held(held, growth, |pages| {
+            self.inner.apply(batch, None, growth, pages)
+        })
+    }
+
+    fn last_ino(&self) -> Result<Ino> {
+        Ok(Ino(self.inner.met.get()))
+    }
+}
+
+impl SharedPages for VolumeStore {
+    fn apply_written(
+        &self,
+        held: &mut Grant,
+        batch: &[Change<'_>],
+        page: &PageOf<'_>,
+    ) -> Result<Stamp> {
+        if let Some(WrittenOn { stamp, readied }) = self.inner.write_on(batch, page) {
+            // Nothing came to what waits: whoever brought what is there has looked.
+            if readied {
+                self.look_at_waiting()?;
+            }
+            return Ok(stamp);
+        }
+        self.look_at_waiting()?;
+        let growth = Growth::of(batch);
+        self.use_held(held, growth, |pages| {
+            self.inner.apply(batch, Some(page), growth, pages)
+        })
+    }
+}
+
+impl VolumeStore {
+    /// Makes a batch, which changes so much, out of what was kept for it: of that nothing lacks.
+    fn use_held(
+        &self,
+        held: &mut Grant,
+        growth: Growth,
+        make: impl FnOnce(u64) -> crate::Result<Stamp>,
+    ) -> Result<Stamp> {
+        let inner = &self.inner;
+        inner.cover(held, growth)?;
+        let held = std::mem::take(held);
+        let applied = make(held.pages);
+        inner.used(held);
+        debug_assert!(
+            // A device may say that it has no room, whatever was asked for.
+            !matches!(
+                &applied,
+                Err(error) if error.errno() == Errno::ENOSPC
+                    && !matches!(error, Error::Device(_) | Error::Tree(tree::Error::Device { .. }))
+            ),
+            "{applied:?}: {held:?} was kept for {growth:?}"
+        );
+        Ok(applied?)
+    }
+}
+
+impl Inner {
+    /// Makes one operation's changes, in memory and in the journal. `kept`: pages that hold what it
+    /// writes. `promised`: blocks for those that have none.
+    pub(super) fn apply(
+        &self,
+        batch: &[Change<'_>],
+        kept: Option<&PageOf<'_>>,
+        growth: Growth,
+        promised: u64,
+    ) -> crate::Result<Stamp> {
+        let promise = Cell::new(promised);
+        let made = self.make("a change", |layers, fetched| {
+            self.apply_in(layers, batch, kept, growth, &promise, fetched)
+        });
+        // What nothing waits for goes back.
+        self.space.unpromise(promise.take());
+        made
+    }
+
+    /// As [`apply`](Self::apply), behind the gate.
+    fn apply_in(
+        &self,
+        layers: &Layers,
+        batch: &[Change<'_>],
+        kept: Option<&PageOf<'_>>,
+        growth: Growth,
+        promise: &Cell<u64>,
+        fetched: &Fetched<'_>,
+    ) -> crate::Result<Stamp> {
+        let (last, batch) = without_last_attributes(batch);
+        let place = |ino: Ino, request: &FileRequest| {
+            let extent = if promise.get() > 0 {
+                self.promises.place_from(promise, |reservation| {
+                    self.ahead.place(ino, request, Some(reservation))
+                })?
+            } else {
+                // Pages that waited here and do so no longer leave what they were promised.
+                let more = self.space.reserve(request.length);
+                let mut more = more.unwrap_or_else(|_| self.promises.draw(request.length));
+                let placed = self.ahead.place(ino, request, Some(&mut more));
+                self.promises.add(more.into_blocks());
+                placed?
+            };
+            #[cfg(test)]
+            self.ledger.placed(extent.length);
+            Ok(Run {
+                extent,
+                birth: self.next_generation(),
+                unwritten: true,
+            })
+        };
+        let mut maker = Maker {
+            finder: self.finder(layers),
+            kept,
+            fetched: Some(fetched),
+            place: &place,
+            cut: Vec::new(),
+            freed: Vec::new(),
+            inodes: 0,
+            ends: last.map(|inode| (inode.ino, inode.kind)),
+        };
+        let stamp = if batch.iter().any(is_of_content) {
+            let records = maker.make(batch)?;
+            layers.active.count(growth);
+            // What has no place now waits for one.
+            self.promises.add(promise.take());
+            let stamp = match records.is_empty() {
+                true => self.journal.before_next_cut(),
+                false => self.journal.append_records(REALM, &records)?,
+            };
+            for record in &records {
+                if let Record::Map(map) = record {
+                    self.space.record(extent_of(map), stamp.0)?;
+                }
+            }
+            stamp
+        } else {
+            // It is journalled as it came.
+            maker.make_others(batch)?;
+            layers.active.count(growth);
+            self.journal.append(REALM, batch)?
+        };
+        for (ino, block) in &maker.cut {
+            self.ahead.cut(*ino, *block);
+        }
+        for run in &maker.freed {
+            self.space.free_data(run.extent, stamp.0)?;
+        }
+        for change in batch {
+            if let Change::Free { ino } = change {
+                self.ahead.forget(*ino);
+            }
+            if let Change::Create { inode, .. } = change {
+                self.met.met(inode.ino);
+            }
+        }
+        if maker.inodes != 0 {
+            self.inodes.add(maker.inodes);
+        }
+        Ok(stamp)
+    }
+}
