@@ -16,6 +16,7 @@ const LITTLE: u64 = 1 << 20;
 struct Asked {
     lookups: AtomicU64,
     runs: AtomicU64,
+    loads: AtomicU64,
 }
 
 impl Hook for Asked {
@@ -23,6 +24,7 @@ impl Hook for Asked {
         match call {
             Call::LookUp => self.lookups.fetch_add(1, Relaxed),
             Call::ReadNames => self.runs.fetch_add(1, Relaxed),
+            Call::LoadInodes => self.loads.fetch_add(1, Relaxed),
             _ => 0,
         };
         Ok(())
@@ -93,6 +95,7 @@ impl Scene {
         let dir = fs.lookup(&Caller::root(), &fs.root(), b"dir").unwrap();
         self.asked.hook().lookups.store(0, Relaxed);
         self.asked.hook().runs.store(0, Relaxed);
+        self.asked.hook().loads.store(0, Relaxed);
         (fs, dir)
     }
 
@@ -110,6 +113,8 @@ fn names_are_asked_for_one_by_one_and_remembered_whether_they_are_there_or_not()
         assert_eq!(find(&fs, &dir, b"none"), Err(Errno::ENOENT));
         assert_eq!(scene.lookups(), 2);
     }
+    let loads = scene.asked.hook().loads.load(Relaxed);
+    assert_eq!(loads, 0, "a name comes with its inode");
     assert!(fs.stats().names < 100, "{} names", fs.stats().names);
     make(&fs, &dir, b"none").unwrap();
     assert!(find(&fs, &dir, b"none").is_ok());

@@ -1,9 +1,10 @@
 //! Cookies of directories that are loaded again: none comes back.
 
+use holdfast_core::store::{Behind, Change};
 use holdfast_core::{FileSystem, Options, Store};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_testkit::store::ModelStore;
-use holdfast_types::{Caller, OpenFlags};
+use holdfast_types::{Caller, Errno, FileType, Ino, OpenFlags};
 use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore, format};
 use std::sync::Arc;
 
@@ -76,6 +77,24 @@ impl Volume {
     }
 }
 
+/// Asked for names of a directory, the store answers as a listing does, with the inodes that they lead to; `end`: above all
+/// cookies that names of it have or had.
+fn assert_told(volume: &Volume, dir: Ino, listed: &[(Vec<u8>, u64)], end: u64) {
+    assert_eq!(volume.store.end_cookie(dir), Ok(end));
+    let mut names: Vec<&[u8]> = listed.iter().map(|(name, _)| &name[..]).collect();
+    names.insert(0, b"none");
+    let mut found = Vec::new();
+    volume.store.look_up(dir, &names, &mut found).unwrap();
+    assert_eq!(found.len(), names.len());
+    assert_eq!(found.remove(0), None);
+    for ((name, cookie), found) in listed.iter().zip(found) {
+        let (entry, inode) = found.unwrap();
+        assert_eq!((&*entry.name, entry.cookie), (&name[..], *cookie));
+        assert_eq!((entry.ino, entry.kind), (inode.ino, inode.kind));
+        assert_eq!((inode.nlink, inode.parent), (1, dir));
+    }
+}
+
 const HOWS: [Again; 4] = [
     Again::Dropped,
     Again::Checkpointed,
@@ -98,19 +117,47 @@ fn a_cookie_that_went_does_not_come_back_with_the_directory() {
             for name in [&b"dir/a"[..], b"dir/b", b"dir/c"] {
                 touch(&volume.fs, name);
             }
-            let last = listed(&volume.fs, b"dir")[2].1;
+            let names = listed(&volume.fs, b"dir");
+            let last = names[2].1;
+            let dir = volume.fs.resolve(&who, &volume.fs.root(), b"dir", true);
+            let dir = dir.unwrap().ino();
             let volume = volume.again(first);
+            assert_told(&volume, dir, &names, last + 1);
             for name in [&b"dir/c"[..], b"dir/b"] {
                 volume.fs.unlink_at(&who, &volume.fs.root(), name).unwrap();
             }
             // Twice, for what was remembered must be remembered again.
             let volume = volume.again(second).again(first).again(second);
+            assert_told(&volume, dir, &names[..1], last + 1);
             touch(&volume.fs, b"dir/d");
             let names = listed(&volume.fs, b"dir");
             assert_eq!(names[1].0, b"d");
             assert!(names[1].1 > last, "{first:?}, {second:?}: {names:?}");
+            assert_told(&volume, dir, &names, names[1].1 + 1);
         }
     }
+}
+
+#[test]
+fn a_name_that_leads_nowhere_is_damage() {
+    let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(8 * MIB));
+    format(&device, &FormatOptions::default()).unwrap();
+    let volume = Volume::open(device);
+    let enter = Change::Enter {
+        dir: Ino::ROOT,
+        name: b"nowhere",
+        cookie: 9,
+        ino: Ino(1000),
+        kind: FileType::Regular,
+    };
+    volume.store.change(&[enter]).unwrap();
+    let look_up = |name: &[u8]| {
+        let mut found = Vec::new();
+        let told = volume.store.look_up(Ino::ROOT, &[name], &mut found);
+        told.map(|()| found.pop().flatten())
+    };
+    assert_eq!(look_up(b"nowhere"), Err(Errno::EUCLEAN));
+    assert_eq!(look_up(b"elsewhere"), Ok(None));
 }
 
 #[test]

@@ -55,7 +55,7 @@ impl Core {
     /// locked: whether it is free is not known yet.
     ///
     /// # Errors
-    /// Those of [`Store::reserve`](crate::Store::reserve).
+    /// Those of [`Behind::reserve`](crate::store::Behind::reserve).
     pub(crate) fn reserve_birth(
         &self,
         dir: &Inode,
