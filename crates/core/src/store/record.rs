@@ -34,7 +34,7 @@ pub struct InodeRecord {
     pub parent: Ino,
     /// May it have extended attributes, or space behind its end? If not, nobody asks the store for them.
     pub xattrs: bool,
-    /// The space that a regular file takes: of a record that the store hands out what [`Store::next_space`]
+    /// The space that a regular file takes: of a record that the store hands out what [`Store::next_space`](super::Store::next_space)
     /// would tell run by run. In one that the core hands over it means nothing: the store knows.
     pub space: StoredSpace,
     /// File flags. A bit that is not known here is damage.

@@ -7,7 +7,7 @@ pub struct Space {
     pub pages: u64,
     /// Inodes.
     pub inodes: u64,
-    /// What names, values and targets took, as [`kept_bytes`] says.
+    /// What names, values and targets took, as [`kept_bytes`](super::kept_bytes) says.
     pub bytes: u64,
 }
 
