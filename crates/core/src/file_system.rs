@@ -27,6 +27,7 @@ use crate::quota::{Check, Quotas};
 use crate::reclaim::Reclaim;
 use crate::registry::{Announced, Enrolment};
 use crate::shape::Shape;
+use crate::space::FileSpace;
 use crate::store::{
     Behind, Change, Failure, Grant, Intent, MemoryLimits, MemoryStore, PageOf, Reservation, Space,
     Stamp, Store, Writes, kept_bytes,
@@ -443,6 +444,12 @@ impl Core {
         self.reserve(&intent())
     }
 
+    /// Where the pages of a file come from and go to. `check`: do limits count for the caller that asks for pages?
+    #[inline]
+    pub(crate) fn space_of<'f>(&'f self, inode: &'f Inode, check: Check) -> FileSpace<'f> {
+        FileSpace::new(&self.quotas, &*self.behind, &self.cache, inode, check)
+    }
+
     /// Gives back what a name, a value or a target of this length took of a store in memory.
     #[inline]
     pub(crate) fn release_kept(&self, len: usize) {
@@ -609,7 +616,7 @@ fn value(whose: &[&Inode], change: &Change<'_>) -> Option<Option<Arc<[u8]>>> {
     };
     let inode = whose.iter().find(|inode| inode.ino() == *ino)?;
     let guard = epoch::pin();
-    Some(crate::xattr::value(inode.view(&guard).rare, name))
+    Some(inode::value(inode.view(&guard).rare, name))
 }
 
 /// A change with the attributes of this moment. Changes of one inode's attributes are made one

@@ -16,6 +16,8 @@
 mod acl;
 mod ahead;
 mod attributes;
+mod bulkstat;
+mod census;
 mod clock;
 mod directory;
 mod ends;
@@ -29,6 +31,7 @@ mod late;
 mod late_primitive;
 #[cfg(test)]
 mod late_tests;
+mod lifecycle;
 mod load;
 mod lock_operations;
 mod locks;
@@ -55,10 +58,13 @@ mod turns_primitive;
 mod watch;
 mod xattr;
 
+pub use bulkstat::Bulkstat;
+pub use census::InodeCensus;
 pub use file_system::FileSystem;
 pub use holdfast_cache::{Memory, memory as budget};
 pub use holdfast_types as types;
-pub use inodes::{Bulkstat, Dropped, InodeCensus, InodeWalk, Shutdown, Visit};
+pub use inodes::{Dropped, InodeWalk, Visit};
+pub use lifecycle::Shutdown;
 pub use locks::{Cancel, HeldLock, LockKind, LockOwner, LockRange, LockSpace};
 pub use node::Node;
 pub use observer::Observer;

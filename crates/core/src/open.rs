@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use crate::FileSystem;
 use crate::clock;
 use crate::file_system::Core;
-use crate::inode::{DirectoryBody, Inode, Numbered as _};
+use crate::inode::{DirectoryBody, Inode, Numbered as _, kept_values};
 use crate::locks::{LockOwner, LockSpace};
 use crate::namespace::{Birth, dangling};
 use crate::node::Node;
@@ -19,7 +19,6 @@ use crate::readdir::Listing;
 use crate::registry::Opened;
 use crate::types::{Access, Caller, Errno, FileType, OpenFlags, Result, Time, check_new_name};
 use crate::watch::EventMask;
-use crate::xattr::kept_values;
 
 /// Flags that fcntl(2) can change on an open file.
 const CHANGEABLE: OpenFlags = OpenFlags::APPEND

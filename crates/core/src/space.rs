@@ -2,12 +2,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use holdfast_cache::Account;
+use holdfast_cache::{Account, CacheStats};
 
-use crate::file_system::Core;
 use crate::inode::Inode;
-use crate::quota::Check;
-use crate::store::{Grant, Intent, Reservation, Space};
+use crate::quota::{Check, Quotas};
+use crate::store::{Behind, Grant, Intent, Reservation, Space};
 use crate::types::Result;
 
 /// Where the pages of one file come from and go to.
@@ -18,21 +17,31 @@ use crate::types::Result;
 /// What a store promised for pages is kept here until they are handed over ([`FileSpace::hand_over`]); what
 /// never is goes back at the end.
 pub(crate) struct FileSpace<'f> {
-    core: &'f Core,
+    quotas: &'f Quotas,
+    behind: &'f dyn Behind,
+    stats: &'f CacheStats,
     inode: &'f Inode,
     check: Check,
     promised: AtomicU64,
 }
 
 impl<'f> FileSpace<'f> {
-    /// `check`: do limits count for whoever asks for pages?
-    pub(crate) fn new(core: &'f Core, inode: &'f Inode, check: Check) -> Self {
-        let promised = AtomicU64::new(0);
+    /// Pages of `inode` are charged to its owner's `quotas`, to the store, which is written `behind`, and to the cache's
+    /// `stats`. `check`: do limits count?
+    pub(crate) fn new(
+        quotas: &'f Quotas,
+        behind: &'f dyn Behind,
+        stats: &'f CacheStats,
+        inode: &'f Inode,
+        check: Check,
+    ) -> Self {
         Self {
-            core,
+            quotas,
+            behind,
+            stats,
             inode,
             check,
-            promised,
+            promised: AtomicU64::new(0),
         }
     }
 
@@ -53,25 +62,26 @@ impl<'f> FileSpace<'f> {
     pub(crate) fn account(&self) -> Account<'_> {
         Account {
             space: self,
-            stats: &self.core.cache,
+            stats: self.stats,
         }
     }
 
     fn shrink(&self, pages: u64) {
-        let quotas = &self.core.quotas;
-        quotas.shrink(self.inode.mark(), pages, || self.inode.owner());
+        self.quotas
+            .shrink(self.inode.mark(), pages, || self.inode.owner());
     }
 }
 
 impl holdfast_cache::Space for FileSpace<'_> {
     fn reserve(&self, pages: u64) -> Result<()> {
-        let (quotas, mark) = (&self.core.quotas, self.inode.mark());
-        quotas.grow(mark, pages, self.check, || self.inode.owner())?;
+        let mark = self.inode.mark();
+        self.quotas
+            .grow(mark, pages, self.check, || self.inode.owner())?;
         let intent = Intent {
             pages,
             ..Intent::default()
         };
-        match self.core.behind.reserve(&intent) {
+        match self.behind.reserve(&intent) {
             Ok(held) => {
                 if held.pages > 0 {
                     self.promised.fetch_add(held.pages, Ordering::Relaxed);
@@ -86,7 +96,7 @@ impl holdfast_cache::Space for FileSpace<'_> {
     }
 
     fn release(&self, pages: u64) {
-        self.core.behind.release(Space {
+        self.behind.release(Space {
             pages,
             ..Space::default()
         });
@@ -98,7 +108,7 @@ impl Drop for FileSpace<'_> {
     fn drop(&mut self) {
         match self.take() {
             0 => {}
-            pages => self.core.behind.give_back(Grant {
+            pages => self.behind.give_back(Grant {
                 pages,
                 ..Grant::NONE
             }),

@@ -17,12 +17,14 @@ mod marks;
 mod meta;
 mod numbered;
 mod protection;
+mod values;
 
 pub(crate) use change::{MetaWrite, View};
 pub(crate) use extension::{Content, DirectoryBody, Extension, Rare};
 pub(crate) use heat::{Epochs, Look, Part, Set};
 pub(crate) use meta::Meta;
 pub(crate) use numbered::Numbered;
+pub(crate) use values::{kept_acl, kept_values, value};
 
 use holdfast_cache::{PAGE_SIZE, Pages};
 use holdfast_sync::Held;
@@ -35,6 +37,9 @@ use crate::locks::InodeLocks;
 use crate::types::{Access, Caller, Caps, Errno, FileType, Result, Time};
 pub(crate) use marks::{Known, time_of_changes};
 use meta::{Back, Front, MetaCell};
+
+/// Files up to so many bytes come into memory, and leave it, as a whole.
+pub(crate) const WHOLE: u64 = 256 << 10;
 
 /// What every empty directory's size is, and each name's share: tmpfs's figures.
 const DIR_SIZE: u64 = 40;

@@ -3,17 +3,14 @@
 use holdfast_sync::{Doomed, Ref};
 
 use super::{InodeWalk, Visit};
-use crate::FileSystem;
 use crate::file_system::Core;
-use crate::inode::{Inode, Look, Numbered as _, Object, Part, Set};
+use crate::inode::{Inode, Look, Numbered as _, Object, Part, Set, kept_values};
 use crate::locks::InodeLocks;
 use crate::node::Node;
 use crate::quota::Check;
-use crate::space::FileSpace;
 use crate::store::{Change, Intent, Space, kept_bytes};
 use crate::types::{FileType, Ino, Result};
 use crate::watch::EventMask;
-use crate::xattr::kept_values;
 use holdfast_cache::Space as _;
 
 /// An inode without names that ends: nobody uses it or can, and who asks for its number waits.
@@ -34,63 +31,13 @@ impl Ending {
 /// Inodes that an evicting walk takes at once.
 const BATCH: usize = 64;
 
-/// What [`FileSystem::drop_caches`] let go.
+/// What [`FileSystem::drop_caches`](crate::FileSystem::drop_caches) let go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
     /// Inodes.
     pub inodes: u64,
     /// Names, in the directories among them.
     pub names: u64,
-}
-
-impl FileSystem {
-    /// Lets go of every inode that nobody uses and that the store can bring back, with its names
-    /// and its content, and of the content of the others. Over a store that pins everything, such as
-    /// memory, there is none. Where there are many, several threads do it.
-    ///
-    /// # Errors
-    /// `EIO` when what has not reached the store cannot be written; the inodes stay then.
-    pub fn drop_caches(&self) -> Result<Dropped> {
-        self.drop_by(Core::write_all_times, |core| {
-            core.drop_in_shards(|range| core.drop_range(range))
-        })
-    }
-
-    /// As [`FileSystem::drop_caches`], for those inodes only that this walk would meet, on this thread.
-    ///
-    /// # Errors
-    /// As [`FileSystem::drop_caches`].
-    pub fn drop_walked(&self, walk: InodeWalk) -> Result<Dropped> {
-        let rest = walk.rest();
-        self.drop_by(
-            |core| match core.late.any() {
-                true => core.write_times_of(walk),
-                false => Ok(()),
-            },
-            |core| rest.map_or_else(Dropped::default, |range| core.drop_range(range)),
-        )
-    }
-
-    fn drop_by(
-        &self,
-        write_times: impl FnOnce(&Core) -> Result<()>,
-        evict: impl FnOnce(&Core) -> Dropped,
-    ) -> Result<Dropped> {
-        if self.core.pinned {
-            return Ok(Dropped::default());
-        }
-        write_times(&self.core)?;
-        let dropped = evict(&self.core);
-        self.core.index.trim();
-        holdfast_sync::epoch::flush();
-        Ok(dropped)
-    }
-}
-
-impl Drop for Core {
-    fn drop(&mut self) {
-        self.end_what_nobody_finds();
-    }
 }
 
 impl Core {
@@ -199,7 +146,7 @@ impl Core {
         if let Ok(pages) = orphan.regular()
             && !(pages.is_empty() && stored == 0)
         {
-            let space = FileSpace::new(self, orphan, Check::Nothing);
+            let space = self.space_of(orphan, Check::Nothing);
             pages.lock().clear(space.account());
             // What was never loaded takes space in the store all the same. One that cannot tell
             // how much keeps it.
@@ -229,7 +176,7 @@ impl Core {
         {
             let mut pages = pages.lock();
             if self.pinned {
-                let space = FileSpace::new(self, inode, Check::Nothing);
+                let space = self.space_of(inode, Check::Nothing);
                 pages.clear(space.account());
             } else {
                 // The bytes keep their space in the store.
@@ -251,7 +198,7 @@ impl Core {
     }
 
     /// Empties a directory in memory alone, if the inode is one.
-    pub(super) fn forget_names(&self, inode: &Inode) {
+    pub(crate) fn forget_names(&self, inode: &Inode) {
         if let Ok(body) = inode.directory() {
             let mut names = body.names.write(inode);
             if self.pinned {
@@ -290,7 +237,7 @@ impl Core {
     }
 
     /// Ends what the store would keep for ever, before the inodes go.
-    pub(super) fn end_what_nobody_finds(&self) {
+    pub(crate) fn end_what_nobody_finds(&self) {
         // Memory goes with the inodes.
         if !self.pinned {
             self.end_orphans();
@@ -311,14 +258,14 @@ impl Core {
     }
 
     /// Lets go of the inodes in this range that nobody uses; what is in use stays, without its bytes.
-    fn drop_range(&self, range: (u64, u64)) -> Dropped {
+    pub(crate) fn drop_range(&self, range: (u64, u64)) -> Dropped {
         let dropped = self.evict_unused(range);
         self.forget_all(InodeWalk::range(range.0, range.1));
         dropped
     }
 
     /// Ends all inodes in this range that nobody uses, except the root.
-    pub(super) fn evict_unused(&self, range: (u64, u64)) -> Dropped {
+    pub(crate) fn evict_unused(&self, range: (u64, u64)) -> Dropped {
         let mut dropped = Dropped::default();
         self.evict_while(range, &mut dropped, |_| true, |_| true, |_| true);
         dropped
@@ -406,7 +353,7 @@ impl Core {
     }
 
     /// Those of the inodes that this walk meets.
-    pub(super) fn write_times_of(&self, mut walk: InodeWalk) -> Result<()> {
+    pub(crate) fn write_times_of(&self, mut walk: InodeWalk) -> Result<()> {
         if self.pinned {
             return Ok(());
         }

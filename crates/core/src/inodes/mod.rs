@@ -13,18 +13,11 @@
 //!   memory): the visitor gets an inode that exists, in any state, and must not block. Only for
 //!   this crate; whoever uses it says why.
 
-mod bulkstat;
 mod by_number;
-mod census;
 mod evict;
-mod revoke;
 mod shards;
-mod shutdown;
 mod walk;
 
-pub use bulkstat::Bulkstat;
-pub use census::InodeCensus;
 pub use evict::Dropped;
 pub(crate) use evict::Ending;
-pub use shutdown::Shutdown;
 pub use walk::{InodeWalk, Visit};

@@ -15,7 +15,7 @@ const SHARDS: usize = 8;
 impl Core {
     /// Does `work` for every shard of the numbers, which together are all of them: on this thread, or
     /// on several if there are many inodes.
-    pub(super) fn in_shards(&self, work: impl Fn((u64, u64)) + Sync) {
+    pub(crate) fn in_shards(&self, work: impl Fn((u64, u64)) + Sync) {
         let worth = usize::try_from(self.index.len() / WORTH_A_THREAD).unwrap_or(usize::MAX);
         let threads = if worth > 1 {
             worth.min(processors())
@@ -29,7 +29,7 @@ impl Core {
     }
 
     /// What `let_go` drops of all shards.
-    pub(super) fn drop_in_shards(&self, let_go: impl Fn((u64, u64)) -> Dropped + Sync) -> Dropped {
+    pub(crate) fn drop_in_shards(&self, let_go: impl Fn((u64, u64)) -> Dropped + Sync) -> Dropped {
         let sum = Mutex::new(Dropped::default());
         self.in_shards(|range| {
             let dropped = let_go(range);
@@ -44,7 +44,7 @@ impl Core {
     ///
     /// # Errors
     /// What the store answers, the first time.
-    pub(super) fn write_all_times(&self) -> Result<()> {
+    pub(crate) fn write_all_times(&self) -> Result<()> {
         if !self.late.any() {
             return Ok(());
         }

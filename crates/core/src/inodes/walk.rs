@@ -2,7 +2,6 @@
 
 use holdfast_sync::epoch;
 
-use crate::FileSystem;
 use crate::file_system::Core;
 use crate::inode::Inode;
 use crate::node::Node;
@@ -38,16 +37,16 @@ impl InodeWalk {
     }
 
     /// Over those with greater numbers.
-    pub(super) fn after(last: crate::types::Ino) -> Self {
+    pub(crate) fn after(last: crate::types::Ino) -> Self {
         Self::range(last.0.saturating_add(1), u64::MAX)
     }
 
     /// The numbers from which on, and up to which, it would go; `None` if it is done.
-    pub(super) fn rest(&self) -> Option<(u64, u64)> {
+    pub(crate) fn rest(&self) -> Option<(u64, u64)> {
         self.next.map(|next| (next, self.end))
     }
 
-    pub(super) fn range(from: u64, end: u64) -> Self {
+    pub(crate) fn range(from: u64, end: u64) -> Self {
         Self {
             next: Some(from),
             end,
@@ -73,35 +72,6 @@ impl InodeWalk {
 impl Default for InodeWalk {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-impl FileSystem {
-    /// Walks divided among `parts` threads: together they meet what one walk would.
-    #[must_use]
-    pub fn inode_walks(&self, parts: usize) -> Vec<InodeWalk> {
-        let ranges = self.core.index.ranges(parts);
-        ranges
-            .into_iter()
-            .map(|(from, end)| InodeWalk::range(from, end))
-            .collect()
-    }
-
-    /// Shows every live inode in memory to `visit`, from where `walk` stands, in the order of
-    /// numbers, until the visitor wants no more, fails, or the walk is done. It can go on from
-    /// there in any case: an inode that was shown is not shown again.
-    ///
-    /// Nothing is locked while the visitor runs. Inodes that are there from the first call to the
-    /// last are visited exactly once; inodes that come or go meanwhile once or not at all.
-    ///
-    /// # Errors
-    /// The visitor's.
-    pub fn walk_inodes(
-        &self,
-        walk: &mut InodeWalk,
-        mut visit: impl FnMut(&Node) -> Result<Visit>,
-    ) -> Result<()> {
-        self.core.walk_inodes(walk, &mut visit)
     }
 }
 

@@ -17,13 +17,11 @@ use std::ops::Range;
 use holdfast_cache::{Account, MAX_SIZE, PagesLock};
 
 use crate::file_system::Core;
-use crate::inode::{Inode, Numbered as _};
+use crate::inode::{Inode, Numbered as _, WHOLE};
 use crate::types::{Errno, Ino, Result};
 
 pub(super) const PAGE: u64 = holdfast_cache::PAGE_SIZE as u64;
 
-/// Files of so many bytes are brought as a whole.
-pub(crate) const WHOLE: u64 = 256 << 10;
 /// Bytes brought in one call to the store.
 pub(super) const BYTES_MAX: u64 = 1 << 20;
 /// Pages brought ahead of who reads in order, at most.

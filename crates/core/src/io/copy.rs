@@ -8,7 +8,6 @@ use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::open::OpenFile;
 use crate::quota::Check;
-use crate::space::FileSpace;
 use crate::store::{Change, Intent, Reservation};
 use crate::types::{Caller, Errno, FileType, OpenFlags, Result};
 use crate::watch::EventMask;
@@ -116,7 +115,7 @@ impl Core {
         let mut reservation =
             self.reserve_change(|| self.intent_to_copy(size, to_offset, len, holes))?;
         self.drop_privileges(who, to.node())?;
-        let space = FileSpace::new(self, inode, Check::of(who));
+        let space = self.space_of(inode, Check::of(who));
         let copied = pages.copy_within(to_offset, from_offset, len, space.account())?;
         space.hand_over(&mut reservation);
         self.copied(&mut reservation, inode, &mut pages, to_offset, copied)?;
@@ -153,7 +152,7 @@ impl Core {
         let mut reservation =
             self.reserve_change(|| self.intent_to_copy(target.size(), to_offset, len, holes))?;
         self.drop_privileges(who, to.node())?;
-        let space = FileSpace::new(self, target, Check::of(who));
+        let space = self.space_of(target, Check::of(who));
         let copied =
             target_pages.copy_range(to_offset, &source_pages, from_offset, len, space.account())?;
         space.hand_over(&mut reservation);

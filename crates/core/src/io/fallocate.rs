@@ -9,7 +9,6 @@ use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::open::OpenFile;
 use crate::quota::Check;
-use crate::space::FileSpace;
 use crate::store::{Change, Class, Intent};
 use crate::types::{Caller, Errno, Fallocate, FileType, Ino, Result};
 use crate::watch::EventMask;
@@ -96,7 +95,7 @@ impl Core {
         let new_size = new_size(request, size)?;
         let mut reservation =
             self.reserve_change(|| self.intent_of(request, size, pages.pages()))?;
-        let space = FileSpace::new(self, inode, Check::of(who));
+        let space = self.space_of(inode, Check::of(who));
         if new_size < size {
             pages.begin();
         }

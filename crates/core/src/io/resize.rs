@@ -2,7 +2,6 @@ use crate::file_system::Core;
 use crate::inode::Numbered as _;
 use crate::node::Node;
 use crate::quota::Check;
-use crate::space::FileSpace;
 use crate::store::{Change, Class, Intent};
 use crate::types::{Caller, Result};
 use crate::watch::EventMask;
@@ -35,7 +34,7 @@ impl Core {
                 }
             })?;
             self.drop_privileges(who, node)?;
-            let space = FileSpace::new(self, inode, Check::of(who));
+            let space = self.space_of(inode, Check::of(who));
             let record = {
                 let mut meta = inode.write();
                 // To the same size it frees what was allocated behind the end, and like tmpfs

@@ -91,7 +91,7 @@ impl FileSystem {
             let mut reservation =
                 core.reserve_change(|| core.intent_to_write(size, start, given as u64))?;
             core.drop_privileges(who, file.node())?;
-            let space = FileSpace::new(core, inode, Check::of(who));
+            let space = core.space_of(inode, Check::of(who));
             let done = if past {
                 // Nothing changes in memory: readers who come to this page take the lock, and read all anew.
                 given

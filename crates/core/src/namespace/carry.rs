@@ -9,13 +9,12 @@ use super::rename::End;
 use crate::acl::{ACL_ACCESS, to_xattr};
 use crate::clock;
 use crate::file_system::Core;
-use crate::inode::{Inode, Numbered as _};
+use crate::inode::{Inode, Numbered as _, kept_values};
 use crate::node::Node;
 use crate::quota::Check;
 use crate::store::{Change, Reservation, kept_bytes};
 use crate::types::{Caller, FileType, Result, Time};
 use crate::watch::EventMask;
-use crate::xattr::kept_values;
 
 impl Core {
     #[expect(

@@ -8,7 +8,7 @@ use super::Birth;
 use crate::FileSystem;
 use crate::directory::Names;
 use crate::file_system::Core;
-use crate::inode::{Inode, Numbered as _, Object};
+use crate::inode::{Inode, Numbered as _, Object, kept_values};
 use crate::node::Node;
 use crate::quota::Check;
 use crate::store::{Reservation, kept_bytes};
@@ -17,7 +17,6 @@ use crate::types::{
     is_special,
 };
 use crate::watch::EventMask;
-use crate::xattr::kept_values;
 
 impl FileSystem {
     /// Makes a regular file, fifo, socket or device with this name.

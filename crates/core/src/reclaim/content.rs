@@ -9,9 +9,8 @@ use holdfast_sync::epoch;
 
 use super::{Patience, lock, passed};
 use crate::file_system::Core;
-use crate::inode::{Inode, Look, Numbered as _, Part, Set};
+use crate::inode::{Inode, Look, Numbered as _, Part, Set, WHOLE};
 use crate::inodes::{InodeWalk, Visit};
-use crate::io::bring::WHOLE;
 use crate::node::Node;
 use crate::types::Ino;
 

@@ -5,8 +5,6 @@ use std::sync::OnceLock;
 
 use parking_lot::Mutex;
 
-use super::VolumeStore;
-
 type Notify = Box<dyn FnOnce(&str) + Send>;
 
 /// The reason of a failure, which is kept, and the callback for it, which is called once.
@@ -24,7 +22,8 @@ impl Alarm {
         }
     }
 
-    fn set(&self, notify: Notify) {
+    /// Calls this with the reason when the store fails, at once if it has.
+    pub(super) fn set(&self, notify: Notify) {
         *self.notify.lock() = Some(notify);
         // Of a failure just before either thread takes the callback: the reason is written before the lock is taken there,
         // and read behind the lock here.
@@ -33,26 +32,16 @@ impl Alarm {
         }
     }
 
+    /// Why the store failed, if it has.
+    pub(super) fn reason(&self) -> Option<&str> {
+        self.reason.get().map(String::as_str)
+    }
+
     fn notify(&self) {
         let notify = self.notify.lock().take();
         if let (Some(notify), Some(reason)) = (notify, self.reason.get()) {
             notify(reason);
         }
-    }
-}
-
-impl VolumeStore {
-    /// Why nothing is written any more; `None` as long as the volume has not failed. To go on, it has to be opened
-    /// again.
-    #[must_use]
-    pub fn failure_reason(&self) -> Option<&str> {
-        self.inner.alarm.reason.get().map(String::as_str)
-    }
-
-    /// Has `notify` called with the reason when the volume fails, at once if it has. The thread that calls it may hold the
-    /// store's locks: it must not wait, nor come back to the store.
-    pub fn notify_failure(&self, notify: impl FnOnce(&str) + Send + 'static) {
-        self.inner.alarm.set(Box::new(notify));
     }
 }
 

@@ -7,6 +7,7 @@ use holdfast_core::store::{
 };
 use holdfast_types::{Errno, Ino, Result};
 
+use super::high_water::{NUMBERS_END, Verdict};
 use super::{Inner, VolumeStore};
 use crate::journal::Record;
 use crate::space::FileRequest;
@@ -114,6 +115,50 @@ impl VolumeStore {
             "{applied:?}: {held:?} was kept for {growth:?}"
         );
         Ok(applied?)
+    }
+}
+
+impl VolumeStore {
+    /// Sees to it that the new inodes of a batch may be shown: mostly by a look. Called before the batch passes the gate.
+    #[inline]
+    fn admit_created(&self, batch: &[Change<'_>]) -> crate::Result<()> {
+        for change in batch {
+            if let Change::Create { inode, .. } = change {
+                self.admit(inode.ino)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`admit_created`](Self::admit_created), for one inode.
+    #[inline]
+    fn admit(&self, ino: Ino) -> crate::Result<()> {
+        if self.inner.high_water.allows(ino) {
+            return Ok(());
+        }
+        self.raise_for(ino)
+    }
+
+    /// Waits for a commit only if the numbers of the durable mark are used up.
+    #[cold]
+    fn raise_for(&self, ino: Ino) -> crate::Result<()> {
+        let inner = &self.inner;
+        if ino.0 >= NUMBERS_END {
+            return Err(Error::Damaged(format!("{ino} is no number of an inode")));
+        }
+        loop {
+            inner.running()?;
+            match inner.high_water.judge(ino, inner.journal.durable()) {
+                Verdict::Allowed => return Ok(()),
+                Verdict::AllowedForNow => {
+                    if inner.high_water.early {
+                        self.worker.ask_to_commit();
+                    }
+                    return Ok(());
+                }
+                Verdict::Not => inner.make_durable(None)?,
+            }
+        }
     }
 }
 

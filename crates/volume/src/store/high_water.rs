@@ -15,18 +15,15 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use holdfast_core::store::{Change, Stamp};
+use holdfast_core::store::Stamp;
 use holdfast_sync::Padded;
 use holdfast_types::Ino;
 use parking_lot::Mutex;
 
-use super::{OpenOptions, VolumeStore};
-use crate::{Error, Result};
-
 /// A mark goes beyond the numbers in use by so many times what was dealt since the last one, at least.
 const AHEAD_FACTOR: u64 = 4;
 /// Numbers end below this.
-const NUMBERS_END: u64 = 1 << 62;
+pub(super) const NUMBERS_END: u64 = 1 << 62;
 
 /// The marks of a volume in use.
 #[derive(Debug)]
@@ -36,7 +33,7 @@ pub(super) struct HighWater {
     /// A mark goes beyond the numbers in use by this, at least.
     ahead: u64,
     /// Is a commit asked for before the numbers are used up? Not where none is made by itself.
-    early: bool,
+    pub(super) early: bool,
     marks: Mutex<Marks>,
 }
 
@@ -54,7 +51,7 @@ struct Marks {
 
 /// What becomes of a number that is about to be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+pub(super) enum Verdict {
     Allowed,
     /// And a commit should come soon: it brings a higher mark.
     AllowedForNow,
@@ -63,9 +60,10 @@ enum Verdict {
 }
 
 impl HighWater {
-    /// The first mark of a use, behind the highest number that may be known.
-    pub(super) fn above(last: Ino, options: &OpenOptions) -> Self {
-        let ahead = options.numbers_ahead.max(1);
+    /// The first mark of a use, behind the highest number that may be known, by at least so many `ahead`. `early`: ask for
+    /// a commit before they are used up.
+    pub(super) fn above(last: Ino, ahead: u64, early: bool) -> Self {
+        let ahead = ahead.max(1);
         let marks = Marks {
             durable: mark(last, ahead),
             next: None,
@@ -75,7 +73,7 @@ impl HighWater {
         Self {
             unseen: Padded(AtomicU64::new(marks.half())),
             ahead,
-            early: options.commit_every.is_some(),
+            early,
             marks: Mutex::new(marks),
         }
     }
@@ -99,13 +97,13 @@ impl HighWater {
 
     /// Can this number be used without a look?
     #[inline]
-    fn allows(&self, ino: Ino) -> bool {
+    pub(super) fn allows(&self, ino: Ino) -> bool {
         // Relaxed: it only grows, and what it stands for was on the device before it was written.
         ino.0 <= self.unseen.load(Ordering::Relaxed)
     }
 
     /// Judges a number; the journal is durable so far.
-    fn judge(&self, ino: Ino, durable: Stamp) -> Verdict {
+    pub(super) fn judge(&self, ino: Ino, durable: Stamp) -> Verdict {
         let mut marks = self.marks.lock();
         if let Some((upto, stamp)) = marks.next
             && stamp <= durable
@@ -138,50 +136,6 @@ impl Marks {
 
 fn mark(last: Ino, ahead: u64) -> Ino {
     Ino(last.0.saturating_add(ahead).min(NUMBERS_END - 1))
-}
-
-impl VolumeStore {
-    /// Sees to it that the new inodes of a batch may be shown: mostly by a look. Called before the batch passes the gate.
-    #[inline]
-    pub(super) fn admit_created(&self, batch: &[Change<'_>]) -> Result<()> {
-        for change in batch {
-            if let Change::Create { inode, .. } = change {
-                self.admit(inode.ino)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// As [`admit_created`](Self::admit_created), for one inode.
-    #[inline]
-    pub(super) fn admit(&self, ino: Ino) -> Result<()> {
-        if self.inner.high_water.allows(ino) {
-            return Ok(());
-        }
-        self.raise_for(ino)
-    }
-
-    /// Waits for a commit only if the numbers of the durable mark are used up.
-    #[cold]
-    fn raise_for(&self, ino: Ino) -> Result<()> {
-        let inner = &self.inner;
-        if ino.0 >= NUMBERS_END {
-            return Err(Error::Damaged(format!("{ino} is no number of an inode")));
-        }
-        loop {
-            inner.running()?;
-            match inner.high_water.judge(ino, inner.journal.durable()) {
-                Verdict::Allowed => return Ok(()),
-                Verdict::AllowedForNow => {
-                    if inner.high_water.early {
-                        self.worker.ask_to_commit();
-                    }
-                    return Ok(());
-                }
-                Verdict::Not => inner.make_durable(None)?,
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -51,6 +51,19 @@ impl VolumeStore {
     pub fn info(&self) -> Info {
         self.inner.info()
     }
+
+    /// Why nothing is written any more; `None` as long as the volume has not failed. To go on, it has to be opened
+    /// again.
+    #[must_use]
+    pub fn failure_reason(&self) -> Option<&str> {
+        self.inner.alarm.reason()
+    }
+
+    /// Has `notify` called with the reason when the volume fails, at once if it has. The thread that calls it may hold the
+    /// store's locks: it must not wait, nor come back to the store.
+    pub fn notify_failure(&self, notify: impl FnOnce(&str) + Send + 'static) {
+        self.inner.alarm.set(Box::new(notify));
+    }
 }
 
 impl Inner {

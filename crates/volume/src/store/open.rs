@@ -66,6 +66,13 @@ impl Default for OpenOptions {
     }
 }
 
+impl OpenOptions {
+    /// The first mark of the numbers of inodes.
+    fn high_water(&self, last: Ino) -> HighWater {
+        HighWater::above(last, self.numbers_ahead, self.commit_every.is_some())
+    }
+}
+
 impl VolumeStore {
     /// Opens the volume on a device, and brings it to where the last commit left it.
     ///
@@ -126,7 +133,7 @@ impl VolumeStore {
             checkpointing: Mutex::new(()),
             inodes: counted,
             met: Highest::starting_at(last_ino),
-            high_water: HighWater::above(last_ino, options),
+            high_water: options.high_water(last_ino),
             stopped: OnceLock::new(),
             failure: Arc::default(),
             alarm: Alarm::default(),

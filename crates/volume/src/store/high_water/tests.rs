@@ -1,5 +1,5 @@
 use super::*;
-use crate::store::{FormatOptions, OpenOptions, format};
+use crate::store::{FormatOptions, OpenOptions, VolumeStore, format};
 use holdfast_core::store::Behind as _;
 use holdfast_core::{FileSystem, Options};
 use holdfast_device::{BlockDevice, MemoryDevice};
@@ -8,11 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 fn marks_above(last: Ino) -> HighWater {
-    let options = OpenOptions {
-        numbers_ahead: 100,
-        ..OpenOptions::DEFAULT
-    };
-    HighWater::above(last, &options)
+    HighWater::above(last, 100, true)
 }
 
 #[test]

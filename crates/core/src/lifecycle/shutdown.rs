@@ -40,6 +40,12 @@ impl FileSystem {
     }
 }
 
+impl Drop for Core {
+    fn drop(&mut self) {
+        self.end_what_nobody_finds();
+    }
+}
+
 impl Rest {
     fn of(mut core: Core) -> Self {
         core.end_what_nobody_finds();

@@ -11,11 +11,10 @@ use crate::FileSystem;
 use crate::ends::Ends;
 use crate::file_system::Core;
 use crate::inode::Numbered as _;
+use crate::inodes::{InodeWalk, Visit};
 use crate::node::Node;
 use crate::store::InodeRecord;
 use crate::types::{Attr, Errno, FileType, Ino, Result};
-
-use super::{InodeWalk, Visit};
 
 /// Records asked of the store at once.
 const BATCH: usize = 256;

@@ -1,7 +1,9 @@
-//! Counting inodes by state and type.
+//! All inodes in memory, one after the other, for callers: walks, and a census by state and type.
 
 use crate::FileSystem;
-use crate::types::FileType;
+use crate::inodes::{InodeWalk, Visit};
+use crate::node::Node;
+use crate::types::{FileType, Result};
 
 /// How many inodes are in memory, by state and by type. Counted one after the other, not at one
 /// moment.
@@ -51,5 +53,34 @@ impl FileSystem {
             *kind += 1;
         });
         census
+    }
+}
+
+impl FileSystem {
+    /// Walks divided among `parts` threads: together they meet what one walk would.
+    #[must_use]
+    pub fn inode_walks(&self, parts: usize) -> Vec<InodeWalk> {
+        let ranges = self.core.index.ranges(parts);
+        ranges
+            .into_iter()
+            .map(|(from, end)| InodeWalk::range(from, end))
+            .collect()
+    }
+
+    /// Shows every live inode in memory to `visit`, from where `walk` stands, in the order of
+    /// numbers, until the visitor wants no more, fails, or the walk is done. It can go on from
+    /// there in any case: an inode that was shown is not shown again.
+    ///
+    /// Nothing is locked while the visitor runs. Inodes that are there from the first call to the
+    /// last are visited exactly once; inodes that come or go meanwhile once or not at all.
+    ///
+    /// # Errors
+    /// The visitor's.
+    pub fn walk_inodes(
+        &self,
+        walk: &mut InodeWalk,
+        mut visit: impl FnMut(&Node) -> Result<Visit>,
+    ) -> Result<()> {
+        self.core.walk_inodes(walk, &mut visit)
     }
 }
