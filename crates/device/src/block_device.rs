@@ -38,6 +38,15 @@ impl<'a> WriteRequest<'a> {
     }
 }
 
+/// What lies below a device that promises more than was given to it, such as a sparse image file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Bytes that it was given, of which nothing more is taken when they are written again.
+    pub given: u64,
+    /// Bytes that there are left for what was not given yet, and for everybody else.
+    pub left: u64,
+}
+
 /// Where blocks lie.
 ///
 /// Every offset and length is in bytes and a multiple of [`alignment`](Self::alignment); an empty
@@ -72,6 +81,11 @@ pub trait BlockDevice: Debug + Send + Sync {
 
     /// Lets others open it, where opening it keeps them out: nothing will be written any more.
     fn unlock(&self) {}
+
+    /// What there is left below for what was never written. `None`: a write never fails for want of that, or nobody knows.
+    fn room(&self) -> Option<Room> {
+        None
+    }
 
     /// Fills `buf` from `offset`. What was never written is zero on an image, anything on a device.
     ///
@@ -179,6 +193,11 @@ macro_rules! pass_on {
     (@cache_identity $below:ident) => {
         fn cache_identity(&self) -> Option<u64> {
             self.$below.cache_identity()
+        }
+    };
+    (@room $below:ident) => {
+        fn room(&self) -> Option<$crate::Room> {
+            self.$below.room()
         }
     };
     (@read $below:ident) => {

@@ -16,7 +16,9 @@ mod sys;
 mod transfer;
 
 use crate::block_device::{check_growth, check_range};
-use crate::{BlockDevice, Cause, DeviceError, Operation, ReadRequest, Result, WriteRequest};
+use crate::{
+    BlockDevice, Cause, DeviceError, Operation, ReadRequest, Result, Room, SECTOR, WriteRequest,
+};
 use holdfast_types::Errno;
 use ring::Rings;
 use rustix::fs::{Advice, FallocateFlags, FlockOperation};
@@ -198,6 +200,20 @@ impl BlockDevice for FileDevice {
 
     fn cache_identity(&self) -> Option<u64> {
         self.cache
+    }
+
+    fn room(&self) -> Option<Room> {
+        if self.kind == Kind::Block || self.access == Access::ReadOnly {
+            return None;
+        }
+        let stat = rustix::fs::fstat(&self.file).ok()?;
+        let given = u64::try_from(stat.st_blocks).ok()?.saturating_mul(SECTOR);
+        if given >= self.size() {
+            return None;
+        }
+        let host = rustix::fs::fstatvfs(&self.file).ok()?;
+        let left = host.f_bavail.saturating_mul(host.f_frsize);
+        Some(Room { given, left })
     }
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {

@@ -11,7 +11,7 @@ mod image;
 mod memory;
 mod signature;
 
-pub use block_device::{BlockDevice, ReadRequest, SECTOR, WriteRequest, check_range};
+pub use block_device::{BlockDevice, ReadRequest, Room, SECTOR, WriteRequest, check_range};
 pub use error::{Cause, DeviceError, Holder, Operation, Result};
 pub use file::{Access, Batches, Caching, FileDevice, FileOptions};
 pub use image::Image;

@@ -5,8 +5,9 @@ use crate::{
     volumes::checked,
 };
 use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::CStr;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 
 /// A file system of the host's, of a size of its own, at `host` in the place.
@@ -14,10 +15,15 @@ struct Host(PathBuf);
 
 impl Host {
     fn mounted(place: &Place) -> Self {
+        Self::of(place, c"size=32m")
+    }
+
+    /// `size`: as the mount option.
+    fn of(place: &Place, size: &CStr) -> Self {
         let dir = place.path("host");
         fs::create_dir(&dir).unwrap();
         let flags = rustix::mount::MountFlags::empty();
-        rustix::mount::mount("tmpfs", &dir, "tmpfs", flags, c"size=32m").unwrap();
+        rustix::mount::mount("tmpfs", &dir, "tmpfs", flags, size).unwrap();
         Self(dir)
     }
 
@@ -29,6 +35,21 @@ impl Host {
 
     fn make_room(&self) {
         fs::remove_file(self.0.join("filler")).unwrap();
+    }
+
+    /// Writes a file to a volume here, which has room for it, and takes all the space before the volume has
+    /// written it: the file, whose fsync failed.
+    fn lose(&self, place: &Place) -> File {
+        for number in 0..200 {
+            let mut file = File::create(place.path(&format!("mnt/lost {number}"))).unwrap();
+            file.write_all(&[1; 1 << 16]).unwrap();
+            self.fill();
+            if file.sync_all().is_err() {
+                return file;
+            }
+            self.make_room();
+        }
+        panic!("the volume is always faster");
     }
 }
 
@@ -62,12 +83,12 @@ fn a_host_that_is_full_is_told_of_by_whatever_unmounts_and_by_the_mount() {
         holdfast(["mount", &image, &place.mnt()]).ok();
         fs::write(place.path("mnt/before"), "before").unwrap();
         rustix::fs::fsync(File::open(place.path("mnt")).unwrap()).unwrap();
-        host.fill();
-        fs::write(place.path("mnt/lost"), vec![1; 1 << 20]).unwrap();
         // Once the volume has failed before, and once not.
-        if number == 0 {
-            let error = File::open(place.path("mnt/lost")).unwrap().sync_all();
-            assert!(error.is_err(), "there is no room");
+        if number > 0 {
+            fs::write(place.path("mnt/lost"), vec![1; 1 << 16]).unwrap();
+            host.fill();
+        } else {
+            host.lose(&place);
             let info = place.info();
             assert_eq!(info["state"], "failed", "{info}");
             assert!(
@@ -139,10 +160,7 @@ fn a_process_beside_the_daemon_marks_the_mount_of_a_failed_volume_and_ends_with_
     holdfast(["mkfs", "--quiet", "--size", "64m", image]).ok();
     holdfast(["mount", image, &place.mnt()]).ok();
     let daemon = place.daemon();
-    host.fill();
-    let mut held = File::create(place.path("mnt/held")).unwrap();
-    held.write_all(&[1; 1 << 20]).unwrap();
-    assert!(held.sync_all().is_err(), "there is no room");
+    let held = host.lose(&place);
     let mut marker = None;
     wait_until("a process tries to mark the mount", || {
         marker = marker_of(&place.mnt());
@@ -161,4 +179,53 @@ fn a_process_beside_the_daemon_marks_the_mount_of_a_failed_volume_and_ends_with_
     holdfast(["umount", &place.mnt()]).ok();
     host.make_room();
     assert_eq!(checked(image)["clean"], true);
+}
+
+/// Writes files of a mebibyte until there is no room; how many.
+fn fill_up(place: &Place, prefix: &str) -> usize {
+    for number in 0.. {
+        let path = place.path(&format!("mnt/{prefix}{number}"));
+        if let Err(error) = fs::write(&path, vec![7; 1 << 20]) {
+            assert_eq!(error.kind(), ErrorKind::StorageFull, "{error}");
+            // If it could be made, some of it is there.
+            let _ = fs::remove_file(&path);
+            return number;
+        }
+    }
+    unreachable!()
+}
+
+#[test]
+fn a_volume_on_a_host_with_less_room_than_it_promises_is_full_with_it_and_goes_on() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    let host = Host::of(&place, c"size=96m");
+    let image = place.path("host/data.hf");
+    let image = image.to_str().unwrap();
+    holdfast(["mkfs", "--quiet", "--size", "256m", image]).ok();
+    holdfast(["mount", image, &place.mnt()]).ok();
+    let free = || {
+        let space = rustix::fs::statvfs(place.path("mnt")).unwrap();
+        space.f_bavail * space.f_frsize
+    };
+    assert!(free() < 96 << 20, "{}", free());
+    let written = fill_up(&place, "a");
+    assert!(written > 8, "{written}");
+    rustix::fs::syncfs(File::open(place.path("mnt")).unwrap()).unwrap();
+    assert_eq!(place.info()["state"], "read_write");
+    // What is removed makes room again.
+    for number in 0..8 {
+        fs::remove_file(place.path(&format!("mnt/a{number}"))).unwrap();
+    }
+    let again = fill_up(&place, "b");
+    assert!(again >= 7, "{again} of 8");
+    // So does the host.
+    let none = rustix::mount::MountFlags::empty();
+    rustix::mount::mount_remount(&host.0, none, c"size=128m").unwrap();
+    let more = fill_up(&place, "c");
+    assert!(more >= 28, "{more} of 32");
+    place.umount();
+    assert_eq!(checked(image)["clean"], true);
+    drop(host);
 }

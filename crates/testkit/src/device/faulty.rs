@@ -218,7 +218,7 @@ fn flip(bytes: &mut [u8], bit: u64) {
 }
 
 impl BlockDevice for FaultyDevice {
-    holdfast_device::pass_on!(inner: describe, size, alignment, is_read_only, cache_identity, prefetch);
+    holdfast_device::pass_on!(inner: describe, size, alignment, is_read_only, cache_identity, room, prefetch);
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         match self.strike(DeviceCall::Read) {

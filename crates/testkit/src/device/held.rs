@@ -124,7 +124,7 @@ impl HeldDevice {
 }
 
 impl BlockDevice for HeldDevice {
-    holdfast_device::pass_on!(inner: describe, size, alignment, is_read_only, cache_identity, discard, resize, prefetch);
+    holdfast_device::pass_on!(inner: describe, size, alignment, is_read_only, cache_identity, room, discard, resize, prefetch);
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.before_read();

@@ -1,4 +1,4 @@
-use holdfast_device::{BlockDevice, Cause, DeviceError, Operation, Result};
+use holdfast_device::{BlockDevice, Cause, DeviceError, Operation, Result, Room};
 use holdfast_types::Errno;
 use parking_lot::Mutex;
 use std::collections::HashSet;
@@ -11,11 +11,12 @@ const PAGE: u64 = 4096;
 ///
 /// The first write to a page takes room; when none is left, it fails with `ENOSPC`, after the
 /// pages before it were written. A discard of whole pages gives their room back. Pages written
-/// before the wrapper came count as those that were not.
+/// before the wrapper came count as those that were not. How much is left it says only if it is asked to.
 #[derive(Debug)]
 pub struct SparseDevice {
     inner: Arc<dyn BlockDevice>,
     host: Mutex<Host>,
+    tells: bool,
 }
 
 #[derive(Debug)]
@@ -36,6 +37,16 @@ impl SparseDevice {
         Self {
             inner,
             host: Mutex::new(host),
+            tells: false,
+        }
+    }
+
+    /// It says from now on what it has room for, as the host of an image does.
+    #[must_use]
+    pub fn telling(self) -> Self {
+        Self {
+            tells: true,
+            ..self
         }
     }
 
@@ -70,6 +81,15 @@ impl SparseDevice {
 
 impl BlockDevice for SparseDevice {
     holdfast_device::pass_on!(inner: describe, size, alignment, is_read_only, read, read_batch, flush, resize, prefetch);
+
+    fn room(&self) -> Option<Room> {
+        let host = self.host.lock();
+        let given = host.allotted.len() as u64 * PAGE;
+        (self.tells && given < self.size()).then_some(Room {
+            given,
+            left: host.left,
+        })
+    }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         let len = bytes.len() as u64;

@@ -1,5 +1,5 @@
 use super::{Error, Space};
-use crate::space_primitive::{AtomicU64, Mutex, Ordering};
+use crate::space_primitive::{AtomicU64, Mutex, MutexGuard, Ordering};
 use holdfast_sync::PerCore;
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ const CHUNK: u64 = 256;
 
 /// How many free blocks are promised to nobody.
 ///
-/// Some are on the common account, some set aside for nodes, some with the cores, so that small
-/// promises meet no line of another core.
+/// Some are on the common account, some set aside for nodes, some withheld because the host of an image has no room for
+/// them, some with the cores, so that small promises meet no line of another core.
 ///
 /// *Invariant.* The sum of it all and of what was promised and not placed is never more than the
 /// blocks that are free in the groups, and equal to it while nobody changes anything.
@@ -27,6 +27,37 @@ struct Common {
     /// Set aside for nodes, and how many shall be.
     spare: u64,
     spare_wanted: u64,
+    /// Given to nobody, and how many shall be.
+    withheld: u64,
+    withheld_wanted: u64,
+}
+
+/// What is on the common account and not free for all.
+#[derive(Clone, Copy)]
+enum Aside {
+    Spare,
+    Withheld,
+}
+
+impl Common {
+    /// Takes as many blocks as there are, at most `wanted`, at least `least` (else none); of those that are `aside` only what
+    /// the free ones lack.
+    fn draw(&mut self, least: u64, wanted: u64, aside: Option<Aside>) -> Option<u64> {
+        let mut none = 0;
+        let more = match aside {
+            Some(Aside::Spare) => &mut self.spare,
+            Some(Aside::Withheld) => &mut self.withheld,
+            None => &mut none,
+        };
+        let given = wanted.min(self.free + *more);
+        if given < least || given == 0 {
+            return None;
+        }
+        let from_free = given.min(self.free);
+        self.free -= from_free;
+        *more -= given - from_free;
+        Some(given)
+    }
 }
 
 /// Who asks.
@@ -45,6 +76,8 @@ impl Ledger {
                 free,
                 spare: 0,
                 spare_wanted: 0,
+                withheld: 0,
+                withheld_wanted: 0,
             }),
             cores: PerCore::new(|| AtomicU64::new(0)),
         }
@@ -55,27 +88,34 @@ impl Ledger {
         if kind == Kind::Data && wanted < CHUNK && take_all(self.cores.mine(), wanted) {
             return Some(wanted);
         }
-        let mut common = self.common.lock();
-        if common.free < wanted {
-            common.free += self
-                .cores
-                .iter()
-                .map(|core| core.swap(0, Ordering::Relaxed))
-                .sum::<u64>();
-        }
-        let spare = if kind == Kind::Node { common.spare } else { 0 };
-        let given = wanted.min(common.free + spare);
-        if given < least || given == 0 {
-            return None;
-        }
-        let from_free = given.min(common.free);
-        common.free -= from_free;
-        common.spare -= given - from_free;
+        let mut common = self.gather(wanted);
+        let more = match kind {
+            Kind::Node => Some(Aside::Spare),
+            Kind::Data => None,
+        };
+        let given = common.draw(least, wanted, more)?;
         if kind == Kind::Data && given == wanted && wanted < CHUNK && common.free > 16 * CHUNK {
             common.free -= CHUNK;
             self.cores.mine().fetch_add(CHUNK, Ordering::Relaxed);
         }
         Some(given)
+    }
+
+    /// As [`take`](Self::take), for blocks of which the device is told that they are free: nothing is written to them.
+    pub(super) fn take_to_discard(&self, least: u64, wanted: u64) -> Option<u64> {
+        self.gather(wanted)
+            .draw(least, wanted, Some(Aside::Withheld))
+    }
+
+    /// The common account, with what the cores have if there is less than `wanted` on it.
+    fn gather(&self, wanted: u64) -> MutexGuard<'_, Common> {
+        let mut common = self.common.lock();
+        if common.free < wanted {
+            let cores = self.cores.iter();
+            let cores = cores.map(|core| core.swap(0, Ordering::Relaxed));
+            common.free += cores.sum::<u64>();
+        }
+        common
     }
 
     /// Gives back blocks that were promised and not placed.
@@ -99,18 +139,33 @@ impl Ledger {
         let short = common.spare_wanted.saturating_sub(common.spare);
         let spare = blocks.min(short);
         common.spare += spare;
-        common.free += blocks - spare;
+        let blocks = blocks - spare;
+        let short = common.withheld_wanted.saturating_sub(common.withheld);
+        let withheld = blocks.min(short);
+        common.withheld += withheld;
+        common.free += blocks - withheld;
+    }
+
+    /// Withholds so many blocks, as far as they are there; more as they become free. Gives how many are. `wanted` is told how
+    /// many are promised to nobody, those that are set aside included.
+    pub(super) fn withhold(&self, wanted: impl FnOnce(u64) -> u64) -> u64 {
+        let mut common = self.gather(u64::MAX);
+        common.free += std::mem::take(&mut common.withheld);
+        common.withheld_wanted = wanted(common.free + common.spare);
+        common.withheld = common.withheld_wanted.min(common.free);
+        common.free -= common.withheld;
+        common.withheld
+    }
+
+    /// Blocks that are withheld.
+    pub(super) fn withheld(&self) -> u64 {
+        self.common.lock().withheld
     }
 
     /// Sets aside so many blocks for nodes, as far as they are there; more as they become free.
     /// Gives back how many are.
     pub(super) fn set_spare(&self, wanted: u64) -> u64 {
-        let mut common = self.common.lock();
-        common.free += self
-            .cores
-            .iter()
-            .map(|core| core.swap(0, Ordering::Relaxed))
-            .sum::<u64>();
+        let mut common = self.gather(u64::MAX);
         common.free += std::mem::take(&mut common.spare);
         common.spare_wanted = wanted;
         common.spare = wanted.min(common.free);

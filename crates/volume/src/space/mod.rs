@@ -203,6 +203,17 @@ impl Space {
         self.ledger.balance()
     }
 
+    /// Withholds blocks from everybody: so many as `wanted` says of all that are promised to nobody, as far as they are not set
+    /// aside for nodes. Gives how many are withheld now.
+    pub(crate) fn withhold(&self, wanted: impl FnOnce(u64) -> u64) -> u64 {
+        self.ledger.withhold(wanted)
+    }
+
+    /// Blocks that are withheld.
+    pub(crate) fn withheld(&self) -> u64 {
+        self.ledger.withheld()
+    }
+
     /// Blocks set aside for files that may grow.
     pub(crate) fn preallocated(&self) -> u64 {
         u64::try_from(self.preallocated.sum()).unwrap_or(0)

@@ -12,6 +12,8 @@ pub struct Report {
     pub reserved: u64,
     /// Blocks of those that are set aside for nodes.
     pub spare: u64,
+    /// Blocks of those that are withheld, because the host of an image has no room for them.
+    pub withheld: u64,
     /// Freed data that returns with a commit.
     pub deferred_data: u64,
     /// Replaced nodes that return with a checkpoint.
@@ -26,7 +28,9 @@ impl Report {
     /// Blocks that a file may still get: free and not promised, or given up on demand.
     #[must_use]
     pub fn available(&self) -> u64 {
-        let free = self.free.saturating_sub(self.reserved + self.spare);
+        let free = self
+            .free
+            .saturating_sub(self.reserved + self.spare + self.withheld);
         free + self.preallocated + self.deferred_data
     }
 }
@@ -45,7 +49,9 @@ impl Space {
         }
         let (unpromised, spare) = self.ledger().balance();
         report.spare = spare;
-        report.reserved = report.free.saturating_sub(unpromised + spare);
+        report.withheld = self.withheld();
+        let ours = unpromised + spare + report.withheld;
+        report.reserved = report.free.saturating_sub(ours);
         (report.deferred_data, report.deferred_nodes) = self.deferred();
         report.preallocated = self.preallocated();
         report

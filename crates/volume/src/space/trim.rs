@@ -1,5 +1,5 @@
 use super::group::Range;
-use super::{Extent, Kind, Space};
+use super::{Extent, Space};
 
 impl Space {
     /// Hands runs of free blocks to `discard`, group by group: what lies within `within` and is no
@@ -43,7 +43,7 @@ impl Space {
             Extent::new(from, clip(start + u64::from(to)).saturating_sub(from))
         });
         let free = clipped.into_iter().find(|run| run.length >= least)?;
-        let given = self.ledger().take(least, free.length, Kind::Data)?;
+        let given = self.ledger().take_to_discard(least, free.length)?;
         let extent = Extent::new(free.start, given);
         let from = (extent.start - start) as u32;
         let range = Range {

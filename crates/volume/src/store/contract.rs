@@ -96,12 +96,14 @@ impl Store for VolumeStore {
     }
 
     fn space(&self) -> Result<SpaceReport> {
+        self.inner.look_at_host_in_time();
         let report = self.inner.space.report();
-        let free = report.available() + report.spare;
+        let kept = report.spare + report.withheld;
+        let free = report.available() + kept;
         Ok(SpaceReport {
             pages: Some(report.total),
             pages_used: report.total.saturating_sub(free),
-            pages_reserved: report.spare.min(report.total),
+            pages_reserved: kept.min(report.total),
             inodes: None,
             inodes_used: self.inner.inodes(),
         })

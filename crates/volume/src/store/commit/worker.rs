@@ -193,6 +193,7 @@ impl Bell {
                 }
                 continue;
             }
+            store.look_at_host_in_time();
             store.progress.step();
         }
     }
@@ -214,6 +215,7 @@ impl Bell {
             if !store.rests(false) {
                 // What fails stops the store.
                 let _ = store.write_behind();
+                store.look_at_host_in_time();
                 store.progress.step();
             } else if quiet.lasts(store) {
                 let mut state = self.state.lock();

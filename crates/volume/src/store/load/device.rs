@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use holdfast_device::{BlockDevice, WriteRequest};
+use holdfast_device::{BlockDevice, Room, WriteRequest};
 use holdfast_types::Errno;
 
 use super::in_flight::{Announced, Ticket, Written};
@@ -98,6 +98,11 @@ impl Blocks {
     /// If the device fails.
     pub(in crate::store) fn write(&self, block: u64, bytes: &[u8]) -> Result<()> {
         Ok(self.nodes.device.write(block * BLOCK_LEN, bytes)?)
+    }
+
+    /// What there is left below the device: see [`BlockDevice::room`].
+    pub(in crate::store) fn room(&self) -> Option<Room> {
+        self.nodes.device.room()
     }
 
     /// Writes pieces anywhere.

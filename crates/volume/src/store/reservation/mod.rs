@@ -8,10 +8,13 @@
 //! A growing operation is refused where this would not hold, when neither a commit nor a checkpoint helps. One that
 //! changes what is there may draw on half of the reserve, one that gives back on all of it.
 //!
+//! Of an image on a host with less room than the image promises no more is free than the host has room for: see [`host`].
+//!
 //! *Locking.* Nothing is held over a remedy. The [promises](Promises) of a core are a leaf.
 
 pub(in crate::store) mod budget;
 mod cost;
+mod host;
 #[cfg(test)]
 pub(in crate::store) mod ledger;
 mod pool;

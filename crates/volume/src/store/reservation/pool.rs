@@ -12,6 +12,7 @@ use holdfast_core::store::Class;
 use holdfast_sync::{Padded, PerCore, ShardedCounter};
 
 use super::cost::above;
+use super::host::{Host, Image};
 use crate::store::Inner;
 use crate::store::memtable::Growth;
 use crate::store::memtable::layers::{Layers, Roots};
@@ -38,6 +39,8 @@ pub(in crate::store) struct Pool {
     claims: ShardedCounter,
     /// Blocks of the journal that they have claimed.
     journal: ShardedCounter,
+    /// What a sparse image has below it.
+    pub(super) host: Host,
 }
 
 fn sum(counter: &ShardedCounter) -> u64 {
@@ -101,6 +104,33 @@ impl Inner {
     /// Sets the reserve aside.
     pub(in crate::store) fn set_reserve(&self) {
         self.space.set_spare(self.reserve_wanted());
+        self.look_at_host();
+    }
+
+    /// How the blocks of what may be an image are used.
+    pub(super) fn image(&self) -> Image {
+        let layout = self.superblock.lock().layout();
+        let total = layout.capacity();
+        Image {
+            total,
+            own: layout.end.saturating_sub(total),
+            promised: self.promises.blocks(),
+        }
+    }
+
+    /// Withholds what the host of an image has no room for; gives how many blocks that is.
+    pub(in crate::store) fn look_at_host(&self) -> u64 {
+        match self.blocks().room() {
+            None if self.space.withheld() == 0 => 0,
+            room => self.image().withhold(&self.space, room),
+        }
+    }
+
+    /// As [`look_at_host`](Self::look_at_host), if the last look is too old.
+    pub(in crate::store) fn look_at_host_in_time(&self) {
+        if self.pool.host.is_due() {
+            self.look_at_host();
+        }
     }
 
     /// Blocks that are to be set aside.
@@ -138,6 +168,7 @@ impl Inner {
         // Relaxed: an estimate that each taking of space brings up to date.
         let comfort = || self.pool.comfort.load(Ordering::Relaxed);
         let plenty = wanted + CREDIT < comfort() || {
+            self.look_at_host_in_time();
             self.look();
             wanted + CREDIT < comfort()
         };

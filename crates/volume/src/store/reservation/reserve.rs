@@ -3,7 +3,7 @@
 use holdfast_core::store::{Class, Grant, Intent};
 
 use super::cost::Cost;
-use crate::space::{self, Remedy};
+use crate::space::{self, Extent, Remedy};
 use crate::store::Inner;
 use crate::store::memtable::Growth;
 use crate::{Error, Result};
@@ -146,6 +146,12 @@ impl Inner {
                 Err(still) => lack = still,
             }
         }
+        if class != Class::GivingBack
+            && self.ask_host_for_room()?
+            && let Ok(held) = self.try_to_reserve(wanted, class)
+        {
+            return Ok(held);
+        }
         match lack {
             Lack::Pages(error) => Err(error.into()),
             _ if class == Class::GivingBack => {
@@ -189,5 +195,37 @@ impl Inner {
             Lack::Journal => self.checkpoint()?,
         }
         Ok(true)
+    }
+
+    /// Has the host of an image room for more than it had at the last look, or has it once it was told which blocks are free?
+    ///
+    /// # Errors
+    /// What stopped the store; those of the device. One that takes no discards is none.
+    #[cold]
+    fn ask_host_for_room(&self) -> Result<bool> {
+        let before = self.space.withheld();
+        let withheld = self.look_at_host();
+        if withheld < before {
+            return Ok(true);
+        }
+        // Free blocks that have room, of which nobody knows where they are.
+        let excess = || {
+            let (unpromised, spare) = self.space.balance();
+            let ours = unpromised + spare + self.space.withheld();
+            let room = self.blocks().room();
+            room.map_or(0, |room| self.image().excess(room, ours))
+        };
+        let host = &self.pool.host;
+        if withheld == 0 || !host.is_worth_telling(excess()) {
+            return Ok(false);
+        }
+        self.let_go()?;
+        let discard = |extent: Extent| self.blocks().discard(extent.start, extent.length);
+        match self.space.trim(Extent::new(0, u64::MAX), 1, discard) {
+            Ok(_) => host.was_told(excess()),
+            Err(Error::NoDiscard { .. }) => host.was_told(u64::MAX),
+            Err(error) => return Err(error),
+        }
+        Ok(self.look_at_host() < withheld)
     }
 }
