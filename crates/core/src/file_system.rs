@@ -245,6 +245,9 @@ impl FileSystem {
             watches: core.watches.count() as u64,
             locks: core.lock_graph.held(),
             inodes_away: core.ends.away().inodes,
+            statahead_issued: count(&core.ahead.issued),
+            statahead_used: count(&core.reclaim.epochs.met),
+            statahead_wasted: count(&core.ahead.wasted),
         }
     }
 
@@ -375,6 +378,18 @@ impl Core {
     }
 
     fn node_near(&self, ino: Ino, near: Option<Near>) -> Result<Node> {
+        match self.node_in_memory(ino)? {
+            Some(node) => Ok(node),
+            None => self.load(ino, false, near),
+        }
+    }
+
+    /// The inode of this number, which is used now; `None`: it has to be loaded.
+    ///
+    /// # Errors
+    /// `ESTALE` if there is none; `EIO` if all were revoked.
+    #[inline]
+    pub(crate) fn node_in_memory(&self, ino: Ino) -> Result<Option<Node>> {
         self.alive()?;
         if let Some(inode) = self.index.get(ino.0) {
             let node = Node::new(inode);
@@ -385,15 +400,14 @@ impl Core {
             if node.inode().is_doomed() {
                 self.keep(&node);
             }
-            return Ok(node);
+            return Ok(Some(node));
         }
         if self.pinned {
             // Or it went with all the others just now.
             self.alive()?;
-            Err(Errno::ESTALE)
-        } else {
-            self.load(ino, false, near)
+            return Err(Errno::ESTALE);
         }
+        Ok(None)
     }
 
     /// Was it not revoked?

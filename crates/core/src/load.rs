@@ -24,11 +24,17 @@ impl Core {
     #[cold]
     pub(crate) fn load(&self, ino: Ino, once: bool, near: Option<Near>) -> Result<Node> {
         if !once
-            && let run @ 2.. = self.ahead.run(ino, near)
+            && self.policy.statahead()
+            && let run @ 2.. = self.ahead.orders.run(ino, near)
             && let Some(node) = self.load_run(ino, run)
         {
             return Ok(node);
         }
+        self.load_alone(ino, once)
+    }
+
+    /// As [`Core::load`], and nothing else comes along.
+    pub(crate) fn load_alone(&self, ino: Ino, once: bool) -> Result<Node> {
         loop {
             let ends = self.ends.lock(ino).count();
             let mut found = Vec::new();
@@ -54,17 +60,52 @@ impl Core {
         let mut found = Vec::with_capacity(count);
         let before = Ino(first.0.checked_sub(1)?);
         walk.walk(before, count, &mut found).ok()?;
+        self.take_in_ahead(&mut found, Some(first), &ends);
+        self.just_loaded(first)
+    }
+
+    /// Loads inodes of these numbers, which ascend, for a caller that asks for one of them, `wanted`. `None`: that one has to be
+    /// asked for alone, for whatever reason.
+    pub(crate) fn load_ahead(&self, inos: &[Ino], wanted: Ino) -> Option<Node> {
+        self.bring_ahead(inos, Some(wanted)).ok()?;
+        self.just_loaded(wanted)
+    }
+
+    /// Brings inodes of these numbers, which ascend, into memory, as far as that goes, before anybody but a caller of `wanted` asks
+    /// for them.
+    ///
+    /// # Errors
+    /// What the store answers.
+    pub(crate) fn bring_ahead(&self, inos: &[Ino], wanted: Option<Ino>) -> Result<()> {
+        let ends = self.ends.snapshot();
+        let mut found = Vec::with_capacity(inos.len());
+        self.store.load_inodes(inos, &mut found)?;
+        self.take_in_ahead(&mut found, wanted, &ends);
+        Ok(())
+    }
+
+    fn take_in_ahead(
+        &self,
+        found: &mut Vec<InodeRecord>,
+        wanted: Option<Ino>,
+        ends: &[u64; ends::SHARDS],
+    ) {
         {
             let guard = epoch::pin();
             let missing = |record: &InodeRecord| {
                 // Orphans are for those who have them.
-                record.ino == first
+                Some(record.ino) == wanted
                     || record.nlink > 0 && self.index.peek(record.ino.0, &guard).is_none()
             };
             found.retain(missing);
         }
-        self.take_in_all(&found, &ends);
-        let node = Node::new(self.index.get(first.0)?);
+        self.take_in_all(found, ends, Asked::For(wanted));
+    }
+
+    /// An inode that was just brought into memory, and is asked for.
+    fn just_loaded(&self, ino: Ino) -> Option<Node> {
+        let node = Node::new(self.index.get(ino.0)?);
+        node.inode().touch(&self.reclaim.epochs);
         if node.inode().is_doomed() {
             self.keep(&node);
         }
@@ -87,13 +128,13 @@ impl Core {
         let ends = self.ends.snapshot();
         let mut found = Vec::with_capacity(missing.len());
         if self.store.load_inodes(&missing, &mut found).is_ok() {
-            self.take_in_all(&found, &ends);
+            self.take_in_all(&found, &ends, Asked::ForAll);
         }
     }
 
     /// Makes loaded inodes known, as far as that goes: not what came too late, or cannot be built.
     /// `ends`: from before they were read.
-    fn take_in_all(&self, found: &[InodeRecord], ends: &[u64; ends::SHARDS]) {
+    fn take_in_all(&self, found: &[InodeRecord], ends: &[u64; ends::SHARDS], asked: Asked) {
         let mut parts = self.parts_of(found);
         let mut at = 0;
         for some in found.chunk_by(|one, other| Ends::share(one.ino, other.ino)) {
@@ -110,7 +151,7 @@ impl Core {
                 .filter(|(_, alone)| revoked || *alone);
             let alone: Vec<&InodeRecord> = alone.map(|(record, _)| record).collect();
             if !revoked {
-                self.take_in_neighbours(some, own, ends);
+                self.take_in_neighbours(some, own, ends, asked);
             }
             for record in alone {
                 if let Ok(Some(node)) = self.take_in(record, ends, false) {
@@ -143,7 +184,14 @@ impl Core {
     }
 
     /// The same for neighbours, but for those whose parts are missing. No parts at all: they are plain.
-    fn take_in_neighbours(&self, some: &[InodeRecord], parts: &mut [Option<Parts>], ends: u64) {
+    fn take_in_neighbours(
+        &self,
+        some: &[InodeRecord],
+        parts: &mut [Option<Parts>],
+        ends: u64,
+        asked: Asked,
+    ) {
+        let mut ahead = 0;
         {
             let mut now = self.ends.lock(some[0].ino);
             if now.count() != ends {
@@ -157,13 +205,20 @@ impl Core {
                 };
                 let object = || {
                     let object = self.object(record, content, rare);
-                    object.ahead();
+                    if !asked.is_for(record.ino) {
+                        object.ahead();
+                    }
                     object
                 };
                 let inode = now.give_back(record.ino, Prepared::with(object));
                 Some((record.ino.0, inode))
             });
-            self.index.publish_all(objects, |_, _| {});
+            self.index.publish_all(objects, |ino, published| {
+                ahead += i64::from(published.is_some() && !asked.is_for(Ino(ino)));
+            });
+        }
+        if ahead > 0 {
+            self.ahead.issued.add(ahead);
         }
         // Either this is seen here, or the walk of `FileSystem::revoke` comes later.
         if self.policy.revoked() {
@@ -260,6 +315,23 @@ impl Core {
 /// Is a record all that there is to an inode, which is no orphan?
 fn is_plain(record: &InodeRecord) -> bool {
     record.nlink > 0 && !record.xattrs && record.project == 0 && record.kind != FileType::Symlink
+}
+
+/// Which of the inodes that come together are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    ForAll,
+    /// This one; the others come ahead of their use.
+    For(Option<Ino>),
+}
+
+impl Asked {
+    fn is_for(self, ino: Ino) -> bool {
+        match self {
+            Self::ForAll => true,
+            Self::For(asked) => asked == Some(ino),
+        }
+    }
 }
 
 /// What an inode is made of beside its record.

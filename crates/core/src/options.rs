@@ -44,6 +44,9 @@ pub struct Options {
     /// memory as are used, and it is loaded as a whole once that is worth it and its names fit into an eighth of what there
     /// is. 0, for tests: no directory is kept as a whole, and of each next to no names are.
     pub whole_directory: u32,
+    /// Inodes that a program is likely to ask for next come along with the one that it asks for, by the order of what it
+    /// asked for before (stat-ahead).
+    pub statahead: bool,
     /// Owner of a root directory that is made anew.
     pub root_uid: u32,
     /// Its group.
@@ -66,6 +69,7 @@ impl Default for Options {
             link_max: i32::MAX as u32,
             memory: None,
             whole_directory: 4096,
+            statahead: true,
             root_uid: 0,
             root_gid: 0,
             root_perm: 0o755,
@@ -97,6 +101,13 @@ impl Options {
             "mode" => self.root_perm = octal(value)? & 0o7777,
             "uid" => self.root_uid = number(value)?,
             "gid" => self.root_gid = number(value)?,
+            "statahead" => {
+                self.statahead = match value {
+                    Some("on") => true,
+                    Some("off") => false,
+                    _ => return Err(Errno::EINVAL),
+                }
+            }
             _ if value.is_some() => return Ok(false),
             "ro" => self.read_only = true,
             "rw" => self.read_only = false,
@@ -141,6 +152,12 @@ pub struct Stats {
     /// Inodes that are not in memory, and of which uses were turned into numbers ([`Node::into_raw`](crate::Node::into_raw)): a
     /// kernel holds them, of a mount.
     pub inodes_away: u64,
+    /// Inodes that were brought into memory before anybody asked for them, so far.
+    pub statahead_issued: u64,
+    /// Those of them that were used then.
+    pub statahead_used: u64,
+    /// Those of them that left memory without.
+    pub statahead_wasted: u64,
 }
 
 #[cfg(test)]
@@ -156,6 +173,14 @@ mod tests {
         assert!(options.read_only && options.nodev);
         assert_eq!(options.atime, AtimePolicy::None);
         assert_eq!((options.root_perm, options.root_uid), (0o1777, 7));
+        assert!(options.statahead);
+        assert_eq!(options.parse("statahead=off"), Ok(true));
+        assert!(!options.statahead);
+        assert_eq!(options.parse("statahead=on"), Ok(true));
+        assert!(options.statahead);
+        for wrong in ["statahead", "statahead=", "statahead=no"] {
+            assert_eq!(options.parse(wrong), Err(Errno::EINVAL), "{wrong}");
+        }
         assert_eq!(options.parse("size=1g"), Ok(false));
         assert_eq!(options.parse("ro=yes"), Ok(false));
         assert_eq!(options.parse("mode=9"), Err(Errno::EINVAL));

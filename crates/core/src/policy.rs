@@ -13,6 +13,7 @@ const NODIRATIME: u32 = 1 << 4;
 const LAZYTIME: u32 = 1 << 5;
 const ATIME_STRICT: u32 = 1 << 6;
 const ATIME_NONE: u32 = 1 << 7;
+const STATAHEAD: u32 = 1 << 10;
 /// No option: every operation fails.
 const REVOKED: u32 = 1 << 8;
 /// No option: somebody watches, or did.
@@ -44,6 +45,7 @@ impl Policy {
             | bit(options.noexec, NOEXEC)
             | bit(options.nodiratime, NODIRATIME)
             | bit(options.lazytime, LAZYTIME)
+            | bit(options.statahead, STATAHEAD)
             | bit(options.atime == AtimePolicy::Strict, ATIME_STRICT)
             | bit(options.atime == AtimePolicy::None, ATIME_NONE);
         let beside = |old: u32| Some(old & (REVOKED | WATCHED) | bits);
@@ -74,6 +76,10 @@ impl Policy {
 
     pub(crate) fn lazytime(&self) -> bool {
         self.has(LAZYTIME)
+    }
+
+    pub(crate) fn statahead(&self) -> bool {
+        self.has(STATAHEAD)
     }
 
     #[inline]

@@ -9,7 +9,8 @@ use holdfast_sync::epoch;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::FileSystem;
-use crate::directory::Place;
+use crate::ahead::{Millis, is_hidden};
+use crate::directory::{FIRST_COOKIE, Place};
 use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::node::Node;
@@ -189,10 +190,13 @@ impl FileSystem {
             stored.store(end, Ordering::Relaxed);
         }
         let mut run = NameRun::default();
-        while core.fill(&mut run, node.inode(), body, after, end)?
-            && sink(&run)
-            && let Some(last) = run.last_cookie()
-        {
+        while core.fill(&mut run, node.inode(), body, after, end)? {
+            if after < FIRST_COOKIE {
+                core.listing_begins(node.inode(), &run);
+            }
+            let Some(last) = run.last_cookie().filter(|_| sink(&run)) else {
+                break;
+            };
             after = last;
         }
         if !flags.contains(OpenFlags::NOATIME) {
@@ -204,6 +208,22 @@ impl FileSystem {
 }
 
 impl Core {
+    /// A listing begins with this run: which of its names is asked for next may tell what follows.
+    fn listing_begins(&self, dir: &Inode, run: &NameRun) {
+        if self.pinned || !self.policy.statahead() {
+            return;
+        }
+        let mut names = run.iter().filter(|entry| entry.cookie >= FIRST_COOKIE);
+        if let Some(first) = names.next() {
+            let visible = match is_hidden(first.name) {
+                true => names.find(|entry| !is_hidden(entry.name)),
+                false => None,
+            };
+            let first = [first.cookie, visible.unwrap_or(first).cookie];
+            (self.ahead.scans).listed(dir.ino(), first, Millis::now());
+        }
+    }
+
     /// Fills a run with the names behind `after`, of memory or of the store; false at the end of the directory.
     fn fill(
         &self,
@@ -221,7 +241,7 @@ impl Core {
                     self.load_names(dir, body)?;
                     continue;
                 }
-                Place::Partial => self.fill_from_store(run, dir.ino(), after, end)?,
+                Place::Partial => self.fill_from_store(run, dir, body, after, end)?,
                 Place::Whole => {
                     fill(run, body, after, end);
                     // Else names may have left the catalog meanwhile that are not gone.
@@ -234,10 +254,25 @@ impl Core {
         }
     }
 
-    fn fill_from_store(&self, run: &mut NameRun, dir: Ino, after: u64, end: u64) -> Result<()> {
+    fn fill_from_store(
+        &self,
+        run: &mut NameRun,
+        dir: &Inode,
+        body: &DirectoryBody,
+        after: u64,
+        end: u64,
+    ) -> Result<()> {
         let dots = run.len();
+        if after < FIRST_COOKIE && self.policy.statahead() {
+            // Who stats what it lists begins with one of these.
+            let mut first = NameRun::default();
+            self.learn_run(dir, body, DOT_DOT, RUN, &mut first)?;
+            let some = first.iter().take_while(|entry| entry.cookie <= end);
+            some.for_each(|entry| run.push(entry.name, entry.cookie, entry.ino, entry.kind));
+            return Ok(());
+        }
         let after = after.max(DOT_DOT);
-        self.store.read_names(dir, after, RUN, run)?;
+        self.store.read_names(dir.ino(), after, RUN, run)?;
         let ascend = run.iter().map(|entry| entry.cookie).is_sorted();
         if !ascend || run.iter().skip(dots).any(|entry| entry.cookie <= after) {
             return Err(Errno::EUCLEAN);

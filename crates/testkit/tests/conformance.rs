@@ -1,7 +1,7 @@
 //! The conformance suite over the library, over a plain store, over the host's tmpfs, and over
 //! the directory that `HOLDFAST_CONFORMANCE_DIR` names (a mount of ours, say).
 
-use holdfast_core::FileSystem;
+use holdfast_core::{FileSystem, Options};
 use holdfast_testkit::conformance::{Case, LibrarySubject, Subject, all, failures};
 use holdfast_testkit::diff::cast::cast;
 use holdfast_testkit::diff::host::{AtimeRule, HostCallers, HostTarget};
@@ -56,6 +56,19 @@ fn the_library_over_a_plain_store_conforms() {
         assert_conforms(Arc::new(LibrarySubject::new(&fs, &cast())));
         assert_eq!(store.contradictions(), [""; 0]);
     }
+}
+
+#[test]
+fn the_library_conforms_without_stat_ahead() {
+    let store = Arc::new(ModelStore::new());
+    let options = Options {
+        statahead: false,
+        ..options(AtimeRule::Relative)
+    };
+    let fs = within(store.clone(), options, Some(256 << 10)).unwrap();
+    assert_conforms(Arc::new(LibrarySubject::new(&fs, &cast())));
+    assert_eq!(fs.stats().statahead_issued, 0);
+    assert_eq!(store.contradictions(), [""; 0]);
 }
 
 #[test]

@@ -89,6 +89,8 @@ impl Scene {
     fn open(&self, whole_directory: u32, memory: u64) -> (FileSystem, Node) {
         let options = Options {
             whole_directory,
+            // Names that come along are not asked for.
+            statahead: false,
             ..Options::default()
         };
         let fs = within(self.asked.clone(), options, Some(memory)).unwrap();

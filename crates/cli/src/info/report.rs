@@ -78,6 +78,11 @@ pub(crate) struct Report {
     pub(crate) open_files: u64,
     pub(crate) watches: u64,
     pub(crate) locks: u64,
+    /// Inodes that came into memory before anybody asked for them; those that were used then, and those that left it
+    /// without.
+    pub(crate) statahead_issued: u64,
+    pub(crate) statahead_used: u64,
+    pub(crate) statahead_wasted: u64,
     /// Requests so far, by the kernel's name for each.
     pub(crate) requests: BTreeMap<String, u64>,
     /// Requests of operations that this version does not know.

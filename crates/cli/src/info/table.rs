@@ -98,10 +98,22 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
         ("open files", number(report.open_files)),
         ("watches", number(report.watches)),
         ("locks", number(report.locks)),
+    ]);
+    rows.extend((report.memory.is_some()).then(|| ("stat-ahead", statahead(report))));
+    rows.extend([
         ("read", bytes(report.read_bytes)),
         ("written", bytes(report.written_bytes)),
     ]);
     rows
+}
+
+fn statahead(report: &Report) -> String {
+    format!(
+        "{} inodes, {} used, {} wasted",
+        number(report.statahead_issued),
+        number(report.statahead_used),
+        number(report.statahead_wasted)
+    )
 }
 
 fn state(report: &Report) -> String {
@@ -319,6 +331,10 @@ mod tests {
             },
             requests: [("LOOKUP".to_owned(), 2000), ("GETATTR".to_owned(), 7)].into(),
             requests_malformed: 1,
+            memory: Some(MemoryUse::default()),
+            statahead_issued: 5000,
+            statahead_used: 4990,
+            statahead_wasted: 8,
             inode_states: Some(InodeStates {
                 used: 12300,
                 unused: 40,
@@ -338,7 +354,8 @@ mod tests {
             "inodes       12,345, without a limit",
             "by state     12,300 used, 40 unused, 5 orphans, 0 dying",
             "by type      12,345 regular, 0 directories, 0 symlinks, 0 special",
-            "page memory  0 B of 1.0 GiB",
+            "page memory  0 B",
+            "stat-ahead   5,000 inodes, 4,990 used, 8 wasted",
             "requests     2,008",
             "             LOOKUP    2,000",
             "             GETATTR       7",

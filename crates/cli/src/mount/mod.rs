@@ -65,6 +65,9 @@ Options for -o:
   noxattr             files have no extended attributes and no ACLs, which saves `ls -l` a request a file: none
                       can be read or set (EOPNOTSUPP), and those that a volume has are kept, but not
                       obeyed, so that an ACL refuses nobody
+  statahead=WHEN      on: inodes that a program is likely to ask for next are read from a volume along with the one that it
+                      asks for, once it goes through a directory in an order. off: each is read when it is asked for
+                      (default: on)
   fuseblk=WHEN        how a volume is mounted. on: as fuseblk, over a loop device: the kernel passes sync(1) and syncfs(2)
                       on (from Linux 6.18 on), and umount(2) returns when the volume is closed. off: as fuse: sync(1)
                       makes nothing durable (fsync(2) does), and the daemon closes the volume after umount(2). auto: on

@@ -18,7 +18,7 @@ use std::time::Duration;
 const COMMIT_MAX: u64 = 86_400;
 
 /// Every option there is, for suggestions and for the manual. Those that end in `=` take a value.
-pub(crate) const KNOWN: [&str; 69] = [
+pub(crate) const KNOWN: [&str; 70] = [
     "create",
     "create_size=",
     "size=",
@@ -33,6 +33,7 @@ pub(crate) const KNOWN: [&str; 69] = [
     "locks=",
     "opens=",
     "noxattr",
+    "statahead=",
     "fuseblk=",
     "norecovery",
     "noload",
@@ -265,12 +266,12 @@ impl Plan {
         let wrong = |reason: String| Failure::new(reason).about(format!("option {name}"));
         let core = self.core.parse(item).map_err(|_| {
             let value = item.split_once('=').map_or("", |(_, value)| value);
-            let what = if name == "mode" {
-                "octal digits"
-            } else {
-                "a number"
+            let what = match name {
+                "mode" => "not octal digits",
+                "statahead" => "none of on, off",
+                _ => "not a number",
             };
-            wrong(format!("{value:?} is not {what}"))
+            wrong(format!("{value:?} is {what}"))
         })?;
         self.mount
             .apply(&escaped(item))
@@ -379,7 +380,7 @@ mod tests {
         for option in KNOWN {
             let value = match option {
                 "transport=" => "dev",
-                "fuseblk=" => "off",
+                "fuseblk=" | "statahead=" => "off",
                 "locks=" | "opens=" => "served",
                 "subtype=" | "fsname=" | "comment=" | "user=" => "x",
                 "mode=" => "755",
@@ -443,6 +444,13 @@ mod tests {
     }
 
     #[test]
+    fn inodes_come_ahead_unless_that_is_switched_off() {
+        assert!(plan("").core.statahead);
+        assert!(!plan("statahead=off").core.statahead);
+        assert!(plan("statahead=off,statahead=on").core.statahead);
+    }
+
+    #[test]
     fn an_unknown_option_is_named_with_the_one_nearest_to_it() {
         assert!(refusal("rw,notime").contains("option notime"));
         assert!(refusal("rw,notime").contains("did you mean noatime?"));
@@ -461,6 +469,8 @@ mod tests {
             ("uid=root", "\"root\" is not a number"),
             ("transport=pigeon", "none of auto, uring, dev"),
             ("locks=never", "none of local, served"),
+            ("statahead=no", "none of on, off"),
+            ("statahead", "none of on, off"),
             ("commit=0", "seconds from 1"),
             ("commit=1.5", "seconds from 1"),
             ("opens=local,locks=served", "leave out opens=local"),

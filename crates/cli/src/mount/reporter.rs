@@ -116,6 +116,9 @@ impl Reporter {
             open_files: stats.open_files,
             watches: stats.watches,
             locks: stats.locks,
+            statahead_issued: stats.statahead_issued,
+            statahead_used: stats.statahead_used,
+            statahead_wasted: stats.statahead_wasted,
             space_bytes: space.map(|space| space.blocks * u64::from(space.block_size)),
             space_free_bytes: space
                 .map(|space| space.blocks_available * u64::from(space.block_size)),

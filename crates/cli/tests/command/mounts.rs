@@ -1,6 +1,6 @@
 //! Mounting, asking, unmounting: what a user does all day.
 
-use crate::fixture::{Place, holdfast, is_gone, on_each_store};
+use crate::fixture::{Place, Store, holdfast, is_gone, on_each_store};
 use holdfast_testkit::skip::skipped_by_kernel;
 use std::{fs, path::Path};
 
@@ -178,6 +178,33 @@ on_each_store! {
         assert!(text.contains("by type      50 regular, 1 directories"), "{text}");
         // Whatever asks for more than a report, too.
         holdfast(["mount", "-o", "remount,nodev", &place.source(), &mnt]).ok();
+        place.umount();
+    }
+}
+
+#[test]
+fn inodes_of_a_volume_come_ahead_of_their_lookups_unless_that_is_switched_off() {
+    let Some(place) = Place::over(Store::Volume) else {
+        return;
+    };
+    let of = |n: usize| place.path(&format!("mnt/file {n:04}"));
+    place.mount(&[]);
+    for n in 0..400 {
+        fs::write(of(n), "content").unwrap();
+    }
+    place.umount();
+    for (option, came) in [("statahead=on", true), ("statahead=off", false)] {
+        place.mount(&["-o", option]);
+        for n in 0..400 {
+            assert_eq!(fs::metadata(of(n)).unwrap().len(), 7);
+        }
+        let info = place.info();
+        let count = |what: &str| info[format!("statahead_{what}")].as_u64().unwrap();
+        assert_eq!(count("issued") > 300, came, "{info}");
+        assert!(count("used") + count("wasted") <= count("issued"), "{info}");
+        assert!(info["options"].to_string().contains(option), "{info}");
+        let text = holdfast(["info", &place.mnt()]).ok();
+        assert!(text.contains("stat-ahead"), "{text}");
         place.umount();
     }
 }

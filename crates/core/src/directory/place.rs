@@ -107,6 +107,22 @@ impl Names<'_> {
         }
     }
 
+    /// The store has these names, and was not asked for them one by one. `room`: names that may be kept of this directory.
+    pub(crate) fn learn_all(&mut self, run: &NameRun, room: usize) {
+        if let Right::Partial(_, partial) = &self.right {
+            let mut known = partial.lock();
+            known.set_room(room);
+            for entry in run.iter() {
+                let found = Entry {
+                    cookie: entry.cookie,
+                    ino: entry.ino,
+                    kind: entry.kind,
+                };
+                known.put(entry.name, Some(found));
+            }
+        }
+    }
+
     /// The cookie behind which the store is to be asked for names, because one was [learnt](Self::learn) to be
     /// absent that could have been known to be.
     pub(crate) fn filter_misses(&mut self) -> Option<u64> {

@@ -12,6 +12,7 @@
 //! *Invariants.* Over a store that pins everything all marks are zero, so that nothing is ever written. *Main* is set by a look
 //! alone, and never cleared. A look and a use that meet may lose either, no more.
 
+use holdfast_sync::ShardedCounter;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use super::Object;
@@ -76,6 +77,8 @@ pub(crate) struct Epochs {
     came: AtomicU64,
     /// The second in which the epoch began.
     began: AtomicU64,
+    /// How often something was used that had been read ahead, for the first time.
+    pub(crate) met: ShardedCounter,
 }
 
 /// An epoch is as long as it takes until one in so many objects has come: a quarter of what is on probation, where that is a tenth.
@@ -148,8 +151,7 @@ impl Object {
 
     #[cold]
     fn touch_idle(&self, heat: u8, epochs: &Epochs) {
-        if self.front.marks.load(Relaxed) & AHEAD != 0 {
-            self.front.marks.fetch_and(!AHEAD, Relaxed);
+        if self.meet(epochs) && heat & IDLE != 0 {
             return self.renew(heat, epochs);
         }
         if epochs.since(heat) == 0 {
@@ -162,6 +164,22 @@ impl Object {
                 self.front.heat.fetch_and(!(IDLE | BODY_IDLE), Relaxed);
             }
         }
+    }
+
+    /// Was it read ahead, and is this the first use of it? It is no longer unmet then.
+    #[inline]
+    pub(crate) fn meet(&self, epochs: &Epochs) -> bool {
+        let met = self.is_unmet() && self.front.marks.fetch_and(!AHEAD, Relaxed) & AHEAD != 0;
+        if met {
+            epochs.met.add(1);
+        }
+        met
+    }
+
+    /// Was it read ahead, and has nobody used it yet?
+    #[inline]
+    pub(crate) fn is_unmet(&self) -> bool {
+        self.front.marks.load(Relaxed) & AHEAD != 0
     }
 
     fn renew(&self, heat: u8, epochs: &Epochs) {
@@ -182,6 +200,11 @@ impl Object {
     pub(crate) fn ahead(&self) {
         let marks = self.front.marks.load(Relaxed);
         self.front.marks.store(marks | AHEAD, Relaxed);
+        let heat = self.front.heat.load(Relaxed);
+        if heat & (IDLE | BODY_IDLE) == 0 {
+            // It went too early. Its first use looks at the marks all the same.
+            self.front.heat.store(heat | BODY_IDLE, Relaxed);
+        }
     }
 
     /// Reclaim looks whether this was used since it came, or since the last look.
@@ -279,6 +302,23 @@ mod tests {
             ahead.look(Part::Inode, Set::Probation, &epochs),
             Look::Promoted
         );
+    }
+
+    #[test]
+    fn the_first_use_of_what_was_read_ahead_is_told_once_also_where_it_went_too_early() {
+        let epochs = Epochs::default();
+        for again in [false, true] {
+            let before = epochs.met.sum();
+            let ahead = object(&epochs);
+            ahead.arrive(&epochs, again);
+            ahead.ahead();
+            assert!(ahead.is_unmet());
+            (0..3).for_each(|_| ahead.touch(&epochs));
+            assert!(!ahead.is_unmet() && !ahead.meet(&epochs));
+            assert_eq!(epochs.met.sum() - before, 1, "again: {again}");
+            let expected = if again { Look::Promoted } else { Look::Fresh };
+            assert_eq!(ahead.look(Part::Inode, Set::Probation, &epochs), expected);
+        }
     }
 
     #[test]

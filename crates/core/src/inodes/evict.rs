@@ -71,6 +71,9 @@ impl Core {
         if doomed.nlink() == 0 {
             self.end_orphan(&doomed);
         } else {
+            if doomed.is_unmet() {
+                self.ahead.wasted.add(1);
+            }
             self.unload(&doomed);
         }
         self.bury(doomed);
@@ -87,6 +90,8 @@ impl Core {
     pub(crate) fn ending(&self, doomed: Doomed<Object>) -> Ending {
         // Asked now: once it is free the store knows nothing of it.
         let stored = self.stored_alone(&doomed);
+        // To end it is to use it.
+        doomed.meet(&self.reclaim.epochs);
         Ending { doomed, stored }
     }
 

@@ -40,7 +40,7 @@ impl Core {
     }
 
     /// Names that may be known of a partial directory.
-    fn known_max(&self) -> usize {
+    pub(super) fn known_max(&self) -> usize {
         match self.policy.whole_directory() {
             // As few as can be: all that can happen to a name shall.
             0 => 0,
@@ -237,10 +237,64 @@ impl Core {
         }
         self.names.add(names.recount());
         let there = u64::from(names.len());
-        if names.asked() >= there / ASKED_PART && there + there / 4 <= self.whole_max() {
+        if names.asked() >= there / ASKED_PART && self.fits_as_whole(there) {
             self.load_whole(dir, names)?;
         }
         Ok(())
+    }
+
+    /// Reads a run of names of a partial directory from the store, those behind a cookie, and makes them known if no change of the
+    /// directory began meanwhile.
+    ///
+    /// # Errors
+    /// What the store answers; `EUCLEAN` if the names do not ascend.
+    pub(crate) fn learn_run(
+        &self,
+        dir: &Inode,
+        body: &DirectoryBody,
+        after: u64,
+        max: usize,
+        run: &mut NameRun,
+    ) -> Result<()> {
+        let changes = {
+            let names = body.names.write(dir);
+            (names.place() == Place::Partial).then(|| names.changes())
+        };
+        let had = run.len();
+        self.store.read_names(dir.ino(), after, max, run)?;
+        let behind = || run.iter().skip(had);
+        let ascend = behind().is_sorted_by(|one, other| one.cookie < other.cookie);
+        if !ascend || behind().any(|entry| entry.cookie <= after) {
+            return Err(Errno::EUCLEAN);
+        }
+        let room = self.known_max();
+        if changes.is_some() && room > 0 {
+            let mut names = body.names.write(dir);
+            if names.place() == Place::Partial && Some(names.changes()) == changes {
+                names.learn_all(run, room);
+                self.names.add(names.recount());
+            }
+        }
+        Ok(())
+    }
+
+    /// Has all names of a directory come into memory, if it may be there as a whole. Is it?
+    ///
+    /// # Errors
+    /// What the store answers.
+    pub(super) fn make_whole(&self, dir: &Inode, body: &DirectoryBody) -> Result<bool> {
+        let mut names = body.names.write(dir);
+        self.load_locked(dir, &mut names)?;
+        let there = u64::from(names.len());
+        if names.place() == Place::Partial && self.fits_as_whole(there) {
+            self.load_whole(dir, &mut names)?;
+        }
+        Ok(names.place() == Place::Whole)
+    }
+
+    /// May a directory of so many names be in memory as a whole, and grow by a quarter?
+    fn fits_as_whole(&self, names: u64) -> bool {
+        names + names / 4 <= self.whole_max()
     }
 
     /// Makes sure that it is known of a name what it leads to, or that it is not there, under the lock of all names of the

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::FileSystem;
+use crate::directory::Entry;
 use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::node::Node;
@@ -110,7 +111,7 @@ impl Core {
         };
         let mut entry = find()?;
         loop {
-            let found = self.node_in(body, entry.ino);
+            let found = self.node_named(dir, body, name, entry);
             if let Ok(node) = &found
                 && !self.pinned
                 && node.inode().meta().home.1 == 0
@@ -137,6 +138,23 @@ impl Core {
                 }
             }
             entry = again;
+        }
+    }
+}
+
+impl Core {
+    /// The inode that a name leads to. If it is not in memory others may [come along](Core::load_named).
+    #[inline]
+    fn node_named(
+        &self,
+        dir: &Inode,
+        body: &DirectoryBody,
+        name: &[u8],
+        entry: Entry,
+    ) -> Result<Node> {
+        match self.node_in_memory(entry.ino)? {
+            Some(node) => Ok(node),
+            None => self.load_named(dir, body, name, entry),
         }
     }
 }

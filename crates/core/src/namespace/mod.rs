@@ -16,6 +16,7 @@ mod pair;
 mod publish;
 mod remove;
 mod rename;
+mod window;
 
 pub(crate) use birth::Birth;
 pub(crate) use create::check_target;

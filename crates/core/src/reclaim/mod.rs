@@ -11,6 +11,7 @@
 //!
 //! *Locking.* A hand's lock comes before all others: it is taken with nothing held.
 
+mod ahead;
 mod content;
 mod ghosts;
 mod inodes;

@@ -119,9 +119,9 @@ impl Own {
 
 /// What each core loaded last.
 #[derive(Default)]
-pub(crate) struct Ahead(PerCore<Own>);
+pub(crate) struct Orders(PerCore<Own>);
 
-impl Ahead {
+impl Orders {
     /// How many inodes are to be loaded, from this one on. `near`: the directory in which it was found.
     pub(crate) fn run(&self, ino: Ino, near: Option<Near>) -> usize {
         let mine = self.0.mine();
@@ -164,8 +164,8 @@ mod tests {
 
     #[test]
     fn runs_grow_while_numbers_follow_each_other_and_end_with_the_first_that_does_not() {
-        let ahead = Ahead::default();
-        let run = |ino| ahead.run(Ino(ino), None);
+        let orders = Orders::default();
+        let run = |ino| orders.run(Ino(ino), None);
         assert_eq!(run(1000), 1);
         assert_eq!(run(1001), 1);
         let mut next = 1002;
@@ -185,8 +185,8 @@ mod tests {
 
     #[test]
     fn an_order_goes_on_in_the_next_chunk_and_brings_nothing_of_what_is_between() {
-        let ahead = Ahead::default();
-        let run = |ino| ahead.run(Ino(ino), None);
+        let orders = Orders::default();
+        let run = |ino| orders.run(Ino(ino), None);
         // As a directory takes them, while others take some as well.
         let chunks: [(u64, u64); 5] = [
             (6400, 64),
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn each_directory_goes_on_where_it_was() {
-        let ahead = Ahead::default();
+        let orders = Orders::default();
         // Two in one row, one in another.
         let near = [64, 64, 128].map(Near);
         assert_ne!(near[0].row(), near[2].row());
@@ -222,21 +222,24 @@ mod tests {
         for count in [1, 1, 8, 16, 32] {
             for (near, next) in near.into_iter().zip(&mut next) {
                 let expected = until_chunk(Ino(*next), count);
-                assert_eq!(ahead.run(Ino(*next), Some(near)) as u64, expected);
+                assert_eq!(orders.run(Ino(*next), Some(near)) as u64, expected);
                 *next += expected;
             }
         }
         // What the core took along by itself the directory knows of.
         for expected in [64, 128, 128] {
-            assert_eq!(ahead.run(Ino(next[2]), Some(near[2])), expected);
+            assert_eq!(orders.run(Ino(next[2]), Some(near[2])), expected);
             next[2] += expected as u64;
         }
-        assert_eq!(ahead.run(Ino(next[0]), Some(near[0])), 64);
-        assert_eq!(ahead.run(Ino(next[2]), Some(near[2])), 128);
+        assert_eq!(orders.run(Ino(next[0]), Some(near[0])), 64);
+        assert_eq!(orders.run(Ino(next[2]), Some(near[2])), 128);
         // Many that never go on do not drive out one that does.
         for stray in 1..100 {
-            assert_eq!(ahead.run(Ino(1_000_000 + stray * 10_000), Some(near[1])), 1);
+            assert_eq!(
+                orders.run(Ino(1_000_000 + stray * 10_000), Some(near[1])),
+                1
+            );
         }
-        assert_eq!(ahead.run(Ino(next[1]), Some(near[1])), 64);
+        assert_eq!(orders.run(Ino(next[1]), Some(near[1])), 64);
     }
 }

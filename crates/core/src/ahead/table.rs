@@ -1,0 +1,152 @@
+//! The directories in which inodes were asked for of late.
+//!
+//! *Locking.* A lock for each row of the table, a leaf, taken by demand loads and by listings that begin, of directories
+//! that share the row by chance. Nothing is waited for under it.
+
+use holdfast_sync::Padded;
+use once_cell::race::OnceBox;
+use parking_lot::{Mutex, MutexGuard};
+
+use super::policy::Millis;
+use super::scan::{Advice, Brought, Demand, IsUnmet, Scan};
+use crate::types::Ino;
+
+/// Rows, and directories that each has room for.
+const ROWS: usize = 64;
+const ROW: usize = 4;
+
+#[derive(Debug, Default)]
+struct Row {
+    scans: [Scan; ROW],
+    /// Advices given.
+    tickets: u64,
+}
+
+impl Row {
+    fn find(&mut self, dir: Ino) -> Option<&mut Scan> {
+        self.scans.iter_mut().find(|scan| scan.dir == Some(dir))
+    }
+
+    /// What is known of a directory; of a new one in the place of the one that nothing was heard of for longest.
+    fn find_or_make(&mut self, dir: Ino) -> &mut Scan {
+        let known = self.scans.iter().position(|scan| scan.dir == Some(dir));
+        let place = known.unwrap_or_else(|| {
+            let places = 0..ROW;
+            let idle = places.min_by_key(|place| self.scans[*place].heard);
+            let place = idle.unwrap_or(0);
+            self.scans[place] = Scan::of(dir);
+            place
+        });
+        &mut self.scans[place]
+    }
+}
+
+/// The scans of all directories; made with the first demand load.
+#[derive(Default)]
+pub(crate) struct Scans(OnceBox<[Padded<Mutex<Row>>; ROWS]>);
+
+impl Scans {
+    fn row(&self, dir: Ino) -> MutexGuard<'_, Row> {
+        let made = || Box::new(std::array::from_fn(|_| Padded::default()));
+        let hash = dir.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - ROWS.ilog2());
+        self.0.get_or_init(made)[hash as usize].0.lock()
+    }
+
+    /// An inode has to be loaded: what is to come along? Who gets an advice says what [came](Self::brought) of it.
+    pub(crate) fn decide(
+        &self,
+        demand: &Demand<'_>,
+        now: Millis,
+        is_unmet: IsUnmet<'_>,
+    ) -> Option<Advice> {
+        let mut row = self.row(demand.dir);
+        let (order, len) = row.find_or_make(demand.dir).decide(demand, now, is_unmet)?;
+        row.tickets += 1;
+        let ticket = row.tickets;
+        row.find_or_make(demand.dir).begin(ticket, now);
+        Some(Advice { order, len, ticket })
+    }
+
+    /// What came along by an advice.
+    pub(crate) fn brought(&self, dir: Ino, ticket: u64, len: usize, came: Brought, now: Millis) {
+        if let Some(scan) = self.row(dir).find(dir) {
+            scan.brought(ticket, len, came, now);
+        }
+    }
+
+    /// A listing begins: these are the cookies of its first name, and of the first that is not hidden.
+    pub(crate) fn listed(&self, dir: Ino, first: [u64; 2], now: Millis) {
+        let mut row = self.row(dir);
+        let scan = row.find_or_make(dir);
+        scan.listed = Some(first);
+        scan.heard = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ahead::{Order, Reach};
+
+    fn demand(dir: u64, number: u64) -> Demand<'static> {
+        Demand {
+            dir: Ino(dir),
+            name: b"name",
+            cookie: number,
+            ino: Ino(1000 + number),
+            names: 10_000,
+        }
+    }
+
+    #[test]
+    fn more_directories_than_there_is_room_for_take_the_place_of_those_that_are_idle() {
+        let scans = Scans::default();
+        let met = |_| Some(false);
+        for number in 3..5 {
+            for dir in 1..=1000 {
+                assert_eq!(
+                    scans.decide(&demand(dir, number), Millis(number), &met),
+                    None
+                );
+            }
+        }
+        // The last ones are still known.
+        let third = scans
+            .decide(&demand(1000, 5), Millis(5), &met)
+            .expect("an order");
+        assert_eq!(
+            (third.order, third.len),
+            (Order::Listing { hidden: false }, 8)
+        );
+        assert_eq!(scans.decide(&demand(1, 5), Millis(5), &met), None);
+    }
+
+    #[test]
+    fn what_came_by_another_advice_than_the_last_is_no_window() {
+        let scans = Scans::default();
+        let met = |_| Some(false);
+        scans.listed(Ino(7), [3, 3], Millis(0));
+        let first = scans
+            .decide(&demand(7, 3), Millis(0), &met)
+            .expect("the first");
+        let came = |end| Brought {
+            inos: Vec::new(),
+            reach: Reach::Listing {
+                hidden: false,
+                end,
+                next: None,
+            },
+        };
+        scans.brought(Ino(7), first.ticket + 1, 8, came(11), Millis(0));
+        assert_eq!(
+            scans.decide(&demand(7, 12), Millis(0), &met),
+            None,
+            "still on its way"
+        );
+        scans.brought(Ino(7), first.ticket, 8, came(20), Millis(0));
+        let next = scans
+            .decide(&demand(7, 21), Millis(0), &met)
+            .expect("the next");
+        assert_eq!(next.len, 16);
+    }
+}

@@ -1,0 +1,26 @@
+//! How many inodes may be in memory that nobody has asked for yet.
+
+use super::INODE_BYTES;
+use crate::file_system::Core;
+
+/// They may take this part of what inodes and names may, but as many as this at least.
+const PART: u64 = 8;
+const LEAST: u64 = 256;
+
+impl Core {
+    /// How many more inodes may be brought before anybody asks for them. None while others are let go.
+    pub(crate) fn room_ahead(&self) -> usize {
+        let Some(hand) = self.reclaim.inodes.try_lock() else {
+            return 0;
+        };
+        drop(hand);
+        let metadata = self.reclaim.limit() / 2;
+        let share = metadata / PART / INODE_BYTES;
+        let is_scarce = self.metadata_bytes() > metadata / 4 * 3;
+        let most = if is_scarce { share / 2 } else { share }.max(LEAST);
+        let unmet =
+            self.ahead.issued.sum() - self.reclaim.epochs.met.sum() - self.ahead.wasted.sum();
+        let room = most.saturating_sub(u64::try_from(unmet).unwrap_or(0));
+        usize::try_from(room).unwrap_or(usize::MAX)
+    }
+}
