@@ -28,8 +28,8 @@ const DOT_DOT: u64 = 2;
 /// callers open none keeps the end itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Listing<'a> {
-    dir: &'a Node,
-    flags: OpenFlags,
+    pub(crate) dir: &'a Node,
+    pub(crate) flags: OpenFlags,
     end: &'a AtomicU64,
 }
 

@@ -15,9 +15,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use holdfast_core::Node;
+use holdfast_core::{Node, Prefetch};
 
-use crate::types::{Attr, Caller, Errno, Result};
+use crate::types::{Attr, Caller, Errno, OpenFlags, Result};
 use crate::view::View;
 use crate::{EventMask, Metadata, Watcher};
 
@@ -96,6 +96,30 @@ impl Dir {
     /// `EIO` when the file system was [revoked](crate::FileSystem::revoke).
     pub fn dir_metadata(&self) -> io::Result<Metadata> {
         Ok(self.view.core.attributes(&self.base)?.into())
+    }
+
+    /// Has the inodes of at most `entries` names of the directory brought into memory, those behind `cursor` (0: from the first
+    /// one), which is set to the last of them. How many names that were: fewer than `entries` where memory is short, 0 at the
+    /// end. What is created, removed or renamed meanwhile makes it neither skip nor repeat names that stay. An inode that cannot be read is
+    /// told to who asks for it.
+    ///
+    /// ```
+    /// use holdfast::FileSystem;
+    ///
+    /// let fs = FileSystem::memory();
+    /// fs.create_dir("/dir")?;
+    /// fs.write("/dir/file", "content")?;
+    /// let (dir, mut cursor) = (fs.open_dir("/dir")?, 0);
+    /// while dir.prefetch(&mut cursor, 10_000)? != 0 {}
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `EACCES` without permission to read and to search it; `ENOENT` if it was removed.
+    pub fn prefetch(&self, cursor: &mut u64, entries: u64) -> io::Result<u64> {
+        let View { core, who } = &*self.view;
+        let open = core.open(who, &self.base, OpenFlags::DIRECTORY)?;
+        Ok(core.prefetch_dir(who, &open, cursor, Prefetch { entries })?)
     }
 
     /// Watches what a path leads to: [`FileSystem::watch`](crate::FileSystem::watch).

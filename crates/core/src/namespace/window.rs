@@ -82,7 +82,8 @@ impl<'c> Picking<'c> {
 }
 
 impl Core {
-    fn has_inode(&self, ino: Ino) -> bool {
+    /// Is an inode of this number in memory?
+    pub(crate) fn has_inode(&self, ino: Ino) -> bool {
         self.index.peek(ino.0, &epoch::pin()).is_some()
     }
 

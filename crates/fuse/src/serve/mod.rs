@@ -19,6 +19,7 @@ mod locks;
 mod names;
 mod observer;
 mod operations;
+mod prefetch;
 mod revoke;
 
 pub use control::{Asking, CONTROL_BYTES, Control};

@@ -1,6 +1,8 @@
 //! The trait, operation by operation.
 
-use super::{CoreOperations, INODES_XATTR, attributes::sets_time, caller::caller};
+use super::{
+    CoreOperations, INODES_XATTR, attributes::sets_time, caller::caller, prefetch::PREFETCH,
+};
 use crate::{
     Context, FoundLock, Interrupt, Negotiated, Opened, Operations,
     wire::{
@@ -39,6 +41,9 @@ impl Operations for CoreOperations {
     }
 
     fn ioctl(&self, cx: &Context<'_>, ino: Ino, command: u32, input: &[u8]) -> Result<Vec<u8>> {
+        if command == PREFETCH {
+            return self.prefetch(cx, ino, input);
+        }
         match self.flags_ioctl(cx, ino, command, input) {
             Some(answer) => answer,
             None => self.control(cx, ino, command, input),
