@@ -110,15 +110,13 @@ mod tests {
                 );
             }
         }
-        // The last ones are still known.
-        let third = scans
-            .decide(&demand(1000, 5), Millis(5), &met)
-            .expect("an order");
-        assert_eq!(
-            (third.order, third.len),
-            (Order::Listing { hidden: false }, 8)
-        );
-        assert_eq!(scans.decide(&demand(1, 5), Millis(5), &met), None);
+        // The last one is still known, the first is not.
+        let last = |number| scans.decide(&demand(1000, number), Millis(number), &met);
+        assert_eq!(last(5), None);
+        let third = last(6).expect("an order");
+        let listing = Order::Listing { hidden: false };
+        assert_eq!((third.order, third.len), (listing, 8));
+        assert_eq!(scans.decide(&demand(1, 5), Millis(6), &met), None);
     }
 
     #[test]

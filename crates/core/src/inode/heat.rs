@@ -307,6 +307,7 @@ mod tests {
     #[test]
     fn the_first_use_of_what_was_read_ahead_is_told_once_also_where_it_went_too_early() {
         let epochs = Epochs::default();
+        epochs.hold();
         for again in [false, true] {
             let before = epochs.met.sum();
             let ahead = object(&epochs);
