@@ -303,15 +303,15 @@ impl Pack<'_> {
         self.content(&file, &runs, size)
     }
 
-    /// Writes runs of a file, and fills the last block up. What a file lost meanwhile is zeros: its header,
-    /// which says how long it is, has gone out.
+    /// Writes runs of a file, and fills the last block up. What a file lost meanwhile, or what cannot be read, is
+    /// zeros: its header, which says how long it is, has gone out. Why is told behind it.
     fn content(
         &mut self,
         file: &crate::File,
         runs: &[Range<u64>],
         size: u64,
     ) -> Result<(), Trouble> {
-        let mut shrunk = false;
+        let mut missing = None;
         for run in runs {
             let mut at = run.start;
             while at < run.end {
@@ -319,12 +319,13 @@ impl Pack<'_> {
                 let most = usize::try_from(run.end - at).map_or(CHUNK, |left| left.min(CHUNK));
                 let read = self.inside.read_at(file, &mut self.buffer[..most], at);
                 let read = match read {
-                    Ok(0) | Err(_) => {
-                        shrunk = true;
+                    Ok(read @ 1..) => read,
+                    ended => {
+                        // The first reason; others of the same file come of it, or are the same.
+                        missing.get_or_insert(ended.err());
                         self.buffer[..most].fill(0);
                         most
                     }
-                    Ok(read) => read,
                 };
                 self.out
                     .write_all(&self.buffer[..read])
@@ -334,13 +335,18 @@ impl Pack<'_> {
             }
         }
         self.fill_block(size)?;
-        if shrunk {
-            return Err(io::Error::other(
-                "could not be read to the end it had: zeros in its place",
+        match missing {
+            None => Ok(()),
+            Some(None) => Err(io::Error::other(
+                "became shorter meanwhile: zeros in place of what it had",
             )
-            .into());
+            .into()),
+            Some(Some(error)) => Err(io::Error::new(
+                error.kind(),
+                format!("could not be read: {error}: zeros in its place"),
+            )
+            .into()),
         }
-        Ok(())
     }
 
     fn fill_block(&mut self, size: u64) -> Result<(), Trouble> {
