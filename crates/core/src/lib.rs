@@ -17,6 +17,7 @@ mod acl;
 mod ahead;
 mod attributes;
 mod bulkstat;
+mod by_number;
 mod census;
 mod clock;
 mod directory;

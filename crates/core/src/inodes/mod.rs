@@ -13,7 +13,6 @@
 //!   memory): the visitor gets an inode that exists, in any state, and must not block. Only for
 //!   this crate; whoever uses it says why.
 
-mod by_number;
 mod evict;
 mod shards;
 mod walk;

@@ -8,11 +8,7 @@
 //! without it, and believed if no change of the directory began meanwhile; else, also if it failed, it is asked once more,
 //! under the lock.
 
-use holdfast_sync::epoch;
-
-use crate::ahead::Near;
 use crate::directory::{COOKIE_END, Entry, FIRST_COOKIE, Known, Loaded, Names, Place};
-use crate::ends::{self, Ends};
 use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _, directory_names, directory_size};
 use crate::reclaim::NAME_BYTES;
@@ -170,8 +166,8 @@ impl Core {
             let entry = told.as_ref().map(|(entry, _)| *entry);
             self.learn(dir, &mut names, name, entry)?;
             drop(names);
-            if let Some((_, record)) = told {
-                self.load_told(&record, &ends, Near::of(body));
+            if let Some((entry, record)) = told {
+                self.load_told(dir, body, name, entry, (&record, &ends));
             }
             return Ok(entry);
         }
@@ -195,26 +191,6 @@ impl Core {
             kind: entry.kind,
         };
         Ok(Some((entry, record)))
-    }
-
-    /// Brings an inode into memory that the store told with its name, or a run that begins with it if it is one of many
-    /// that are loaded in order. `ends`: from before it was told.
-    fn load_told(&self, record: &InodeRecord, ends: &[u64; ends::SHARDS], near: Near) {
-        let ino = record.ino;
-        if self.index.peek(ino.0, &epoch::pin()).is_some() {
-            return;
-        }
-        let node = match self.ahead.run(ino, Some(near)) {
-            run @ 2.. => self.load_run(ino, run),
-            // If that fails, the load of this inode, which comes next, tells why.
-            _ => self
-                .take_in(record, Ends::of(ends, ino), false)
-                .ok()
-                .flatten(),
-        };
-        if let Some(node) = node {
-            self.put(node);
-        }
     }
 
     /// The store says so of a name of a partial directory. Its names are locked.

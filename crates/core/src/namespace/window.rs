@@ -12,10 +12,11 @@ use holdfast_sync::epoch;
 
 use crate::ahead::{Advice, BATCH, Brought, By, Demand, Millis, Order, Reach, is_hidden, place_of};
 use crate::directory::{Entry, Place};
+use crate::ends::{self, Ends};
 use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _, directory_names};
 use crate::node::Node;
-use crate::store::NameRun;
+use crate::store::{InodeRecord, NameRun};
 use crate::types::{Ino, Result};
 
 /// Names that are looked at for each inode that is to come: many may be in memory already.
@@ -99,23 +100,53 @@ impl Core {
         name: &[u8],
         entry: Entry,
     ) -> Result<Node> {
-        if self.policy.statahead() {
-            let demand = Demand {
-                dir: dir.ino(),
-                name,
-                cookie: entry.cookie,
-                ino: entry.ino,
-                names: directory_names(dir.stat().size),
-            };
-            if let Some(node) = self.load_window(dir, body, &demand) {
-                return Ok(node);
-            }
+        match self.load_window(dir, body, name, entry) {
+            Some(node) => Ok(node),
+            None => self.load_alone(entry.ino, false),
         }
-        self.load_alone(entry.ino, false)
+    }
+
+    /// Brings an inode into memory that the store told with its name, and those that are likely to be asked for next. `ends`: from
+    /// before it was told.
+    pub(super) fn load_told(
+        &self,
+        dir: &Inode,
+        body: &DirectoryBody,
+        name: &[u8],
+        entry: Entry,
+        (record, ends): (&InodeRecord, &[u64; ends::SHARDS]),
+    ) {
+        if self.has_inode(entry.ino) {
+            return;
+        }
+        let alone = || {
+            // If that fails, the load of this inode, which comes next, tells why.
+            let taken = self.take_in(record, Ends::of(ends, entry.ino), false);
+            taken.ok().flatten()
+        };
+        if let Some(node) = self.load_window(dir, body, name, entry).or_else(alone) {
+            self.put(node);
+        }
     }
 
     /// `None`: it has to be asked for alone.
-    fn load_window(&self, dir: &Inode, body: &DirectoryBody, demand: &Demand<'_>) -> Option<Node> {
+    fn load_window(
+        &self,
+        dir: &Inode,
+        body: &DirectoryBody,
+        name: &[u8],
+        entry: Entry,
+    ) -> Option<Node> {
+        if !self.policy.statahead() {
+            return None;
+        }
+        let demand = &Demand {
+            dir: dir.ino(),
+            name,
+            cookie: entry.cookie,
+            ino: entry.ino,
+            names: directory_names(dir.stat().size),
+        };
         let is_unmet = |ino: Ino| {
             let guard = epoch::pin();
             let inode = self.index.peek(ino.0, &guard)?;
