@@ -73,7 +73,7 @@ fn what_was_prefetched_is_not_asked_for_again() {
             assert_eq!(fs.getattr(&node).nlink, 1);
         }
         assert_eq!(store.hook().count(Call::LoadInodes), loads);
-        assert_eq!(store.hook().count(Call::Lookup), 0);
+        assert_eq!(store.hook().count(Call::LookUp), 0);
         assert_eq!(fs.stats().statahead_used, files as u64);
     }
 }

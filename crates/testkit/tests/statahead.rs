@@ -104,7 +104,7 @@ fn a_listing_and_a_look_at_each_file_takes_few_calls_and_brings_nothing_in_vain(
         let stats = fs.stats();
         // Windows of 8 to 4,096, and of 8,192 then.
         assert_eq!(store.hook().count(Call::LoadInodes), 12, "whole: {whole}");
-        assert_eq!(store.hook().count(Call::Lookup), 0, "whole: {whole}");
+        assert_eq!(store.hook().count(Call::LookUp), 0, "whole: {whole}");
         assert_eq!(stats.statahead_issued, files as u64 - 12);
         assert_eq!(unmet(stats), 0);
     }
@@ -150,7 +150,7 @@ fn what_is_asked_for_in_the_order_of_numbers_or_names_comes_in_few_calls() {
         for (ino, name) in &files_of {
             assert_eq!(stat(&fs, &dir, name).unwrap().ino, *ino);
         }
-        let calls = store.hook().count(Call::LoadInodes) + store.hook().count(Call::Lookup);
+        let calls = store.hook().count(Call::LoadInodes) + store.hook().count(Call::LookUp);
         assert!(calls < 32, "{calls} calls, by name: {by_name}");
         assert_eq!(unmet(fs.stats()), 0);
     }
