@@ -39,7 +39,7 @@ impl FileSystem {
     /// last of those names. How many names that was: 0 at the end of the directory.
     ///
     /// It may be fewer than the budget allows while there are more: memory holds only so many inodes that nobody has asked for
-    /// yet. Names that vanish meanwhile are passed over. Whose inode cannot be read is not told here, but to who
+    /// yet. Names that vanish meanwhile are passed over. That an inode cannot be read is not told here, but to whatever
     /// asks for it.
     ///
     /// # Errors
@@ -123,7 +123,7 @@ impl Core {
         inos.sort_unstable();
         inos.dedup();
         if !inos.is_empty() {
-            // One that cannot be read keeps the others of its batch away, too: all are asked for again by those who need them.
+            // One that cannot be read keeps the others of its batch away, too: all are asked for again where they are needed.
             let _ = self.bring_ahead(&inos, None);
         }
         if let Some(last) = run.last_cookie() {

@@ -219,8 +219,12 @@ impl Core {
                 true => names.find(|entry| !is_hidden(entry.name)),
                 false => None,
             };
-            let first = [first.cookie, visible.unwrap_or(first).cookie];
-            (self.ahead.scans).listed(dir.ino(), first, Millis::now());
+            let first = [first, visible.unwrap_or(first)];
+            // What is in memory is not loaded: nothing would follow, and listings side by side would meet for nothing.
+            if !first.iter().all(|entry| self.has_inode(entry.ino)) {
+                let first = first.map(|entry| entry.cookie);
+                (self.ahead.scans).listed(dir.ino(), first, Millis::now());
+            }
         }
     }
 
@@ -264,7 +268,7 @@ impl Core {
     ) -> Result<()> {
         let dots = run.len();
         if after < FIRST_COOKIE && self.policy.statahead() {
-            // Who stats what it lists begins with one of these.
+            // A program that stats what it lists begins with one of these.
             let mut first = NameRun::default();
             self.learn_run(dir, body, DOT_DOT, RUN, &mut first)?;
             let some = first.iter().take_while(|entry| entry.cookie <= end);

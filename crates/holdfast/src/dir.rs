@@ -101,7 +101,7 @@ impl Dir {
     /// Has the inodes of at most `entries` names of the directory brought into memory, those behind `cursor` (0: from the first
     /// one), which is set to the last of them. How many names that were: fewer than `entries` where memory is short, 0 at the
     /// end. What is created, removed or renamed meanwhile makes it neither skip nor repeat names that stay. An inode that cannot be read is
-    /// told to who asks for it.
+    /// told where it is asked for.
     ///
     /// ```
     /// use holdfast::FileSystem;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::thread;
 
-/// Names of the directory whose names come and go.
+/// Names of the directory in which names come and go.
 const NAMES: usize = 600;
 
 fn name(number: usize) -> Vec<u8> {

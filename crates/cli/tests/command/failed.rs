@@ -38,7 +38,7 @@ impl Host {
     }
 
     /// Writes a file to a volume here, which has room for it, and takes all the space before the volume has
-    /// written it: the file, whose fsync failed.
+    /// written it: the file, of which fsync failed.
     fn lose(&self, place: &Place) -> File {
         for number in 0..200 {
             let mut file = File::create(place.path(&format!("mnt/lost {number}"))).unwrap();

@@ -102,7 +102,7 @@ pub(super) type IsUnmet<'u> = &'u dyn Fn(Ino) -> Option<bool>;
 struct Window {
     reach: Reach,
     len: usize,
-    /// Some of its inodes, from its first half: who asks side by side has not come to the others yet.
+    /// Some of its inodes, from its first half: threads that ask side by side have not come to the others yet.
     sample: Vec<Ino>,
     heard: Millis,
 }

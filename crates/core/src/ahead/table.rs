@@ -52,7 +52,7 @@ impl Scans {
         self.0.get_or_init(made)[hash as usize].0.lock()
     }
 
-    /// An inode has to be loaded: what is to come along? Who gets an advice says what [came](Self::brought) of it.
+    /// An inode has to be loaded: what is to come along? A caller that gets an advice says what [came](Self::brought) of it.
     pub(crate) fn decide(
         &self,
         demand: &Demand<'_>,

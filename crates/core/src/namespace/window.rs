@@ -1,6 +1,6 @@
 //! Inodes that come along with one that is asked for by its name: see [`ahead`](crate::ahead).
 //!
-//! The thread that asks brings them, in one call of the store: so nothing works on after its caller, and who asks for one of
+//! The thread that asks brings them, in one call of the store: so nothing works on after its caller, and a thread that asks for one of
 //! them meanwhile loads it itself.
 //!
 //! *Locking.* Nothing is locked while the store is asked. The names of a directory that is not in memory as a whole are read and
@@ -254,10 +254,10 @@ impl Core {
         let mut run = NameRun::default();
         loop {
             run.clear();
-            // One more: who asks for it next need not ask for its name.
+            // One more: a demand for it, the next one, need not ask for its name.
             let max = (picking.len - picking.inos.len()).min(BATCH) + 1;
             if (self.learn_run(dir, body, picking.end, max, &mut run)).is_err() {
-                // Who asks for one of these names learns why.
+                // A lookup of one of these names tells why.
                 return;
             }
             let goes_on = run

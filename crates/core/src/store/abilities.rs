@@ -4,7 +4,7 @@
 use super::{Change, Grant, InodeRecord, Stamp};
 use crate::types::{Ino, Result};
 
-/// A page of a file as it was when it was handed over, behind whose filled bytes it is zero: the page
+/// A page of a file as it was when it was handed over, zero behind its filled bytes: the page
 /// cache's own memory, which neither of both changes.
 pub use holdfast_sync::frame::Shared as SharedPage;
 
@@ -24,7 +24,7 @@ pub trait WalkInodes {
     fn walk(&self, after: Ino, max: usize, run: &mut Vec<InodeRecord>) -> Result<()>;
 
     /// At most `parts - 1` ascending numbers that cut the inodes into about equal parts, for those
-    /// who walk over them in parallel; fewer where that makes no sense.
+    /// walks in parallel; fewer where that makes no sense.
     ///
     /// # Errors
     /// `EIO` or `EUCLEAN` when that cannot be read.

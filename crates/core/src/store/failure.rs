@@ -16,7 +16,7 @@ pub struct Failure {
 impl Failure {
     /// Closes the latch; the first reason stays.
     pub fn latch(&self, reason: Errno) {
-        // Release: pairs with the acquire in `reason`, whose caller then sees why.
+        // Release: pairs with the acquire in `reason`: its caller sees why then.
         let order = (Ordering::Release, Ordering::Relaxed);
         let _ = self
             .errno

@@ -78,7 +78,7 @@ impl SharedPages for VolumeStore {
         page: &PageOf<'_>,
     ) -> Result<Stamp> {
         if let Some(WrittenOn { stamp, readied }) = self.inner.write_on(batch, page) {
-            // Nothing came to what waits: whoever brought what is there has looked.
+            // Nothing came to what waits: the batch that brought what is there has looked.
             if readied {
                 self.look_at_waiting()?;
             }

@@ -2,7 +2,7 @@ use super::*;
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// A directory of which nothing is in memory, with one scan, and somebody who looks names up in it.
+/// A directory of which nothing is in memory, with one scan, and a thread that looks names up in it.
 struct World {
     scan: Scan,
     /// By their places: numbers, and names. Cookies are places from 3 on.
@@ -29,7 +29,7 @@ impl World {
         }
     }
 
-    /// So many, whose names and numbers ascend.
+    /// So many; names and numbers ascend.
     fn of(count: usize) -> Self {
         let file = |place| (Ino(100 + place as u64), format!("{place:08}").into_bytes());
         Self::new((0..count).map(file).collect())

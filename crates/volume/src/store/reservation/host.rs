@@ -1,7 +1,7 @@
 //! A sparse image on a host that has less room than the image promises.
 //!
 //! What was never written takes room of the host when it is, and the host may give it to somebody else first. So no more
-//! blocks are promised than the host has room for: the others are *withheld*, and who needs one of them is told `ENOSPC`
+//! blocks are promised than the host has room for: the others are *withheld*, and an operation that needs one of them is told `ENOSPC`
 //! before anything is changed, as on a volume that is full. A write that fails for want of room would stop the volume.
 //!
 //! *Invariant*, at each look: free blocks that are promised to nobody and not withheld, those that are set aside for nodes
