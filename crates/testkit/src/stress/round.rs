@@ -195,6 +195,10 @@ fn left(fs: &FileSystem, what: &str) -> Result<(), String> {
     let stats = fs.stats();
     let nothing = Stats {
         inodes: 1,
+        // Of all inodes that came ahead each was used or went unused.
+        statahead_issued: stats.statahead_used + stats.statahead_wasted,
+        statahead_used: stats.statahead_used,
+        statahead_wasted: stats.statahead_wasted,
         ..Stats::default()
     };
     if stats != nothing {
