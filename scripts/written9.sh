@@ -205,7 +205,8 @@ for ((round = 1; round <= rounds; round++)); do
         PIDS+=($!)
     done
     until_true 30 all_busy || die "round $round: the programs do nothing"
-    sleep "$((1 + RANDOM % 5)).$((RANDOM % 10))$((RANDOM % 10))"
+    # No sooner than something was done long enough ago to be asked for.
+    sleep "$((${loses%.*} + RANDOM % 5)).$((RANDOM % 10))$((RANDOM % 10))"
     killed=$EPOCHREALTIME
     kill -9 "$daemon"
     reap_daemon
