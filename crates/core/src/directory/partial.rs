@@ -80,7 +80,9 @@ pub(super) struct KnownNames {
 impl KnownNames {
     /// Begins anew, of a directory of so many names; with a filter that has them all, if there is one.
     pub(super) fn begin(&mut self, names: u32, next_cookie: u64, filter: Option<Filter>) {
-        let (changes, counted, room) = (self.changes, self.counted, self.room);
+        let (counted, room) = (self.counted, self.room);
+        // While the directory was in memory as a whole nobody counted: what was asked before is not to be believed.
+        let changes = self.changes + 1;
         *self = Self {
             names,
             next_cookie,
@@ -206,6 +208,15 @@ mod tests {
 
     fn name(number: u64) -> Vec<u8> {
         format!("name-{number}").into_bytes()
+    }
+
+    #[test]
+    fn what_was_asked_before_the_directory_was_in_memory_as_a_whole_is_not_believed() {
+        let mut known = KnownNames::default();
+        known.begin(5, 8, None);
+        let asked = known.changes;
+        known.begin(6, 9, None);
+        assert_ne!(known.changes, asked);
     }
 
     #[test]
