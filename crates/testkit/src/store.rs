@@ -133,13 +133,15 @@ impl<H: Hook> Store for Wrapped<H> {
         &self,
         dir: Ino,
         names: &[&[u8]],
-        found: &mut Vec<Option<(EntryRecord, InodeRecord)>>,
+        found: &mut Vec<Option<(EntryRecord, Option<InodeRecord>)>>,
     ) -> Result<()> {
         self.hook.before(Call::LookUp)?;
         let before = found.len();
         self.inner.look_up(dir, names, found)?;
-        let mut inos = found[before..].iter().flatten().map(|(_, inode)| inode.ino);
-        inos.try_for_each(|ino| self.hook.loads(ino))
+        for (_, inode) in found[before..].iter_mut().flatten() {
+            inode.take_if(|inode| self.hook.loads(inode.ino).is_err());
+        }
+        Ok(())
     }
 
     fn read_names(&self, dir: Ino, after: u64, max: usize, run: &mut NameRun) -> Result<()> {

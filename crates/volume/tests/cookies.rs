@@ -89,6 +89,7 @@ fn assert_told(volume: &Volume, dir: Ino, listed: &[(Vec<u8>, u64)], end: u64) {
     assert_eq!(found.remove(0), None);
     for ((name, cookie), found) in listed.iter().zip(found) {
         let (entry, inode) = found.unwrap();
+        let inode = inode.unwrap();
         assert_eq!((&*entry.name, entry.cookie), (&name[..], *cookie));
         assert_eq!((entry.ino, entry.kind), (inode.ino, inode.kind));
         assert_eq!((inode.nlink, inode.parent), (1, dir));
@@ -156,8 +157,19 @@ fn a_name_that_leads_nowhere_is_damage() {
         let told = volume.store.look_up(Ino::ROOT, &[name], &mut found);
         told.map(|()| found.pop().flatten())
     };
-    assert_eq!(look_up(b"nowhere"), Err(Errno::EUCLEAN));
+    let (entry, inode) = look_up(b"nowhere").unwrap().expect("the name is there");
+    assert_eq!((entry.ino, inode), (Ino(1000), None));
     assert_eq!(look_up(b"elsewhere"), Ok(None));
+    // One that finds it on the store, with and without all names in memory.
+    let partial = Options {
+        whole_directory: 0,
+        ..Options::default()
+    };
+    for options in [Options::default(), partial] {
+        let fs = FileSystem::new(volume.store.clone(), options).unwrap();
+        let found = fs.lookup(&Caller::root(), &fs.root(), b"nowhere");
+        assert_eq!(found.map(drop), Err(Errno::EUCLEAN));
+    }
 }
 
 #[test]

@@ -105,12 +105,13 @@ impl Store for MadeStore {
         &self,
         dir: Ino,
         names: &[&[u8]],
-        found: &mut Vec<Option<(EntryRecord, InodeRecord)>>,
+        found: &mut Vec<Option<(EntryRecord, Option<InodeRecord>)>>,
     ) -> Result<()> {
         let dir = self.directory(dir)?;
         let things = names.iter().map(|name| self.layout.named(dir, name));
-        found
-            .extend(things.map(|thing| thing.map(|thing| (self.entry(thing), self.record(thing)))));
+        found.extend(
+            things.map(|thing| thing.map(|thing| (self.entry(thing), Some(self.record(thing))))),
+        );
         Ok(())
     }
 
@@ -222,6 +223,7 @@ mod tests {
                         .expect("looked up");
                     for (entry, found) in run.iter().zip(found) {
                         let (told, record) = found.expect("there");
+                        let record = record.expect("an inode");
                         assert_eq!((told.ino, record.parent), (record.ino, dir.ino));
                         let same = (&*told.name, told.cookie, told.ino, told.kind);
                         assert_eq!(same, (entry.name, entry.cookie, entry.ino, entry.kind));

@@ -166,7 +166,7 @@ impl Core {
             let entry = told.as_ref().map(|(entry, _)| *entry);
             self.learn(dir, &mut names, name, entry)?;
             drop(names);
-            if let Some((entry, record)) = told {
+            if let Some((entry, Some(record))) = told {
                 self.load_told(dir, body, name, entry, (&record, &ends));
             }
             return Ok(entry);
@@ -176,13 +176,14 @@ impl Core {
     }
 
     /// What the store knows of a name, and of the inode that it leads to.
-    fn ask_store(&self, dir: Ino, name: &[u8]) -> Result<Option<(Entry, InodeRecord)>> {
+    fn ask_store(&self, dir: Ino, name: &[u8]) -> Result<Option<(Entry, Option<InodeRecord>)>> {
         let mut found = Vec::with_capacity(1);
         self.store.look_up(dir, &[name], &mut found)?;
         let Some((entry, record)) = found.pop().ok_or(Errno::EUCLEAN)? else {
             return Ok(None);
         };
-        if !(1..COOKIE_END).contains(&entry.cookie) || entry.ino != record.ino {
+        let is_other = |record: &InodeRecord| record.ino != entry.ino;
+        if !(1..COOKIE_END).contains(&entry.cookie) || record.as_ref().is_some_and(is_other) {
             return Err(Errno::EUCLEAN);
         }
         let entry = Entry {

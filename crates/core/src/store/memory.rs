@@ -76,7 +76,7 @@ impl Store for MemoryStore {
         &self,
         _dir: Ino,
         names: &[&[u8]],
-        found: &mut Vec<Option<(EntryRecord, InodeRecord)>>,
+        found: &mut Vec<Option<(EntryRecord, Option<InodeRecord>)>>,
     ) -> Result<()> {
         found.extend(names.iter().map(|_| None));
         Ok(())

@@ -109,18 +109,18 @@ pub trait Store: Send + Sync + 'static {
     fn load_rests(&self, records: &[InodeRecord], found: &mut Vec<Rest>) -> Result<()>;
 
     /// Looks names of a directory up, without loading all of them: adds an answer for each, in this order, with the
-    /// inode that the name leads to. `None`: the name is not there.
+    /// inode that the name leads to. `None`: the name is not there. A name without an inode: that cannot be read, or is
+    /// not there, as a load of it tells; the name is there all the same.
     ///
-    /// While a name comes or goes, any answer is right for it, also that it leads nowhere (`EUCLEAN`): the caller
-    /// knows whether that was so, and asks again.
+    /// While a name comes or goes, any answer is right for it: the caller knows whether that was so, and asks again.
     ///
     /// # Errors
-    /// `EIO` or `EUCLEAN` when any of them cannot be read.
+    /// `EIO` or `EUCLEAN` when any of the names cannot be read.
     fn look_up(
         &self,
         dir: Ino,
         names: &[&[u8]],
-        found: &mut Vec<Option<(EntryRecord, InodeRecord)>>,
+        found: &mut Vec<Option<(EntryRecord, Option<InodeRecord>)>>,
     ) -> Result<()>;
 
     /// Adds a run of at most `max` names with cookies greater than `after`, in cookie order. Nothing

@@ -283,19 +283,16 @@ impl Store for ModelStore {
         &self,
         dir: Ino,
         names: &[&[u8]],
-        found: &mut Vec<Option<(EntryRecord, InodeRecord)>>,
+        found: &mut Vec<Option<(EntryRecord, Option<InodeRecord>)>>,
     ) -> Result<()> {
         let held = self.held();
         for name in names {
             let cookie = held.names.get(&(dir, Box::from(*name)));
             let entry = cookie.and_then(|cookie| held.entries.get(&(dir, *cookie)));
-            found.push(match entry {
-                Some(entry) => {
-                    let inode = held.inodes.get(&entry.ino).ok_or(Errno::EUCLEAN)?;
-                    Some((entry.clone(), inode.record.clone()))
-                }
-                None => None,
-            });
+            found.push(entry.map(|entry| {
+                let inode = held.inodes.get(&entry.ino);
+                (entry.clone(), inode.map(|inode| inode.record.clone()))
+            }));
         }
         Ok(())
     }

@@ -89,7 +89,7 @@ fn others_go_on_beside_slow_searches_of_the_store() {
             let root = world.fs.root().ino();
             let mut found = Vec::new();
             world.store.look_up(root, &[b"mine"], &mut found).unwrap();
-            let dir = found[0].as_ref().unwrap().1.ino;
+            let dir = found[0].as_ref().unwrap().0.ino;
             let names = [&b"more"[..], b"nowhere"];
             world.store.look_up(dir, &names, &mut found).unwrap();
             assert!(found[1].is_some() && found[2].is_none());

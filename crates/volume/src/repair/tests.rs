@@ -263,7 +263,7 @@ fn kept(device: &Arc<dyn BlockDevice>) -> BTreeSet<&'static str> {
         // A name that leads nowhere is as one that is not there.
         let _ = store.look_up(dir, &[name], &mut found);
         let found = found.pop().flatten();
-        found.is_some_and(|(entry, _)| entry.ino == ino)
+        found.is_some_and(|(entry, inode)| entry.ino == ino && inode.is_some())
     };
     let rest = |ino| {
         let (mut records, mut rests) = (Vec::new(), Vec::new());

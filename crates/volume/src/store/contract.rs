@@ -59,7 +59,7 @@ impl Store for VolumeStore {
         &self,
         dir: Ino,
         names: &[&[u8]],
-        found: &mut Vec<Option<(EntryRecord, InodeRecord)>>,
+        found: &mut Vec<Option<(EntryRecord, Option<InodeRecord>)>>,
     ) -> Result<()> {
         let before = found.len();
         Ok(self.inner.read(|finder| {

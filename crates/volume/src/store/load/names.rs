@@ -6,11 +6,11 @@ use holdfast_core::store::{EntryRecord, InodeRecord, NameRun};
 use holdfast_types::Ino;
 
 use super::Finder;
+use crate::Result;
 use crate::store::memtable::Object;
 use crate::store::memtable::names::Names;
 use crate::store::memtable::window::{Places, Window};
 use crate::tree::{EntryKey, HashKey};
-use crate::{Error, Result};
 
 /// Places that are looked at together, at most, for few names.
 const PLACES_MAX: usize = 4096;
@@ -47,13 +47,12 @@ impl Finder<'_> {
         &self,
         dir: Ino,
         name: &[u8],
-    ) -> Result<Option<(EntryRecord, InodeRecord)>> {
+    ) -> Result<Option<(EntryRecord, Option<InodeRecord>)>> {
         let Some(entry) = self.lookup(dir, name)? else {
             return Ok(None);
         };
-        let nowhere =
-            || Error::Damaged(format!("a name of {dir} leads to no inode: {}", entry.ino));
-        let inode = self.whole_inode(entry.ino)?.ok_or_else(nowhere)?;
+        // A load of it tells why it cannot be read.
+        let inode = self.whole_inode(entry.ino).ok().flatten();
         Ok(Some((entry, inode)))
     }
 
