@@ -13,7 +13,6 @@ use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 
-use crate::ahead::{Ahead, Near};
 use crate::ends::Ends;
 use crate::inode::{Content, DirectoryBody, Extension, Inode, Known, Meta, Numbered as _, Object};
 use crate::late::Late;
@@ -24,6 +23,7 @@ use crate::observer::Observer;
 use crate::options::{Options, Stats};
 use crate::policy::Policy;
 use crate::quota::{Check, Quotas};
+use crate::readahead::{Near, Readahead};
 use crate::reclaim::Reclaim;
 use crate::registry::{Announced, Enrolment};
 use crate::shape::Shape;
@@ -76,7 +76,7 @@ pub(crate) struct Core {
     pub(crate) numbers: Numbers,
     /// What keeps loads from bringing back the past.
     pub(crate) ends: Ends,
-    pub(crate) ahead: Ahead,
+    pub(crate) readahead: Readahead,
     /// Access times that have not reached the store.
     pub(crate) late: Late,
     /// Held by a rename between directories.
@@ -139,7 +139,7 @@ impl FileSystem {
                 Numbers::after(last)
             },
             ends: Ends::new(),
-            ahead: Ahead::default(),
+            readahead: Readahead::default(),
             late: Late::default(),
             shape: Shape::new(),
             watches: WatchRegistry::new(),
@@ -245,9 +245,9 @@ impl FileSystem {
             watches: core.watches.count() as u64,
             locks: core.lock_graph.held(),
             inodes_away: core.ends.away().inodes,
-            statahead_issued: count(&core.ahead.issued),
+            statahead_issued: count(&core.readahead.issued),
             statahead_used: count(&core.reclaim.epochs.met),
-            statahead_wasted: count(&core.ahead.wasted),
+            statahead_wasted: count(&core.readahead.wasted),
         }
     }
 

@@ -14,7 +14,7 @@
 //! *Locking.* `docs/locking.md` has the one order.
 
 mod acl;
-mod ahead;
+
 mod attributes;
 mod bulkstat;
 mod by_number;
@@ -48,6 +48,7 @@ mod policy;
 mod prefetch;
 mod quota;
 mod quota_operations;
+mod readahead;
 mod readdir;
 mod reclaim;
 mod registry;

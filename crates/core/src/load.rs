@@ -8,12 +8,12 @@ use std::slice;
 use std::sync::atomic::AtomicU64;
 
 use crate::acl::{ACL_ACCESS, ACL_DEFAULT, Acl};
-use crate::ahead::Near;
 use crate::directory::Directory;
 use crate::ends::{self, Ends};
 use crate::file_system::Core;
 use crate::inode::{Content, DirectoryBody, Extension, Known, Meta, Object, Rare};
 use crate::node::Node;
+use crate::readahead::Near;
 use crate::store::{InodeRecord, Rest, StoredSpace};
 use crate::types::{Errno, FileFlags, FileType, Ino, Result};
 
@@ -25,7 +25,7 @@ impl Core {
     pub(crate) fn load(&self, ino: Ino, once: bool, near: Option<Near>) -> Result<Node> {
         if !once
             && self.policy.statahead()
-            && let run @ 2.. = self.ahead.orders.run(ino, near)
+            && let run @ 2.. = self.readahead.orders.run(ino, near)
             && let Some(node) = self.load_run(ino, run)
         {
             return Ok(node);
@@ -218,7 +218,7 @@ impl Core {
             });
         }
         if ahead > 0 {
-            self.ahead.issued.add(ahead);
+            self.readahead.issued.add(ahead);
         }
         // Either this is seen here, or the walk of `FileSystem::revoke` comes later.
         if self.policy.revoked() {

@@ -5,10 +5,10 @@
 //! What comes is what a listing and a stat of each name would have brought, and takes the same permissions.
 
 use crate::FileSystem;
-use crate::ahead::BATCH;
 use crate::directory::{FIRST_COOKIE, Place};
 use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode};
+use crate::readahead::BATCH;
 use crate::readdir::Listing;
 use crate::store::NameRun;
 use crate::types::{Caller, Errno, Ino, OpenFlags, Result};

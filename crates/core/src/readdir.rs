@@ -9,12 +9,12 @@ use holdfast_sync::epoch;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::FileSystem;
-use crate::ahead::{Millis, is_hidden};
 use crate::directory::{FIRST_COOKIE, Place};
 use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::node::Node;
 use crate::open::OpenFile;
+use crate::readahead::{Millis, is_hidden};
 use crate::store::{DirEntry, NameRun};
 use crate::types::{Attr, Errno, FileType, Ino, OpenFlags, Result};
 use crate::watch::EventMask;
@@ -223,7 +223,7 @@ impl Core {
             // What is in memory is not loaded: nothing would follow, and listings side by side would meet for nothing.
             if !first.iter().all(|entry| self.has_inode(entry.ino)) {
                 let first = first.map(|entry| entry.cookie);
-                (self.ahead.scans).listed(dir.ino(), first, Millis::now());
+                (self.readahead.scans).listed(dir.ino(), first, Millis::now());
             }
         }
     }

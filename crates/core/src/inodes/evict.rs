@@ -72,7 +72,7 @@ impl Core {
             self.end_orphan(&doomed);
         } else {
             if doomed.is_unmet() {
-                self.ahead.wasted.add(1);
+                self.readahead.wasted.add(1);
             }
             self.unload(&doomed);
         }

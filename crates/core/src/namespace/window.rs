@@ -1,4 +1,4 @@
-//! Inodes that come along with one that is asked for by its name: see [`ahead`](crate::ahead).
+//! Inodes that come along with one that is asked for by its name: see [`readahead`](crate::readahead).
 //!
 //! The thread that asks brings them, in one call of the store: so nothing works on after its caller, and a thread that asks for one of
 //! them meanwhile loads it itself.
@@ -10,12 +10,14 @@ use std::sync::Arc;
 
 use holdfast_sync::epoch;
 
-use crate::ahead::{Advice, BATCH, Brought, By, Demand, Millis, Order, Reach, is_hidden, place_of};
 use crate::directory::{Entry, Place};
 use crate::ends::{self, Ends};
 use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _, directory_names};
 use crate::node::Node;
+use crate::readahead::{
+    Advice, BATCH, Brought, By, Demand, Millis, Order, Reach, is_hidden, place_of,
+};
 use crate::store::{InodeRecord, NameRun};
 use crate::types::{Ino, Result};
 
@@ -152,7 +154,7 @@ impl Core {
             let inode = self.index.peek(ino.0, &guard)?;
             Some(inode.is_unmet())
         };
-        let scans = &self.ahead.scans;
+        let scans = &self.readahead.scans;
         let Advice { order, len, ticket } = scans.decide(demand, Millis::now(), &is_unmet)?;
         let most = len.min(self.room_ahead());
         let came = self.pick(dir, body, demand, order, most);

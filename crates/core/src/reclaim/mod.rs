@@ -11,10 +11,10 @@
 //!
 //! *Locking.* A hand's lock comes before all others: it is taken with nothing held.
 
-mod ahead;
 mod content;
 mod ghosts;
 mod inodes;
+mod readahead;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -22,7 +22,7 @@ use holdfast_sync::ShardedCounter;
 
 /// What a file system knows of the order in which inodes are asked for.
 #[derive(Default)]
-pub(crate) struct Ahead {
+pub(crate) struct Readahead {
     pub(crate) orders: Orders,
     pub(crate) scans: Scans,
     /// Inodes that were brought before anybody asked for them.

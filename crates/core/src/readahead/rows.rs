@@ -1,4 +1,7 @@
-//! Reading ahead: who loads inodes one after the other by number is given more at once.
+//! Runs of inode numbers: loads one after the other by number are given more at once.
+//!
+//! This is for loads that tell no name: those by number alone, and those of names that are locked, as a change or a removal has
+//! them. Loads by name have [scans](super::Scans).
 //!
 //! Files that were made one after the other in a directory have neighbouring numbers, and are mostly changed
 //! or removed in that order too. So the third load in such an order brings a run along, which grows as
@@ -8,9 +11,9 @@
 //! order goes on where the next may begin.
 //!
 //! Such an order is looked for among the loads of each core and, where those have none, among its loads of
-//! each directory: who removes files as they were made, now in this directory and now in that, asks
+//! each directory: a program that removes files as they were made, now in this directory and now in that, asks
 //! each for its own in order. Directories have no room of their own for that: each core has a table of
-//! orders, whose rows directories share by chance; in a full one the shortest order is given up.
+//! orders; directories share its rows by chance, and in a full one the shortest order is given up.
 
 use holdfast_sync::PerCore;
 use once_cell::race::OnceBox;

@@ -18,8 +18,9 @@ impl Core {
         let share = metadata / PART / INODE_BYTES;
         let is_scarce = self.metadata_bytes() > metadata / 4 * 3;
         let most = if is_scarce { share / 2 } else { share }.max(LEAST);
-        let unmet =
-            self.ahead.issued.sum() - self.reclaim.epochs.met.sum() - self.ahead.wasted.sum();
+        let unmet = self.readahead.issued.sum()
+            - self.reclaim.epochs.met.sum()
+            - self.readahead.wasted.sum();
         let room = most.saturating_sub(u64::try_from(unmet).unwrap_or(0));
         usize::try_from(room).unwrap_or(usize::MAX)
     }

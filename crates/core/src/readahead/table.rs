@@ -86,7 +86,7 @@ impl Scans {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ahead::{Order, Reach};
+    use crate::readahead::{Order, Reach};
 
     fn demand(dir: u64, number: u64) -> Demand<'static> {
         Demand {
