@@ -8,7 +8,7 @@ use super::check_range;
 use crate::FileSystem;
 use crate::clock::tick;
 use crate::file_system::Core;
-use crate::inode::{Inode, Numbered as _};
+use crate::inode::{Inode, Numbered as _, WHOLE};
 use crate::open::OpenFile;
 use crate::options::AtimePolicy;
 use crate::types::{Errno, OpenFlags, Result};
@@ -26,6 +26,18 @@ impl FileSystem {
             return Ok(buf.len());
         }
         self.core.read_otherwise(file, offset, buf)
+    }
+
+    /// Reads as [`read`](FileSystem::read) does, for a caller that keeps what it reads, or wants it once: a small file
+    /// of which nothing is in memory is read from the store, and stays out of memory.
+    ///
+    /// # Errors
+    /// As [`FileSystem::read`].
+    pub fn read_once(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        match self.core.read_from_store(file, offset, buf)? {
+            Some(done) => Ok(done),
+            None => self.read(file, offset, buf),
+        }
     }
 
     /// Reads at `offset` into several buffers in turn, all from one state of the file.
@@ -171,6 +183,30 @@ impl Core {
         let inode = file.node().inode();
         let pages = inode.regular()?;
         Ok((inode, pages))
+    }
+
+    /// Reads a small file of which nothing is in memory past memory: what the store answers is the same while the lock of the
+    /// pages is held. `None`: it is another file.
+    ///
+    /// A large one is brought, with what follows, so that few calls of the store read it.
+    fn read_from_store(
+        &self,
+        file: &OpenFile,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> Result<Option<usize>> {
+        let (inode, pages) = self.readable_at(file, offset, buf.len())?;
+        if self.pinned || inode.is_mapped() || inode.size() > WHOLE {
+            return Ok(None);
+        }
+        let lock = pages.lock();
+        let len = inode.size().saturating_sub(offset).min(buf.len() as u64) as usize;
+        if len > 0 {
+            self.store.read_data(inode.ino(), offset, &mut buf[..len])?;
+        }
+        drop(lock);
+        self.has_read(file, inode);
+        Ok(Some(len))
     }
 
     /// Reads into several buffers in turn, `asked` bytes in all, under the lock: what is not in memory

@@ -188,7 +188,11 @@ impl CoreOperations {
             if !file.flags().contains(flags) {
                 file.set_flags(file.flags() | flags);
             }
-            self.fs.read(file, request.offset, out)
+            // The kernel keeps what it reads, unless the program asked it not to.
+            match request.flags & libc::O_DIRECT {
+                0 => self.fs.read_once(file, request.offset, out),
+                _ => self.fs.read(file, request.offset, out),
+            }
         })
     }
 
