@@ -37,7 +37,7 @@ use std::time::{Duration, Instant};
 use sys::Live;
 
 /// What the file systems stand on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Base {
     /// Memory: everything is pinned.
     Memory,

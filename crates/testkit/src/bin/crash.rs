@@ -1,5 +1,5 @@
 //! Runs the crash test: `crash --seed S --states N`.
 
 fn main() -> std::process::ExitCode {
-    holdfast_testkit::crash::command::main(std::env::args().skip(1))
+    holdfast_testkit::crash::command::main()
 }

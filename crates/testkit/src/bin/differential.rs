@@ -3,5 +3,5 @@
 //! `--against host` pits the kernel against itself, which shows that the tester is sound.
 
 fn main() -> std::process::ExitCode {
-    holdfast_testkit::diff::command::main(std::env::args().skip(1))
+    holdfast_testkit::diff::command::main()
 }

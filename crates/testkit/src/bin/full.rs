@@ -1,5 +1,5 @@
 //! Runs the fullness test: `full --seed S --operations N`.
 
 fn main() -> std::process::ExitCode {
-    holdfast_testkit::full::command::main(std::env::args().skip(1))
+    holdfast_testkit::full::command::main()
 }

@@ -14,5 +14,5 @@ static ALLOCATOR: Counting<Allocator> = Counting(Allocator);
 static ALLOCATOR: Counting<std::alloc::System> = Counting(std::alloc::System);
 
 fn main() -> std::process::ExitCode {
-    command::main(std::env::args().skip(1))
+    command::main()
 }

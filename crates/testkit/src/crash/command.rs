@@ -1,55 +1,60 @@
 //! The command line.
 
 use super::{Settings, run};
+use clap::Parser;
+use clap::builder::RangedU64ValueParser;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-impl Settings {
-    /// Reads `--name value` pairs.
-    ///
-    /// # Errors
-    /// A sentence about the argument that is wrong.
-    pub fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut settings = Self::default();
-        while let Some(word) = words.next() {
-            let value = words
-                .next()
-                .ok_or_else(|| format!("{word} needs a value"))?;
-            let number = value
-                .parse::<u64>()
-                .map_err(|_| format!("{word}: not a number: {value}"))?;
-            match word.as_str() {
-                "--seed" => settings.seed = number,
-                "--states" => settings.states = number,
-                "--operations" => settings.operations = number.clamp(1, 100_000) as usize,
-                "--threads" => settings.threads = number.clamp(1, 256) as usize,
-                "--seconds" => settings.time = Some(Duration::from_secs(number)),
-                "--sequence" => settings.sequence = Some(number),
-                "--state" => settings.state = Some(number),
-                _ => return Err(format!("unknown argument {word}")),
-            }
+/// Tries crash states of a volume, until there were as many as --states says
+///
+/// Exit code 0: nothing went wrong; 1: something did; 2: the arguments make no sense.
+#[derive(Parser)]
+#[command(name = "crash")]
+struct Arguments {
+    /// Random sequences and states follow from it
+    #[arg(long, value_name = "N", default_value_t = Settings::default().seed)]
+    seed: u64,
+    /// States to try
+    #[arg(long, value_name = "N", default_value_t = Settings::default().states)]
+    states: u64,
+    /// Steps of a random sequence at most
+    #[arg(long, value_name = "N", default_value_t = Settings::default().operations,
+        value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000))]
+    operations: usize,
+    /// Threads
+    #[arg(long, value_name = "N", default_value_t = Settings::default().threads,
+        value_parser = RangedU64ValueParser::<usize>::new().range(1..=256))]
+    threads: usize,
+    /// After so long no new sequence is begun
+    #[arg(long, value_name = "N")]
+    seconds: Option<u64>,
+    /// Only this sequence: brings a failure back
+    #[arg(long, value_name = "N")]
+    sequence: Option<u64>,
+    /// Only this state of it
+    #[arg(long, value_name = "N", requires = "sequence")]
+    state: Option<u64>,
+}
+
+impl From<Arguments> for Settings {
+    fn from(arguments: Arguments) -> Self {
+        Self {
+            seed: arguments.seed,
+            states: arguments.states,
+            operations: arguments.operations,
+            threads: arguments.threads,
+            time: arguments.seconds.map(Duration::from_secs),
+            sequence: arguments.sequence,
+            state: arguments.state,
         }
-        Ok(settings)
     }
 }
 
-const USAGE: &str = "\
-usage: crash [--seed N] [--states N] [--operations N] [--threads N] [--seconds N]
-             [--sequence N [--state N]]
-
-Tries crash states of a volume until there were as many as --states says. --operations: steps of
-a random sequence at most. --sequence and --state bring a failure back.";
-
-/// Runs what the arguments say. Exit code 0: nothing went wrong; 1: something did; 2: the
-/// arguments make no sense.
-pub fn main(words: impl Iterator<Item = String>) -> ExitCode {
-    let settings = match Settings::parse(words) {
-        Ok(settings) => settings,
-        Err(trouble) => {
-            eprintln!("crash: {trouble}\n{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
+/// Runs what the command line says.
+#[must_use]
+pub fn main() -> ExitCode {
+    let settings = Settings::from(Arguments::parse());
     let began = Instant::now();
     println!("crash: {settings:?}");
     let say = |line: &str| println!("FAILED: {line}");
@@ -71,12 +76,18 @@ mod tests {
 
     #[test]
     fn arguments_are_read_or_named() {
-        let parse = |words: &str| Settings::parse(words.split_whitespace().map(String::from));
+        let parse = |words: &str| {
+            let words = std::iter::once("crash").chain(words.split_whitespace());
+            Arguments::try_parse_from(words).map(Settings::from)
+        };
+        let refused = |words| parse(words).unwrap_err().to_string();
         let settings = parse("--seed 7 --states 10 --sequence 3 --state 4").unwrap();
         assert_eq!((settings.seed, settings.states), (7, 10));
         assert_eq!((settings.sequence, settings.state), (Some(3), Some(4)));
-        assert!(parse("--states").unwrap_err().contains("value"));
-        assert!(parse("--states many").unwrap_err().contains("many"));
-        assert!(parse("--stats 4").unwrap_err().contains("--stats"));
+        assert!(refused("--states").contains("--states"));
+        assert!(refused("--states many").contains("many"));
+        assert!(refused("--stats 4").contains("--stats"));
+        assert!(refused("--state 4").contains("--sequence"));
+        assert!(refused("--help").contains("crash states"));
     }
 }

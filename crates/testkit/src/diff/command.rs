@@ -6,9 +6,11 @@ use crate::diff::library::LibraryTarget;
 use crate::diff::remote::Remote;
 use crate::diff::run::{Plan, Script, Sides, Summary, generated, on_own_thread};
 use crate::diff::shrink::shrink;
+use clap::{Parser, ValueEnum};
 use holdfast_types::Result;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 /// What stands on the library's side.
@@ -23,26 +25,63 @@ pub enum Against {
     Directory(PathBuf),
 }
 
-/// The arguments of the command.
-#[derive(Clone, Debug)]
+impl FromStr for Against {
+    type Err = String;
+
+    fn from_str(value: &str) -> std::result::Result<Self, String> {
+        match value {
+            "host" => Ok(Self::Host),
+            "library" => Ok(Self::Library),
+            _ => match value.strip_prefix("dir:") {
+                Some(path) => Ok(Self::Directory(path.into())),
+                None => Err("it is library, host or dir:PATH".to_owned()),
+            },
+        }
+    }
+}
+
+/// How the other side's files are opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Opens {
+    /// By the file system.
+    #[default]
+    Served,
+    /// By the kernel itself (a mount with `opens=local`).
+    Local,
+}
+
+/// Does random operations on the library and on the host's tmpfs, and compares each answer
+///
+/// Exit code 0: no difference, or skipped; 1: there was one; 2: the arguments make no sense.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "differential")]
 pub struct Arguments {
-    /// First seed.
+    /// First seed
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Number of seeds.
+    /// Number of seeds
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub seeds: u64,
-    /// Steps for each seed.
+    /// Steps for each seed
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub steps: usize,
-    /// How access times are kept; `None` takes turns by seed.
+    /// How access times are kept; without this it goes by the seed
+    #[arg(long, value_enum)]
     pub atime: Option<AtimeRule>,
-    /// What to compare the kernel with.
+    /// What to compare the kernel with: library, host (the kernel again) or dir:PATH
+    #[arg(long, value_name = "WHAT", default_value = "library")]
     pub against: Against,
-    /// Does the other side's kernel open files by itself (a mount with `opens=local`)?
-    pub opens_local: bool,
-    /// How long to shrink a failing sequence.
-    pub patience: Duration,
-    /// Stop at the first seed that fails?
-    pub stop: bool,
-    /// Collect differences between errors, and go on?
+    /// How the other side's files are opened
+    #[arg(long, value_enum, default_value_t)]
+    pub opens: Opens,
+    /// How long to shrink a sequence that fails
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    pub shrink: u64,
+    /// Go on with the next seed after one that failed
+    #[arg(long)]
+    pub go_on: bool,
+    /// Collect differences between errors, and go on
+    #[arg(long)]
     pub collect: bool,
 }
 
@@ -54,46 +93,15 @@ impl Default for Arguments {
             steps: 100_000,
             atime: None,
             against: Against::Library,
-            opens_local: false,
-            patience: Duration::from_secs(30),
-            stop: true,
+            opens: Opens::Served,
+            shrink: 30,
+            go_on: false,
             collect: false,
         }
     }
 }
 
 impl Arguments {
-    /// Reads `--name value` pairs.
-    ///
-    /// # Errors
-    /// A sentence about the argument that is wrong.
-    pub fn parse(mut words: impl Iterator<Item = String>) -> std::result::Result<Self, String> {
-        let mut arguments = Self::default();
-        while let Some(word) = words.next() {
-            let value = words
-                .next()
-                .ok_or_else(|| format!("{word} needs a value"))?;
-            let number = || {
-                value
-                    .parse::<u64>()
-                    .map_err(|_| format!("{word}: not a number: {value}"))
-            };
-            match word.as_str() {
-                "--seed" => arguments.seed = number()?,
-                "--seeds" => arguments.seeds = number()?,
-                "--steps" => arguments.steps = number()? as usize,
-                "--shrink" => arguments.patience = Duration::from_secs(number()?),
-                "--go-on" => arguments.stop = number()? == 0,
-                "--collect" => arguments.collect = number()? != 0,
-                "--atime" => arguments.atime = Some(atime_rule(&value)?),
-                "--opens" => arguments.opens_local = is_local(&value)?,
-                "--against" => arguments.against = against(&value)?,
-                _ => return Err(format!("unknown argument {word}")),
-            }
-        }
-        Ok(arguments)
-    }
-
     /// The plan for one seed.
     #[must_use]
     pub fn plan(&self, seed: u64) -> Plan {
@@ -108,46 +116,13 @@ impl Arguments {
         Plan {
             cast: cast(),
             atime,
-            opens_local: self.opens_local,
+            opens_local: self.opens == Opens::Local,
             seed,
             steps: self.steps,
             between_snapshots: 1000,
             collect: self.collect,
             cpu: Some(seed as usize % cpus),
         }
-    }
-}
-
-fn is_local(value: &str) -> std::result::Result<bool, String> {
-    match value {
-        "local" => Ok(true),
-        "served" => Ok(false),
-        _ => Err(format!("--opens is served or local, not {value}")),
-    }
-}
-
-fn atime_rule(value: &str) -> std::result::Result<AtimeRule, String> {
-    match value {
-        "strict" => Ok(AtimeRule::Strict),
-        "relative" => Ok(AtimeRule::Relative),
-        "never" => Ok(AtimeRule::Never),
-        "ignored" => Ok(AtimeRule::Ignored),
-        _ => Err(format!(
-            "--atime is strict, relative, never or ignored, not {value}"
-        )),
-    }
-}
-
-fn against(value: &str) -> std::result::Result<Against, String> {
-    match value {
-        "host" => Ok(Against::Host),
-        "library" => Ok(Against::Library),
-        _ => match value.strip_prefix("dir:") {
-            Some(path) => Ok(Against::Directory(path.into())),
-            None => Err(format!(
-                "--against is library, host or dir:PATH, not {value}"
-            )),
-        },
     }
 }
 
@@ -192,7 +167,12 @@ pub fn run_seed(arguments: &Arguments, seed: u64) -> std::result::Result<Summary
         Err(Ok(failure)) => {
             print_errors(&failure.summary);
             let report = format!("seed {seed} ({:?} atime): {failure}", plan.atime);
-            let small = shrink(*failure, &plan, &make, arguments.patience);
+            let small = shrink(
+                *failure,
+                &plan,
+                &make,
+                Duration::from_secs(arguments.shrink),
+            );
             let script: Script = small.script.clone();
             Err(format!(
                 "{report}\nminimal sequence ({} operations):\n{small}",
@@ -208,15 +188,10 @@ fn print_errors(summary: &Summary) {
     }
 }
 
-/// The command.
-pub fn main(words: impl Iterator<Item = String>) -> ExitCode {
-    let arguments = match Arguments::parse(words) {
-        Ok(arguments) => arguments,
-        Err(message) => {
-            eprintln!("differential: {message}");
-            return ExitCode::from(2);
-        }
-    };
+/// Runs what the command line says.
+#[must_use]
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
     if let Some(obstacle) = HostTarget::obstacle() {
         println!("skipped: {obstacle}");
         return ExitCode::SUCCESS;
@@ -241,7 +216,7 @@ pub fn main(words: impl Iterator<Item = String>) -> ExitCode {
             Err(report) => {
                 println!("{report}");
                 failed = true;
-                if arguments.stop {
+                if !arguments.go_on {
                     break;
                 }
             }
@@ -251,5 +226,29 @@ pub fn main(words: impl Iterator<Item = String>) -> ExitCode {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_read_or_named() {
+        let parse = |words: &str| {
+            Arguments::try_parse_from(
+                std::iter::once("differential").chain(words.split_whitespace()),
+            )
+        };
+        let refused = |words| parse(words).unwrap_err().to_string();
+        let given = parse("--against dir:/x --atime ignored --opens local --go-on").unwrap();
+        assert_eq!(given.against, Against::Directory("/x".into()));
+        assert_eq!(given.atime, Some(AtimeRule::Ignored));
+        assert!(given.opens == Opens::Local && given.go_on && !given.collect);
+        let (none, default) = (parse("").unwrap(), Arguments::default());
+        assert_eq!(format!("{none:?}"), format!("{default:?}"));
+        assert!(refused("--against nobody").contains("library, host or dir:PATH"));
+        assert!(refused("--seed").contains("--seed"));
+        assert!(refused("--help").contains("compares each answer"));
     }
 }

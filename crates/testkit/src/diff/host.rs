@@ -30,7 +30,7 @@ pub(super) use calls::slices;
 pub(super) use inspect::LAST_PAGE;
 
 /// How the two sides keep times of access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum AtimeRule {
     /// Every access counts.
     Strict,

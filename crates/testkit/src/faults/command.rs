@@ -1,55 +1,50 @@
 //! The command line.
 
 use super::{Settings, run};
+use clap::Parser;
+use clap::builder::RangedU64ValueParser;
 use std::process::ExitCode;
 use std::time::Instant;
 
-impl Settings {
-    /// Reads `--name value` pairs.
-    ///
-    /// # Errors
-    /// A sentence about the argument that is wrong.
-    pub fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut settings = Self::default();
-        let (mut round, mut times) = (None, 1);
-        while let Some(word) = words.next() {
-            let value = words
-                .next()
-                .ok_or_else(|| format!("{word} needs a value"))?;
-            let number = value
-                .parse::<u64>()
-                .map_err(|_| format!("{word}: not a number: {value}"))?;
-            match word.as_str() {
-                "--seed" => settings.seed = number,
-                "--threads" => settings.threads = number.clamp(1, 64) as usize,
-                "--faults" => settings.faults = number,
-                "--round" => round = Some(number),
-                "--times" => times = number,
-                _ => return Err(format!("unknown argument {word}")),
-            }
+/// Has calls of devices fail beside each other, until so many have as --faults says
+///
+/// Exit code 0: nothing went wrong; 1: something did; 2: the arguments make no sense.
+#[derive(Parser)]
+#[command(name = "faults")]
+struct Arguments {
+    /// Operations and faults follow from it
+    #[arg(long, value_name = "N", default_value_t = Settings::default().seed)]
+    seed: u64,
+    /// Threads beside each other
+    #[arg(long, value_name = "N", default_value_t = Settings::default().threads,
+        value_parser = RangedU64ValueParser::<usize>::new().range(1..=64))]
+    threads: usize,
+    /// Faults wanted
+    #[arg(long, value_name = "N", default_value_t = Settings::default().faults)]
+    faults: u64,
+    /// Only this round. Operations and faults are the same each time, the order of the threads is the host's
+    #[arg(long, value_name = "N")]
+    round: Option<u64>,
+    /// How often to make it
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "round")]
+    times: u64,
+}
+
+impl From<Arguments> for Settings {
+    fn from(arguments: Arguments) -> Self {
+        Self {
+            seed: arguments.seed,
+            threads: arguments.threads,
+            faults: arguments.faults,
+            round: arguments.round.map(|round| (round, arguments.times)),
         }
-        settings.round = round.map(|round| (round, times));
-        Ok(settings)
     }
 }
 
-const USAGE: &str = "\
-usage: faults [--seed N] [--threads N] [--faults N]
-       faults [--seed N] [--threads N] --round N [--times N]
-
-Makes rounds until as many calls of devices have failed as --faults says. --round makes one of them, as often as
---times says: operations and faults are the same each time, the order of the threads is the host's.";
-
-/// Runs what the arguments say. Exit code 0: nothing went wrong; 1: something did; 2: the
-/// arguments make no sense.
-pub fn main(words: impl Iterator<Item = String>) -> ExitCode {
-    let settings = match Settings::parse(words) {
-        Ok(settings) => settings,
-        Err(trouble) => {
-            eprintln!("faults: {trouble}\n{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
+/// Runs what the command line says.
+#[must_use]
+pub fn main() -> ExitCode {
+    let settings = Settings::from(Arguments::parse());
     let began = Instant::now();
     println!("faults: {settings:?}");
     match run(&settings, &|line| println!("FAILED: {line}")) {
@@ -70,14 +65,20 @@ mod tests {
 
     #[test]
     fn arguments_are_read_or_named() {
-        let parse = |words: &str| Settings::parse(words.split_whitespace().map(String::from));
+        let parse = |words: &str| {
+            let words = std::iter::once("faults").chain(words.split_whitespace());
+            Arguments::try_parse_from(words).map(Settings::from)
+        };
+        let refused = |words| parse(words).unwrap_err().to_string();
         let settings = parse("--seed 7 --threads 4 --faults 10").unwrap();
         assert_eq!((settings.seed, settings.threads), (7, 4));
         assert_eq!((settings.faults, settings.round), (10, None));
         let settings = parse("--times 9 --round 3").unwrap();
         assert_eq!(settings.round, Some((3, 9)));
-        assert!(parse("--faults").unwrap_err().contains("value"));
-        assert!(parse("--faults many").unwrap_err().contains("many"));
-        assert!(parse("--fault 4").unwrap_err().contains("--fault"));
+        assert!(refused("--faults").contains("--faults"));
+        assert!(refused("--faults many").contains("many"));
+        assert!(refused("--threads 65").contains("1..=64"));
+        assert!(refused("--fault 4").contains("--fault"));
+        assert!(refused("--help").contains("beside each other"));
     }
 }

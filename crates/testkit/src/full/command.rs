@@ -1,42 +1,30 @@
 //! The command line.
 
 use super::{Settings, run};
+use clap::Parser;
 use std::process::ExitCode;
 use std::time::Instant;
 
-const USAGE: &str = "\
-usage: full [--seed N] [--operations N]
-
-Does random operations on file systems that are full. A failure names the seed that brings it back.";
-
-fn parse(mut words: impl Iterator<Item = String>) -> Result<Settings, String> {
-    let mut settings = Settings::default();
-    while let Some(word) = words.next() {
-        let value = words
-            .next()
-            .ok_or_else(|| format!("{word} needs a value"))?;
-        let number = value
-            .parse()
-            .map_err(|_| format!("{word}: not a number: {value}"))?;
-        match word.as_str() {
-            "--seed" => settings.seed = number,
-            "--operations" => settings.operations = number,
-            _ => return Err(format!("unknown argument {word}")),
-        }
-    }
-    Ok(settings)
+/// Does random operations on file systems that are full
+///
+/// A failure names the seed that brings it back. Exit code 0: nothing went wrong; 1: something did; 2: the
+/// arguments make no sense.
+#[derive(Parser)]
+#[command(name = "full")]
+struct Arguments {
+    /// Everything follows from it
+    #[arg(long, value_name = "N", default_value_t = Settings::default().seed)]
+    seed: u64,
+    /// Operations in all
+    #[arg(long, value_name = "N", default_value_t = Settings::default().operations)]
+    operations: u64,
 }
 
-/// Runs what the arguments say. Exit code 0: nothing went wrong; 1: something did; 2: the arguments make no
-/// sense.
-pub fn main(words: impl Iterator<Item = String>) -> ExitCode {
-    let settings = match parse(words) {
-        Ok(settings) => settings,
-        Err(trouble) => {
-            eprintln!("full: {trouble}\n{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
+/// Runs what the command line says.
+#[must_use]
+pub fn main() -> ExitCode {
+    let Arguments { seed, operations } = Arguments::parse();
+    let settings = Settings { seed, operations };
     let began = Instant::now();
     println!("full: {settings:?}");
     match run(&settings, &|line| println!("{line}")) {

@@ -1,6 +1,8 @@
 //! The command line.
 
 use super::{Base, Settings, run};
+use clap::Parser;
+use clap::builder::RangedU64ValueParser;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -16,58 +18,52 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
-    /// Reads `--name value` pairs.
-    ///
-    /// # Errors
-    /// A sentence about the argument that is wrong.
-    pub fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut settings = Self::default();
-        while let Some(word) = words.next() {
-            let value = words
-                .next()
-                .ok_or_else(|| format!("{word} needs a value"))?;
-            let number = || {
-                let parsed = value.parse::<u64>();
-                parsed.map_err(|_| format!("{word}: not a number: {value}"))
-            };
-            match word.as_str() {
-                "--minutes" => settings.time = Duration::from_secs(60 * number()?),
-                "--seconds" => settings.time = Duration::from_secs(number()?),
-                "--round" => settings.round = Duration::from_millis(number()?),
-                "--threads" => settings.threads = number()?.clamp(1, 256) as usize,
-                "--seed" => settings.seed = number()?,
-                "--store" => {
-                    settings.base = match value.as_str() {
-                        "memory" => Base::Memory,
-                        "model" => Base::Model,
-                        "volume" => Base::Volume,
-                        _ => return Err(format!("--store: memory, model or volume, not {value}")),
-                    }
-                }
-                _ => return Err(format!("unknown argument {word}")),
-            }
+/// Has threads do everything at once, for a while, and compares what is left
+///
+/// Memory that is still allocated when no file system lives is a failure. Exit code 0: nothing went wrong;
+/// 1: something did; 2: the arguments make no sense.
+#[derive(Parser)]
+#[command(name = "stress")]
+struct Arguments {
+    /// For how long
+    #[arg(long, value_name = "N", conflicts_with = "seconds")]
+    minutes: Option<u64>,
+    /// For how long [default: 60]
+    #[arg(long, value_name = "N")]
+    seconds: Option<u64>,
+    /// How long one round takes
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 4000)]
+    round: u64,
+    /// Threads that work
+    #[arg(long, value_name = "N", default_value_t = Settings::default().threads,
+        value_parser = RangedU64ValueParser::<usize>::new().range(1..=256))]
+    threads: usize,
+    /// What the threads ask for follows from it
+    #[arg(long, value_name = "N", default_value_t = Settings::default().seed)]
+    seed: u64,
+    /// What stands below
+    #[arg(long, value_enum, default_value_t = Settings::default().base)]
+    store: Base,
+}
+
+impl From<Arguments> for Settings {
+    fn from(arguments: Arguments) -> Self {
+        let minutes = arguments.minutes.map(|minutes| minutes.saturating_mul(60));
+        let time = minutes.or(arguments.seconds).map(Duration::from_secs);
+        Self {
+            time: time.unwrap_or(Self::default().time),
+            round: Duration::from_millis(arguments.round),
+            threads: arguments.threads,
+            seed: arguments.seed,
+            base: arguments.store,
         }
-        Ok(settings)
     }
 }
 
-const USAGE: &str = "\
-usage: stress [--minutes N | --seconds N] [--threads N] [--seed N] [--round MILLISECONDS]
-              [--store memory|model|volume]
-
-Memory that is still allocated when no file system lives is a failure.";
-
-/// Runs what the arguments say. Exit code 0: nothing went wrong; 1: something did; 2: the
-/// arguments make no sense.
-pub fn main(words: impl Iterator<Item = String>) -> ExitCode {
-    let settings = match Settings::parse(words) {
-        Ok(settings) => settings,
-        Err(trouble) => {
-            eprintln!("stress: {trouble}\n{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
+/// Runs what the command line says.
+#[must_use]
+pub fn main() -> ExitCode {
+    let settings = Settings::from(Arguments::parse());
     let began = Instant::now();
     println!("stress: {settings:?}");
     let say = |line: &str| println!("{:7.1} s  {line}", began.elapsed().as_secs_f64());
@@ -89,13 +85,20 @@ mod tests {
 
     #[test]
     fn arguments_are_read_or_named() {
-        let parse = |words: &str| Settings::parse(words.split_whitespace().map(String::from));
+        let parse = |words: &str| {
+            let words = std::iter::once("stress").chain(words.split_whitespace());
+            Arguments::try_parse_from(words).map(Settings::from)
+        };
+        let refused = |words| parse(words).unwrap_err().to_string();
         let settings = parse("--minutes 30 --threads 8 --seed 7 --store model").unwrap();
         assert_eq!(settings.time, Duration::from_secs(1800));
         assert_eq!((settings.seed, settings.base), (7, Base::Model));
         assert_eq!(parse("--store volume").unwrap().base, Base::Volume);
-        assert!(parse("--store disk").unwrap_err().contains("disk"));
-        assert!(parse("--seed").unwrap_err().contains("value"));
-        assert!(parse("--sed 4").unwrap_err().contains("--sed"));
+        assert_eq!(parse("--seconds 0").unwrap().time, Duration::ZERO);
+        assert_eq!(parse("").unwrap().time, Settings::default().time);
+        assert!(refused("--store disk").contains("disk"));
+        assert!(refused("--seed").contains("--seed"));
+        assert!(refused("--sed 4").contains("--sed"));
+        assert!(refused("--help").contains("compares what is left"));
     }
 }
