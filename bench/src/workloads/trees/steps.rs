@@ -26,6 +26,8 @@ pub(super) struct Steps<'s> {
     place: Place<'s>,
     archive: &'s TreeArchive,
     scratch: &'s Path,
+    /// What the tree has before a cold phase: more than the archive where it is a repository by then.
+    found: Census,
 }
 
 /// What a phase did.
@@ -44,6 +46,7 @@ impl<'s> Steps<'s> {
             place,
             archive,
             scratch,
+            found: archive.census,
         }
     }
 
@@ -65,6 +68,7 @@ impl<'s> Steps<'s> {
     /// If it cannot be.
     pub(super) fn prepare(&mut self, phase: Phase) -> Result<()> {
         if phase.is_cold() {
+            self.found = Census::of_directory(&self.path(ONE))?;
             return self.place.chill();
         }
         let folders: &[&str] = match phase {
@@ -91,7 +95,11 @@ impl<'s> Steps<'s> {
         }
         let time = begun.elapsed();
         self.check(phase, &outcome)?;
-        let census = self.archive.census;
+        let census = match phase {
+            Phase::Cp => Census::of_directory(&self.path(COPY))?,
+            Phase::ColdFind | Phase::ColdTar | Phase::ColdRm => self.found,
+            _ => self.archive.census,
+        };
         let moves = match phase {
             Phase::UntarTwo => 2,
             Phase::Untar | Phase::Grep | Phase::GrepAgain | Phase::GrepThird => 1,

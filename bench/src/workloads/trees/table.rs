@@ -34,7 +34,7 @@ pub(super) fn render(records: &[Record], columns: &[Column<'_>]) -> String {
     if rivals {
         text.push_str("; ours also as a multiple of the best of the others");
     }
-    text.push_str("; r: requests for each file, directory or link\n");
+    text.push_str("; r: requests for each file, directory or link that the phase is about\n");
     text
 }
 
