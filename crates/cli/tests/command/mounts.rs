@@ -280,3 +280,32 @@ fn a_remount_turns_what_the_kernel_keeps_and_explains_the_rest() {
     );
     place.umount();
 }
+
+/// Small files that are only read are in the kernel's page cache, and nowhere else; large ones are read ahead.
+#[test]
+fn small_files_that_are_only_read_are_kept_by_the_kernel_alone() {
+    let Some(place) = Place::over(Store::Volume) else {
+        return;
+    };
+    place.mount(&[]);
+    for number in 0..20 {
+        fs::write(place.path(&format!("mnt/{number}")), [7; 50_000]).unwrap();
+    }
+    fs::write(place.path("mnt/large"), [7; 1_000_000]).unwrap();
+    place.umount();
+    place.mount(&[]);
+    let read = |name: &str| fs::read(place.path(&format!("mnt/{name}"))).unwrap();
+    for number in 0..20 {
+        assert!(read(&number.to_string()) == [7; 50_000]);
+    }
+    let info = place.info();
+    assert!(info["requests"]["READ"].as_u64().unwrap() >= 20, "{info}");
+    assert_eq!(info["pages"], 0, "{info}");
+    // What is written is in memory, and goes on being read from there.
+    fs::write(place.path("mnt/3"), "changed").unwrap();
+    assert_eq!(read("3"), b"changed");
+    assert!(read("large") == [7; 1_000_000]);
+    assert!(place.info()["pages"].as_u64().unwrap() > 1);
+    place.umount();
+    place.check();
+}
