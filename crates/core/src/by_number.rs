@@ -18,6 +18,9 @@ impl FileSystem {
         if let Some(doomed) = self.core.ends.forget(&self.core.index, ino, count) {
             self.core.end(doomed);
         }
+        if self.core.coherence.is_some() {
+            self.core.let_go_unless_known(ino);
+        }
     }
 
     /// Shows every inode of which a use was turned into a number ([`Node::into_raw`](crate::Node::into_raw)) that was not given back, in memory or

@@ -155,6 +155,14 @@ impl Directory {
         }
     }
 
+    /// What the name led to when the store was asked last, whatever the [place](Place) of the names is.
+    pub(crate) fn find_in_catalog(&self, name: &[u8]) -> Option<Entry> {
+        let guard = epoch::pin();
+        trails::with(&self.catalog, |trail| {
+            self.catalog.get_along(name, trail, &guard).map(Entry::of)
+        })
+    }
+
     /// Has fetched what is looked at first for a name that is soon asked for or changed.
     #[inline]
     pub(crate) fn fetch(&self, name: &[u8]) {

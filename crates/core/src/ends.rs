@@ -45,10 +45,20 @@ impl Locked<'_> {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// An inode leaves memory; its uses by number are counted here from now on.
-    pub(crate) fn bury(&mut self, index: &Index<Object>, doomed: Doomed<Object>) {
+    /// What was read before counts as out of date.
+    pub(crate) fn count_up(&mut self) {
         // Release: who sees it in a snapshot sees what its store was told before.
         self.count.store(self.count() + 1, Ordering::Release);
+    }
+
+    /// Is this inode, which is not in memory, used by number?
+    pub(crate) fn is_used(&self, ino: Ino) -> bool {
+        self.remembered.runs().get(ino.0) > 0
+    }
+
+    /// An inode leaves memory; its uses by number are counted here from now on.
+    pub(crate) fn bury(&mut self, index: &Index<Object>, doomed: Doomed<Object>) {
+        self.count_up();
         self.remembered.bury(index, doomed);
     }
 
@@ -96,7 +106,7 @@ impl Ends {
 
     /// All counts, for whoever reads many records at once. Whatever ends later moves one of them.
     pub(crate) fn snapshot(&self) -> [u64; SHARDS] {
-        // Acquire: see `Locked::bury`.
+        // Acquire: see `Locked::count_up`.
         std::array::from_fn(|shard| self.0[shard].0.count.load(Ordering::Acquire))
     }
 

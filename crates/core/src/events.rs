@@ -62,7 +62,7 @@ impl Core {
                 return;
             };
             let Ok(body) = dir.directory() else { return };
-            if body.names.place() == Place::Whole {
+            if matches!(body.names.place(), Place::Whole | Place::Dated) {
                 body.names.with_cookie(cookie, |name, entry| {
                     if entry.ino == inode.ino() {
                         self.watches.notify(dir.ino(), mask, Some(name), 0);

@@ -13,6 +13,7 @@ use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 
+use crate::coherence::Coherence;
 use crate::ends::Ends;
 use crate::inode::{Content, DirectoryBody, Extension, Inode, Known, Meta, Numbered as _, Object};
 use crate::late::Late;
@@ -76,6 +77,8 @@ pub(crate) struct Core {
     pub(crate) numbers: Numbers,
     /// What keeps loads from bringing back the past.
     pub(crate) ends: Ends,
+    /// Of a store that others may change, and that numbers its inodes.
+    pub(crate) coherence: Option<Box<Coherence>>,
     pub(crate) readahead: Readahead,
     /// Access times that have not reached the store.
     pub(crate) late: Late,
@@ -139,6 +142,7 @@ impl FileSystem {
                 Numbers::after(last)
             },
             ends: Ends::new(),
+            coherence: Coherence::of(&*store),
             readahead: Readahead::default(),
             late: Late::default(),
             shape: Shape::new(),
@@ -155,6 +159,9 @@ impl FileSystem {
             behind,
             enrolment: Enrolment::new()?,
         });
+        if core.coherence.as_ref().is_some_and(|it| it.is_dated()) {
+            core.policy.dated();
+        }
         if !core.pinned {
             core.store.join(&core.reclaim.memory);
             let member = Arc::downgrade(&core) as Weak<dyn Member>;

@@ -36,6 +36,7 @@ impl Core {
     /// As [`Core::load`], and nothing else comes along.
     pub(crate) fn load_alone(&self, ino: Ino, once: bool) -> Result<Node> {
         loop {
+            let asked = self.shared().map(|shared| (shared, shared.now()));
             let ends = self.ends.lock(ino).count();
             let mut found = Vec::new();
             self.store.load_inodes(&[ino], &mut found)?;
@@ -43,7 +44,11 @@ impl Core {
                 .into_iter()
                 .find(|record| record.ino == ino)
                 .ok_or(Errno::ESTALE)?;
-            if let Some(node) = self.take_in(&record, ends, once)? {
+            let object = self.build(&record);
+            if let Some((node, made)) = self.take_in_built(&record, object, ends, once)? {
+                if let Some((shared, at)) = asked {
+                    self.date(shared, node.inode(), &record, at, made)?;
+                }
                 if !once && node.inode().is_doomed() {
                     self.keep(&node);
                 }
@@ -103,7 +108,7 @@ impl Core {
     }
 
     /// An inode that was just brought into memory, and is asked for.
-    fn just_loaded(&self, ino: Ino) -> Option<Node> {
+    pub(crate) fn just_loaded(&self, ino: Ino) -> Option<Node> {
         let node = Node::new(self.index.get(ino.0)?);
         node.inode().touch(&self.reclaim.epochs);
         if node.inode().is_doomed() {
@@ -239,8 +244,63 @@ impl Core {
         ends: u64,
         once: bool,
     ) -> Result<Option<Node>> {
+        let taken = self.take_in_built(record, self.build(record), ends, once)?;
+        Ok(taken.map(|(node, _)| node))
+    }
+
+    /// As [`Core::take_in`] of an inode that is kept; was it made known by this?
+    pub(crate) fn take_in_told(
+        &self,
+        record: &InodeRecord,
+        ends: u64,
+    ) -> Result<Option<(Node, bool)>> {
+        self.take_in_built(record, self.build(record), ends, false)
+    }
+
+    /// Makes each of these known that is not, as far as that goes; returns those, in their order. `ends`: from before they were read.
+    pub(crate) fn take_in_each(
+        &self,
+        found: &[InodeRecord],
+        ends: &[u64; ends::SHARDS],
+        asked: Asked,
+    ) -> Vec<Ino> {
+        let mut made = Vec::with_capacity(found.len());
+        let parts = self.parts_of(found);
+        let all_plain = parts.is_empty();
+        let mut parts = parts.into_iter();
+        for record in found {
+            let own = match all_plain {
+                true => Some((content_of(record), None)),
+                false => parts.next().flatten(),
+            };
+            // What has none is for those who ask for it.
+            let Some((content, rare)) = own else { continue };
+            let object = self.object(record, content, rare);
+            let is_ahead = !asked.is_for(record.ino);
+            if is_ahead {
+                object.ahead();
+            }
+            let ends = Ends::of(ends, record.ino);
+            if let Ok(Some((node, new))) = self.take_in_built(record, Ok(object), ends, false) {
+                if new {
+                    self.readahead.issued.add(i64::from(is_ahead));
+                    made.push(record.ino);
+                }
+                self.put(node);
+            }
+        }
+        made
+    }
+
+    #[inline]
+    fn take_in_built(
+        &self,
+        record: &InodeRecord,
+        object: Result<Object>,
+        ends: u64,
+        once: bool,
+    ) -> Result<Option<(Node, bool)>> {
         let ino = record.ino;
-        let object = self.build(record);
         let published = {
             let mut now = self.ends.lock(ino);
             // Under the lock nobody else makes it known, so that publishing waits for nobody.
@@ -256,14 +316,14 @@ impl Core {
         };
         let Some(inode) = published else {
             // Somebody else was faster, or it is on its way out.
-            return Ok(self.index.get(ino.0).map(Node::new));
+            return Ok(self.index.get(ino.0).map(|inode| (Node::new(inode), false)));
         };
         let node = Node::new(inode);
         if once || record.nlink == 0 || self.policy.revoked() {
             // Not its end: `node` is a use.
             drop(node.inode().doom());
         }
-        Ok(Some(node))
+        Ok(Some((node, true)))
     }
 
     /// Somebody wants an inode that a passer-by brought in: now it is kept.
@@ -319,7 +379,7 @@ fn is_plain(record: &InodeRecord) -> bool {
 
 /// Which of the inodes that come together are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
+pub(crate) enum Asked {
     ForAll,
     /// This one; the others come ahead of their use.
     For(Option<Ino>),
@@ -335,10 +395,10 @@ impl Asked {
 }
 
 /// What an inode is made of beside its record.
-type Parts = (Content, Option<Box<Rare>>);
+pub(crate) type Parts = (Content, Option<Box<Rare>>);
 
 /// Builds them of what the store has.
-fn parts(record: &InodeRecord, rest: Rest) -> Result<Parts> {
+pub(crate) fn parts(record: &InodeRecord, rest: Rest) -> Result<Parts> {
     let mut rare = None::<Box<Rare>>;
     for (name, value) in rest.xattrs {
         let rare = rare.get_or_insert_default();
@@ -373,7 +433,7 @@ fn content_of(record: &InodeRecord) -> Content {
             names: Directory::empty(false),
         }),
         FileType::Regular => match record.space.beside_size() {
-            Some(pages) => Content::Stored(pages),
+            Some(pages) => Content::Stored(AtomicU64::new(pages)),
             None => Content::None,
         },
         kind => Content::of(kind, record.parent, record.rdev, None),

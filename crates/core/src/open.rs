@@ -167,6 +167,7 @@ impl FileSystem {
     pub(crate) fn open_node(&self, who: &Caller, node: Node, flags: OpenFlags) -> Result<OpenFile> {
         let core = &self.core;
         core.alive()?;
+        core.refresh(node.inode())?;
         if flags.contains(OpenFlags::DIRECTORY) && !node.kind().is_dir() {
             return Err(Errno::ENOTDIR);
         }

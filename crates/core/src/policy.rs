@@ -19,6 +19,9 @@ const REVOKED: u32 = 1 << 8;
 /// No option: somebody watches, or did.
 const WATCHED: u32 = 1 << 9;
 
+/// No option: what is in memory holds for a time only.
+const DATED: u32 = 1 << 11;
+
 /// A copy of [`Options`] that is read without a lock.
 pub(crate) struct Policy {
     bits: AtomicU32,
@@ -48,7 +51,7 @@ impl Policy {
             | bit(options.statahead, STATAHEAD)
             | bit(options.atime == AtimePolicy::Strict, ATIME_STRICT)
             | bit(options.atime == AtimePolicy::None, ATIME_NONE);
-        let beside = |old: u32| Some(old & (REVOKED | WATCHED) | bits);
+        let beside = |old: u32| Some(old & (REVOKED | WATCHED | DATED) | bits);
         let _ = self.bits.fetch_update(Relaxed, Relaxed, beside);
         self.link_max.store(options.link_max, Relaxed);
         self.whole_directory.store(options.whole_directory, Relaxed);
@@ -116,11 +119,22 @@ impl Policy {
         }
     }
 
+    /// From now on what is in memory is looked at before it is believed.
+    pub(crate) fn dated(&self) {
+        self.bits.fetch_or(DATED, Relaxed);
+    }
+
+    /// Is what is in memory so, without a question to the store?
+    #[inline]
+    pub(crate) fn believes_memory(&self) -> bool {
+        self.bits.load(Acquire) & (REVOKED | DATED) == 0
+    }
+
     /// Is there nothing to be said against reads, nobody to be told of them, and no access time that moves with
     /// each?
     #[inline]
     pub(crate) fn reads_plainly(&self) -> bool {
-        self.bits.load(Acquire) & (REVOKED | WATCHED | ATIME_STRICT) == 0
+        self.bits.load(Acquire) & (REVOKED | WATCHED | DATED | ATIME_STRICT) == 0
     }
 
     pub(crate) fn link_max(&self) -> u32 {

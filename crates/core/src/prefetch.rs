@@ -105,7 +105,7 @@ impl Core {
                     let after = (*cursor).max(FIRST_COOKIE - 1);
                     self.learn_run(dir, body, after, most, &mut run)?;
                 }
-                Place::Whole => {
+                Place::Whole | Place::Dated => {
                     run.clear();
                     let guard = epoch::pin();
                     for (name, entry) in body.names.after(*cursor, &guard).take(most) {
@@ -119,12 +119,15 @@ impl Core {
             }
             break;
         }
-        let mut inos: Vec<Ino> = run.inos().filter(|ino| !self.has_inode(*ino)).collect();
+        let mut inos: Vec<Ino> = run.inos().filter(|ino| !self.is_there(*ino)).collect();
         inos.sort_unstable();
         inos.dedup();
         if !inos.is_empty() {
             // One that cannot be read keeps the others of its batch away, too: all are asked for again where they are needed.
-            let _ = self.bring_ahead(&inos, None);
+            let _ = match self.coherence.is_some() {
+                true => self.look_up_ahead(dir, body, &inos, None).map(drop),
+                false => self.bring_ahead(&inos, None),
+            };
         }
         if let Some(last) = run.last_cookie() {
             *cursor = last;

@@ -124,16 +124,21 @@ impl FileSystem {
         let added = core.added_so_far();
         // What ends all calls, as a revocation does, is no fault of one inode.
         let mut over = Ok(());
-        let listed = self.list(dir.into(), after, &mut |run| {
+        let listing: Listing<'a> = dir.into();
+        let dir = listing.dir;
+        let listed = self.list(listing, after, &mut |run| {
             if !core.pinned {
                 let wanted = run.iter().filter(|entry| wants(entry));
-                core.load_together(wanted.map(|entry| entry.ino));
+                match core.coherence.is_some() {
+                    true => core.look_up_together(dir.inode(), wanted),
+                    false => core.load_together(wanted.map(|entry| entry.ino)),
+                }
             }
-            run.iter().all(|entry| {
+            run.iter().all(|mut entry| {
                 if !wants(&entry) {
                     return sink(entry, None);
                 }
-                match self.attributes_of(entry.ino) {
+                match self.attributes_of_entry(dir, &mut entry) {
                     Ok(attr) => sink(entry, Some(Ok(&attr))),
                     Err(Errno::ESTALE) => true,
                     Err(error) => {
@@ -145,6 +150,32 @@ impl FileSystem {
         });
         core.relieve_inodes_since(added);
         listed.and(over)
+    }
+
+    /// The attributes of a name's inode, loaded if need be. Where others change the store the name may lead elsewhere by now: then
+    /// the entry says where.
+    ///
+    /// # Errors
+    /// `ESTALE`: the name is gone. What the store answers.
+    fn attributes_of_entry(&self, dir: &Node, entry: &mut DirEntry<'_>) -> Result<Attr> {
+        let core = &self.core;
+        let Some(shared) = core.shared() else {
+            return self.attributes_of(entry.ino);
+        };
+        if matches!(entry.name, b"." | b"..") {
+            return self.attributes(&core.node(entry.ino)?);
+        }
+        if core.is_there(entry.ino) {
+            return self.attributes_of(entry.ino);
+        }
+        let (dir, body) = (dir.inode(), dir.inode().directory()?);
+        let node = match core.child_of_shared(shared, dir, body, entry.name) {
+            Err(Errno::ENOENT) => return Err(Errno::ESTALE),
+            found => found?,
+        };
+        (entry.ino, entry.kind) = (node.ino(), node.kind());
+        core.weigh(node.inode())?;
+        Ok(node.inode().told())
     }
 
     /// The attributes of the inode of this number, loaded if need be.
@@ -221,7 +252,7 @@ impl Core {
             };
             let first = [first, visible.unwrap_or(first)];
             // What is in memory is not loaded: nothing would follow, and listings side by side would meet for nothing.
-            if !first.iter().all(|entry| self.has_inode(entry.ino)) {
+            if !first.iter().all(|entry| self.is_there(entry.ino)) {
                 let first = first.map(|entry| entry.cookie);
                 (self.readahead.scans).listed(dir.ino(), first, Millis::now());
             }
@@ -246,7 +277,7 @@ impl Core {
                     continue;
                 }
                 Place::Partial => self.fill_from_store(run, dir, body, after, end)?,
-                Place::Whole => {
+                Place::Whole | Place::Dated => {
                     fill(run, body, after, end);
                     // Else names may have left the catalog meanwhile that are not gone.
                     if !body.names.is_still(seen) {

@@ -33,6 +33,7 @@ impl FileSystem {
     pub fn getxattr(&self, who: &Caller, node: &Node, name: &[u8]) -> Result<Box<[u8]>> {
         self.core.alive()?;
         check_name(name)?;
+        self.core.refresh(node.inode())?;
         self.core.may_xattr(who, node, name, Access::READ)?;
         let guard = epoch::pin();
         let view = node.inode().view(&guard);
@@ -83,6 +84,7 @@ impl FileSystem {
     /// `EIO` when the file system was revoked.
     pub fn listxattr(&self, who: &Caller, node: &Node) -> Result<Vec<u8>> {
         self.core.alive()?;
+        self.core.refresh(node.inode())?;
         let guard = epoch::pin();
         let mut names = Vec::new();
         let mut push = |name: &[u8]| {

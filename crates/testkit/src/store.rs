@@ -8,17 +8,19 @@ mod faulty;
 mod model;
 mod pages;
 mod recording;
+mod shared;
 mod slow;
 
 pub use change::OwnedChange;
 pub use faulty::{Fault, Faults, FaultyStore};
 pub use model::ModelStore;
 pub use recording::{Record, Recorded, RecordingStore};
+pub use shared::{SharedState, SharedStore};
 pub use slow::{Latency, SlowStore};
 
 use holdfast_core::store::{
     Behind, Change, EntryRecord, Failure, Grant, Guarantees, Hints, InodeRecord, Intent, NameRun,
-    PageOf, Rest, SharedPages, Space, SpaceReport, SpaceRun, Stamp, WalkInodes, Writes,
+    PageOf, Rest, Shared, SharedPages, Space, SpaceReport, SpaceRun, Stamp, WalkInodes, Writes,
 };
 use holdfast_core::{Memory, Store};
 use holdfast_types::{Errno, Ino, Result};
@@ -186,6 +188,10 @@ impl<H: Hook> Store for Wrapped<H> {
 
     fn hints(&self) -> Option<&dyn Hints> {
         self.inner.hints()
+    }
+
+    fn shared(&self) -> Option<&dyn Shared> {
+        self.inner.shared()
     }
 }
 

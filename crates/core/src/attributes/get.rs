@@ -9,6 +9,7 @@ impl FileSystem {
     /// size: [`FileSystem::attributes`] tells the error.
     #[must_use]
     pub fn getattr(&self, node: &Node) -> Attr {
+        let _ = self.core.refresh(node.inode());
         let _ = self.core.weigh(node.inode());
         node.inode().told()
     }
@@ -17,9 +18,10 @@ impl FileSystem {
     ///
     /// # Errors
     /// `EIO` when the file system was revoked; what the store answers where it has to be asked how much space a file
-    /// takes.
+    /// takes, or whether others changed the inode: `ESTALE` if they removed it.
     pub fn attributes(&self, node: &Node) -> Result<Attr> {
         self.core.alive()?;
+        self.core.refresh(node.inode())?;
         self.core.weigh(node.inode())?;
         Ok(node.inode().told())
     }
@@ -33,6 +35,7 @@ impl FileSystem {
         if want.contains(Access::EXEC) && node.kind() == FileType::Regular && core.policy.noexec() {
             return Err(Errno::EACCES);
         }
+        core.refresh(node.inode())?;
         core.may(who, node.inode(), want)
     }
 
@@ -42,6 +45,7 @@ impl FileSystem {
     /// `EINVAL` for anything else.
     pub fn readlink(&self, node: &Node) -> Result<Box<[u8]>> {
         self.core.alive()?;
+        self.core.refresh(node.inode())?;
         let target = node.inode().target().ok_or(Errno::EINVAL)?;
         self.core.accessed(node.inode());
         Ok(target.into())

@@ -28,6 +28,14 @@ impl Names<'_> {
         exchange(&mut self.right, Right::Whole);
     }
 
+    /// All names that the store told are there. `dated`: for a time. All are locked.
+    pub(crate) fn become_whole(&mut self, dated: bool) {
+        let place = if dated { Place::Dated } else { Place::Whole };
+        if self.dir.place() != place {
+            self.dir.state.set(place);
+        }
+    }
+
     /// From now on the names are not in memory as a whole. There are so many, all with cookies below this one. All are
     /// locked.
     pub(crate) fn become_partial(&mut self, names: u32, next_cookie: u64) {

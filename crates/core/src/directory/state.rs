@@ -11,11 +11,15 @@ pub(crate) enum Place {
     Whole,
     /// Some of them in memory: of the others the store knows.
     Partial,
+    /// All of them in memory, as they were when the store was asked last. Others change it: they are believed only while that
+    /// answer [holds](crate::shared).
+    Dated,
 }
 
 const PLACE_BITS: u32 = 0b11;
 const WHOLE: u32 = 0b01;
 const PARTIAL: u32 = 0b10;
+const DATED: u32 = 0b11;
 const DEAD: u32 = 0b100;
 /// Above the bits is the number of changes of the place.
 const GENERATION: u32 = 0b1000;
@@ -30,6 +34,7 @@ impl Seen {
         match self.0 & PLACE_BITS {
             WHOLE => Place::Whole,
             PARTIAL => Place::Partial,
+            DATED => Place::Dated,
             _ => Place::Unloaded,
         }
     }
@@ -86,6 +91,7 @@ fn bits(place: Place) -> u32 {
         Place::Unloaded => 0,
         Place::Whole => WHOLE,
         Place::Partial => PARTIAL,
+        Place::Dated => DATED,
     }
 }
 

@@ -50,8 +50,8 @@ pub(crate) enum Content {
     Target(Box<[u8]>),
     /// A device number.
     Device(u64),
-    /// Pages that a regular file took in its store when it was loaded, where its size says others.
-    Stored(u64),
+    /// Pages that a regular file took in its store when that told of it, where its size says others.
+    Stored(AtomicU64),
 }
 
 /// A directory's content.

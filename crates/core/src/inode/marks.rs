@@ -134,6 +134,14 @@ impl Object {
         marks.fetch_and(!(COMPLETE | MAPPED), Ordering::Release);
     }
 
+    /// Nothing is known any more but, perhaps, that each page has data. Pages must have begun to change.
+    pub(super) fn unknown(&self, full: bool) {
+        let known = if full { FULL } else { 0 };
+        let renewed = |marks| Some(marks & !(COMPLETE | MAPPED | FULL) | known);
+        let marks = &self.front.marks;
+        let _ = marks.fetch_update(Ordering::Release, Ordering::Relaxed, renewed);
+    }
+
     /// Has its store not heard of it yet? Then nobody but its maker may change it, marks included: others do not
     /// find it.
     #[inline]

@@ -30,10 +30,11 @@ use holdfast_cache::{PAGE_SIZE, Pages};
 use holdfast_sync::Held;
 use holdfast_sync::epoch::{self, Guard};
 use once_cell::race::OnceBox;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::acl;
 use crate::locks::InodeLocks;
+use crate::store::StoredSpace;
 use crate::types::{Access, Caller, Caps, Errno, FileType, Result, Time};
 pub(crate) use marks::{Known, time_of_changes};
 use meta::{Back, Front, MetaCell};
@@ -44,6 +45,9 @@ pub(crate) const WHOLE: u64 = 256 << 10;
 /// What every empty directory's size is, and each name's share: tmpfs's figures.
 const DIR_SIZE: u64 = 40;
 const ENTRY_SIZE: u64 = 20;
+
+/// Pages of [`Content::Stored`] that are not known any more.
+const UNTOLD: u64 = u64::MAX;
 
 const REGULAR: u8 = FileType::Regular as u8;
 const DIRECTORY: u8 = FileType::Directory as u8;
@@ -186,13 +190,25 @@ impl Object {
         self.pages.pages()
     }
 
-    /// Pages that the file took in its store when it was loaded, where its size says others.
+    /// Pages that the file took in its store when that told of it, where its size says others.
     #[inline]
     fn stored_pages(&self) -> Option<u64> {
-        match self.extension.get()?.content {
-            Content::Stored(pages) => Some(pages),
+        match &self.extension.get()?.content {
+            // Relaxed: one of the numbers that the store told.
+            Content::Stored(pages) => {
+                Some(pages.load(Ordering::Relaxed)).filter(|pages| *pages != UNTOLD)
+            }
             _ => None,
         }
+    }
+
+    /// Others changed the file in the store, where it takes this space now: nothing else of its content is known. To be said
+    /// with the pages locked, which must have begun to change.
+    pub(crate) fn changed_below(&self, space: StoredSpace) {
+        if let Some(Content::Stored(pages)) = self.extension.get().map(|it| &it.content) {
+            pages.store(space.beside_size().unwrap_or(UNTOLD), Ordering::Relaxed);
+        }
+        self.unknown(space == StoredSpace::AS_SIZE);
     }
 
     /// Pages of space that only the store has, if it is known without asking it.

@@ -111,7 +111,12 @@ impl Core {
             if doomed.is_main() {
                 self.reclaim.main.add(-1);
             }
-            self.ends.lock(doomed.ino()).bury(&self.index, doomed);
+            let ino = doomed.ino();
+            let mut ends = self.ends.lock(ino);
+            ends.bury(&self.index, doomed);
+            if self.coherence.is_some() {
+                self.let_go(ino, ends.is_used(ino));
+            }
         }
     }
 

@@ -55,6 +55,7 @@ impl FileSystem {
             .fold(0_usize, |sum, buf| sum.saturating_add(buf.len()));
         let core = &self.core;
         let (inode, pages) = core.readable_at(file, offset, asked)?;
+        core.refresh(inode)?;
         let (size, whole) = (|| inode.size(), || core.pinned || inode.is_complete());
         let unlocked = pages.read_vectored_under(&epoch::pin(), offset, bufs, size, whole);
         let done = match unlocked {
@@ -121,6 +122,7 @@ impl Core {
     /// Any read, first without the lock.
     #[inline(never)]
     fn read_otherwise(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        self.refresh(file.node().inode())?;
         let guard = epoch::pin();
         let Some((inode, pages)) = self.plainly_readable(file) else {
             drop(guard);

@@ -4,6 +4,8 @@
 //! is loaded as a whole when the store was asked for a sixteenth of them one by one: by then that has cost about as much. It
 //! may not take more than an eighth of the limit; when it outgrows that, or memory gets short, it is partial again.
 //!
+//! Of stores that others may change (`shared/`) directories are read as a whole, or asked for one name. Those cannot be changed here.
+//!
 //! *Locking.* All changes of what is known are made under the lock of the directory's names. A store is asked for a name
 //! without it, and believed if no change of the directory began meanwhile; else, also if it failed, it is asked once more,
 //! under the lock.
@@ -50,16 +52,27 @@ impl Core {
     /// What the store answers.
     #[inline]
     pub(crate) fn load_names(&self, dir: &Inode, body: &DirectoryBody) -> Result<()> {
-        if body.names.place() != Place::Unloaded {
-            return Ok(());
+        match body.names.place() {
+            Place::Whole | Place::Partial => Ok(()),
+            Place::Unloaded | Place::Dated => self.load_now(dir, body),
         }
-        self.load_locked(dir, &mut body.names.write(dir))
+    }
+
+    #[cold]
+    fn load_now(&self, dir: &Inode, body: &DirectoryBody) -> Result<()> {
+        match self.coherence.is_some() {
+            true => self.names_as_they_are(dir, body),
+            false => self.load_locked(dir, &mut body.names.write(dir)),
+        }
     }
 
     #[cold]
     fn load_locked(&self, dir: &Inode, names: &mut Names<'_>) -> Result<()> {
         if names.place() != Place::Unloaded {
             return Ok(());
+        }
+        if self.coherence.is_some() {
+            return Err(Errno::EROFS);
         }
         let expected = directory_names(dir.size());
         let least = self.policy.whole_directory();
@@ -149,6 +162,10 @@ impl Core {
 
     #[cold]
     fn ask_for(&self, dir: &Inode, body: &DirectoryBody, name: &[u8]) -> Result<Option<Entry>> {
+        if self.coherence.is_some() {
+            self.names_as_they_are(dir, body)?;
+            return Ok(body.names.find_in_catalog(name));
+        }
         let changes = {
             let mut names = body.names.write(dir);
             self.load_locked(dir, &mut names)?;
@@ -260,6 +277,10 @@ impl Core {
     /// # Errors
     /// What the store answers.
     pub(super) fn make_whole(&self, dir: &Inode, body: &DirectoryBody) -> Result<bool> {
+        if self.coherence.is_some() {
+            self.names_as_they_are(dir, body)?;
+            return Ok(true);
+        }
         let mut names = body.names.write(dir);
         self.load_locked(dir, &mut names)?;
         let there = u64::from(names.len());
@@ -289,10 +310,13 @@ impl Core {
 
     #[cold]
     fn hold_in_partial(&self, dir: &Inode, names: &mut Names<'_>, name: &[u8]) -> Result<()> {
+        if self.coherence.is_some() {
+            return Err(Errno::EROFS);
+        }
         match names.place() {
             Place::Unloaded => self.load_locked(dir, names)?,
             Place::Whole => self.make_partial(names),
-            Place::Partial => {}
+            Place::Partial | Place::Dated => {}
         }
         names.begin_change();
         if names.hold(name) == Known::Unknown {

@@ -44,6 +44,7 @@ impl Core {
     pub(crate) fn search<'n>(&self, who: &Caller, dir: &'n Inode) -> Result<&'n DirectoryBody> {
         self.alive()?;
         let body = dir.directory()?;
+        self.refresh(dir)?;
         self.may(who, dir, Access::EXEC)?;
         self.names_of(dir, body)?;
         Ok(body)
@@ -56,7 +57,11 @@ impl Core {
     #[inline]
     fn names_of(&self, dir: &Inode, body: &DirectoryBody) -> Result<()> {
         dir.touch(&self.reclaim.epochs);
-        self.load_names(dir, body)
+        match self.coherence.is_some() {
+            // Of those it is asked for one at first.
+            true => Ok(()),
+            false => self.load_names(dir, body),
+        }
     }
 
     /// As [`Core::search`], for a change of this name: over a store, where all names are locked for it, which takes
@@ -105,6 +110,9 @@ impl Core {
     /// # Errors
     /// `ENOENT`, what the store answers.
     pub(crate) fn child(&self, dir: &Inode, body: &DirectoryBody, name: &[u8]) -> Result<Node> {
+        if let Some(shared) = self.shared() {
+            return self.child_of_shared(shared, dir, body, name);
+        }
         let find = || {
             self.find_name(dir, body, name)?
                 .ok_or_else(|| self.absent())

@@ -60,7 +60,7 @@ impl<'c> Picking<'c> {
         }
         self.looks -= 1;
         let skips = !self.hidden && is_hidden(name);
-        if !skips && !self.core.has_inode(ino) {
+        if !skips && !self.core.is_there(ino) {
             if self.inos.len() == self.len {
                 self.next = Some(cookie);
                 return false;
@@ -132,14 +132,14 @@ impl Core {
     }
 
     /// `None`: it has to be asked for alone.
-    fn load_window(
+    pub(crate) fn load_window(
         &self,
         dir: &Inode,
         body: &DirectoryBody,
         name: &[u8],
         entry: Entry,
     ) -> Option<Node> {
-        if !self.policy.statahead() {
+        if !self.policy.statahead() || self.coherence.as_ref().is_some_and(|it| it.holds_never()) {
             return None;
         }
         let demand = &Demand {
@@ -147,7 +147,7 @@ impl Core {
             name,
             cookie: entry.cookie,
             ino: entry.ino,
-            names: directory_names(dir.stat().size),
+            names: self.names_in(dir, body),
         };
         let is_unmet = |ino: Ino| {
             let guard = epoch::pin();
@@ -165,7 +165,14 @@ impl Core {
             inos.push(demand.ino);
             inos.sort_unstable();
             inos.dedup();
-            self.load_ahead(&inos, demand.ino)
+            match self.coherence.is_some() {
+                false => self.load_ahead(&inos, demand.ino),
+                true => {
+                    let told = self.look_up_ahead(dir, body, &inos, Some(demand.ino));
+                    let told = told.is_ok_and(|told| told);
+                    told.then(|| self.just_loaded(demand.ino)).flatten()
+                }
+            }
         };
         scans.brought(demand.dir, ticket, len, came, Millis::now());
         node
@@ -214,7 +221,7 @@ impl Core {
                 break;
             }
             next += 1;
-            if !self.has_inode(*ino) {
+            if !self.is_there(*ino) {
                 inos.push(*ino);
             }
         }
@@ -234,14 +241,14 @@ impl Core {
     ) -> Brought {
         let place = body.names.place();
         let most = match place {
-            Place::Whole => most,
+            Place::Whole | Place::Dated => most,
             // What is learnt of them shall still be there when it is asked for.
             Place::Partial => most.min(self.known_max() / 4),
             Place::Unloaded => 0,
         };
         let mut picking = Picking::behind(self, after, hidden, most);
         match place {
-            Place::Whole => {
+            Place::Whole | Place::Dated => {
                 let guard = epoch::pin();
                 let mut names = body.names.after(after, &guard);
                 names.all(|(name, entry)| picking.take(name, entry.cookie, entry.ino));
@@ -271,9 +278,17 @@ impl Core {
         }
     }
 
+    /// Names of a directory; of one that others change those that were read.
+    fn names_in(&self, dir: &Inode, body: &DirectoryBody) -> u64 {
+        match self.coherence.is_some() {
+            true => body.names.in_catalog().into(),
+            false => directory_names(dir.stat().size),
+        }
+    }
+
     /// The inodes of a directory in this order, if it is in memory as a whole, or can be.
     fn sorted(&self, dir: &Inode, body: &DirectoryBody, by: By) -> Option<Arc<[Ino]>> {
-        let names = directory_names(dir.stat().size);
+        let names = self.names_in(dir, body);
         if names > self.reclaim.limit() / ORDER_PART / size_of::<Ino>() as u64 {
             return None;
         }

@@ -103,7 +103,7 @@ impl Core {
         follow: bool,
         guard: &'g Guard,
     ) -> Glide<'g> {
-        if path.is_empty() || path.len() >= PATH_MAX || self.alive().is_err() {
+        if path.is_empty() || path.len() >= PATH_MAX || !self.policy.believes_memory() {
             return Glide::Stuck;
         }
         let mut at = base;
@@ -279,7 +279,8 @@ impl Core {
         guard: &'g Guard,
     ) -> Option<Spot<'p, 'g>> {
         let (dir, name, trailing_slash) = split_last(path)?;
-        if name.is_empty() || is_special(name) || name.len() > NAME_MAX || path.len() >= PATH_MAX {
+        let is_plain = !name.is_empty() && !is_special(name) && name.len() <= NAME_MAX;
+        if !is_plain || path.len() >= PATH_MAX || !self.policy.believes_memory() {
             return None;
         }
         let dir = if dir.is_empty() {

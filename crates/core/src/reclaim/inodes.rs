@@ -137,6 +137,10 @@ impl Core {
 
     /// Lets go of the names of large directories, until inodes and names take no more than this.
     pub(super) fn relieve_directories(&self, enough: u64) {
+        if self.coherence.is_some() {
+            // Its store is not asked for runs of names. They go with their directories.
+            return;
+        }
         let least = self.policy.whole_directory();
         let is_large = |inode: &Inode| {
             inode.directory().is_ok_and(|body| {

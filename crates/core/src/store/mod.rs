@@ -11,7 +11,7 @@
 //! because others change it as well, will be written through: another way, which no store has yet.)
 //!
 //! *Abilities* are what a store may have beyond that: it answers `Some`, and the core does without where it does not.
-//! [`WalkInodes`], [`SharedPages`], [`Hints`].
+//! [`WalkInodes`], [`SharedPages`], [`Hints`], [`Shared`].
 //!
 //! *Order.* A batch is handed over while the locks of the objects it changes are held: two
 //! batches that touch one object arrive in the order in which the core performed them. Batches
@@ -39,6 +39,7 @@ mod memory;
 mod name_run;
 mod record;
 mod reservation;
+mod shared;
 mod space;
 mod stored_space;
 
@@ -51,6 +52,7 @@ pub use memory::{MemoryLimits, MemoryStore};
 pub use name_run::{DirEntry, NameRun};
 pub use record::{EntryRecord, InodeRecord, Rest, XattrList};
 pub use reservation::{Grant, Reservation};
+pub use shared::{Coherence, Shared};
 pub use space::{Space, SpaceReport, SpaceRun};
 pub use stored_space::StoredSpace;
 
@@ -170,6 +172,11 @@ pub trait Store: Send + Sync + 'static {
 
     /// Can it keep pages of the page cache? Without that it is shown what was written, and copies it.
     fn pages(&self) -> Option<&dyn SharedPages> {
+        None
+    }
+
+    /// Does it find inodes by names, and may others change it? Without that the core deals numbers, and what it knows is so.
+    fn shared(&self) -> Option<&dyn Shared> {
         None
     }
 

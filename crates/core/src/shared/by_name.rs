@@ -1,0 +1,203 @@
+//! Inodes that are asked for by their names, alone or many at once.
+
+use holdfast_sync::epoch;
+use std::time::Instant;
+
+use super::SharedStore;
+use crate::directory::Entry;
+use crate::ends::{self, Ends};
+use crate::file_system::Core;
+use crate::inode::{DirectoryBody, Inode, Numbered as _};
+use crate::load::Asked;
+use crate::node::Node;
+use crate::store::{DirEntry, InodeRecord};
+use crate::types::{Errno, Ino, Result};
+
+impl Core {
+    /// The inode of a name of a directory that is fresh.
+    ///
+    /// # Errors
+    /// `ENOENT`, what the store answers.
+    pub(crate) fn child_of_shared(
+        &self,
+        shared: SharedStore<'_>,
+        dir: &Inode,
+        body: &DirectoryBody,
+        name: &[u8],
+    ) -> Result<Node> {
+        self.alive()?;
+        if !self.has_names(shared, dir, body) && self.is_to_list(shared, dir) {
+            // What cannot be listed can be searched all the same.
+            let _ = self.names_as_they_are(dir, body);
+        }
+        if !self.has_names(shared, dir, body) {
+            let found = self.ask_by_name(shared, dir, name)?;
+            return found.ok_or_else(|| self.absent());
+        }
+        let entry = body.names.find_in_catalog(name);
+        let entry = entry.ok_or_else(|| self.absent())?;
+        let node = self.named_in_shared(shared, dir, body, name, entry)?;
+        if node.ino() == entry.ino && node.inode().meta().home.1 == 0 {
+            // Loaded by number: only now it is known under which name.
+            node.inode().write().home = (dir.ino(), entry.cookie);
+        }
+        Ok(node)
+    }
+
+    /// The inode that a listed name leads to, loaded or asked for again if need be; others may come along.
+    fn named_in_shared(
+        &self,
+        shared: SharedStore<'_>,
+        dir: &Inode,
+        body: &DirectoryBody,
+        name: &[u8],
+        entry: Entry,
+    ) -> Result<Node> {
+        if self.is_there(entry.ino)
+            && let Some(node) = self.node_in_memory(entry.ino)?
+        {
+            return Ok(node);
+        }
+        if let Some(node) = self.load_window(dir, body, name, entry) {
+            return Ok(node);
+        }
+        // It may lead elsewhere by now: then the times of the directory tell, the next time that they are asked for.
+        let found = self.ask_by_name(shared, dir, name)?;
+        found.ok_or_else(|| self.absent())
+    }
+
+    /// Asks the store for one name, and brings what it leads to into memory. `None`: there is no such name.
+    ///
+    /// # Errors
+    /// What the store answers.
+    fn ask_by_name(
+        &self,
+        shared: SharedStore<'_>,
+        dir: &Inode,
+        name: &[u8],
+    ) -> Result<Option<Node>> {
+        loop {
+            let ends = self.ends.snapshot();
+            let at = shared.now();
+            let mut found = Vec::with_capacity(1);
+            self.store.look_up(dir.ino(), &[name], &mut found)?;
+            let Some((entry, record)) = found.pop().ok_or(Errno::EUCLEAN)? else {
+                return Ok(None);
+            };
+            let record = record.ok_or(Errno::EIO)?;
+            if record.ino != entry.ino {
+                return Err(Errno::EUCLEAN);
+            }
+            if let Some(node) = self.node_in_memory(record.ino)? {
+                self.date(shared, node.inode(), &record, at, false)?;
+                return Ok(Some(node));
+            }
+            let taken = self.take_in_told(&record, Ends::of(&ends, record.ino));
+            match taken {
+                Ok(Some((node, made))) => {
+                    self.date(shared, node.inode(), &record, at, made)?;
+                    if node.inode().is_doomed() {
+                        self.keep(&node);
+                    }
+                    return Ok(Some(node));
+                }
+                // It ended meanwhile.
+                Ok(None) => {}
+                Err(error) => {
+                    self.let_go_unless_known(record.ino);
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Brings the inodes of some names of a listing into memory, and asks for those again of which the store's answer does not
+    /// hold any more, as far as that goes.
+    pub(crate) fn look_up_together<'e>(
+        &self,
+        dir: &Inode,
+        entries: impl Iterator<Item = DirEntry<'e>>,
+    ) {
+        let wanted: Vec<(Box<[u8]>, Ino)> = entries
+            // Of `.` and `..` the names say nothing here.
+            .filter(|entry| !matches!(entry.name, b"." | b"..") && !self.is_there(entry.ino))
+            .map(|entry| (entry.name.into(), entry.ino))
+            .collect();
+        if wanted.len() > 1 {
+            // Who needs one of which this fails learns why.
+            let _ = self.look_up_some(dir, &wanted, Asked::ForAll);
+        }
+    }
+
+    /// The same for inodes of these numbers, which ascend, before anybody but a caller of `wanted` asks for them. Was that one told of?
+    ///
+    /// # Errors
+    /// What the store answers.
+    pub(crate) fn look_up_ahead(
+        &self,
+        dir: &Inode,
+        body: &DirectoryBody,
+        inos: &[Ino],
+        wanted: Option<Ino>,
+    ) -> Result<bool> {
+        let names: Vec<(Box<[u8]>, Ino)> = {
+            let guard = epoch::pin();
+            let all = body.names.after(0, &guard);
+            all.filter(|(_, entry)| inos.binary_search(&entry.ino).is_ok())
+                .map(|(name, entry)| (name.into(), entry.ino))
+                .take(inos.len())
+                .collect()
+        };
+        let told = self.look_up_some(dir, &names, Asked::For(wanted))?;
+        Ok(wanted.is_some_and(|ino| told.contains(&ino)))
+    }
+
+    /// Asks for names, and takes in what is told of them. Those inodes are then in memory that are returned, as they were told.
+    fn look_up_some(
+        &self,
+        dir: &Inode,
+        wanted: &[(Box<[u8]>, Ino)],
+        asked: Asked,
+    ) -> Result<Vec<Ino>> {
+        let Some(shared) = self.shared().filter(|_| !wanted.is_empty()) else {
+            return Ok(Vec::new());
+        };
+        let ends = self.ends.snapshot();
+        let at = shared.now();
+        let names: Vec<&[u8]> = wanted.iter().map(|(name, _)| &**name).collect();
+        let mut found = Vec::with_capacity(names.len());
+        self.store.look_up(dir.ino(), &names, &mut found)?;
+        let records = found.into_iter().flatten().filter_map(|(_, record)| record);
+        let mut records: Vec<InodeRecord> = records.collect();
+        records.sort_unstable_by_key(|record| record.ino);
+        records.dedup_by_key(|record| record.ino);
+        Ok(self.take_in_dated(shared, &records, &ends, at, asked))
+    }
+
+    fn take_in_dated(
+        &self,
+        shared: SharedStore<'_>,
+        records: &[InodeRecord],
+        ends: &[u64; ends::SHARDS],
+        at: Instant,
+        asked: Asked,
+    ) -> Vec<Ino> {
+        let mut told = Vec::with_capacity(records.len());
+        let missing = |record: &&InodeRecord| !self.has_inode(record.ino);
+        let missing: Vec<InodeRecord> = records.iter().filter(missing).cloned().collect();
+        let made = self.take_in_each(&missing, ends, asked);
+        for record in records {
+            let Some(inode) = self.index.get(record.ino.0) else {
+                self.let_go_unless_known(record.ino);
+                continue;
+            };
+            let node = Node::new(inode);
+            let made = made.binary_search(&record.ino).is_ok();
+            if self.date(shared, node.inode(), record, at, made).is_ok() {
+                told.push(record.ino);
+            }
+            self.put(node);
+        }
+        told
+    }
+}

@@ -1,0 +1,228 @@
+//! What others change below: of stores that number their inodes themselves ([`store::Shared`]), whose answers may hold for a time only.
+//!
+//! Before what is in memory of an inode is used, it is [made fresh](Core::refresh): if the store was asked longer ago than its
+//! answer holds, it is asked again, and what does not stand any more goes. Names stand while the times of their directory
+//! do, and are read again else (`names.rs`). Inodes are asked for by their names (`by_name.rs`).
+//!
+//! When the store was asked is kept [beside](Coherence) the inodes: those of other stores pay nothing for it. Over a store whose answers hold
+//! for a time no directory is [whole](crate::directory::Place::Whole) and no read a plain one, so the paths
+//! without locks give up by themselves.
+//!
+//! *Invariant.* What is answered was so when the store was last asked, or later, and `now - asked < valid`. So answers are taken in
+//! in the order of their questions: under the lock of a shard, which is not held while the store is asked.
+
+mod by_name;
+mod names;
+
+use holdfast_cache::Pages;
+use std::ops::Deref;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use crate::coherence::Coherence;
+use crate::file_system::Core;
+use crate::inode::{Inode, Numbered as _, Rare};
+use crate::load::parts;
+use crate::store::{self, InodeRecord};
+use crate::types::{Caller, Errno, FileFlags, FileType, Ino, Result};
+
+/// A store that numbers its inodes, and what is known of when it was asked.
+#[derive(Clone, Copy)]
+pub(crate) struct SharedStore<'c> {
+    coherence: &'c Coherence,
+    store: &'c dyn store::Shared,
+}
+
+impl<'c> Deref for SharedStore<'c> {
+    type Target = dyn store::Shared + 'c;
+
+    fn deref(&self) -> &Self::Target {
+        self.store
+    }
+}
+
+impl Core {
+    #[inline]
+    pub(crate) fn shared(&self) -> Option<SharedStore<'_>> {
+        let coherence = self.coherence.as_deref()?;
+        let store = self.store.shared()?;
+        Some(SharedStore { coherence, store })
+    }
+
+    /// Makes sure that what is in memory of an inode is not older than the store allows.
+    ///
+    /// # Errors
+    /// `ESTALE`: there is no such inode any more. What the store answers.
+    #[inline]
+    pub(crate) fn refresh(&self, inode: &Inode) -> Result<()> {
+        match &self.coherence {
+            Some(coherence) if coherence.is_dated() => self.refresh_now(inode),
+            _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn refresh_now(&self, inode: &Inode) -> Result<()> {
+        let (Some(shared), ino) = (self.shared(), inode.ino()) else {
+            return Ok(());
+        };
+        self.alive()?;
+        let at = shared.now();
+        if shared.coherence.holds(shared.coherence.checked(ino).at, at) {
+            return Ok(());
+        }
+        let record = self.ask_for_record(ino)?;
+        self.renew(shared, inode, &record, at)
+    }
+
+    /// What the store has of an inode now.
+    ///
+    /// # Errors
+    /// `ESTALE`: there is no such inode. What the store answers.
+    fn ask_for_record(&self, ino: Ino) -> Result<InodeRecord> {
+        let mut found = Vec::with_capacity(1);
+        self.store.load_inodes(&[ino], &mut found)?;
+        let record = found.into_iter().find(|record| record.ino == ino);
+        record.ok_or(Errno::ESTALE)
+    }
+
+    /// Is an inode in memory, and need the store not be asked for it?
+    pub(crate) fn is_there(&self, ino: Ino) -> bool {
+        self.has_inode(ino)
+            && self.shared().is_none_or(|shared| {
+                let coherence = shared.coherence;
+                !coherence.is_dated() || coherence.holds(coherence.checked(ino).at, shared.now())
+            })
+    }
+
+    /// An inode that the store told of is in memory: `made`, made known with this very record, else perhaps with an older one.
+    ///
+    /// # Errors
+    /// As [`renew`](Self::renew).
+    pub(crate) fn date(
+        &self,
+        shared: SharedStore<'_>,
+        inode: &Inode,
+        record: &InodeRecord,
+        at: Instant,
+        made: bool,
+    ) -> Result<()> {
+        let coherence = shared.coherence;
+        if !coherence.is_dated() {
+            return Ok(());
+        }
+        if !made {
+            return self.renew(shared, inode, record, at);
+        }
+        if let Some(_order) = coherence.in_order(record.ino, at) {
+            coherence.note(record.ino, at, shared.is_settled(record));
+        }
+        Ok(())
+    }
+
+    /// Takes in what the store told of an inode that is in memory, asked at this time.
+    ///
+    /// # Errors
+    /// `ESTALE`: it is another inode by now. What the store answers.
+    fn renew(
+        &self,
+        shared: SharedStore<'_>,
+        inode: &Inode,
+        record: &InodeRecord,
+        at: Instant,
+    ) -> Result<()> {
+        if record.kind != inode.kind() {
+            return Err(Errno::ESTALE);
+        }
+        let meta = inode.meta();
+        let same = shared.coherence.checked(record.ino).settled
+            && (meta.mtime, meta.ctime, meta.size) == (record.mtime, record.ctime, record.size);
+        let rare = match same {
+            true => None,
+            false => self.renewed_rare(inode, record)?,
+        };
+        let had_pages;
+        {
+            // First: while another thread has them the store may be asked.
+            let mut pages = inode.regular().ok().map(Pages::lock);
+            let Some(_order) = shared.coherence.in_order(record.ino, at) else {
+                return Ok(());
+            };
+            had_pages = !same && pages.as_ref().is_some_and(|pages| !pages.is_empty());
+            if let Some(pages) = &mut pages
+                && !same
+            {
+                pages.begin();
+                inode.changed_below(record.space);
+                pages.clear(self.loaded());
+            }
+            renew_meta(inode, record, rare);
+            let settled = shared.is_settled(record);
+            shared.coherence.note(record.ino, at, settled);
+        }
+        if had_pages {
+            // A kernel's pages: by its times it cannot always tell.
+            self.tell_inode(&Caller::root(), record.ino, true);
+        }
+        Ok(())
+    }
+
+    /// What few inodes have, of an inode that may have changed. `None`: it has nothing of that, and had nothing.
+    fn renewed_rare(&self, inode: &Inode, record: &InodeRecord) -> Result<Option<Box<Rare>>> {
+        let asks = record.xattrs || record.kind == FileType::Symlink;
+        if !asks && !inode.may_be_rare() {
+            return Ok(None);
+        }
+        let mut rests = Vec::new();
+        if asks {
+            self.store
+                .load_rests(std::slice::from_ref(record), &mut rests)?;
+        }
+        let rest = rests.pop().unwrap_or_default();
+        if record.kind == FileType::Symlink && rest.target.as_deref() != inode.target() {
+            // A target never changes: it is another link.
+            return Err(Errno::ESTALE);
+        }
+        let (_, rare) = parts(record, rest)?;
+        Ok(Some(rare.unwrap_or_default()))
+    }
+
+    /// An inode has been buried: the store need not know it any more unless it is used by number. The number is locked.
+    pub(crate) fn let_go(&self, ino: Ino, is_used: bool) {
+        if let Some(shared) = self.shared() {
+            shared.coherence.forget(ino);
+            if !is_used {
+                shared.forgotten(ino);
+            }
+        }
+    }
+
+    /// The store told of an inode that may not have come into memory, or the last use by number of one was given back: if nobody knows it,
+    /// the store need not either.
+    pub(crate) fn let_go_unless_known(&self, ino: Ino) {
+        let Some(shared) = self.shared() else { return };
+        let mut ends = self.ends.lock(ino);
+        if !self.has_inode(ino) && !ends.is_used(ino) {
+            // What was asked for before begins anew: the store may have forgotten it by now.
+            ends.count_up();
+            shared.forgotten(ino);
+        }
+    }
+}
+
+/// Makes the attributes of an inode those of its record, and what few inodes have, if that may have changed.
+fn renew_meta(inode: &Inode, record: &InodeRecord, rare: Option<Box<Rare>>) {
+    if let Ok(body) = inode.directory() {
+        body.parent.store(record.parent.0, Ordering::Relaxed);
+    }
+    let mut meta = inode.write();
+    (meta.perm, meta.nlink) = (record.perm, record.nlink);
+    (meta.uid, meta.gid) = (record.uid, record.gid);
+    (meta.atime, meta.mtime) = (record.atime, record.mtime);
+    (meta.ctime, meta.btime) = (record.ctime, record.btime);
+    meta.size = record.size;
+    meta.flags = record.flags & FileFlags::all();
+    if let Some(rare) = rare {
+        *meta.rare() = *rare;
+    }
+}

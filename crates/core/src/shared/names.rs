@@ -1,0 +1,141 @@
+//! Names of directories that others change: read as a whole where they are listed, or where many were asked for one by one.
+
+use holdfast_sync::epoch;
+use std::collections::HashSet;
+
+use super::SharedStore;
+use crate::coherence::NamesRead;
+use crate::directory::{Directory, Names, Place};
+use crate::file_system::Core;
+use crate::inode::{DirectoryBody, Inode, Numbered as _};
+use crate::store::NameRun;
+use crate::types::{Errno, Ino, NAME_MAX, Result, Time};
+
+/// Names asked for in one run.
+const RUN: usize = 4096;
+/// So many names are asked for one by one before a directory is listed, at least.
+const LIST_AFTER: u64 = 3;
+/// Bytes of a directory, as its size tells, for each of which one more is: what a sixteenth of the names takes.
+const BYTES_A_NAME: u64 = 32 * 16;
+
+impl Core {
+    /// Are the names in memory those of a directory that is fresh?
+    pub(super) fn has_names(
+        &self,
+        shared: SharedStore<'_>,
+        dir: &Inode,
+        body: &DirectoryBody,
+    ) -> bool {
+        match body.names.place() {
+            Place::Whole => true,
+            Place::Dated => {
+                let meta = dir.meta();
+                let names = shared.coherence.checked(dir.ino()).names;
+                names.is_some_and(|names| {
+                    names.times == (meta.mtime, meta.ctime)
+                        && (names.settled || shared.coherence.holds(Some(names.at), shared.now()))
+                })
+            }
+            Place::Unloaded | Place::Partial => false,
+        }
+    }
+
+    /// One more name is about to be asked for alone: have there been so many that a listing would have told them as soon?
+    pub(super) fn is_to_list(&self, shared: SharedStore<'_>, dir: &Inode) -> bool {
+        let asked = shared.coherence.count_name(dir.ino());
+        u64::from(asked) >= LIST_AFTER.max(dir.size() / BYTES_A_NAME)
+    }
+
+    /// Makes sure that all names of a directory are in memory, and not older than the store allows.
+    ///
+    /// # Errors
+    /// `ESTALE`: there is no such directory any more. What the store answers.
+    pub(crate) fn names_as_they_are(&self, dir: &Inode, body: &DirectoryBody) -> Result<()> {
+        let Some(shared) = self.shared() else {
+            return Ok(());
+        };
+        self.refresh(dir)?;
+        if self.has_names(shared, dir, body) {
+            return Ok(());
+        }
+        let coherence = shared.coherence;
+        let _listing = coherence.listing(dir.ino());
+        if self.has_names(shared, dir, body) {
+            return Ok(());
+        }
+        // From before they are read: a change meanwhile shows later.
+        let at = shared.now();
+        let record = self.ask_for_record(dir.ino())?;
+        let listed = self.list_store(dir.ino())?;
+        self.date(shared, dir, &record, at, false)?;
+        {
+            let mut names = body.names.write(dir);
+            self.put_names(&body.names, &mut names, &listed)?;
+            names.become_whole(coherence.is_dated());
+        }
+        coherence.note_names(
+            dir.ino(),
+            NamesRead {
+                at,
+                times: (record.mtime, record.ctime),
+                settled: shared.is_settled(&record),
+            },
+        );
+        Ok(())
+    }
+
+    fn list_store(&self, dir: Ino) -> Result<NameRun> {
+        let (mut all, mut run, mut after) = (NameRun::default(), NameRun::default(), 0);
+        loop {
+            self.alive()?;
+            run.clear();
+            self.store.read_names(dir, after, RUN, &mut run)?;
+            let Some(last) = run.last_cookie() else {
+                return Ok(all);
+            };
+            if last <= after {
+                return Err(Errno::EUCLEAN);
+            }
+            after = last;
+            // Longer ones nobody can ask for.
+            let names = run.iter().filter(|entry| entry.name.len() <= NAME_MAX);
+            names.for_each(|entry| all.push(entry.name, entry.cookie, entry.ino, entry.kind));
+        }
+    }
+
+    /// Makes the names of a directory, which are locked, those that were listed. Names that stay keep their cookies.
+    fn put_names(
+        &self,
+        directory: &Directory,
+        names: &mut Names<'_>,
+        listed: &NameRun,
+    ) -> Result<()> {
+        let there: HashSet<&[u8]> = listed.iter().map(|entry| entry.name).collect();
+        let gone: Vec<Box<[u8]>> = {
+            let guard = epoch::pin();
+            let before = directory.after(0, &guard);
+            let gone = before.filter(|(name, _)| !there.contains(name));
+            gone.map(|(name, _)| name.into()).collect()
+        };
+        let before = i64::from(names.len());
+        // What went goes last: a lookup meanwhile finds what moved.
+        let put = listed
+            .iter()
+            .try_for_each(|entry| match names.get(entry.name) {
+                Some(old) if (old.ino, old.kind) == (entry.ino, entry.kind) => Ok(()),
+                Some(_) => {
+                    names.replace(entry.name, entry.ino, entry.kind);
+                    Ok(())
+                }
+                None => {
+                    let cookie = names.next_cookie(Time(0));
+                    names.insert(entry.name, cookie, entry.ino, entry.kind)
+                }
+            });
+        for name in &gone {
+            names.remove(name);
+        }
+        self.names.add(i64::from(names.len()) - before);
+        put
+    }
+}

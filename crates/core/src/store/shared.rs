@@ -1,0 +1,50 @@
+//! Stores that number their inodes themselves and find them by their names, and that others may change.
+
+use std::time::{Duration, Instant};
+
+use super::InodeRecord;
+use crate::types::Ino;
+
+/// How long what a store told may be kept (NFS calls it cache coherence).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coherence {
+    /// Nobody else changes it while it is open: for ever.
+    Exclusive,
+    /// Others change it: for so long, and then the store is asked again.
+    For(Duration),
+}
+
+/// An ability: a store that finds inodes by their names, as a directory of the host does, or a table. It deals the numbers,
+/// and the number of an inode stays its own as long as the core [knows](Self::forgotten) it. Others may change such a store.
+///
+/// The core asks it for names in batches ([`Store::look_up`](super::Store::look_up)), and by number only for what it was told
+/// by name. In an answer for several names, one that could not be looked up is a name without an inode. Cookies mean
+/// nothing beyond one reading of all names of a directory, and of a name that was looked up nothing at all: the core deals its own,
+/// and names that stay keep theirs.
+///
+/// What is kept of an inode stands as long as its record does: its content and its extended attributes while size, `mtime` and
+/// `ctime` are the same, its names while `mtime` and `ctime` are.
+///
+/// It cannot be changed: how it is [written](super::Store::writes) refuses everything.
+pub trait Shared: Send + Sync {
+    /// How long what was told may be kept. Constant over its life.
+    fn coherence(&self) -> Coherence;
+
+    /// Would any later change show in the record of this inode, which was just read? Not if it was changed a moment ago,
+    /// and times are coarse.
+    fn is_settled(&self, record: &InodeRecord) -> bool {
+        let _ = record;
+        true
+    }
+
+    /// The core knows an inode no longer: neither is it in memory, nor does a front end have a use of it. Called with the number
+    /// locked, so it waits for nothing.
+    fn forgotten(&self, ino: Ino) {
+        let _ = ino;
+    }
+
+    /// The time by which validity is measured.
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+}

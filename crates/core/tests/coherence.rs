@@ -1,0 +1,367 @@
+//! Over a store that others change nothing is answered that is older than the store allows (D9), by a clock that the test
+//! moves.
+
+use holdfast_core::store::Coherence;
+use holdfast_core::types::{Attr, Caller, Errno, FileType, Ino, OpenFlags, Result};
+use holdfast_core::{DirEntry, FileSystem, Node, Options};
+use holdfast_testkit::rng::Rng;
+use holdfast_testkit::store::{SharedState, SharedStore};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+const VALID: u64 = 1000;
+const FOR_A_SECOND: Coherence = Coherence::For(Duration::from_millis(VALID));
+const NAMES: [&[u8]; 4] = [b"a", b"b", b"c", b"d"];
+
+/// A store, a file system over it, and all that the store held, with the time at which it began to.
+struct Pair {
+    store: Arc<SharedStore>,
+    fs: FileSystem,
+    dirs: Vec<Ino>,
+    now: u64,
+    past: Vec<(u64, SharedState)>,
+}
+
+impl Pair {
+    fn new(coherence: Coherence) -> Self {
+        let store = Arc::new(SharedStore::new(coherence));
+        let below = store.make_dir(Ino::ROOT, b"below");
+        let options = Options {
+            read_only: true,
+            ..Options::default()
+        };
+        let fs = FileSystem::new(store.clone(), options).unwrap();
+        let past = vec![(0, store.state())];
+        Self {
+            store,
+            fs,
+            dirs: vec![Ino::ROOT, below],
+            now: 0,
+            past,
+        }
+    }
+
+    fn pass(&mut self, millis: u64) {
+        self.store.pass(millis);
+        self.now += millis;
+    }
+
+    /// What the store held at any time that may still be shown.
+    fn lately(&self) -> impl Iterator<Item = &SharedState> {
+        let oldest = self.now.saturating_sub(VALID);
+        let ends = self.past.iter().skip(1).map(|(begin, _)| *begin);
+        let ends = ends.chain(std::iter::once(u64::MAX));
+        let spans = self.past.iter().zip(ends);
+        spans
+            .filter(move |(_, end)| *end >= oldest)
+            .map(|((_, state), _)| state)
+    }
+
+    fn change(&mut self, rng: &mut Rng) {
+        let pick = |rng: &mut Rng| {
+            let dir = self.dirs[rng.below(self.dirs.len() as u64) as usize];
+            (dir, NAMES[rng.below(NAMES.len() as u64) as usize])
+        };
+        let (dir, name) = pick(rng);
+        match rng.below(4) {
+            0 => self.store.remove(dir, name),
+            1 => self.store.rename((dir, name), pick(rng)),
+            _ => {
+                let len = rng.below(6000) as usize;
+                let byte = 1 + rng.below(255) as u8;
+                self.store.write(dir, name, &vec![byte; len]);
+            }
+        }
+        self.past.push((self.now, self.store.state()));
+    }
+
+    /// A directory, found as programs find it.
+    fn dir(&self, ino: Ino) -> Node {
+        match ino {
+            Ino::ROOT => self.fs.root(),
+            _ => self.lookup(&self.fs.root(), b"below").unwrap(),
+        }
+    }
+
+    fn lookup(&self, dir: &Node, name: &[u8]) -> Result<Node> {
+        self.fs.lookup(&Caller::root(), dir, name)
+    }
+
+    fn look(&self, rng: &mut Rng) {
+        let dir = self.dirs[rng.below(self.dirs.len() as u64) as usize];
+        let node = self.dir(dir);
+        match rng.below(6) {
+            0 => {
+                let names = self.list(&node);
+                let known = |state: &SharedState| state.names(dir) == names;
+                assert!(self.lately().any(known), "{names:?} of {dir:?}");
+            }
+            1 => {
+                for (name, attr) in self.list_plus(&node) {
+                    let known = |state: &SharedState| {
+                        let size = state.content(attr.ino).map(|content| content.len() as u64);
+                        state.child(dir, &name) == Some(attr.ino) && size == Some(attr.size)
+                    };
+                    // Which file it is and how long may be of different times.
+                    let led = |state: &SharedState| state.child(dir, &name) == Some(attr.ino);
+                    let was = |state: &SharedState| {
+                        let content = state.content(attr.ino);
+                        content.is_some_and(|content| content.len() as u64 == attr.size)
+                    };
+                    let both = self.lately().any(led) && self.lately().any(was);
+                    assert!(self.lately().any(known) || both, "{name:?}: {attr:?}");
+                }
+            }
+            _ => {
+                let name = NAMES[rng.below(NAMES.len() as u64) as usize];
+                let found = match self.lookup(&node, name) {
+                    Err(Errno::ENOENT) => None,
+                    found => Some(found.unwrap()),
+                };
+                let ino = found.as_ref().map(Node::ino);
+                let known = |state: &SharedState| state.child(dir, name) == ino;
+                assert!(self.lately().any(known), "{name:?} is {ino:?}");
+                let Some(found) = found else { return };
+                let content = self.content(&found);
+                self.check_content(found.ino(), content.as_deref().ok());
+            }
+        }
+    }
+
+    /// Its length and its bytes may be of different times: a file can become shorter behind a length that holds.
+    fn check_content(&self, ino: Ino, content: Option<&[u8]>) {
+        let len =
+            |state: &SharedState| state.content(ino).map(<[u8]>::len) == content.map(<[u8]>::len);
+        let bytes = |state: &SharedState| match (state.content(ino), content) {
+            (Some(was), Some(content)) => {
+                let both = was.len().min(content.len());
+                was[..both] == content[..both] && content[both..].iter().all(|byte| *byte == 0)
+            }
+            (was, content) => was == content,
+        };
+        let so = self.lately().any(len) && self.lately().any(bytes);
+        assert!(so, "{:?} bytes", content.map(<[u8]>::len));
+    }
+
+    fn list(&self, dir: &Node) -> Vec<Box<[u8]>> {
+        let open = self
+            .fs
+            .open(&Caller::root(), dir, OpenFlags::DIRECTORY)
+            .unwrap();
+        let mut names: Vec<Box<[u8]>> = Vec::new();
+        let mut note = |entry: DirEntry<'_>| {
+            names.push(entry.name.into());
+            true
+        };
+        self.fs.read_dir(&open, 0, &mut note).unwrap();
+        names.retain(|name| **name != *b"." && **name != *b"..");
+        names.sort();
+        names
+    }
+
+    fn list_plus(&self, dir: &Node) -> Vec<(Box<[u8]>, Attr)> {
+        let open = self
+            .fs
+            .open(&Caller::root(), dir, OpenFlags::DIRECTORY)
+            .unwrap();
+        let mut all: Vec<(Box<[u8]>, Attr)> = Vec::new();
+        let mut note = |entry: DirEntry<'_>, attr: Result<&Attr>| {
+            all.push((entry.name.into(), *attr.unwrap()));
+            true
+        };
+        self.fs.read_dir_plus(&open, 0, &mut note).unwrap();
+        all.retain(|(_, attr)| attr.kind == FileType::Regular);
+        all
+    }
+
+    fn content(&self, node: &Node) -> Result<Vec<u8>> {
+        let open = self.fs.open(&Caller::root(), node, OpenFlags::empty())?;
+        let mut content = vec![0; 8192];
+        let read = self.fs.read(&open, 0, &mut content)?;
+        content.truncate(read);
+        Ok(content)
+    }
+}
+
+#[test]
+fn nothing_older_than_the_validity_is_answered() {
+    for seed in 0..60 {
+        println!("seed {seed}");
+        let mut rng = Rng::new(seed);
+        let mut pair = Pair::new(FOR_A_SECOND);
+        for _ in 0..300 {
+            match rng.below(6) {
+                0 | 1 => pair.change(&mut rng),
+                2 => pair.pass(rng.below(VALID)),
+                _ => pair.look(&mut rng),
+            }
+            if rng.below(50) == 0 {
+                pair.fs.drop_caches().unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn what_holds_is_not_asked_for_again() {
+    let mut pair = Pair::new(FOR_A_SECOND);
+    let file = pair.store.write(Ino::ROOT, b"a", b"content");
+    let look = |pair: &Pair| {
+        let node = pair.lookup(&pair.fs.root(), b"a").unwrap();
+        assert_eq!(node.ino(), file);
+        assert_eq!(pair.content(&node), Ok(b"content".to_vec()));
+        assert_eq!(pair.list_plus(&pair.fs.root()).len(), 1);
+    };
+    look(&pair);
+    let asked = pair.store.asked();
+    pair.pass(VALID - 1);
+    look(&pair);
+    assert_eq!(pair.store.asked(), asked, "all that was asked for holds");
+    pair.pass(1);
+    look(&pair);
+    let again = pair.store.asked() - asked;
+    assert_eq!(
+        again, 3,
+        "the root, the file and the other directory: names and content stand with the records"
+    );
+}
+
+#[test]
+fn an_exclusive_store_is_asked_once() {
+    let mut pair = Pair::new(Coherence::Exclusive);
+    pair.store.write(Ino::ROOT, b"a", b"content");
+    let root = pair.fs.root();
+    assert_eq!(pair.list_plus(&root).len(), 1);
+    let file = pair.lookup(&root, b"a").unwrap();
+    assert_eq!(pair.content(&file), Ok(b"content".to_vec()));
+    let asked = pair.store.asked();
+    pair.store.remove(Ino::ROOT, b"a");
+    pair.pass(u64::from(u32::MAX));
+    let again = pair.lookup(&root, b"a").unwrap();
+    assert_eq!(pair.content(&again), Ok(b"content".to_vec()));
+    assert_eq!(pair.list(&root).len(), 2);
+    assert_eq!(pair.lookup(&root, b"none"), Err(Errno::ENOENT));
+    assert_eq!(pair.store.asked(), asked);
+}
+
+#[test]
+fn names_that_stay_keep_their_places_in_a_listing() {
+    let mut pair = Pair::new(FOR_A_SECOND);
+    for name in [b"b", b"d", b"f"] {
+        pair.store.write(Ino::ROOT, name, b"");
+    }
+    let cookies = |pair: &Pair| {
+        let root = pair.fs.root();
+        let open = pair.fs.open(&Caller::root(), &root, OpenFlags::DIRECTORY);
+        let mut cookies = Vec::new();
+        let mut note = |entry: DirEntry<'_>| {
+            cookies.push((entry.name.to_vec(), entry.cookie));
+            true
+        };
+        pair.fs.read_dir(&open.unwrap(), 0, &mut note).unwrap();
+        cookies
+    };
+    let before = cookies(&pair);
+    // In front of them, in the store's order; and another file under a name that stays.
+    pair.store.write(Ino::ROOT, b"a", b"");
+    pair.store.remove(Ino::ROOT, b"d");
+    pair.store.rename((Ino::ROOT, b"f"), (Ino::ROOT, b"b"));
+    pair.pass(VALID);
+    let after = cookies(&pair);
+    let gone = |name: &[u8]| name == b"d" || name == b"f";
+    let stayed: Vec<_> = before.iter().filter(|(name, _)| !gone(name)).collect();
+    assert!(after.iter().take(stayed.len()).eq(stayed));
+    assert_eq!(after.last().map(|(name, _)| &**name), Some(&b"a"[..]));
+}
+
+#[test]
+fn one_name_of_many_is_asked_for_alone_and_a_directory_is_listed_once_that_pays() {
+    let pair = Pair::new(Coherence::Exclusive);
+    for number in 0..100 {
+        let name = format!("{number}");
+        pair.store.write(Ino::ROOT, name.as_bytes(), b"");
+    }
+    let root = pair.fs.root();
+    let look = |name: &str| pair.lookup(&root, name.as_bytes()).map(drop);
+    assert_eq!((look("7"), look("none")), (Ok(()), Err(Errno::ENOENT)));
+    assert_eq!(pair.fs.stats().names, 0, "nothing was listed for two names");
+    assert_eq!(look("9"), Ok(()));
+    assert_eq!(pair.fs.stats().names, 101, "with the third all are known");
+    let asked = pair.store.asked();
+    assert_eq!(look("none"), Err(Errno::ENOENT));
+    assert_eq!(pair.store.asked(), asked);
+}
+
+#[test]
+fn inodes_come_in_windows_before_they_are_asked_for_also_when_they_are_out_of_date() {
+    let mut pair = Pair::new(FOR_A_SECOND);
+    for number in 0..1000 {
+        let name = format!("{number:04}");
+        pair.store.write(Ino::ROOT, name.as_bytes(), b"");
+    }
+    let root = pair.fs.root();
+    for round in 0..2 {
+        let begun = pair.store.asked();
+        for name in pair.list(&root) {
+            pair.lookup(&root, &name).unwrap();
+        }
+        let asked = pair.store.asked() - begun;
+        assert!(asked < 100, "{asked} questions in round {round}");
+        pair.pass(VALID);
+    }
+}
+
+#[test]
+fn the_store_knows_an_inode_as_long_as_the_core_or_a_kernel_does() {
+    let pair = Pair::new(FOR_A_SECOND);
+    for number in 0..10 {
+        let name = format!("{number}");
+        pair.store.write(Ino::ROOT, name.as_bytes(), b"content");
+    }
+    let root = pair.fs.root();
+    assert_eq!(pair.list_plus(&root).len(), 10);
+    assert_eq!(pair.store.known(), 12);
+    // As LOOKUP gives it to a kernel, which asks by number later.
+    let held = pair.lookup(&root, b"7").unwrap().into_raw();
+    pair.fs.drop_caches().unwrap();
+    assert_eq!(pair.store.known(), 2, "the root, and what is held");
+    let node = pair.fs.node(held).unwrap();
+    assert_eq!(pair.content(&node), Ok(b"content".to_vec()));
+    drop(node);
+    pair.fs.drop_caches().unwrap();
+    pair.fs.forget(held, 1);
+    assert_eq!(pair.store.known(), 1);
+    assert_eq!(pair.fs.node(held).map(drop), Err(Errno::ESTALE));
+    assert!(pair.lookup(&root, b"7").is_ok());
+    pair.fs.drop_caches().unwrap();
+    assert_eq!(pair.store.known(), 1);
+}
+
+#[test]
+fn threads_that_look_while_others_change_see_nothing_that_is_too_old() {
+    const ROUNDS: u64 = 2000;
+    let pair = Pair::new(Coherence::For(Duration::ZERO));
+    let written = AtomicU64::new(0);
+    pair.store.write(Ino::ROOT, b"a", &0_u64.to_le_bytes());
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                loop {
+                    let before = written.load(Ordering::SeqCst);
+                    let node = pair.lookup(&pair.fs.root(), b"a").unwrap();
+                    let content = pair.content(&node).unwrap();
+                    let seen = u64::from_le_bytes(content.try_into().unwrap());
+                    assert!(seen >= before, "{seen} after {before} was written");
+                    if before == ROUNDS {
+                        break;
+                    }
+                }
+            });
+        }
+        for round in 1..=ROUNDS {
+            pair.store.write(Ino::ROOT, b"a", &round.to_le_bytes());
+            written.store(round, Ordering::SeqCst);
+        }
+    });
+}
