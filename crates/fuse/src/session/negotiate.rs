@@ -2,6 +2,7 @@
 
 use super::{Config, ListingChoice};
 use crate::wire::{ABI_MAJOR, ABI_MINOR, ABI_MINOR_MIN, InitFlags, InitRequest, layout};
+use std::time::Duration;
 
 /// The outcome of INIT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,13 +95,16 @@ fn wanted(config: &Config, uring: bool) -> InitFlags {
         | InitFlags::PARALLEL_DIROPS
         | InitFlags::MAX_PAGES
         | InitFlags::CACHE_SYMLINKS
-        | InitFlags::EXPLICIT_INVAL_DATA
         | InitFlags::HANDLE_KILLPRIV_V2
         | InitFlags::SETXATTR_EXT
         | InitFlags::INIT_EXT
         | InitFlags::CREATE_SUPP_GROUP
         | InitFlags::HAS_EXPIRE_ONLY
         | InitFlags::DIRECT_IO_ALLOW_MMAP;
+    // Attributes that hold for a time only tell what happened to the content: then the kernel drops its pages by them.
+    let told = config.attr_timeout == Duration::MAX;
+    flags.set(InitFlags::EXPLICIT_INVAL_DATA, told);
+    flags.set(InitFlags::AUTO_INVAL_DATA, !told);
     flags.set(InitFlags::OVER_IO_URING, uring);
     flags.set(InitFlags::WRITEBACK_CACHE, config.writeback);
     flags.set(InitFlags::EXPORT_SUPPORT, config.export);
