@@ -1,10 +1,17 @@
 //! What is mounted: the SOURCE argument.
 
 use crate::message::{Failure, Result};
-use std::{ffi::OsStr, fmt, os::unix::ffi::OsStrExt, path::PathBuf};
+use std::{
+    borrow::Cow,
+    ffi::{OsStr, OsString},
+    fmt,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
 
-/// What says that a path follows.
+/// What says that the path of a volume follows, or that of a directory.
 const VOLUME: &str = "volume:";
+const DIRECTORY: &str = "dir:";
 
 /// Where a mounted file system's content comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +20,8 @@ pub(crate) enum Source {
     Memory,
     /// A volume in an image file or on a block device.
     Volume(PathBuf),
+    /// A directory of the host.
+    Directory(PathBuf),
 }
 
 impl Source {
@@ -23,19 +32,21 @@ impl Source {
     pub(crate) fn absolute(self) -> Result<Self> {
         Ok(match self {
             Self::Memory => Self::Memory,
-            Self::Volume(path) => {
-                let found = path.canonicalize();
-                Self::Volume(match found {
-                    Ok(path) => path,
-                    Err(_) => std::path::absolute(&path)?,
-                })
-            }
+            Self::Volume(path) => Self::Volume(absolute(path)?),
+            Self::Directory(path) => Self::Directory(absolute(path)?),
         })
     }
 }
 
+fn absolute(path: PathBuf) -> Result<PathBuf> {
+    match path.canonicalize() {
+        Ok(path) => Ok(path),
+        Err(_) => Ok(std::path::absolute(&path)?),
+    }
+}
+
 impl Source {
-    /// What an argument means, in whatever bytes its path is.
+    /// What an argument means, in whatever bytes its path is: that of a directory means the directory.
     ///
     /// # Errors
     /// If it is neither a path nor the name of a source.
@@ -45,24 +56,35 @@ impl Source {
         let path = OsStr::from_bytes(bytes.strip_prefix(VOLUME.as_bytes()).unwrap_or(bytes));
         match bytes {
             b"mem:" => Ok(Self::Memory),
+            [b'd', b'i', b'r', b':', path @ ..] if !path.is_empty() => {
+                Ok(Self::Directory(OsStr::from_bytes(path).into()))
+            }
             _ if path.is_empty() => Err(Failure::new("there is no such source")
                 .about(text)
-                .hint("an image file, a block device, or `mem:`: a new file system in memory")),
+                .hint("an image file, a block device, a directory, or `mem:`: a new file system in memory")),
             _ if is_scheme(path) => Err(Failure::new("there is no such kind of source")
                 .about(text)
                 .hint(format!(
-                    "an image file, a block device, or `mem:`; for a file of this name: ./{}",
+                    "an image file, a block device, a directory, or `mem:`; for a file of this name: ./{}",
                     path.display()
                 ))),
+            _ if path.len() == bytes.len() && Path::new(path).is_dir() => {
+                Ok(Self::Directory(path.into()))
+            }
             _ => Ok(Self::Volume(path.into())),
         }
     }
 
     /// The argument that means this.
-    pub(crate) fn argument(&self) -> &OsStr {
+    pub(crate) fn argument(&self) -> Cow<'_, OsStr> {
         match self {
-            Self::Memory => "mem:".as_ref(),
-            Self::Volume(path) => path.as_os_str(),
+            Self::Memory => Cow::Borrowed("mem:".as_ref()),
+            Self::Volume(path) => Cow::Borrowed(path.as_os_str()),
+            Self::Directory(path) => {
+                let mut argument = OsString::from(DIRECTORY);
+                argument.push(path);
+                Cow::Owned(argument)
+            }
         }
     }
 }
@@ -79,7 +101,7 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Memory => f.write_str("mem:"),
-            Self::Volume(path) => write!(f, "{}", path.display()),
+            Self::Volume(path) | Self::Directory(path) => write!(f, "{}", path.display()),
         }
     }
 }
@@ -101,6 +123,14 @@ mod tests {
             let source = Source::of(text.as_ref());
             assert_eq!(source, Ok(Source::Volume(path.into())), "{text}");
         }
+        for text in ["dir:/no/such", "/tmp", "/tmp/."] {
+            let source = Source::of(text.as_ref()).unwrap();
+            let path = text.trim_start_matches(DIRECTORY);
+            assert_eq!(source, Source::Directory(path.into()), "{text}");
+            assert_eq!(Source::of(&source.argument()), Ok(source));
+        }
+        let volume = Source::Volume("/tmp".into());
+        assert_eq!(Source::of("volume:/tmp".as_ref()), Ok(volume));
         let bytes = OsStr::from_bytes(b"volume:/\xff:\xfe");
         let source = Source::of(bytes).unwrap();
         assert_eq!(source.argument().as_bytes(), b"/\xff:\xfe");
@@ -108,7 +138,7 @@ mod tests {
 
     #[test]
     fn what_is_neither_is_told_what_there_is() {
-        for other in ["", "volume:", "mem:x", "redis:y"] {
+        for other in ["", "volume:", "dir:", "mem:x", "redis:y"] {
             let failure = Source::of(other.as_ref()).unwrap_err();
             assert!(failure.to_string().contains("`mem:`"), "{failure}");
         }

@@ -23,7 +23,7 @@ struct Edges {
 const ANY: &[&str] = &["any"];
 
 /// In an order in which each crate uses only crates above it.
-const TABLE: [Edges; 14] = [
+const TABLE: [Edges; 15] = [
     Edges {
         name: "allocator",
         uses: &[],
@@ -51,6 +51,10 @@ const TABLE: [Edges; 14] = [
     Edges {
         name: "volume",
         uses: &["types", "sync", "device", "core"],
+    },
+    Edges {
+        name: "hostdir",
+        uses: &["types", "core"],
     },
     Edges {
         name: "fuse",
@@ -87,6 +91,7 @@ const TABLE: [Edges; 14] = [
             "holdfast",
             "core",
             "types",
+            "hostdir",
             "fuse",
             "bench",
             "volume",

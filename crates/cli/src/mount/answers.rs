@@ -22,7 +22,7 @@ const PARTS_MAX: usize = 512;
 pub(super) struct Answers {
     fs: FileSystem,
     store: Option<Arc<VolumeStore>>,
-    /// Is the volume's device open for reading only?
+    /// Is what is mounted open for reading only?
     fixed: bool,
     /// What there is to tell about the mount.
     info: InfoSource,
@@ -33,7 +33,7 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    /// `fixed`: the device of the volume is open for reading only.
+    /// `fixed`: what is mounted is open for reading only.
     pub(super) fn new(
         fs: FileSystem,
         volume: Option<&Volume>,
@@ -73,7 +73,7 @@ impl Answers {
     /// Changes are taken from now on, if they can be kept.
     fn become_writable(&self) -> Answer {
         if self.fixed {
-            let why = "its device is open for reading only, which only a new mount changes";
+            let why = "what is mounted is open for reading only, which only a new mount changes";
             return Answer::Failed(why.to_owned());
         }
         self.fs.set_options(Options {

@@ -1,4 +1,4 @@
-//! How much memory the daemon of a volume takes: what it is told, or what the host leaves it.
+//! How much memory the daemon of a volume or a directory takes: what it is told, or what the host leaves it.
 
 use super::options::Plan;
 use crate::source::Source;

@@ -1,6 +1,7 @@
 //! `holdfast mount`: checks what is asked for, and starts the daemon that serves it.
 
 mod answers;
+mod directory;
 pub(crate) mod exit_report;
 pub(crate) mod failing;
 mod last_words;
@@ -37,7 +38,7 @@ Options for -o:
                       0: no limit (default: 50%)
   nr_inodes=NUMBER    most files and directories: 100k, 10m; 0: no limit
                       (default: one for each KiB of memory)
-  memory=AMOUNT       most bytes of memory that the daemon of a volume takes, with all that it keeps: 256m, 2g, 25% of
+  memory=AMOUNT       most bytes of memory that the daemon of a volume or a directory takes, with all that it keeps: 256m, 2g, 25% of
                       the machine's, or max for all there is (default: a quarter of the machine's, or half of
                       what its control groups allow, where that is less; 64m at least)
   cache=AMOUNT        as memory= with twice as much; goes with the next release
@@ -49,6 +50,10 @@ Options for -o:
                       for a volume that `create` makes
   uid=NUMBER, gid=NUMBER
                       owner of the root directory (default: 0)
+  valid=SECONDS       of a directory as SOURCE: others may change it, and what is seen of that is at most this old (0 to
+                      86400, also 0.5; default: 1)
+  exclusive           of a directory as SOURCE: nobody else changes it while it is mounted, so that what was seen once is
+                      believed for ever
   norecovery, noload  with ro: the image or device is not written to at all; what a crash left in its
                       journal is replayed in memory. (ro alone does so where the device cannot be
                       written to.)
@@ -107,8 +112,8 @@ signal), so that nothing is lost; SIGKILL loses what was changed within the last
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = OPTIONS_HELP)]
 pub(crate) struct Arguments {
-    /// What to mount: the image file or block device of a volume, or `mem:`, a new, empty file
-    /// system in memory
+    /// What to mount: the image file or block device of a volume; `mem:`, a new, empty file system in
+    /// memory; or a directory, with all below it, read-only (`dir:PATH`, where PATH could be something else)
     #[arg(value_name = "SOURCE")]
     source: OsString,
 
@@ -216,7 +221,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     memory::prepare(&source, &plan);
     let launched = launch::launch(
-        source.argument(),
+        &source.argument(),
         &point,
         &plan.given,
         arguments.log.as_deref(),
@@ -243,7 +248,7 @@ pub(crate) fn run_helper(request: &Request) -> Result<()> {
     }
     let point = MountPoint::prepare(&request.dir)?;
     memory::prepare(&source, &plan);
-    let launched = launch::launch(source.argument(), &point, &plan.given, None);
+    let launched = launch::launch(&source.argument(), &point, &plan.given, None);
     if launched.is_err() {
         point.remove_if_made();
     }

@@ -1,6 +1,6 @@
 //! What a daemon serves: opened at the beginning, closed once.
 
-use super::{options::Plan, surroundings};
+use super::{directory, options::Plan, surroundings};
 use crate::{
     message::{Failure, Result},
     source::Source,
@@ -58,12 +58,15 @@ pub(super) enum Opened {
         /// Is its device open for reading only?
         fixed: bool,
     },
+    Directory(FileSystem),
 }
 
 impl Opened {
     pub(super) fn of(source: &Source, plan: &Plan) -> Result<Self> {
         match source {
+            Source::Directory(path) => Ok(Self::Directory(directory::open(path, plan)?)),
             Source::Memory => {
+                directory::refuse_its_options(plan)?;
                 let of_volumes = |name: &str| plan.given.iter().find(|item| item.starts_with(name));
                 let in_memory = |item: &String| {
                     Failure::new("what `mem:` holds is in memory alone")
@@ -79,6 +82,7 @@ impl Opened {
                 Ok(Self::Memory(fs.options(plan.core).build()))
             }
             Source::Volume(path) => {
+                directory::refuse_its_options(plan)?;
                 let only_memory =
                     |item: &&String| item.starts_with("size=") || item.starts_with("nr_inodes=");
                 if let Some(item) = plan.given.iter().find(only_memory) {
@@ -124,25 +128,25 @@ impl Opened {
 
     pub(super) fn file_system(&self) -> &FileSystem {
         match self {
-            Self::Memory(fs) => fs,
+            Self::Memory(fs) | Self::Directory(fs) => fs,
             Self::Volume { volume, .. } => volume.file_system(),
         }
     }
 
     pub(super) fn volume(&self) -> Option<&Volume> {
         match self {
-            Self::Memory(_) => None,
+            Self::Memory(_) | Self::Directory(_) => None,
             Self::Volume { volume, .. } => Some(volume),
         }
     }
 
     pub(super) fn is_fixed(&self) -> bool {
-        matches!(self, Self::Volume { fixed: true, .. })
+        matches!(self, Self::Volume { fixed: true, .. } | Self::Directory(_))
     }
 
     fn close(self, source: &str) -> Result<()> {
         match self {
-            Self::Memory(_) => Ok(()),
+            Self::Memory(_) | Self::Directory(_) => Ok(()),
             Self::Volume { volume, .. } => {
                 let closed = volume.close();
                 closed.map_err(|error| close_failure(&error).about(source.to_owned()))

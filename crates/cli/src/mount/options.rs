@@ -7,7 +7,7 @@
 use super::nearest::nearest;
 use super::size::{memory_bytes, parse_amount};
 use crate::message::{Failure, Result};
-use holdfast::{AtimePolicy, MemoryLimits, Options};
+use holdfast::{AtimePolicy, MemoryLimits, Options, core::store::Coherence};
 use holdfast_fuse::{
     TransportChoice,
     mount::{AtimeOption, MountOptions},
@@ -18,7 +18,7 @@ use std::time::Duration;
 const COMMIT_MAX: u64 = 86_400;
 
 /// Every option there is, for suggestions and for the manual. Those that end in `=` take a value.
-pub(crate) const KNOWN: [&str; 70] = [
+pub(crate) const KNOWN: [&str; 72] = [
     "create",
     "create_size=",
     "size=",
@@ -26,6 +26,8 @@ pub(crate) const KNOWN: [&str; 70] = [
     "memory=",
     "cache=",
     "commit=",
+    "valid=",
+    "exclusive",
     "mode=",
     "uid=",
     "gid=",
@@ -113,6 +115,8 @@ pub(crate) struct Plan {
     pub(crate) create_size: Option<u64>,
     /// After how long a volume's changes are flushed, at most.
     pub(crate) commit: Option<Duration>,
+    /// For how long what a directory showed may be believed. `None`: nothing was said.
+    pub(crate) coherence: Option<Coherence>,
     pub(crate) transport: TransportChoice,
     pub(crate) auto_unmount: bool,
     /// Are locks kept by the file system, or by the kernel?
@@ -142,6 +146,7 @@ impl Default for Plan {
             create: false,
             create_size: None,
             commit: None,
+            coherence: None,
             transport: TransportChoice::default(),
             auto_unmount: false,
             serve_locks: false,
@@ -242,6 +247,8 @@ impl Plan {
                 self.core.memory = Some(cache.saturating_mul(2));
             }
             "commit" => self.commit = Some(seconds(needed()?).map_err(wrong)?),
+            "valid" => self.coherence = Some(validity(needed()?).map_err(wrong)?),
+            "exclusive" if value.is_none() => self.coherence = Some(Coherence::Exclusive),
             "create" if value.is_none() => self.create = true,
             "create_size" => {
                 self.create_size = Some(parse_amount(needed()?, None).map_err(wrong)?);
@@ -287,6 +294,18 @@ fn seconds(text: &str) -> std::result::Result<Duration, String> {
         _ => Err(format!(
             "{text:?} is not a number of seconds from 1 to {COMMIT_MAX}"
         )),
+    }
+}
+
+/// What is believed for less than a millisecond is not believed.
+fn validity(text: &str) -> std::result::Result<Coherence, String> {
+    let most = COMMIT_MAX as f64;
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=most).contains(&seconds) => {
+            let millis = (seconds * 1000.0) as u64;
+            Ok(Coherence::For(Duration::from_millis(millis)))
+        }
+        _ => Err(format!("{text:?} is not a number of seconds up to {most}")),
     }
 }
 
@@ -482,6 +501,21 @@ mod tests {
                 refused.contains(list.split('=').next().unwrap()),
                 "{refused}"
             );
+        }
+    }
+
+    #[test]
+    fn validity_is_a_time_and_the_last_word_counts() {
+        let millis = |millis| Some(Coherence::For(Duration::from_millis(millis)));
+        assert_eq!(plan("").coherence, None);
+        assert_eq!(plan("valid=0.5").coherence, millis(500));
+        assert_eq!(plan("exclusive,valid=0").coherence, millis(0));
+        assert_eq!(
+            plan("valid=3,exclusive").coherence,
+            Some(Coherence::Exclusive)
+        );
+        for wrong in ["valid=-1", "valid=nan", "valid=86401", "valid=1s"] {
+            assert!(refusal(wrong).contains("number of seconds"), "{wrong}");
         }
     }
 

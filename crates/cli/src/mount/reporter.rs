@@ -33,11 +33,11 @@ impl Reporter {
         volume: Option<&Volume>,
     ) -> Self {
         Self {
-            source: source.to_string(),
+            source: source.argument().to_string_lossy().into_owned(),
             options: plan.given.clone(),
             limits: match source {
                 Source::Memory => plan.limits,
-                Source::Volume(_) => MemoryLimits::default(),
+                Source::Volume(_) | Source::Directory(_) => MemoryLimits::default(),
             },
             fs,
             store: volume.map(Volume::store),

@@ -2,6 +2,7 @@
 
 use super::{
     answers::Answers,
+    directory,
     exit_report::ExitReport,
     failing, memory,
     opened::{Ending, Opened},
@@ -95,7 +96,15 @@ fn serve_to_the_end(
     tracing::info!(dir = ?point.path, transport, "live");
     let told = live(transport);
     if told.is_ok() {
-        session.wait();
+        match source {
+            Source::Directory(_) if !directory::wait(&session) => {
+                // What waits for the host ends with the process.
+                tracing::warn!("the host of the directory does not answer");
+                return Ok(());
+            }
+            Source::Directory(_) => {}
+            Source::Memory | Source::Volume(_) => session.wait(),
+        }
     }
     watch.end();
     answers.jobs.end();
@@ -125,7 +134,7 @@ fn config(source: &Source, plan: &Plan) -> Config {
     }
     mount.block = block_mount(source, plan, has_name);
     let buffers = memory::buffers(source, plan);
-    Config {
+    let mut config = Config {
         max_write: buffers.write_max,
         threads_max: buffers.threads_max,
         transport: plan.transport,
@@ -134,7 +143,11 @@ fn config(source: &Source, plan: &Plan) -> Config {
         xattrs: plan.xattrs,
         mount,
         ..Config::default()
+    };
+    if let Source::Directory(_) = source {
+        directory::configure(&mut config, plan);
     }
+    config
 }
 
 /// A volume is mounted as a block device's file system if that can be had: then `sync` and `umount` are what they are elsewhere. Not where

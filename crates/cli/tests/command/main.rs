@@ -7,6 +7,7 @@ mod bench;
 mod by_name;
 mod care;
 mod daemon;
+mod directories;
 mod engine;
 mod failed;
 mod force;

@@ -1,0 +1,165 @@
+//! A directory of the host as what is mounted: which options it has, and how it is opened.
+
+use super::options::Plan;
+use crate::message::{Failure, Result};
+use holdfast::{FileSystem, core, core::store::Coherence};
+use holdfast_fuse::{Config, Session};
+use holdfast_hostdir::{HostDirectory, Options};
+use std::{
+    io,
+    path::Path,
+    sync::{Arc, mpsc},
+    thread,
+    time::Duration,
+};
+
+/// So often it is looked whether a mount has ended.
+const LOOK: Duration = Duration::from_secs(1);
+/// So long a host may take to answer what was asked before the mount ended.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Options of what holds its files itself, and why a directory has none of them.
+const OF_OTHERS: [(&str, &str); 12] = [
+    ("create", "a directory is mounted as it is"),
+    ("create_size=", "a directory is mounted as it is"),
+    ("size=", "the host limits what a directory holds"),
+    ("nr_inodes=", "the host limits what a directory holds"),
+    ("commit=", "nothing is written to a directory"),
+    ("mode=", "the root directory has its own permissions"),
+    ("uid=", "the root directory has its own owner"),
+    ("gid=", "the root directory has its own group"),
+    ("fuseblk=on", "a directory lies on no device of its own"),
+    ("norecovery", "a directory has no journal"),
+    ("noload", "a directory has no journal"),
+    ("cache=", "what a directory may take is memory=AMOUNT"),
+];
+
+/// Refuses the options of directories for all else.
+///
+/// # Errors
+/// Names the option.
+pub(super) fn refuse_its_options(plan: &Plan) -> Result<()> {
+    let its = |item: &&String| item.starts_with("valid=") || *item == "exclusive";
+    match plan.given.iter().find(its) {
+        None => Ok(()),
+        Some(item) => Err(Failure::new("nobody else changes what is mounted here")
+            .about(format!("option {item}"))
+            .hint("it is for a directory as SOURCE")),
+    }
+}
+
+/// Opens a directory before anything is mounted: so it may be the mount point itself.
+///
+/// # Errors
+/// Names an option that makes no sense for it, or says why it cannot be opened.
+pub(super) fn open(path: &Path, plan: &Plan) -> Result<FileSystem> {
+    for (name, reason) in OF_OTHERS {
+        let is_it = |item: &&String| match name.ends_with('=') {
+            true => item.starts_with(name),
+            false => *item == name,
+        };
+        if let Some(item) = plan.given.iter().find(is_it) {
+            return Err(Failure::new(reason).about(format!("option {item}")));
+        }
+    }
+    if !plan.core.read_only {
+        return Err(
+            Failure::new("directories can only be mounted read-only for now")
+                .at(path)
+                .hint("mount it read-only: -o ro"),
+        );
+    }
+    let options = Options {
+        coherence: match validity(plan) {
+            None => Coherence::Exclusive,
+            Some(valid) => Coherence::For(valid / 2),
+        },
+        xattrs: plan.xattrs,
+        ..Options::default()
+    };
+    let failed = |error| Failure::new(io::Error::from(error).to_string()).at(path);
+    let store = HostDirectory::open(path, options).map_err(failed)?;
+    let fs = core::FileSystem::new(Arc::new(store), plan.core).map_err(failed)?;
+    Ok(FileSystem::from_core(fs))
+}
+
+/// How old at most may be what is seen? `None`: nobody changes it.
+fn validity(plan: &Plan) -> Option<Duration> {
+    match plan.coherence {
+        None => Some(Duration::from_secs(1)),
+        Some(Coherence::Exclusive) => None,
+        Some(Coherence::For(valid)) => Some(valid),
+    }
+}
+
+/// The kernel keeps what it was told for one half of the time, and this side for the other.
+pub(super) fn configure(config: &mut Config, plan: &Plan) {
+    let Some(valid) = validity(plan) else { return };
+    let valid = valid / 2;
+    config.entry_timeout = valid;
+    config.attr_timeout = valid;
+    config.negative_timeout = valid;
+    config.cache_listings = false;
+}
+
+/// Waits until the mount has ended; for what the host has not answered by then only for a while, since there is nothing to be written. Was all
+/// answered?
+pub(super) fn wait(session: &Arc<Session>) -> bool {
+    let waiting = Arc::clone(session);
+    let (sender, end) = mpsc::channel();
+    let waiter = thread::Builder::new()
+        .name("holdfast-end".into())
+        .spawn(move || {
+            waiting.wait();
+            // Nothing listens any more if it took too long.
+            let _ = sender.send(());
+        });
+    if waiter.is_err() {
+        session.wait();
+        return true;
+    }
+    while !session.is_over() {
+        match end.recv_timeout(LOOK) {
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => return true,
+        }
+    }
+    end.recv_timeout(PATIENCE) != Err(mpsc::RecvTimeoutError::Timeout)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(list: &str) -> Plan {
+        Plan::parse([list], false).unwrap()
+    }
+
+    #[test]
+    fn options_of_others_are_refused_by_name() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, _) in OF_OTHERS {
+            let value = if name.ends_with('=') { "7" } else { "" };
+            let given = plan(&format!("ro,{name}{value}"));
+            let refused = open(dir.path(), &given).unwrap_err().to_string();
+            assert!(refused.contains(name), "{refused}");
+        }
+        let refused = open(dir.path(), &plan("")).unwrap_err().to_string();
+        assert!(refused.contains("read-only for now"), "{refused}");
+        for its in ["valid=3", "exclusive"] {
+            assert!(refuse_its_options(&plan(its)).is_err());
+            assert!(open(dir.path(), &plan(&format!("ro,{its}"))).is_ok());
+        }
+        assert!(refuse_its_options(&plan("ro,noatime")).is_ok());
+    }
+
+    #[test]
+    fn both_sides_together_keep_what_was_seen_for_the_time_that_was_given() {
+        let mut config = Config::default();
+        configure(&mut config, &plan("exclusive"));
+        assert_eq!(config.attr_timeout, Duration::MAX);
+        configure(&mut config, &plan("valid=3"));
+        assert_eq!(config.attr_timeout, Duration::from_millis(1500));
+        assert!(!config.cache_listings);
+    }
+}

@@ -1,0 +1,144 @@
+//! A directory of the host, mounted.
+
+use crate::fixture::{Place, holdfast};
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A place with a directory `dir` that has some of everything.
+fn place() -> Option<Place> {
+    let place = Place::with_mounts()?;
+    let at = |name: &str| place.path("dir").join(name);
+    fs::create_dir_all(at("one/two/three")).unwrap();
+    fs::write(at("one/file"), vec![7; 400_000]).unwrap();
+    fs::set_permissions(at("one/file"), fs::Permissions::from_mode(0o640)).unwrap();
+    fs::hard_link(at("one/file"), at("one/two/again")).unwrap();
+    symlink("../file", at("one/two/link")).unwrap();
+    let sparse = fs::File::create(at("sparse")).unwrap();
+    sparse.set_len(5 << 20).unwrap();
+    for number in 0..300 {
+        fs::write(at(&format!("one/two/three/{number}")), format!("{number}")).unwrap();
+    }
+    Some(place)
+}
+
+fn mount(place: &Place, options: &str) {
+    let dir = place.path("dir");
+    let dir = dir.to_str().expect("a plain path");
+    holdfast(["mount", "-o", options, dir, &place.mnt()]).ok();
+    assert!(place.is_mounted(), "returned before the mount is live");
+}
+
+/// All that find(1) shows of a tree, but what a mount point has of its own; and what is in the files.
+fn shown(root: &Path) -> String {
+    let format = "%P %y %m %n %U %G %s %T@ %C@ %l %i\\n";
+    let run = |program: &str, arguments: &[&str]| {
+        let output = Command::new(program)
+            .args(arguments)
+            .current_dir(root)
+            .output()
+            .expect("it runs");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let listed = run("find", &[".", "-mindepth", "1", "-printf", format]);
+    let mut lines: Vec<&str> = listed.lines().collect();
+    lines.sort_unstable();
+    let sums = run(
+        "sh",
+        &["-c", "find . -type f -print0 | sort -z | xargs -0 cksum"],
+    );
+    lines.join("\n") + &sums
+}
+
+#[test]
+fn a_directory_looks_as_it_does_beside_the_mount() {
+    let Some(place) = place() else { return };
+    for options in ["ro", "ro,exclusive", "ro,valid=0"] {
+        mount(&place, options);
+        assert_eq!(shown(&place.path("mnt")), shown(&place.path("dir")));
+        let source = format!("dir:{}", place.path("dir").display());
+        assert_eq!(place.info()["source"], source);
+        assert_eq!(place.info()["state"], "read_only");
+        let write = fs::write(place.path("mnt/new"), b"").unwrap_err();
+        assert_eq!(write.kind(), std::io::ErrorKind::ReadOnlyFilesystem);
+        place.umount();
+    }
+}
+
+#[test]
+fn what_others_change_is_seen_through_two_mounts_when_nothing_is_kept() {
+    let Some(place) = place() else { return };
+    mount(&place, "ro,valid=0");
+    let second = place.path("second");
+    let dir = format!("dir:{}", place.path("dir").display());
+    holdfast(["mount", "-o", "ro,valid=0", &dir, second.to_str().unwrap()]).ok();
+    let mounts = [place.path("mnt"), second.clone()];
+    let file = place.path("dir/changing");
+    for round in 0..10 {
+        fs::write(&file, format!("round {round}")).unwrap();
+        for mount in &mounts {
+            let read = fs::read_to_string(mount.join("changing")).unwrap();
+            assert_eq!(read, format!("round {round}"));
+        }
+        fs::remove_file(&file).unwrap();
+        for mount in &mounts {
+            assert!(!mount.join("changing").exists());
+            let names = fs::read_dir(mount).unwrap().count();
+            assert_eq!(names, fs::read_dir(place.path("dir")).unwrap().count());
+        }
+    }
+    holdfast(["umount", second.to_str().unwrap()]).ok();
+    place.umount();
+}
+
+#[test]
+fn a_directory_may_be_its_own_mount_point_or_hold_it() {
+    let Some(place) = place() else { return };
+    let dir = place.path("dir");
+    let path = |path: &PathBuf| path.to_str().expect("a plain path").to_owned();
+    let before = shown(&dir);
+    holdfast(["mount", "-o", "ro,nonempty", &path(&dir), &path(&dir)]).ok();
+    assert_eq!(shown(&dir), before);
+    holdfast(["umount", &path(&dir)]).ok();
+    let below = dir.join("one/two/here");
+    fs::create_dir(&below).unwrap();
+    holdfast(["mount", "-o", "ro,valid=0", &path(&dir), &path(&below)]).ok();
+    let sum = fs::metadata(below.join("one/file")).unwrap().size();
+    assert_eq!(sum, 400_000);
+    // It is shown where it lies, and not entered.
+    let itself = below.join("one/two/here");
+    assert!(fs::metadata(&itself).unwrap().is_dir());
+    let entered = fs::read_dir(&itself).and_then(|mut names| names.next().transpose());
+    assert_eq!(entered.unwrap_err().raw_os_error(), Some(libc::EXDEV));
+    holdfast(["umount", &path(&below)]).ok();
+}
+
+#[test]
+fn what_makes_no_sense_for_a_directory_is_refused() {
+    let Some(place) = place() else { return };
+    let dir = place.path("dir");
+    let dir = dir.to_str().expect("a plain path");
+    let refused = |options: &[&str], source: &str| {
+        let mnt = place.mnt();
+        let arguments = [&["mount", source, &mnt], options].concat();
+        holdfast(arguments).fails(1)
+    };
+    let error = refused(&[], dir);
+    assert!(
+        error.contains("read-only") && error.contains("-o ro"),
+        "{error}"
+    );
+    let error = refused(&["-o", "ro,size=1g"], dir);
+    assert!(error.contains("size=1g"), "{error}");
+    let error = refused(&["-o", "valid=3"], "mem:");
+    assert!(error.contains("valid=3"), "{error}");
+    let error = refused(&["-o", "ro"], "dir:/no/such/directory");
+    assert!(error.contains("/no/such/directory"), "{error}");
+    assert!(!place.is_mounted() && !place.path("mnt").exists());
+    mount(&place, "ro");
+    let error = holdfast(["mount", "-o", "remount,rw", dir, &place.mnt()]).fails(1);
+    assert!(error.contains("reading only"), "{error}");
+    place.umount();
+}

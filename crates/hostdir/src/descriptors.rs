@@ -1,0 +1,111 @@
+//! Open descriptors, the latest used, and no more than so many.
+
+use holdfast_core::types::Ino;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// Descriptors by inode. One that is in use when it has to go is closed with its last use.
+pub(crate) struct Descriptors {
+    most: usize,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    /// Each with the time of its last use.
+    of: HashMap<Ino, (Arc<OwnedFd>, u64)>,
+    now: u64,
+    /// To be closed, and not here: closing may wait for the host.
+    aside: Vec<Arc<OwnedFd>>,
+}
+
+impl Descriptors {
+    /// Keeps at most so many: at least 4.
+    pub(crate) fn at_most(most: usize) -> Self {
+        Self {
+            most: most.max(4),
+            open: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn get(&self, ino: Ino) -> Option<Arc<OwnedFd>> {
+        let mut open = self.open.lock();
+        open.now += 1;
+        let now = open.now;
+        let (found, used) = open.of.get_mut(&ino)?;
+        *used = now;
+        Some(Arc::clone(found))
+    }
+
+    /// Keeps this one, and closes a quarter of all if they are too many: those that were not used for longest.
+    pub(crate) fn keep(&self, ino: Ino, descriptor: OwnedFd) -> Arc<OwnedFd> {
+        let descriptor = Arc::new(descriptor);
+        let mut closed = Vec::new();
+        {
+            let mut open = self.open.lock();
+            open.now += 1;
+            let now = open.now;
+            if open.of.len() >= self.most && !open.of.contains_key(&ino) {
+                let mut used: Vec<u64> = open.of.values().map(|(_, used)| *used).collect();
+                let (_, limit, _) = used.select_nth_unstable(self.most / 4);
+                let limit = *limit;
+                closed.extend(open.of.extract_if(|_, (_, used)| *used <= limit));
+            }
+            closed.extend(
+                open.of
+                    .insert(ino, (Arc::clone(&descriptor), now))
+                    .map(|was| (ino, was)),
+            );
+        }
+        // Closing may wait for the host: with nothing locked.
+        drop(closed);
+        descriptor
+    }
+
+    /// The inode is not known any more: its descriptor, if there is one, is closed by the next [`tidy`](Self::tidy). Waits for nothing.
+    pub(crate) fn set_aside(&self, ino: Ino) {
+        let mut open = self.open.lock();
+        if let Some((descriptor, _)) = open.of.remove(&ino) {
+            open.aside.push(descriptor);
+        }
+    }
+
+    /// Closes what was set aside.
+    pub(crate) fn tidy(&self) {
+        let aside = std::mem::take(&mut self.open.lock().aside);
+        drop(aside);
+    }
+
+    /// How many are open.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.open.lock().of.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    #[test]
+    fn the_latest_used_stay() {
+        let open = || OwnedFd::from(File::open("/").unwrap());
+        let descriptors = Descriptors::at_most(8);
+        for ino in 1..=100 {
+            let kept = descriptors.keep(Ino(ino), open());
+            assert_eq!(Arc::strong_count(&kept), 2);
+            assert!(descriptors.get(Ino(1)).is_some(), "it is always in use");
+            assert!(descriptors.len() <= 8);
+        }
+        assert!(descriptors.get(Ino(100)).is_some() && descriptors.get(Ino(50)).is_none());
+        let kept = descriptors.get(Ino(100)).unwrap();
+        descriptors.set_aside(Ino(100));
+        assert!(descriptors.get(Ino(100)).is_none());
+        assert_eq!(Arc::strong_count(&kept), 2, "not closed yet");
+        descriptors.tidy();
+        assert_eq!(Arc::strong_count(&kept), 1);
+    }
+}

@@ -1,0 +1,345 @@
+//! The directory of the host: opened once, and never left.
+//!
+//! The root is open as long as this is. A directory below is reached from the nearest one that is open, name by name;
+//! a file, by its name in its directory. The way never leads through a symbolic link, upwards, or onto another mount,
+//! and what is found at its end must be what was there before.
+
+use holdfast_core::types::{Errno, FileType, Ino, Result};
+use rustix::fs::{
+    AtFlags, CWD, Mode, OFlags, ResolveFlags, Statx, StatxFlags, fstatfs, openat, openat2, statx,
+};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use crate::attributes;
+use crate::descriptors::Descriptors;
+use crate::identity::{HostNumber, Identity};
+use crate::numbers::Numbers;
+use crate::places::Places;
+
+/// For so many directories a file is open at most.
+const DIRECTORIES_A_FILE: usize = 4;
+
+/// Below which the limit of open files is not enough for those.
+const DESCRIPTORS: u64 = 4096;
+
+const ASKED: StatxFlags = StatxFlags::BASIC_STATS
+    .union(StatxFlags::BTIME)
+    .union(StatxFlags::MNT_ID);
+
+const BENEATH: ResolveFlags = ResolveFlags::BENEATH
+    .union(ResolveFlags::NO_SYMLINKS)
+    .union(ResolveFlags::NO_XDEV);
+
+/// File systems in which the number that a listing tells need not be that of the file: they are of several devices (overlayfs, btrfs,
+/// bcachefs).
+const OF_SEVERAL_DEVICES: [u64; 3] = [0x794c_7630, 0x9123_683e, 0xca45_1a4e];
+/// One whose server tells what it likes: FUSE.
+const SERVED: u64 = 0x6573_5546;
+
+pub(crate) struct Host {
+    root: OwnedFd,
+    root_is: Identity,
+    /// The mount that the root lies on, where the kernel tells.
+    mount: Option<u64>,
+    /// Are the numbers that a listing tells those of the files? `None`: some are compared.
+    pub(crate) trusts_listings: Option<bool>,
+    /// Does it have extended attributes? Until it says that it has not.
+    has_xattrs: AtomicBool,
+    pub(crate) numbers: Numbers,
+    pub(crate) places: Places,
+    directories: Descriptors,
+    files: Descriptors,
+}
+
+/// A directory that is open; `None`: the root.
+pub(crate) struct OpenDirectory(Option<Arc<OwnedFd>>);
+
+impl OpenDirectory {
+    pub(crate) fn get<'h>(&'h self, host: &'h Host) -> BorrowedFd<'h> {
+        self.0.as_ref().map_or(host.root(), |open| open.as_fd())
+    }
+}
+
+/// A file as it was found.
+pub(crate) struct Found {
+    pub(crate) stat: Statx,
+    pub(crate) is: Identity,
+    pub(crate) ino: Ino,
+}
+
+pub(crate) fn errno(error: rustix::io::Errno) -> Errno {
+    Errno::from_raw(error.raw_os_error())
+}
+
+impl Host {
+    /// # Errors
+    /// Those of open(2); `ENOTDIR`.
+    pub(crate) fn open(path: &Path, directories: usize) -> Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = openat(CWD, path, flags, Mode::empty()).map_err(errno)?;
+        let stat = stat_here(root.as_fd())?;
+        let root_is = Identity::of(&stat);
+        let few = descriptors() < DESCRIPTORS;
+        let share = if few { 8 } else { 1 };
+        Ok(Self {
+            root_is,
+            mount: mount(&stat),
+            // One that does not say what it is may be anything.
+            trusts_listings: match fstatfs(&root).map_or(SERVED, |of| of.f_type.cast_unsigned()) {
+                SERVED => None,
+                several => Some(!OF_SEVERAL_DEVICES.contains(&several)),
+            },
+            has_xattrs: AtomicBool::new(true),
+            numbers: Numbers::new(root_is.host),
+            places: Places::default(),
+            directories: Descriptors::at_most(directories / share),
+            files: Descriptors::at_most(directories / DIRECTORIES_A_FILE / share),
+            root,
+        })
+    }
+
+    /// The root's descriptor.
+    pub(crate) fn root(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
+    }
+
+    /// What is known of the root.
+    pub(crate) fn stat_root(&self) -> Result<Found> {
+        Ok(Found {
+            stat: stat_here(self.root())?,
+            is: self.root_is,
+            ino: Ino::ROOT,
+        })
+    }
+
+    /// Does `act` with an open directory.
+    ///
+    /// # Errors
+    /// `ESTALE`: it is not known, or no longer where it was. `EXDEV`: it is another mount's. Those of openat2(2).
+    pub(crate) fn in_directory<R>(
+        &self,
+        dir: Ino,
+        act: impl FnOnce(BorrowedFd<'_>) -> Result<R>,
+    ) -> Result<R> {
+        if dir == Ino::ROOT {
+            return act(self.root());
+        }
+        act(self.directory(dir)?.as_fd())
+    }
+
+    /// A directory that stays open as long as this is there.
+    ///
+    /// # Errors
+    /// As [`in_directory`](Self::in_directory).
+    pub(crate) fn opened(&self, dir: Ino) -> Result<OpenDirectory> {
+        match dir {
+            Ino::ROOT => Ok(OpenDirectory(None)),
+            dir => self.directory(dir).map(Some).map(OpenDirectory),
+        }
+    }
+
+    /// What is known of a file that is open, whatever became of its name.
+    pub(crate) fn stat_open(&self, ino: Ino) -> Result<Option<Statx>> {
+        let open = self.files.get(ino);
+        open.map(|open| stat_here(open.as_fd())).transpose()
+    }
+
+    fn directory(&self, dir: Ino) -> Result<Arc<OwnedFd>> {
+        let mut way = Vec::new();
+        let mut at = dir;
+        let mut open = loop {
+            if at == Ino::ROOT {
+                break None;
+            }
+            if let Some(open) = self.directories.get(at) {
+                break Some(open);
+            }
+            let place = self.places.get(at).ok_or(Errno::ESTALE)?;
+            let parent = place.parent;
+            way.push((at, place));
+            at = parent;
+            if way.len() > u16::MAX.into() {
+                // Places that were noted at different times can make a circle.
+                return Err(Errno::ESTALE);
+            }
+        };
+        for (ino, place) in way.into_iter().rev() {
+            let flags = OFlags::PATH | OFlags::DIRECTORY;
+            let parent = open.as_ref().map_or(self.root(), |open| open.as_fd());
+            let found = self.open_below(parent, &place.name, flags, &place.is)?;
+            open = Some(self.directories.keep(ino, found));
+        }
+        open.ok_or(Errno::ESTALE)
+    }
+
+    /// Opens a name of a directory, if it is still this file's.
+    fn open_below(
+        &self,
+        dir: BorrowedFd<'_>,
+        name: &[u8],
+        flags: OFlags,
+        is: &Identity,
+    ) -> Result<OwnedFd> {
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = openat2(dir, name, flags, Mode::empty(), BENEATH);
+        let opened = opened.map_err(|error| match errno(error) {
+            // Something else has its name, or nothing.
+            Errno::ENOENT | Errno::ELOOP | Errno::ENOTDIR => Errno::ESTALE,
+            error => error,
+        })?;
+        match Identity::of(&stat_here(opened.as_fd())?) == *is {
+            true => Ok(opened),
+            false => Err(Errno::ESTALE),
+        }
+    }
+
+    /// Opens a directory for listing it.
+    ///
+    /// # Errors
+    /// As [`in_directory`](Self::in_directory), and `EACCES`.
+    pub(crate) fn open_listing(&self, dir: Ino) -> Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        self.in_directory(dir, |dir| {
+            openat(dir, ".", flags, Mode::empty()).map_err(errno)
+        })
+    }
+
+    /// A regular file, open for reading; some stay open. It can be read as long as it is, whatever becomes of its name.
+    ///
+    /// # Errors
+    /// `ESTALE`: it is not known, or no longer where it was. Those of openat2(2).
+    pub(crate) fn file(&self, ino: Ino) -> Result<Arc<OwnedFd>> {
+        if let Some(open) = self.files.get(ino) {
+            return Ok(open);
+        }
+        let place = self.places.get(ino).ok_or(Errno::ESTALE)?;
+        if place.is.kind != FileType::Regular {
+            return Err(Errno::EINVAL);
+        }
+        let opened = self.in_directory(place.parent, |dir| {
+            let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+            let quiet = self.open_below(dir, &place.name, flags | OFlags::NOATIME, &place.is);
+            match quiet {
+                // Of others' files that is not for everybody.
+                Err(Errno::EPERM) => self.open_below(dir, &place.name, flags, &place.is),
+                opened => opened,
+            }
+        })?;
+        Ok(self.files.keep(ino, opened))
+    }
+
+    /// What a name of a directory leads to; `None`: there is no such name.
+    ///
+    /// # Errors
+    /// Those of statx(2).
+    pub(crate) fn find(&self, dir: BorrowedFd<'_>, name: &[u8]) -> Result<Option<Found>> {
+        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+        let stat = match statx(dir, name, flags, ASKED).map_err(errno) {
+            Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ENAMETOOLONG) => return Ok(None),
+            stat => stat?,
+        };
+        let is = Identity::of(&stat);
+        let mounted_over = mount(&stat) != self.mount;
+        let number = match mounted_over.then(|| listed_number(dir, name)).transpose()? {
+            // Its own number can be that of any file here: it has the one of what it hides.
+            Some(Some(number)) => HostNumber {
+                device: self.root_is.host.device,
+                number,
+            },
+            _ => is.host,
+        };
+        let ino = self.number(number, &is);
+        Ok(Some(Found { stat, is, ino }))
+    }
+
+    /// Has a file extended attributes that are shown?
+    ///
+    /// # Errors
+    /// Those of listxattr(2).
+    pub(crate) fn has_attributes(&self, dir: BorrowedFd<'_>, name: &[u8]) -> Result<bool> {
+        // Relaxed: who sees it late asks once more.
+        if !self.has_xattrs.load(Relaxed) {
+            return Ok(false);
+        }
+        match attributes::has_any(dir, name) {
+            Err(Errno::EOPNOTSUPP) => {
+                self.has_xattrs.store(false, Relaxed);
+                Ok(false)
+            }
+            told => told,
+        }
+    }
+
+    /// The number of a file, which is not that of another one that is known.
+    fn number(&self, host: HostNumber, is: &Identity) -> Ino {
+        let mut ino = self.numbers.of(host);
+        while let Some(known) = self.places.get(ino)
+            && known.is.host == is.host
+            && known.is != *is
+        {
+            ino = self.numbers.change(host, ino);
+        }
+        ino
+    }
+
+    /// The number that a listing of a directory tells for a file of the root's device.
+    pub(crate) fn listed(&self, number: u64) -> Ino {
+        self.numbers.of(HostNumber {
+            device: self.root_is.host.device,
+            number,
+        })
+    }
+
+    /// Closes what was open of inodes that are not known any more.
+    pub(crate) fn tidy(&self) {
+        self.files.tidy();
+        self.directories.tidy();
+    }
+
+    /// The core has let an inode go. Waits for nothing.
+    pub(crate) fn forget(&self, ino: Ino) {
+        self.places.forget(ino);
+        self.files.set_aside(ino);
+        self.directories.set_aside(ino);
+    }
+}
+
+fn stat_here(file: BorrowedFd<'_>) -> Result<Statx> {
+    statx(file, "", AtFlags::EMPTY_PATH, ASKED).map_err(errno)
+}
+
+fn mount(stat: &Statx) -> Option<u64> {
+    let told = stat.stx_mask & StatxFlags::MNT_ID.bits() != 0;
+    told.then_some(stat.stx_mnt_id)
+}
+
+/// The number that a directory has for a name, whatever is mounted there.
+fn listed_number(dir: BorrowedFd<'_>, name: &[u8]) -> Result<Option<u64>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let listing = openat(dir, ".", flags, Mode::empty()).map_err(errno)?;
+    let mut found = None;
+    crate::listing::each(listing.as_fd(), &mut |entry| {
+        if entry.name == name {
+            found = Some(entry.number);
+        }
+        found.is_none()
+    })?;
+    Ok(found)
+}
+
+/// How many descriptors this process may have open, after the limit was raised as far as it goes.
+fn descriptors() -> u64 {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum.unwrap_or(u64::MAX),
+        Err(_) => limit.current.unwrap_or(u64::MAX),
+    }
+}

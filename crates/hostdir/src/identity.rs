@@ -1,0 +1,53 @@
+//! What tells one file of the host from another.
+
+use holdfast_core::types::{FileType, Time};
+use rustix::fs::{Statx, StatxFlags, StatxTimestamp};
+
+/// A file of the host by device and number, as long as it lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct HostNumber {
+    pub(crate) device: (u32, u32),
+    pub(crate) number: u64,
+}
+
+/// The same, over a longer time: a host gives the number of a file that is gone to another, which was born later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) host: HostNumber,
+    pub(crate) kind: FileType,
+    /// `None`: the host does not say.
+    pub(crate) birth: Option<Time>,
+}
+
+impl Identity {
+    pub(crate) fn of(stat: &Statx) -> Self {
+        Self {
+            host: HostNumber::of(stat),
+            kind: kind(stat),
+            birth: birth(stat),
+        }
+    }
+}
+
+impl HostNumber {
+    pub(crate) fn of(stat: &Statx) -> Self {
+        Self {
+            device: (stat.stx_dev_major, stat.stx_dev_minor),
+            number: stat.stx_ino,
+        }
+    }
+}
+
+pub(crate) fn kind(stat: &Statx) -> FileType {
+    // A host has no other types than these.
+    FileType::from_mode(u32::from(stat.stx_mode)).unwrap_or(FileType::Regular)
+}
+
+pub(crate) fn birth(stat: &Statx) -> Option<Time> {
+    let told = stat.stx_mask & StatxFlags::BTIME.bits() != 0;
+    told.then(|| time(stat.stx_btime))
+}
+
+pub(crate) fn time(time: StatxTimestamp) -> Time {
+    Time::new(time.tv_sec, time.tv_nsec)
+}

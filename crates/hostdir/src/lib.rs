@@ -1,0 +1,30 @@
+//! An existing directory of the host as a store: read-only.
+//!
+//! [`HostDirectory`] shows the core a directory of any file system of the host, with all below it on the same mount. What the host answers slowly
+//! is asked for in batches, by many threads at once, and kept by the core within its memory. It is a store that finds inodes by their
+//! names and that others may change ([`Shared`]).
+//!
+//! *Numbers* are the host's, see `numbers.rs`. *Places*: for each inode that the core has, its directory, name and identity are known,
+//! and nothing is open; see `places.rs` and `host.rs`. *Coherence*: the host's directory is this process's alone
+//! ([`Coherence::Exclusive`]), or what it told holds for a time. *Links* are never followed, and another mount below is
+//! shown and not entered (`EXDEV`).
+//!
+//! A host that does not answer keeps those waiting that asked it, and nothing else.
+//!
+//! [`Shared`]: holdfast_core::store::Shared
+//! [`Coherence::Exclusive`]: holdfast_core::store::Coherence::Exclusive
+
+mod attributes;
+mod descriptors;
+mod host;
+mod identity;
+mod lanes;
+mod listing;
+mod member;
+mod numbers;
+mod places;
+mod read_only;
+mod record;
+mod store;
+
+pub use store::{HostDirectory, Options};

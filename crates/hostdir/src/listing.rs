@@ -1,0 +1,281 @@
+//! The names of a directory, as getdents64(2) tells them.
+//!
+//! A run of names is followed by the next one: so a listing stays open until it has come to its end, or until too many
+//! others are. One that was closed begins anew, and passes by the names that it had told. The cookie of a name is its
+//! place in its listing.
+
+use holdfast_core::store::NameRun;
+use holdfast_core::types::{FileType, Ino, Result};
+use parking_lot::Mutex;
+use rustix::fs::RawDir;
+use std::collections::VecDeque;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use crate::host::{Host, errno};
+use crate::lanes::Lanes;
+
+/// Bytes of names asked for at once.
+const BUFFER: usize = 256 << 10;
+/// Listings that are open at most.
+const OPEN: usize = 32;
+/// Names of a listing of which the numbers are compared with those of the files.
+const SAMPLE: usize = 2;
+/// Cookies of names begin here: those below are for `.` and `..`.
+const FIRST_COOKIE: u64 = 3;
+
+/// A name as the host lists it.
+pub(crate) struct Listed<'a> {
+    pub(crate) name: &'a [u8],
+    pub(crate) number: u64,
+    /// `None`: the host does not say.
+    pub(crate) kind: Option<FileType>,
+}
+
+/// Shows the names that are left of an open directory, without `.` and `..`, until `visit` answers false.
+///
+/// # Errors
+/// Those of getdents64(2).
+pub(crate) fn each(dir: BorrowedFd<'_>, visit: &mut dyn FnMut(&Listed<'_>) -> bool) -> Result<()> {
+    let mut buffer: Vec<MaybeUninit<u8>> = vec![MaybeUninit::uninit(); BUFFER];
+    while one_buffer(dir, &mut buffer, visit)? {}
+    Ok(())
+}
+
+/// The same for as many names as come at once. False: there is nothing more to come.
+fn one_buffer(
+    dir: BorrowedFd<'_>,
+    buffer: &mut [MaybeUninit<u8>],
+    visit: &mut dyn FnMut(&Listed<'_>) -> bool,
+) -> Result<bool> {
+    let mut names = RawDir::new(dir, buffer);
+    while let Some(entry) = names.next() {
+        let entry = entry.map_err(errno)?;
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            let listed = Listed {
+                name,
+                number: entry.ino(),
+                kind: kind_of(entry.file_type()),
+            };
+            if !visit(&listed) {
+                return Ok(false);
+            }
+        }
+        if names.is_buffer_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn kind_of(kind: rustix::fs::FileType) -> Option<FileType> {
+    FileType::from_mode(kind.as_raw_mode())
+}
+
+/// A name that came, what the host calls its number, and its type as far as that is told.
+type Raw = (Box<[u8]>, u64, Option<FileType>);
+
+/// A listing under way.
+struct Open {
+    dir: Ino,
+    descriptor: Arc<OwnedFd>,
+    /// Names that came and were not asked for yet.
+    ready: VecDeque<(Box<[u8]>, Ino, FileType)>,
+    /// Are the numbers that the listing tells those of the files? `None`: that is not known yet.
+    trusted: Option<bool>,
+    /// The cookie of the next one.
+    next: u64,
+    /// Has all come?
+    done: bool,
+}
+
+/// All listings under way, the latest last.
+#[derive(Default)]
+pub(crate) struct Listings(Mutex<Vec<Open>>);
+
+impl Listings {
+    /// A run of at most `max` names of a directory with cookies greater than `after`.
+    ///
+    /// # Errors
+    /// Those of opening and reading it.
+    pub(crate) fn read(
+        &self,
+        (host, lanes): (&Arc<Host>, &Lanes),
+        dir: Ino,
+        after: u64,
+        max: usize,
+        run: &mut NameRun,
+    ) -> Result<()> {
+        let next = after.max(FIRST_COOKIE - 1) + 1;
+        let mut open = match self.take(dir, next) {
+            Some(open) => open,
+            None => Open::new(host, dir)?,
+        };
+        let mut left = max;
+        while left > 0 && open.more(host, lanes)? {
+            while left > 0
+                && let Some((name, ino, kind)) = open.ready.pop_front()
+            {
+                if open.next >= next {
+                    run.push(&name, open.next, ino, kind);
+                    left -= 1;
+                }
+                open.next += 1;
+            }
+        }
+        if left == 0 {
+            self.put(open);
+        }
+        Ok(())
+    }
+
+    /// The listing that goes on there. One that begins ends those of the directory that nobody went on with.
+    fn take(&self, dir: Ino, next: u64) -> Option<Open> {
+        let mut left: Vec<Open> = Vec::new();
+        let taken = {
+            let mut all = self.0.lock();
+            match next {
+                FIRST_COOKIE => {
+                    left.extend(all.extract_if(.., |open| open.dir == dir));
+                    None
+                }
+                _ => {
+                    let goes_on = |open: &Open| open.dir == dir && open.next == next;
+                    let at = all.iter().position(goes_on);
+                    at.map(|at| all.remove(at))
+                }
+            }
+        };
+        // Closing may wait for the host: with nothing locked.
+        drop(left);
+        taken
+    }
+
+    fn put(&self, open: Open) {
+        let closed = {
+            let mut all = self.0.lock();
+            let oldest = (all.len() >= OPEN).then(|| all.remove(0));
+            all.push(open);
+            oldest
+        };
+        drop(closed);
+    }
+}
+
+impl Open {
+    fn new(host: &Host, dir: Ino) -> Result<Self> {
+        Ok(Self {
+            dir,
+            descriptor: Arc::new(host.open_listing(dir)?),
+            ready: VecDeque::new(),
+            trusted: host.trusts_listings,
+            next: FIRST_COOKIE,
+            done: false,
+        })
+    }
+
+    /// Is there another name? They are fetched if need be.
+    fn more(&mut self, host: &Arc<Host>, lanes: &Lanes) -> Result<bool> {
+        let mut buffer: Vec<MaybeUninit<u8>> = Vec::new();
+        while self.ready.is_empty() && !self.done {
+            buffer.resize(BUFFER, MaybeUninit::uninit());
+            let mut raw: Vec<Raw> = Vec::new();
+            let more = one_buffer(self.descriptor.as_fd(), &mut buffer, &mut |listed| {
+                raw.push((listed.name.into(), listed.number, listed.kind));
+                true
+            })?;
+            self.done = !more;
+            self.number(raw, host, lanes)?;
+        }
+        Ok(!self.ready.is_empty())
+    }
+
+    /// Numbers and types of names: as they were listed, unless the listing does not say them.
+    fn number(&mut self, raw: Vec<Raw>, host: &Arc<Host>, lanes: &Lanes) -> Result<()> {
+        let trusted = match self.trusted {
+            Some(trusted) => trusted,
+            None => {
+                let sample = raw.iter().take(SAMPLE);
+                let true_numbers = sample.map(|(name, number, _)| {
+                    let found = host.find(self.descriptor.as_fd(), name)?;
+                    Ok(found.is_none_or(|found| found.ino == host.listed(*number)))
+                });
+                let trusted = true_numbers.collect::<Result<Vec<bool>>>()?;
+                let trusted = trusted.into_iter().all(|is_true| is_true);
+                self.trusted = Some(trusted);
+                trusted
+            }
+        };
+        let asked: Vec<Box<[u8]>> = raw
+            .iter()
+            .filter(|(_, _, kind)| !trusted || kind.is_none())
+            .map(|(name, _, _)| name.clone())
+            .collect();
+        let (at, all) = (Arc::clone(&self.descriptor), Arc::clone(host));
+        let found = lanes.map(asked, move |name| all.find(at.as_fd(), name));
+        let mut found = found.into_iter();
+        for (name, number, kind) in raw {
+            match kind.filter(|_| trusted) {
+                Some(kind) => self.ready.push_back((name, host.listed(number), kind)),
+                None => {
+                    // Else it is gone already.
+                    if let Some(found) = found.next().transpose()?.flatten() {
+                        self.ready.push_back((name, found.ino, found.is.kind));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::fs::File;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn a_directory_comes_in_runs_each_name_once_also_when_its_listing_was_closed() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut expected = BTreeSet::new();
+        for number in 0..1000 {
+            let path = dir
+                .path()
+                .join(format!("a name that is not short {number}"));
+            let ino = File::create(&path).unwrap().metadata().unwrap().ino();
+            expected.insert((path.file_name().unwrap().as_encoded_bytes().to_vec(), ino));
+        }
+        let host = Arc::new(Host::open(dir.path(), 16).unwrap());
+        let (listings, lanes) = (Listings::default(), Lanes::new());
+        for closes in [false, true] {
+            let (mut listed, mut after) = (BTreeSet::new(), 0);
+            loop {
+                let mut run = NameRun::default();
+                let read = listings.read((&host, &lanes), Ino::ROOT, after, 70, &mut run);
+                read.unwrap();
+                let Some(last) = run.last_cookie() else { break };
+                assert!(last > after && run.len() <= 70);
+                after = last;
+                for entry in run.iter() {
+                    assert_eq!(entry.kind, FileType::Regular);
+                    assert!(listed.insert((entry.name.to_vec(), entry.ino.0)));
+                }
+                if closes {
+                    listings.0.lock().clear();
+                }
+            }
+            let names = |all: &BTreeSet<(Vec<u8>, u64)>| -> Vec<Vec<u8>> {
+                all.iter().map(|(name, _)| name.clone()).collect()
+            };
+            assert_eq!(names(&listed), names(&expected));
+            // Of a file system of several devices numbers are not the host's alone.
+            if host.trusts_listings == Some(true) {
+                assert_eq!(listed, expected);
+            }
+        }
+    }
+}

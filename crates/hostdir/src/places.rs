@@ -1,0 +1,176 @@
+//! Where the inodes are that the core knows: by which name in which directory.
+//!
+//! Nothing is kept open for an inode. Whatever is asked of one begins with its name, and with a look whether it is
+//! still the same file. A place stays until the core lets its inode go, and that of a directory also
+//! as long as one below it is known.
+
+use holdfast_core::types::Ino;
+use parking_lot::RwLock;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::identity::Identity;
+
+/// A place in the table, beside its name, with what the table takes for it.
+const COST: u64 = 160;
+
+#[derive(Clone)]
+pub(crate) struct Place {
+    pub(crate) parent: Ino,
+    pub(crate) name: Arc<[u8]>,
+    pub(crate) is: Identity,
+}
+
+struct Kept {
+    place: Place,
+    /// Does the core have the inode?
+    held: bool,
+    /// Places in this directory.
+    below: u32,
+}
+
+#[derive(Default)]
+pub(crate) struct Places {
+    table: RwLock<HashMap<Ino, Kept>>,
+    bytes: AtomicU64,
+}
+
+impl Places {
+    pub(crate) fn get(&self, ino: Ino) -> Option<Place> {
+        let table = self.table.read();
+        table.get(&ino).map(|kept| kept.place.clone())
+    }
+
+    /// An inode is here, and the core gets it.
+    pub(crate) fn note(&self, ino: Ino, parent: Ino, name: &[u8], is: Identity) {
+        if ino == Ino::ROOT {
+            return;
+        }
+        let mut table = self.table.write();
+        let was = match table.get_mut(&ino) {
+            Some(kept) => {
+                (kept.held, kept.place.is) = (true, is);
+                if kept.place.parent == parent && *kept.place.name == *name {
+                    return;
+                }
+                self.count(&kept.place.name, name);
+                kept.place.name = name.into();
+                Some(std::mem::replace(&mut kept.place.parent, parent))
+            }
+            None => {
+                let place = Place {
+                    parent,
+                    name: name.into(),
+                    is,
+                };
+                self.bytes.fetch_add(COST + name.len() as u64, Relaxed);
+                let (held, below) = (true, 0);
+                table.insert(ino, Kept { place, held, below });
+                None
+            }
+        };
+        if let Some(kept) = table.get_mut(&parent) {
+            kept.below += 1;
+        }
+        if let Some(was) = was {
+            self.leave(&mut table, was);
+        }
+    }
+
+    fn count(&self, was: &[u8], now: &[u8]) {
+        self.bytes.fetch_add(now.len() as u64, Relaxed);
+        self.bytes.fetch_sub(was.len() as u64, Relaxed);
+    }
+
+    /// The core has let an inode go.
+    pub(crate) fn forget(&self, ino: Ino) {
+        let mut table = self.table.write();
+        if let Some(kept) = table.get_mut(&ino) {
+            kept.held = false;
+            if kept.below == 0 {
+                self.remove(&mut table, ino);
+            }
+        }
+    }
+
+    fn remove(&self, table: &mut HashMap<Ino, Kept>, ino: Ino) {
+        if let Some(kept) = table.remove(&ino) {
+            let bytes = COST + kept.place.name.len() as u64;
+            self.bytes.fetch_sub(bytes, Relaxed);
+            self.leave(table, kept.place.parent);
+        }
+    }
+
+    /// One place less in a directory, which goes with the last if only that kept it; and so on upwards.
+    fn leave(&self, table: &mut HashMap<Ino, Kept>, dir: Ino) {
+        let mut dir = dir;
+        while let Some(kept) = table.get_mut(&dir) {
+            kept.below = kept.below.saturating_sub(1);
+            if kept.held || kept.below > 0 {
+                return;
+            }
+            let bytes = COST + kept.place.name.len() as u64;
+            self.bytes.fetch_sub(bytes, Relaxed);
+            let parent = kept.place.parent;
+            table.remove(&dir);
+            dir = parent;
+        }
+    }
+
+    /// Bytes that it takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::HostNumber;
+    use holdfast_core::types::FileType;
+
+    fn is(number: u64) -> Identity {
+        Identity {
+            host: HostNumber {
+                device: (0, 1),
+                number,
+            },
+            kind: FileType::Directory,
+            birth: None,
+        }
+    }
+
+    #[test]
+    fn a_directory_is_kept_for_what_is_below_it() {
+        let places = Places::default();
+        places.note(Ino(2), Ino::ROOT, b"two", is(2));
+        places.note(Ino(3), Ino(2), b"three", is(3));
+        places.note(Ino(4), Ino(3), b"four", is(4));
+        places.forget(Ino(2));
+        places.forget(Ino(3));
+        assert!(places.get(Ino(2)).is_some() && places.get(Ino(3)).is_some());
+        places.forget(Ino(4));
+        let left = [2, 3, 4].map(|ino| places.get(Ino(ino)).is_some());
+        assert_eq!((left, places.bytes()), ([false; 3], 0));
+    }
+
+    #[test]
+    fn what_moves_is_found_in_its_new_place() {
+        let places = Places::default();
+        places.note(Ino(2), Ino::ROOT, b"old", is(2));
+        places.note(Ino(3), Ino::ROOT, b"new", is(3));
+        places.note(Ino(4), Ino(2), b"file", is(4));
+        places.forget(Ino(2));
+        places.note(Ino(4), Ino(3), b"its other name", is(4));
+        let place = places.get(Ino(4)).unwrap();
+        assert_eq!(
+            (place.parent, &*place.name),
+            (Ino(3), &b"its other name"[..])
+        );
+        assert!(places.get(Ino(2)).is_none(), "nothing is below it any more");
+        places.forget(Ino(3));
+        places.forget(Ino(4));
+        assert_eq!(places.bytes(), 0);
+    }
+}

@@ -1,0 +1,290 @@
+//! The directory as the core asks for it.
+
+use holdfast_core::Memory;
+use holdfast_core::budget::Member;
+use holdfast_core::store::{
+    Coherence, EntryRecord, Guarantees, InodeRecord, NameRun, Rest, Shared, SpaceReport, SpaceRun,
+    Stamp, Store, Writes,
+};
+use holdfast_core::types::{Errno, FileType, Ino, Result, Time};
+use rustix::fs::{SeekFrom, fstatvfs, seek};
+use rustix::io::pread;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, SystemTime};
+
+use crate::attributes;
+use crate::host::{Found, Host, errno};
+use crate::lanes::Lanes;
+use crate::listing::Listings;
+use crate::member::Places;
+use crate::read_only::ReadOnly;
+use crate::record::record;
+
+/// Times of a host move in steps that are not longer than this; where they have whole seconds, than that.
+const GRAIN: Duration = Duration::from_millis(20);
+const COARSE_GRAIN: Duration = Duration::from_secs(2);
+const NANOS: u64 = 1_000_000_000;
+
+/// How a directory is opened.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// How long the host's answers may be kept.
+    pub coherence: Coherence,
+    /// Are extended attributes and access control lists shown?
+    pub xattrs: bool,
+    /// How many directories are open at most, with a quarter as many files; fewer where this process may have few descriptors.
+    pub open: usize,
+}
+
+impl Default for Options {
+    /// Others may change the directory: answers hold for a second. Extended attributes are shown, and at most 1,024 directories are open.
+    fn default() -> Self {
+        Self {
+            coherence: Coherence::For(Duration::from_secs(1)),
+            xattrs: true,
+            open: 1024,
+        }
+    }
+}
+
+/// A directory of the host.
+pub struct HostDirectory {
+    host: Arc<Host>,
+    options: Options,
+    listings: Listings,
+    lanes: Lanes,
+    /// What counts its memory, as long as this is there.
+    member: Arc<Places>,
+}
+
+impl HostDirectory {
+    /// Opens a directory; it stays this one, whatever becomes of its name.
+    ///
+    /// # Errors
+    /// Those of open(2): `ENOENT`, `ENOTDIR`, `EACCES`.
+    pub fn open(path: &Path, options: Options) -> Result<Self> {
+        let host = Arc::new(Host::open(path, options.open)?);
+        Ok(Self {
+            member: Arc::new(Places(Arc::clone(&host))),
+            host,
+            options,
+            listings: Listings::default(),
+            lanes: Lanes::new(),
+        })
+    }
+
+    /// What names of a directory lead to, each as the host tells it; their places are noted.
+    fn find_all(&self, dir: Ino, names: &[&[u8]]) -> Result<Vec<Result<Option<InodeRecord>>>> {
+        self.host.tidy();
+        let host = Arc::clone(&self.host);
+        let xattrs = self.options.xattrs;
+        let names: Vec<Box<[u8]>> = names.iter().map(|name| (*name).into()).collect();
+        let found = self.host.opened(dir)?;
+        let answers = self.lanes.map(names, move |name| {
+            let at = found.get(&host);
+            match host.find(at, name)? {
+                Some(file) => {
+                    let has = xattrs && host.has_attributes(at, name)?;
+                    host.places.note(file.ino, dir, name, file.is);
+                    Ok(Some(record(file.ino, dir, &file.stat, has)))
+                }
+                None => Ok(None),
+            }
+        });
+        Ok(answers)
+    }
+
+    fn load(host: &Host, ino: Ino, xattrs: bool) -> Result<Option<InodeRecord>> {
+        if ino == Ino::ROOT {
+            let Found { stat, .. } = host.stat_root()?;
+            let has = xattrs && host.has_attributes(host.root(), b".")?;
+            return Ok(Some(record(ino, ino, &stat, has)));
+        }
+        let Some(place) = host.places.get(ino) else {
+            return Ok(None);
+        };
+        let found = host.in_directory(place.parent, |dir| {
+            let found = host.find(dir, &place.name)?;
+            let same = found.filter(|found| found.ino == ino && found.is == place.is);
+            let has = xattrs && same.is_some() && host.has_attributes(dir, &place.name)?;
+            Ok(same.map(|found| record(ino, place.parent, &found.stat, has)))
+        });
+        match found {
+            // A file that is open goes on without its name.
+            Ok(None) | Err(Errno::ESTALE | Errno::ENOENT) => {
+                let open = host.stat_open(ino)?;
+                Ok(open.map(|stat| record(ino, place.parent, &stat, false)))
+            }
+            found => found,
+        }
+    }
+
+    fn rest(host: &Host, file: &InodeRecord) -> Result<Rest> {
+        let of = |dir: BorrowedFd<'_>, name: &[u8]| {
+            let target = match file.kind {
+                FileType::Symlink => Some(attributes::target(dir, name)?),
+                _ => None,
+            };
+            let xattrs = match file.xattrs {
+                true => attributes::all(dir, name)?,
+                false => Vec::new(),
+            };
+            Ok(Rest { target, xattrs })
+        };
+        if file.ino == Ino::ROOT {
+            return of(host.root(), b".");
+        }
+        let place = host.places.get(file.ino).ok_or(Errno::ESTALE)?;
+        host.in_directory(place.parent, |dir| of(dir, &place.name))
+    }
+}
+
+impl Store for HostDirectory {
+    fn guarantees(&self) -> Guarantees {
+        Guarantees {
+            pinned: false,
+            blocks: true,
+            small: 0,
+            frees: true,
+            times_and_flags: true,
+        }
+    }
+
+    fn writes(self: Arc<Self>) -> Writes {
+        Writes::Behind(Arc::new(ReadOnly))
+    }
+
+    fn join(&self, memory: &Arc<Memory>) {
+        let member = Arc::downgrade(&self.member) as Weak<dyn Member>;
+        memory.join(member);
+    }
+
+    fn load_inodes(&self, inos: &[Ino], found: &mut Vec<InodeRecord>) -> Result<()> {
+        self.host.tidy();
+        let (host, xattrs) = (Arc::clone(&self.host), self.options.xattrs);
+        let answers = self
+            .lanes
+            .map(inos.to_vec(), move |ino| Self::load(&host, *ino, xattrs));
+        for answer in answers {
+            found.extend(answer?);
+        }
+        Ok(())
+    }
+
+    fn load_rests(&self, records: &[InodeRecord], found: &mut Vec<Rest>) -> Result<()> {
+        let host = Arc::clone(&self.host);
+        let answers = self
+            .lanes
+            .map(records.to_vec(), move |file| Self::rest(&host, file));
+        for answer in answers {
+            found.push(answer?);
+        }
+        Ok(())
+    }
+
+    fn look_up(
+        &self,
+        dir: Ino,
+        names: &[&[u8]],
+        found: &mut Vec<Option<(EntryRecord, Option<InodeRecord>)>>,
+    ) -> Result<()> {
+        let answers = self.find_all(dir, names)?;
+        let alone = names.len() == 1;
+        for (name, answer) in names.iter().zip(answers) {
+            let entry = |ino: Ino, kind: FileType| EntryRecord {
+                name: (*name).into(),
+                // Only a listing has places.
+                cookie: 0,
+                ino,
+                kind,
+            };
+            found.push(match answer {
+                Ok(file) => file.map(|file| (entry(file.ino, file.kind), Some(file))),
+                Err(error) if alone => return Err(error),
+                // Whoever asks for it alone learns why.
+                Err(_) => Some((entry(Ino(0), FileType::Regular), None)),
+            });
+        }
+        Ok(())
+    }
+
+    fn read_names(&self, dir: Ino, after: u64, max: usize, run: &mut NameRun) -> Result<()> {
+        self.listings
+            .read((&self.host, &self.lanes), dir, after, max, run)
+    }
+
+    fn end_cookie(&self, _dir: Ino) -> Result<u64> {
+        Ok(0)
+    }
+
+    fn next_space(&self, ino: Ino, offset: u64) -> Result<Option<SpaceRun>> {
+        let file = self.host.file(ino)?;
+        let start = match seek(&file, SeekFrom::Data(offset)) {
+            // Only a hole follows, or the end.
+            Err(rustix::io::Errno::NXIO) => return Ok(None),
+            start => start.map_err(errno)?,
+        };
+        let end = seek(&file, SeekFrom::Hole(start)).map_err(errno)?;
+        Ok((end > start).then_some(SpaceRun {
+            start,
+            len: end - start,
+            written: true,
+        }))
+    }
+
+    fn read_data(&self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let file = self.host.file(ino)?;
+        let mut done = 0;
+        while done < buf.len() {
+            match pread(&file, &mut buf[done..], offset + done as u64) {
+                Err(rustix::io::Errno::INTR) => {}
+                // It was cut off meanwhile.
+                Ok(0) => break,
+                read => done += read.map_err(errno)?,
+            }
+        }
+        buf[done..].fill(0);
+        Ok(())
+    }
+
+    fn commit(&self, _upto: Option<Stamp>) -> Result<()> {
+        Ok(())
+    }
+
+    fn space(&self) -> Result<SpaceReport> {
+        let of = fstatvfs(self.host.root()).map_err(errno)?;
+        let pages = |blocks: u64| blocks.saturating_mul(of.f_frsize.max(1)) / 4096;
+        Ok(SpaceReport {
+            pages: Some(pages(of.f_blocks)),
+            pages_used: pages(of.f_blocks.saturating_sub(of.f_bfree)),
+            pages_reserved: pages(of.f_bfree.saturating_sub(of.f_bavail)),
+            inodes: Some(of.f_files),
+            inodes_used: of.f_files.saturating_sub(of.f_ffree),
+        })
+    }
+
+    fn shared(&self) -> Option<&dyn Shared> {
+        Some(self)
+    }
+}
+
+impl Shared for HostDirectory {
+    fn coherence(&self) -> Coherence {
+        self.options.coherence
+    }
+
+    fn is_settled(&self, record: &InodeRecord) -> bool {
+        let changed = record.mtime.max(record.ctime);
+        let coarse = record.mtime.subsec_nanos() == 0 && record.ctime.subsec_nanos() == 0;
+        let grain = if coarse { COARSE_GRAIN } else { GRAIN };
+        let nanos = u64::from(changed.subsec_nanos()) + grain.as_nanos() as u64;
+        let secs = changed.secs().saturating_add((nanos / NANOS) as i64);
+        Time::from(SystemTime::now()) > Time::new(secs, (nanos % NANOS) as u32)
+    }
+
+    fn forgotten(&self, ino: Ino) {
+        self.host.forget(ino);
+    }
+}

@@ -1,0 +1,33 @@
+//! A file system over a directory of the host.
+
+mod changes;
+mod random;
+mod seen;
+mod tree;
+
+use holdfast_core::store::Coherence;
+use holdfast_core::{FileSystem, Options as CoreOptions};
+use holdfast_hostdir::{HostDirectory, Options};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Nothing is believed any longer than it takes to tell it.
+const NEVER: Coherence = Coherence::For(Duration::ZERO);
+
+fn over(root: &Path, coherence: Coherence) -> FileSystem {
+    let options = Options {
+        coherence,
+        ..Options::default()
+    };
+    over_with(root, options)
+}
+
+fn over_with(root: &Path, options: Options) -> FileSystem {
+    let store = HostDirectory::open(root, options).unwrap();
+    let core = CoreOptions {
+        read_only: true,
+        ..CoreOptions::default()
+    };
+    FileSystem::new(Arc::new(store), core).unwrap()
+}
