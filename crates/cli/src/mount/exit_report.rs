@@ -9,7 +9,7 @@ use rustix::fs::MemfdFlags;
 use serde::{Deserialize, Serialize};
 use std::{
     fs::{self, File},
-    io::{self, Read},
+    io::{self, Read, Seek},
     os::unix::{ffi::OsStrExt, fs::FileExt},
     path::Path,
 };
@@ -91,6 +91,11 @@ impl ExitReport {
         numbers.into_iter().find(serves)
     }
 
+    /// Is all done that the process had to do before its end?
+    pub(crate) fn is_written(&self) -> bool {
+        matches!(self.get(), Some(Ended::Well | Ended::Failed(_)))
+    }
+
     /// What is written there, once the process has ended.
     pub(crate) fn read(self) -> Exit {
         match self.get() {
@@ -102,6 +107,7 @@ impl ExitReport {
 
     fn get(&self) -> Option<Ended> {
         let mut bytes = Vec::new();
+        (&self.0).rewind().ok()?;
         let read = (&self.0).take(BYTES_MAX).read_to_end(&mut bytes);
         read.ok()?;
         serde_json::from_slice(&bytes).ok()

@@ -37,6 +37,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// How long a daemon may take to end once nothing is mounted any more.
 const END_TIMEOUT_SECONDS: i64 = 30;
 
+/// How long it is waited for once it says that all is done.
+const LINGER_SECONDS: i64 = 5;
+
 /// Unmount a file system, or clear the mount point of a daemon that was killed
 ///
 /// Waits until the daemon has ended, and fails if the volume could not be closed cleanly: the reason is told. A mount
@@ -221,12 +224,25 @@ impl Daemon {
 
     /// Waits for its end; fails as it did.
     fn wait_for_end(self, dir: &Path) -> Result<()> {
-        let timeout = Timespec {
-            tv_sec: END_TIMEOUT_SECONDS,
+        let second = Timespec {
+            tv_sec: 1,
             tv_nsec: 0,
         };
-        if !self.ends_within(&timeout)? {
-            return Err(Failure::new("is unmounted, but its daemon still runs").at(dir));
+        let (mut waited, mut done) = (0, 0);
+        while !self.ends_within(&second)? {
+            waited += 1;
+            done += i64::from(self.report.as_ref().is_some_and(ExitReport::is_written));
+            if done >= LINGER_SECONDS {
+                // All is closed. A system call in a file system that does not answer cannot be ended, nor can its process.
+                anstream::eprintln!(
+                    "holdfast: {}: unmounted; its daemon waits for a file system that does not answer",
+                    dir.display()
+                );
+                break;
+            }
+            if waited >= END_TIMEOUT_SECONDS {
+                return Err(Failure::new("is unmounted, but its daemon still runs").at(dir));
+            }
         }
         match self.report.map(ExitReport::read) {
             // Without a report it is of a version that makes none, or of a user who is not shown to this one.

@@ -12,6 +12,7 @@ mod engine;
 mod failed;
 mod force;
 mod forms;
+mod hanging;
 mod lasting;
 mod mounts;
 mod refusals;

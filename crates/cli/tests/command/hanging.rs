@@ -1,0 +1,123 @@
+//! A directory of a host that does not answer any more.
+
+use crate::fixture::{Place, holdfast};
+use holdfast::types::{Attr, Errno, FileType, Ino, Result, Time};
+use holdfast_fuse::{Config, Context, Operations, Session, TransportChoice, mount::UmountFlags};
+use std::fs;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Condvar, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+
+/// Bound of what is waited for.
+const SOON: Duration = Duration::from_secs(60);
+/// The name of which nothing is told.
+const STUCK: &[u8] = b"stuck";
+
+/// A host: an empty directory, in which a lookup of one name waits until it is released.
+#[derive(Default)]
+struct Host {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: u32,
+    released: bool,
+}
+
+impl Host {
+    fn release(&self) {
+        self.state.lock().unwrap().released = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until a lookup does.
+    fn is_asked(&self) -> bool {
+        let state = self.state.lock().unwrap();
+        let asked = |state: &mut State| state.waiting == 0;
+        let waited = self.changed.wait_timeout_while(state, SOON, asked);
+        waited.unwrap().0.waiting > 0
+    }
+}
+
+impl Operations for Host {
+    fn lookup(&self, _: &Context<'_>, _: Ino, name: &[u8]) -> Result<Attr> {
+        if name == STUCK {
+            let mut state = self.state.lock().unwrap();
+            state.waiting += 1;
+            self.changed.notify_all();
+            drop(self.changed.wait_while(state, |state| !state.released));
+        }
+        Err(Errno::ENOENT)
+    }
+
+    fn getattr(&self, _: &Context<'_>, ino: Ino, _: Option<u64>) -> Result<Attr> {
+        let time = Time::new(1_700_000_000, 0);
+        Ok(Attr {
+            ino,
+            kind: FileType::Directory,
+            perm: 0o755,
+            nlink: 2,
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            size: 40,
+            blocks: 0,
+            atime: time,
+            mtime: time,
+            ctime: time,
+            btime: time,
+        })
+    }
+}
+
+/// Lets it answer, whatever becomes of the test.
+struct Released<'h>(&'h Host);
+
+impl Drop for Released<'_> {
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}
+
+#[test]
+fn a_forced_unmount_does_not_wait_for_a_host_that_hangs() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    let (host, path) = (Arc::new(Host::default()), place.path("host"));
+    fs::create_dir(&path).unwrap();
+    let config = Config {
+        transport: TransportChoice::Dev,
+        ..Config::default()
+    };
+    let session = Session::mount(host.clone(), &path, &config).unwrap();
+    let released = Released(&host);
+    holdfast(["mount", "-o", "ro", path.to_str().unwrap(), &place.mnt()]).ok();
+    let mut caller = Command::new("stat")
+        .arg(place.path("mnt").join("stuck"))
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    assert!(host.is_asked(), "nothing came to the host");
+    let (sender, unmounted) = mpsc::channel();
+    let mnt = place.mnt();
+    thread::spawn(move || {
+        let run = holdfast(["umount", "--force", &mnt]);
+        let _ = sender.send((run.code, run.error));
+    });
+    let (code, error) = unmounted.recv_timeout(SOON).expect("it waits for the host");
+    assert_eq!(code, Some(0), "{error}");
+    assert!(!place.is_mounted());
+    assert!(!caller.wait().unwrap().success());
+    assert!(!host.state.lock().unwrap().released);
+    drop(released);
+    session
+        .unmount(UmountFlags {
+            lazy: true,
+            force: true,
+        })
+        .unwrap();
+}
