@@ -3,11 +3,11 @@
 
 use holdfast_core::store::Coherence;
 use holdfast_core::types::{Attr, Caller, Errno, FileType, Ino, OpenFlags, Result};
-use holdfast_core::{DirEntry, FileSystem, Node, Options};
+use holdfast_core::{DirEntry, FileSystem, Node, Observer, Options};
 use holdfast_testkit::rng::Rng;
 use holdfast_testkit::store::{SharedState, SharedStore};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const VALID: u64 = 1000;
@@ -123,7 +123,10 @@ impl Pair {
                 let known = |state: &SharedState| state.child(dir, name) == ino;
                 assert!(self.lately().any(known), "{name:?} is {ino:?}");
                 let Some(found) = found else { return };
-                let content = self.content(&found);
+                let content = match rng.below(2) {
+                    0 => self.content(&found),
+                    _ => self.content_once(&found),
+                };
                 self.check_content(found.ino(), content.as_deref().ok());
             }
         }
@@ -173,6 +176,15 @@ impl Pair {
         self.fs.read_dir_plus(&open, 0, &mut note).unwrap();
         all.retain(|(_, attr)| attr.kind == FileType::Regular);
         all
+    }
+
+    /// As a mount reads a file that its kernel keeps.
+    fn content_once(&self, node: &Node) -> Result<Vec<u8>> {
+        let open = self.fs.open_unseen(node.clone(), OpenFlags::empty())?;
+        let mut content = vec![0; 8192];
+        let read = self.fs.read_once(&open, 0, &mut content)?;
+        content.truncate(read);
+        Ok(content)
     }
 
     fn content(&self, node: &Node) -> Result<Vec<u8>> {
@@ -336,6 +348,46 @@ fn the_store_knows_an_inode_as_long_as_the_core_or_a_kernel_does() {
     assert!(pair.lookup(&root, b"7").is_ok());
     pair.fs.drop_caches().unwrap();
     assert_eq!(pair.store.known(), 1);
+}
+
+/// What a front end is told.
+#[derive(Default)]
+struct Told(Mutex<Vec<(Ino, bool)>>);
+
+impl Observer for Told {
+    fn inode_changed(&self, ino: Ino, data: bool) {
+        self.0.lock().unwrap().push((ino, data));
+    }
+
+    fn entry_changed(&self, _: Ino, _: &[u8]) {}
+
+    fn keeps_by_number(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_kernel_is_told_of_content_that_it_may_have_though_the_core_keeps_none() {
+    let mut pair = Pair::new(FOR_A_SECOND);
+    let file = pair.store.write(Ino::ROOT, b"a", b"one");
+    let told = Arc::new(Told::default());
+    pair.fs.set_observer(Some(told.clone()));
+    let node = pair.lookup(&pair.fs.root(), b"a").unwrap();
+    let held = node.clone().into_raw();
+    assert_eq!(pair.content_once(&node), Ok(b"one".to_vec()));
+    assert_eq!(pair.fs.stats().pages, 0);
+    pair.pass(VALID);
+    assert_eq!(pair.fs.attributes(&node).map(|attr| attr.size), Ok(3));
+    assert!(told.0.lock().unwrap().is_empty(), "nothing changed");
+    pair.store.write(Ino::ROOT, b"a", b"two");
+    pair.pass(VALID);
+    assert_eq!(pair.fs.attributes(&node).map(|attr| attr.size), Ok(3));
+    assert_eq!(*told.0.lock().unwrap(), [(file, true)]);
+    assert_eq!(pair.content_once(&node), Ok(b"two".to_vec()));
+    pair.store.write(Ino::ROOT, b"a", b"longer");
+    pair.pass(VALID);
+    assert_eq!(pair.content_once(&node), Ok(b"longer".to_vec()));
+    pair.fs.forget(held, 1);
 }
 
 #[test]

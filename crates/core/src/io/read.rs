@@ -198,6 +198,7 @@ impl Core {
         buf: &mut [u8],
     ) -> Result<Option<usize>> {
         let (inode, pages) = self.readable_at(file, offset, buf.len())?;
+        self.refresh(inode)?;
         if self.pinned || inode.is_mapped() || inode.size() > WHOLE {
             return Ok(None);
         }

@@ -141,14 +141,14 @@ impl Core {
             true => None,
             false => self.renewed_rare(inode, record)?,
         };
-        let had_pages;
+        let was_known;
         {
             // First: while another thread has them the store may be asked.
             let mut pages = inode.regular().ok().map(Pages::lock);
             let Some(_order) = shared.coherence.in_order(record.ino, at) else {
                 return Ok(());
             };
-            had_pages = !same && pages.as_ref().is_some_and(|pages| !pages.is_empty());
+            was_known = shared.coherence.checked(record.ino).at.is_some();
             if let Some(pages) = &mut pages
                 && !same
             {
@@ -160,8 +160,8 @@ impl Core {
             let settled = shared.is_settled(record);
             shared.coherence.note(record.ino, at, settled);
         }
-        if had_pages {
-            // A kernel's pages: by its times it cannot always tell.
+        if was_known && !same && record.kind == FileType::Regular {
+            // A kernel may have what it read past memory, and cannot always tell by the times.
             self.tell_inode(&Caller::root(), record.ino, true);
         }
         Ok(())
