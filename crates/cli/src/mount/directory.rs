@@ -100,6 +100,7 @@ pub(super) fn configure(config: &mut Config, plan: &Plan) {
     config.attr_timeout = valid;
     config.negative_timeout = valid;
     config.cache_listings = false;
+    config.content_by_attributes = true;
 }
 
 /// Waits until the mount has ended; for what the host has not answered by then only for a while, since there is nothing to be written. Was all
@@ -158,8 +159,9 @@ mod tests {
         let mut config = Config::default();
         configure(&mut config, &plan("exclusive"));
         assert_eq!(config.attr_timeout, Duration::MAX);
+        assert!(!config.content_by_attributes);
         configure(&mut config, &plan("valid=3"));
         assert_eq!(config.attr_timeout, Duration::from_millis(1500));
-        assert!(!config.cache_listings);
+        assert!(!config.cache_listings && config.content_by_attributes);
     }
 }

@@ -67,6 +67,9 @@ pub struct Config {
     pub no_opendir: bool,
     /// The kernel keeps listings of directories, and asks for one again when its names changed.
     pub cache_listings: bool,
+    /// The kernel drops what it has of a file's content when new attributes show that it changed: for a file system that others
+    /// change, where nothing tells the kernel. It asks for attributes that are no longer believed before it reads.
+    pub content_by_attributes: bool,
     /// POSIX ACLs.
     pub posix_acl: bool,
     /// Extended attributes, where the file system answers `ENOSYS` without: then the kernel asks for none, nor for ACLs.
@@ -96,6 +99,7 @@ impl Default for Config {
             no_open: false,
             no_opendir: true,
             cache_listings: true,
+            content_by_attributes: false,
             posix_acl: true,
             xattrs: true,
             idmap: true,

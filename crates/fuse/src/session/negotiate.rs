@@ -2,7 +2,6 @@
 
 use super::{Config, ListingChoice};
 use crate::wire::{ABI_MAJOR, ABI_MINOR, ABI_MINOR_MIN, InitFlags, InitRequest, layout};
-use std::time::Duration;
 
 /// The outcome of INIT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,10 +100,9 @@ fn wanted(config: &Config, uring: bool) -> InitFlags {
         | InitFlags::CREATE_SUPP_GROUP
         | InitFlags::HAS_EXPIRE_ONLY
         | InitFlags::DIRECT_IO_ALLOW_MMAP;
-    // Attributes that hold for a time only tell what happened to the content: then the kernel drops its pages by them.
-    let told = config.attr_timeout == Duration::MAX;
-    flags.set(InitFlags::EXPLICIT_INVAL_DATA, told);
-    flags.set(InitFlags::AUTO_INVAL_DATA, !told);
+    let by_attributes = config.content_by_attributes;
+    flags.set(InitFlags::EXPLICIT_INVAL_DATA, !by_attributes);
+    flags.set(InitFlags::AUTO_INVAL_DATA, by_attributes);
     flags.set(InitFlags::OVER_IO_URING, uring);
     flags.set(InitFlags::WRITEBACK_CACHE, config.writeback);
     flags.set(InitFlags::EXPORT_SUPPORT, config.export);
@@ -162,6 +160,22 @@ mod tests {
         assert_eq!(minor(7, 30), Err(Answer::TooOld));
         assert_eq!(minor(6, 99), Err(Answer::TooOld));
         assert_eq!(minor(8, 0), Err(Answer::AskAgain));
+    }
+
+    #[test]
+    fn content_goes_by_attributes_or_is_told_of() {
+        for by_attributes in [false, true] {
+            let config = Config {
+                content_by_attributes: by_attributes,
+                ..Config::default()
+            };
+            let Answer::Agreed(agreed) = Negotiated::answer(&init(7, 45), &config, false) else {
+                panic!("refused");
+            };
+            let (told, by) = (InitFlags::EXPLICIT_INVAL_DATA, InitFlags::AUTO_INVAL_DATA);
+            assert_eq!(agreed.flags.contains(told), !by_attributes);
+            assert_eq!(agreed.flags.contains(by), by_attributes);
+        }
     }
 
     #[test]
