@@ -4,7 +4,7 @@
 //! cost nothing, and space that is allocated but not yet written. Whoever owns it brings an
 //! [`Account`]: a [`Space`] that promises room (and may refuse with `ENOSPC`), and [`CacheStats`]
 //! that count what is held in memory. [`SpacePool`] is a `Space` with a fixed limit. [`Memory`] is how much a process
-//! may hold of everything.
+//! may hold of everything, and [`reclaim`] how it is kept to that.
 //!
 //! *Invariants.* The space of an account is charged exactly [`Pages::pages`], and its statistics
 //! exactly [`PagesLock::frames`] and [`PagesLock::bytes`], after every operation, whether it
@@ -14,12 +14,14 @@
 //! accounts are safe to share.
 
 mod account;
+mod deferral_primitive;
 mod group;
 pub mod memory;
 mod page_set;
 mod pages;
 mod pool;
 mod ranges;
+pub mod reclaim;
 
 pub use account::{Account, CacheStats, Reservation, Space};
 pub use memory::Memory;

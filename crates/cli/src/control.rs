@@ -3,6 +3,7 @@
 //! Requests and most answers are one JSON object each; inodes come as rows of fixed length.
 
 use crate::message::{Failure, Result};
+use crate::trace::record::Traced;
 use holdfast_fuse::mount::Controlled;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -38,6 +39,11 @@ pub(crate) enum Request {
     Job,
     /// What was mounted read-only takes changes from now on.
     Writable,
+    /// How memory was freed.
+    Reclaim {
+        /// From this record on; `None`: from now on.
+        from: Option<u64>,
+    },
 }
 
 /// An answer that is not rows.
@@ -52,6 +58,8 @@ pub(crate) enum Answer {
     Job(Vec<u8>),
     /// It takes changes.
     Writable,
+    /// The next records.
+    Reclaim(Traced),
     /// It could not be done.
     Failed(String),
 }

@@ -21,6 +21,7 @@ mod resize;
 mod source;
 mod sys;
 mod target;
+mod trace;
 mod umount;
 mod volume;
 mod warm;
@@ -54,6 +55,7 @@ enum Command {
     Mount(mount::Arguments),
     Umount(umount::Arguments),
     Info(info::Arguments),
+    Trace(trace::Arguments),
     Cp(copy::Arguments),
     Rm(engine::trees::RemoveArguments),
     Unpack(engine::archive::UnpackArguments),
@@ -111,6 +113,7 @@ fn run(command: Command) -> Result<()> {
         Command::Mount(arguments) => mount::run(&arguments),
         Command::Umount(arguments) => umount::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),
+        Command::Trace(arguments) => trace::run(&arguments),
         Command::Dump(arguments) => dump::run(&arguments),
         // Its exit codes are its own.
         Command::Fsck(_) => Ok(()),

@@ -5,13 +5,13 @@
 //! order stands in `docs/locking.md`.
 
 use holdfast_cache::CacheStats;
-use holdfast_cache::memory::{AMPLE, Member, Memory};
+use holdfast_cache::memory::{AMPLE, Memory};
 use holdfast_sync::{Forerunner, Index, Prepared, ShardedCounter, epoch};
 use once_cell::race::OnceBox;
 use parking_lot::RwLock;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Weak};
 
 use crate::coherence::Coherence;
 use crate::ends::Ends;
@@ -164,8 +164,7 @@ impl FileSystem {
         }
         if !core.pinned {
             core.store.join(&core.reclaim.memory);
-            let member = Arc::downgrade(&core) as Weak<dyn Member>;
-            core.reclaim.memory.join(member);
+            core.join_memory();
         }
         let announced = core.enrolment.announce(Arc::downgrade(&core));
         let fs = Self {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use crate::FileSystem;
+use crate::ends::Ends;
 use crate::file_system::Core;
+use crate::reclaim::Observed;
 use crate::types::{Caller, Ino};
 
 /// Told of changes that did not come through it: callers with [`Caller::checked`] are the
@@ -92,5 +94,23 @@ impl Core {
         // Pairs with the observer's fence: it read what was changed, or its use is seen here.
         fence(Ordering::SeqCst);
         self.ends.may_be_held(&self.index, ino)
+    }
+}
+
+impl Observed for Core {
+    fn ends(&self) -> &Ends {
+        &self.ends
+    }
+
+    fn memory_limit(&self) -> u64 {
+        self.reclaim.memory.limit()
+    }
+
+    fn is_observed(&self) -> bool {
+        Self::is_observed(self)
+    }
+
+    fn ask_back(&self, inodes: &[Ino]) {
+        Self::ask_back(self, inodes);
     }
 }

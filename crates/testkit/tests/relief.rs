@@ -1,5 +1,6 @@
 //! Memory for the content of files: it has a limit, and what goes comes back as it was.
 
+use holdfast_core::shrinkers::within_store;
 use holdfast_core::{FileSystem, Observer, OpenFile, Options};
 use holdfast_testkit::memory::within;
 use holdfast_testkit::store::{
@@ -384,9 +385,13 @@ impl Observer for Kernel {
 
 /// Files that a kernel has looked up, and holds.
 fn held_files(fs: &FileSystem, count: u64) -> Vec<Ino> {
+    held_files_called(fs, "f", count)
+}
+
+fn held_files_called(fs: &FileSystem, first: &str, count: u64) -> Vec<Ino> {
     let (who, root) = (Caller::root(), fs.root());
     let make = |file| {
-        let name = format!("f{file}");
+        let name = format!("{first}{file}");
         let kind = holdfast_types::FileType::Regular;
         let node = fs.mknod(&who, &root, name.as_bytes(), kind, 0o644, 0);
         node.unwrap().into_raw()
@@ -454,4 +459,37 @@ fn a_memory_of_nothing_lets_most_go_that_is_not_used() {
         "{inodes} with {} in use",
         used.len()
     );
+}
+
+#[test]
+fn a_thread_within_the_store_lets_nothing_go_and_owes_it_and_the_next_operation_repays() {
+    let fs = limited(Arc::new(ModelStore::new()), 4 * MIB);
+    let deferred = || {
+        let memory = fs.memory_in_use().unwrap();
+        let totals = memory.shrinkers().totals();
+        (totals["metadata"].deferred, totals["content"].deferred)
+    };
+    let guard = within_store();
+    let held = held_files(&fs, 20_000);
+    for number in 0..20 {
+        let file = create(&fs, &format!("large {number}"));
+        fs.write(&Caller::root(), &file, 0, &vec![1; 300 << 10])
+            .unwrap();
+    }
+    let (stats, owed) = (fs.stats(), deferred());
+    assert!(stats.inodes > held.len() as u64, "{stats:?}");
+    assert!(stats.bytes > 6_000_000, "{stats:?}");
+    assert!(owed.0 > 100 && owed.1 > 100, "{owed:?}");
+    assert!(owed.0 <= 2 * stats.inodes && owed.1 <= 2 * stats.pages);
+    drop(guard);
+    let file = create(&fs, "one more");
+    fs.write(&Caller::root(), &file, 0, &vec![1; MIB as usize])
+        .unwrap();
+    held_files_called(&fs, "g", 5_000);
+    let now = fs.stats();
+    assert!(
+        now.inodes * 168 + now.names * 64 <= 2 * MIB + MIB / 2,
+        "{now:?}"
+    );
+    assert!(now.bytes <= 3 * MIB, "{now:?}");
 }

@@ -77,7 +77,7 @@ impl Memory {
             self.look();
             // That is no news.
             self.moved.store(false, Relaxed);
-            self.reclaim();
+            self.shrinkers.relieve();
             let mut bell = self.bell.lock();
             if !bell.stop {
                 self.rung.wait_for(&mut bell, TICK);

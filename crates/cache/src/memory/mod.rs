@@ -2,7 +2,7 @@
 //!
 //! What takes memory is a *member*: a file system for what its store can bring back, a volume for what it has still to
 //! write and for the nodes of its trees. Members count what they hold, by [`Class`], and keep to the limit that they are
-//! given. The limit is the budget less what nobody counts: the program itself, stacks, what the allocator has
+//! given; what can be freed at any time has [shrinkers](Memory::shrinkers). The limit is the budget less what nobody counts: the program itself, stacks, what the allocator has
 //! lost between blocks. A process that holds nothing else ([`Memory::follow`]) measures that; in others it is
 //! taken for nothing.
 //!
@@ -11,7 +11,7 @@
 //! to what its thread could free.
 //!
 //! *Locking.* `state` is taken with nothing held but what a thread holds that looks: it does so with nothing locked. Below it
-//! are only the locks in which members count. A member frees memory with nothing held.
+//! are only the locks in which members count. Memory is freed with nothing held.
 
 mod class;
 mod follow;
@@ -24,6 +24,8 @@ use std::time::{Duration, Instant};
 
 use holdfast_sync::frame;
 use parking_lot::{Condvar, Mutex};
+
+use crate::reclaim::Registry;
 
 pub use class::{Class, Usage};
 pub use follow::Follower;
@@ -45,9 +47,6 @@ pub trait Member: Send + Sync {
 
     /// The limit of all members, and of that what may be taken by what this one could free at any time.
     fn limit(&self, all: u64, own: u64);
-
-    /// Frees what it holds beyond its limit, as far as it can. With nothing locked.
-    fn reclaim(&self) {}
 }
 
 /// The memory of a process, and what its members make of it.
@@ -62,6 +61,7 @@ pub struct Memory {
     asleep: AtomicBool,
     bell: Mutex<Bell>,
     rung: Condvar,
+    shrinkers: Registry,
 }
 
 #[derive(Debug, Default)]
@@ -141,6 +141,7 @@ impl Memory {
             asleep: AtomicBool::new(false),
             bell: Mutex::default(),
             rung: Condvar::new(),
+            shrinkers: Registry::default(),
         };
         memory.look();
         memory
@@ -223,10 +224,10 @@ impl Memory {
         drop(members);
     }
 
-    /// Has all members free what is too much. With nothing locked.
-    pub fn reclaim(&self) {
-        let members = self.state.lock().live();
-        members.iter().for_each(|member| member.reclaim());
+    /// What frees memory of its members.
+    #[must_use]
+    pub fn shrinkers(&self) -> &Registry {
+        &self.shrinkers
     }
 
     fn budget_now(&self, state: &mut State, now: Instant) -> u64 {

@@ -1,6 +1,9 @@
 use super::*;
 
+use crate::reclaim::{Count, Load, Registered, Request, Scan, Shrinker};
+
 const MIB: u64 = 1 << 20;
+const PAGE: u64 = crate::PAGE_SIZE as u64;
 
 /// Holds what it is told to, and keeps to its limit.
 #[derive(Debug, Default)]
@@ -22,16 +25,49 @@ impl Member for Hoard {
         self.all.store(all, Relaxed);
         self.own.store(own, Relaxed);
     }
+}
 
-    fn reclaim(&self) {
-        self.content.fetch_min(self.own.load(Relaxed), Relaxed);
+/// Frees pages of a hoard.
+struct Pages;
+
+impl Shrinker for Pages {
+    type Owner = Hoard;
+
+    fn name(&self) -> &'static str {
+        "content"
+    }
+
+    fn needs_store(&self) -> bool {
+        false
+    }
+
+    fn load(&self, hoard: &Hoard) -> Load {
+        let own = hoard.own.load(Relaxed);
+        Load {
+            held: hoard.content.load(Relaxed),
+            wake: own,
+            stop: own,
+            wait: own,
+        }
+    }
+
+    fn count(&self, hoard: &Hoard) -> Count {
+        Count::Objects(hoard.content.load(Relaxed).div_ceil(PAGE))
+    }
+
+    fn scan(&self, hoard: &Hoard, request: Request) -> Scan {
+        let held = hoard.content.load(Relaxed);
+        let left = held.saturating_sub(request.objects * PAGE);
+        hoard.content.store(left, Relaxed);
+        Scan::Freed((held - left).div_ceil(PAGE))
     }
 }
 
-fn joined(memory: &Memory) -> Arc<Hoard> {
+fn joined(memory: &Memory) -> (Arc<Hoard>, Arc<Registered<Pages>>) {
     let hoard = Arc::new(Hoard::default());
     memory.join(Arc::downgrade(&hoard) as Weak<dyn Member>);
-    hoard
+    let shrinker = memory.shrinkers().register(Pages, &hoard);
+    (hoard, shrinker)
 }
 
 #[test]
@@ -56,7 +92,7 @@ fn the_limit_is_what_nobody_counts_below_the_budget() {
 #[test]
 fn what_can_be_freed_makes_way_for_what_cannot() {
     let memory = Memory::apart(64 * MIB);
-    let hoard = joined(&memory);
+    let (hoard, _shrinker) = joined(&memory);
     assert_eq!(hoard.all.load(Relaxed), 63 * MIB);
     assert_eq!(hoard.own.load(Relaxed), 63 * MIB);
     hoard.dirty.store(20 * MIB, Relaxed);
@@ -66,7 +102,7 @@ fn what_can_be_freed_makes_way_for_what_cannot() {
         (hoard.all.load(Relaxed), hoard.own.load(Relaxed)),
         (63 * MIB, 43 * MIB)
     );
-    memory.reclaim();
+    memory.shrinkers().relieve();
     memory.look();
     assert_eq!(memory.seen().usage.total(), 63 * MIB);
     hoard.dirty.store(90 * MIB, Relaxed);
@@ -81,14 +117,14 @@ fn what_can_be_freed_makes_way_for_what_cannot() {
 #[test]
 fn members_leave_each_other_half_of_their_part_at_least() {
     let memory = Memory::apart(64 * MIB);
-    let (one, other) = (joined(&memory), joined(&memory));
+    let ((one, _pages), (other, _others)) = (joined(&memory), joined(&memory));
     one.content.store(60 * MIB, Relaxed);
     memory.look();
     assert_eq!(one.own.load(Relaxed), 63 * MIB);
     assert_eq!(other.own.load(Relaxed), 63 * MIB / 4);
     other.content.store(63 * MIB / 4, Relaxed);
     memory.look();
-    memory.reclaim();
+    memory.shrinkers().relieve();
     memory.look();
     assert!(memory.seen().usage.total() <= 63 * MIB);
     drop(one);
@@ -114,7 +150,7 @@ fn a_budget_is_changed_and_goes_back_to_what_the_host_decides() {
 fn a_process_that_is_followed_takes_what_nobody_counts_into_account() {
     static TRIMMED: AtomicU64 = AtomicU64::new(0);
     let memory = Memory::apart(1 << 40);
-    let hoard = joined(&memory);
+    let (hoard, _shrinker) = joined(&memory);
     let free = memory.limit();
     let follower = memory.follow(|| {
         TRIMMED.fetch_add(1, Relaxed);

@@ -132,6 +132,23 @@ pub(crate) struct MemoryUse {
     pub(crate) slack_bytes: Option<u64>,
     /// Bytes by class.
     pub(crate) by_class: BTreeMap<String, u64>,
+    /// How memory was freed so far.
+    pub(crate) by_shrinker: BTreeMap<String, Reclaimed>,
+}
+
+/// What went of one kind so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Reclaimed {
+    pub(crate) passes: u64,
+    /// Objects that passes were to look at.
+    pub(crate) scanned: u64,
+    /// Objects that went.
+    pub(crate) freed: u64,
+    /// Objects that passes have still to look at.
+    pub(crate) deferred: u64,
+    /// Time that threads spent in it.
+    pub(crate) nanoseconds: u64,
 }
 
 /// Inodes by what becomes of them.

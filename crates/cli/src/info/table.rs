@@ -91,6 +91,7 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
                 of(bytes(report.rss_bytes), memory.budget_bytes.map(bytes)),
             ),
             ("by class", by_class(memory)),
+            ("reclaim", reclaim(memory)),
         ]),
         None => rows.push(("resident", bytes(report.rss_bytes))),
     }
@@ -170,6 +171,23 @@ fn by_class(memory: &MemoryUse) -> String {
         .iter()
         .map(|(held, name)| format!("{name} {}", bytes(*held)));
     parts.collect::<Vec<_>>().join(", ")
+}
+
+/// What went, of what was looked at.
+fn reclaim(memory: &MemoryUse) -> String {
+    let parts = memory.by_shrinker.iter();
+    let parts = parts.filter(|(_, it)| it.passes > 0).map(|(name, it)| {
+        let owed = match it.deferred {
+            0 => String::new(),
+            owed => format!(" ({} deferred)", number(owed)),
+        };
+        let (freed, scanned) = (number(it.freed), number(it.scanned));
+        format!("{name} {freed} of {scanned}{owed}")
+    });
+    match parts.collect::<Vec<_>>() {
+        none if none.is_empty() => "none".to_owned(),
+        parts => format!("{} looked at", parts.join(", ")),
+    }
 }
 
 fn counts(counts: [(u64, &str); 4]) -> String {
@@ -292,6 +310,7 @@ fn duration(seconds: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::report::Reclaimed;
     use super::*;
 
     #[test]
@@ -315,6 +334,16 @@ mod tests {
         assert_eq!(times, ["59 s", "1 min 1 s", "1 h 1 min", "1 d 1 h"]);
     }
 
+    fn reclaimed(freed: u64, deferred: u64) -> Reclaimed {
+        Reclaimed {
+            passes: 1,
+            scanned: 2 * freed,
+            freed,
+            deferred,
+            nanoseconds: 9,
+        }
+    }
+
     #[test]
     fn values_stand_below_each_other_and_limits_beside_counts() {
         let report = Report {
@@ -331,7 +360,12 @@ mod tests {
             },
             requests: [("LOOKUP".to_owned(), 2000), ("GETATTR".to_owned(), 7)].into(),
             requests_malformed: 1,
-            memory: Some(MemoryUse::default()),
+            memory: Some(MemoryUse {
+                by_shrinker: [("content", 5, 0), ("metadata", 7000, 12)]
+                    .map(|(name, freed, deferred)| (name.to_owned(), reclaimed(freed, deferred)))
+                    .into(),
+                ..MemoryUse::default()
+            }),
             statahead_issued: 5000,
             statahead_used: 4990,
             statahead_wasted: 8,
@@ -355,6 +389,7 @@ mod tests {
             "by state     12,300 used, 40 unused, 5 orphans, 0 dying",
             "by type      12,345 regular, 0 directories, 0 symlinks, 0 special",
             "page memory  0 B",
+            "reclaim      content 5 of 10, metadata 7,000 of 14,000 (12 deferred) looked at",
             "stat-ahead   5,000 inodes, 4,990 used, 8 wasted",
             "requests     2,008",
             "             LOOKUP    2,000",

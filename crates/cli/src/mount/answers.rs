@@ -15,6 +15,8 @@ use std::sync::{Arc, OnceLock, Weak};
 const BLOCK_LEN: u64 = 4096;
 /// Rows of one answer.
 const ROWS: usize = (CONTROL_BYTES - 4) / ROW;
+/// Records of one answer: each takes less than 600 bytes.
+const RECORDS: usize = 24;
 /// Parts that all inodes are cut into at most: each takes up to 21 bytes of an answer.
 const PARTS_MAX: usize = 512;
 
@@ -108,6 +110,15 @@ impl Answers {
                 Answer::Cuts(begins.collect())
             }
             Request::Writable => self.become_writable(),
+            Request::Reclaim { from } => match self.fs.memory_in_use() {
+                Some(memory) => {
+                    let records = memory.shrinkers().trace().read(from, RECORDS);
+                    Answer::Reclaim(records.into())
+                }
+                None => {
+                    Answer::Failed("has everything in memory alone: nothing is freed".to_owned())
+                }
+            },
             Request::Inodes { .. } | Request::Info { .. } => return Err(Errno::EINVAL),
         })
     }
@@ -200,6 +211,7 @@ mod tests {
             Request::Resize { bytes: 1 },
             Request::Split { parts: 2 },
             Request::Inodes { after: 0, upto: 9 },
+            Request::Reclaim { from: None },
         ] {
             let request = serde_json::to_vec(&request).unwrap();
             assert_eq!(answers.call(&request, &asking(false)), Err(Errno::EPERM));

@@ -1,15 +1,18 @@
 //! The daemon's side of `holdfast info`: puts the report together when somebody asks.
 
 use super::options::Plan;
-use crate::info::report::{Abi, InodeStates, InodeTypes, Limits, MemoryUse, Report, State};
+use crate::info::report::{
+    Abi, InodeStates, InodeTypes, Limits, MemoryUse, Reclaimed, Report, State,
+};
 use crate::source::Source;
 use holdfast::{
     AtimePolicy, MemoryLimits, Options, Volume,
-    core::{FileSystem, Memory, budget::Class},
+    core::{FileSystem, Memory, budget::Class, shrinkers::Totals},
 };
 use holdfast_fuse::{Info, Negotiated, Session, Transport, serve::InfoDetail};
 use holdfast_volume::VolumeStore;
 use std::{
+    collections::BTreeMap,
     sync::{Arc, OnceLock, Weak},
     time::{Duration, Instant},
 };
@@ -217,7 +220,21 @@ fn of_memory(memory: &Memory) -> MemoryUse {
         counted_bytes: counted,
         slack_bytes: slack,
         by_class: by_class.into_iter().collect(),
+        by_shrinker: by_shrinker(memory),
     }
+}
+
+fn by_shrinker(memory: &Memory) -> BTreeMap<String, Reclaimed> {
+    let of = |totals: Totals| Reclaimed {
+        passes: totals.passes,
+        scanned: totals.scanned,
+        freed: totals.freed,
+        deferred: totals.deferred,
+        nanoseconds: totals.nanoseconds,
+    };
+    let all = memory.shrinkers().totals().into_iter();
+    all.map(|(name, totals)| (name.to_owned(), of(totals)))
+        .collect()
 }
 
 /// Resident memory of this process.

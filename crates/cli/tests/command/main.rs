@@ -18,6 +18,7 @@ mod mounts;
 mod refusals;
 mod surroundings;
 mod tools;
+mod trace;
 mod volumes;
 mod warm;
 mod whole;

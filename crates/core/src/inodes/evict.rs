@@ -1,5 +1,7 @@
 //! Letting inodes go: orphans with their last use, others when their memory is wanted.
 
+use std::cell::Cell;
+
 use holdfast_sync::{Doomed, Ref};
 
 use super::{InodeWalk, Visit};
@@ -277,15 +279,16 @@ impl Core {
     /// Ends all inodes in this range that nobody uses, except the root.
     pub(crate) fn evict_unused(&self, range: (u64, u64)) -> Dropped {
         let mut dropped = Dropped::default();
-        self.evict_while(range, &mut dropped, |_| true, |_| true, |_| true);
+        self.evict_while(range, &mut dropped, || true, |_| true, |_| true);
         dropped
     }
 
-    /// Ends inodes of a set from this number on that nobody uses, that were not used since the last call for them, and of which
-    /// nothing would be forgotten, about so many; says where to go on, if that was not the end.
-    pub(crate) fn evict_some(&self, from: u64, most: u64, set: Set) -> Option<u64> {
+    /// Looks at so many inodes from this number on, and ends those of a set that nobody uses, that were not used since the last call for them, and
+    /// of which nothing would be forgotten. Says where to go on, if that was not the end, and how many went.
+    pub(crate) fn evict_some(&self, from: u64, most: u64, set: Set) -> (Option<u64>, u64) {
         let mut dropped = Dropped::default();
         let there = self.index.len();
+        let seen = Cell::new(0);
         let is_idle = |inode: &Inode| {
             let looked = inode.look(Part::Inode, set, &self.reclaim.epochs);
             if looked == Look::Promoted {
@@ -300,28 +303,27 @@ impl Core {
             }
             goes
         };
-        self.evict_while(
-            (from, u64::MAX),
-            &mut dropped,
-            |dropped| dropped.inodes < most,
-            is_idle,
-            may_go,
-        )
+        let is_more = || {
+            seen.set(seen.get() + 1);
+            seen.get() < most
+        };
+        let next = self.evict_while((from, u64::MAX), &mut dropped, is_more, is_idle, may_go);
+        (next, dropped.inodes)
     }
 
-    /// Ends inodes in this range, as long as there is to be more; says where it stopped. `is_idle` is asked first, of
-    /// each; `may_go` of those that nobody uses.
+    /// Ends inodes in this range; says where it stopped. `is_idle` is asked first, of
+    /// each; `may_go` of those that nobody uses; and then `is_more` whether it goes on behind this inode.
     fn evict_while(
         &self,
         range: (u64, u64),
         dropped: &mut Dropped,
-        more: impl Fn(&Dropped) -> bool,
+        is_more: impl Fn() -> bool,
         is_idle: impl Fn(&Inode) -> bool,
         may_go: impl Fn(&Inode) -> bool,
     ) -> Option<u64> {
         let mut batch = Vec::with_capacity(BATCH);
-        let mut next = Some(range.0);
-        while let Some(from) = next.filter(|_| more(dropped)) {
+        let (mut next, mut goes_on) = (Some(range.0), true);
+        while let Some(from) = next.filter(|_| goes_on) {
             {
                 // The unsafe iterator: a use would keep what is to go.
                 let guard = holdfast_sync::epoch::pin();
@@ -336,7 +338,8 @@ impl Core {
                         let doomed = self.begin_evict(inode);
                         batch.extend(doomed.filter(goes));
                     }
-                    batch.len() < BATCH
+                    goes_on = is_more();
+                    goes_on && batch.len() < BATCH
                 });
             }
             for doomed in batch.drain(..) {

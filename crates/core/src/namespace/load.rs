@@ -10,10 +10,13 @@
 //! without it, and believed if no change of the directory began meanwhile; else, also if it failed, it is asked once more,
 //! under the lock.
 
+use holdfast_cache::reclaim::Load;
+
 use crate::directory::{COOKIE_END, Entry, FIRST_COOKIE, Known, Loaded, Names, Place};
 use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _, directory_names, directory_size};
-use crate::reclaim::NAME_BYTES;
+use crate::inodes::{InodeWalk, Visit};
+use crate::reclaim::{Directories, NAME_BYTES};
 use crate::store::{InodeRecord, NameRun};
 use crate::types::{Errno, Ino, Result, Time};
 
@@ -324,5 +327,50 @@ impl Core {
             self.learn(dir, names, name, asked.map(|(entry, _)| entry))?;
         }
         Ok(())
+    }
+}
+
+impl Directories for Core {
+    fn metadata_load(&self) -> Load {
+        Self::metadata_load(self)
+    }
+
+    fn frees_inodes(&self) -> bool {
+        self.reclaim.frees_inodes()
+    }
+
+    fn names_in_memory(&self) -> Option<u64> {
+        // What did not reach the store after it failed is here alone. And a store that others change is not asked for runs of names:
+        // they go with their directories.
+        let stay = self.failure.is_latched() || self.coherence.is_some();
+        (!stay).then(|| u64::try_from(self.names.sum()).unwrap_or(0))
+    }
+
+    fn name_bytes(&self) -> u64 {
+        Self::name_bytes(self)
+    }
+
+    fn forget_large_directories(&self, walk: &mut InodeWalk, most: u64) -> u64 {
+        let least = self.policy.whole_directory();
+        let is_large = |inode: &Inode| {
+            inode.directory().is_ok_and(|body| {
+                body.names.place() == Place::Whole && body.names.in_catalog() > least
+            })
+        };
+        let mut gone = 0;
+        let walked = self.walk_inodes_if(walk, is_large, &mut |node| {
+            let body = node.inode().directory()?;
+            let mut names = body.names.write(node.inode());
+            if names.place() == Place::Whole {
+                gone += u64::from(body.names.in_catalog());
+                self.make_partial(&mut names);
+            }
+            Ok(match gone < most {
+                true => Visit::Continue,
+                false => Visit::Stop,
+            })
+        });
+        debug_assert!(walked.is_ok(), "nobody failed");
+        gone
     }
 }

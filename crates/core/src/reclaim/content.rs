@@ -4,18 +4,24 @@
 //! kept where it has data. Content may take what inodes and names leave of the limit, which is half of
 //! it at least.
 
-use holdfast_cache::PAGE_SIZE;
-use holdfast_sync::epoch;
+use std::cell::Cell;
 
-use super::{Patience, lock, passed};
+use holdfast_cache::PAGE_SIZE;
+use holdfast_cache::reclaim::{Count, Load, Request, Scan, Shrinker};
+use holdfast_sync::epoch;
+use parking_lot::Mutex;
+
+use super::passed;
 use crate::file_system::Core;
 use crate::inode::{Inode, Look, Numbered as _, Part, Set, WHOLE};
 use crate::inodes::{InodeWalk, Visit};
 use crate::node::Node;
 use crate::types::Ino;
 
-/// Pages forgotten in a row.
+/// Pages forgotten in a row, and before it is asked again whether it is enough.
 const RUN: u64 = 64;
+/// Inodes that a walk may take into use before it visits one.
+const LEAF: u64 = 64;
 /// Bytes between two looks, at most.
 const STEP_MAX: u64 = 1 << 20;
 /// Bytes that one look frees beyond what is too much.
@@ -30,13 +36,117 @@ const SETS: [Option<Set>; 5] = [
     None,
 ];
 
+/// Frees pages.
+#[derive(Debug, Default)]
+pub(crate) struct Content {
+    hand: Mutex<Hand>,
+}
+
 /// Where the hand stands.
 #[derive(Debug, Default)]
-pub(super) struct Hand {
+struct Hand {
     walk: InodeWalk,
     /// The file it is at, and the page in there.
     at: Option<(Ino, u64)>,
-    patience: Patience,
+    /// Rounds of this reclaim that are over.
+    rounds: usize,
+}
+
+/// Which files a walk takes into use: no more of a leaf of the index than have as many pages as are to go, if they are all there.
+struct Taking {
+    /// Pages that are to go.
+    left: Cell<u64>,
+    /// Those that are not to be had of the files taken so far.
+    room: Cell<u64>,
+    leaf: Cell<Option<u64>>,
+}
+
+impl Taking {
+    fn new(left: u64) -> Self {
+        Self {
+            left: Cell::new(left),
+            room: Cell::new(left),
+            leaf: Cell::new(None),
+        }
+    }
+
+    fn has_room(&self, inode: &Inode) -> bool {
+        let leaf = Some(inode.ino().0 / LEAF);
+        if self.leaf.replace(leaf) != leaf {
+            self.room.set(self.left.get());
+        }
+        self.room.get() > 0
+    }
+
+    /// It is taken.
+    fn count(&self, inode: &Inode) -> bool {
+        let pages = inode.size().div_ceil(PAGE_SIZE as u64).max(1);
+        self.room.set(self.room.get().saturating_sub(pages));
+        true
+    }
+}
+
+impl Shrinker for Content {
+    type Owner = Core;
+
+    fn name(&self) -> &'static str {
+        "content"
+    }
+
+    fn batch(&self) -> u64 {
+        RUN
+    }
+
+    /// An inode that goes with its last use here may have an end to be told of.
+    fn needs_store(&self) -> bool {
+        true
+    }
+
+    fn load(&self, core: &Core) -> Load {
+        let whole = core.reclaim.limit();
+        let limit = whole - core.metadata_bytes().min(whole / 2);
+        let slack = (limit / 16).min(SLACK_MAX);
+        Load {
+            held: core.cache.bytes(),
+            // Before the limit is reached: each thread that adds pages goes on for a step before it looks.
+            wake: limit - slack,
+            stop: limit - slack - slack,
+            wait: limit.saturating_add(limit / 32),
+        }
+    }
+
+    fn count(&self, core: &Core) -> Count {
+        // What did not reach the store after it failed is here alone.
+        match core.cache.pages() {
+            0 => Count::Empty,
+            _ if core.failure.is_latched() => Count::Empty,
+            pages => Count::Objects(pages),
+        }
+    }
+
+    fn scan(&self, core: &Core, request: Request) -> Scan {
+        let mut hand = self.hand.lock();
+        if request.first {
+            hand.rounds = 0;
+        }
+        let mut left = request.objects;
+        // Each set in turn, and then all: what is left then nobody can forget.
+        while left > 0 {
+            let Some(&set) = SETS.get(hand.rounds) else {
+                break;
+            };
+            let round = core.turn(&mut hand, &mut left, set);
+            hand.rounds += usize::from(round);
+        }
+        match request.objects - left {
+            0 => Scan::Stop,
+            gone => Scan::Freed(gone),
+        }
+    }
+
+    fn finish(&self) {
+        epoch::flush();
+    }
 }
 
 impl Core {
@@ -67,55 +177,37 @@ impl Core {
     }
 
     #[cold]
-    pub(super) fn relieve(&self) {
-        let whole = self.reclaim.limit();
-        let limit = whole - self.metadata_bytes().min(whole / 2);
-        let held = self.cache.bytes();
-        let slack = (limit / 16).min(SLACK_MAX);
-        // Before the limit is reached: each thread that adds pages goes on for a step before it looks.
-        let enough = limit - slack;
-        // What did not reach the store after it failed is here alone.
-        if held <= enough || self.failure.is_latched() {
-            return;
+    fn relieve(&self) {
+        if let Some(shrinkers) = self.reclaim.shrinkers.get() {
+            shrinkers.content.relieve(self);
         }
-        let Some(mut hand) = lock(&self.reclaim.content, held, limit) else {
-            return;
-        };
-        let enough = enough - slack;
-        if hand.patience.waits() {
-            return;
-        }
-        // Each set in turn, the second twice, and then all: what is left then nobody can forget.
-        let mut rounds = 0;
-        while rounds < SETS.len() && self.cache.bytes() > enough {
-            rounds += usize::from(self.turn(&mut hand, enough, SETS[rounds]));
-        }
-        hand.patience.was_of_use(self.cache.bytes() < held);
-        drop(hand);
-        epoch::flush();
     }
 
-    /// Goes on until there is room or the round is over, and says whether it is.
-    fn turn(&self, hand: &mut Hand, enough: u64, set: Option<Set>) -> bool {
+    /// Goes on until so many pages went or the round is over, and says whether it is.
+    fn turn(&self, hand: &mut Hand, left: &mut u64, set: Option<Set>) -> bool {
         if let Some((ino, page)) = hand.at.take()
             && let Some(inode) = self.index.get(ino.0)
         {
             let node = Node::new(inode);
-            hand.at = self.forget_from(node.inode(), page, Some(enough));
+            hand.at = self.forget_from(node.inode(), page, left);
             self.put(node);
-            if hand.at.is_some() {
+            if *left == 0 {
                 return false;
             }
         }
         let Hand { walk, at, .. } = hand;
+        let take = Taking::new(*left);
         let is_to_go = |inode: &Inode| {
             let idle = |set| inode.look(Part::Body, set, &self.reclaim.epochs) == Look::Idle;
-            inode.regular().is_ok_and(|pages| !pages.is_empty())
+            take.has_room(inode)
+                && inode.regular().is_ok_and(|pages| !pages.is_empty())
                 && (inode.size() > WHOLE || set.is_none_or(idle))
+                && take.count(inode)
         };
         let walked = self.walk_inodes_if(walk, is_to_go, &mut |node| {
-            *at = self.forget_from(node.inode(), 0, Some(enough));
-            let go_on = at.is_none() && self.cache.bytes() > enough;
+            *at = self.forget_from(node.inode(), 0, left);
+            take.left.set(*left);
+            let go_on = at.is_none() && *left > 0;
             Ok(if go_on { Visit::Continue } else { Visit::Stop })
         });
         debug_assert!(walked.is_ok(), "nobody failed");
@@ -126,9 +218,8 @@ impl Core {
         round
     }
 
-    /// Forgets pages of a file from this one on, until no more than `enough` is held, if that is given;
-    /// says where it stopped, if not at the end.
-    fn forget_from(&self, inode: &Inode, mut page: u64, enough: Option<u64>) -> Option<(Ino, u64)> {
+    /// Forgets pages of a file from this one on, as many as are `left`, and says where it stopped, if not at the end.
+    fn forget_from(&self, inode: &Inode, mut page: u64, left: &mut u64) -> Option<(Ino, u64)> {
         let pages = inode.regular().ok()?;
         let mut pages = pages.lock();
         let size = inode.size();
@@ -140,17 +231,20 @@ impl Core {
         if size <= WHOLE && (pages.frames(), pages.pages()) == (whole, whole) {
             inode.unmapped();
             pages.clear(self.loaded());
+            *left = left.saturating_sub(whole);
             return None;
         }
         inode.partial();
         let mut stopped = None;
         while let Some(next) = pages.next_present(page).filter(|next| *next < whole) {
-            if enough.is_some_and(|enough| self.cache.bytes() <= enough) {
+            if *left == 0 {
                 stopped = Some((inode.ino(), next));
                 break;
             }
-            page = (next + RUN).min(whole);
+            page = (next + RUN.min(*left)).min(whole);
+            let before = pages.frames();
             pages.forget(next..page, self.loaded());
+            *left = left.saturating_sub(before.saturating_sub(pages.frames()));
         }
         pages.has_size(size);
         stopped
@@ -163,7 +257,7 @@ impl Core {
         }
         let has_pages = |inode: &Inode| inode.regular().is_ok_and(|pages| !pages.is_empty());
         let walked = self.walk_inodes_if(&mut walk, has_pages, &mut |node| {
-            self.forget_from(node.inode(), 0, None);
+            self.forget_from(node.inode(), 0, &mut { u64::MAX });
             Ok(Visit::Continue)
         });
         debug_assert!(walked.is_ok(), "nobody failed");

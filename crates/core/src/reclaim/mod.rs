@@ -1,38 +1,48 @@
 //! Memory over a store that can bring things back has a limit: beyond it they go.
 //!
-//! Hands go round over the inodes, by number: some take the pages of files ([`content`](self)), some the inodes
+//! Hands go round over the inodes, by number: some take the pages of files, some the inodes
 //! that nobody uses, with their names. What has come and was not used again since goes when a hand comes by; what was is in the
 //! *main* set from then on, where a hand goes round only when what is on probation gets short (as in S3-FIFO: Yang et al., SOSP
 //! 2023). So a walk over everything passes through, and leaves what is used alone. What went too early is in the main set when it
 //! comes again. Uses cost no write unless a hand came by: see `inode/heat.rs`.
 //!
+//! What decides how much is looked at is the [registry](holdfast_cache::reclaim) of the process's memory; here are its shrinkers:
+//! [`metadata`], [`names`], [`content`] and [`kernel`].
+//!
 //! Who adds something looks whether there is too much, but only with every so many bytes, or names,
 //! that his own core added: so nobody reads a line for it that others write.
 //!
-//! *Locking.* A hand's lock comes before all others: it is taken with nothing held.
+//! *Locking.* A hand's lock is taken below its shrinker's turn, which is taken with nothing held, and above all others.
 
 mod content;
 mod ghosts;
-mod inodes;
+mod kernel;
+mod metadata;
+mod names;
 mod readahead;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
 
 use holdfast_cache::memory::{Class, Member, Memory, Usage};
+use holdfast_cache::reclaim::Registered;
 use holdfast_sync::ShardedCounter;
-use parking_lot::{Mutex, MutexGuard};
+use once_cell::race::OnceBox;
 
 use crate::file_system::Core;
 use crate::inode::Epochs;
+use content::Content;
 use ghosts::Ghosts;
+use kernel::Kernel;
+pub(crate) use kernel::Observed;
+use metadata::Metadata;
+pub(crate) use names::Directories;
+use names::Names;
 
 /// What an inode takes in memory, about, without its names; as measured.
 const INODE_BYTES: u64 = 168;
 /// What a name takes, about.
 pub(crate) const NAME_BYTES: u64 = 64;
-/// Looks left out in a row, at most.
-const WAIT_MAX: u32 = 63;
 
 /// How much may be in memory, and where the next will go.
 #[derive(Debug)]
@@ -47,10 +57,17 @@ pub(crate) struct Reclaim {
     pub(crate) main: ShardedCounter,
     /// Inodes that went from probation lately.
     pub(crate) ghosts: Ghosts,
-    content: Mutex<content::Hand>,
-    inodes: Mutex<inodes::Hand>,
-    /// What an observer was asked for.
-    asking: Mutex<inodes::Asking>,
+    /// What frees memory; none where nothing can go.
+    shrinkers: OnceBox<Shrinkers>,
+}
+
+/// The shrinkers of a file system.
+#[derive(Debug)]
+struct Shrinkers {
+    metadata: Arc<Registered<Metadata>>,
+    names: Arc<Registered<Names<Core>>>,
+    content: Arc<Registered<Content>>,
+    kernel: Arc<Registered<Kernel<Core>>>,
 }
 
 impl Reclaim {
@@ -62,49 +79,19 @@ impl Reclaim {
             epochs: Epochs::default(),
             main: ShardedCounter::new(),
             ghosts: Ghosts::default(),
-            content: Mutex::default(),
-            inodes: Mutex::default(),
-            asking: Mutex::default(),
+            shrinkers: OnceBox::new(),
         }
+    }
+
+    /// Is a thread at letting inodes go?
+    pub(crate) fn frees_inodes(&self) -> bool {
+        let shrinkers = self.shrinkers.get();
+        shrinkers.is_some_and(|shrinkers| shrinkers.metadata.is_busy())
     }
 
     /// Bytes, of everything that can go.
     pub(crate) fn limit(&self) -> u64 {
         self.limit.load(Relaxed)
-    }
-}
-
-/// Looks to be left out, because those before were of no use: a kernel may use all inodes there are, or
-/// what is left may be what is known of files, not their bytes.
-#[derive(Debug, Default)]
-struct Patience {
-    left: u32,
-    /// How many were left out the last time.
-    waited: u32,
-}
-
-impl Patience {
-    /// Is this look to be left out?
-    fn waits(&mut self) -> bool {
-        self.left = self.left.saturating_sub(1);
-        self.left > 0
-    }
-
-    fn was_of_use(&mut self, was: bool) {
-        self.waited = match was {
-            true => 0,
-            false => (self.waited * 2 + 1).min(WAIT_MAX),
-        };
-        self.left = self.waited + 1;
-    }
-}
-
-/// A hand, if it is free, or there is so much too much that waiting for it is in order.
-fn lock<H>(hand: &Mutex<H>, held: u64, limit: u64) -> Option<MutexGuard<'_, H>> {
-    if held > limit + limit / 32 {
-        Some(hand.lock())
-    } else {
-        hand.try_lock()
     }
 }
 
@@ -116,13 +103,28 @@ fn passed(before: i64, now: i64, step: u64) -> u64 {
 }
 
 impl Core {
+    /// Takes part in the memory that it was made with: what it holds counts, and is freed when it is too much.
+    pub(crate) fn join_memory(self: &Arc<Self>) {
+        let memory = &self.reclaim.memory;
+        let all = memory.shrinkers();
+        let shrinkers = Shrinkers {
+            metadata: all.register(Metadata::default(), self),
+            names: all.register(Names::default(), self),
+            content: all.register(Content::default(), self),
+            kernel: all.register(Kernel::default(), self),
+        };
+        // It joins once.
+        let _ = self.reclaim.shrinkers.set(Box::new(shrinkers));
+        memory.join(Arc::downgrade(self) as Weak<dyn Member>);
+    }
+
     /// What inodes take in memory, about.
     fn inode_bytes(&self) -> u64 {
         self.index.len() * INODE_BYTES
     }
 
     /// What names take in memory, about.
-    fn name_bytes(&self) -> u64 {
+    pub(crate) fn name_bytes(&self) -> u64 {
         u64::try_from(self.names.sum()).unwrap_or(0) * NAME_BYTES
     }
 
@@ -143,35 +145,11 @@ impl Member for Core {
     fn limit(&self, _all: u64, own: u64) {
         self.reclaim.limit.store(own, Relaxed);
     }
-
-    fn reclaim(&self) {
-        self.relieve_inodes();
-        self.relieve();
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn looks_of_no_use_come_less_often_until_one_is_of_use() {
-        let mut patience = Patience::default();
-        let mut looks = |of_use: bool, asked: u32| {
-            let mut made = 0;
-            for _ in 0..asked {
-                if !patience.waits() {
-                    made += 1;
-                    patience.was_of_use(of_use);
-                }
-            }
-            made
-        };
-        assert_eq!(looks(true, 100), 100);
-        assert_eq!(looks(false, 1000), 6 + 1000 / 64 - 1);
-        looks(true, 64);
-        assert_eq!(looks(true, 100), 100);
-    }
 
     #[test]
     fn a_step_is_passed_upwards_alone() {

@@ -10,10 +10,9 @@ const LEAST: u64 = 256;
 impl Core {
     /// How many more inodes may be brought before anybody asks for them. None while others are let go.
     pub(crate) fn room_ahead(&self) -> usize {
-        let Some(hand) = self.reclaim.inodes.try_lock() else {
+        if self.reclaim.frees_inodes() {
             return 0;
-        };
-        drop(hand);
+        }
         let metadata = self.reclaim.limit() / 2;
         let share = metadata / PART / INODE_BYTES;
         let is_scarce = self.metadata_bytes() > metadata / 4 * 3;

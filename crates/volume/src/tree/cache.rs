@@ -7,7 +7,8 @@
 //!
 //! *Invariants.* Nodes are found by block number and birth generation: a block that is used
 //! again has another generation, so what is cached never goes stale. Cached nodes have been
-//! verified. The bytes kept stay within the bound, but for one node a shard.
+//! verified. The bytes kept stay within the bound, but for one node a shard; within one that was lowered as others come, or when
+//! they are reclaimed.
 //!
 //! *Locking.* One lock a shard, a leaf: nothing is read or waited for under it.
 
@@ -105,7 +106,9 @@ pub struct CacheCounts {
     pub hits: u64,
     /// Read.
     pub misses: u64,
-    /// Bytes kept now.
+    /// Nodes kept now.
+    pub nodes: usize,
+    /// Their bytes.
     pub bytes: usize,
 }
 
@@ -162,6 +165,11 @@ impl<S: NodeSource> NodeCache<S> {
         self.shard_bytes.store(shard_bytes, Relaxed);
     }
 
+    /// The bytes of nodes that it keeps at most now, but for one node a shard.
+    pub fn most(&self) -> usize {
+        self.shard_bytes.load(Relaxed) * SHARDS
+    }
+
     /// Where the nodes come from.
     pub fn source(&self) -> &S {
         &self.source
@@ -175,9 +183,27 @@ impl<S: NodeSource> NodeCache<S> {
             let shard = shard.lock();
             counts.hits += shard.hits;
             counts.misses += shard.misses;
+            counts.nodes += shard.held.len();
             counts.bytes += shard.bytes;
         }
         counts
+    }
+
+    /// Makes so many steps towards keeping no more than the [limit](Self::limit), as far as more is kept; says how many nodes went and how
+    /// many steps are left.
+    pub fn shrink(&self, mut steps: u64) -> (u64, u64) {
+        let limit = self.shard_bytes.load(Relaxed);
+        let mut gone = 0;
+        for shard in &self.shards {
+            let mut shard = shard.lock();
+            let before = shard.held.len();
+            while steps > 0 && shard.bytes > limit {
+                shard.evict(limit);
+                steps -= 1;
+            }
+            gone += (before - shard.held.len()) as u64;
+        }
+        (gone, steps)
     }
 
     /// Forgets a node that was replaced; merely saves its memory.

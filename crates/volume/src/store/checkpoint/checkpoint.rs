@@ -4,6 +4,7 @@
 //! superblock, which switches to all of it at once. Until then a crash finds the old trees and the
 //! journal. Changes go on meanwhile, in a new overlay.
 
+use holdfast_core::shrinkers::within_store;
 use holdfast_types::{Errno, Time};
 use std::time::SystemTime;
 
@@ -30,6 +31,7 @@ impl Inner {
     ) -> Result<()> {
         let _one = self.checkpointing.lock();
         self.running()?;
+        let _within = within_store();
         // A second one would put its frozen changes in the place of those that this one did not fold.
         self.whole("a checkpoint", || {
             let lifted = lifted()?;

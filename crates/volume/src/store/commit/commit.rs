@@ -16,6 +16,7 @@
 use std::mem;
 use std::sync::Arc;
 
+use holdfast_core::shrinkers::within_store;
 use holdfast_core::store::Stamp;
 use holdfast_types::Ino;
 use parking_lot::Mutex;
@@ -116,6 +117,7 @@ impl Inner {
     /// Makes everything up to a stamp durable; everything so far without one.
     pub(in crate::store) fn make_durable(&self, upto: Option<Stamp>) -> Result<()> {
         self.running()?;
+        let _within = within_store();
         let hook = Hook::new(self, false);
         let committed = self.journal.commit(upto, &hook);
         hook.settle(committed)?;
@@ -126,6 +128,7 @@ impl Inner {
     /// commit comes before. What was removed stays in use until then.
     pub(in crate::store) fn write_behind(&self) -> Result<()> {
         self.running()?;
+        let _within = within_store();
         let hook = Hook::new(self, false);
         let written = self.journal.write(&hook);
         hook.settle(written)?;
@@ -144,6 +147,7 @@ impl Inner {
     /// Lets what was removed so far be free: that is durable then, and no checkpoint under way keeps it.
     pub(in crate::store) fn let_go(&self) -> Result<()> {
         self.running()?;
+        let _within = within_store();
         let _none = self.checkpointing.lock();
         let hook = Hook::new(self, false);
         // Not as one of several: what another's commit frees is durable before it is free.

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use holdfast_core::shrinkers::within_store;
 use holdfast_core::store::Stamp;
 use parking_lot::{Condvar, Mutex};
 
@@ -83,6 +84,7 @@ impl Worker {
     ) -> Result<()> {
         let (store, bell) = (Arc::clone(inner), Arc::clone(&self.bell));
         let work = move || {
+            let _within = within_store();
             // It ends by being told to, or by a panic, which stops the store: nobody would commit in time any more.
             let _ = store.whole("the work of the volume's threads", || {
                 loops(&store, &bell);

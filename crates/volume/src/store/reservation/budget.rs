@@ -13,10 +13,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, Weak};
 
 use holdfast_core::budget::{AMPLE, Class, Member, Memory, Usage};
+use holdfast_core::shrinkers::Registered;
 use holdfast_sync::frame::Supplier;
 
+use super::nodes::{HasNodes, Nodes};
+use crate::store::load::device::Blocks;
 use crate::store::memtable::Growth;
 use crate::store::{Inner, VolumeStore};
+use crate::tree::NodeCache;
 use crate::{BLOCK, Result};
 
 /// At least so many bytes of pages may wait: fewer are not worth a commit.
@@ -34,6 +38,8 @@ pub(in crate::store) struct Budget {
     limit: AtomicU64,
     crowded: AtomicBool,
     memory: OnceLock<Arc<Memory>>,
+    /// Frees nodes beyond their part.
+    shrinker: OnceLock<Arc<Registered<Nodes<Inner>>>>,
 }
 
 impl Budget {
@@ -43,6 +49,7 @@ impl Budget {
             limit: AtomicU64::new(u64::MAX),
             crowded: AtomicBool::new(false),
             memory: OnceLock::new(),
+            shrinker: OnceLock::new(),
         }
     }
 
@@ -92,6 +99,9 @@ impl VolumeStore {
         if memory.budget() >= AMPLE {
             *self.supplier.lock() = Some(Supplier::start());
         }
+        let nodes = memory.shrinkers().register(Nodes::new(), &self.inner);
+        // It shares a memory once.
+        let _ = self.inner.budget.shrinker.set(nodes);
         memory.join(Arc::downgrade(&self.inner) as Weak<dyn Member>);
     }
 
@@ -111,6 +121,12 @@ impl VolumeStore {
             budget.crowded.store(false, Relaxed);
         }
         Ok(())
+    }
+}
+
+impl HasNodes for Inner {
+    fn nodes(&self) -> &NodeCache<Blocks> {
+        &self.cache
     }
 }
 
@@ -173,6 +189,8 @@ mod tests {
                 .unwrap();
             assert!(bytes(active().growth()) <= CHANGES_MIN + (1 << 20));
         }
+        let nodes = fs.memory_in_use().unwrap().shrinkers().totals();
+        assert!(nodes.contains_key("nodes"), "{nodes:?}");
         drop((file, root));
         fs.close().unwrap();
         store.close().unwrap();

@@ -17,6 +17,7 @@ mod cost;
 mod host;
 #[cfg(test)]
 pub(in crate::store) mod ledger;
+mod nodes;
 mod pool;
 mod promised;
 mod reserve;

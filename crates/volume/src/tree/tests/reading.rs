@@ -134,6 +134,32 @@ fn the_cache_keeps_to_its_bound_and_keeps_what_is_used_through_a_scan() {
 }
 
 #[test]
+fn a_bound_that_was_lowered_is_kept_once_nodes_are_reclaimed() {
+    let memory = Memory::default();
+    let bench = numbered(&memory, 90_000);
+    let cache = NodeCache::new(&memory, 1 << 30);
+    let tree = Tree::<Inodes, _>::new(&cache, bench.root);
+    let mut cursor = tree.range(None).expect("sound");
+    cursor
+        .each(|_, _| ControlFlow::Continue(()))
+        .expect("sound");
+    let before = cache.counts();
+    assert_eq!(before.bytes, before.nodes * 2 * BLOCK);
+    assert_eq!(cache.shrink(1000), (0, 1000), "no more than it may keep");
+    cache.limit(before.bytes / 2);
+    assert_eq!(cache.counts(), before);
+    let (gone, left) = cache.shrink(10);
+    assert!((1..=10).contains(&gone) && left == 0);
+    assert_eq!(cache.counts().nodes, before.nodes - gone as usize);
+    let (_, left) = cache.shrink(100_000);
+    assert!(left > 0 && cache.counts().bytes <= cache.most());
+    assert!(
+        cache.counts().bytes > before.bytes / 4,
+        "no more than needed"
+    );
+}
+
+#[test]
 fn forgotten_nodes_give_their_memory_back() {
     let memory = Memory::default();
     let bench = numbered(&memory, 3000);

@@ -1,0 +1,294 @@
+//! One shrinker of the registry, and how much it is made to do.
+//!
+//! A *reclaim* is as many passes as it takes until no more is held than is to be, each for twice as much as the one before. A *pass* looks at
+//! a share of the objects ([`arithmetic`](super::arithmetic)), by batches, and leaves what it did not look at to the next one.
+//!
+//! *Locking.* `turn` is taken with nothing locked, by threads that are nowhere within a store, or for what needs none; what shrinkers take lies below.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use parking_lot::{Mutex, MutexGuard};
+
+use super::arithmetic::{Debt, Share, share};
+use super::context::Context;
+use super::deferral::Deferral;
+use super::patience::Patience;
+use super::shrinker::{Count, Load, Request, Scan, Shrinker};
+use super::trace::{Step, Trace};
+
+/// A reclaim looks at each object so many times, about.
+const ROUNDS_MAX: u64 = 8;
+
+/// What came of a call for memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relieved {
+    /// No more was held than is to be.
+    Enough,
+    /// Nothing was looked at: another thread is at it, or the last reclaims were of no use, or it must not be done here, and is owed.
+    Left,
+    /// As much went as was too much.
+    Reached,
+    /// Not that much could go.
+    Short,
+}
+
+/// What a shrinker has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Passes.
+    pub passes: u64,
+    /// Objects that were asked for.
+    pub scanned: u64,
+    /// Objects that went.
+    pub freed: u64,
+    /// Objects that are owed now.
+    pub deferred: u64,
+    /// Time that threads spent in it.
+    pub nanoseconds: u64,
+}
+
+/// A shrinker that is in a registry, for as long as this is kept.
+pub struct Registered<S: Shrinker> {
+    shrinker: S,
+    owner: Weak<S::Owner>,
+    number: u32,
+    deferral: Deferral,
+    /// One reclaim at a time.
+    turn: Mutex<Patience>,
+    passes: AtomicU64,
+    scanned: AtomicU64,
+    freed: AtomicU64,
+    nanoseconds: AtomicU64,
+    trace: Arc<Trace>,
+}
+
+impl<S: Shrinker> fmt::Debug for Registered<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registered")
+            .field("name", &self.name())
+            .field("totals", &self.totals())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What one pass did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Passed {
+    /// Objects that there were.
+    pub(super) items: u64,
+    /// That were asked for.
+    pub(super) scanned: u64,
+    /// That went.
+    pub(super) freed: u64,
+    /// Nothing more can be had.
+    pub(super) stopped: bool,
+}
+
+impl<S: Shrinker> Registered<S> {
+    pub(super) fn new(shrinker: S, owner: Weak<S::Owner>, number: u32, trace: Arc<Trace>) -> Self {
+        Self {
+            shrinker,
+            owner,
+            number,
+            deferral: Deferral::new(),
+            turn: Mutex::default(),
+            passes: AtomicU64::new(0),
+            scanned: AtomicU64::new(0),
+            freed: AtomicU64::new(0),
+            nanoseconds: AtomicU64::new(0),
+            trace,
+        }
+    }
+
+    /// Is a reclaim under way?
+    pub fn is_busy(&self) -> bool {
+        self.turn.is_locked()
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        self.shrinker.name()
+    }
+
+    /// What it has done so far.
+    pub fn totals(&self) -> Totals {
+        Totals {
+            passes: self.passes.load(Relaxed),
+            scanned: self.scanned.load(Relaxed),
+            freed: self.freed.load(Relaxed),
+            deferred: Debt::from_parts(self.deferral.owed()).objects(),
+            nanoseconds: self.nanoseconds.load(Relaxed),
+        }
+    }
+
+    /// Frees what is too much, as far as it can go. With nothing locked but what the thread holds within a store, and then what needs
+    /// the store is owed.
+    pub fn relieve(&self, owner: &S::Owner) -> Relieved {
+        let load = self.shrinker.load(owner);
+        if load.held <= load.wake {
+            return Relieved::Enough;
+        }
+        if self.must_wait() {
+            // Not for its turn: the thread whose turn it is may wait for this one.
+            self.pass(owner, &load, load.excess(), &mut true);
+            return Relieved::Left;
+        }
+        let Some(mut patience) = self.turn(&load) else {
+            return Relieved::Left;
+        };
+        // Another thread may have freed it meanwhile.
+        let before = self.shrinker.load(owner);
+        if before.held <= before.wake {
+            return Relieved::Enough;
+        }
+        if patience.waits() {
+            return Relieved::Left;
+        }
+        let begun = Instant::now();
+        let after = self.passes(owner, before);
+        let was_of_use = self.shrinker.was_of_use(&before, &after);
+        patience.was_of_use(was_of_use);
+        drop(patience);
+        self.shrinker.finish();
+        let spent = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.nanoseconds.fetch_add(spent, Relaxed);
+        match after.is_enough() {
+            true => Relieved::Reached,
+            false => Relieved::Short,
+        }
+    }
+
+    /// Must nothing be freed here?
+    fn must_wait(&self) -> bool {
+        self.shrinker.needs_store() && Context::now() == Context::WithinStore
+    }
+
+    /// Its turn, if no other thread has it, or there is so much too much that waiting for it is in order. A thread that goes on owes nothing: the
+    /// one that is at it goes on until there is room.
+    fn turn(&self, load: &Load) -> Option<MutexGuard<'_, Patience>> {
+        match load.held > load.wait {
+            true => Some(self.turn.lock()),
+            false => self.turn.try_lock(),
+        }
+    }
+
+    /// Passes until there is room or nothing can be had; says how much is held then.
+    fn passes(&self, owner: &S::Owner, before: Load) -> Load {
+        let mut wanted = before.excess();
+        let (mut load, mut first, mut scanned) = (before, true, 0);
+        while let Some(passed) = self.pass(owner, &load, wanted, &mut first) {
+            load = self.shrinker.load(owner);
+            scanned += passed.scanned;
+            if load.is_enough() || passed.stopped || scanned / ROUNDS_MAX >= passed.items {
+                break;
+            }
+            // In the end that is more than is held, and each pass looks at everything.
+            wanted = wanted.saturating_mul(2).max(1);
+        }
+        load
+    }
+
+    /// One pass that wants so many bytes. `None`: there is nothing to be had. `first`: none of this reclaim has asked the shrinker yet.
+    pub(super) fn pass(
+        &self,
+        owner: &S::Owner,
+        load: &Load,
+        wanted: u64,
+        first: &mut bool,
+    ) -> Option<Passed> {
+        let items = match self.shrinker.count(owner) {
+            Count::Empty | Count::Objects(0) => return None,
+            Count::Objects(items) => items,
+        };
+        let (batch, context) = (self.shrinker.batch().max(1), Context::now());
+        let deferred = Debt::from_parts(self.deferral.take());
+        let pressure = load.pressure(wanted);
+        let seeks = self.shrinker.seeks();
+        let Share { delta, total } = share(deferred, pressure, (seeks, batch), items);
+        let name = (self.shrinker.name(), self.number);
+        let start = Step::Start {
+            deferred: deferred.objects(),
+            context,
+            pressure,
+            items,
+            delta,
+            total: total.objects(),
+        };
+        self.trace.record(name, start);
+        let mut rest = total;
+        let mut passed = Passed {
+            items,
+            scanned: 0,
+            freed: 0,
+            stopped: false,
+        };
+        while rest.objects() >= batch.min(items) {
+            let objects = rest.objects().min(batch);
+            let request = Request {
+                context,
+                objects,
+                first: *first,
+            };
+            let scan = match self.must_wait() {
+                true => Scan::Stop,
+                false => self.shrinker.scan(owner, request),
+            };
+            let Scan::Freed(freed) = scan else {
+                passed.stopped = true;
+                break;
+            };
+            *first = false;
+            passed.scanned += objects;
+            passed.freed += freed;
+            rest = rest.less(objects);
+            if self.shrinker.load(owner).is_enough() {
+                // What this pass was to do is done, and the rest of it repays what others left.
+                rest = rest.min(deferred.less(passed.scanned));
+                break;
+            }
+        }
+        let most = Debt::of(items.saturating_mul(2)).parts();
+        let owed = self.deferral.give_back(rest.parts(), most);
+        let end = Step::End {
+            deferred: deferred.objects(),
+            owed: Debt::from_parts(owed).objects(),
+            total: rest.objects(),
+            freed: passed.freed,
+        };
+        self.trace.record(name, end);
+        self.passes.fetch_add(1, Relaxed);
+        self.scanned.fetch_add(passed.scanned, Relaxed);
+        self.freed.fetch_add(passed.freed, Relaxed);
+        Some(passed)
+    }
+
+    /// Owes so many objects more.
+    #[cfg(test)]
+    pub(super) fn owe(&self, objects: u64) {
+        self.deferral.give_back(Debt::of(objects).parts(), u64::MAX);
+    }
+}
+
+/// A shrinker, whatever its owner is.
+pub(super) trait Entry: Send + Sync {
+    /// As [`Registered::relieve`], if the owner is still there.
+    fn relieve(&self);
+
+    fn totals(&self) -> (&'static str, Totals);
+}
+
+impl<S: Shrinker> Entry for Registered<S> {
+    fn relieve(&self) {
+        // The owner's last use may end here, and then it does with nothing locked.
+        if let Some(owner) = self.owner.upgrade() {
+            self.relieve(&owner);
+        }
+    }
+
+    fn totals(&self) -> (&'static str, Totals) {
+        (self.name(), self.totals())
+    }
+}

@@ -1,0 +1,120 @@
+//! Work that shrinkers owe, under every interleaving of passes: what was owed and what came is what was done and what is owed.
+
+#[path = "../../src/reclaim/deferral.rs"]
+mod deferral;
+mod deferral_primitive;
+
+use deferral::Deferral;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use loom::thread;
+
+/// More than all passes of a model could owe.
+const MOST: u64 = 1000;
+
+/// What takes and gives back.
+trait Owing: Send + Sync + 'static {
+    fn none() -> Self;
+    fn take(&self) -> u64;
+    fn give_back(&self, rest: u64);
+    fn owed(&self) -> u64;
+}
+
+impl Owing for Deferral {
+    fn none() -> Self {
+        Self::new()
+    }
+
+    fn take(&self) -> u64 {
+        self.take()
+    }
+
+    fn give_back(&self, rest: u64) {
+        let after = self.give_back(rest, MOST);
+        assert!(after >= rest);
+    }
+
+    fn owed(&self) -> u64 {
+        self.owed()
+    }
+}
+
+/// As it must not be: what is owed is read first, and taken then.
+struct InTwoSteps(AtomicU64);
+
+impl Owing for InTwoSteps {
+    fn none() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    fn take(&self) -> u64 {
+        let owed = self.0.load(Relaxed);
+        self.0.store(0, Relaxed);
+        owed
+    }
+
+    fn give_back(&self, rest: u64) {
+        self.0.fetch_add(rest, Relaxed);
+    }
+
+    fn owed(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// A pass that is to do so much more, and stops when so much is done; says how much it did.
+fn pass(owing: &impl Owing, delta: u64, most: u64) -> u64 {
+    let total = owing.take() + delta;
+    let done = total.min(most);
+    owing.give_back(total - done);
+    done
+}
+
+/// In every order with up to three involuntary switches, unless LOOM_MAX_PREEMPTIONS says otherwise.
+fn model(threads: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(3));
+    builder.check(threads);
+}
+
+/// Two passes, and one that may not do anything.
+fn passes_and_a_stop<O: Owing>() {
+    model(|| {
+        let owing = Arc::new(O::none());
+        owing.give_back(90);
+        let others = [(7, 50), (20, 0)].map(|(delta, most)| {
+            let owing = Arc::clone(&owing);
+            thread::spawn(move || pass(&*owing, delta, most))
+        });
+        let own = pass(&*owing, 3, 30);
+        let done = others.into_iter().map(|other| other.join().unwrap());
+        let done = own + done.sum::<u64>();
+        assert_eq!(90 + 7 + 20 + 3, done + owing.owed(), "lost or done twice");
+    });
+}
+
+#[test]
+fn deferred_work_is_conserved() {
+    passes_and_a_stop::<Deferral>();
+}
+
+#[test]
+#[should_panic(expected = "lost or done twice")]
+fn deferred_work_that_is_taken_in_two_steps_is_not() {
+    passes_and_a_stop::<InTwoSteps>();
+}
+
+#[test]
+fn what_is_owed_stays_below_its_bound_beside_others() {
+    model(|| {
+        let owing = Arc::new(Deferral::new());
+        let other = {
+            let owing = Arc::clone(&owing);
+            thread::spawn(move || owing.give_back(80, 100))
+        };
+        let after = owing.give_back(70, 100);
+        let others = other.join().unwrap();
+        assert_eq!(owing.owed(), 100);
+        assert!(after.max(others) == 100 && after.min(others) >= 70);
+    });
+}
