@@ -273,7 +273,7 @@ impl Core {
                 true => Some((content_of(record), None)),
                 false => parts.next().flatten(),
             };
-            // What has none is for those who ask for it.
+            // What has none is for callers that ask for it.
             let Some((content, rare)) = own else { continue };
             let object = self.object(record, content, rare);
             let is_ahead = !asked.is_for(record.ino);

@@ -36,7 +36,7 @@ const BENEATH: ResolveFlags = ResolveFlags::BENEATH
 /// File systems in which the number that a listing tells need not be that of the file: they are of several devices (overlayfs, btrfs,
 /// bcachefs).
 const OF_SEVERAL_DEVICES: [u64; 3] = [0x794c_7630, 0x9123_683e, 0xca45_1a4e];
-/// One whose server tells what it likes: FUSE.
+/// One with a server that tells what it likes: FUSE.
 const SERVED: u64 = 0x6573_5546;
 
 pub(crate) struct Host {
@@ -260,7 +260,7 @@ impl Host {
     /// # Errors
     /// Those of listxattr(2).
     pub(crate) fn has_attributes(&self, dir: BorrowedFd<'_>, name: &[u8]) -> Result<bool> {
-        // Relaxed: who sees it late asks once more.
+        // Relaxed: a thread that sees it late asks once more.
         if !self.has_xattrs.load(Relaxed) {
             return Ok(false);
         }

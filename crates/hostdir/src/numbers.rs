@@ -82,7 +82,7 @@ impl Numbers {
         })
     }
 
-    /// Another number for a file whose number was that of a file that is known: they are not the same. `was`: the
+    /// Another number for a file that had the number of a file that is known: they are not the same. `was`: the
     /// number of both; if it is no longer this file's, another thread was here before.
     pub(crate) fn change(&self, host: HostNumber, was: Ino) -> Ino {
         let mut dealt = self.dealt.write();

@@ -203,7 +203,7 @@ impl Store for HostDirectory {
             found.push(match answer {
                 Ok(file) => file.map(|file| (entry(file.ino, file.kind), Some(file))),
                 Err(error) if alone => return Err(error),
-                // Whoever asks for it alone learns why.
+                // A lookup of it alone learns why.
                 Err(_) => Some((entry(Ino(0), FileType::Regular), None)),
             });
         }

@@ -132,7 +132,7 @@ impl<S: Shrinker> Registered<S> {
             return Relieved::Enough;
         }
         if self.must_wait() {
-            // Not for its turn: the thread whose turn it is may wait for this one.
+            // Not for its turn: the thread that has it may wait for this one.
             self.pass(owner, &load, load.excess(), &mut true);
             return Relieved::Left;
         }

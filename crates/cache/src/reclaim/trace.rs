@@ -1,6 +1,6 @@
-//! Records of what reclaim does, for those who watch it.
+//! Records of what reclaim does, for commands that watch it.
 //!
-//! Nobody watches most of the time: then a pass reads one word. Who reads has records kept for a while, a few thousand at most; a reader
+//! None watches most of the time: then a pass reads one word. A read has records kept for a while, a few thousand at most; a reader
 //! that comes too late is told how many it missed.
 
 use std::collections::VecDeque;

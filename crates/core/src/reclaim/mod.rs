@@ -9,8 +9,8 @@
 //! What decides how much is looked at is the [registry](holdfast_cache::reclaim) of the process's memory; here are its shrinkers:
 //! [`metadata`], [`names`], [`content`] and [`kernel`].
 //!
-//! Who adds something looks whether there is too much, but only with every so many bytes, or names,
-//! that his own core added: so nobody reads a line for it that others write.
+//! An operation that adds something looks whether there is too much, but only with every so many bytes, or names,
+//! that were added on its own processor: so none reads a line for it that others write.
 //!
 //! *Locking.* A hand's lock is taken below its shrinker's turn, which is taken with nothing held, and above all others.
 

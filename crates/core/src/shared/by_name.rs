@@ -124,7 +124,7 @@ impl Core {
             .map(|entry| (entry.name.into(), entry.ino))
             .collect();
         if wanted.len() > 1 {
-            // Who needs one of which this fails learns why.
+            // A caller that needs one of which this fails learns why.
             let _ = self.look_up_some(dir, &wanted, Asked::ForAll);
         }
     }

@@ -1,10 +1,10 @@
-//! What others change below: of stores that number their inodes themselves ([`store::Shared`]), whose answers may hold for a time only.
+//! What others change below: of stores that number their inodes themselves ([`store::Shared`]), and may answer for a time only.
 //!
 //! Before what is in memory of an inode is used, it is [made fresh](Core::refresh): if the store was asked longer ago than its
 //! answer holds, it is asked again, and what does not stand any more goes. Names stand while the times of their directory
 //! do, and are read again else (`names.rs`). Inodes are asked for by their names (`by_name.rs`).
 //!
-//! When the store was asked is kept [beside](Coherence) the inodes: those of other stores pay nothing for it. Over a store whose answers hold
+//! When the store was asked is kept [beside](Coherence) the inodes: those of other stores pay nothing for it. Over a store with answers that hold
 //! for a time no directory is [whole](crate::directory::Place::Whole) and no read a plain one, so the paths
 //! without locks give up by themselves.
 //!
