@@ -2,7 +2,7 @@
 //!
 //! Whatever holds objects that can go registers a [`Shrinker`] for them with the process's memory
 //! ([`Memory::shrinkers`](crate::Memory::shrinkers)). A shrinker says how much there is and how much there is to be, counts its objects, and looks at as many as it is
-//! told to; how many that is follows from what is too much ([`arithmetic`]), and what one pass could not do the next one does. The protocol and
+//! told to; how many that is follows from what is too much (`arithmetic.rs`), and what one pass could not do the next one does. The protocol and
 //! the arithmetic are those of Linux (J. Bacik's and D. Chinner's exchange of October 2016 has records of it), and so is the form in which it can be
 //! watched ([`Trace`]).
 //!
