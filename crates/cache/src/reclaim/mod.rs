@@ -12,10 +12,10 @@
 //! *Locking.* A reclaim begins with nothing locked. Each shrinker has its turn; its own locks lie below.
 
 mod arithmetic;
+mod backoff;
 mod context;
 mod deferral;
 mod pass;
-mod patience;
 mod registry;
 mod shrinker;
 mod trace;

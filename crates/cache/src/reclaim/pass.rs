@@ -13,9 +13,9 @@ use std::time::Instant;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::arithmetic::{Debt, Share, share};
+use super::backoff::Backoff;
 use super::context::Context;
 use super::deferral::Deferral;
-use super::patience::Patience;
 use super::shrinker::{Count, Load, Request, Scan, Shrinker};
 use super::trace::{Step, Trace};
 
@@ -57,7 +57,7 @@ pub struct Registered<S: Shrinker> {
     number: u32,
     deferral: Deferral,
     /// One reclaim at a time.
-    turn: Mutex<Patience>,
+    turn: Mutex<Backoff>,
     passes: AtomicU64,
     scanned: AtomicU64,
     freed: AtomicU64,
@@ -136,7 +136,7 @@ impl<S: Shrinker> Registered<S> {
             self.pass(owner, &load, load.excess(), &mut true);
             return Relieved::Left;
         }
-        let Some(mut patience) = self.turn(&load) else {
+        let Some(mut backoff) = self.turn(&load) else {
             return Relieved::Left;
         };
         // Another thread may have freed it meanwhile.
@@ -144,14 +144,14 @@ impl<S: Shrinker> Registered<S> {
         if before.held <= before.wake {
             return Relieved::Enough;
         }
-        if patience.waits() {
+        if backoff.skips() {
             return Relieved::Left;
         }
         let begun = Instant::now();
         let after = self.passes(owner, before);
         let was_of_use = self.shrinker.was_of_use(&before, &after);
-        patience.was_of_use(was_of_use);
-        drop(patience);
+        backoff.was_of_use(was_of_use);
+        drop(backoff);
         self.shrinker.finish();
         let spent = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.nanoseconds.fetch_add(spent, Relaxed);
@@ -168,7 +168,7 @@ impl<S: Shrinker> Registered<S> {
 
     /// Its turn, if no other thread has it, or there is so much too much that waiting for it is in order. A thread that goes on owes nothing: the
     /// one that is at it goes on until there is room.
-    fn turn(&self, load: &Load) -> Option<MutexGuard<'_, Patience>> {
+    fn turn(&self, load: &Load) -> Option<MutexGuard<'_, Backoff>> {
         match load.held > load.wait {
             true => Some(self.turn.lock()),
             false => self.turn.try_lock(),

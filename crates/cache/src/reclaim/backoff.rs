@@ -5,25 +5,25 @@ const WAIT_MAX: u32 = 63;
 
 /// How many of the next ones are left out: all inodes may be in use, or what is left may be what is known of files, not their bytes.
 #[derive(Debug, Default)]
-pub(super) struct Patience {
+pub(super) struct Backoff {
     left: u32,
     /// How many were left out the last time.
-    waited: u32,
+    skipped: u32,
 }
 
-impl Patience {
+impl Backoff {
     /// Is this one to be left out?
-    pub(super) fn waits(&mut self) -> bool {
+    pub(super) fn skips(&mut self) -> bool {
         self.left = self.left.saturating_sub(1);
         self.left > 0
     }
 
     pub(super) fn was_of_use(&mut self, was: bool) {
-        self.waited = match was {
+        self.skipped = match was {
             true => 0,
-            false => (self.waited * 2 + 1).min(WAIT_MAX),
+            false => (self.skipped * 2 + 1).min(WAIT_MAX),
         };
-        self.left = self.waited + 1;
+        self.left = self.skipped + 1;
     }
 }
 
@@ -33,13 +33,13 @@ mod tests {
 
     #[test]
     fn looks_of_no_use_come_less_often_until_one_is_of_use() {
-        let mut patience = Patience::default();
+        let mut backoff = Backoff::default();
         let mut looks = |of_use: bool, asked: u32| {
             let mut made = 0;
             for _ in 0..asked {
-                if !patience.waits() {
+                if !backoff.skips() {
                     made += 1;
-                    patience.was_of_use(of_use);
+                    backoff.was_of_use(of_use);
                 }
             }
             made
