@@ -23,7 +23,6 @@ mod listing;
 mod member;
 mod numbers;
 mod places;
-mod read_only;
 mod record;
 mod store;
 

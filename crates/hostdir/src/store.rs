@@ -3,8 +3,8 @@
 use holdfast_core::Memory;
 use holdfast_core::budget::Member;
 use holdfast_core::store::{
-    Coherence, EntryRecord, Guarantees, InodeRecord, NameRun, Rest, Shared, SpaceReport, SpaceRun,
-    Stamp, Store, Writes,
+    Coherence, EntryRecord, Guarantees, InodeRecord, NameRun, ReadOnly, Rest, Shared, SpaceReport,
+    SpaceRun, Stamp, Store, Writes,
 };
 use holdfast_core::types::{Errno, FileType, Ino, Result, Time};
 use rustix::fs::{SeekFrom, fstatvfs, seek};
@@ -19,7 +19,6 @@ use crate::host::{Found, Host, errno};
 use crate::lanes::Lanes;
 use crate::listing::Listings;
 use crate::member::Places;
-use crate::read_only::ReadOnly;
 use crate::record::record;
 
 /// Times of a host move in steps that are not longer than this; where they have whole seconds, than that.

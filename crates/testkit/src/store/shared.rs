@@ -2,8 +2,8 @@
 
 use holdfast_core::Store;
 use holdfast_core::store::{
-    Behind, Change, Coherence, EntryRecord, Grant, Guarantees, InodeRecord, Intent, NameRun, Rest,
-    Shared, Space, SpaceReport, SpaceRun, Stamp, StoredSpace, Writes,
+    Coherence, EntryRecord, Guarantees, InodeRecord, NameRun, ReadOnly, Rest, Shared, SpaceReport,
+    SpaceRun, Stamp, StoredSpace, Writes,
 };
 use holdfast_types::{Errno, FileFlags, FileType, Ino, Result, Time};
 use parking_lot::Mutex;
@@ -242,7 +242,7 @@ impl Store for SharedStore {
     }
 
     fn writes(self: Arc<Self>) -> Writes {
-        Writes::Behind(self)
+        Writes::Behind(Arc::new(ReadOnly))
     }
 
     fn load_inodes(&self, inos: &[Ino], found: &mut Vec<InodeRecord>) -> Result<()> {
@@ -339,27 +339,5 @@ impl Shared for SharedStore {
 
     fn now(&self) -> Instant {
         self.begun + Duration::from_millis(self.millis.load(Ordering::SeqCst))
-    }
-}
-
-impl Behind for SharedStore {
-    fn last_ino(&self) -> Result<Ino> {
-        Ok(Ino(self.held.lock().last))
-    }
-
-    fn reserve(&self, _intent: &Intent) -> Result<Grant> {
-        Err(Errno::EROFS)
-    }
-
-    fn reserve_at_once(&self, _intent: &Intent) -> Option<Grant> {
-        None
-    }
-
-    fn give_back(&self, _held: Grant) {}
-
-    fn release(&self, _space: Space) {}
-
-    fn apply(&self, _held: &mut Grant, _batch: &[Change<'_>]) -> Result<Stamp> {
-        Err(Errno::EROFS)
     }
 }

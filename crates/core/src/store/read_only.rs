@@ -1,10 +1,12 @@
 //! A store that cannot be changed.
 
-use holdfast_core::store::{Behind, Change, Grant, Intent, Space, Stamp};
-use holdfast_core::types::{Errno, Ino, Result};
+use super::{Behind, Change, Grant, Intent, Space, Stamp};
+use crate::types::{Errno, Ino, Result};
 
-/// Refuses all changes.
-pub(crate) struct ReadOnly;
+/// Refuses all changes with `EROFS`: what a store that is only read names in [`Store::writes`](super::Store::writes). Such a store numbers
+/// its inodes itself ([`Shared`](super::Shared)), so that no number is ever dealt behind the last one.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadOnly;
 
 impl Behind for ReadOnly {
     fn last_ino(&self) -> Result<Ino> {
