@@ -6,6 +6,7 @@
 
 mod about;
 mod arguments;
+mod budget;
 mod chance;
 mod commands;
 mod crew;
@@ -27,6 +28,7 @@ mod sys;
 mod table;
 mod targets;
 mod team;
+mod told;
 mod workloads;
 
 use anyhow::Result;
@@ -48,6 +50,8 @@ enum Workload {
     Trees(workloads::trees::TreesArgs),
     Request(workloads::request::RequestArgs),
     Listing(workloads::listing::ListingArgs),
+    Reclaim(workloads::reclaim::ReclaimArgs),
+    Names(workloads::names::NamesArgs),
     Baselines(workloads::baselines::BaselinesArgs),
     Report(document::DocumentArgs),
     #[command(hide = true)]
@@ -80,6 +84,8 @@ pub fn run(args: BenchArgs) -> Result<()> {
         Workload::Trees(args) => workloads::trees::run(args),
         Workload::Request(args) => workloads::request::run(args),
         Workload::Listing(args) => workloads::listing::run(args),
+        Workload::Reclaim(args) => workloads::reclaim::run(args),
+        Workload::Names(args) => workloads::names::run(args),
         Workload::Baselines(args) => workloads::baselines::run(args),
         Workload::Report(args) => document::run(args),
         Workload::Serve(args) => fuse::serve::run(args),

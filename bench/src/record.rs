@@ -3,6 +3,7 @@
 use crate::about::About;
 use crate::shape::Shape;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// What one phase of one round did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -62,6 +63,43 @@ pub(crate) struct Record {
     /// How often a read of the device was waited for, where the device counts it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) waits: Option<u64>,
+    /// What may be resident; told where it is limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) budget_bytes: Option<u64>,
+    /// Resident memory ten times a second, where it was watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rss_bytes_samples: Option<Vec<u64>>,
+    /// Items a second in each equal part of the items, in their order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) part_rates: Option<Vec<f64>>,
+    /// The time within which 99 of 100 items were done, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) p99_nanos: Option<f64>,
+    /// Uses that count, and those of them that found all in memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) uses: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) hits: Option<u64>,
+    /// Objects of this kind that were in memory meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) held: Option<u64>,
+    /// The part of the same uses that would have found all in memory, by the rule of what goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rules: Option<BTreeMap<String, f64>>,
+    /// Bytes in memory in the end, by class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) class_bytes: Option<BTreeMap<String, u64>>,
+    /// Processes that the kernel killed because their control group's memory was used up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) kills: Option<u64>,
+    /// Ranges that were read of the device: for all items, for the one that needed most; and the items that needed more than
+    /// the goal allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) device_reads: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) device_reads_max: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) device_reads_over: Option<u64>,
 }
 
 /// A record with what is the same for all of its run: one line of a file.
@@ -83,6 +121,17 @@ impl Record {
     /// Items a second.
     pub(crate) fn rate(&self) -> f64 {
         self.items as f64 / self.seconds
+    }
+
+    /// The part of its uses that found all in memory, where uses were counted.
+    pub(crate) fn hit_part(&self) -> Option<f64> {
+        let uses = self.uses.filter(|&uses| uses > 0)?;
+        Some(self.hits? as f64 / uses as f64)
+    }
+
+    /// The most that was resident, where it was watched.
+    pub(crate) fn rss_bytes_max(&self) -> Option<u64> {
+        self.rss_bytes_samples.as_ref()?.iter().copied().max()
     }
 
     /// How it was divided.

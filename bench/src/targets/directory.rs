@@ -38,6 +38,12 @@ impl DirectoryTree {
         let root = File::open(folder.path())?;
         Ok(Self { folder, root })
     }
+
+    /// Leaves all that is in it: its file system goes as a whole.
+    pub(crate) fn leave(self) {
+        drop(self.root);
+        self.folder.leave();
+    }
 }
 
 impl Tree for DirectoryTree {

@@ -61,6 +61,11 @@ impl Folder {
         self.own.path()
     }
 
+    /// Leaves it as it is: its file system goes as a whole.
+    pub(crate) fn leave(self) {
+        let _ = self.own.keep();
+    }
+
     /// Removes it with its content.
     ///
     /// # Errors
@@ -98,6 +103,8 @@ mod tests {
         fs::create_dir(&path).expect("made");
         drop(Parent::ready(&path).expect("there"));
         assert!(path.exists(), "it was there before");
+        Folder::fresh_in(&path).expect("made").leave();
+        assert_eq!(fs::read_dir(&path).expect("listed").count(), 1);
         assert!(Parent::ready(&place.path().join("no/such")).is_err());
         assert!(Folder::fresh_in(&place.path().join("no")).is_err());
     }

@@ -4,6 +4,8 @@ pub(crate) mod baselines;
 pub(crate) mod cached_read;
 pub(crate) mod fuse;
 pub(crate) mod listing;
+pub(crate) mod names;
+pub(crate) mod reclaim;
 pub(crate) mod request;
 pub(crate) mod sharded;
 pub(crate) mod sparse;
@@ -23,6 +25,10 @@ pub(crate) enum Task {
     CachedRead(cached_read::Task),
     /// Small writes, scattered over files.
     Sparse(sparse::Task),
+    /// Whatever it is, within a budget of memory.
+    Reclaim(reclaim::Task),
+    /// A directory of many names, within a budget of memory.
+    Names(names::Task),
 }
 
 impl Task {
@@ -35,6 +41,8 @@ impl Task {
             Self::Sharded(task) => task.staff(seats, boss),
             Self::CachedRead(task) => task.staff(seats, boss),
             Self::Sparse(task) => task.staff(seats, boss),
+            Self::Reclaim(task) => task.staff(seats, boss),
+            Self::Names(task) => task.staff(seats, boss),
         }
     }
 }

@@ -3,6 +3,8 @@
 mod baselines;
 mod cached_read;
 mod fuse;
+mod names;
+mod reclaim;
 mod report;
 mod sharded;
 mod signals;

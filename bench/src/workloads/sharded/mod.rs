@@ -11,6 +11,7 @@ mod phase;
 mod shard;
 mod task;
 
+pub(crate) use paths::NumberedPath;
 pub(crate) use task::Task;
 
 use crate::about::About;

@@ -6,14 +6,14 @@ use std::ffi::CStr;
 use std::ops::Range;
 
 /// A path with a number at its end.
-pub(super) struct NumberedPath {
+pub(crate) struct NumberedPath {
     /// The path, ending in the digits and a NUL.
     bytes: Vec<u8>,
 }
 
 impl NumberedPath {
     /// `prefix` with a number behind it; the prefix holds no NUL.
-    pub(super) fn new(prefix: &str, number: usize) -> Self {
+    pub(crate) fn new(prefix: &str, number: usize) -> Self {
         let bytes = format!("{prefix}{number:0DIGITS$}\0").into_bytes();
         debug_assert!(!prefix.contains('\0'), "{prefix:?}");
         Self { bytes }
@@ -21,13 +21,13 @@ impl NumberedPath {
 
     /// The path as it is now.
     #[inline]
-    pub(super) fn as_c_str(&self) -> &CStr {
+    pub(crate) fn as_c_str(&self) -> &CStr {
         CStr::from_bytes_with_nul(&self.bytes).expect("one NUL, at the end")
     }
 
     /// Goes on to the next number.
     #[inline]
-    pub(super) fn count_up(&mut self) {
+    pub(crate) fn count_up(&mut self) {
         let digits = self.digits();
         for digit in self.bytes[digits].iter_mut().rev() {
             if *digit != b'9' {
