@@ -254,6 +254,8 @@ impl FileSystem {
             statahead_issued: count(&core.readahead.issued),
             statahead_used: count(&core.reclaim.epochs.met),
             statahead_wasted: count(&core.readahead.wasted),
+            promoted: count(&core.reclaim.promoted),
+            refaults: count(&core.reclaim.ghosts.refaults),
         }
     }
 

@@ -158,6 +158,10 @@ pub struct Stats {
     pub statahead_used: u64,
     /// Those of them that left memory without.
     pub statahead_wasted: u64,
+    /// How often reclaim kept an inode because it had been used again, so far.
+    pub promoted: u64,
+    /// How often an inode came again that had gone so lately that it should have been kept, so far.
+    pub refaults: u64,
 }
 
 #[cfg(test)]

@@ -17,10 +17,6 @@ pub enum Class {
     Waiting,
     /// What is remembered of inodes that a front end's kernel holds and that are not in memory.
     Kernel,
-    /// What a volume knows of its free space.
-    Space,
-    /// Buffers of requests.
-    Buffers,
     /// Page frames that no file has any more, and that do not wait for the device: they wait for readers that may still look at
     /// them, or to be used again.
     Garbage,
@@ -28,7 +24,7 @@ pub enum Class {
 
 impl Class {
     /// All of them, in the order in which they are shown.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 8] = [
         Self::Inodes,
         Self::Names,
         Self::Content,
@@ -36,8 +32,6 @@ impl Class {
         Self::Dirty,
         Self::Waiting,
         Self::Kernel,
-        Self::Space,
-        Self::Buffers,
         Self::Garbage,
     ];
 
@@ -52,8 +46,6 @@ impl Class {
             Self::Dirty => "dirty",
             Self::Waiting => "waiting",
             Self::Kernel => "kernel-held",
-            Self::Space => "space",
-            Self::Buffers => "buffers",
             Self::Garbage => "garbage",
         }
     }
@@ -144,8 +136,8 @@ mod tests {
             .into_iter()
             .zip(1..)
             .fold(Usage::NONE, |sum, (class, bytes)| sum.with(class, bytes));
-        assert_eq!(usage.total(), 55);
-        assert_eq!((usage.reclaimable(), usage.fixed()), (6, 49));
+        assert_eq!(usage.total(), 36);
+        assert_eq!((usage.reclaimable(), usage.fixed()), (6, 30));
         assert_eq!((usage + usage).of(Class::Names), 4);
         let names: Vec<&str> = Class::ALL.map(Class::name).to_vec();
         assert_eq!(names[0], "inodes");

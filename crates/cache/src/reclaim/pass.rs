@@ -48,6 +48,8 @@ pub struct Totals {
     pub deferred: u64,
     /// Time that threads spent in it.
     pub nanoseconds: u64,
+    /// That part of it which the thread spent that follows memory, and no operation.
+    pub nanoseconds_followed: u64,
 }
 
 /// A shrinker that is in a registry, for as long as this is kept.
@@ -62,6 +64,7 @@ pub struct Registered<S: Shrinker> {
     scanned: AtomicU64,
     freed: AtomicU64,
     nanoseconds: AtomicU64,
+    nanoseconds_followed: AtomicU64,
     trace: Arc<Trace>,
 }
 
@@ -99,6 +102,7 @@ impl<S: Shrinker> Registered<S> {
             scanned: AtomicU64::new(0),
             freed: AtomicU64::new(0),
             nanoseconds: AtomicU64::new(0),
+            nanoseconds_followed: AtomicU64::new(0),
             trace,
         }
     }
@@ -121,12 +125,18 @@ impl<S: Shrinker> Registered<S> {
             freed: self.freed.load(Relaxed),
             deferred: Debt::from_parts(self.deferral.owed()).objects(),
             nanoseconds: self.nanoseconds.load(Relaxed),
+            nanoseconds_followed: self.nanoseconds_followed.load(Relaxed),
         }
     }
 
     /// Frees what is too much, as far as it can go. With nothing locked but what the thread holds within a store, and then what needs
     /// the store is owed.
     pub fn relieve(&self, owner: &S::Owner) -> Relieved {
+        self.relieve_for(owner, false)
+    }
+
+    /// As [`relieve`](Self::relieve). `following`: by the thread that follows memory.
+    fn relieve_for(&self, owner: &S::Owner, following: bool) -> Relieved {
         let load = self.shrinker.load(owner);
         if load.held <= load.wake {
             return Relieved::Enough;
@@ -155,6 +165,9 @@ impl<S: Shrinker> Registered<S> {
         self.shrinker.finish();
         let spent = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.nanoseconds.fetch_add(spent, Relaxed);
+        if following {
+            self.nanoseconds_followed.fetch_add(spent, Relaxed);
+        }
         match after.is_enough() {
             true => Relieved::Reached,
             false => Relieved::Short,
@@ -274,7 +287,7 @@ impl<S: Shrinker> Registered<S> {
 
 /// A shrinker, whatever its owner is.
 pub(super) trait Entry: Send + Sync {
-    /// As [`Registered::relieve`], if the owner is still there.
+    /// As [`Registered::relieve`], if the owner is still there, by the thread that follows memory.
     fn relieve(&self);
 
     fn totals(&self) -> (&'static str, Totals);
@@ -284,7 +297,7 @@ impl<S: Shrinker> Entry for Registered<S> {
     fn relieve(&self) {
         // The owner's last use may end here, and then it does with nothing locked.
         if let Some(owner) = self.owner.upgrade() {
-            self.relieve(&owner);
+            self.relieve_for(&owner, true);
         }
     }
 

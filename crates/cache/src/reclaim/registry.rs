@@ -40,7 +40,7 @@ impl Registry {
         registered
     }
 
-    /// Frees what is too much of each class. With nothing locked.
+    /// Frees what is too much of each class, as the thread that follows memory does. With nothing locked.
     pub fn relieve(&self) {
         self.live().iter().for_each(|entry| entry.relieve());
     }
@@ -57,6 +57,7 @@ impl Registry {
             sum.freed += totals.freed;
             sum.deferred += totals.deferred;
             sum.nanoseconds += totals.nanoseconds;
+            sum.nanoseconds_followed += totals.nanoseconds_followed;
         }
         sums
     }

@@ -339,6 +339,12 @@ fn a_shrinker_is_asked_for_as_long_as_it_is_kept_and_its_owner_lives() {
     let sum = registry.totals()["idle"];
     assert_eq!(sum.freed, 200 - pool.held() - other.held());
     assert!(sum.passes >= 2 && sum.scanned >= sum.freed);
+    assert_eq!(sum.nanoseconds_followed, sum.nanoseconds);
+    pool.fill(100);
+    assert_eq!(class.relieve(&pool), Relieved::Reached);
+    let own = registry.totals()["idle"];
+    assert_eq!(own.nanoseconds_followed, sum.nanoseconds, "an operation's");
+    assert!(own.nanoseconds > sum.nanoseconds);
     pool.fill(100);
     drop(class);
     registry.relieve();

@@ -293,6 +293,7 @@ impl Core {
             let looked = inode.look(Part::Inode, set, &self.reclaim.epochs);
             if looked == Look::Promoted {
                 self.reclaim.main.add(1);
+                self.reclaim.promoted.add(1);
             }
             looked == Look::Idle
         };

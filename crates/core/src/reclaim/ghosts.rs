@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use holdfast_sync::ShardedCounter;
 use once_cell::race::OnceBox;
 
 /// Bits of the time.
@@ -19,6 +20,8 @@ const PLACES: (u64, u64) = (1 << 10, 1 << 24);
 pub(crate) struct Ghosts {
     places: OnceBox<Box<[AtomicU32]>>,
     gone: AtomicU64,
+    /// How often one came again that would still have been there.
+    pub(crate) refaults: ShardedCounter,
 }
 
 impl Ghosts {
@@ -46,7 +49,11 @@ impl Ghosts {
         place.store(0, Relaxed);
         let now = age(self.gone.load(Relaxed), places);
         let passed = now.wrapping_sub(noted) & ((1 << AGE_BITS) - 1);
-        u64::from(passed) <= AGES
+        let is_refault = u64::from(passed) <= AGES;
+        if is_refault {
+            self.refaults.add(1);
+        }
+        is_refault
     }
 }
 
@@ -77,6 +84,7 @@ mod tests {
         let known = (0..1000).filter(|&number| ghosts.take(number)).count();
         assert!(known > 500, "{known} of 1,000 in 1,024 places");
         assert!((0..1000).all(|number| !ghosts.take(number)), "each once");
+        assert_eq!(ghosts.refaults.sum(), known as i64);
         ghosts.note(5, 1024);
         for number in 10_000..13_000 {
             ghosts.note(number, 1024);

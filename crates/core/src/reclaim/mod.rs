@@ -55,6 +55,8 @@ pub(crate) struct Reclaim {
     pub(crate) epochs: Epochs,
     /// Inodes in the main set.
     pub(crate) main: ShardedCounter,
+    /// How often one came to that set because it was used again.
+    pub(crate) promoted: ShardedCounter,
     /// Inodes that went from probation lately.
     pub(crate) ghosts: Ghosts,
     /// What frees memory; none where nothing can go.
@@ -78,6 +80,7 @@ impl Reclaim {
             memory,
             epochs: Epochs::default(),
             main: ShardedCounter::new(),
+            promoted: ShardedCounter::new(),
             ghosts: Ghosts::default(),
             shrinkers: OnceBox::new(),
         }

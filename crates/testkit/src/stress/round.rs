@@ -199,6 +199,8 @@ fn left(fs: &FileSystem, what: &str) -> Result<(), String> {
         statahead_issued: stats.statahead_used + stats.statahead_wasted,
         statahead_used: stats.statahead_used,
         statahead_wasted: stats.statahead_wasted,
+        promoted: stats.promoted,
+        refaults: stats.refaults,
         ..Stats::default()
     };
     if stats != nothing {
