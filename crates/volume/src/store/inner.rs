@@ -13,12 +13,14 @@ use super::high_water::HighWater;
 use super::highest::Highest;
 use super::load::Finder;
 use super::load::device::Blocks;
+use super::load::metered::Metered;
 use super::load::pins::Pins;
 use super::memtable::barrier::Gate;
 use super::memtable::hash::NameHasher;
 use super::memtable::layers::Layers;
 use super::reservation::budget::Budget;
 use super::reservation::{Pool, Promises};
+use super::tally::Tallies;
 use super::writeback::background::Patience;
 use super::writeback::preallocation::Ahead;
 use crate::Result;
@@ -59,6 +61,9 @@ pub(crate) struct Inner {
     /// What callers are told of that, if it was a failure.
     pub(super) failure: Arc<Failure>,
     pub(super) alarm: Alarm,
+    /// The device that all of the above read and write.
+    pub(super) metered: Arc<Metered>,
+    pub(super) tallies: Tallies,
     #[cfg(test)]
     pub(super) ledger: super::reservation::ledger::Ledger,
 }

@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use holdfast_device::BlockDevice;
 
+use super::load::metered::{DeviceUse, Metered};
 use super::open::{OpenOptions, read_superblock};
+use super::tally::Tallied;
 use super::{Inner, VolumeStore};
 use crate::Result;
 use crate::check::Overlay;
 use crate::space::Report;
 use crate::superblock::Superblock;
+use crate::tree::CacheCounts;
 
 /// What an open volume says of itself.
 #[derive(Clone, Debug)]
@@ -22,6 +25,27 @@ pub struct Info {
     pub groups: u64,
     /// Inodes that there are.
     pub inodes: u64,
+}
+
+/// What an open volume has done since it was opened, and what waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Activity {
+    /// What was asked of the device.
+    pub device: DeviceUse,
+    /// Commits that were flushed.
+    pub commits: Tallied,
+    /// Checkpoints: what changed was merged into the trees.
+    pub checkpoints: Tallied,
+    /// Waits of threads that change something, because too much of what was changed before waits.
+    pub writer_waits: Tallied,
+    /// Bytes of the journal that are in use.
+    pub journal_used: u64,
+    /// Bytes of it that can be used.
+    pub journal_capacity: u64,
+    /// Pages that wait for a commit, about: threads tell what they add now and then.
+    pub pages_waiting: u64,
+    /// Nodes of trees that were found in memory, and those that were not.
+    pub nodes: CacheCounts,
 }
 
 /// The superblock that counts. Its counts are those of the last checkpoint.
@@ -43,7 +67,25 @@ impl VolumeStore {
             commit_every: None,
             ..*options
         };
-        Self::open(Arc::new(Overlay::new(device)), &options)
+        let metered = Arc::new(Metered::new(device));
+        let overlay = Overlay::new(Arc::clone(&metered) as _);
+        Self::open_over(Arc::new(overlay), metered, &options)
+    }
+
+    /// What it has done since it was opened, and what waits: sums over counters that threads keep for themselves.
+    #[must_use]
+    pub fn activity(&self) -> Activity {
+        let inner = &self.inner;
+        Activity {
+            device: inner.metered.so_far(),
+            commits: inner.tallies.commits.so_far(),
+            checkpoints: inner.tallies.checkpoints.so_far(),
+            writer_waits: inner.tallies.writer_waits.so_far(),
+            journal_used: inner.journal.used(),
+            journal_capacity: inner.journal.capacity(),
+            pages_waiting: inner.gate.pass().active.dirty(),
+            nodes: inner.cache.counts(),
+        }
     }
 
     /// What it says of itself at this moment.
@@ -75,5 +117,66 @@ impl Inner {
             space: self.space.report(),
             inodes: self.inodes(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::BLOCK;
+    use crate::store::{FormatOptions, Transfers, format};
+    use holdfast_core::{FileSystem, Options};
+    use holdfast_device::MemoryDevice;
+    use holdfast_types::{Caller, OpenFlags};
+
+    /// Bytes of a write.
+    const RUN: usize = 64 * BLOCK;
+
+    #[test]
+    fn what_a_volume_does_is_counted_and_a_look_at_it_writes_nothing() {
+        let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(64 << 20));
+        format(&device, &FormatOptions::default()).unwrap();
+        let never = OpenOptions {
+            commit_every: None,
+            ..OpenOptions::default()
+        };
+        let store = Arc::new(VolumeStore::open(Arc::clone(&device), &never).unwrap());
+        let fs = FileSystem::new(Arc::clone(&store) as _, Options::default()).unwrap();
+        let (caller, root) = (Caller::root(), fs.root());
+        let before = store.activity();
+        assert_eq!((before.commits.count, before.pages_waiting), (0, 0));
+        let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
+        let file = fs.create(&caller, &root, b"file", 0o644, flags).unwrap();
+        for run in 0..32 {
+            let at = (run * RUN) as u64;
+            fs.write(&caller, &file, at, &[1; RUN]).unwrap();
+        }
+        // The volume's thread may have begun with them.
+        let changed = store.activity();
+        let most = 32 * RUN as u64 / BLOCK as u64;
+        assert!(changed.pages_waiting <= most, "{changed:?}");
+        assert!(changed.journal_used <= changed.journal_capacity);
+        fs.sync().unwrap();
+        let synced = store.activity();
+        assert!(synced.commits.count > 0 && synced.pages_waiting == 0);
+        assert!(!synced.commits.time.is_zero());
+        let written = |activity: &Activity| activity.device.writes.bytes;
+        assert!(written(&synced) >= written(&before) + 32 * RUN as u64);
+        assert!(synced.device.flushes.count > before.device.flushes.count);
+        assert!(synced.journal_used > 0);
+        store.checkpoint().unwrap();
+        let folded = store.activity();
+        assert!(folded.checkpoints.count > synced.checkpoints.count);
+        assert!(folded.commits.count > synced.commits.count);
+        assert_eq!(folded.checkpoints.under_way, 0);
+        drop((file, root));
+        fs.close().unwrap();
+        drop(store);
+        let looked = VolumeStore::open_read_only(device, &never).unwrap();
+        let (reads, writes) = (
+            looked.activity().device.reads,
+            looked.activity().device.writes,
+        );
+        assert!(reads.bytes > 0 && writes == Transfers::default());
     }
 }

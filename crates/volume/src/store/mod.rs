@@ -33,6 +33,7 @@ mod replay;
 mod reservation;
 mod resize;
 mod stop;
+mod tally;
 mod upgrade;
 mod writeback;
 
@@ -41,10 +42,12 @@ pub use commit::timer::Promptness;
 pub use extents::FileExtent;
 pub use file::content::INLINE_MAX;
 pub use format::{BLOCKS_MIN, FormatOptions, format};
-pub use inspect::{Info, superblock};
+pub use inspect::{Activity, Info, superblock};
+pub use load::metered::{DeviceUse, Transfers};
 pub(crate) use memtable::hash;
 pub use open::OpenOptions;
 pub(crate) use open::newest_superblock;
+pub use tally::Tallied;
 
 use std::sync::Arc;
 

@@ -14,6 +14,7 @@ use super::high_water::HighWater;
 use super::highest::Highest;
 use super::replay::{Counts, Redo, replay};
 use super::reservation::{Pool, Promises};
+use super::tally::Tallies;
 use super::{Inner, Promptness, VolumeStore};
 use crate::journal::Journal;
 use crate::space::{Loader, Space};
@@ -21,6 +22,7 @@ use crate::store::commit::progress::Progress;
 use crate::store::commit::worker::Worker;
 use crate::store::load::Finder;
 use crate::store::load::device::Blocks;
+use crate::store::load::metered::Metered;
 use crate::store::load::pins::Pins;
 use crate::store::memtable::barrier::Gate;
 use crate::store::memtable::hash::NameHasher;
@@ -80,14 +82,22 @@ impl VolumeStore {
     /// [`Error::Superblock`] if there is none; [`Error::CutShort`]; errors of the device, and of what was
     /// found damaged.
     pub fn open(device: Arc<dyn BlockDevice>, options: &OpenOptions) -> Result<Self> {
+        let metered = Arc::new(Metered::new(device));
+        Self::open_over(Arc::clone(&metered) as _, metered, options)
+    }
+
+    /// As [`open`](Self::open), on this device, which has the one that is `metered` below it or is that one.
+    pub(super) fn open_over(
+        device: Arc<dyn BlockDevice>,
+        metered: Arc<Metered>,
+        options: &OpenOptions,
+    ) -> Result<Self> {
         fits(&device)?;
         let (superblock, behind) = read_superblock(&device)?;
         has_all(&device, superblock.blocks)?;
         let space = load_space(&device, &superblock)?;
-        let cache = NodeCache::new(
-            Blocks::new(Arc::clone(&device), superblock.identity()),
-            options.cache,
-        );
+        let blocks = Blocks::new(Arc::clone(&device), superblock.identity());
+        let cache = NodeCache::new(blocks, options.cache);
         let hasher = NameHasher::new(superblock.hash_seed);
         let layers = Layers::over(Roots::of_superblock(&superblock));
         let mut counts = Counts::default();
@@ -137,6 +147,8 @@ impl VolumeStore {
             stopped: OnceLock::new(),
             failure: Arc::default(),
             alarm: Alarm::default(),
+            metered,
+            tallies: Tallies::default(),
             #[cfg(test)]
             ledger: super::reservation::ledger::Ledger::default(),
         });

@@ -31,6 +31,7 @@ impl Inner {
     ) -> Result<()> {
         let _one = self.checkpointing.lock();
         self.running()?;
+        let _counted = self.tallies.checkpoints.begin();
         let _within = within_store();
         // A second one would put its frozen changes in the place of those that this one did not fold.
         self.whole("a checkpoint", || {

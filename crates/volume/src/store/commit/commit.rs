@@ -15,6 +15,7 @@
 
 use std::mem;
 use std::sync::Arc;
+use std::time::Instant;
 
 use holdfast_core::shrinkers::within_store;
 use holdfast_core::store::Stamp;
@@ -44,6 +45,8 @@ struct Hook<'s> {
 
 #[derive(Default)]
 struct Outcome {
+    /// When the commit began, once it has its turn.
+    begun: Option<Instant>,
     frozen: Option<Frozen>,
     position: Option<Position>,
     /// What was announced.
@@ -345,6 +348,7 @@ impl<'s> Hook<'s> {
 
 impl BeforeCommit for Hook<'_> {
     fn before(&self, commit: &mut Commit<'_>) -> journal::Result<()> {
+        self.outcome.lock().begun = Some(Instant::now());
         self.cut(commit).map_err(|error| {
             self.outcome.lock().error = Some(error);
             journal::Error::Failed
@@ -367,6 +371,9 @@ impl BeforeCommit for Hook<'_> {
     fn after(&self, position: Position) {
         let freed = self.store.space.committed(position.stamp.0);
         let mut outcome = self.outcome.lock();
+        if let Some(begun) = outcome.begun {
+            self.store.tallies.commits.add(begun.elapsed());
+        }
         outcome.position = Some(position);
         outcome.error = freed.err().map(|error| self.store.stop(error.into()));
     }

@@ -7,6 +7,7 @@ mod content;
 pub(in crate::store) mod device;
 pub(in crate::store) mod in_flight;
 mod inodes;
+pub(in crate::store) mod metered;
 mod names;
 pub(in crate::store) mod pins;
 pub(in crate::store) mod read_range;

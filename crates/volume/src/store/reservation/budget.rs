@@ -114,6 +114,7 @@ impl VolumeStore {
         }
         let changed = bytes(inner.gate.pass().active.growth());
         if changed > budget.changes() {
+            let _waits = inner.tallies.writer_waits.begin();
             inner.checkpoint()?;
         } else if changed > budget.changes() / 2 {
             self.worker.ask_to_fold();

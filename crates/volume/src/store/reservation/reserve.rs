@@ -137,6 +137,7 @@ impl Inner {
 
     #[cold]
     fn reserve_in_the_end(&self, wanted: &Grant, class: Class, mut lack: Lack) -> Result<Grant> {
+        let _waits = self.tallies.writer_waits.begin();
         for _ in 0..ATTEMPTS {
             if !self.make_room(&lack)? {
                 break;

@@ -66,6 +66,7 @@ impl VolumeStore {
     /// thread comes to nothing, because it cannot run or the device is slow, the commit is made here.
     fn wait_for_a_commit(&self, enough: u64) -> Result<()> {
         let inner = &self.inner;
+        let _waits = inner.tallies.writer_waits.begin();
         let until = Instant::now() + HELP_MAX;
         while inner.waiting().0 > enough {
             inner.running()?;
