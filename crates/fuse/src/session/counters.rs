@@ -9,6 +9,7 @@
 //! So whoever publishes a fact and then waits for all turns to end ([`Registry::settle`]) knows
 //! that whatever did not heed the fact has been answered.
 
+use super::timing::{Timed, Times};
 use crate::wire::Opcode;
 use parking_lot::Mutex;
 use std::{
@@ -36,6 +37,7 @@ pub(crate) struct Counters {
     panics: AtomicU64,
     bytes_read: AtomicU64,
     bytes_written: AtomicU64,
+    pub(super) timed: Timed,
 }
 
 impl Default for Counters {
@@ -48,6 +50,7 @@ impl Default for Counters {
             panics: AtomicU64::new(0),
             bytes_read: AtomicU64::new(0),
             bytes_written: AtomicU64::new(0),
+            timed: Timed::default(),
         }
     }
 }
@@ -101,6 +104,8 @@ impl Counters {
 pub struct Totals {
     /// Requests by operation, those never seen left out.
     pub requests: Vec<(Opcode, u64)>,
+    /// How long those took that were timed, by operation: one of so many, and none of operations never timed.
+    pub times: Vec<(Opcode, Times)>,
     /// Requests of operations that this side does not know.
     pub unknown: u64,
     /// Requests whose bytes contradicted themselves.
@@ -165,7 +170,18 @@ impl Registry {
                 .map(|counters| pick(counters).load(Relaxed))
                 .sum()
         };
+        let times = |&opcode: &Opcode| {
+            let mut times = Times::default();
+            all.iter()
+                .for_each(|counters| counters.timed.add_to(opcode, &mut times));
+            (opcode, times)
+        };
         Totals {
+            times: Opcode::ALL
+                .iter()
+                .map(times)
+                .filter(|(_, times)| times.count() != 0)
+                .collect(),
             requests: Opcode::ALL
                 .iter()
                 .map(|&opcode| (opcode, sum(&|counters| &counters.requests[opcode as usize])))

@@ -44,7 +44,7 @@ impl Handler {
     /// Serves the request in `frame`.
     pub(crate) fn serve(&self, frame: &mut Frame, post: &mut Post) -> Outcome {
         let header = frame.header();
-        post.counters.request(header.opcode);
+        post.count(header.opcode);
         let served = catch_unwind(AssertUnwindSafe(|| self.run(&header, frame, post)));
         served.unwrap_or_else(|_| {
             post.counters.panic();

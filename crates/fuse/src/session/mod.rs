@@ -24,6 +24,7 @@ mod revoke;
 pub(crate) mod service;
 mod start;
 mod sys;
+mod timing;
 mod watch;
 
 pub use config::{Config, ListingChoice, TransportChoice};
@@ -32,6 +33,7 @@ pub use info::{Info, Transport};
 pub use negotiate::Negotiated;
 pub use notifier::Notifier;
 pub(crate) use revoke::REVOKE;
+pub use timing::Times;
 
 use crate::{
     mount::{MountError, UmountError, UmountFlags, umount},

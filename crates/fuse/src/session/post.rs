@@ -5,6 +5,7 @@ use super::{
     crew::{Crew, LockWait},
     policy::ReplyPolicy,
     service::Service,
+    timing::Sampler,
 };
 use holdfast_types::{Errno, Result};
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -19,6 +20,7 @@ pub(crate) struct Post {
     processor: Option<u16>,
     /// Under which replies are committed, if they are committed under a policy of their own.
     policy: Option<ReplyPolicy>,
+    sampler: Sampler,
     /// Has it left its processor, to do what lasts?
     away: bool,
 }
@@ -33,6 +35,7 @@ impl Post {
             crew,
             processor,
             policy,
+            sampler: Sampler::default(),
             away: false,
         }
     }
@@ -43,8 +46,15 @@ impl Post {
         self.counters.begin();
     }
 
+    /// The request is one of this operation.
+    pub(crate) fn count(&mut self, opcode: u32) {
+        self.counters.request(opcode);
+        self.sampler.begin(opcode);
+    }
+
     /// The reply is about to be committed.
     pub(crate) fn before_reply(&mut self) {
+        self.sampler.end(&self.counters);
         self.crew.end();
         if !self.away
             && let Some(policy) = &mut self.policy
