@@ -5,7 +5,7 @@ use crate::copy::{
     place::Place,
     skip,
 };
-use crate::info::table::{bytes, number};
+use crate::info::units::{bytes, number};
 use crate::message::{Failure, Result};
 use crate::mount::size::parse_amount;
 use crate::volume::close_after;

@@ -1,7 +1,7 @@
 //! `holdfast resize` and `holdfast trim`.
 
 use crate::control::{self, Answer, Request};
-use crate::info::table::bytes;
+use crate::info::units::bytes;
 use crate::message::{Failure, Result};
 use crate::mount::size::parse_amount;
 use crate::target::Target;

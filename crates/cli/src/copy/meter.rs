@@ -1,7 +1,7 @@
 //! What is shown while trees are copied, and what is told at the end.
 
 use super::place::Place;
-use crate::info::table::{bytes, number};
+use crate::info::units::{bytes, number};
 use crate::message::Failure;
 use holdfast::{Copied, CopyError, CopyEvent, Side};
 use indicatif::{ProgressBar, ProgressStyle};

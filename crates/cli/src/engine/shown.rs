@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::job::{Told, Wrong};
-use crate::info::table::bytes;
+use crate::info::units::bytes;
 use crate::message::Failure;
 
 /// A bar on standard error, if that is a terminal, and the failures of single names.

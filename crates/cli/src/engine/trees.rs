@@ -8,7 +8,7 @@ use super::job::Counts;
 use super::names::number;
 use super::{Inside, Job, RawPath, perform};
 use crate::copy::place::Place;
-use crate::info::table::number as shown_number;
+use crate::info::units::number as shown_number;
 use crate::message::{Failure, Result};
 
 /// Remove files and trees inside a volume, mounted or not, as rm(1)

@@ -1,7 +1,9 @@
 //! `holdfast info`: what a file system tells about itself.
 
+mod activity;
 pub(crate) mod report;
-pub(crate) mod table;
+mod table;
+pub(crate) mod units;
 mod volume;
 
 use crate::{

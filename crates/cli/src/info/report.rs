@@ -55,10 +55,18 @@ pub(crate) struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) flushed_within_seconds: Option<u64>,
     pub(crate) limits: Limits,
+    /// Where these numbers are served in the form that Prometheus reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) metrics: Option<String>,
     /// What the daemon of a volume takes, and may take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) memory: Option<MemoryUse>,
+    /// What the volume does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) volume: Option<VolumeUse>,
     pub(crate) inodes: u64,
+    /// Inodes that the kernel holds and that are not in memory.
+    pub(crate) inodes_away: u64,
     /// Only if asked for: every inode has to be looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) inode_states: Option<InodeStates>,
@@ -85,6 +93,8 @@ pub(crate) struct Report {
     pub(crate) statahead_wasted: u64,
     /// Requests so far, by the kernel's name for each.
     pub(crate) requests: BTreeMap<String, u64>,
+    /// How long requests took that were timed: one of so many.
+    pub(crate) request_times: BTreeMap<String, RequestTimes>,
     /// Requests of operations that this version does not know.
     pub(crate) requests_unknown: u64,
     pub(crate) requests_malformed: u64,
@@ -134,6 +144,10 @@ pub(crate) struct MemoryUse {
     pub(crate) by_class: BTreeMap<String, u64>,
     /// How memory was freed so far.
     pub(crate) by_shrinker: BTreeMap<String, Reclaimed>,
+    /// Inodes that stayed because they had been used again, so far.
+    pub(crate) promoted: u64,
+    /// Inodes that came again so soon that they should have stayed, so far.
+    pub(crate) refaults: u64,
 }
 
 /// What went of one kind so far.
@@ -148,6 +162,62 @@ pub(crate) struct Reclaimed {
     /// Objects that passes have still to look at.
     pub(crate) deferred: u64,
     /// Time that threads spent in it.
+    pub(crate) nanoseconds: u64,
+    /// That part of it which the thread spent that follows memory, and no operation.
+    pub(crate) nanoseconds_followed: u64,
+}
+
+/// How long requests of one operation took that were timed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct RequestTimes {
+    /// So many were timed.
+    pub(crate) count: u64,
+    /// All of them together.
+    pub(crate) nanoseconds: u64,
+    /// Counts by [`holdfast_fuse::Times::bound`]. For metrics alone: an answer has no room for it.
+    #[serde(skip)]
+    pub(crate) buckets: Vec<u64>,
+}
+
+/// What a volume does, and has done since it was opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct VolumeUse {
+    pub(crate) journal_used_bytes: u64,
+    pub(crate) journal_capacity_bytes: u64,
+    /// Pages that wait for a commit.
+    pub(crate) pages_waiting: u64,
+    /// Those that were flushed.
+    pub(crate) commits: Work,
+    pub(crate) checkpoints: Work,
+    /// Waits of operations until less of what was changed waits.
+    pub(crate) writer_waits: Work,
+    /// Nodes of trees that were found in memory, and those that were read.
+    pub(crate) node_hits: u64,
+    pub(crate) node_misses: u64,
+    pub(crate) device_reads: Transfers,
+    pub(crate) device_writes: Transfers,
+    pub(crate) device_flushes: Transfers,
+}
+
+/// What was done, and how long it took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Work {
+    pub(crate) count: u64,
+    pub(crate) nanoseconds: u64,
+    /// Threads that are at it.
+    pub(crate) under_way: u64,
+}
+
+/// What was asked of a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Transfers {
+    pub(crate) count: u64,
+    pub(crate) bytes: u64,
+    /// How long threads waited for it.
     pub(crate) nanoseconds: u64,
 }
 

@@ -1,6 +1,8 @@
 //! The report for people: names on the left, values aligned.
 
+use super::activity::volume_rows;
 use super::report::{InodeStates, InodeTypes, Limits, MemoryUse, Report, State};
+use super::units::{bytes, duration, number};
 use anstyle::Style;
 use std::fmt::{self, Display};
 
@@ -62,6 +64,7 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
         ("FUSE", abi),
         ("options", report.options.clone()),
     ];
+    rows.extend(report.metrics.clone().map(|url| ("metrics", url)));
     rows.extend(lasts(report).map(|times| ("lasts", times)));
     rows.push(("inodes", of(number(report.inodes), inodes_max.map(number))));
     rows.extend(
@@ -84,28 +87,31 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
             },
         ),
     ]);
-    match &report.memory {
-        Some(memory) => rows.extend([
-            (
-                "memory",
-                of(bytes(report.rss_bytes), memory.budget_bytes.map(bytes)),
-            ),
-            ("by class", by_class(memory)),
-            ("reclaim", reclaim(memory)),
-        ]),
-        None => rows.push(("resident", bytes(report.rss_bytes))),
-    }
+    rows.extend(memory(report));
     rows.extend([
         ("open files", number(report.open_files)),
         ("watches", number(report.watches)),
         ("locks", number(report.locks)),
     ]);
     rows.extend((report.memory.is_some()).then(|| ("stat-ahead", statahead(report))));
+    rows.extend(report.volume.iter().flat_map(volume_rows));
     rows.extend([
         ("read", bytes(report.read_bytes)),
         ("written", bytes(report.written_bytes)),
     ]);
     rows
+}
+
+fn memory(report: &Report) -> Vec<(&'static str, String)> {
+    let resident = bytes(report.rss_bytes);
+    match &report.memory {
+        Some(memory) => vec![
+            ("memory", of(resident, memory.budget_bytes.map(bytes))),
+            ("by class", by_class(memory)),
+            ("reclaim", reclaim(memory)),
+        ],
+        None => vec![("resident", resident)],
+    }
 }
 
 fn statahead(report: &Report) -> String {
@@ -186,7 +192,17 @@ fn reclaim(memory: &MemoryUse) -> String {
     });
     match parts.collect::<Vec<_>>() {
         none if none.is_empty() => "none".to_owned(),
-        parts => format!("{} looked at", parts.join(", ")),
+        parts => {
+            let looked = format!("{} looked at", parts.join(", "));
+            match (memory.promoted, memory.refaults) {
+                (0, 0) => looked,
+                (kept, came) => format!(
+                    "{looked}; of inodes {} stayed that were used again, {} came again too soon",
+                    number(kept),
+                    number(came)
+                ),
+            }
+        }
     }
 }
 
@@ -270,69 +286,10 @@ fn plural(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-/// A number with its thousands apart.
-pub(crate) fn number(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index != 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// Bytes in the unit that leaves one to four digits.
-pub(crate) fn bytes(value: u64) -> String {
-    let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    if value < 1024 {
-        return format!("{value} B");
-    }
-    let mut tenths = u128::from(value) * 10 / 1024;
-    let mut unit = 0;
-    while tenths >= 10240 {
-        tenths /= 1024;
-        unit += 1;
-    }
-    format!("{}.{} {}", tenths / 10, tenths % 10, units[unit])
-}
-
-fn duration(seconds: u64) -> String {
-    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
-    match (days, hours, minutes) {
-        (0, 0, 0) => format!("{seconds} s"),
-        (0, 0, _) => format!("{minutes} min {} s", seconds % 60),
-        (0, _, _) => format!("{hours} h {} min", minutes % 60),
-        _ => format!("{days} d {} h", hours % 24),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::report::Reclaimed;
     use super::*;
-
-    #[test]
-    fn numbers_bytes_and_durations_are_easy_to_read() {
-        assert_eq!(
-            [0, 999, 1000, 1234567].map(number),
-            ["0", "999", "1,000", "1,234,567"]
-        );
-        let sizes = [0, 1023, 1024, 1536, 1 << 20, (1 << 30) - 1, u64::MAX];
-        let texts = [
-            "0 B",
-            "1023 B",
-            "1.0 KiB",
-            "1.5 KiB",
-            "1.0 MiB",
-            "1023.9 MiB",
-            "15.9 EiB",
-        ];
-        assert_eq!(sizes.map(bytes), texts);
-        let times = [59, 61, 3660, 90000].map(duration);
-        assert_eq!(times, ["59 s", "1 min 1 s", "1 h 1 min", "1 d 1 h"]);
-    }
 
     fn reclaimed(freed: u64, deferred: u64) -> Reclaimed {
         Reclaimed {
@@ -341,6 +298,7 @@ mod tests {
             freed,
             deferred,
             nanoseconds: 9,
+            nanoseconds_followed: 0,
         }
     }
 
@@ -364,8 +322,11 @@ mod tests {
                 by_shrinker: [("content", 5, 0), ("metadata", 7000, 12)]
                     .map(|(name, freed, deferred)| (name.to_owned(), reclaimed(freed, deferred)))
                     .into(),
+                promoted: 300,
+                refaults: 2,
                 ..MemoryUse::default()
             }),
+            metrics: Some("http://127.0.0.1:9464/metrics".into()),
             statahead_issued: 5000,
             statahead_used: 4990,
             statahead_wasted: 8,
@@ -389,7 +350,8 @@ mod tests {
             "by state     12,300 used, 40 unused, 5 orphans, 0 dying",
             "by type      12,345 regular, 0 directories, 0 symlinks, 0 special",
             "page memory  0 B",
-            "reclaim      content 5 of 10, metadata 7,000 of 14,000 (12 deferred) looked at",
+            "reclaim      content 5 of 10, metadata 7,000 of 14,000 (12 deferred) looked at; of inodes 300 stayed that were used again, 2 came again too soon",
+            "metrics      http://127.0.0.1:9464/metrics",
             "stat-ahead   5,000 inodes, 4,990 used, 8 wasted",
             "requests     2,008",
             "             LOOKUP    2,000",

@@ -1,7 +1,8 @@
 //! What a volume that is not mounted says of itself.
 
 use super::report::InodeTypes;
-use super::table::{by_type, bytes, number, write_rows};
+use super::table::{by_type, write_rows};
+use super::units::{bytes, number};
 use crate::message::{Failure, Result};
 use crate::volume::volume_failure;
 use holdfast::core::Bulkstat;

@@ -7,6 +7,7 @@ pub(crate) mod failing;
 mod last_words;
 mod launch;
 mod memory;
+mod metrics;
 mod nearest;
 mod opened;
 pub(crate) mod options;
@@ -42,6 +43,9 @@ Options for -o:
                       the machine's, or max for all there is (default: a quarter of the machine's, or half of
                       what its control groups allow, where that is less; 64m at least)
   cache=AMOUNT        as memory= with twice as much; goes with the next release
+  metrics=HOST:PORT   serve what `holdfast info` tells, and more, at http://HOST:PORT/metrics, in the form that Prometheus
+                      reads: 127.0.0.1:9464. Of port 0 any that is free, which `holdfast info` tells. No password is asked
+                      for: choose an address that only those can reach who may know what the mount is used for
   commit=SECONDS      a volume's changes are flushed to the device after so long at most (1 to 86400;
                       default: 5): so much a power cut or a crash of the host may lose. They are handed
                       to the host within 1 second in any case: so much is lost if the daemon is killed.

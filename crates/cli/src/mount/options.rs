@@ -4,6 +4,7 @@
 //! core (`noatime`) and the mount (`allow_other`). Some belong to two of them. What none of them
 //! knows is an error, except where mount(8) asks to be sloppy.
 
+use super::metrics;
 use super::nearest::nearest;
 use super::size::{memory_bytes, parse_amount};
 use crate::message::{Failure, Result};
@@ -18,13 +19,14 @@ use std::time::Duration;
 const COMMIT_MAX: u64 = 86_400;
 
 /// Every option there is, for suggestions and for the manual. Those that end in `=` take a value.
-pub(crate) const KNOWN: [&str; 72] = [
+pub(crate) const KNOWN: [&str; 73] = [
     "create",
     "create_size=",
     "size=",
     "nr_inodes=",
     "memory=",
     "cache=",
+    "metrics=",
     "commit=",
     "valid=",
     "exclusive",
@@ -129,6 +131,8 @@ pub(crate) struct Plan {
     pub(crate) block: BlockChoice,
     /// Is the device of a volume to be left as it is, and what its journal holds replayed in memory?
     pub(crate) no_recovery: bool,
+    /// Where metrics are served: `HOST:PORT`.
+    pub(crate) metrics: Option<String>,
     /// What was asked for, in order, without what only mount(8) cares about.
     pub(crate) given: Vec<String>,
 }
@@ -153,6 +157,7 @@ impl Default for Plan {
             xattrs: true,
             block: BlockChoice::default(),
             no_recovery: false,
+            metrics: None,
             serve_opens: None,
             given: Vec::new(),
         }
@@ -257,6 +262,11 @@ impl Plan {
             "norecovery" | "noload" if value.is_none() => self.no_recovery = true,
             "auto_unmount" if value.is_none() => self.auto_unmount = true,
             "noxattr" if value.is_none() => self.xattrs = false,
+            "metrics" => {
+                let address = needed()?;
+                metrics::check(address).map_err(wrong)?;
+                self.metrics = Some(address.to_owned());
+            }
             "fuseblk" => self.block = block_choice(needed()?).map_err(wrong)?,
             "locks" => self.serve_locks = is_served(needed()?).map_err(wrong)?,
             "opens" => self.serve_opens = Some(is_served(needed()?).map_err(wrong)?),
@@ -403,6 +413,7 @@ mod tests {
                 "locks=" | "opens=" => "served",
                 "subtype=" | "fsname=" | "comment=" | "user=" => "x",
                 "mode=" => "755",
+                "metrics=" => "127.0.0.1:0",
                 _ if option.ends_with('=') => "4096",
                 "norecovery" | "noload" => ",ro",
                 _ => "",
@@ -492,6 +503,7 @@ mod tests {
             ("statahead", "none of on, off"),
             ("commit=0", "seconds from 1"),
             ("commit=1.5", "seconds from 1"),
+            ("metrics=9464", "is no HOST:PORT"),
             ("opens=local,locks=served", "leave out opens=local"),
             ("max_read=1", "from 4096"),
         ] {

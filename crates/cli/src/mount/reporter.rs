@@ -2,15 +2,16 @@
 
 use super::options::Plan;
 use crate::info::report::{
-    Abi, InodeStates, InodeTypes, Limits, MemoryUse, Reclaimed, Report, State,
+    Abi, InodeStates, InodeTypes, Limits, MemoryUse, Reclaimed, Report, RequestTimes, State,
+    Transfers, VolumeUse, Work,
 };
 use crate::source::Source;
 use holdfast::{
     AtimePolicy, MemoryLimits, Options, Volume,
     core::{FileSystem, Memory, budget::Class, shrinkers::Totals},
 };
-use holdfast_fuse::{Info, Negotiated, Session, Transport, serve::InfoDetail};
-use holdfast_volume::VolumeStore;
+use holdfast_fuse::{Info, Negotiated, Session, Times, Transport, serve::InfoDetail};
+use holdfast_volume::{Tallied, VolumeStore};
 use std::{
     collections::BTreeMap,
     sync::{Arc, OnceLock, Weak},
@@ -26,6 +27,8 @@ pub(super) struct Reporter {
     store: Option<Arc<VolumeStore>>,
     begun: Instant,
     session: OnceLock<Weak<Session>>,
+    /// Where metrics are served.
+    metrics: Option<String>,
 }
 
 impl Reporter {
@@ -34,6 +37,7 @@ impl Reporter {
         plan: &Plan,
         fs: FileSystem,
         volume: Option<&Volume>,
+        metrics: Option<String>,
     ) -> Self {
         Self {
             source: source.argument().to_string_lossy().into_owned(),
@@ -46,6 +50,7 @@ impl Reporter {
             store: volume.map(Volume::store),
             begun: Instant::now(),
             session: OnceLock::new(),
+            metrics,
         }
     }
 
@@ -55,8 +60,14 @@ impl Reporter {
         let _ = self.session.set(session);
     }
 
-    /// The report as one line of JSON; without what the session knows until the mount is live.
+    /// The report as one line of JSON.
     pub(super) fn json(&self, detail: InfoDetail) -> String {
+        // A report is made of numbers, strings and maps of them, which JSON can hold.
+        serde_json::to_string(&self.report(detail)).unwrap_or_default()
+    }
+
+    /// The report; without what the session knows until the mount is live.
+    pub(super) fn report(&self, detail: InfoDetail) -> Report {
         let mut report = self.core_part();
         if detail == InfoDetail::Inodes {
             self.count_inodes(&mut report);
@@ -64,8 +75,7 @@ impl Reporter {
         if let Some(session) = self.session.get().and_then(Weak::upgrade) {
             add_session(&mut report, &session.info());
         }
-        // A report is made of numbers, strings and maps of them, which JSON can hold.
-        serde_json::to_string(&report).unwrap_or_default()
+        report
     }
 
     fn count_inodes(&self, report: &mut Report) {
@@ -111,8 +121,15 @@ impl Reporter {
                 inodes_max: self.limits.inodes,
                 cache_max: self.fs.memory_in_use().map(|memory| memory.limit()),
             },
-            memory: self.fs.memory_in_use().map(|memory| of_memory(memory)),
+            metrics: self.metrics.clone(),
+            memory: self.fs.memory_in_use().map(|memory| MemoryUse {
+                promoted: stats.promoted,
+                refaults: stats.refaults,
+                ..of_memory(memory)
+            }),
+            volume: self.store.as_ref().map(|store| of_volume(store)),
             inodes: stats.inodes,
+            inodes_away: stats.inodes_away,
             names: stats.names,
             pages: stats.pages,
             bytes: stats.bytes,
@@ -144,11 +161,28 @@ fn add_session(report: &mut Report, info: &Info) {
         .iter()
         .map(|&(opcode, count)| (opcode.name().to_owned(), count))
         .collect();
+    report.request_times = totals
+        .times
+        .iter()
+        .map(|(opcode, times)| (opcode.name().to_owned(), request_times(times)))
+        .collect();
     report.requests_unknown = totals.unknown;
     report.requests_malformed = totals.malformed;
     report.requests_panicked = totals.panics;
     report.read_bytes = totals.bytes_read;
     report.written_bytes = totals.bytes_written;
+}
+
+fn request_times(times: &Times) -> RequestTimes {
+    RequestTimes {
+        count: times.count(),
+        nanoseconds: nanoseconds(times.sum),
+        buckets: times.buckets.to_vec(),
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The transport's name in reports.
@@ -221,6 +255,34 @@ fn of_memory(memory: &Memory) -> MemoryUse {
         slack_bytes: slack,
         by_class: by_class.into_iter().collect(),
         by_shrinker: by_shrinker(memory),
+        ..MemoryUse::default()
+    }
+}
+
+fn of_volume(store: &VolumeStore) -> VolumeUse {
+    let work = |tallied: Tallied| Work {
+        count: tallied.count,
+        nanoseconds: nanoseconds(tallied.time),
+        under_way: tallied.under_way,
+    };
+    let transfers = |it: holdfast_volume::Transfers| Transfers {
+        count: it.count,
+        bytes: it.bytes,
+        nanoseconds: nanoseconds(it.time),
+    };
+    let activity = store.activity();
+    VolumeUse {
+        journal_used_bytes: activity.journal_used,
+        journal_capacity_bytes: activity.journal_capacity,
+        pages_waiting: activity.pages_waiting,
+        commits: work(activity.commits),
+        checkpoints: work(activity.checkpoints),
+        writer_waits: work(activity.writer_waits),
+        node_hits: activity.nodes.hits,
+        node_misses: activity.nodes.misses,
+        device_reads: transfers(activity.device.reads),
+        device_writes: transfers(activity.device.writes),
+        device_flushes: transfers(activity.device.flushes),
     }
 }
 
@@ -231,6 +293,7 @@ fn by_shrinker(memory: &Memory) -> BTreeMap<String, Reclaimed> {
         freed: totals.freed,
         deferred: totals.deferred,
         nanoseconds: totals.nanoseconds,
+        nanoseconds_followed: totals.nanoseconds_followed,
     };
     let all = memory.shrinkers().totals().into_iter();
     all.map(|(name, totals)| (name.to_owned(), of(totals)))
@@ -253,7 +316,7 @@ mod tests {
         let plan =
             Plan::parse(["noatime,size=1m,nr_inodes=0,mode=700,allow_other"], false).unwrap();
         let fs = FileSystem::memory(plan.limits, plan.core);
-        let reporter = Reporter::new(&Source::Memory, &plan, fs, None);
+        let reporter = Reporter::new(&Source::Memory, &plan, fs, None, None);
         let report: Report = serde_json::from_str(&reporter.json(InfoDetail::Brief)).unwrap();
         assert_eq!(
             (report.source.as_str(), report.pid),

@@ -5,6 +5,7 @@ use super::{
     directory,
     exit_report::ExitReport,
     failing, memory,
+    metrics::Listening,
     opened::{Ending, Opened},
     options::{BlockChoice, Plan},
     point::MountPoint,
@@ -19,9 +20,9 @@ use crate::{
 };
 use holdfast::Volume;
 use holdfast_fuse::{
-    Config,
+    Config, Session,
     mount::BlockMount,
-    serve::{InfoSource, mount_with_control},
+    serve::{InfoDetail, InfoSource, mount_with_control},
 };
 use std::{io, sync::Arc};
 
@@ -56,6 +57,8 @@ fn serve_to_the_end(
     // Until the volume is closed.
     let _keeper = memory::keep(&source, &plan).map_err(start)?;
     let opened = Opened::of(&source, &plan)?;
+    // Before anything is mounted: an address that is not to be had leaves nothing behind.
+    let listening = plan.metrics.as_deref().map(Listening::at).transpose()?;
     let store = opened.volume().map(Volume::store);
     let fs = opened.file_system().clone();
     let reporter = Arc::new(Reporter::new(
@@ -63,6 +66,7 @@ fn serve_to_the_end(
         &plan,
         fs.core().clone(),
         opened.volume(),
+        listening.as_ref().map(Listening::url),
     ));
     let config = config(&source, &plan);
     let reports = reporter.clone();
@@ -82,6 +86,9 @@ fn serve_to_the_end(
     let session = Arc::new(session);
     reporter.attach(Arc::downgrade(&session));
     answers.jobs.attach(session.notifier());
+    let report = Box::new(move || reporter.report(InfoDetail::Brief));
+    let metrics = listening.map(|listening| listening.answer(report));
+    let metrics = metrics.transpose().map_err(start)?;
     if let Some(store) = &store {
         failing::watch(store, &point.path);
     }
@@ -95,19 +102,14 @@ fn serve_to_the_end(
     let transport = transport_name(session.info().transport);
     tracing::info!(dir = ?point.path, transport, "live");
     let told = live(transport);
-    if told.is_ok() {
-        match source {
-            Source::Directory(_) if !directory::wait(&session) => {
-                // What waits for the host ends with the process.
-                tracing::warn!("the host of the directory does not answer");
-                return Ok(());
-            }
-            Source::Directory(_) => {}
-            Source::Memory | Source::Volume(_) => session.wait(),
-        }
+    if told.is_ok() && !wait(&source, &session) {
+        // What waits for the host ends with the process.
+        tracing::warn!("the host of the directory does not answer");
+        return Ok(());
     }
     watch.end();
     answers.jobs.end();
+    drop(metrics);
     let failure = session.failure();
     drop(session);
     // Left alone, the watcher clears the dead mount.
@@ -124,6 +126,17 @@ fn serve_to_the_end(
             .hint("unmount it, and mount it again"));
     }
     told.map_err(|error| Failure::new(format!("nobody waits for this mount: {error}")))
+}
+
+/// Waits for the end of the mount; `false`: the host of a directory does not answer.
+fn wait(source: &Source, session: &Arc<Session>) -> bool {
+    match source {
+        Source::Directory(_) => directory::wait(session),
+        Source::Memory | Source::Volume(_) => {
+            session.wait();
+            true
+        }
+    }
 }
 
 fn config(source: &Source, plan: &Plan) -> Config {

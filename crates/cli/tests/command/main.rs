@@ -2,6 +2,8 @@
 //! mounts where the machine has them.
 
 mod fixture;
+#[path = "../../src/mount/metrics/openmetrics.rs"]
+mod openmetrics;
 
 mod bench;
 mod by_name;
@@ -14,6 +16,7 @@ mod force;
 mod forms;
 mod hanging;
 mod lasting;
+mod metrics;
 mod mounts;
 mod refusals;
 mod surroundings;

@@ -1,0 +1,188 @@
+use super::super::openmetrics::{self, Family};
+use super::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A report of which every part is there.
+fn full() -> Report {
+    let transfers = |count| Transfers {
+        count,
+        bytes: count * 4096,
+        nanoseconds: count * 1000,
+    };
+    let work = |count| Work {
+        count,
+        nanoseconds: count * 500_000_000,
+        under_way: 1,
+    };
+    let mut buckets = vec![0; 24];
+    (buckets[0], buckets[5], buckets[23]) = (3, 4, 1);
+    Report {
+        mount_point: "/a \"strange\"\n\\ place".to_owned(),
+        state: State::ReadOnly,
+        inodes: 12,
+        rss_bytes: 1 << 40,
+        inodes_away: 9,
+        space_bytes: Some(1 << 30),
+        space_free_bytes: Some(1 << 29),
+        memory: Some(MemoryUse {
+            budget_bytes: Some(1 << 30),
+            limit_bytes: Some(1 << 29),
+            slack_bytes: Some(u64::MAX),
+            by_class: [("content".to_owned(), 4096), ("names".to_owned(), 64)].into(),
+            by_shrinker: [(
+                "metadata".to_owned(),
+                Reclaimed {
+                    passes: 2,
+                    scanned: 1000,
+                    freed: 900,
+                    deferred: 7,
+                    nanoseconds: 1_500_000_000,
+                    nanoseconds_followed: 500_000_000,
+                },
+            )]
+            .into(),
+            promoted: 5,
+            refaults: 6,
+            ..MemoryUse::default()
+        }),
+        requests: [("LOOKUP".to_owned(), 5)].into(),
+        request_times: [(
+            "LOOKUP".to_owned(),
+            RequestTimes {
+                count: 8,
+                nanoseconds: 2_000_000_000,
+                buckets,
+            },
+        )]
+        .into(),
+        read_bytes: 77,
+        statahead_issued: 30,
+        statahead_used: 20,
+        statahead_wasted: 4,
+        volume: Some(VolumeUse {
+            journal_used_bytes: 8192,
+            journal_capacity_bytes: 1 << 26,
+            pages_waiting: 3,
+            commits: work(4),
+            checkpoints: work(2),
+            writer_waits: work(1),
+            node_hits: 99,
+            node_misses: 1,
+            device_reads: transfers(1),
+            device_writes: transfers(2),
+            device_flushes: transfers(3),
+        }),
+        ..Report::default()
+    }
+}
+
+fn exposed(report: Report) -> BTreeMap<String, Family> {
+    let text = text(report).unwrap();
+    openmetrics::parse(&text).unwrap_or_else(|error| panic!("{error} in {text}"))
+}
+
+#[test]
+fn every_number_of_the_report_is_exposed_under_its_name() {
+    let families = exposed(full());
+    let value = |name: &str, labels: &[(&str, &str)]| families[name].value(labels).unwrap();
+    let metadata = [("class", "metadata")];
+    for (name, labels, expected) in [
+        ("holdfast_inodes", &[][..], 12.0),
+        ("holdfast_memory_rss_bytes", &[], (1_u64 << 40) as f64),
+        ("holdfast_memory_budget_bytes", &[], (1 << 30) as f64),
+        ("holdfast_memory_slack_bytes", &[], i64::MAX as f64),
+        ("holdfast_memory_bytes", &[("class", "names")], 64.0),
+        ("holdfast_reclaim_scanned", &metadata, 1000.0),
+        ("holdfast_reclaim_evicted", &metadata, 900.0),
+        ("holdfast_reclaim_promoted", &metadata, 5.0),
+        ("holdfast_reclaim_refaults", &metadata, 6.0),
+        ("holdfast_reclaim_deferred", &metadata, 7.0),
+        ("holdfast_reclaim_seconds", &[("who", "operation")], 1.0),
+        ("holdfast_reclaim_seconds", &[("who", "thread")], 0.5),
+        ("holdfast_kernel_held_inodes", &[], 9.0),
+        ("holdfast_statahead_wasted", &[], 4.0),
+        ("holdfast_requests", &[("operation", "LOOKUP")], 5.0),
+        ("holdfast_read_bytes", &[], 77.0),
+        ("holdfast_commit_seconds", &[], 2.0),
+        ("holdfast_waiting_writers", &[], 1.0),
+        ("holdfast_device_bytes", &[("operation", "write")], 8192.0),
+        ("holdfast_device_requests", &[("operation", "flush")], 3.0),
+        ("holdfast_read_only", &[], 1.0),
+        ("holdfast_failed", &[], 0.0),
+        // The path comes back as it was.
+        (
+            "holdfast_mount",
+            &[("mount_point", "/a \"strange\"\n\\ place")],
+            1.0,
+        ),
+    ] {
+        assert_eq!(value(name, labels), expected, "{name}");
+    }
+    assert_eq!(families["holdfast_reclaim_evicted"].kind, "counter");
+    assert_eq!(families["holdfast_reclaim_deferred"].kind, "gauge");
+}
+
+#[test]
+fn times_of_requests_are_a_histogram_in_seconds() {
+    let families = exposed(full());
+    let samples = &families["holdfast_request_seconds"].samples;
+    let of = |name: &str, le: Option<f64>| {
+        let bound = |labels: &openmetrics::Labels| labels.get("le").map(|le| le.parse().unwrap());
+        let mut found = samples.iter();
+        found
+            .find(|(sample, labels, _)| sample == name && bound(labels) == le)
+            .map(|(_, _, value)| *value)
+    };
+    assert_eq!(of("holdfast_request_seconds_sum", None), Some(2.0));
+    assert_eq!(of("holdfast_request_seconds_count", None), Some(8.0));
+    let bucket = |le| of("holdfast_request_seconds_bucket", Some(le));
+    assert_eq!(bucket(1e-6), Some(3.0));
+    assert_eq!((bucket(16e-6), bucket(32e-6)), (Some(3.0), Some(7.0)));
+    assert_eq!(
+        (bucket(4.194_304), bucket(f64::INFINITY)),
+        (Some(7.0), Some(8.0))
+    );
+}
+
+#[test]
+fn what_is_not_counted_is_left_out() {
+    let families = exposed(Report::default());
+    for absent in [
+        "holdfast_memory_budget_bytes",
+        "holdfast_memory_bytes",
+        "holdfast_reclaim_evicted",
+        "holdfast_requests",
+        "holdfast_request_seconds",
+        "holdfast_commits",
+        "holdfast_space_bytes",
+    ] {
+        assert!(!families.contains_key(absent), "{absent}");
+    }
+    assert_eq!(families["holdfast_inodes"].value(&[]), Some(0.0));
+}
+
+/// The names as queries have them.
+fn names() -> BTreeSet<String> {
+    let families = exposed(full()).into_iter();
+    let queried = families.map(|(name, family)| match family.kind.as_str() {
+        "counter" => format!("{name}_total"),
+        "info" => format!("{name}_info"),
+        _ => name,
+    });
+    queried.collect()
+}
+
+/// All names of metrics in a text.
+fn named(text: &str) -> BTreeSet<String> {
+    let words = text.split(|it: char| !it.is_ascii_alphanumeric() && it != '_');
+    let ours = words.filter(|word| word.starts_with("holdfast_"));
+    ours.map(str::to_owned).collect()
+}
+
+#[test]
+fn the_manual_names_each_metric_and_no_other() {
+    let manual = include_str!("../../../../../../docs/metrics.md");
+    let rows = manual.lines().filter_map(|line| line.strip_prefix("| `"));
+    let cells: Vec<&str> = rows.filter_map(|row| row.split(" |").next()).collect();
+    assert_eq!(named(&cells.join(" ")), names());
+}
