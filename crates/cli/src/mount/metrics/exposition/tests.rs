@@ -180,6 +180,33 @@ fn named(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
+fn the_board_asks_for_metrics_that_there_are() {
+    let board = include_str!("../../../../../../docs/grafana.json");
+    let board: serde_json::Value = serde_json::from_str(board).unwrap();
+    let panels = board["panels"].as_array().unwrap().iter();
+    let asked: Vec<&str> = panels
+        .filter(|panel| panel["type"] != "row")
+        .flat_map(|panel| {
+            let targets = panel["targets"]
+                .as_array()
+                .map(Vec::as_slice)
+                .unwrap_or_default();
+            assert!(!targets.is_empty(), "{panel}");
+            targets
+                .iter()
+                .map(|target| target["expr"].as_str().unwrap())
+        })
+        .collect();
+    let there = names();
+    for name in named(&asked.join(" ")) {
+        let parts = ["_bucket", "_sum", "_count"];
+        let family = parts.iter().find_map(|part| name.strip_suffix(part));
+        let is_there = there.contains(&name) || family.is_some_and(|it| there.contains(it));
+        assert!(is_there, "{name}");
+    }
+}
+
+#[test]
 fn the_manual_names_each_metric_and_no_other() {
     let manual = include_str!("../../../../../../docs/metrics.md");
     let rows = manual.lines().filter_map(|line| line.strip_prefix("| `"));
