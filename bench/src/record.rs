@@ -69,6 +69,9 @@ pub(crate) struct Record {
     /// Resident memory ten times a second, where it was watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rss_bytes_samples: Option<Vec<u64>>,
+    /// Processor time of all threads of the process that did it, those of its file system included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) process_cpu_seconds: Option<f64>,
     /// Items a second in each equal part of the items, in their order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) part_rates: Option<Vec<f64>>,

@@ -3,6 +3,7 @@
 //! `statm` is read, not the rollup of the mappings: that one walks page tables under the lock that page faults take, for
 //! 10 ms and more where gibibytes are resident. On a few processors its counters lag behind by a few hundred KiB.
 
+use crate::process::Process;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -15,12 +16,14 @@ use std::time::Duration;
 const TICK: Duration = Duration::from_millis(100);
 
 /// What a watch saw.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub(crate) struct Seen {
     /// Bytes resident, at each sample.
     pub(crate) resident: Vec<u64>,
     /// Objects held, at each sample.
     pub(crate) held: Vec<u64>,
+    /// Processor time that all threads of this process used meanwhile.
+    pub(crate) cpu_seconds: f64,
 }
 
 impl Seen {
@@ -48,6 +51,7 @@ impl Watch {
         let (end, ended) = channel();
         let watch = move || {
             let mut seen = Seen::default();
+            let before = Process::Own.cpu_seconds()?;
             loop {
                 seen.resident.push(resident(&statm)?);
                 seen.held.push(held());
@@ -55,6 +59,7 @@ impl Watch {
                     break;
                 }
             }
+            seen.cpu_seconds = Process::Own.cpu_seconds()? - before;
             // The last moment counts, too.
             seen.resident.push(resident(&statm)?);
             seen.held.push(held());
@@ -106,6 +111,7 @@ mod tests {
             "{seen:?}"
         );
         assert_eq!((seen.held.len(), seen.held()), (seen.resident.len(), 7));
+        assert!(seen.cpu_seconds > 0.0, "64 MiB were written: {seen:?}");
     }
 
     #[test]

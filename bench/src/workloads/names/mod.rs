@@ -137,6 +137,7 @@ fn measure(args: &NamesArgs, program: &Program, kept: &Kept, phase: Phase) -> Re
     let outcome = Outcome::load(scratch)?;
     Ok(Record {
         budget_bytes: memory.0,
+        process_cpu_seconds: Some(outcome.seen.cpu_seconds),
         rss_bytes_samples: Some(outcome.seen.resident),
         part_rates: Some(outcome.met.part_rates).filter(|rates| !rates.is_empty()),
         device_reads: Some(outcome.met.reads),

@@ -13,6 +13,7 @@ pub(super) fn render(records: &[Record], labels: &[String]) -> Told {
         "",
         "names/s",
         "slowest tenth/s",
+        "µs of processors",
         "reads a name",
         "most reads",
         "MiB resident",
@@ -26,7 +27,7 @@ pub(super) fn render(records: &[Record], labels: &[String]) -> Told {
     let table = aligned(&rows);
     told.text.push_str(&table);
     told.text.push_str(
-        "names a second, medians of the rounds; reads: ranges that were read of the device, the most of any lookup and round; \
+        "names a second, medians of the rounds; processors: all threads of the process, a name; reads: ranges that were read of the device, the most of any lookup and round; \
          resident: the most of all samples, ten a second; list-whole: the same listing with all names in memory, without a budget\n",
     );
     told
@@ -77,7 +78,11 @@ fn row(told: &mut Told, records: &[Record], label: &str, phase: &str) -> Vec<Str
     let name = format!("{label} {phase}");
     let slowest = slowest.map_or_else(none, rate);
     let reads = reads.map_or_else(none, |reads| format!("{reads:.3}"));
-    vec![name, speed, slowest, reads, most, resident]
+    let cpu = figure(phase, &|record| {
+        Some(record.process_cpu_seconds? * 1e6 / record.items as f64)
+    });
+    let cpu = cpu.map_or_else(none, |micros| format!("{micros:.2}"));
+    vec![name, speed, slowest, cpu, reads, most, resident]
 }
 
 #[cfg(test)]
@@ -90,6 +95,7 @@ mod tests {
             device_reads: Some(items * 2),
             device_reads_max: reads_max,
             device_reads_over: reads_max.map(|_| 1),
+            process_cpu_seconds: Some(items as f64 / 1e6),
             budget_bytes: (phase != "list-whole").then_some(64 << 20),
             rss_bytes_samples: Some(vec![60 << 20, 66 << 20]),
             ..Record::sample("volume:v", phase, items, 1.0)
@@ -107,17 +113,17 @@ mod tests {
         };
         assert_eq!(
             line(1),
-            "volume:v create 99.0 k (>= 100 k) MISSED - 2.000 - 66.0 (<= 67)"
+            "volume:v create 99.0 k (>= 100 k) MISSED - 1.00 2.000 - 66.0 (<= 67)"
         );
         assert_eq!(
             line(2),
-            "volume:v lookup 100 - 2.000 4 (<= 3, 1.0% need more) MISSED 66.0 (<= 67)"
+            "volume:v lookup 100 - 1.00 2.000 4 (<= 3, 1.0% need more) MISSED 66.0 (<= 67)"
         );
         assert_eq!(
             line(3),
-            "volume:v list 900 (>= 800, 80% of whole) - 2.000 - 66.0 (<= 67)"
+            "volume:v list 900 (>= 800, 80% of whole) - 1.00 2.000 - 66.0 (<= 67)"
         );
-        assert_eq!(line(4), "volume:v list-whole 1.00 k - 2.000 - 66.0");
+        assert_eq!(line(4), "volume:v list-whole 1.00 k - 1.00 2.000 - 66.0");
         assert_eq!(told.missed, 2);
     }
 }

@@ -7,6 +7,7 @@ use crate::budget::Bytes;
 use crate::report::ReportArgs;
 use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
+use std::path::Path;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -54,7 +55,8 @@ pub(crate) struct ReclaimArgs {
     /// Files of a flood in one directory
     #[arg(long, value_name = "F", default_value_t = 10_000)]
     pub(super) per_dir: u64,
-    /// Floods run in a control group that may hold so much, the file systems of the kernel like the others (as root)
+    /// Floods run in a control group that may hold so much, the file systems of the kernel like the others (as root); images
+    /// may not lie in a tmpfs, whose pages would be the group's
     #[arg(long, value_name = "SIZE")]
     pub(super) group: Option<Bytes>,
     /// What is to stay in memory
@@ -123,6 +125,12 @@ impl ReclaimArgs {
             self.group.is_none_or(|group| group.0.is_some()),
             "--group takes a size"
         );
+        for target in &self.targets {
+            ensure!(
+                self.group.is_none() || !is_tmpfs(&target.beside()),
+                "{target}: in a tmpfs its pages would be the control group's: put the image elsewhere, or leave out --group"
+            );
+        }
         Ok(())
     }
 
@@ -215,6 +223,13 @@ impl ReclaimArgs {
     }
 }
 
+/// Do files there stay in memory?
+fn is_tmpfs(folder: &Path) -> bool {
+    /// `TMPFS_MAGIC` of the kernel's `magic.h`.
+    const TMPFS: rustix::fs::FsWord = 0x0102_1994;
+    rustix::fs::statfs(folder).is_ok_and(|found| found.f_type == TMPFS)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -250,6 +265,11 @@ mod tests {
             "--target volume:v --group max",
         ] {
             assert!(args(line).check().is_err(), "{line}");
+        }
+        if is_tmpfs(Path::new("/dev/shm")) {
+            let line = "--target volume:/dev/shm/x --group 512m";
+            let error = args(line).check().expect_err("refused").to_string();
+            assert!(error.contains("tmpfs"), "{error}");
         }
         args("--phases records").check().expect("nothing is run");
     }

@@ -122,15 +122,16 @@ impl Pattern {
         Ok(())
     }
 
-    /// Does them.
+    /// Does them; also says how many there were.
     ///
     /// # Errors
     /// The first call that failed; a signal to end.
-    pub(super) fn run(&self, visitor: &mut Visitor<'_>) -> Result<Met> {
-        let mut met = Met::default();
+    pub(super) fn run(&self, visitor: &mut Visitor<'_>) -> Result<(Met, u64)> {
+        let (mut met, mut all) = (Met::default(), 0);
         self.each(|object, counts| {
             let before = Loads::of_this_thread();
             visitor.look(object)?;
+            all += 1;
             if counts {
                 met.uses += 1;
                 met.hits += u64::from(Loads::of_this_thread() == before);
@@ -140,7 +141,7 @@ impl Pattern {
             }
             Ok(())
         })?;
-        Ok(met)
+        Ok((met, all))
     }
 }
 

@@ -227,6 +227,7 @@ pub(super) fn seen(record: Record, memory: Bytes, outcome: Outcome) -> Record {
     Record {
         budget_bytes: memory.0,
         held: Some(outcome.seen.held()).filter(|&held| held > 0),
+        process_cpu_seconds: Some(outcome.seen.cpu_seconds),
         rss_bytes_samples: Some(outcome.seen.resident),
         uses: Some(outcome.uses).filter(|&uses| uses > 0),
         hits: (outcome.uses > 0).then_some(outcome.hits),

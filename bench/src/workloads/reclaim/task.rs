@@ -143,8 +143,8 @@ impl Task {
                 };
                 let volume = Opened::open(image, options)?;
                 self.on(volume, boss, seats, |fs| {
-                    let met = pattern.run(&mut Visitor::new(fs, pattern.tree))?;
-                    Ok((Work::from(met.uses), Outcome::of(met)))
+                    let (met, all) = pattern.run(&mut Visitor::new(fs, pattern.tree))?;
+                    Ok((Work::from(all), Outcome::of(met)))
                 })
             }
             (Job::Balance(balance), Place::Image(image)) => {

@@ -19,6 +19,8 @@ pub(super) fn render(records: &[Record], told: &mut Told) {
         "slowest tenth",
         "p99, µs",
         "times unlimited",
+        "µs of processors",
+        "times unlimited",
         "MiB resident",
         "killed",
     ];
@@ -47,7 +49,7 @@ pub(super) fn render(records: &[Record], told: &mut Told) {
     told.table(
         &rows,
         "files a second, medians of the rounds; slowest tenth: of the files, beside all of them; p99: of single creations, those \
-         of the first tenth left out; resident: the most of all samples, ten a second (a file system of the kernel keeps its \
+         of the first tenth left out; processors: all threads of the process, a file; resident: the most of all samples, ten a second (a file system of the kernel keeps its \
          memory elsewhere)",
     );
 }
@@ -76,13 +78,19 @@ impl Runs<'_> {
 }
 
 /// What these runs came to, held against those without a limit.
-fn cells(told: &mut Told, mine: &Runs<'_>, base: Option<&Runs<'_>>) -> [String; 7] {
+fn cells(told: &mut Told, mine: &Runs<'_>, base: Option<&Runs<'_>>) -> [String; 9] {
     let ours = mine.records.iter().any(|one| one.budget_bytes.is_some());
     let kills: u64 = mine.records.iter().filter_map(|one| one.kills).sum();
     let files = mine.median(|one| Some(one.rate()));
     let kept = base.and_then(|base| mine.times(base, |one| Some(one.rate())));
     let slower = base.and_then(|base| mine.times(base, |one| one.p99_nanos));
     let p99 = mine.median(|one| one.p99_nanos);
+    let each = |one: &Record| Some(one.process_cpu_seconds? * 1e6 / one.items as f64);
+    let (cpu, cpu_times) = (
+        mine.median(each),
+        base.and_then(|base| mine.times(base, each)),
+    );
+    let times = |times: f64| format!("{times:.2}x");
     let tenth = mine.median(|one| {
         let rates = one.part_rates.as_ref()?;
         Some(rates.iter().copied().reduce(f64::min)? / one.rate())
@@ -110,6 +118,8 @@ fn cells(told: &mut Told, mine: &Runs<'_>, base: Option<&Runs<'_>>) -> [String; 
         tenth.map_or_else(none, percent),
         p99.map_or_else(none, |nanos| format!("{:.2}", nanos / 1e3)),
         slower,
+        cpu.map_or_else(none, |micros| format!("{micros:.2}")),
+        cpu_times.map_or_else(none, times),
         told.resident(&mine.records),
         killed,
     ]

@@ -24,7 +24,7 @@ pub(super) fn render(records: &[Record], told: &mut Told) {
         .collect();
     let mut heading: Vec<String> = [
         "uses",
-        "walked/s",
+        "objects/s",
         "of alone",
         "uses/walked",
         "held",
@@ -54,7 +54,7 @@ pub(super) fn render(records: &[Record], told: &mut Told) {
     }
     told.table(
         &rows,
-        "the part of all uses that found everything in memory, medians of the rounds, and what other rules would have found of the very \
+        "objects/s: that are walked, or all accesses of loops and shifts; then the part of the uses that found everything in memory, medians of the rounds, and what other rules would have found of the very \
          same accesses with as many objects held; uses/walked: the pace that was reached. hand: takes what it meets by number; born \
          referenced: Linux before 2017; second use: Linux since",
     );

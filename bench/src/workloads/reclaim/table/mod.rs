@@ -32,6 +32,7 @@ mod tests {
         let flood = |phase: &str, round, items, p99, budget, rss: u64| Record {
             round,
             p99_nanos: Some(p99),
+            process_cpu_seconds: Some(items as f64 * 2e-6),
             budget_bytes: budget,
             rss_bytes_samples: Some(vec![rss << 20, 1]),
             part_rates: Some(vec![50.0, 100.0]),
@@ -48,10 +49,10 @@ mod tests {
         let line = cells(&told, "volume:v 64m");
         assert!(line.contains("90.0% (>= 95%) MISSED"), "{line}");
         assert!(
-            line.contains("1.50x (<= 2x) 70.0 (<= 67) MISSED 0"),
+            line.contains("1.50x (<= 2x) 2.00 1.00x 70.0 (<= 67) MISSED 0"),
             "{line}"
         );
-        assert!(cells(&told, "volume:v max").contains("- 900.0 0"));
+        assert!(cells(&told, "volume:v max").contains("- 2.00 - 900.0 0"));
         assert_eq!(told.missed, 2);
     }
 
@@ -66,7 +67,7 @@ mod tests {
         let told = render(&[Record::sample("xfs:x", "flood-max", 10, 1.0), killed]);
         assert_eq!(
             cells(&told, "xfs:x max-group"),
-            "xfs:x max-group-512m 1 - - - - - - 1"
+            "xfs:x max-group-512m 1 - - - - - - - - 1"
         );
         assert_eq!(told.missed, 0, "it is a rival");
     }
