@@ -33,6 +33,11 @@ impl Seen {
         later.sort_unstable();
         later.get(later.len() / 2).copied().unwrap_or(0)
     }
+
+    /// The most objects that were held at any time.
+    pub(crate) fn held_most(&self) -> u64 {
+        self.held.iter().copied().max().unwrap_or(0)
+    }
 }
 
 /// A thread that takes samples until it is asked for them.
@@ -121,5 +126,6 @@ mod tests {
             ..Seen::default()
         };
         assert_eq!((seen.held(), Seen::default().held()), (7, 0));
+        assert_eq!((seen.held_most(), Seen::default().held_most()), (900, 0));
     }
 }

@@ -179,7 +179,9 @@ impl Forest {
         runs.report
             .doing(format!("{}: {phase}, round {}", self.label, runs.round));
         let (done, outcome) = self.run(runs, Job::Pattern(pattern), 1)?;
-        let sizes = (outcome.seen.held(), self.tree.objects());
+        // What comes first takes longest, and all of that time fewer are held.
+        let held = outcome.seen.held_most();
+        let sizes = (held, self.tree.objects());
         let rules = held_against(sizes, |access| {
             let replayed = pattern.each(|object, counts| {
                 access(object, counts);
@@ -190,6 +192,7 @@ impl Forest {
         let record = done.record(NAME, &self.label, &phase, Shape::Threads(1), runs.round);
         let record = seen(record, self.memory, outcome);
         runs.report.add(Record {
+            held: Some(held),
             rules: Some(parts(rules)),
             ..record
         })
