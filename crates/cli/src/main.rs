@@ -21,6 +21,7 @@ mod resize;
 mod source;
 mod sys;
 mod target;
+mod top;
 mod trace;
 mod umount;
 mod volume;
@@ -55,6 +56,7 @@ enum Command {
     Mount(mount::Arguments),
     Umount(umount::Arguments),
     Info(info::Arguments),
+    Top(top::Arguments),
     Trace(trace::Arguments),
     Cp(copy::Arguments),
     Rm(engine::trees::RemoveArguments),
@@ -113,6 +115,7 @@ fn run(command: Command) -> Result<()> {
         Command::Mount(arguments) => mount::run(&arguments),
         Command::Umount(arguments) => umount::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),
+        Command::Top(arguments) => top::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),
         Command::Dump(arguments) => dump::run(&arguments),
         // Its exit codes are its own.

@@ -39,6 +39,17 @@ impl Target {
     }
 }
 
+/// Is a FUSE file system mounted at this root?
+///
+/// # Errors
+/// Those of reading the mount table.
+pub(crate) fn is_mounted(root: &Path) -> Result<bool> {
+    let all = mounts()?;
+    Ok(all
+        .iter()
+        .any(|mounted| mounted.mount_point == root && mounted.is_fuse()))
+}
+
 /// Where the volume in this file or device is mounted, if it is.
 fn mount_of(path: &Path) -> io::Result<Option<PathBuf>> {
     let Ok(path) = path.canonicalize() else {

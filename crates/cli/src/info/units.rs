@@ -51,6 +51,19 @@ pub(crate) fn span(nanoseconds: u64) -> String {
     format!("{whole}.{part} {unit}")
 }
 
+/// A rate, or any number that may be a fraction, in two to four digits.
+pub(crate) fn rate(value: f64) -> String {
+    let (scaled, unit) = match value {
+        0.0..1e3 => (value, ""),
+        1e3..1e6 => (value / 1e3, " k"),
+        1e6..1e9 => (value / 1e6, " M"),
+        1e9..1e12 => (value / 1e9, " G"),
+        _ => return format!("{value:.0e}"),
+    };
+    let whole = unit.is_empty() && (scaled >= 10.0 || scaled.fract() == 0.0);
+    format!("{scaled:.*}{unit}", usize::from(!whole))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,5 +96,14 @@ mod tests {
             spans,
             ["0 ns", "999 ns", "1.0 µs", "12.3 µs", "3.1 ms", "59.9 s"]
         );
+    }
+
+    #[test]
+    fn rates_have_few_digits() {
+        let rates = [0.0, 0.26, 4.0, 9.97, 123.4, 1234.0, 2.5e6, 7e9, 1e15, -1.0].map(rate);
+        let texts = [
+            "0", "0.3", "4", "10.0", "123", "1.2 k", "2.5 M", "7.0 G", "1e15", "-1e0",
+        ];
+        assert_eq!(rates, texts);
     }
 }

@@ -4,8 +4,7 @@ pub(crate) mod record;
 
 use crate::control::{self, Answer, Request};
 use crate::message::{Failure, Result};
-use crate::target::Target;
-use holdfast_fuse::mount::mounts;
+use crate::target::{Target, is_mounted};
 use record::Traced;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -89,11 +88,4 @@ fn ask(root: &Path, from: Option<u64>) -> Result<Traced> {
         Answer::Reclaim(traced) => Ok(traced),
         _ => Err(Failure::new("its daemon answers something else").at(root)),
     }
-}
-
-fn is_mounted(root: &Path) -> Result<bool> {
-    let all = mounts()?;
-    Ok(all
-        .iter()
-        .any(|mounted| mounted.mount_point == root && mounted.is_fuse()))
 }
