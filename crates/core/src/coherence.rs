@@ -1,6 +1,7 @@
 //! When a store that others change was asked for what is in memory: see [`shared`](crate::shared).
 //!
-//! *Invariant.* An answer is dated from before its question: what it tells was so at that time or later.
+//! *Invariant.* An answer is dated from before its question: what it tells was so at that time or later. What a change
+//! through this core tells is dated from after it, so that no answer which may not know of it comes behind.
 //!
 //! *Locking.* `listing` of a shard is held over a reading of all names, and comes before the names of a directory; `order` comes behind
 //! names and pages, and before attributes; `table` is a leaf.
@@ -40,6 +41,8 @@ pub(crate) struct Checked {
     pub(crate) names: Option<NamesRead>,
     /// Names of a directory that were asked for one by one since they were read.
     asked: u32,
+    /// Changes of a directory's names that were made through this core.
+    pub(crate) changes: u32,
 }
 
 /// All names of a directory were read.
@@ -124,5 +127,19 @@ impl Coherence {
         let mut table = self.shard(dir).table.lock();
         let checked = table.entry(dir).or_default();
         (checked.asked, checked.names) = (0, Some(names));
+    }
+
+    /// How often names of a directory were changed through this core. A reading of them, and another change, that see one end meanwhile do not
+    /// know whether it is in what they were told.
+    pub(crate) fn changes(&self, dir: Ino) -> u32 {
+        self.checked(dir).changes
+    }
+
+    /// Names of a directory, which are locked, were changed through this core: what is known of them is this, or nothing.
+    pub(crate) fn note_change(&self, dir: Ino, names: Option<NamesRead>) {
+        let mut table = self.shard(dir).table.lock();
+        let checked = table.entry(dir).or_default();
+        checked.changes = checked.changes.wrapping_add(1);
+        checked.names = names;
     }
 }

@@ -30,8 +30,8 @@ use crate::registry::{Announced, Enrolment};
 use crate::shape::Shape;
 use crate::space::FileSpace;
 use crate::store::{
-    Behind, Change, Failure, Grant, Intent, MemoryLimits, MemoryStore, PageOf, Reservation, Space,
-    Stamp, Store, Writes, kept_bytes,
+    Behind, Change, Failure, Grant, Intent, MemoryLimits, MemoryStore, NothingBehind, PageOf,
+    Reservation, Space, Stamp, Store, Through, Writes, kept_bytes,
 };
 use crate::turns::{self, HasTurn as _};
 use crate::types::{Errno, FileType, Ino, NAME_MAX, Result, StatFs};
@@ -55,8 +55,9 @@ pub struct FileSystem {
 /// What the handles of one file system share.
 pub(crate) struct Core {
     pub(crate) store: Arc<dyn Store>,
-    /// The same, as it is changed.
+    /// The same, as it is changed: behind memory, or (then nothing is behind) through to it.
     pub(crate) behind: Arc<dyn Behind>,
+    pub(crate) through: Option<Arc<dyn Through>>,
     /// Nothing can be loaded, and changes are not handed over.
     pub(crate) pinned: bool,
     /// Space comes back with the changes that free it.
@@ -102,7 +103,7 @@ impl FileSystem {
     /// A file system over a store. A store without a root gets one, as the options say.
     ///
     /// # Errors
-    /// What the store answers; `EUCLEAN` when its root is not a directory.
+    /// What the store answers; `EUCLEAN` when its root is not a directory; `EINVAL` for one that is written through and not shared.
     pub fn new(store: Arc<dyn Store>, options: Options) -> Result<Self> {
         let memory = Memory::of_process();
         if options.memory.is_some() {
@@ -117,7 +118,11 @@ impl FileSystem {
     /// As [`new`](Self::new).
     pub fn within(store: Arc<dyn Store>, options: Options, memory: Arc<Memory>) -> Result<Self> {
         let guarantees = store.guarantees();
-        let Writes::Behind(behind) = Arc::clone(&store).writes();
+        let (behind, through): (Arc<dyn Behind>, _) = match Arc::clone(&store).writes() {
+            Writes::Behind(behind) => (behind, None),
+            Writes::Through(_) if store.shared().is_none() => return Err(Errno::EINVAL),
+            Writes::Through(through) => (Arc::new(NothingBehind), Some(through)),
+        };
         let last = behind.last_ino()?;
         if last.0 >= INO_MAX {
             return Err(Errno::EUCLEAN);
@@ -157,6 +162,7 @@ impl FileSystem {
             forerunner,
             store,
             behind,
+            through,
             enrolment: Enrolment::new()?,
         });
         if core.coherence.as_ref().is_some_and(|it| it.is_dated()) {
@@ -306,10 +312,11 @@ impl FileSystem {
     /// `EIO` when it could not.
     pub fn sync(&self) -> Result<()> {
         self.core.alive()?;
-        self.core.make_durable()
+        self.core.write_times()?;
+        self.core.store.commit(None)
     }
 
-    /// Ends what outlives no unmount: makes everything durable, tells all watchers that the file
+    /// Ends what outlives no unmount: makes everything durable that is this file system's alone to write, tells all watchers that the file
     /// system goes. Handles that are still held go on working. A revoked file system is closed, too: what
     /// ended since then is durable afterwards.
     ///
@@ -336,8 +343,12 @@ pub(crate) fn memory_pages() -> u64 {
 }
 
 impl Core {
-    /// Hands over what was kept back, and has the store make everything durable.
+    /// Hands over what was kept back, and has the store make everything durable. A store that is written through has all, and outlives
+    /// this; it may not answer any more.
     pub(crate) fn make_durable(&self) -> Result<()> {
+        if self.through.is_some() {
+            return Ok(());
+        }
         self.write_times()?;
         self.store.commit(None)
     }

@@ -57,6 +57,7 @@ mod shape;
 mod shared;
 mod space;
 pub mod store;
+mod through;
 mod trails;
 mod turns;
 mod turns_primitive;

@@ -17,6 +17,7 @@ use crate::permission::owns;
 use crate::quota::Check;
 use crate::readdir::Listing;
 use crate::registry::Opened;
+use crate::through::Created;
 use crate::types::{Access, Caller, Errno, FileType, OpenFlags, Result, Time, check_new_name};
 use crate::watch::EventMask;
 
@@ -36,6 +37,8 @@ pub struct OpenFile {
     seen: bool,
     /// Need it not be told of the store's failure (any more)?
     heard: AtomicBool,
+    /// Does a store that is written through hear of its end?
+    through: bool,
     /// Dealt when it is first asked for; 0 until then.
     owner: AtomicU64,
     /// A listing that began here ends with this cookie; [`Listing::NO_END`] before one begins.
@@ -88,14 +91,19 @@ impl Drop for OpenFile {
     #[inline]
     fn drop(&mut self) {
         // If nobody ever asked who it is, it holds nothing.
-        if *self.owner.get_mut() != 0 || self.opened.place().is_watched() {
+        if *self.owner.get_mut() != 0 || self.through || self.opened.place().is_watched() {
             self.tell_end();
         }
     }
 }
 
 impl OpenFile {
-    /// Lets go of its locks, and tells watchers.
+    /// Was a store that is written through told that it is open?
+    pub(crate) fn is_opened_through(&self) -> bool {
+        self.through
+    }
+
+    /// Lets go of its locks, and tells watchers and the store.
     #[cold]
     fn tell_end(&self) {
         // Without its file system there is nobody who would wait for a lock, or hear of it.
@@ -114,6 +122,9 @@ impl OpenFile {
                 EventMask::CLOSE_NOWRITE
             };
             core.happened(self.node.inode(), mask);
+        }
+        if let (true, Some(through)) = (self.through, core.through()) {
+            through.close(self.node.ino());
         }
     }
 }
@@ -160,7 +171,24 @@ impl FileSystem {
         }
         let mut file = self.open_file(node, flags);
         file.seen = false;
+        self.open_through(&who, &mut file)?;
         Ok(file)
+    }
+
+    /// Tells a store that is written through of a regular file that is open for writing.
+    ///
+    /// # Errors
+    /// What the store answers.
+    #[inline]
+    fn open_through(&self, who: &Caller, file: &mut OpenFile) -> Result<()> {
+        if let Some(through) = self.core.through()
+            && file.flags().writable()
+            && file.node.kind() == FileType::Regular
+        {
+            through.open(who, &file.node)?;
+            file.through = true;
+        }
+        Ok(())
     }
 
     /// As [`FileSystem::open`], for a use that becomes the open file's.
@@ -176,10 +204,23 @@ impl FileSystem {
         }
         let truncate = flags.contains(OpenFlags::TRUNCATE) && node.kind() == FileType::Regular;
         core.may_open(who, &node, flags)?;
+        let mut through = None;
+        if core.through.is_some() {
+            // Before it is truncated: an open file can be, whatever its permissions are.
+            let mut file = self.open_file(node.clone(), flags);
+            file.seen = false;
+            self.open_through(who, &mut file)?;
+            through = Some(file);
+        }
         if truncate {
             core.writable()?;
             core.resize(who, &node, 0, true)?;
             core.tell_inode(who, node.ino(), true);
+        }
+        if let Some(mut file) = through {
+            file.seen = true;
+            core.happened(node.inode(), EventMask::OPEN);
+            return Ok(file);
         }
         Ok(self.opened(node, flags))
     }
@@ -238,6 +279,16 @@ impl FileSystem {
         added: i64,
     ) -> Result<OpenFile> {
         let core = &self.core;
+        if let Some(through) = core.through() {
+            let node = match through.create(who, (dir, body), name, perm, flags)? {
+                Created::Found(node) if node.kind().is_dir() => return Err(Errno::EISDIR),
+                Created::Found(node) => return self.open_node(who, node, flags),
+                Created::Made(node) => node,
+            };
+            core.tell_entry(who, dir.ino(), name);
+            core.relieve_inodes_since(added);
+            return Ok(self.made_through(node, flags));
+        }
         let exclusive = flags.contains(OpenFlags::EXCLUSIVE);
         let known = if exclusive {
             // Seldom there, and looked for under the lock in any case.
@@ -335,6 +386,11 @@ impl FileSystem {
             return Err(Errno::ENOENT);
         }
         let birth = Birth::of(FileType::Regular, perm);
+        if let Some(through) = core.through() {
+            let linkable = !flags.contains(OpenFlags::EXCLUSIVE);
+            let node = through.make_unnamed(who, dir, birth, linkable)?;
+            return Ok(self.made_through(node, flags));
+        }
         let mut reservation = core.reserve_birth(dir, None, &birth)?;
         let inode = core.conceive(who, dir, clock::change(), 0, birth)?;
         // Nobody has locked the names, and it may get one anywhere.
@@ -394,6 +450,13 @@ impl FileSystem {
         self.open_file(node, flags)
     }
 
+    /// A file that a store which is written through has just made, and opened if it is to be written.
+    fn made_through(&self, node: Node, flags: OpenFlags) -> OpenFile {
+        let mut file = self.opened(node, flags);
+        file.through = flags.writable();
+        file
+    }
+
     #[inline(always)]
     fn open_file(&self, node: Node, flags: OpenFlags) -> OpenFile {
         let kept = flags.difference(OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE);
@@ -404,6 +467,7 @@ impl FileSystem {
             flags: AtomicI32::new(kept.bits()),
             seen: true,
             heard: AtomicBool::new(self.core.failure.is_latched()),
+            through: false,
             owner: AtomicU64::new(0),
         }
     }

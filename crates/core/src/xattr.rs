@@ -69,7 +69,10 @@ impl FileSystem {
             core.set_acl(who, node, name, value)?;
         } else {
             core.may_xattr(who, node, name, Access::WRITE)?;
-            core.put_xattr(node, name, value, how)?;
+            match core.through() {
+                Some(through) => through.put_xattr(who, node, name, value, how)?,
+                None => core.put_xattr(node, name, value, how)?,
+            }
         }
         core.happened(node.inode(), EventMask::ATTRIB);
         core.tell_inode(who, node.ino(), false);
@@ -126,31 +129,10 @@ impl FileSystem {
             core.keep_acl(who, node, name, None)?;
         } else {
             core.may_xattr(who, node, name, Access::WRITE)?;
-            let intent = Intent::giving_back().records(1).value(name.len());
-            let mut reservation = core.reserve_change(|| intent)?;
-            let record = {
-                let mut meta = node.inode().write();
-                if !meta.with_rare(|rare| holds(rare, name)) {
-                    return Err(Errno::ENODATA);
-                }
-                if let Some(gone) = meta.rare().xattrs.remove(name) {
-                    core.release_kept(name.len() + gone.len());
-                }
-                meta.ctime = node.inode().time_of_change();
-                node.inode().record(&meta)
-            };
-            core.apply(
-                &mut reservation,
-                [node.inode()],
-                &[
-                    Change::Xattr {
-                        ino: node.ino(),
-                        name,
-                        value: None,
-                    },
-                    Change::Attributes { inode: record },
-                ],
-            )?;
+            match core.through() {
+                Some(through) => through.remove_xattr(who, node, name)?,
+                None => core.take_xattr(node, name)?,
+            }
         }
         core.happened(node.inode(), EventMask::ATTRIB);
         core.tell_inode(who, node.ino(), false);
@@ -284,6 +266,34 @@ impl Core {
         )
     }
 
+    fn take_xattr(&self, node: &Node, name: &[u8]) -> Result<()> {
+        let intent = Intent::giving_back().records(1).value(name.len());
+        let mut reservation = self.reserve_change(|| intent)?;
+        let record = {
+            let mut meta = node.inode().write();
+            if !meta.with_rare(|rare| holds(rare, name)) {
+                return Err(Errno::ENODATA);
+            }
+            if let Some(gone) = meta.rare().xattrs.remove(name) {
+                self.release_kept(name.len() + gone.len());
+            }
+            meta.ctime = node.inode().time_of_change();
+            node.inode().record(&meta)
+        };
+        self.apply(
+            &mut reservation,
+            [node.inode()],
+            &[
+                Change::Xattr {
+                    ino: node.ino(),
+                    name,
+                    value: None,
+                },
+                Change::Attributes { inode: record },
+            ],
+        )
+    }
+
     fn may_set_acl(&self, who: &Caller, node: &Node, name: &[u8]) -> Result<()> {
         if node.kind() == FileType::Symlink {
             return Err(Errno::EOPNOTSUPP);
@@ -320,6 +330,19 @@ impl Core {
 
     /// Sets (or removes) an ACL; an access ACL brings the mode along.
     fn keep_acl(&self, who: &Caller, node: &Node, name: &[u8], acl: Option<Acl>) -> Result<()> {
+        match self.through() {
+            Some(through) => through.keep_acl(who, node, name, acl.as_ref()),
+            None => self.keep_acl_behind(who, node, name, acl),
+        }
+    }
+
+    fn keep_acl_behind(
+        &self,
+        who: &Caller,
+        node: &Node,
+        name: &[u8],
+        acl: Option<Acl>,
+    ) -> Result<()> {
         let len = acl
             .as_ref()
             .map(|acl| name.len() + acl::to_xattr(acl).len());

@@ -1,8 +1,8 @@
-//! Extended attributes and targets of links: by the name of the file, since a descriptor that only names it shows none.
+//! Extended attributes and targets of links: by the name of the file, or by that of a descriptor, since one that only names it shows none.
 
 use holdfast_core::store::XattrList;
 use holdfast_core::types::{Errno, Result};
-use rustix::fs::{lgetxattr, llistxattr, readlinkat};
+use rustix::fs::{getxattr, lgetxattr, listxattr, llistxattr, readlinkat};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use crate::host::errno;
@@ -12,19 +12,67 @@ const MOST: usize = 64 << 10;
 /// Namespaces that a mount shows. (`system.` has things that mean nothing elsewhere, such as the lists of NFS.)
 const SHOWN: [&[u8]; 4] = [b"user.", b"trusted.", b"security.", b"system.posix_acl_"];
 
-fn path(dir: BorrowedFd<'_>, name: &[u8]) -> Vec<u8> {
-    let mut path = format!("/proc/self/fd/{}/", dir.as_raw_fd()).into_bytes();
-    path.extend_from_slice(name);
-    path
+/// The path that leads to what a descriptor names, whatever became of its names.
+pub(crate) fn path_of(open: BorrowedFd<'_>) -> String {
+    format!("/proc/self/fd/{}", open.as_raw_fd())
+}
+
+/// A file, as it is reached.
+pub(crate) struct File {
+    path: Vec<u8>,
+    /// Is the path that of a descriptor, which leads to the file?
+    is_open: bool,
+}
+
+impl File {
+    /// By its name in a directory.
+    pub(crate) fn named(dir: BorrowedFd<'_>, name: &[u8]) -> Self {
+        let mut path = path_of(dir).into_bytes();
+        path.push(b'/');
+        path.extend_from_slice(name);
+        let is_open = false;
+        Self { path, is_open }
+    }
+
+    /// By a descriptor.
+    pub(crate) fn open(open: BorrowedFd<'_>) -> Self {
+        let path = path_of(open).into_bytes();
+        let is_open = true;
+        Self { path, is_open }
+    }
+
+    fn list(&self, list: &mut Vec<u8>) -> rustix::io::Result<usize> {
+        let list = rustix::buffer::spare_capacity(list);
+        match self.is_open {
+            true => listxattr(&*self.path, list),
+            false => llistxattr(&*self.path, list),
+        }
+    }
+
+    fn get(&self, name: &[u8], value: &mut Vec<u8>) -> rustix::io::Result<usize> {
+        let value = rustix::buffer::spare_capacity(value);
+        match self.is_open {
+            true => getxattr(&*self.path, name, value),
+            false => lgetxattr(&*self.path, name, value),
+        }
+    }
+
+    /// Has it this attribute? Not if that cannot be told.
+    pub(crate) fn has(&self, name: &[u8]) -> bool {
+        match self.get(name, &mut Vec::with_capacity(256)) {
+            Ok(_) | Err(rustix::io::Errno::RANGE) => true,
+            Err(_) => false,
+        }
+    }
 }
 
 /// The names of the attributes of a file.
-fn names(path: &[u8]) -> Result<Vec<Box<[u8]>>> {
+fn names(file: &File) -> Result<Vec<Box<[u8]>>> {
     let mut list = Vec::with_capacity(1024);
-    let listed = match llistxattr(path, rustix::buffer::spare_capacity(&mut list)).map_err(errno) {
+    let listed = match file.list(&mut list).map_err(errno) {
         Err(Errno::ERANGE) => {
             list.reserve(MOST);
-            llistxattr(path, rustix::buffer::spare_capacity(&mut list)).map_err(errno)
+            file.list(&mut list).map_err(errno)
         }
         listed => listed,
     };
@@ -42,20 +90,19 @@ fn names(path: &[u8]) -> Result<Vec<Box<[u8]>>> {
 ///
 /// # Errors
 /// `EOPNOTSUPP` of a file system that has none; those of listxattr(2).
-pub(crate) fn has_any(dir: BorrowedFd<'_>, name: &[u8]) -> Result<bool> {
-    Ok(!names(&path(dir, name))?.is_empty())
+pub(crate) fn has_any(file: &File) -> Result<bool> {
+    Ok(!names(file)?.is_empty())
 }
 
 /// All that are shown, with their values.
-pub(crate) fn all(dir: BorrowedFd<'_>, name: &[u8]) -> Result<XattrList> {
-    let path = path(dir, name);
+pub(crate) fn all(file: &File) -> Result<XattrList> {
     let mut all = XattrList::new();
-    for name in names(&path)? {
+    for name in names(file)? {
         let mut value = Vec::with_capacity(256);
-        let mut got = lgetxattr(&path, &*name, rustix::buffer::spare_capacity(&mut value));
+        let mut got = file.get(&name, &mut value);
         if got == Err(rustix::io::Errno::RANGE) {
             value.reserve(MOST);
-            got = lgetxattr(&path, &*name, rustix::buffer::spare_capacity(&mut value));
+            got = file.get(&name, &mut value);
         }
         match got.map_err(errno) {
             // It went meanwhile, or is not for us.

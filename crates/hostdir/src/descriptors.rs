@@ -65,11 +65,13 @@ impl Descriptors {
     }
 
     /// The inode is not known any more: its descriptor, if there is one, is closed by the next [`tidy`](Self::tidy). Waits for nothing.
-    pub(crate) fn set_aside(&self, ino: Ino) {
+    /// Was there one?
+    pub(crate) fn set_aside(&self, ino: Ino) -> bool {
         let mut open = self.open.lock();
-        if let Some((descriptor, _)) = open.of.remove(&ino) {
-            open.aside.push(descriptor);
-        }
+        let gone = open.of.remove(&ino);
+        let was_open = gone.is_some();
+        open.aside.extend(gone.map(|(descriptor, _)| descriptor));
+        was_open
     }
 
     /// Closes what was set aside.
@@ -79,7 +81,6 @@ impl Descriptors {
     }
 
     /// How many are open.
-    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.open.lock().of.len()
     }

@@ -6,15 +6,19 @@
 
 use holdfast_core::types::{Errno, FileType, Ino, Result};
 use rustix::fs::{
-    AtFlags, CWD, Mode, OFlags, ResolveFlags, Statx, StatxFlags, fstatfs, openat, openat2, statx,
+    AtFlags, CWD, Mode, OFlags, ResolveFlags, Statx, StatxFlags, fcntl_getfl, fstatfs, openat,
+    openat2, statx,
 };
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
-use crate::attributes;
+use crate::acting::Own;
+use crate::attributes::{self, File};
 use crate::descriptors::Descriptors;
+use crate::held::Held;
 use crate::identity::{HostNumber, Identity};
 use crate::numbers::Numbers;
 use crate::places::Places;
@@ -25,11 +29,16 @@ const DIRECTORIES_A_FILE: usize = 4;
 /// Below which the limit of open files is not enough for those.
 const DESCRIPTORS: u64 = 4096;
 
+/// So long the host keeps the space of a file without names that nobody uses any more, if nothing else is done.
+const SOON: Duration = Duration::from_millis(50);
+/// What a thread needs that closes descriptors.
+const CLOSER_STACK: usize = 64 << 10;
+
 const ASKED: StatxFlags = StatxFlags::BASIC_STATS
     .union(StatxFlags::BTIME)
     .union(StatxFlags::MNT_ID);
 
-const BENEATH: ResolveFlags = ResolveFlags::BENEATH
+pub(crate) const BENEATH: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_SYMLINKS)
     .union(ResolveFlags::NO_XDEV);
 
@@ -52,12 +61,17 @@ pub(crate) struct Host {
     pub(crate) places: Places,
     directories: Descriptors,
     files: Descriptors,
+    pub(crate) held: Held,
+    /// What this process is, which acts as others.
+    pub(crate) own: Own,
+    /// Is a thread about to close what was let go?
+    closes: AtomicBool,
 }
 
-/// A directory that is open; `None`: the root.
-pub(crate) struct OpenDirectory(Option<Arc<OwnedFd>>);
+/// An inode that is open; `None`: the root.
+pub(crate) struct Opened(Option<Arc<OwnedFd>>);
 
-impl OpenDirectory {
+impl Opened {
     pub(crate) fn get<'h>(&'h self, host: &'h Host) -> BorrowedFd<'h> {
         self.0.as_ref().map_or(host.root(), |open| open.as_fd())
     }
@@ -82,8 +96,10 @@ impl Host {
         let root = openat(CWD, path, flags, Mode::empty()).map_err(errno)?;
         let stat = stat_here(root.as_fd())?;
         let root_is = Identity::of(&stat);
-        let few = descriptors() < DESCRIPTORS;
-        let share = if few { 8 } else { 1 };
+        let all = descriptors();
+        let share = if all < DESCRIPTORS { 8 } else { 1 };
+        let directories = directories / share;
+        let files = directories / DIRECTORIES_A_FILE;
         Ok(Self {
             root_is,
             mount: mount(&stat),
@@ -95,8 +111,11 @@ impl Host {
             has_xattrs: AtomicBool::new(true),
             numbers: Numbers::new(root_is.host),
             places: Places::default(),
-            directories: Descriptors::at_most(directories / share),
-            files: Descriptors::at_most(directories / DIRECTORIES_A_FILE / share),
+            directories: Descriptors::at_most(directories),
+            files: Descriptors::at_most(files),
+            held: Held::new(all, directories + files),
+            own: Own::here()?,
+            closes: AtomicBool::new(false),
             root,
         })
     }
@@ -134,16 +153,55 @@ impl Host {
     ///
     /// # Errors
     /// As [`in_directory`](Self::in_directory).
-    pub(crate) fn opened(&self, dir: Ino) -> Result<OpenDirectory> {
+    pub(crate) fn opened(&self, dir: Ino) -> Result<Opened> {
         match dir {
-            Ino::ROOT => Ok(OpenDirectory(None)),
-            dir => self.directory(dir).map(Some).map(OpenDirectory),
+            Ino::ROOT => Ok(Opened(None)),
+            dir => self.directory(dir).map(Some).map(Opened),
+        }
+    }
+
+    /// An inode that the core knows, wherever it is, as a descriptor that may only name it, with what the host tells of it.
+    ///
+    /// # Errors
+    /// `ESTALE`: it is not known, or no longer where it was. Those of openat2(2).
+    pub(crate) fn pin(&self, ino: Ino) -> Result<(Opened, Statx)> {
+        let pinned = match ino {
+            Ino::ROOT => Opened(None),
+            _ => match self.held.writer(ino).or_else(|| self.held.nameless(ino)) {
+                Some(open) => Opened(Some(open)),
+                None => return self.pin_named(ino),
+            },
+        };
+        let stat = stat_here(pinned.get(self))?;
+        Ok((pinned, stat))
+    }
+
+    fn pin_named(&self, ino: Ino) -> Result<(Opened, Statx)> {
+        let place = self.places.get(ino).ok_or(Errno::ESTALE)?;
+        let found = self.in_directory(place.parent, |dir| {
+            self.find_below(dir, &place.name, OFlags::PATH, &place.is)
+        });
+        match found {
+            Ok((open, stat)) => Ok((Opened(Some(Arc::new(open))), stat)),
+            Err(error @ (Errno::ESTALE | Errno::ENOENT)) => {
+                let open = self.held.displaced(ino).ok_or(error)?;
+                let stat = stat_here(open.as_fd())?;
+                Ok((Opened(Some(open)), stat))
+            }
+            Err(error) => Err(error),
         }
     }
 
     /// What is known of a file that is open, whatever became of its name.
     pub(crate) fn stat_open(&self, ino: Ino) -> Result<Option<Statx>> {
-        let open = self.files.get(ino);
+        let open = self.files.get(ino).or_else(|| self.held.writer(ino));
+        let open = open.or_else(|| self.held.displaced(ino));
+        open.map(|open| stat_here(open.as_fd())).transpose()
+    }
+
+    /// What is known of an inode that has lost its last name by an operation from above, or has none yet.
+    pub(crate) fn stat_nameless(&self, ino: Ino) -> Result<Option<Statx>> {
+        let open = self.held.nameless(ino);
         open.map(|open| stat_here(open.as_fd())).transpose()
     }
 
@@ -183,6 +241,18 @@ impl Host {
         flags: OFlags,
         is: &Identity,
     ) -> Result<OwnedFd> {
+        let (opened, _) = self.find_below(dir, name, flags, is)?;
+        Ok(opened)
+    }
+
+    /// The same, with what the host tells of it.
+    fn find_below(
+        &self,
+        dir: BorrowedFd<'_>,
+        name: &[u8],
+        flags: OFlags,
+        is: &Identity,
+    ) -> Result<(OwnedFd, Statx)> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = openat2(dir, name, flags, Mode::empty(), BENEATH);
         let opened = opened.map_err(|error| match errno(error) {
@@ -190,8 +260,9 @@ impl Host {
             Errno::ENOENT | Errno::ELOOP | Errno::ENOTDIR => Errno::ESTALE,
             error => error,
         })?;
-        match Identity::of(&stat_here(opened.as_fd())?) == *is {
-            true => Ok(opened),
+        let stat = stat_here(opened.as_fd())?;
+        match Identity::of(&stat) == *is {
+            true => Ok((opened, stat)),
             false => Err(Errno::ESTALE),
         }
     }
@@ -219,6 +290,15 @@ impl Host {
         if place.is.kind != FileType::Regular {
             return Err(Errno::EINVAL);
         }
+        if let Some(open) = self.held.writer(ino)
+            && fcntl_getfl(&open).is_ok_and(|flags| flags.contains(OFlags::RDWR))
+        {
+            return Ok(open);
+        }
+        if let Some(open) = self.held.nameless(ino) {
+            let opened = reopen(open.as_fd(), OFlags::RDONLY)?;
+            return Ok(self.files.keep(ino, opened));
+        }
         let opened = self.in_directory(place.parent, |dir| {
             let flags = OFlags::RDONLY | OFlags::NONBLOCK;
             let quiet = self.open_below(dir, &place.name, flags | OFlags::NOATIME, &place.is);
@@ -227,7 +307,13 @@ impl Host {
                 Err(Errno::EPERM) => self.open_below(dir, &place.name, flags, &place.is),
                 opened => opened,
             }
-        })?;
+        });
+        let opened = match (opened, self.held.displaced(ino)) {
+            (Err(Errno::ESTALE | Errno::ENOENT), Some(open)) => {
+                reopen(open.as_fd(), OFlags::RDONLY)?
+            }
+            (opened, _) => opened?,
+        };
         Ok(self.files.keep(ino, opened))
     }
 
@@ -260,11 +346,10 @@ impl Host {
     /// # Errors
     /// Those of listxattr(2).
     pub(crate) fn has_attributes(&self, dir: BorrowedFd<'_>, name: &[u8]) -> Result<bool> {
-        // Relaxed: a thread that sees it late asks once more.
-        if !self.has_xattrs.load(Relaxed) {
+        if !self.may_have_attributes() {
             return Ok(false);
         }
-        match attributes::has_any(dir, name) {
+        match attributes::has_any(&File::named(dir, name)) {
             Err(Errno::EOPNOTSUPP) => {
                 self.has_xattrs.store(false, Relaxed);
                 Ok(false)
@@ -273,8 +358,14 @@ impl Host {
         }
     }
 
+    /// May a file have any?
+    pub(crate) fn may_have_attributes(&self) -> bool {
+        // Relaxed: a thread that sees it late asks once more.
+        self.has_xattrs.load(Relaxed)
+    }
+
     /// The number of a file, which is not that of another one that is known.
-    fn number(&self, host: HostNumber, is: &Identity) -> Ino {
+    pub(crate) fn number(&self, host: HostNumber, is: &Identity) -> Ino {
         let mut ino = self.numbers.of(host);
         while let Some(known) = self.places.get(ino)
             && known.is.host == is.host
@@ -297,17 +388,41 @@ impl Host {
     pub(crate) fn tidy(&self) {
         self.files.tidy();
         self.directories.tidy();
+        self.held.tidy();
     }
 
     /// The core has let an inode go. Waits for nothing.
-    pub(crate) fn forget(&self, ino: Ino) {
+    pub(crate) fn forget(self: &Arc<Self>, ino: Ino) {
         self.places.forget(ino);
         self.files.set_aside(ino);
         self.directories.set_aside(ino);
+        // Relaxed: a flag, beside which nothing is told. What is set aside after it was lowered raises it again.
+        if self.held.forget(ino) && !self.closes.swap(true, Relaxed) {
+            let host = Arc::clone(self);
+            let closer = std::thread::Builder::new().name("holdfast-close".into());
+            let started = closer.stack_size(CLOSER_STACK).spawn(move || {
+                std::thread::sleep(SOON);
+                host.closes.store(false, Relaxed);
+                host.tidy();
+            });
+            if started.is_err() {
+                // The next operation closes it.
+                self.closes.store(false, Relaxed);
+            }
+        }
     }
 }
 
-fn stat_here(file: BorrowedFd<'_>) -> Result<Statx> {
+/// Opens what a descriptor names.
+///
+/// # Errors
+/// Those of open(2).
+pub(crate) fn reopen(open: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd> {
+    let flags = flags | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    openat(CWD, attributes::path_of(open), flags, Mode::empty()).map_err(errno)
+}
+
+pub(crate) fn stat_here(file: BorrowedFd<'_>) -> Result<Statx> {
     statx(file, "", AtFlags::EMPTY_PATH, ASKED).map_err(errno)
 }
 

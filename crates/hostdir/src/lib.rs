@@ -1,4 +1,4 @@
-//! An existing directory of the host as a store: read-only.
+//! An existing directory of the host as a store.
 //!
 //! [`HostDirectory`] shows the core a directory of any file system of the host, with all below it on the same mount. What the host answers slowly
 //! is asked for in batches, by many threads at once, and kept by the core within its memory. It is a store that finds inodes by their
@@ -9,21 +9,27 @@
 //! ([`Coherence::Exclusive`]), or what it told holds for a time. *Links* are never followed, and another mount below is
 //! shown and not entered (`EXDEV`).
 //!
+//! *Changes* are made on the host first, by the thread that wants one, as its caller where this process may be others (`perform/`, `acting.rs`).
+//!
 //! A host that does not answer keeps those waiting that asked it, and nothing else.
 //!
 //! [`Shared`]: holdfast_core::store::Shared
 //! [`Coherence::Exclusive`]: holdfast_core::store::Coherence::Exclusive
 
+mod acting;
 mod attributes;
 mod descriptors;
+mod held;
 mod host;
 mod identity;
 mod lanes;
 mod listing;
 mod member;
 mod numbers;
+mod perform;
 mod places;
 mod record;
 mod store;
+mod sys;
 
 pub use store::{HostDirectory, Options};

@@ -44,13 +44,23 @@ impl Places {
 
     /// An inode is here, and the core gets it.
     pub(crate) fn note(&self, ino: Ino, parent: Ino, name: &[u8], is: Identity) {
+        self.put(ino, parent, name, is, true);
+    }
+
+    /// An inode is here now, if it is known.
+    pub(crate) fn move_to(&self, ino: Ino, parent: Ino, name: &[u8], is: Identity) {
+        self.put(ino, parent, name, is, false);
+    }
+
+    fn put(&self, ino: Ino, parent: Ino, name: &[u8], is: Identity, gets: bool) {
         if ino == Ino::ROOT {
             return;
         }
         let mut table = self.table.write();
         let was = match table.get_mut(&ino) {
+            None if !gets => return,
             Some(kept) => {
-                (kept.held, kept.place.is) = (true, is);
+                (kept.held, kept.place.is) = (kept.held || gets, is);
                 if kept.place.parent == parent && *kept.place.name == *name {
                     return;
                 }
@@ -153,6 +163,20 @@ mod tests {
         places.forget(Ino(4));
         let left = [2, 3, 4].map(|ino| places.get(Ino(ino)).is_some());
         assert_eq!((left, places.bytes()), ([false; 3], 0));
+    }
+
+    #[test]
+    fn only_what_is_known_is_moved() {
+        let places = Places::default();
+        places.note(Ino(2), Ino::ROOT, b"two", is(2));
+        places.note(Ino(3), Ino(2), b"three", is(3));
+        places.forget(Ino(2));
+        places.move_to(Ino(2), Ino::ROOT, b"moved", is(2));
+        places.move_to(Ino(4), Ino::ROOT, b"unknown", is(4));
+        assert_eq!(&*places.get(Ino(2)).unwrap().name, b"moved");
+        assert!(places.get(Ino(4)).is_none());
+        places.forget(Ino(3));
+        assert_eq!(places.bytes(), 0, "the core has neither");
     }
 
     #[test]

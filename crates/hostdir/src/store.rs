@@ -3,22 +3,23 @@
 use holdfast_core::Memory;
 use holdfast_core::budget::Member;
 use holdfast_core::store::{
-    Coherence, EntryRecord, Guarantees, InodeRecord, NameRun, ReadOnly, Rest, Shared, SpaceReport,
-    SpaceRun, Stamp, Store, Writes,
+    Coherence, Done, EntryRecord, Guarantees, InodeRecord, NameRun, Operation, Rest, Shared,
+    SpaceReport, SpaceRun, Stamp, Store, Through, Writes,
 };
-use holdfast_core::types::{Errno, FileType, Ino, Result, Time};
-use rustix::fs::{SeekFrom, fstatvfs, seek};
+use holdfast_core::types::{Caller, Errno, FileType, Ino, Result, Time};
+use rustix::fs::{Mode, OFlags, SeekFrom, fstatvfs, openat, seek, syncfs};
 use rustix::io::pread;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
-use crate::attributes;
+use crate::attributes::{self, File};
 use crate::host::{Found, Host, errno};
 use crate::lanes::Lanes;
 use crate::listing::Listings;
 use crate::member::Places;
+use crate::perform::Performer;
 use crate::record::record;
 
 /// Times of a host move in steps that are not longer than this; where they have whole seconds, than that.
@@ -104,6 +105,15 @@ impl HostDirectory {
         let Some(place) = host.places.get(ino) else {
             return Ok(None);
         };
+        if let Some(stat) = host.stat_nameless(ino)? {
+            // The host may say otherwise: some give a file that is open another name of their own.
+            let nlink = 0;
+            let has = xattrs && host.may_have_attributes();
+            return Ok(Some(InodeRecord {
+                nlink,
+                ..record(ino, place.parent, &stat, has)
+            }));
+        }
         let found = host.in_directory(place.parent, |dir| {
             let found = host.find(dir, &place.name)?;
             let same = found.filter(|found| found.ino == ino && found.is == place.is);
@@ -127,13 +137,24 @@ impl HostDirectory {
                 _ => None,
             };
             let xattrs = match file.xattrs {
-                true => attributes::all(dir, name)?,
+                true => attributes::all(&File::named(dir, name))?,
                 false => Vec::new(),
             };
             Ok(Rest { target, xattrs })
         };
         if file.ino == Ino::ROOT {
             return of(host.root(), b".");
+        }
+        if file.kind != FileType::Symlink && host.held.has(file.ino) {
+            let (pinned, _) = host.pin(file.ino)?;
+            let xattrs = match file.xattrs {
+                true => attributes::all(&File::open(pinned.get(host)))?,
+                false => Vec::new(),
+            };
+            return Ok(Rest {
+                target: None,
+                xattrs,
+            });
         }
         let place = host.places.get(file.ino).ok_or(Errno::ESTALE)?;
         host.in_directory(place.parent, |dir| of(dir, &place.name))
@@ -152,7 +173,7 @@ impl Store for HostDirectory {
     }
 
     fn writes(self: Arc<Self>) -> Writes {
-        Writes::Behind(Arc::new(ReadOnly))
+        Writes::Through(self)
     }
 
     fn join(&self, memory: &Arc<Memory>) {
@@ -248,8 +269,11 @@ impl Store for HostDirectory {
         Ok(())
     }
 
+    /// Has the host's file system made durable as a whole.
     fn commit(&self, _upto: Option<Stamp>) -> Result<()> {
-        Ok(())
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = openat(self.host.root(), ".", flags, Mode::empty()).map_err(errno)?;
+        syncfs(&root).map_err(errno)
     }
 
     fn space(&self) -> Result<SpaceReport> {
@@ -266,6 +290,33 @@ impl Store for HostDirectory {
 
     fn shared(&self) -> Option<&dyn Shared> {
         Some(self)
+    }
+}
+
+impl Through for HostDirectory {
+    fn perform(&self, caller: &Caller, operation: &Operation<'_>) -> Result<Done> {
+        self.host.tidy();
+        Performer {
+            host: &self.host,
+            caller,
+            xattrs: self.options.xattrs,
+        }
+        .perform(operation)
+    }
+
+    fn open(&self, caller: &Caller, ino: Ino) -> Result<()> {
+        let xattrs = self.options.xattrs;
+        let host = &self.host;
+        Performer {
+            host,
+            caller,
+            xattrs,
+        }
+        .open(ino)
+    }
+
+    fn close(&self, ino: Ino) {
+        self.host.held.close(ino);
     }
 }
 

@@ -19,11 +19,12 @@ pub use shared::{SharedState, SharedStore};
 pub use slow::{Latency, SlowStore};
 
 use holdfast_core::store::{
-    Behind, Change, EntryRecord, Failure, Grant, Guarantees, Hints, InodeRecord, Intent, NameRun,
-    PageOf, Rest, Shared, SharedPages, Space, SpaceReport, SpaceRun, Stamp, WalkInodes, Writes,
+    Behind, Change, Done, EntryRecord, Failure, Grant, Guarantees, Hints, InodeRecord, Intent,
+    NameRun, Operation, PageOf, Rest, Shared, SharedPages, Space, SpaceReport, SpaceRun, Stamp,
+    Through, WalkInodes, Writes,
 };
 use holdfast_core::{Memory, Store};
-use holdfast_types::{Errno, Ino, Result};
+use holdfast_types::{Caller, Errno, Ino, Result};
 use std::sync::Arc;
 
 /// The calls of [`Store`] that can fail or take time.
@@ -39,6 +40,8 @@ pub enum Call {
     ReadData,
     Reserve,
     Apply,
+    Perform,
+    Open,
     Commit,
     Walk,
     LastIno,
@@ -72,7 +75,7 @@ pub trait Hook: Send + Sync + 'static {
 pub struct Wrapped<H> {
     inner: Arc<dyn Store>,
     /// The same, as it is changed.
-    behind: Arc<dyn Behind>,
+    writes: Writes,
     hook: H,
 }
 
@@ -80,12 +83,25 @@ impl<H: Hook> Wrapped<H> {
     /// Puts the hook before the store.
     #[must_use]
     pub fn new(inner: Arc<dyn Store>, hook: H) -> Arc<Self> {
-        let Writes::Behind(behind) = Arc::clone(&inner).writes();
         Arc::new(Self {
+            writes: Arc::clone(&inner).writes(),
             inner,
-            behind,
             hook,
         })
+    }
+
+    fn behind(&self) -> Result<&dyn Behind> {
+        match &self.writes {
+            Writes::Behind(behind) => Ok(&**behind),
+            Writes::Through(_) => Err(Errno::EROFS),
+        }
+    }
+
+    fn through(&self) -> Result<&dyn Through> {
+        match &self.writes {
+            Writes::Behind(_) => Err(Errno::EROFS),
+            Writes::Through(through) => Ok(&**through),
+        }
     }
 
     /// The hook, to change what it does or to ask what it saw.
@@ -107,7 +123,10 @@ impl<H: Hook> Store for Wrapped<H> {
     }
 
     fn writes(self: Arc<Self>) -> Writes {
-        Writes::Behind(self)
+        match self.writes {
+            Writes::Behind(_) => Writes::Behind(self),
+            Writes::Through(_) => Writes::Through(self),
+        }
     }
 
     fn failure(&self) -> Arc<Failure> {
@@ -198,32 +217,54 @@ impl<H: Hook> Store for Wrapped<H> {
 impl<H: Hook> Behind for Wrapped<H> {
     fn reserve(&self, intent: &Intent) -> Result<Grant> {
         self.hook.before(Call::Reserve)?;
-        self.behind.reserve(intent)
+        self.behind()?.reserve(intent)
     }
 
     fn reserve_at_once(&self, intent: &Intent) -> Option<Grant> {
         self.hook.before(Call::Reserve).ok()?;
-        self.behind.reserve_at_once(intent)
+        self.behind().ok()?.reserve_at_once(intent)
     }
 
     fn give_back(&self, held: Grant) {
-        self.behind.give_back(held);
+        if let Ok(behind) = self.behind() {
+            behind.give_back(held);
+        }
     }
 
     fn release(&self, space: Space) {
-        self.behind.release(space);
+        if let Ok(behind) = self.behind() {
+            behind.release(space);
+        }
     }
 
     fn apply(&self, held: &mut Grant, batch: &[Change<'_>]) -> Result<Stamp> {
         self.hook.before(Call::Apply)?;
-        let stamp = self.behind.apply(held, batch)?;
+        let stamp = self.behind()?.apply(held, batch)?;
         self.hook.applied(batch);
         Ok(stamp)
     }
 
     fn last_ino(&self) -> Result<Ino> {
         self.hook.before(Call::LastIno)?;
-        self.behind.last_ino()
+        self.behind()?.last_ino()
+    }
+}
+
+impl<H: Hook> Through for Wrapped<H> {
+    fn perform(&self, caller: &Caller, operation: &Operation<'_>) -> Result<Done> {
+        self.hook.before(Call::Perform)?;
+        self.through()?.perform(caller, operation)
+    }
+
+    fn open(&self, caller: &Caller, ino: Ino) -> Result<()> {
+        self.hook.before(Call::Open)?;
+        self.through()?.open(caller, ino)
+    }
+
+    fn close(&self, ino: Ino) {
+        if let Ok(through) = self.through() {
+            through.close(ino);
+        }
     }
 }
 

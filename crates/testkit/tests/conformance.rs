@@ -1,6 +1,7 @@
 //! The conformance suite over the library, over a plain store, over the host's tmpfs, and over
 //! the directory that `HOLDFAST_CONFORMANCE_DIR` names (a mount of ours, say).
 
+use holdfast_core::store::Coherence;
 use holdfast_core::{FileSystem, Options};
 use holdfast_testkit::conformance::{Case, LibrarySubject, Subject, all, failures};
 use holdfast_testkit::diff::cast::cast;
@@ -8,14 +9,21 @@ use holdfast_testkit::diff::host::{AtimeRule, HostCallers, HostTarget};
 use holdfast_testkit::diff::library::options;
 use holdfast_testkit::memory::{partial, within};
 use holdfast_testkit::skip::skipped;
-use holdfast_testkit::store::ModelStore;
+use holdfast_testkit::store::{ModelStore, SharedStore};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Cases that no FUSE mount can pass, and why.
 const IMPOSSIBLE_OVER_FUSE: &[(&str, &str)] = &[(
     "a_read_touches_atime_unless_asked_not_to",
     "reads that the kernel's page cache serves are never told to the file system",
+)];
+
+/// Cases that are not so over a store that is written through, and why.
+const NOT_THROUGH: &[(&str, &str)] = &[(
+    "a_read_touches_atime_unless_asked_not_to",
+    "the times of such a store are its own, and it does not hear of reads",
 )];
 
 /// Cases that need extended attributes or ACLs: a file system that has none (`HOLDFAST_CONFORMANCE_NOXATTR` is set)
@@ -78,6 +86,35 @@ fn the_library_conforms_with_no_directory_in_memory_as_a_whole() {
     let fs = within(store.clone(), options, None).unwrap();
     assert_conforms(Arc::new(LibrarySubject::new(&fs, &cast())));
     assert_eq!(store.contradictions(), [""; 0]);
+}
+
+#[test]
+fn the_library_over_a_store_that_is_written_through_conforms() {
+    let mut cases = all();
+    cases.retain(|case| NOT_THROUGH.iter().all(|(name, _)| *name != case.name));
+    for coherence in [
+        Coherence::Exclusive,
+        Coherence::For(Duration::from_secs(3600)),
+        Coherence::For(Duration::ZERO),
+    ] {
+        let mut cases = cases.clone();
+        if coherence == Coherence::For(Duration::ZERO) {
+            // Each step of each way is asked for each time: some 16 million questions.
+            cases.retain(|case| case.name != "a_tree_4096_deep_is_made_walked_and_removed");
+        }
+        for silent in [false, true] {
+            println!("{coherence:?}, silent: {silent}");
+            let store = Arc::new(SharedStore::new(coherence));
+            if silent {
+                store.silence();
+            }
+            let fs = within(store.clone(), options(AtimeRule::Relative), None).unwrap();
+            assert_conforms_to(Arc::new(LibrarySubject::new(&fs, &cast())), &cases);
+            fs.drop_caches().unwrap();
+            assert_eq!(store.known(), 1, "nothing but the root is known");
+            assert_eq!(store.inodes(), 1, "nothing but the root is left");
+        }
+    }
 }
 
 /// The suite must not ask for what the kernel's own file system does not do.

@@ -61,7 +61,8 @@ impl Core {
     /// An inode's content was read: moves its access time as the options say.
     pub(crate) fn accessed(&self, inode: &Inode) {
         let policy = self.policy.atime();
-        if policy == AtimePolicy::None || inode.is_noatime() {
+        // The times of a store that is written through are its own: what was read here it was asked for, or has not heard of.
+        if policy == AtimePolicy::None || inode.is_noatime() || self.through.is_some() {
             return;
         }
         let now = clock::change();

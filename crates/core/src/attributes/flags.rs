@@ -30,7 +30,7 @@ impl FileSystem {
     ///
     /// # Errors
     /// `EPERM` unless owner, and without `CAP_LINUX_IMMUTABLE` for a change of *immutable* or *append*; `EOPNOTSUPP` for flags
-    /// that this inode cannot have, and for any on a store that keeps none; `EROFS`, `ENOSPC`.
+    /// that this inode cannot have, and for any on a store that keeps none or is written through; `EROFS`, `ENOSPC`.
     pub fn set_flags(
         &self,
         who: &Caller,
@@ -47,6 +47,10 @@ impl FileSystem {
         }
         let flags_now = flags.unwrap_or(meta.flags);
         if flags_now.of_kind(node.kind()) != flags_now || !FileFlags::all().contains(flags_now) {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        if core.through.is_some() {
+            // No store that is written through is asked for them yet.
             return Err(Errno::EOPNOTSUPP);
         }
         if !core.times_and_flags

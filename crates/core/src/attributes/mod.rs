@@ -4,3 +4,5 @@ mod atime;
 mod flags;
 mod get;
 mod set;
+
+pub(crate) use set::{event_of, perm_of_mode, perm_of_owner};

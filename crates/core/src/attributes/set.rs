@@ -144,6 +144,9 @@ impl Core {
     }
 
     fn change_meta(&self, who: &Caller, node: &Node, set: &SetAttr) -> Result<()> {
+        if let Some(through) = self.through() {
+            return through.set(who, node, set);
+        }
         let now = node.inode().time_of_change();
         let chown = set.uid.is_some() || set.gid.is_some();
         let mut reservation = self.reserve_change(|| self.intent_to_set(node))?;
@@ -191,14 +194,7 @@ impl Core {
         if !self.pinned {
             self.record_change(&mut reservation, node, set, acl.as_deref())?;
         }
-        let touches = set.perm.is_some() || set.uid.is_some() || set.gid.is_some();
-        let mask = match (touches, set.atime, set.mtime) {
-            // inotify tells a lone access time as an access, a lone modification as one.
-            (false, Some(_), None) => EventMask::ACCESS,
-            (false, None, Some(_)) => EventMask::MODIFY,
-            _ => EventMask::ATTRIB,
-        };
-        self.happened(node.inode(), mask);
+        self.happened(node.inode(), event_of(set));
         Ok(())
     }
 
@@ -291,6 +287,9 @@ impl Core {
                 return Ok(());
             }
         }
+        if let Some(through) = self.through() {
+            return through.clear_privileges(node, bits(&node.inode().meta()));
+        }
         let intent = Intent::changing().records(1).value(CAPABILITY.len());
         let mut reservation = self.reserve_change(|| intent)?;
         let mut lost = None;
@@ -342,20 +341,49 @@ fn change_owner(
         return None;
     }
     let mut lost = None;
-    let had_suid = meta.perm & S_ISUID != 0;
-    if !node.kind().is_dir() {
-        meta.perm &= !set_id_bits_lost(who, meta);
-        if meta.with_rare(|rare| rare.is_some_and(|rare| rare.xattrs.contains_key(CAPABILITY))) {
-            lost = meta.rare().xattrs.remove(CAPABILITY);
-        }
+    let perm = perm_of_owner(who, node.kind(), meta, set);
+    if !node.kind().is_dir()
+        && meta.with_rare(|rare| rare.is_some_and(|rare| rare.xattrs.contains_key(CAPABILITY)))
+    {
+        lost = meta.rare().xattrs.remove(CAPABILITY);
     }
     meta.uid = set.uid.unwrap_or(meta.uid);
     meta.gid = set.gid.unwrap_or(meta.gid);
-    // Where set-user-id went, Linux sets the mode anew, by the rule for the new group.
-    if had_suid && !node.kind().is_dir() && !in_group_or_capable(who, meta.gid) {
-        meta.perm &= !S_ISGID;
-    }
+    meta.perm = perm;
     lost
+}
+
+/// The permission bits that are left with another owner or group.
+pub(crate) fn perm_of_owner(who: &Caller, kind: FileType, meta: &Meta, set: &SetAttr) -> u16 {
+    if kind.is_dir() {
+        return meta.perm;
+    }
+    let left = meta.perm & !set_id_bits_lost(who, meta);
+    // Where set-user-id went, Linux sets the mode anew, by the rule for the new group.
+    let is_set_anew = meta.perm & S_ISUID != 0;
+    match is_set_anew && !in_group_or_capable(who, set.gid.unwrap_or(meta.gid)) {
+        true => left & !S_ISGID,
+        false => left,
+    }
+}
+
+/// The permission bits that an inode of this group gets, of those that were asked for.
+pub(crate) fn perm_of_mode(who: &Caller, perm: u16, gid: u32) -> u16 {
+    match perm & S_ISGID != 0 && !in_group_or_capable(who, gid) {
+        true => perm & 0o7777 & !S_ISGID,
+        false => perm & 0o7777,
+    }
+}
+
+/// What watchers hear of a change of attributes.
+pub(crate) fn event_of(set: &SetAttr) -> EventMask {
+    let touches = set.perm.is_some() || set.uid.is_some() || set.gid.is_some();
+    match (touches, set.atime, set.mtime) {
+        // inotify tells a lone access time as an access, a lone modification as one.
+        (false, Some(_), None) => EventMask::ACCESS,
+        (false, None, Some(_)) => EventMask::MODIFY,
+        _ => EventMask::ATTRIB,
+    }
 }
 
 /// Sets the mode, and the ACL's part of it; returns the ACL if it changed.
@@ -365,14 +393,11 @@ fn change_mode(
     perm: u16,
     meta: &mut MetaWrite<'_>,
 ) -> Option<Box<[u8]>> {
-    let mut perm = perm & 0o7777;
     if kind == FileType::Symlink {
         // Linux keeps the mode of a symbolic link as it was made.
         return None;
     }
-    if perm & S_ISGID != 0 && !in_group_or_capable(who, meta.gid) {
-        perm &= !S_ISGID;
-    }
+    let perm = perm_of_mode(who, perm, meta.gid);
     meta.perm = perm;
     if !meta.with_rare(|rare| rare.is_some_and(|rare| rare.acl.is_some())) {
         return None;

@@ -205,6 +205,12 @@ impl Object {
     /// Others changed the file in the store, where it takes this space now: nothing else of its content is known. To be said
     /// with the pages locked, which must have begun to change.
     pub(crate) fn changed_below(&self, space: StoredSpace) {
+        if let Some(pages) = space.beside_size() {
+            // One that has an extension of another kind is asked for.
+            let stored = || Content::Stored(AtomicU64::new(pages));
+            let extension = || Extension::of(stored(), None).unwrap_or_default();
+            self.extension.get_or_init(extension);
+        }
         if let Some(Content::Stored(pages)) = self.extension.get().map(|it| &it.content) {
             pages.store(space.beside_size().unwrap_or(UNTOLD), Ordering::Relaxed);
         }

@@ -124,6 +124,10 @@ impl Core {
 
     fn end_orphan(&self, orphan: &Inode) {
         self.clear_orphan(orphan, self.stored_alone(orphan));
+        if self.through.is_some() {
+            // It hears that nobody knows the inode any more.
+            return;
+        }
         // An orphan that could not be freed is found again by the store: nothing to answer here.
         let ended = || Intent {
             ended: 1,

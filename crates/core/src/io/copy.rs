@@ -64,7 +64,10 @@ impl FileSystem {
         }
         let (from_inode, to_inode) = (from.node().inode(), to.node().inode());
         let held = core.cached();
-        let copied = if from.node() == to.node() {
+        let copied = if let Some(through) = core.through() {
+            let len = len.min(SIZE_MAX - to_offset);
+            through.copy(who, (from, from_offset), (to, to_offset), len)?
+        } else if from.node() == to.node() {
             core.copy_within(who, to, target, from_offset, to_offset, len)?
         } else {
             core.copy_between(

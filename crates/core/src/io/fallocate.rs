@@ -63,6 +63,15 @@ impl FileSystem {
         core.writable()?;
         let node = file.node();
         let inode = node.inode();
+        if let Some(through) = core.through() {
+            match mode.difference(Fallocate::KEEP_SIZE).is_empty() {
+                true => inode.not_immutable()?,
+                false => inode.allow_change()?,
+            }
+            core.refresh(inode)?;
+            new_size(request, inode.size())?;
+            return through.allocate(who, file, mode, (offset, len));
+        }
         {
             let mut pages = pages.lock();
             match mode.difference(Fallocate::KEEP_SIZE).is_empty() {

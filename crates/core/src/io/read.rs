@@ -121,7 +121,12 @@ impl Core {
 
     /// Any read, first without the lock.
     #[inline(never)]
-    fn read_otherwise(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> Result<usize> {
+    pub(crate) fn read_otherwise(
+        &self,
+        file: &OpenFile,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> Result<usize> {
         self.refresh(file.node().inode())?;
         let guard = epoch::pin();
         let Some((inode, pages)) = self.plainly_readable(file) else {

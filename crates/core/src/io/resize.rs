@@ -12,6 +12,9 @@ impl Core {
     pub(crate) fn resize(&self, who: &Caller, node: &Node, size: u64, stamp: bool) -> Result<()> {
         let inode = node.inode();
         let pages = inode.regular()?;
+        if let Some(through) = self.through() {
+            return through.resize(who, node, size);
+        }
         {
             let mut pages = pages.lock();
             // What is to be thrown away need not be loaded first.

@@ -69,6 +69,12 @@ impl FileSystem {
         let given = total(bufs);
         check_range(0, given)?;
         core.writable()?;
+        if let Some(through) = core.through() {
+            if offset.is_some_and(|start| start >= SIZE_MAX) && given > 0 {
+                return Err(Errno::EFBIG);
+            }
+            return through.write(who, file, offset, bufs);
+        }
         let inode = file.node().inode();
         let held = core.cached();
         let (start, done) = {
@@ -131,6 +137,9 @@ impl FileSystem {
             return Err(Errno::EBADF);
         }
         self.core.alive()?;
+        if let Some(through) = self.core.through() {
+            return through.sync(file, data_only);
+        }
         if !data_only {
             self.core.write_time(file.node().inode())?;
         }
@@ -142,8 +151,11 @@ impl FileSystem {
     ///
     /// # Errors
     /// Why the store failed, if the file is open for writing, was so when that happened, and has not been told: what
-    /// was written may be lost.
+    /// was written may be lost. What a store that is written through put off, and could not do.
     pub fn flush(&self, file: &OpenFile) -> Result<()> {
+        if let Some(through) = self.core.through() {
+            return through.flush(file);
+        }
         self.core.tell_failure(file)
     }
 }

@@ -24,7 +24,7 @@ impl FileSystem {
         if core.policy.revoked() {
             return Ok(());
         }
-        let synced = self.sync();
+        let synced = core.make_durable();
         core.policy.revoke();
         // Who tracks inodes lets go first: nothing is searched on their behalf.
         core.watches.release_all();

@@ -38,6 +38,23 @@ impl Birth<'_> {
     }
 }
 
+/// What a new inode has of its directory and its maker.
+pub(crate) struct Inherited {
+    pub(crate) perm: u16,
+    pub(crate) gid: u32,
+    access: Option<Acl>,
+    default_acl: Option<Acl>,
+    flags: FileFlags,
+    project: u32,
+}
+
+impl Inherited {
+    /// The access control lists, as extended attributes: for access, and for what is made in it.
+    pub(crate) fn acls(&self) -> [Option<Box<[u8]>>; 2] {
+        [&self.access, &self.default_acl].map(|acl| acl.as_ref().map(acl::to_xattr))
+    }
+}
+
 impl Core {
     /// A number for a new inode in the directory of these names. A store keeps inodes in the order of
     /// their numbers: there they are dealt by directory, but for directories. Those that different threads make
@@ -97,22 +114,10 @@ impl Core {
         intent
     }
 
-    /// Builds a new inode: owner, group, mode and ACLs as `dir` and `who` decide. `cookie`: the one
-    /// that its name in `dir` will have.
-    pub(crate) fn conceive(
-        &self,
-        who: &Caller,
-        dir: &Inode,
-        now: Time,
-        cookie: u64,
-        birth: Birth<'_>,
-    ) -> Result<Prepared<Object>> {
-        let Birth {
-            kind,
-            mut perm,
-            rdev,
-            target,
-        } = birth;
+    /// What a new inode has of its directory and its maker.
+    #[inline]
+    pub(crate) fn inherited(&self, who: &Caller, dir: &Inode, birth: Birth<'_>) -> Inherited {
+        let Birth { kind, mut perm, .. } = birth;
         let (dir_perm, dir_gid, default_acl, flags, project) = {
             let guard = epoch::pin();
             let view = dir.view(&guard);
@@ -140,6 +145,37 @@ impl Core {
             Some(default) => (access, perm) = acl::create(default, perm),
             None => perm &= !who.umask,
         }
+        Inherited {
+            perm: perm & 0o7777,
+            gid,
+            access,
+            default_acl: default_acl.filter(|_| kind.is_dir()),
+            flags: flags.of_kind(kind),
+            project,
+        }
+    }
+
+    /// Builds a new inode: owner, group, mode and ACLs as directory and caller decide. `cookie`: the one
+    /// that its name in `dir` will have.
+    pub(crate) fn conceive(
+        &self,
+        who: &Caller,
+        dir: &Inode,
+        now: Time,
+        cookie: u64,
+        birth: Birth<'_>,
+    ) -> Result<Prepared<Object>> {
+        let Inherited {
+            perm,
+            gid,
+            access,
+            default_acl,
+            flags,
+            project,
+        } = self.inherited(who, dir, birth);
+        let Birth {
+            kind, rdev, target, ..
+        } = birth;
         let (nlink, size) = match target {
             _ if kind.is_dir() => (2, directory_size(0)),
             Some(target) => (1, target.len() as u64),
@@ -150,10 +186,9 @@ impl Core {
             nlink,
             size,
             home: (dir.ino(), cookie),
-            flags: flags.of_kind(kind),
-            ..Meta::new(perm & 0o7777, who.uid, gid, now)
+            flags,
+            ..Meta::new(perm, who.uid, gid, now)
         };
-        let default_acl = default_acl.filter(|_| kind.is_dir());
         let has_rare = access.is_some() || default_acl.is_some() || project != 0;
         let rare = has_rare.then(|| {
             Box::new(Rare {

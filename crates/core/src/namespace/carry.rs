@@ -13,7 +13,7 @@ use crate::inode::{Inode, Numbered as _, kept_values};
 use crate::node::Node;
 use crate::quota::Check;
 use crate::store::{Change, Reservation, kept_bytes};
-use crate::types::{Caller, FileType, Result, Time};
+use crate::types::{Caller, FileType, Ino, Result, Time};
 use crate::watch::EventMask;
 
 impl Core {
@@ -89,7 +89,7 @@ impl Core {
             target,
             whiteout.as_ref(),
         )?;
-        self.tell_moved(from, to, source, is_dir);
+        self.tell_moved(from, to, ino, is_dir);
         if let (Some(target), Some(left)) = (target, left) {
             self.tell_lost(target.inode(), left);
         }
@@ -166,8 +166,8 @@ impl Core {
             push_attributes(&mut batch, &whose);
             self.apply(reservation, whose, &batch)?;
         }
-        self.tell_moved(from, to, source, source.kind().is_dir());
-        self.tell_moved(to, from, target, target.kind().is_dir());
+        self.tell_moved(from, to, source.ino(), source.kind().is_dir());
+        self.tell_moved(to, from, target.ino(), target.kind().is_dir());
         Ok(())
     }
 
@@ -264,7 +264,8 @@ impl Core {
         Ok(())
     }
 
-    fn tell_moved(&self, from: End<'_>, to: End<'_>, node: &Node, is_dir: bool) {
+    /// Tells watchers that an inode got another name.
+    pub(crate) fn tell_moved(&self, from: End<'_>, to: End<'_>, ino: Ino, is_dir: bool) {
         if !self.watches.is_used() {
             return;
         }
@@ -277,8 +278,7 @@ impl Core {
             cookie,
         );
         self.name_happened(to.dir.ino(), EventMask::MOVED_TO, to.name, is_dir, cookie);
-        self.watches
-            .notify(node.ino(), EventMask::MOVE_SELF, None, 0);
+        self.watches.notify(ino, EventMask::MOVE_SELF, None, 0);
     }
 }
 

@@ -132,6 +132,12 @@ impl Core {
         let added = self.added_so_far();
         let body = self.search_for(who, dir, name)?;
         check_new_name(name)?;
+        if let Some(through) = self.through() {
+            let node = through.make(who, (dir, body), name, birth, false)?;
+            self.tell_entry(who, dir.ino(), name);
+            self.relieve_inodes_since(added);
+            return Ok(node);
+        }
         let reserved = self.reserve_birth(dir, Some(name), &birth);
         let node = {
             let mut names = body.names.unclaimed();
@@ -190,7 +196,7 @@ impl Core {
 
     /// May somebody make this in a directory whose name for it, or all, are locked?
     #[inline]
-    fn may_make(
+    pub(crate) fn may_make(
         &self,
         who: &Caller,
         dir: &Inode,

@@ -5,7 +5,7 @@ use holdfast_sync::epoch;
 use crate::FileSystem;
 use crate::file_system::Core;
 use crate::inode::time_of_changes;
-use crate::inode::{Inode, Numbered as _};
+use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::node::Node;
 use crate::store::{Change, Intent};
 use crate::types::{Caller, Errno, Result, check_new_name};
@@ -34,6 +34,22 @@ impl Core {
     pub(crate) fn link(&self, who: &Caller, node: &Node, dir: &Inode, name: &[u8]) -> Result<()> {
         let body = self.search(who, dir)?;
         check_new_name(name)?;
+        match self.through() {
+            Some(through) => through.link(who, node, (dir, body), name)?,
+            None => self.link_behind(who, node, (dir, body), name)?,
+        }
+        self.tell_inode(who, node.ino(), false);
+        self.tell_entry(who, dir.ino(), name);
+        Ok(())
+    }
+
+    fn link_behind(
+        &self,
+        who: &Caller,
+        node: &Node,
+        (dir, body): (&Inode, &DirectoryBody),
+        name: &[u8],
+    ) -> Result<()> {
         let nameless = has_no_name(node);
         // The directory and the inode, which leaves those without names if it has none.
         let intent = Intent::default().name(name);
@@ -99,8 +115,6 @@ impl Core {
             self.watches.notify(node.ino(), EventMask::ATTRIB, None, 0);
             self.name_happened(dir.ino(), EventMask::CREATE, name, false, 0);
         }
-        self.tell_inode(who, node.ino(), false);
-        self.tell_entry(who, dir.ino(), name);
         Ok(())
     }
 }

@@ -23,6 +23,20 @@ pub(super) struct Locked<'a> {
 }
 
 impl<'a> Locked<'a> {
+    /// No name of either.
+    pub(super) fn nothing(from: End<'a>, to: End<'a>) -> Result<Self> {
+        let names = |end: End<'a>| -> Result<Names<'a>> {
+            Ok(end.dir.inode().directory()?.names.unclaimed())
+        };
+        Ok(Self {
+            from: names(from)?,
+            to: match from.dir == to.dir {
+                true => None,
+                false => Some(names(to)?),
+            },
+        })
+    }
+
     /// Unlocks both.
     pub(super) fn end(self, from: &Node, to: &Node) {
         let ends = [(Some(self.from), from), (self.to, to)];

@@ -90,6 +90,9 @@ impl Core {
         as_dir: bool,
     ) -> Result<()> {
         self.writable()?;
+        if let Some(through) = self.through() {
+            return through.remove(who, (dir, body), name, as_dir);
+        }
         let intent = || {
             let ended = 1;
             let gone = Intent {
@@ -279,7 +282,7 @@ impl Core {
 
     /// Tells watchers of an inode that it lost a name. (inotify reports the end of an inode when
     /// its last use goes; so do we: see `evict`.)
-    pub(super) fn tell_lost(&self, victim: &Inode, left: u32) {
+    pub(crate) fn tell_lost(&self, victim: &Inode, left: u32) {
         if !victim.kind().is_dir() || left > 0 {
             self.watches
                 .notify(victim.ino(), EventMask::ATTRIB, None, 0);

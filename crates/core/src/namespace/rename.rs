@@ -83,6 +83,9 @@ impl Core {
         flags: RenameFlags,
     ) -> Result<Vec<Node>> {
         self.check_ends(who, from, to, flags)?;
+        if let Some(through) = self.through() {
+            return through.rename(who, from, to, flags);
+        }
         self.look_up_ends(from, to)?;
         // Refused later, if there is nothing else to say.
         let mut reserved = Some(self.reserve_rename(from, to, flags));
@@ -341,6 +344,33 @@ impl Core {
         self.search(who, to.dir.inode())?;
         self.writable()?;
         check_component(from.name)
+    }
+
+    /// May it be, as far as that is known of what the names lead to, which nothing keeps still? Does it change nothing,
+    /// because both are the same inode's?
+    ///
+    /// # Errors
+    /// Those of [`FileSystem::rename`].
+    pub(crate) fn rename_changes_nothing(
+        &self,
+        who: &Caller,
+        from: End<'_>,
+        to: End<'_>,
+        flags: RenameFlags,
+        source: &Node,
+        target: Option<&Node>,
+    ) -> Result<bool> {
+        let exchange = flags.contains(RenameFlags::EXCHANGE);
+        check_met((from, to), flags, source, target)?;
+        if from.dir != to.dir {
+            self.refuse_loops(from.dir, to.dir, source, target, exchange)?;
+        }
+        if target == Some(source) {
+            return Ok(true);
+        }
+        let mut names = Locked::nothing(from, to)?;
+        self.may_rename(who, from.dir, to.dir, &mut names, source, target, exchange)?;
+        Ok(false)
     }
 
     fn refuse_loops(

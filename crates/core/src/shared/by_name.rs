@@ -70,7 +70,7 @@ impl Core {
     ///
     /// # Errors
     /// What the store answers.
-    fn ask_by_name(
+    pub(crate) fn ask_by_name(
         &self,
         shared: SharedStore<'_>,
         dir: &Inode,

@@ -14,7 +14,7 @@
 mod by_name;
 mod names;
 
-use holdfast_cache::Pages;
+use holdfast_cache::{Pages, PagesLock};
 use std::ops::Deref;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -23,13 +23,13 @@ use crate::coherence::Coherence;
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _, Rare};
 use crate::load::parts;
-use crate::store::{self, InodeRecord};
+use crate::store::{self, InodeRecord, StoredSpace, Version};
 use crate::types::{Caller, Errno, FileFlags, FileType, Ino, Result};
 
 /// A store that numbers its inodes, and what is known of when it was asked.
 #[derive(Clone, Copy)]
 pub(crate) struct SharedStore<'c> {
-    coherence: &'c Coherence,
+    pub(crate) coherence: &'c Coherence,
     store: &'c dyn store::Shared,
 }
 
@@ -79,7 +79,7 @@ impl Core {
     ///
     /// # Errors
     /// `ESTALE`: there is no such inode. What the store answers.
-    fn ask_for_record(&self, ino: Ino) -> Result<InodeRecord> {
+    pub(crate) fn ask_for_record(&self, ino: Ino) -> Result<InodeRecord> {
         let mut found = Vec::with_capacity(1);
         self.store.load_inodes(&[ino], &mut found)?;
         let record = found.into_iter().find(|record| record.ino == ino);
@@ -134,9 +134,8 @@ impl Core {
         if record.kind != inode.kind() {
             return Err(Errno::ESTALE);
         }
-        let meta = inode.meta();
-        let same = shared.coherence.checked(record.ino).settled
-            && (meta.mtime, meta.ctime, meta.size) == (record.mtime, record.ctime, record.size);
+        let (was, is) = (version(inode), Version::of(record));
+        let same = shared.coherence.checked(record.ino).settled && was == is;
         let rare = match same {
             true => None,
             false => self.renewed_rare(inode, record)?,
@@ -152,23 +151,39 @@ impl Core {
             if let Some(pages) = &mut pages
                 && !same
             {
-                pages.begin();
-                inode.changed_below(record.space);
-                pages.clear(self.loaded());
+                self.forget_content(inode, pages, record.space);
             }
-            renew_meta(inode, record, rare);
+            self.renew_meta(inode, record, rare);
             let settled = shared.is_settled(record);
             shared.coherence.note(record.ino, at, settled);
         }
-        if was_known && !same && record.kind == FileType::Regular {
-            // A kernel may have what it read past memory, and cannot always tell by the times.
+        let shows = (was.size, was.mtime) != (is.size, is.mtime);
+        if was_known && !same && !shows && record.kind == FileType::Regular {
+            // A kernel may have what it read past memory, and cannot tell by the attributes. Where it can it is not told: it would not
+            // believe those that it has asked for meanwhile, the length among them.
             self.tell_inode(&Caller::root(), record.ino, true);
         }
         Ok(())
     }
 
+    /// Of a file's content, which is locked, nothing is known any more but the space that it takes.
+    pub(crate) fn forget_content(
+        &self,
+        inode: &Inode,
+        pages: &mut PagesLock<'_>,
+        space: StoredSpace,
+    ) {
+        pages.begin();
+        inode.changed_below(space);
+        pages.clear(self.loaded());
+    }
+
     /// What few inodes have, of an inode that may have changed. `None`: it has nothing of that, and had nothing.
-    fn renewed_rare(&self, inode: &Inode, record: &InodeRecord) -> Result<Option<Box<Rare>>> {
+    pub(crate) fn renewed_rare(
+        &self,
+        inode: &Inode,
+        record: &InodeRecord,
+    ) -> Result<Option<Box<Rare>>> {
         let asks = record.xattrs || record.kind == FileType::Symlink;
         if !asks && !inode.may_be_rare() {
             return Ok(None);
@@ -185,6 +200,34 @@ impl Core {
         }
         let (_, rare) = parts(record, rest)?;
         Ok(Some(rare.unwrap_or_default()))
+    }
+
+    /// Makes the attributes of an inode those of its record, and what few inodes have, if that may have changed. The caller has a use of it.
+    pub(crate) fn renew_meta(&self, inode: &Inode, record: &InodeRecord, rare: Option<Box<Rare>>) {
+        if let Ok(body) = inode.directory() {
+            body.parent.store(record.parent.0, Ordering::Relaxed);
+        }
+        let mut meta = inode.write();
+        // An inode without names is doomed, and only such a one (it is in use, so it does not end here).
+        match (meta.nlink, record.nlink) {
+            (1.., 0) => drop(inode.doom()),
+            (0, 1..) => {
+                meta.linkable = false;
+                if !self.policy.revoked() {
+                    inode.spare();
+                }
+            }
+            _ => {}
+        }
+        (meta.perm, meta.nlink) = (record.perm, record.nlink);
+        (meta.uid, meta.gid) = (record.uid, record.gid);
+        (meta.atime, meta.mtime) = (record.atime, record.mtime);
+        (meta.ctime, meta.btime) = (record.ctime, record.btime);
+        meta.size = record.size;
+        meta.flags = record.flags & FileFlags::all();
+        if let Some(rare) = rare {
+            *meta.rare() = *rare;
+        }
     }
 
     /// An inode has been buried: the store need not know it any more unless it is used by number. The number is locked.
@@ -210,19 +253,12 @@ impl Core {
     }
 }
 
-/// Makes the attributes of an inode those of its record, and what few inodes have, if that may have changed.
-fn renew_meta(inode: &Inode, record: &InodeRecord, rare: Option<Box<Rare>>) {
-    if let Ok(body) = inode.directory() {
-        body.parent.store(record.parent.0, Ordering::Relaxed);
-    }
-    let mut meta = inode.write();
-    (meta.perm, meta.nlink) = (record.perm, record.nlink);
-    (meta.uid, meta.gid) = (record.uid, record.gid);
-    (meta.atime, meta.mtime) = (record.atime, record.mtime);
-    (meta.ctime, meta.btime) = (record.ctime, record.btime);
-    meta.size = record.size;
-    meta.flags = record.flags & FileFlags::all();
-    if let Some(rare) = rare {
-        *meta.rare() = *rare;
+/// What tells whether an inode in memory is as the store has it.
+pub(crate) fn version(inode: &Inode) -> Version {
+    let meta = inode.meta();
+    Version {
+        size: meta.size,
+        mtime: meta.mtime,
+        ctime: meta.ctime,
     }
 }

@@ -54,6 +54,10 @@ impl Core {
         let Some(shared) = self.shared() else {
             return Ok(());
         };
+        if body.names.is_dead() {
+            // It was empty, and stays so.
+            return Ok(());
+        }
         self.refresh(dir)?;
         if self.has_names(shared, dir, body) {
             return Ok(());
@@ -64,23 +68,25 @@ impl Core {
             return Ok(());
         }
         // From before they are read: a change meanwhile shows later.
-        let at = shared.now();
+        let (at, changes) = (shared.now(), coherence.changes(dir.ino()));
         let record = self.ask_for_record(dir.ino())?;
         let listed = self.list_store(dir.ino())?;
         self.date(shared, dir, &record, at, false)?;
-        {
-            let mut names = body.names.write(dir);
-            self.put_names(&body.names, &mut names, &listed)?;
-            names.become_whole(coherence.is_dated());
+        let mut names = body.names.write(dir);
+        self.put_names(&body.names, &mut names, &listed)?;
+        // One that was changed through this core meanwhile is read again when it is asked for the next time.
+        let is_true = coherence.changes(dir.ino()) == changes;
+        names.become_whole(coherence.is_dated() || !is_true);
+        if is_true {
+            coherence.note_names(
+                dir.ino(),
+                NamesRead {
+                    at,
+                    times: (record.mtime, record.ctime),
+                    settled: shared.is_settled(&record),
+                },
+            );
         }
-        coherence.note_names(
-            dir.ino(),
-            NamesRead {
-                at,
-                times: (record.mtime, record.ctime),
-                settled: shared.is_settled(&record),
-            },
-        );
         Ok(())
     }
 

@@ -1,18 +1,17 @@
-//! How a store is changed that is written behind: memory first, the store after it.
+//! How a store is changed; of the two ways the one behind: memory first, the store after it.
 
 use std::sync::Arc;
 
-use super::{Change, Grant, Intent, Space};
+use super::{Change, Grant, Intent, Space, Through};
 use crate::types::{Ino, Result};
 
 /// How a store is changed.
-///
-/// There is one way yet. Where others change a store beside this core, it has to be asked first, and asking is doing:
-/// such stores will be written *through*, as a variant beside this one.
 #[derive(Clone)]
 pub enum Writes {
     /// Nobody else changes it: the core reserves, changes memory, and hands over what it did.
     Behind(Arc<dyn Behind>),
+    /// Others change it as well: it is asked first, and asking is doing.
+    Through(Arc<dyn Through>),
 }
 
 /// The point in a store's order of changes up to which a [`Store::commit`](super::Store::commit) makes things durable.

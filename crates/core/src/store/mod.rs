@@ -6,9 +6,9 @@
 //! *Reading* is [`Store`]: inodes by number, names by directory, bytes by file. It may wait for a device and changes
 //! nothing.
 //!
-//! *Changing* goes one way, which [`Store::writes`] names once. [`Behind`]: the core asks for room, changes memory, and
-//! hands over ordered batches of typed [changes](Change), one batch an operation. (A store that has to be asked first,
-//! because others change it as well, will be written through: another way, which no store has yet.)
+//! *Changing* goes one of two ways, which [`Store::writes`] names once. [`Behind`]: the core asks for room, changes memory, and
+//! hands over ordered batches of typed [changes](Change), one batch an operation. [`Through`]: the core asks the store to do
+//! an [operation](Operation), and takes in what came of it. What follows on order, atomicity, refusal and failure is about the first.
 //!
 //! *Abilities* are what a store may have beyond that: it answers `Some`, and the core does without where it does not.
 //! [`WalkInodes`], [`SharedPages`], [`Hints`], [`Shared`].
@@ -37,12 +37,13 @@ mod failure;
 mod intent;
 mod memory;
 mod name_run;
-mod read_only;
+mod nothing_behind;
 mod record;
 mod reservation;
 mod shared;
 mod space;
 mod stored_space;
+mod through;
 
 pub use abilities::{Hints, PageOf, SharedPage, SharedPages, ShownPage, WalkInodes};
 pub use behind::{Behind, Stamp, Writes};
@@ -51,12 +52,13 @@ pub use failure::Failure;
 pub use intent::{Class, Intent, kept_bytes};
 pub use memory::{MemoryLimits, MemoryStore};
 pub use name_run::{DirEntry, NameRun};
-pub use read_only::ReadOnly;
+pub(crate) use nothing_behind::NothingBehind;
 pub use record::{EntryRecord, InodeRecord, Rest, XattrList};
 pub use reservation::{Grant, Reservation};
 pub use shared::{Coherence, Shared};
 pub use space::{Space, SpaceReport, SpaceRun};
 pub use stored_space::StoredSpace;
+pub use through::{Attributes, Done, New, Operation, Through, Touched, Version};
 
 use crate::types::{Ino, Result};
 use holdfast_cache::Memory;

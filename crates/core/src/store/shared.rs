@@ -25,7 +25,7 @@ pub enum Coherence {
 /// What is kept of an inode stands as long as its record does: its content and its extended attributes while size, `mtime` and
 /// `ctime` are the same, its names while `mtime` and `ctime` are.
 ///
-/// It cannot be changed: how it is [written](super::Store::writes) refuses everything.
+/// It is written [through](super::Through).
 pub trait Shared: Send + Sync {
     /// How long what was told may be kept. Constant over its life.
     fn coherence(&self) -> Coherence;

@@ -1,9 +1,11 @@
 //! A file system over a directory of the host.
 
 mod changes;
+mod conforms;
 mod random;
 mod seen;
 mod tree;
+mod writes;
 
 use holdfast_core::store::Coherence;
 use holdfast_core::{FileSystem, Options as CoreOptions};
@@ -25,9 +27,5 @@ fn over(root: &Path, coherence: Coherence) -> FileSystem {
 
 fn over_with(root: &Path, options: Options) -> FileSystem {
     let store = HostDirectory::open(root, options).unwrap();
-    let core = CoreOptions {
-        read_only: true,
-        ..CoreOptions::default()
-    };
-    FileSystem::new(Arc::new(store), core).unwrap()
+    FileSystem::new(Arc::new(store), CoreOptions::default()).unwrap()
 }

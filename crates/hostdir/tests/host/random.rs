@@ -1,6 +1,9 @@
 //! Random trees that change at random below a file system over them: after each few changes all is as the host has it.
 
 use crate::{NEVER, over, seen};
+use holdfast_core::FileSystem;
+use holdfast_core::store::Coherence;
+use holdfast_core::types::{Caller, OpenFlags, RenameFlags, SetAttr};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -19,10 +22,14 @@ impl Random {
 
     /// One of few directories and names, so that changes meet.
     fn path(&mut self, root: &Path) -> PathBuf {
-        let dirs = ["", "a", "b", "a/c"];
+        root.join(self.name())
+    }
+
+    fn name(&mut self) -> String {
+        let dirs = ["", "a/", "b/", "a/c/"];
         let dir = dirs[self.below(4) as usize];
         let name = ["one", "two", "three", "a", "b", "c"][self.below(6) as usize];
-        root.join(dir).join(name)
+        format!("{dir}{name}")
     }
 }
 
@@ -53,6 +60,79 @@ fn change(random: &mut Random, root: &Path) {
             vec![random.below(256) as u8; random.below(5000) as usize],
         ),
     };
+}
+
+/// Changes something through a file system; what it refuses it refuses.
+fn change_here(random: &mut Random, fs: &FileSystem) {
+    let (who, root) = (Caller::root(), fs.root());
+    let (name, other) = (random.name(), random.name());
+    let (name, other) = (name.as_bytes(), other.as_bytes());
+    let node = seen::node(fs, name);
+    let opened = |flags: OpenFlags| fs.open_at(&who, &root, name, flags, 0o640);
+    let _ = match random.below(14) {
+        0 | 1 => fs.mkdir_at(&who, &root, name, 0o755).map(drop),
+        2 => fs.unlink_at(&who, &root, name),
+        3 => fs.rmdir_at(&who, &root, name),
+        4 | 5 => fs.rename_at(&who, &root, name, &root, other, RenameFlags::empty()),
+        6 => fs.rename_at(&who, &root, name, &root, other, RenameFlags::EXCHANGE),
+        7 => node.and_then(|node| fs.link_at(&who, &node, &root, other)),
+        8 => fs.symlink_at(&who, &root, name, b"somewhere").map(drop),
+        9 => node.and_then(|node| {
+            let set = SetAttr {
+                perm: Some(0o700 | random.below(64) as u16),
+                ..SetAttr::default()
+            };
+            fs.setattr(&who, &node, &set, None).map(drop)
+        }),
+        10 => opened(OpenFlags::WRITE_ONLY).and_then(|file| {
+            let data = vec![3; random.below(9000) as usize];
+            fs.append(&who, &file, &data).map(drop)
+        }),
+        11 => opened(OpenFlags::READ_WRITE).and_then(|file| {
+            let set = SetAttr {
+                size: Some(random.below(400_000)),
+                ..SetAttr::default()
+            };
+            fs.setattr(&who, file.node(), &set, Some(&file)).map(drop)
+        }),
+        12 => opened(OpenFlags::READ_WRITE).and_then(|file| {
+            let data = vec![5; random.below(9000) as usize];
+            let at = random.below(400_000);
+            fs.write(&who, &file, at, &data).map(drop)
+        }),
+        _ => opened(OpenFlags::CREATE | OpenFlags::WRITE_ONLY | OpenFlags::TRUNCATE).and_then(
+            |file| {
+                let data = vec![random.below(256) as u8; random.below(5000) as usize];
+                fs.write(&who, &file, 0, &data).map(drop)
+            },
+        ),
+    };
+}
+
+#[test]
+fn whatever_is_changed_here_and_there_is_as_the_host_has_it() {
+    for seed in 1..=40 {
+        println!("seed {seed}");
+        let dir = tempfile::tempdir().unwrap();
+        let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ seed << 8);
+        // Where others change it as well nothing is believed; else all is.
+        let alone = seed % 2 == 0;
+        let coherence = if alone { Coherence::Exclusive } else { NEVER };
+        (0..20).for_each(|_| change(&mut random, dir.path()));
+        let fs = over(dir.path(), coherence);
+        for _ in 0..15 {
+            for _ in 0..=random.below(6) {
+                match !alone && random.below(4) == 0 {
+                    true => change(&mut random, dir.path()),
+                    false => change_here(&mut random, &fs),
+                }
+            }
+            seen::compare(&fs, dir.path());
+            if random.below(5) == 0 {
+                fs.drop_caches().unwrap();
+            }
+        }
+    }
 }
 
 #[test]

@@ -63,6 +63,17 @@ impl PageMap {
         Some((start, end - start))
     }
 
+    /// Pages that take space.
+    pub(super) fn count(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    /// Does any lie behind the end of a file of this size?
+    pub(super) fn is_behind(&self, size: u64) -> bool {
+        let first = size.div_ceil(PAGE);
+        self.0.range(first..).next().is_some()
+    }
+
     pub(super) fn truncate(&mut self, size: u64) {
         drop(self.0.split_off(&size.div_ceil(PAGE)));
         if let Some(last) = self.0.get_mut(&(size / PAGE)) {

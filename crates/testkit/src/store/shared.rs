@@ -1,22 +1,26 @@
-//! A store that others change below the file system over it.
+//! A store that others change below the file system over it, which is written through.
+
+mod state;
+mod through;
 
 use holdfast_core::Store;
 use holdfast_core::store::{
-    Coherence, EntryRecord, Guarantees, InodeRecord, NameRun, ReadOnly, Rest, Shared, SpaceReport,
-    SpaceRun, Stamp, StoredSpace, Writes,
+    Coherence, EntryRecord, Guarantees, InodeRecord, NameRun, Rest, Shared, SpaceReport, SpaceRun,
+    Stamp, Writes,
 };
-use holdfast_types::{Errno, FileFlags, FileType, Ino, Result, Time};
+use holdfast_types::{Errno, FileType, Ino, Result};
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, BTreeSet};
+pub use state::SharedState;
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Cookies begin here, and are dealt anew with each reading: that is all that they promise.
 const FIRST_COOKIE: u64 = 3;
 
-/// A store that others change: a test does, below the file system over it. It deals numbers, holds what it told for a
-/// time, by a clock that the test moves, and cannot be changed from above.
+/// A store that others change: a test does, below the file system over it. It deals numbers, and holds what it told for a
+/// time, by a clock that the test moves.
 #[derive(Debug)]
 pub struct SharedStore {
     held: Mutex<SharedState>,
@@ -26,107 +30,10 @@ pub struct SharedStore {
     asked: AtomicU64,
     /// Inodes that were told of by their names, and not forgotten since.
     known: Mutex<BTreeSet<Ino>>,
-}
-
-/// What a [`SharedStore`] holds, at one time.
-#[derive(Clone, Debug, Default)]
-pub struct SharedState {
-    inodes: BTreeMap<Ino, Inode>,
-    last: u64,
-    /// Grows with each change: the times of inodes are made of it.
-    changes: i64,
-}
-
-#[derive(Clone, Debug)]
-struct Inode {
-    parent: Ino,
-    content: Vec<u8>,
-    /// `None`: it is no directory.
-    names: Option<BTreeMap<Box<[u8]>, Ino>>,
-    changed: i64,
-}
-
-impl SharedState {
-    /// The number that a name of a directory leads to.
-    #[must_use]
-    pub fn child(&self, dir: Ino, name: &[u8]) -> Option<Ino> {
-        let names = self.inodes.get(&dir)?.names.as_ref()?;
-        names.get(name).copied()
-    }
-
-    /// The bytes of a file; `None`: there is none of this number.
-    #[must_use]
-    pub fn content(&self, ino: Ino) -> Option<&[u8]> {
-        self.inodes.get(&ino).map(|inode| &*inode.content)
-    }
-
-    /// The names of a directory, in order.
-    #[must_use]
-    pub fn names(&self, dir: Ino) -> Vec<Box<[u8]>> {
-        let names = self.inodes.get(&dir).and_then(|dir| dir.names.as_ref());
-        names.map_or_else(Vec::new, |names| names.keys().cloned().collect())
-    }
-
-    fn make(&mut self, dir: Ino, name: &[u8], names: Option<BTreeMap<Box<[u8]>, Ino>>) -> Ino {
-        self.last += 1;
-        let ino = Ino(self.last);
-        self.changes += 1;
-        let inode = Inode {
-            parent: dir,
-            content: Vec::new(),
-            names,
-            changed: self.changes,
-        };
-        self.inodes.insert(ino, inode);
-        self.enter(dir, name, Some(ino));
-        ino
-    }
-
-    /// Lets a name lead to an inode, or nowhere; what it led to is gone.
-    fn enter(&mut self, dir: Ino, name: &[u8], ino: Option<Ino>) {
-        self.changes += 1;
-        let changed = self.changes;
-        let Some(parent) = self.inodes.get_mut(&dir) else {
-            return;
-        };
-        parent.changed = changed;
-        let names = parent.names.get_or_insert_default();
-        let was = match ino {
-            Some(ino) => names.insert(name.into(), ino),
-            None => names.remove(name),
-        };
-        if let Some(was) = was {
-            self.inodes.remove(&was);
-        }
-    }
-
-    fn record(&self, ino: Ino) -> Option<InodeRecord> {
-        let inode = self.inodes.get(&ino)?;
-        let time = Time(inode.changed);
-        let kind = match inode.names {
-            Some(_) => FileType::Directory,
-            None => FileType::Regular,
-        };
-        Some(InodeRecord {
-            ino,
-            kind,
-            perm: 0o755,
-            nlink: 1,
-            uid: 0,
-            gid: 0,
-            rdev: 0,
-            size: inode.content.len() as u64,
-            atime: time,
-            mtime: time,
-            ctime: time,
-            btime: Time(0),
-            parent: inode.parent,
-            xattrs: false,
-            space: StoredSpace::AS_SIZE,
-            flags: FileFlags::empty(),
-            project: 0,
-        })
-    }
+    /// Does it tell nothing of what an operation touched, so that it is asked?
+    silent: AtomicBool,
+    /// Are its times so coarse that a change need not show?
+    unsettled: AtomicBool,
 }
 
 impl SharedStore {
@@ -137,9 +44,9 @@ impl SharedStore {
             last: Ino::ROOT.0 - 1,
             ..SharedState::default()
         };
-        held.make(Ino::ROOT, b"", Some(BTreeMap::new()));
+        held.make_unnamed(FileType::Directory, 0o755);
         if let Some(root) = held.inodes.get_mut(&Ino::ROOT) {
-            root.names = Some(BTreeMap::new());
+            root.meta().nlink = 2;
         }
         Self {
             held: Mutex::new(held),
@@ -148,7 +55,23 @@ impl SharedStore {
             millis: AtomicU64::new(0),
             asked: AtomicU64::new(0),
             known: Mutex::new(BTreeSet::from([Ino::ROOT])),
+            silent: AtomicBool::new(false),
+            unsettled: AtomicBool::new(false),
         }
+    }
+
+    /// From now on it tells nothing of what an operation touched.
+    pub fn silence(&self) {
+        self.silent.store(true, Ordering::SeqCst);
+    }
+
+    /// From now on a change need not show in a record.
+    pub fn unsettle(&self) {
+        self.unsettled.store(true, Ordering::SeqCst);
+    }
+
+    fn is_silent(&self) -> bool {
+        self.silent.load(Ordering::SeqCst)
     }
 
     /// Lets time pass.
@@ -170,7 +93,7 @@ impl SharedStore {
 
     /// Another makes a directory; tells its number.
     pub fn make_dir(&self, dir: Ino, name: &[u8]) -> Ino {
-        self.held.lock().make(dir, name, Some(BTreeMap::new()))
+        self.held.lock().make(dir, name, FileType::Directory)
     }
 
     /// Another writes a file anew, or makes it; tells its number.
@@ -178,50 +101,49 @@ impl SharedStore {
         let mut held = self.held.lock();
         let ino = match held.child(dir, name) {
             Some(ino) => ino,
-            None => held.make(dir, name, None),
+            None => held.make(dir, name, FileType::Regular),
         };
-        held.changes += 1;
-        let changed = held.changes;
-        if let Some(inode) = held.inodes.get_mut(&ino) {
-            (inode.content, inode.changed) = (content.into(), changed);
+        if let Ok(file) = held.file(ino) {
+            file.pages.truncate(0);
+            file.pages.write(0, content);
+            file.meta().size = content.len() as u64;
         }
+        held.changed(ino);
         ino
     }
 
-    /// Another removes a name and what it leads to.
+    /// Another removes a name. What it led to is gone with its last one, unless it is open for writing.
     pub fn remove(&self, dir: Ino, name: &[u8]) {
-        self.held.lock().enter(dir, name, None);
+        let mut held = self.held.lock();
+        if let Some(ino) = held.leave(dir, name) {
+            held.tidy(ino, false);
+        }
     }
 
     /// Another moves a file, over what is there.
     pub fn rename(&self, from: (Ino, &[u8]), to: (Ino, &[u8])) {
         let mut held = self.held.lock();
-        if from == to {
+        let (source, target) = (held.child(from.0, from.1), held.child(to.0, to.1));
+        let Some(ino) = source.filter(|_| source != target) else {
             return;
+        };
+        if let Some(gone) = held.leave(to.0, to.1) {
+            held.tidy(gone, false);
         }
-        if let Some(ino) = held.child(from.0, from.1) {
-            if let Some(names) = held
-                .inodes
-                .get_mut(&from.0)
-                .and_then(|it| it.names.as_mut())
-            {
-                names.remove(from.1);
-            }
-            held.enter(to.0, to.1, Some(ino));
-            held.changes += 1;
-            let changed = held.changes;
-            for ino in [from.0, ino] {
-                if let Some(inode) = held.inodes.get_mut(&ino) {
-                    inode.changed = changed;
-                }
-            }
-        }
+        held.leave(from.0, from.1);
+        held.enter(to.0, to.1, ino);
     }
 
     /// Inodes that it has to know because the core does, the root among them.
     #[must_use]
     pub fn known(&self) -> usize {
         self.known.lock().len()
+    }
+
+    /// Inodes that it holds.
+    #[must_use]
+    pub fn inodes(&self) -> usize {
+        self.held.lock().inodes.len()
     }
 
     fn ask(&self) -> parking_lot::MutexGuard<'_, SharedState> {
@@ -242,7 +164,7 @@ impl Store for SharedStore {
     }
 
     fn writes(self: Arc<Self>) -> Writes {
-        Writes::Behind(Arc::new(ReadOnly))
+        Writes::Through(self)
     }
 
     fn load_inodes(&self, inos: &[Ino], found: &mut Vec<InodeRecord>) -> Result<()> {
@@ -254,7 +176,17 @@ impl Store for SharedStore {
     }
 
     fn load_rests(&self, records: &[InodeRecord], found: &mut Vec<Rest>) -> Result<()> {
-        found.extend(records.iter().map(|_| Rest::default()));
+        let held = self.ask();
+        for record in records {
+            let inode = held.inodes.get(&record.ino).ok_or(Errno::ESTALE)?;
+            let xattrs = inode.xattrs.iter();
+            found.push(Rest {
+                target: inode.target.clone(),
+                xattrs: xattrs
+                    .map(|(name, value)| (name.clone(), value.clone()))
+                    .collect(),
+            });
+        }
         Ok(())
     }
 
@@ -297,21 +229,19 @@ impl Store for SharedStore {
 
     fn next_space(&self, ino: Ino, offset: u64) -> Result<Option<SpaceRun>> {
         let held = self.ask();
-        let len = held.content(ino).ok_or(Errno::ESTALE)?.len() as u64;
-        Ok((offset < len).then_some(SpaceRun {
-            start: offset,
-            len: len - offset,
+        let inode = held.inodes.get(&ino).ok_or(Errno::ESTALE)?;
+        let run = inode.pages.next_data(offset);
+        Ok(run.map(|(start, len)| SpaceRun {
+            start,
+            len,
             written: true,
         }))
     }
 
     fn read_data(&self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<()> {
         let held = self.ask();
-        let content = held.content(ino).ok_or(Errno::ESTALE)?;
-        let from = content.len().min(offset as usize);
-        let len = buf.len().min(content.len() - from);
-        buf[..len].copy_from_slice(&content[from..from + len]);
-        buf[len..].fill(0);
+        let inode = held.inodes.get(&ino).ok_or(Errno::ESTALE)?;
+        inode.pages.read(offset, buf);
         Ok(())
     }
 
@@ -333,8 +263,14 @@ impl Shared for SharedStore {
         self.coherence
     }
 
+    fn is_settled(&self, _record: &InodeRecord) -> bool {
+        !self.unsettled.load(Ordering::SeqCst)
+    }
+
     fn forgotten(&self, ino: Ino) {
+        let mut held = self.held.lock();
         self.known.lock().remove(&ino);
+        held.tidy(ino, false);
     }
 
     fn now(&self) -> Instant {

@@ -1,14 +1,13 @@
-//! A store that cannot be changed.
+//! What stands in the place of a store that is written behind, over one that is written through.
 
 use super::{Behind, Change, Grant, Intent, Space, Stamp};
 use crate::types::{Errno, Ino, Result};
 
-/// Refuses all changes with `EROFS`: what a store that is only read names in [`Store::writes`](super::Store::writes). Such a store numbers
-/// its inodes itself ([`Shared`](super::Shared)), so that no number is ever dealt behind the last one.
-#[derive(Clone, Copy, Debug)]
-pub struct ReadOnly;
+/// Refuses all changes with `EROFS`, and counts no space. Operations that change anything do not come here: they have forked before.
+pub(crate) struct NothingBehind;
 
-impl Behind for ReadOnly {
+impl Behind for NothingBehind {
+    /// No number is ever dealt: the store does that.
     fn last_ino(&self) -> Result<Ino> {
         Ok(Ino::ROOT)
     }

@@ -1,0 +1,60 @@
+//! Files that are opened for writing: the store is told, so that they can be written whatever becomes of their names.
+
+use super::ThroughStore;
+use crate::inode::{DirectoryBody, Inode};
+use crate::namespace::Birth;
+use crate::node::Node;
+use crate::types::{Caller, Errno, FileType, Ino, OpenFlags, Result};
+
+/// So often a name may come and go between being looked for and being made.
+const ROUNDS: u32 = 16;
+
+/// What [`ThroughStore::create`] came to.
+pub(crate) enum Created {
+    /// It was made, and is open for writing if that was asked for.
+    Made(Node),
+    /// It is there.
+    Found(Node),
+}
+
+impl ThroughStore<'_> {
+    /// Opens a regular file for writing.
+    ///
+    /// # Errors
+    /// What the store answers.
+    pub(crate) fn open(self, who: &Caller, node: &Node) -> Result<()> {
+        self.core.alive()?;
+        self.store.open(who, node.ino())
+    }
+
+    /// An open file is closed that was [opened](Self::open).
+    pub(crate) fn close(self, ino: Ino) {
+        self.store.close(ino);
+    }
+
+    /// Makes a regular file, or finds what has its name.
+    ///
+    /// # Errors
+    /// `EEXIST` with EXCLUSIVE; those of [`make`](Self::make).
+    pub(crate) fn create(
+        self,
+        who: &Caller,
+        (dir, body): (&Inode, &DirectoryBody),
+        name: &[u8],
+        perm: u16,
+        flags: OpenFlags,
+    ) -> Result<Created> {
+        let birth = Birth::of(FileType::Regular, perm);
+        for _ in 0..ROUNDS {
+            match self.make(who, (dir, body), name, birth, flags.writable()) {
+                Err(Errno::EEXIST) if !flags.contains(OpenFlags::EXCLUSIVE) => {}
+                made => return made.map(Created::Made),
+            }
+            // Whatever was known of the name.
+            if let Some(found) = self.core.ask_by_name(self.shared, dir, name)? {
+                return Ok(Created::Found(found));
+            }
+        }
+        Err(Errno::EEXIST)
+    }
+}

@@ -1,0 +1,183 @@
+//! Making inodes and names.
+
+use holdfast_core::store::{Done, New};
+use holdfast_core::types::{Errno, FileType, Ino, Result, S_ISGID};
+use rustix::fs::{
+    AtFlags, CWD, FileType as HostType, Mode, OFlags, Statx, chmodat, fchmod, linkat, mkdirat,
+    mknodat, openat, openat2, symlinkat,
+};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
+
+use super::Performer;
+use crate::attributes::{File, path_of};
+use crate::host::{BENEATH, errno, stat_here};
+use crate::identity::Identity;
+use crate::record::record;
+
+/// With it in a directory the umask of a caller does not count.
+const ACL_DEFAULT: &[u8] = b"system.posix_acl_default";
+
+impl Performer<'_> {
+    pub(super) fn make(self, dir: Ino, name: &[u8], new: &New<'_>, open: bool) -> Result<Done> {
+        let host = self.host;
+        if open {
+            host.held.room()?;
+        }
+        let opened = host.opened(dir)?;
+        let at = opened.get(host);
+        let before = stat_here(at)?;
+        let (mode, counts) = self.mode(at, new);
+        let (mut stat, made) = {
+            let _acting = self.act()?;
+            let made = make_in(at, name, new, mode, open)?;
+            let stat = match &made {
+                Some(file) => stat_here(file.as_fd())?,
+                None => host.find(at, name)?.ok_or(Errno::ENOENT)?.stat,
+            };
+            if counts && new.kind != FileType::Symlink && lacks(&stat, mode) {
+                give(at, name, mode)?;
+            }
+            (stat, made)
+        };
+        let mut done = Done::at(Instant::now());
+        if counts && lacks(&stat, mode) {
+            stat = host.find(at, name)?.ok_or(Errno::ENOENT)?.stat;
+        }
+        let ino = self.note(dir, name, &stat);
+        if let Some(file) = made {
+            host.held.opened(ino, file);
+        }
+        let has = self.xattrs && host.has_attributes(at, name).unwrap_or(true);
+        done.entry = Some((ino, new.kind));
+        done.touched.extend(self.touched(dir, Some(&before), at));
+        done.touched.push(holdfast_core::store::Touched {
+            before: None,
+            record: record(ino, dir, &stat, has),
+        });
+        Ok(done)
+    }
+
+    /// The bits that a new inode is to have, but for what the host takes or gives; and whether those of the caller's umask count.
+    fn mode(self, dir: BorrowedFd<'_>, new: &New<'_>) -> (Mode, bool) {
+        // The host decides on set-group-id by the bits that it is asked for, which are fewer.
+        let kept = new.perm | !S_ISGID;
+        let asked = match new.kind {
+            FileType::Directory => new.asked,
+            _ => new.asked & kept,
+        };
+        let counts = !self.host.may_have_attributes() || !File::open(dir).has(ACL_DEFAULT);
+        let bits = if counts {
+            asked & !self.caller.umask
+        } else {
+            asked
+        };
+        (Mode::from_raw_mode(bits.into()), counts)
+    }
+
+    /// The number of what a name of a directory leads to, and its place.
+    fn note(self, dir: Ino, name: &[u8], stat: &Statx) -> Ino {
+        let is = Identity::of(stat);
+        let ino = self.host.number(is.host, &is);
+        self.host.places.note(ino, dir, name, is);
+        ino
+    }
+
+    pub(super) fn make_unnamed(self, dir: Ino, new: &New<'_>, linkable: bool) -> Result<Done> {
+        let host = self.host;
+        host.held.room()?;
+        let opened = host.opened(dir)?;
+        let at = opened.get(host);
+        let (mode, counts) = self.mode(at, new);
+        let mut flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        flags.set(OFlags::EXCL, !linkable);
+        let file = {
+            let _acting = self.act()?;
+            let file = openat(at, ".", flags, mode).map_err(errno)?;
+            if counts && lacks(&stat_here(file.as_fd())?, mode) {
+                fchmod(&file, mode).map_err(errno)?;
+            }
+            file
+        };
+        let mut done = Done::at(Instant::now());
+        let stat = stat_here(file.as_fd())?;
+        let names = file.try_clone().map_err(Errno::from)?;
+        // It is found by its number alone.
+        let ino = self.note(dir, b"", &stat);
+        host.held.lost_last(ino, names);
+        let file = host.held.opened(ino, file);
+        done.entry = Some((ino, FileType::Regular));
+        done.touched.extend(self.touched(ino, None, file.as_fd()));
+        Ok(done)
+    }
+
+    pub(super) fn link(self, ino: Ino, dir: Ino, name: &[u8]) -> Result<Done> {
+        let host = self.host;
+        let (pinned, before) = host.pin(ino)?;
+        let file = pinned.get(host);
+        let opened = host.opened(dir)?;
+        let at = opened.get(host);
+        let dir_before = stat_here(at)?;
+        {
+            let _acting = self.act()?;
+            linkat(CWD, path_of(file), at, name, AtFlags::SYMLINK_FOLLOW).map_err(errno)?;
+        }
+        let mut done = Done::at(Instant::now());
+        host.held.named(ino);
+        host.places.note(ino, dir, name, Identity::of(&before));
+        done.touched
+            .extend(self.touched(dir, Some(&dir_before), at));
+        done.touched.extend(self.touched(ino, Some(&before), file));
+        Ok(done)
+    }
+}
+
+/// Did this process's own umask take bits away?
+fn lacks(stat: &Statx, mode: Mode) -> bool {
+    let permissions = mode & (Mode::RWXU | Mode::RWXG | Mode::RWXO);
+    !Mode::from_raw_mode(stat.stx_mode.into()).contains(permissions)
+}
+
+/// Gives these bits to what was just made under this name.
+fn give(dir: BorrowedFd<'_>, name: &[u8], mode: Mode) -> Result<()> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let made = openat2(dir, name, flags, Mode::empty(), BENEATH).map_err(errno)?;
+    let set_group = Mode::from_raw_mode(stat_here(made.as_fd())?.stx_mode.into()) & Mode::SGID;
+    chmodat(
+        CWD,
+        path_of(made.as_fd()),
+        mode | set_group,
+        AtFlags::empty(),
+    )
+    .map_err(errno)
+}
+
+/// Makes it; a file that is to be open comes open.
+fn make_in(
+    dir: BorrowedFd<'_>,
+    name: &[u8],
+    new: &New<'_>,
+    mode: Mode,
+    open: bool,
+) -> Result<Option<OwnedFd>> {
+    let kind = match (new.kind, new.target) {
+        (FileType::Regular, _) if open => {
+            let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR;
+            let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let made = openat2(dir, name, flags, mode, BENEATH).map_err(errno)?;
+            return Ok(Some(made));
+        }
+        (FileType::Directory, _) => return mkdirat(dir, name, mode).map(|()| None).map_err(errno),
+        (FileType::Symlink, Some(target)) => {
+            return symlinkat(target, dir, name).map(|()| None).map_err(errno);
+        }
+        (FileType::Symlink, None) => return Err(Errno::EINVAL),
+        (FileType::Regular, _) => HostType::RegularFile,
+        (FileType::Fifo, _) => HostType::Fifo,
+        (FileType::Socket, _) => HostType::Socket,
+        (FileType::CharDevice, _) => HostType::CharacterDevice,
+        (FileType::BlockDevice, _) => HostType::BlockDevice,
+    };
+    mknodat(dir, name, kind, mode, new.rdev).map_err(errno)?;
+    Ok(None)
+}

@@ -1,0 +1,161 @@
+//! Removing and moving names.
+
+use holdfast_core::store::Done;
+use holdfast_core::types::{Errno, FileType, Ino, RenameFlags, Result};
+use rustix::fs::{
+    AtFlags, Mode, OFlags, RenameFlags as HostFlags, Statx, openat2, renameat_with, unlinkat,
+};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
+
+use super::{Performer, version};
+use crate::host::{BENEATH, Found, errno, stat_here};
+use crate::identity::Identity;
+use crate::record::record;
+use holdfast_core::store::Touched;
+
+/// What is about to lose a name.
+struct Victim {
+    open: OwnedFd,
+    stat: Statx,
+    is: Identity,
+    ino: Ino,
+}
+
+impl Performer<'_> {
+    /// What a name leads to, so that it can be told of when it has lost that name. `None`: another mount covers it, or it went: the
+    /// operation itself tells.
+    fn victim(self, dir: BorrowedFd<'_>, name: &[u8]) -> Result<Option<Victim>> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let open = match openat2(dir, name, flags, Mode::empty(), BENEATH).map_err(errno) {
+            Err(Errno::ENOENT | Errno::EXDEV | Errno::EACCES) => return Ok(None),
+            open => open?,
+        };
+        let stat = stat_here(open.as_fd())?;
+        let is = Identity::of(&stat);
+        let ino = self.host.number(is.host, &is);
+        Ok(Some(Victim {
+            open,
+            stat,
+            is,
+            ino,
+        }))
+    }
+
+    /// A victim has lost its name: it stays within reach as long as the core knows it.
+    fn lost(self, dir: Ino, name: &[u8], victim: Victim, done: &mut Done) {
+        let host = self.host;
+        let Victim {
+            open,
+            stat,
+            is,
+            ino,
+        } = victim;
+        let nlink = match is.kind {
+            FileType::Directory => 0,
+            _ => stat.stx_nlink.saturating_sub(1),
+        };
+        let after = stat_here(open.as_fd()).unwrap_or(stat);
+        // Some hosts give a file that is open another name of their own.
+        let nlink = nlink.min(after.stx_nlink);
+        let place = host.places.get(ino);
+        let xattrs = self.xattrs && host.may_have_attributes();
+        let parent = place.as_ref().map_or(dir, |place| place.parent);
+        done.touched.push(Touched {
+            before: Some(version(&stat)),
+            record: holdfast_core::store::InodeRecord {
+                nlink,
+                ..record(ino, parent, &after, xattrs)
+            },
+        });
+        match place {
+            // Nobody knows it.
+            None => {}
+            Some(_) if nlink == 0 => host.held.lost_last(ino, open),
+            Some(place) if place.parent == dir && *place.name == *name => {
+                host.held.lost_one(ino, open);
+            }
+            Some(_) => {}
+        }
+    }
+
+    pub(super) fn remove(self, dir: Ino, name: &[u8], directory: bool) -> Result<Done> {
+        let host = self.host;
+        let opened = host.opened(dir)?;
+        let at = opened.get(host);
+        let before = stat_here(at)?;
+        let victim = self.victim(at, name)?;
+        let flags = match directory {
+            true => AtFlags::REMOVEDIR,
+            false => AtFlags::empty(),
+        };
+        {
+            let _acting = self.act()?;
+            unlinkat(at, name, flags).map_err(errno)?;
+        }
+        let mut done = Done::at(Instant::now());
+        done.touched.extend(self.touched(dir, Some(&before), at));
+        if let Some(victim) = victim {
+            done.entry = Some((victim.ino, victim.is.kind));
+            self.lost(dir, name, victim, &mut done);
+        }
+        Ok(done)
+    }
+
+    pub(super) fn rename(
+        self,
+        from: (Ino, &[u8]),
+        to: (Ino, &[u8]),
+        flags: RenameFlags,
+    ) -> Result<Done> {
+        let host = self.host;
+        let dirs = [host.opened(from.0)?, host.opened(to.0)?];
+        let [from_at, to_at] = [dirs[0].get(host), dirs[1].get(host)];
+        let before = [stat_here(from_at)?, stat_here(to_at)?];
+        let source = host.find(from_at, from.1)?.ok_or(Errno::ENOENT)?;
+        let target = self.victim(to_at, to.1)?;
+        {
+            let _acting = self.act()?;
+            let flags = HostFlags::from_bits_retain(flags.bits());
+            renameat_with(from_at, from.1, to_at, to.1, flags).map_err(errno)?;
+        }
+        let mut done = Done::at(Instant::now());
+        let Found { stat, is, ino } = source;
+        done.entry = Some((ino, is.kind));
+        done.other = target.as_ref().map(|target| (target.ino, target.is.kind));
+        done.touched
+            .extend(self.touched(from.0, Some(&before[0]), from_at));
+        if from.0 != to.0 {
+            done.touched
+                .extend(self.touched(to.0, Some(&before[1]), to_at));
+        }
+        if target.as_ref().is_some_and(|target| target.ino == ino) {
+            // Two names of one file: both stay.
+            return Ok(done);
+        }
+        host.places.move_to(ino, to.0, to.1, is);
+        if let Some(moved) = host.find(to_at, to.1)?.filter(|found| found.is == is) {
+            done.touched.push(self.moved(to.0, &stat, &moved));
+        }
+        match target {
+            Some(target) if flags.contains(RenameFlags::EXCHANGE) => {
+                host.places.move_to(target.ino, from.0, from.1, target.is);
+                let found = host.find(from_at, from.1)?;
+                if let Some(found) = found.filter(|found| found.is == target.is) {
+                    done.touched.push(self.moved(from.0, &target.stat, &found));
+                }
+            }
+            Some(target) => self.lost(to.0, to.1, target, &mut done),
+            None => {}
+        }
+        Ok(done)
+    }
+
+    fn moved(self, dir: Ino, before: &Statx, now: &Found) -> Touched {
+        let xattrs = self.xattrs && self.host.may_have_attributes();
+        Touched {
+            before: Some(version(before)),
+            record: record(now.ino, dir, &now.stat, xattrs),
+        }
+    }
+}

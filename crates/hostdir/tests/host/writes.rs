@@ -1,0 +1,371 @@
+//! What a file system changes over a directory of the host: it is on the host at once, and seen at once.
+
+use crate::{NEVER, over, seen};
+use holdfast_core::store::Coherence;
+use holdfast_core::types::{
+    Caller, Errno, Fallocate, FileType, OpenFlags, RenameFlags, SetAttr, SetTime, Time, Whence,
+    XattrSet,
+};
+use holdfast_core::{FileSystem, OpenFile};
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::time::Duration;
+
+const ALL: [Coherence; 3] = [
+    Coherence::Exclusive,
+    Coherence::For(Duration::from_secs(60)),
+    NEVER,
+];
+
+fn open(fs: &FileSystem, path: &[u8], flags: OpenFlags) -> OpenFile {
+    fs.open_at(&Caller::root(), &fs.root(), path, flags, 0o644)
+        .unwrap()
+}
+
+fn created(fs: &FileSystem, path: &[u8]) -> OpenFile {
+    open(fs, path, OpenFlags::CREATE | OpenFlags::READ_WRITE)
+}
+
+#[test]
+fn names_are_made_moved_and_removed_on_the_host() {
+    for coherence in ALL {
+        let dir = tempfile::tempdir().unwrap();
+        let fs = over(dir.path(), coherence);
+        let (who, root) = (Caller::root(), fs.root());
+        let compare = || seen::compare(&fs, dir.path());
+        fs.mkdir_at(&who, &root, b"a", 0o755).unwrap();
+        compare();
+        fs.mkdir_at(&who, &root, b"a/b", 0o751).unwrap();
+        drop(created(&fs, b"a/file"));
+        fs.symlink_at(&who, &root, b"a/link", b"../nowhere")
+            .unwrap();
+        fs.mknod_at(&who, &root, b"a/fifo", FileType::Fifo, 0o600, 0)
+            .unwrap();
+        let file = seen::node(&fs, b"a/file").unwrap();
+        fs.link_at(&who, &file, &root, b"a/b/again").unwrap();
+        compare();
+        assert_eq!(fs.attributes(&file).unwrap().nlink, 2);
+        let refused = fs.mkdir_at(&who, &root, b"a/link", 0o755).map(drop);
+        assert_eq!(refused, Err(Errno::EEXIST));
+        let rename = |from: &[u8], to: &[u8], flags: RenameFlags| {
+            let renamed = fs.rename_at(&who, &root, from, &root, to, flags);
+            compare();
+            renamed
+        };
+        let none = RenameFlags::empty();
+        rename(b"a/file", b"a/new name", none).unwrap();
+        rename(b"a/b", b"b", none).unwrap();
+        rename(b"a/fifo", b"b/again", none).unwrap();
+        rename(b"a/link", b"b/again", RenameFlags::EXCHANGE).unwrap();
+        let refused = rename(b"b/again", b"a/link", RenameFlags::NOREPLACE);
+        assert_eq!(refused, Err(Errno::EEXIST));
+        assert_eq!(rename(b"b", b"b/below", none), Err(Errno::EINVAL));
+        assert_eq!(rename(b"b", b"a", none), Err(Errno::ENOTEMPTY));
+        assert_eq!(fs.attributes(&file).unwrap().nlink, 1);
+        assert_eq!(fs.rmdir_at(&who, &root, b"a"), Err(Errno::ENOTEMPTY));
+        for name in [&b"a/new name"[..], b"a/link", b"b/again"] {
+            fs.unlink_at(&who, &root, name).unwrap();
+            compare();
+        }
+        fs.rmdir_at(&who, &root, b"a").unwrap();
+        fs.rmdir_at(&who, &root, b"b").unwrap();
+        compare();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn bytes_are_written_to_the_host() {
+    for coherence in ALL {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let fs = over(dir.path(), coherence);
+        let who = Caller::root();
+        let file = created(&fs, b"file");
+        let mut expected = Vec::new();
+        let mut check = |change: &dyn Fn(&mut Vec<u8>)| {
+            change(&mut expected);
+            assert!(fs::read(&path).unwrap() == expected, "on the host");
+            let mut read = vec![0; expected.len() + 1];
+            let len = fs.read(&file, 0, &mut read).unwrap();
+            assert!(read[..len] == expected, "through the file system");
+            assert_eq!(fs.attributes(file.node()).unwrap().size, len as u64);
+        };
+        // Small, and then so large that pages come and go alone.
+        for size in [5000, 1 << 20] {
+            assert_eq!(fs.write(&who, &file, 0, &vec![1; size]), Ok(size));
+            check(&|all| *all = vec![1; size]);
+            assert_eq!(fs.write(&who, &file, 4090, b"over a border"), Ok(13));
+            check(&|all| all[4090..4103].copy_from_slice(b"over a border"));
+            let end = size as u64;
+            assert_eq!(fs.append(&who, &file, b"the end"), Ok((end, 7)));
+            check(&|all| all.extend(b"the end"));
+            assert_eq!(fs.write(&who, &file, end + 20_000, b"far"), Ok(3));
+            check(&|all| {
+                all.resize(size + 20_000, 0);
+                all.extend(b"far");
+            });
+            let punch = Fallocate::PUNCH_HOLE | Fallocate::KEEP_SIZE;
+            fs.fallocate(&who, &file, punch, 100, 3000).unwrap();
+            check(&|all| all[100..3100].fill(0));
+            let shorter = SetAttr {
+                size: Some(4000),
+                ..SetAttr::default()
+            };
+            fs.setattr(&who, file.node(), &shorter, Some(&file))
+                .unwrap();
+            check(&|all| all.truncate(4000));
+            fs.fallocate(&who, &file, Fallocate::empty(), 0, 9000)
+                .unwrap();
+            check(&|all| all.resize(9000, 0));
+        }
+        assert_eq!(
+            fs.copy_file_range(&who, &file, 0, &file, 10_000, 50),
+            Ok(50)
+        );
+        check(&|all| {
+            all.resize(10_000, 0);
+            let head = all[..50].to_vec();
+            all.extend(head);
+        });
+        fs.fsync(&file, true).unwrap();
+        fs.fsync(&file, false).unwrap();
+        fs.flush(&file).unwrap();
+        fs.sync().unwrap();
+        assert!(fs.seek(&file, 0, Whence::Hole).is_ok());
+        drop(open(
+            &fs,
+            b"file",
+            OpenFlags::WRITE_ONLY | OpenFlags::TRUNCATE,
+        ));
+        check(&|all| all.clear());
+    }
+}
+
+#[test]
+fn attributes_are_set_on_the_host() {
+    for coherence in ALL {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let fs = over(dir.path(), coherence);
+        let who = Caller::root();
+        let file = created(&fs, b"file");
+        let node = file.node();
+        let set = SetAttr {
+            perm: Some(0o640),
+            mtime: Some(SetTime::At(Time::new(1_000_000_000, 5))),
+            ..SetAttr::default()
+        };
+        let attr = fs.setattr(&who, node, &set, None).unwrap();
+        let host = fs::metadata(&path).unwrap();
+        assert_eq!(
+            (attr.perm, u32::from(attr.perm)),
+            (0o640, host.mode() & 0o7777)
+        );
+        assert_eq!((host.mtime(), host.mtime_nsec()), (1_000_000_000, 5));
+        assert_eq!(attr.mtime, Time::new(1_000_000_000, 5));
+        let name = b"user.note";
+        match fs.setxattr(&who, node, name, b"value", XattrSet::Create) {
+            // Not every file system of a host has any.
+            Err(Errno::EOPNOTSUPP) => {}
+            set => {
+                set.unwrap();
+                let again = fs.setxattr(&who, node, name, b"", XattrSet::Create);
+                assert_eq!(again, Err(Errno::EEXIST));
+                assert_eq!(fs.getxattr(&who, node, name), Ok((*b"value").into()));
+                seen::compare(&fs, dir.path());
+                fs.removexattr(&who, node, name).unwrap();
+                assert_eq!(fs.getxattr(&who, node, name), Err(Errno::ENODATA));
+                let gone = fs.removexattr(&who, node, name);
+                assert_eq!(gone, Err(Errno::ENODATA));
+            }
+        }
+        seen::compare(&fs, dir.path());
+    }
+}
+
+#[test]
+fn what_has_no_name_any_more_is_read_and_written_and_then_gone() {
+    for coherence in ALL {
+        let dir = tempfile::tempdir().unwrap();
+        let fs = over(dir.path(), coherence);
+        let (who, root) = (Caller::root(), fs.root());
+        let file = created(&fs, b"file");
+        fs.write(&who, &file, 0, b"content").unwrap();
+        let reader = open(&fs, b"file", OpenFlags::empty());
+        let below = fs.mkdir_at(&who, &root, b"dir", 0o755).unwrap();
+        fs.unlink_at(&who, &root, b"file").unwrap();
+        fs.rmdir_at(&who, &root, b"dir").unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        assert_eq!(fs.write(&who, &file, 7, b" goes on"), Ok(8));
+        let mut read = [0; 20];
+        assert_eq!(fs.read(&reader, 0, &mut read), Ok(15));
+        assert_eq!(&read[..15], b"content goes on");
+        let attr = fs.attributes(file.node()).unwrap();
+        assert_eq!((attr.nlink, attr.size), (0, 15));
+        assert_eq!(fs.attributes(&below).unwrap().nlink, 0);
+        let made = fs.mkdir(&who, &below, b"in it", 0o755).map(drop);
+        assert_eq!(made, Err(Errno::ENOENT));
+        let mode = SetAttr {
+            perm: Some(0o600),
+            ..SetAttr::default()
+        };
+        assert_eq!(
+            fs.setattr(&who, file.node(), &mode, None).unwrap().perm,
+            0o600
+        );
+        drop((file, below));
+        // What was read from memory alone is still open.
+        assert_eq!(fs.read(&reader, 0, &mut read), Ok(15));
+        drop(reader);
+        let own = dir.path().to_string_lossy().into_owned();
+        let is_gone = |target: String| target.starts_with(&own) && target.contains("(deleted)");
+        let is_closed = || !descriptors().any(is_gone);
+        for _ in 0..200 {
+            if is_closed() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(is_closed(), "its space is the host's again");
+    }
+}
+
+fn descriptors() -> impl Iterator<Item = String> {
+    let links = fs::read_dir("/proc/self/fd").unwrap();
+    let targets = links.filter_map(|link| fs::read_link(link.unwrap().path()).ok());
+    targets.map(|target| target.to_string_lossy().into_owned())
+}
+
+#[test]
+fn a_file_that_nobody_may_write_is_written_by_the_program_that_made_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let fs = over(dir.path(), NEVER);
+    let (who, root) = (Caller::root(), fs.root());
+    let flags = OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::WRITE_ONLY;
+    let file = fs.open_at(&who, &root, b"object", flags, 0o444).unwrap();
+    assert_eq!(fs.write(&who, &file, 0, b"as git does"), Ok(11));
+    fs::remove_file(dir.path().join("object")).unwrap();
+    assert_eq!(fs.write(&who, &file, 11, b", without a name"), Ok(16));
+}
+
+#[test]
+fn a_file_without_a_name_gets_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let fs = over(dir.path(), NEVER);
+    let (who, root) = (Caller::root(), fs.root());
+    let file = match fs.tmpfile(&who, &root, 0o640, OpenFlags::READ_WRITE) {
+        // The host's file system has none.
+        Err(Errno::EOPNOTSUPP) => return,
+        file => file.unwrap(),
+    };
+    fs.write(&who, &file, 0, b"content").unwrap();
+    assert_eq!(fs.attributes(file.node()).unwrap().nlink, 0);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    fs.link(&who, file.node(), &root, b"named").unwrap();
+    assert_eq!(fs::read(dir.path().join("named")).unwrap(), b"content");
+    assert_eq!(fs.attributes(file.node()).unwrap().nlink, 1);
+    seen::compare(&fs, dir.path());
+}
+
+#[test]
+fn nothing_is_changed_outside_whatever_takes_the_place_of_a_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("file"), b"stays").unwrap();
+    let below = dir.path().join("below");
+    fs::create_dir(&below).unwrap();
+    fs::write(below.join("file"), b"").unwrap();
+    let fs = over(dir.path(), Coherence::For(Duration::from_secs(60)));
+    let who = Caller::root();
+    let node = seen::node(&fs, b"below").unwrap();
+    let file = seen::node(&fs, b"below/file").unwrap();
+    fs.drop_caches().unwrap();
+    fs::rename(&below, dir.path().join("aside")).unwrap();
+    symlink(outside.path(), &below).unwrap();
+    // The directory that is held is still open, or is not found by its name any more.
+    let _ = fs.mkdir(&who, &node, b"new", 0o755);
+    let _ = fs.unlink(&who, &node, b"file");
+    let _ = fs.open(&who, &file, OpenFlags::WRITE_ONLY | OpenFlags::TRUNCATE);
+    assert_eq!(fs::read(outside.path().join("file")).unwrap(), b"stays");
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn two_file_systems_that_change_one_directory_in_turn_see_each_others_changes() {
+    let dir = tempfile::tempdir().unwrap();
+    let sides = [over(dir.path(), NEVER), over(dir.path(), NEVER)];
+    let who = Caller::root();
+    for round in 0..40_usize {
+        let (one, other) = (&sides[round % 2], &sides[(round + 1) % 2]);
+        let content = format!("round {round}").into_bytes();
+        let flags = OpenFlags::CREATE | OpenFlags::WRITE_ONLY | OpenFlags::TRUNCATE;
+        let file = open(one, b"file", flags);
+        one.write(&who, &file, 0, &content).unwrap();
+        assert_eq!(seen::content(other, b"file"), Ok(content.clone()));
+        let name = format!("{round}").into_bytes();
+        other.mkdir_at(&who, &other.root(), &name, 0o755).unwrap();
+        assert!(seen::node(one, &name).is_ok());
+        let none = RenameFlags::empty();
+        let to = format!("moved {round}").into_bytes();
+        one.rename_at(&who, &one.root(), &name, &one.root(), &to, none)
+            .unwrap();
+        assert_eq!(seen::node(other, &name), Err(Errno::ENOENT));
+        sides
+            .iter()
+            .for_each(|side| seen::compare(side, dir.path()));
+        if round % 3 == 0 {
+            other.rmdir_at(&who, &other.root(), &to).unwrap();
+            assert_eq!(seen::node(one, &to), Err(Errno::ENOENT));
+        }
+    }
+}
+
+#[test]
+fn what_a_caller_makes_is_the_callers() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root acts as others");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let shared = dir.path().join("shared");
+    fs::create_dir(&shared).unwrap();
+    let owned = |path: &Path| {
+        let host = fs::symlink_metadata(path).unwrap();
+        (host.uid(), host.gid(), host.mode() & 0o7777)
+    };
+    let chown = |path: &Path, gid| std::os::unix::fs::chown(path, None, Some(gid)).unwrap();
+    chown(&shared, 4000);
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o2777)).unwrap();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let fs = over(dir.path(), NEVER);
+    let who = Caller {
+        umask: 0o027,
+        ..Caller::user(1234, 567)
+    };
+    let root = fs.root();
+    let flags = OpenFlags::CREATE | OpenFlags::WRITE_ONLY;
+    let file = fs.open_at(&who, &root, b"file", flags, 0o666).unwrap();
+    assert_eq!(owned(&dir.path().join("file")), (1234, 567, 0o640));
+    fs.mkdir_at(&who, &root, b"shared/dir", 0o777).unwrap();
+    assert_eq!(owned(&shared.join("dir")), (1234, 4000, 0o2750));
+    fs.symlink_at(&who, &root, b"link", b"file").unwrap();
+    assert_eq!(owned(&dir.path().join("link")).0, 1234);
+    // Of another's file it may change nothing, and the host agrees.
+    fs::write(dir.path().join("other"), b"").unwrap();
+    let other = seen::node(&fs, b"other").unwrap();
+    let mode = SetAttr {
+        perm: Some(0o777),
+        ..SetAttr::default()
+    };
+    let refused = fs.setattr(&who, &other, &mode, None).map(drop);
+    assert_eq!(refused, Err(Errno::EPERM));
+    // What a writer may not keep goes.
+    fs::set_permissions(dir.path().join("file"), fs::Permissions::from_mode(0o4755)).unwrap();
+    fs.write(&who, &file, 0, b"new").unwrap();
+    assert_eq!(owned(&dir.path().join("file")), (1234, 567, 0o755));
+    // The thread is itself again.
+    drop(created(&fs, b"mine"));
+    assert_eq!(owned(&dir.path().join("mine")).0, 0);
+}
