@@ -5,6 +5,7 @@ use crate::message::{Failure, Result};
 use holdfast::{FileSystem, core, core::store::Coherence};
 use holdfast_fuse::{Config, Session};
 use holdfast_hostdir::{HostDirectory, Options};
+use rustix::fs::Mode;
 use std::{
     io,
     path::Path,
@@ -19,12 +20,14 @@ const LOOK: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Options of what holds its files itself, and why a directory has none of them.
-const OF_OTHERS: [(&str, &str); 12] = [
+const OF_OTHERS: [(&str, &str); 14] = [
     ("create", "a directory is mounted as it is"),
     ("create_size=", "a directory is mounted as it is"),
     ("size=", "the host limits what a directory holds"),
     ("nr_inodes=", "the host limits what a directory holds"),
-    ("commit=", "nothing is written to a directory"),
+    ("commit=", "what is written is the host's at once"),
+    ("lazytime", "the times are the host's"),
+    ("strictatime", "the times are the host's"),
     ("mode=", "the root directory has its own permissions"),
     ("uid=", "the root directory has its own owner"),
     ("gid=", "the root directory has its own group"),
@@ -63,11 +66,9 @@ pub(super) fn open(path: &Path, plan: &Plan) -> Result<FileSystem> {
         }
     }
     if !plan.core.read_only {
-        return Err(
-            Failure::new("directories can only be mounted read-only for now")
-                .at(path)
-                .hint("mount it read-only: -o ro"),
-        );
+        refuse_half_of_writing(plan)?;
+        // The host takes a caller's own from what it makes, and nothing else.
+        rustix::process::umask(Mode::empty());
     }
     let options = Options {
         coherence: match validity(plan) {
@@ -83,6 +84,28 @@ pub(super) fn open(path: &Path, plan: &Plan) -> Result<FileSystem> {
     Ok(FileSystem::from_core(fs))
 }
 
+/// Refuses what does not go together with writing.
+///
+/// # Errors
+/// Names the option.
+fn refuse_half_of_writing(plan: &Plan) -> Result<()> {
+    if plan.serve_opens == Some(false) {
+        return Err(
+            Failure::new("the host has to open the files that are written")
+                .about("option opens=local")
+                .hint("leave it out, or mount the directory read-only: -o ro"),
+        );
+    }
+    if plan.mount.allow_other == Some(true) && !rustix::process::geteuid().is_root() {
+        return Err(Failure::new(
+            "what other users make would be this user's: only root acts as others",
+        )
+        .about("option allow_other")
+        .hint("leave it out, or mount the directory read-only: -o ro"));
+    }
+    Ok(())
+}
+
 /// How old at most may be what is seen? `None`: nobody changes it.
 fn validity(plan: &Plan) -> Option<Duration> {
     match plan.coherence {
@@ -92,8 +115,12 @@ fn validity(plan: &Plan) -> Option<Duration> {
     }
 }
 
-/// The kernel keeps what it was told for one half of the time, and this side for the other.
+/// The kernel keeps what it was told for one half of the time, and this side for the other. A directory that is written opens its files.
 pub(super) fn configure(config: &mut Config, plan: &Plan) {
+    if !plan.core.read_only {
+        // Which files are open for writing the host has to know.
+        config.no_open = false;
+    }
     let Some(valid) = validity(plan) else { return };
     let valid = valid / 2;
     config.entry_timeout = valid;
@@ -103,7 +130,7 @@ pub(super) fn configure(config: &mut Config, plan: &Plan) {
     config.content_by_attributes = true;
 }
 
-/// Waits until the mount has ended; for what the host has not answered by then only for a while, since there is nothing to be written. Was all
+/// Waits until the mount has ended; for what the host has not answered by then only for a while, since nothing is written but by a caller that waits. Was all
 /// answered?
 pub(super) fn wait(session: &Arc<Session>) -> bool {
     let waiting = Arc::clone(session);
@@ -145,8 +172,10 @@ mod tests {
             let refused = open(dir.path(), &given).unwrap_err().to_string();
             assert!(refused.contains(name), "{refused}");
         }
-        let refused = open(dir.path(), &plan("")).unwrap_err().to_string();
-        assert!(refused.contains("read-only for now"), "{refused}");
+        assert!(open(dir.path(), &plan("")).is_ok());
+        let refused = open(dir.path(), &plan("opens=local")).unwrap_err();
+        assert!(refused.to_string().contains("opens=local"), "{refused}");
+        assert!(open(dir.path(), &plan("ro,opens=local")).is_ok());
         for its in ["valid=3", "exclusive"] {
             assert!(refuse_its_options(&plan(its)).is_err());
             assert!(open(dir.path(), &plan(&format!("ro,{its}"))).is_ok());
@@ -160,7 +189,10 @@ mod tests {
         configure(&mut config, &plan("exclusive"));
         assert_eq!(config.attr_timeout, Duration::MAX);
         assert!(!config.content_by_attributes);
-        configure(&mut config, &plan("valid=3"));
+        assert!(!config.no_open);
+        config.no_open = true;
+        configure(&mut config, &plan("ro,valid=3"));
+        assert!(config.no_open, "what is only read need not be opened");
         assert_eq!(config.attr_timeout, Duration::from_millis(1500));
         assert!(!config.cache_listings && config.content_by_attributes);
     }

@@ -55,7 +55,7 @@ Options for -o:
   uid=NUMBER, gid=NUMBER
                       owner of the root directory (default: 0)
   valid=SECONDS       of a directory as SOURCE: others may change it, and what is seen of that is at most this old (0 to
-                      86400, also 0.5; default: 1)
+                      86400, also 0.5; default: 1). What is changed here is changed there before the call returns
   exclusive           of a directory as SOURCE: nobody else changes it while it is mounted, so that what was seen once is
                       believed for ever
   norecovery, noload  with ro: the image or device is not written to at all; what a crash left in its
@@ -70,7 +70,8 @@ Options for -o:
                       `holdfast info` and a forced unmount count no open files; watches of a
                       program that embeds the file system see no opens; truncate(2) of an empty
                       file to nothing moves its times; direct writes to one file go one after the
-                      other. served: the daemon does (default: local, with locks=served: served)
+                      other. served: the daemon does (default: local; with locks=served, and for a directory
+                      that is not read-only: served)
   noxattr             files have no extended attributes and no ACLs, which saves `ls -l` a request a file: none
                       can be read or set (EOPNOTSUPP), and those that a volume has are kept, but not
                       obeyed, so that an ACL refuses nobody
@@ -108,7 +109,7 @@ HOLDFAST_LOG chooses what is logged, by the directives of tracing's EnvFilter (d
 SIGINT and SIGTERM unmount. If the mount is in use, it stays, and whoever uses it is named; a second
 signal detaches it, to end with its last user, and a third ends the process. So do SIGQUIT, SIGABRT and
 others. Before that the daemon hands what was changed to the host (5 seconds at most, or until the next
-signal), so that nothing is lost; SIGKILL loses what was changed within the last second.";
+signal), so that nothing is lost; SIGKILL loses what was changed on a volume within the last second.";
 
 /// Mount a file system; returns when it is live
 ///
@@ -117,7 +118,7 @@ signal), so that nothing is lost; SIGKILL loses what was changed within the last
 #[command(after_long_help = OPTIONS_HELP)]
 pub(crate) struct Arguments {
     /// What to mount: the image file or block device of a volume; `mem:`, a new, empty file system in
-    /// memory; or a directory, with all below it, read-only (`dir:PATH`, where PATH could be something else)
+    /// memory; or a directory, with all below it (`dir:PATH`, where PATH could be something else)
     #[arg(value_name = "SOURCE")]
     source: OsString,
 

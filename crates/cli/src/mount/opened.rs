@@ -58,13 +58,20 @@ pub(super) enum Opened {
         /// Is its device open for reading only?
         fixed: bool,
     },
-    Directory(FileSystem),
+    Directory {
+        fs: FileSystem,
+        /// Was it mounted to be read only?
+        fixed: bool,
+    },
 }
 
 impl Opened {
     pub(super) fn of(source: &Source, plan: &Plan) -> Result<Self> {
         match source {
-            Source::Directory(path) => Ok(Self::Directory(directory::open(path, plan)?)),
+            Source::Directory(path) => Ok(Self::Directory {
+                fs: directory::open(path, plan)?,
+                fixed: plan.core.read_only,
+            }),
             Source::Memory => {
                 directory::refuse_its_options(plan)?;
                 let of_volumes = |name: &str| plan.given.iter().find(|item| item.starts_with(name));
@@ -128,25 +135,28 @@ impl Opened {
 
     pub(super) fn file_system(&self) -> &FileSystem {
         match self {
-            Self::Memory(fs) | Self::Directory(fs) => fs,
+            Self::Memory(fs) | Self::Directory { fs, .. } => fs,
             Self::Volume { volume, .. } => volume.file_system(),
         }
     }
 
     pub(super) fn volume(&self) -> Option<&Volume> {
         match self {
-            Self::Memory(_) | Self::Directory(_) => None,
+            Self::Memory(_) | Self::Directory { .. } => None,
             Self::Volume { volume, .. } => Some(volume),
         }
     }
 
     pub(super) fn is_fixed(&self) -> bool {
-        matches!(self, Self::Volume { fixed: true, .. } | Self::Directory(_))
+        matches!(
+            self,
+            Self::Volume { fixed: true, .. } | Self::Directory { fixed: true, .. }
+        )
     }
 
     fn close(self, source: &str) -> Result<()> {
         match self {
-            Self::Memory(_) | Self::Directory(_) => Ok(()),
+            Self::Memory(_) | Self::Directory { .. } => Ok(()),
             Self::Volume { volume, .. } => {
                 let closed = volume.close();
                 closed.map_err(|error| close_failure(&error).about(source.to_owned()))

@@ -5,7 +5,7 @@ use holdfast::types::{Attr, Errno, FileType, Ino, Result, Time};
 use holdfast_fuse::{Config, Context, Operations, Session, TransportChoice, mount::UmountFlags};
 use std::fs;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Condvar, Mutex, mpsc};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const SOON: Duration = Duration::from_secs(60);
 /// The name of which nothing is told.
 const STUCK: &[u8] = b"stuck";
 
-/// A host: an empty directory, in which a lookup of one name waits until it is released.
+/// A host: an empty directory, in which a lookup of one name, and each making of a directory, waits until it is released.
 #[derive(Default)]
 struct Host {
     state: Mutex<State>,
@@ -33,7 +33,13 @@ impl Host {
         self.changed.notify_all();
     }
 
-    /// Waits until a lookup does.
+    fn hang(&self, mut state: MutexGuard<'_, State>) {
+        state.waiting += 1;
+        self.changed.notify_all();
+        drop(self.changed.wait_while(state, |state| !state.released));
+    }
+
+    /// Waits until somebody does.
     fn is_asked(&self) -> bool {
         let state = self.state.lock().unwrap();
         let asked = |state: &mut State| state.waiting == 0;
@@ -45,12 +51,15 @@ impl Host {
 impl Operations for Host {
     fn lookup(&self, _: &Context<'_>, _: Ino, name: &[u8]) -> Result<Attr> {
         if name == STUCK {
-            let mut state = self.state.lock().unwrap();
-            state.waiting += 1;
-            self.changed.notify_all();
-            drop(self.changed.wait_while(state, |state| !state.released));
+            let state = self.state.lock().unwrap();
+            self.hang(state);
         }
         Err(Errno::ENOENT)
+    }
+
+    fn mkdir(&self, _: &Context<'_>, _: Ino, _: &[u8], _: u32) -> Result<Attr> {
+        self.hang(self.state.lock().unwrap());
+        Err(Errno::EIO)
     }
 
     fn getattr(&self, _: &Context<'_>, ino: Ino, _: Option<u64>) -> Result<Attr> {
@@ -84,6 +93,16 @@ impl Drop for Released<'_> {
 
 #[test]
 fn a_forced_unmount_does_not_wait_for_a_host_that_hangs() {
+    forced_unmount("ro", "stat", "stuck");
+}
+
+#[test]
+fn a_forced_unmount_does_not_wait_for_a_change_that_hangs() {
+    forced_unmount("rw", "mkdir", "made");
+}
+
+/// What becomes of a mount of a host that does not answer this program.
+fn forced_unmount(options: &str, program: &str, name: &str) {
     let Some(place) = Place::with_mounts() else {
         return;
     };
@@ -95,9 +114,9 @@ fn a_forced_unmount_does_not_wait_for_a_host_that_hangs() {
     };
     let session = Session::mount(host.clone(), &path, &config).unwrap();
     let released = Released(&host);
-    holdfast(["mount", "-o", "ro", path.to_str().unwrap(), &place.mnt()]).ok();
-    let mut caller = Command::new("stat")
-        .arg(place.path("mnt").join("stuck"))
+    holdfast(["mount", "-o", options, path.to_str().unwrap(), &place.mnt()]).ok();
+    let mut caller = Command::new(program)
+        .arg(place.path("mnt").join(name))
         .stderr(Stdio::null())
         .spawn()
         .unwrap();

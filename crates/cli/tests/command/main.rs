@@ -27,3 +27,4 @@ mod trace;
 mod volumes;
 mod warm;
 mod whole;
+mod written;
