@@ -86,11 +86,15 @@ impl Scene {
         }
     }
 
+    /// Names do not come along with those that are asked for.
     fn open(&self, whole_directory: u32, memory: u64) -> (FileSystem, Node) {
+        self.open_with(whole_directory, memory, false)
+    }
+
+    fn open_with(&self, whole_directory: u32, memory: u64, statahead: bool) -> (FileSystem, Node) {
         let options = Options {
             whole_directory,
-            // Names that come along are not asked for.
-            statahead: false,
+            statahead,
             ..Options::default()
         };
         let fs = within(self.asked.clone(), options, Some(memory)).unwrap();
@@ -147,6 +151,19 @@ fn a_directory_that_is_used_much_and_fits_comes_as_a_whole() {
     assert_eq!(fs.stats().names, NAMES + 1);
     assert_eq!(list(&fs, &dir), scene.listed);
     assert_eq!(scene.store.contradictions(), [""; 0]);
+}
+
+#[test]
+fn a_directory_whose_names_come_in_runs_comes_as_a_whole_too() {
+    let scene = Scene::new();
+    let (fs, dir) = scene.open_with(10, u64::MAX, true);
+    for (name, _) in &scene.listed {
+        find(&fs, &dir, name).unwrap();
+    }
+    let asked = scene.lookups();
+    assert!(asked < NAMES / 16, "{asked} names were asked for");
+    assert_eq!(find(&fs, &dir, b"never"), Err(Errno::ENOENT));
+    assert_eq!(scene.lookups(), asked, "it is there as a whole");
 }
 
 #[test]

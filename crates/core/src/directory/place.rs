@@ -115,11 +115,12 @@ impl Names<'_> {
         }
     }
 
-    /// The store has these names, and was not asked for them one by one. `room`: names that may be kept of this directory.
+    /// The store was asked for these names in a run. `room`: names that may be kept of this directory.
     pub(crate) fn learn_all(&mut self, run: &NameRun, room: usize) {
         if let Right::Partial(_, partial) = &self.right {
             let mut known = partial.lock();
             known.set_room(room);
+            known.asked += run.len() as u64;
             for entry in run.iter() {
                 let found = Entry {
                     cookie: entry.cookie,

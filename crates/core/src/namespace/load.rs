@@ -1,7 +1,7 @@
 //! Names of directories: of small ones all are loaded when one is asked for, of large ones as many as are.
 //!
 //! A directory begins [partial](Place::Partial) if it has more names than [`Options::whole_directory`](crate::Options). It
-//! is loaded as a whole when the store was asked for a sixteenth of them one by one: by then that has cost about as much. It
+//! is loaded as a whole when the store was asked for a sixteenth of them, one by one or in runs: by then that has cost about as much. It
 //! may not take more than an eighth of the limit; when it outgrows that, or memory gets short, it is partial again.
 //!
 //! Of stores that others may change (`shared/`) directories are read as a whole, or asked for one name. Those cannot be changed here.
@@ -233,11 +233,16 @@ impl Core {
             names.fill_filter(&run);
         }
         self.names.add(names.recount());
+        self.load_whole_if_worth_it(dir, names)
+    }
+
+    /// Loads all names of a partial directory if the store was asked for enough of them. They are locked.
+    fn load_whole_if_worth_it(&self, dir: &Inode, names: &mut Names<'_>) -> Result<()> {
         let there = u64::from(names.len());
-        if names.asked() >= there / ASKED_PART && self.fits_as_whole(there) {
-            self.load_whole(dir, names)?;
+        match names.asked() >= there / ASKED_PART && self.fits_as_whole(there) {
+            true => self.load_whole(dir, names),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// Reads a run of names of a partial directory from the store, those behind a cookie, and makes them known if no change of the
@@ -270,6 +275,7 @@ impl Core {
             if names.place() == Place::Partial && Some(names.changes()) == changes {
                 names.learn_all(run, room);
                 self.names.add(names.recount());
+                self.load_whole_if_worth_it(dir, &mut names)?;
             }
         }
         Ok(())
