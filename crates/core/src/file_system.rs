@@ -333,6 +333,13 @@ impl FileSystem {
     pub fn blocks(&self) -> bool {
         self.core.store.guarantees().blocks
     }
+
+    /// Is its store asked by name, inode by inode, because others may change it ([`Shared`](crate::store::Shared))? Then
+    /// attributes that nobody needs may cost an answer from far away each.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.core.coherence.is_some()
+    }
 }
 
 /// The machine's memory in pages: what a store without a limit can hold at most.

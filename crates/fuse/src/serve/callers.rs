@@ -20,7 +20,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Callers that are remembered, a power of two.
 const PLACES: usize = 64;
 /// Files given with attributes to a caller of which nothing is known, before it is judged in the middle of a listing.
-const PATIENCE: u16 = 4096;
+const FIRST: u16 = 4096;
+/// The same where each file's attributes are an answer of a store that may be far away: as many as it answers at once.
+const FIRST_OF_SHARED: u16 = 128;
 /// Of a caller that asks for attributes, one in so many listings is on trial.
 const TRIALS: u8 = 8;
 /// So many trials in a row that show no need end the habit of asking: a walk may list below a directory before it
@@ -105,9 +107,9 @@ impl Caller {
         self.listings = (self.listings + 1) % TRIALS;
     }
 
-    /// What the next reply of the listing is to hold.
-    fn plan(&mut self) -> Plan {
-        if self.habit == Habit::Unknown && self.trial && self.given >= PATIENCE {
+    /// What the next reply of the listing is to hold. `first`: files given before it is judged.
+    fn plan(&mut self, first: u16) -> Plan {
+        if self.habit == Habit::Unknown && self.trial && self.given >= first {
             self.begin();
         }
         Plan {
@@ -138,17 +140,19 @@ struct Place(AtomicU64);
 /// The callers that listed lately.
 pub(super) struct Callers {
     places: Box<[Place]>,
-}
-
-impl Default for Callers {
-    fn default() -> Self {
-        Self {
-            places: (0..PLACES).map(|_| Place::default()).collect(),
-        }
-    }
+    /// Files given with attributes to one of which nothing is known.
+    first: u16,
 }
 
 impl Callers {
+    /// Nobody yet. `shared`: attributes come from a store that is asked for each file's.
+    pub(super) fn new(shared: bool) -> Self {
+        Self {
+            places: (0..PLACES).map(|_| Place::default()).collect(),
+            first: if shared { FIRST_OF_SHARED } else { FIRST },
+        }
+    }
+
     fn place(&self, thread: u32) -> &AtomicU64 {
         // Threads that are numbered one after the other get places of their own.
         &self.places[thread as usize % PLACES].0
@@ -179,7 +183,7 @@ impl Callers {
             if begins {
                 caller.begin();
             }
-            caller.plan()
+            caller.plan(self.first)
         })
     }
 
@@ -255,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_walk_that_only_lists_gets_no_attributes_from_its_second_directory_on() {
-        let callers = Callers::default();
+        let callers = Callers::new(false);
         assert_eq!(list(&callers, 7, 10), 1);
         for _ in 0..100 {
             assert_eq!(list(&callers, 7, 10), 10);
@@ -264,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_walk_that_asks_gets_all_and_goes_on_being_tried() {
-        let callers = Callers::default();
+        let callers = Callers::new(false);
         let mut looked_up = 0;
         for _ in 0..160 {
             let bare = list(&callers, 7, 10);
@@ -276,7 +280,7 @@ mod tests {
 
     #[test]
     fn one_file_looked_up_ends_the_habit_of_listing() {
-        let callers = Callers::default();
+        let callers = Callers::new(false);
         list(&callers, 7, 10);
         assert_eq!(list(&callers, 7, 10), 10);
         callers.looked_up(7);
@@ -285,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_walk_that_asks_no_more_is_seen_after_some_trials() {
-        let callers = Callers::default();
+        let callers = Callers::new(false);
         list(&callers, 7, 10);
         callers.looked_up(7);
         let listings = usize::from(DOUBTS + 1) * usize::from(TRIALS);
@@ -297,14 +301,25 @@ mod tests {
 
     #[test]
     fn one_large_directory_is_judged_on_the_way() {
-        let callers = Callers::default();
+        let callers = Callers::new(false);
         let bare = list(&callers, 7, 100_000);
-        assert!(bare > 100_000 - 2 * usize::from(PATIENCE), "{bare}");
+        assert!(bare > 100_000 - 2 * usize::from(FIRST), "{bare}");
+    }
+
+    #[test]
+    fn where_attributes_come_from_far_away_a_caller_is_judged_after_its_first_reply() {
+        let callers = Callers::new(true);
+        let bare = list(&callers, 7, 100_000);
+        assert!(bare >= 100_000 - 2 * 128, "{bare}");
+        // `ls -l` of a directory that comes in one reply: it asks for the one that it misses.
+        assert_eq!(list(&callers, 8, 100), 1);
+        callers.looked_up(8);
+        assert_eq!(list(&callers, 8, 1000), 0);
     }
 
     #[test]
     fn another_caller_at_the_same_place_begins_anew_and_none_is_known_without_a_number() {
-        let callers = Callers::default();
+        let callers = Callers::new(false);
         list(&callers, 7, 10);
         assert_eq!(list(&callers, 7 + PLACES as u32, 10), 1);
         callers.looked_up(7);

@@ -152,12 +152,12 @@ impl CoreOperations {
         fs.set_observer(Some(Arc::new(KernelCaches::new(notifier.clone()))));
         Self {
             blocks: fs.blocks(),
+            callers: Callers::new(fs.is_shared()),
             fs,
             notifier,
             handles: Handles::new(),
             closing: Closing::default(),
             listing_ends: ListingEnds::default(),
-            callers: Callers::default(),
             info: RwLock::default(),
             control: RwLock::default(),
             no_open: config.no_open,
