@@ -34,9 +34,39 @@ impl Chance {
     }
 }
 
+/// A file's name, of 24 bytes; neither their order nor their hashes' is that of the numbers.
+pub(crate) fn name(number: u64) -> Vec<u8> {
+    format!("{:016x}{number:08}", mixed(number)).into_bytes()
+}
+
+/// The number of a [`name`]; `None`: it is no such name.
+pub(crate) fn number_of(text: &[u8]) -> Option<u64> {
+    let number = std::str::from_utf8(text).ok()?.get(16..)?.parse().ok()?;
+    (name(number) == text).then_some(number)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_tells_its_number_and_others_tell_none() {
+        for number in [0, 1, 99_999_999, 100_000_000, u64::MAX] {
+            assert_eq!(number_of(&name(number)), Some(number));
+        }
+        for text in [
+            &b""[..],
+            b"x",
+            b"000000000000000000000000",
+            b"\xff\xff",
+            "\u{e9}".repeat(12).as_bytes(),
+        ] {
+            assert_eq!(number_of(text), None, "{text:?}");
+        }
+        let mut changed = name(7);
+        changed[0] ^= 1;
+        assert_eq!(number_of(&changed), None);
+    }
 
     #[test]
     fn a_seed_has_one_sequence_within_its_bounds() {

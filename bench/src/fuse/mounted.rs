@@ -26,14 +26,41 @@ impl Mounted {
     /// # Errors
     /// If the server cannot be started or does not come up; it has told why on standard error.
     pub(crate) fn start(program: &Program, kind: Kind, how: MountHow) -> Result<Self> {
+        Self::start_in(program, kind, &how.arguments(), &std::env::temp_dir())
+    }
+
+    /// Mounts at a fresh folder beside this path.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub(crate) fn start_beside(
+        program: &Program,
+        kind: Kind,
+        arguments: &[String],
+        path: &Path,
+    ) -> Result<Self> {
+        let parent = match path.parent() {
+            Some(parent) if parent != Path::new("") => parent,
+            _ => Path::new("."),
+        };
+        Self::start_in(program, kind, arguments, parent)
+    }
+
+    fn start_in(
+        program: &Program,
+        kind: Kind,
+        arguments: &[String],
+        parent: &Path,
+    ) -> Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("holdfast-bench-")
-            .tempdir()?;
+            .tempdir_in(parent)
+            .with_context(|| format!("cannot make a mount point in {}", parent.display()))?;
         let mut child = program
             .again("serve")
             .arg(kind.to_string())
             .arg(folder.path())
-            .args(how.arguments())
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             // A ^C at the terminal is for the measuring process alone, which then unmounts.

@@ -5,18 +5,24 @@
 //! also what happens when the measuring process is killed: no mount is left behind.
 
 use super::null::Null;
+use super::slow::SlowHost;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use holdfast_core::{FileSystem, MemoryLimits, Options};
 use holdfast_fuse::mount::UmountFlags;
 use holdfast_fuse::serve::mount;
-use holdfast_fuse::{Config, Session, TransportChoice};
+use holdfast_fuse::{Config, ListingChoice, Session, TransportChoice};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Longer than anything is measured.
+const FOR_EVER: Duration = Duration::from_secs(24 * 3600);
+/// Answers of a slow host that are under way at once: more than anybody asks for.
+const SLOW_THREADS: usize = 256;
 
 /// Mount a file system for measuring, until standard input ends
 #[derive(Args, Clone, Debug)]
@@ -26,6 +32,12 @@ pub(crate) struct ServeArgs {
     pub(crate) mount_point: PathBuf,
     #[command(flatten)]
     pub(crate) how: MountHow,
+    /// Files of a slow host
+    #[arg(long, default_value_t = 0)]
+    pub(crate) files: u64,
+    /// Milliseconds that each of its answers takes
+    #[arg(long, default_value_t = 0.0)]
+    pub(crate) delay: f64,
 }
 
 /// How both file systems are mounted
@@ -48,6 +60,8 @@ pub(crate) enum Kind {
     /// Holdfast's file system in memory
     #[value(name = "mem")]
     Memory,
+    /// Takes its time for each answer
+    Slow,
 }
 
 /// The ways for requests to come.
@@ -67,6 +81,7 @@ impl fmt::Display for Kind {
         f.write_str(match self {
             Self::Null => "null",
             Self::Memory => "mem",
+            Self::Slow => "slow",
         })
     }
 }
@@ -91,7 +106,7 @@ impl MountHow {
         arguments
     }
 
-    /// Nothing is believed for any time, so that each call is a request.
+    /// Nothing is believed for any time, so that each call is a request; what a slow host tells is, so that it is asked once.
     fn config(self, kind: Kind) -> Config {
         let mut config = Config {
             transport: match self.transport {
@@ -108,6 +123,12 @@ impl MountHow {
         };
         config.mount.default_permissions = self.default_permissions;
         config.mount.fsname = format!("holdfast-bench-{kind}");
+        if kind == Kind::Slow {
+            config.entry_timeout = FOR_EVER;
+            config.attr_timeout = FOR_EVER;
+            config.listing = ListingChoice::Plain;
+            config.threads_max = SLOW_THREADS;
+        }
         config
     }
 }
@@ -132,6 +153,11 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     let config = args.how.config(args.kind);
     let session = match args.kind {
         Kind::Null => Session::mount(Arc::new(Null), &args.mount_point, &config)?,
+        Kind::Slow => {
+            let delay = Duration::try_from_secs_f64(args.delay / 1e3)?;
+            let host = SlowHost::new(args.files, delay);
+            Session::mount(Arc::new(host), &args.mount_point, &config)?
+        }
         Kind::Memory => {
             let fs = FileSystem::memory(MemoryLimits::default(), Options::default());
             mount(&fs, &args.mount_point, &config, None)?

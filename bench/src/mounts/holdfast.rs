@@ -103,8 +103,19 @@ impl Holdfast {
         command
     }
 
+    /// Mounts a directory of the host, which is only read.
+    pub(crate) fn mount_read_only(&self, source: &Path, point: &Path) -> Command {
+        let mut command = self.command("mount");
+        command.args(["-o", "ro"]);
+        if let Some(options) = &self.options {
+            command.args(["-o", options]);
+        }
+        command.args([source, point]);
+        command
+    }
+
     /// Unmounts what is mounted there, and waits for the daemon's end; `lazily`: when its last user has gone.
-    pub(super) fn unmount(&self, point: &Path, lazily: bool) -> Command {
+    pub(crate) fn unmount(&self, point: &Path, lazily: bool) -> Command {
         let mut command = self.command("umount");
         command.args(lazily.then_some("--lazy")).arg(point);
         command

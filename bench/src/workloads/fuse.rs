@@ -69,8 +69,8 @@ impl FromStr for Target {
             return Ok(Self::Directory(path.into()));
         }
         match Kind::from_str(text.strip_suffix(':').unwrap_or(text), false) {
-            Ok(kind) => Ok(Self::Own(kind)),
-            Err(_) => bail!("not a target: `{text}` (known are `null`, `mem` and `dir:PATH`)"),
+            Ok(kind) if kind != Kind::Slow => Ok(Self::Own(kind)),
+            _ => bail!("not a target: `{text}` (known are `null`, `mem` and `dir:PATH`)"),
         }
     }
 }

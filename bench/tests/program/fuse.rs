@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 /// Can this process mount? Says why not otherwise.
-fn can_mount() -> bool {
+pub(super) fn can_mount() -> bool {
     let obstacle = mount_obstacle();
     obstacle.inspect(|obstacle| skipped(obstacle)).is_none()
 }

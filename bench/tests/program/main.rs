@@ -3,6 +3,7 @@
 mod baselines;
 mod cached_read;
 mod fuse;
+mod listing;
 mod names;
 mod reclaim;
 mod report;

@@ -75,6 +75,7 @@ const TABLE: [Edges; 15] = [
             "holdfast",
             "core",
             "types",
+            "hostdir",
             "fuse",
             "volume",
             "device",

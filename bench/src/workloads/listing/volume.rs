@@ -1,11 +1,12 @@
 //! A volume with a directory full of small files, opened with nothing in memory.
 
+use super::cold::{Cold, Directory};
 use super::device::SlowReads;
-use crate::chance::mixed;
+use super::in_process::InProcess;
 use crate::sys;
 use crate::targets::Kept;
 use anyhow::{Context, Result, bail};
-use holdfast_core::{FileSystem, Node, OpenFile, Options};
+use holdfast_core::{FileSystem, Options};
 use holdfast_device::{BlockDevice, FileDevice, FileOptions};
 use holdfast_types::{Caller, OpenFlags};
 use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore};
@@ -21,8 +22,6 @@ const DIR: &[u8] = b"files";
 /// An image with its files, which goes when this is dropped.
 pub(super) struct Filled {
     kept: Kept,
-    /// In the order in which the files were made.
-    names: Vec<Vec<u8>>,
 }
 
 /// How slow the device is.
@@ -34,22 +33,21 @@ pub(super) struct Slow {
 }
 
 impl Filled {
-    /// Makes a volume with so many files, beside this path.
+    /// Makes a volume with these files, in this order, beside this path.
     ///
     /// # Errors
     /// If it cannot be made; an interruption.
-    pub(super) fn make(path: &Path, files: usize) -> Result<Self> {
+    pub(super) fn make(path: &Path, names: &[Vec<u8>]) -> Result<Self> {
         let kept = Kept::beside(path)?;
-        let size = (64 << 20) + files as u64 * (8 << 10);
+        let size = (64 << 20) + names.len() as u64 * (8 << 10);
         let device = FileDevice::create(&kept.image(), size, FileOptions::default());
         let device: Arc<dyn BlockDevice> = Arc::new(device.context("cannot make the image")?);
         holdfast_volume::format(&device, &FormatOptions::default())
             .context("cannot make the volume")?;
-        let names: Vec<Vec<u8>> = (0..files as u64).map(name).collect();
         let open = Opened::on(device)?;
         let who = Caller::root();
         let dir = open.fs.mkdir(&who, &open.fs.root(), DIR, 0o755)?;
-        for name in &names {
+        for name in names {
             if sys::end_asked() {
                 bail!("interrupted");
             }
@@ -58,29 +56,20 @@ impl Filled {
         }
         drop(dir);
         open.close()?;
-        Ok(Self { kept, names })
-    }
-
-    pub(super) fn names(&self) -> &[Vec<u8>] {
-        &self.names
+        Ok(Self { kept })
     }
 
     /// Opens it with nothing in memory, on a device that is slow from now on.
     ///
     /// # Errors
     /// Those of the device and of the volume.
-    pub(super) fn open(&self, slow: Slow) -> Result<Cold> {
+    pub(super) fn open(&self, slow: Slow) -> Result<ColdVolume> {
         let device = FileDevice::open(&self.kept.image(), FileOptions::default())?;
         let device = Arc::new(SlowReads::new(Arc::new(device), slow.delay, slow.serial));
         let open = Opened::on(device.clone())?;
         device.slow_down();
-        Ok(Cold { device, open })
+        Ok(ColdVolume { device, open })
     }
-}
-
-/// A name of 24 bytes; neither their order nor their hashes' is that in which the files are made.
-fn name(number: u64) -> Vec<u8> {
-    format!("{:016x}{number:08}", mixed(number)).into_bytes()
 }
 
 struct Opened {
@@ -102,37 +91,21 @@ impl Opened {
 }
 
 /// A volume of which nothing was used yet.
-pub(super) struct Cold {
+pub(super) struct ColdVolume {
     device: Arc<SlowReads>,
     open: Opened,
 }
 
-impl Cold {
-    pub(super) fn fs(&self) -> &FileSystem {
-        &self.open.fs
+impl Cold for ColdVolume {
+    fn directory(&self) -> Result<Box<dyn Directory + '_>> {
+        Ok(Box::new(InProcess::open(&self.open.fs, DIR)?))
     }
 
-    /// How often a read of the device waited.
-    pub(super) fn waits(&self) -> u64 {
-        self.device.waits()
+    fn waits(&mut self) -> Result<u64> {
+        Ok(self.device.waits())
     }
 
-    /// Opens the directory of the files.
-    ///
-    /// # Errors
-    /// Those of the file system.
-    pub(super) fn dir(&self, who: &Caller) -> Result<OpenFile> {
-        let root: Node = self.fs().root();
-        Ok(self
-            .fs()
-            .open_at(who, &root, DIR, OpenFlags::DIRECTORY, 0)?)
-    }
-
-    /// Ends it.
-    ///
-    /// # Errors
-    /// Those of the file system.
-    pub(super) fn close(self) -> Result<()> {
+    fn close(self: Box<Self>) -> Result<()> {
         self.open.close()
     }
 }

@@ -71,3 +71,43 @@ fn requests_are_counted_one_by_one() {
         assert!(each >= 1.0, "the kernel answered by itself: {record}");
     }
 }
+
+#[test]
+fn a_slow_host_is_listed_through_a_mount_of_it_and_nothing_stays() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    let json = place.path("out.json");
+    let target = format!("mount:{}", place.path("x").display());
+    let output = Command::new(HOLDFAST)
+        .args(["bench", "listing", "--target", &target, "--rounds", "1"])
+        .args(["--files", "2000", "--delay", "1", "--json"])
+        .arg(&json)
+        .args(["--phases", "listing,listing-plain"])
+        .stdin(Stdio::null())
+        .output()
+        .expect("started");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let records = fs::read_to_string(&json).expect("written");
+    let records: Vec<serde_json::Value> = records
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let waits = |record: &serde_json::Value| record["waits"].as_u64().expect("a number");
+    let [listing, plain] = &records[..] else {
+        panic!("{records:?}");
+    };
+    assert_eq!(
+        (&listing["items"], &plain["items"]),
+        (&2000.into(), &2000.into())
+    );
+    assert!(waits(listing) >= 2000, "{listing}");
+    // Who only lists pays for its first reply, and for no more.
+    assert!(waits(plain) < 1000, "{plain}");
+    let mounts = fs::read_to_string("/proc/self/mountinfo").expect("told");
+    assert!(
+        !mounts.contains(target.trim_start_matches("mount:")),
+        "{mounts}"
+    );
+}

@@ -1,0 +1,78 @@
+//! A directory as the library shows it, in this process.
+
+use super::cold::{CALL, Directory, Name};
+use anyhow::{Result, ensure};
+use holdfast_core::{FileSystem, Node, OpenFile};
+use holdfast_types::{Caller, OpenFlags};
+use std::hint::black_box;
+
+/// An open directory.
+pub(super) struct InProcess<'f> {
+    fs: &'f FileSystem,
+    caller: Caller,
+    dir: OpenFile,
+    /// The cookie of the last name that was told.
+    after: u64,
+}
+
+impl<'f> InProcess<'f> {
+    /// Opens a directory of the root.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub(super) fn open(fs: &'f FileSystem, name: &[u8]) -> Result<Self> {
+        let caller = Caller::root();
+        let root: Node = fs.root();
+        let dir = fs.open_at(&caller, &root, name, OpenFlags::DIRECTORY, 0)?;
+        let after = 0;
+        Ok(Self {
+            fs,
+            caller,
+            dir,
+            after,
+        })
+    }
+}
+
+impl Directory for InProcess<'_> {
+    fn some(&mut self) -> Result<Vec<Name>> {
+        let mut some: Vec<Name> = Vec::new();
+        let mut last = self.after;
+        self.fs.read_dir(&self.dir, self.after, &mut |entry| {
+            if some.len() == CALL {
+                return false;
+            }
+            last = entry.cookie;
+            if !is_dot(entry.name) {
+                some.push((entry.ino, entry.name.to_vec()));
+            }
+            true
+        })?;
+        self.after = last;
+        Ok(some)
+    }
+
+    fn stat(&self, name: &[u8]) -> Result<()> {
+        let node = self.fs.lookup(&self.caller, self.dir.node(), name)?;
+        let attr = black_box(self.fs.getattr(&node));
+        ensure!(attr.size > 0, "an empty file");
+        Ok(())
+    }
+
+    fn with_attributes(&self) -> Option<Result<u64>> {
+        let mut met = 0;
+        let mut failed = Ok(());
+        let listed = self.fs.read_dir_plus(&self.dir, 0, &mut |entry, attr| {
+            met += u64::from(!is_dot(entry.name));
+            failed = attr.map(|attr| {
+                black_box(attr);
+            });
+            failed.is_ok()
+        });
+        Some(listed.and(failed).map(|_| met).map_err(Into::into))
+    }
+}
+
+fn is_dot(name: &[u8]) -> bool {
+    matches!(name, b"." | b"..")
+}

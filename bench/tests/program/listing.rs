@@ -1,0 +1,57 @@
+//! A slow host's directory.
+
+use super::fuse::can_mount;
+use super::{entries, run};
+use serde_json::Value;
+
+#[test]
+fn a_slow_host_is_listed_as_it_is_and_behind_the_store_and_nothing_stays() {
+    if !can_mount() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("temporary directory");
+    let target = |way: &str| format!("{way}:{}", folder.path().join("x").display());
+    let output = run(&[
+        "listing",
+        "--target",
+        &target("host"),
+        "--target",
+        &target("dir"),
+        "--files",
+        "300",
+        "--plain",
+        "40",
+        "--delay",
+        "1",
+        "--rounds",
+        "1",
+        "--json",
+        "-",
+    ]);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    assert!(told.contains("times as fast a file as dir:"), "{told}");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let records: Vec<Value> = (text.lines())
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    // There is no call for a listing with attributes by system calls.
+    assert_eq!(records.len(), 6 + 5);
+    for record in &records {
+        let plain = record["target"] == target("dir");
+        let phase = record["phase"].as_str().expect("text");
+        let alone = match phase {
+            "listing-plain" | "listing-plus" => false,
+            "listing-random" => true,
+            _ => plain,
+        };
+        let number = |field: &str| record[field].as_u64().expect("number");
+        assert_eq!(number("items"), if alone { 40 } else { 300 }, "{record}");
+        let asked = number("waits");
+        match (phase, alone) {
+            ("listing-plain", _) => assert!(asked < 20, "{record}"),
+            _ => assert!(asked >= number("items"), "{record}"),
+        }
+    }
+    assert_eq!(entries(folder.path()), 0);
+}
