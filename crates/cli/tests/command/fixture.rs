@@ -195,8 +195,9 @@ impl Place {
     /// Is something mounted at `mnt`, dead or alive?
     pub(crate) fn is_mounted(&self) -> bool {
         let mnt = self.mnt();
-        let table = fs::read_to_string("/proc/self/mounts").expect("the mount table");
-        table
+        // Others mount at names that are not UTF-8.
+        let table = fs::read("/proc/self/mounts").expect("the mount table");
+        String::from_utf8_lossy(&table)
             .lines()
             .any(|line| line.split(' ').nth(1) == Some(&mnt))
     }

@@ -131,7 +131,8 @@ fn options_hold() {
     let meta = fs::metadata(place.path("mnt")).unwrap();
     assert_eq!(std::os::unix::fs::MetadataExt::mode(&meta) & 0o7777, 0o1777);
     assert_eq!(std::os::unix::fs::MetadataExt::uid(&meta), 7);
-    let table = fs::read_to_string("/proc/self/mounts").unwrap();
+    let table = fs::read("/proc/self/mounts").unwrap();
+    let table = String::from_utf8_lossy(&table);
     let line = table
         .lines()
         .find(|line| line.contains(&place.mnt()))
