@@ -98,6 +98,10 @@ fn the_library_over_a_store_that_is_written_through_conforms() {
         Coherence::For(Duration::ZERO),
     ] {
         let mut cases = cases.clone();
+        if coherence != Coherence::Exclusive {
+            // Its 100,000 names are asked for one by one: once is enough.
+            cases.retain(|case| case.name != "a_large_directory_lists_every_name_once");
+        }
         if coherence == Coherence::For(Duration::ZERO) {
             // Each step of each way is asked for each time: some 16 million questions.
             cases.retain(|case| case.name != "a_tree_4096_deep_is_made_walked_and_removed");
