@@ -104,7 +104,7 @@ fn a_slow_host_is_listed_through_a_mount_of_it_and_nothing_stays() {
         (&2000.into(), &2000.into())
     );
     assert!(waits(listing) >= 2000, "{listing}");
-    // Who only lists pays for its first reply, and for no more.
+    // A program that only lists pays for its first reply, and for no more.
     assert!(waits(plain) < 1000, "{plain}");
     let mounts = fs::read("/proc/self/mountinfo").expect("told");
     let mounts = String::from_utf8_lossy(&mounts);

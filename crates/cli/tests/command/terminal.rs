@@ -83,7 +83,7 @@ impl Terminal {
         self.outside.write_all(keys.as_bytes()).expect("a terminal");
     }
 
-    /// Changes its size, as a user does who drags its corner.
+    /// Changes its size, as dragging its corner does.
     pub(crate) fn resize(&self, columns: u16, rows: u16) {
         tcsetwinsize(&self.inside, size(columns, rows)).expect("a size");
         // It is no controlling terminal: the kernel tells nobody.

@@ -4,11 +4,11 @@
 //! did. None of them is what the engine does.
 
 mod clock;
-mod hand;
 mod list;
 mod lru;
 mod s3_fifo;
 mod sieve;
+mod sweep;
 
 use super::beside::Met;
 
@@ -24,7 +24,7 @@ type Make = fn(capacity: usize, objects: usize) -> Box<dyn Rule>;
 /// All of them, by what they are called in tables.
 const RULES: [(&str, Make); 6] = [
     ("hand", |capacity, objects| {
-        Box::new(hand::Hand::new(capacity, objects))
+        Box::new(sweep::Sweep::new(capacity, objects))
     }),
     ("born referenced", |capacity, objects| {
         Box::new(clock::Clock::born_referenced(capacity, objects))

@@ -1,16 +1,16 @@
-//! The engine's own rule before it knew uses: a hand goes round by number and takes whatever it meets.
+//! The engine's own rule before it knew uses: a sweep goes round by number and takes whatever it meets.
 
 use super::Rule;
 
 /// What is held, by number.
-pub(super) struct Hand {
+pub(super) struct Sweep {
     held: Vec<bool>,
     at: usize,
     count: usize,
     capacity: usize,
 }
 
-impl Hand {
+impl Sweep {
     pub(super) fn new(capacity: usize, objects: usize) -> Self {
         Self {
             held: vec![false; objects],
@@ -31,7 +31,7 @@ impl Hand {
     }
 }
 
-impl Rule for Hand {
+impl Rule for Sweep {
     fn access(&mut self, object: u32) -> bool {
         if self.held[object as usize] {
             return true;
@@ -52,8 +52,8 @@ mod tests {
 
     #[test]
     fn the_next_number_goes_however_it_was_used() {
-        // `d` takes `a` and stands before `b`; `a` takes `b`, `b` takes `c`; then the hand meets `d`.
-        let told = hits(&mut Hand::new(3, 26), "abcaaadcabcd");
+        // `d` takes `a` and stands before `b`; `a` takes `b`, `b` takes `c`; then the sweep meets `d`.
+        let told = hits(&mut Sweep::new(3, 26), "abcaaadcabcd");
         assert_eq!(told, "---+++-+----");
     }
 }
