@@ -45,12 +45,13 @@ fn a_slow_host_is_listed_as_it_is_and_behind_the_store_and_nothing_stays() {
             "listing-random" => true,
             _ => plain,
         };
-        let number = |field: &str| record[field].as_u64().expect("number");
+        let number = |field: &str| record[field].as_i64().expect("number");
         assert_eq!(number("items"), if alone { 40 } else { 300 }, "{record}");
         let asked = number("waits");
         match (phase, alone) {
             ("listing-plain", _) => assert!(asked < 20, "{record}"),
-            _ => assert!(asked >= number("items"), "{record}"),
+            // One for each file, and a few for the directory: not another for what the host was not asked for.
+            _ => assert!((0..30).contains(&(asked - number("items"))), "{record}"),
         }
     }
     assert_eq!(entries(folder.path()), 0);

@@ -34,9 +34,9 @@ const SOON: Duration = Duration::from_millis(50);
 /// What a thread needs that closes descriptors.
 const CLOSER_STACK: usize = 64 << 10;
 
-const ASKED: StatxFlags = StatxFlags::BASIC_STATS
-    .union(StatxFlags::BTIME)
-    .union(StatxFlags::MNT_ID);
+/// What is asked of a file. A kernel keeps the time of birth of a FUSE host's file for no time at all: each stat would be one request more.
+const ASKED_SERVED: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::MNT_ID);
+const ASKED: StatxFlags = ASKED_SERVED.union(StatxFlags::BTIME);
 
 pub(crate) const BENEATH: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_SYMLINKS)
@@ -51,6 +51,8 @@ const SERVED: u64 = 0x6573_5546;
 pub(crate) struct Host {
     root: OwnedFd,
     root_is: Identity,
+    /// What is asked of each file: the same of all, so that identities compare.
+    asked: StatxFlags,
     /// The mount that the root lies on, where the kernel tells.
     mount: Option<u64>,
     /// Are the numbers that a listing tells those of the files? `None`: some are compared.
@@ -94,7 +96,13 @@ impl Host {
     pub(crate) fn open(path: &Path, directories: usize) -> Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = openat(CWD, path, flags, Mode::empty()).map_err(errno)?;
-        let stat = stat_here(root.as_fd())?;
+        // One that does not say what it is may be anything.
+        let kind = fstatfs(&root).map_or(SERVED, |of| of.f_type.cast_unsigned());
+        let asked = match kind {
+            SERVED => ASKED_SERVED,
+            _ => ASKED,
+        };
+        let stat = stat_of(root.as_fd(), asked)?;
         let root_is = Identity::of(&stat);
         let all = descriptors();
         let share = if all < DESCRIPTORS { 8 } else { 1 };
@@ -102,9 +110,9 @@ impl Host {
         let files = directories / DIRECTORIES_A_FILE;
         Ok(Self {
             root_is,
+            asked,
             mount: mount(&stat),
-            // One that does not say what it is may be anything.
-            trusts_listings: match fstatfs(&root).map_or(SERVED, |of| of.f_type.cast_unsigned()) {
+            trusts_listings: match kind {
                 SERVED => None,
                 several => Some(!OF_SEVERAL_DEVICES.contains(&several)),
             },
@@ -125,10 +133,18 @@ impl Host {
         self.root.as_fd()
     }
 
+    /// What the host tells of an inode that is open.
+    ///
+    /// # Errors
+    /// Those of statx(2).
+    pub(crate) fn stat(&self, file: BorrowedFd<'_>) -> Result<Statx> {
+        stat_of(file, self.asked)
+    }
+
     /// What is known of the root.
     pub(crate) fn stat_root(&self) -> Result<Found> {
         Ok(Found {
-            stat: stat_here(self.root())?,
+            stat: self.stat(self.root())?,
             is: self.root_is,
             ino: Ino::ROOT,
         })
@@ -172,7 +188,7 @@ impl Host {
                 None => return self.pin_named(ino),
             },
         };
-        let stat = stat_here(pinned.get(self))?;
+        let stat = self.stat(pinned.get(self))?;
         Ok((pinned, stat))
     }
 
@@ -185,7 +201,7 @@ impl Host {
             Ok((open, stat)) => Ok((Opened(Some(Arc::new(open))), stat)),
             Err(error @ (Errno::ESTALE | Errno::ENOENT)) => {
                 let open = self.held.displaced(ino).ok_or(error)?;
-                let stat = stat_here(open.as_fd())?;
+                let stat = self.stat(open.as_fd())?;
                 Ok((Opened(Some(open)), stat))
             }
             Err(error) => Err(error),
@@ -196,13 +212,13 @@ impl Host {
     pub(crate) fn stat_open(&self, ino: Ino) -> Result<Option<Statx>> {
         let open = self.files.get(ino).or_else(|| self.held.writer(ino));
         let open = open.or_else(|| self.held.displaced(ino));
-        open.map(|open| stat_here(open.as_fd())).transpose()
+        open.map(|open| self.stat(open.as_fd())).transpose()
     }
 
     /// What is known of an inode that has lost its last name by an operation from above, or has none yet.
     pub(crate) fn stat_nameless(&self, ino: Ino) -> Result<Option<Statx>> {
         let open = self.held.nameless(ino);
-        open.map(|open| stat_here(open.as_fd())).transpose()
+        open.map(|open| self.stat(open.as_fd())).transpose()
     }
 
     fn directory(&self, dir: Ino) -> Result<Arc<OwnedFd>> {
@@ -260,7 +276,7 @@ impl Host {
             Errno::ENOENT | Errno::ELOOP | Errno::ENOTDIR => Errno::ESTALE,
             error => error,
         })?;
-        let stat = stat_here(opened.as_fd())?;
+        let stat = self.stat(opened.as_fd())?;
         match Identity::of(&stat) == *is {
             true => Ok((opened, stat)),
             false => Err(Errno::ESTALE),
@@ -323,7 +339,7 @@ impl Host {
     /// Those of statx(2).
     pub(crate) fn find(&self, dir: BorrowedFd<'_>, name: &[u8]) -> Result<Option<Found>> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
-        let stat = match statx(dir, name, flags, ASKED).map_err(errno) {
+        let stat = match statx(dir, name, flags, self.asked).map_err(errno) {
             Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ENAMETOOLONG) => return Ok(None),
             stat => stat?,
         };
@@ -422,8 +438,8 @@ pub(crate) fn reopen(open: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd> {
     openat(CWD, attributes::path_of(open), flags, Mode::empty()).map_err(errno)
 }
 
-pub(crate) fn stat_here(file: BorrowedFd<'_>) -> Result<Statx> {
-    statx(file, "", AtFlags::EMPTY_PATH, ASKED).map_err(errno)
+fn stat_of(file: BorrowedFd<'_>, asked: StatxFlags) -> Result<Statx> {
+    statx(file, "", AtFlags::EMPTY_PATH, asked).map_err(errno)
 }
 
 fn mount(stat: &Statx) -> Option<u64> {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Performer;
-use crate::host::{errno, reopen, stat_here};
+use crate::host::{errno, reopen};
 use crate::identity;
 use crate::sys;
 use holdfast_core::types::FileType;
@@ -40,7 +40,7 @@ impl Performer<'_> {
 
     pub(super) fn write(self, ino: Ino, offset: Option<u64>, bufs: &[IoSlice<'_>]) -> Result<Done> {
         let file = self.writer(ino)?;
-        let before = stat_here(file.as_fd())?;
+        let before = self.host.stat(file.as_fd())?;
         let count = {
             let _acting = self.act()?;
             write_all(&file, offset, bufs)?
@@ -57,7 +57,7 @@ impl Performer<'_> {
 
     pub(super) fn allocate(self, ino: Ino, mode: Fallocate, offset: u64, len: u64) -> Result<Done> {
         let file = self.writer(ino)?;
-        let before = stat_here(file.as_fd())?;
+        let before = self.host.stat(file.as_fd())?;
         {
             let _acting = self.act()?;
             let mode = FallocateFlags::from_bits_retain(mode.bits().cast_unsigned());
@@ -69,7 +69,7 @@ impl Performer<'_> {
     pub(super) fn copy(self, from: (Ino, u64), to: (Ino, u64), len: u64) -> Result<Done> {
         let source = self.host.file(from.0)?;
         let target = self.writer(to.0)?;
-        let before = stat_here(target.as_fd())?;
+        let before = self.host.stat(target.as_fd())?;
         let (mut from_at, mut to_at, mut count) = (from.1, to.1, 0);
         {
             let _acting = self.act()?;

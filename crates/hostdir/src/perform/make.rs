@@ -3,15 +3,15 @@
 use holdfast_core::store::{Done, New};
 use holdfast_core::types::{Errno, FileType, Ino, Result, S_ISGID};
 use rustix::fs::{
-    AtFlags, CWD, FileType as HostType, Mode, OFlags, Statx, chmodat, fchmod, linkat, mkdirat,
-    mknodat, openat, openat2, symlinkat,
+    AtFlags, CWD, FileType as HostType, Mode, OFlags, Statx, chmodat, fchmod, fstat, linkat,
+    mkdirat, mknodat, openat, openat2, symlinkat,
 };
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 use super::Performer;
 use crate::attributes::{File, path_of};
-use crate::host::{BENEATH, errno, stat_here};
+use crate::host::{BENEATH, errno};
 use crate::identity::Identity;
 use crate::record::record;
 
@@ -26,13 +26,13 @@ impl Performer<'_> {
         }
         let opened = host.opened(dir)?;
         let at = opened.get(host);
-        let before = stat_here(at)?;
+        let before = host.stat(at)?;
         let (mode, counts) = self.mode(at, new);
         let (mut stat, made) = {
             let _acting = self.act()?;
             let made = make_in(at, name, new, mode, open)?;
             let stat = match &made {
-                Some(file) => stat_here(file.as_fd())?,
+                Some(file) => host.stat(file.as_fd())?,
                 None => host.find(at, name)?.ok_or(Errno::ENOENT)?.stat,
             };
             if counts && new.kind != FileType::Symlink && lacks(&stat, mode) {
@@ -94,13 +94,13 @@ impl Performer<'_> {
         let file = {
             let _acting = self.act()?;
             let file = openat(at, ".", flags, mode).map_err(errno)?;
-            if counts && lacks(&stat_here(file.as_fd())?, mode) {
+            if counts && lacks(&host.stat(file.as_fd())?, mode) {
                 fchmod(&file, mode).map_err(errno)?;
             }
             file
         };
         let mut done = Done::at(Instant::now());
-        let stat = stat_here(file.as_fd())?;
+        let stat = host.stat(file.as_fd())?;
         let names = file.try_clone().map_err(Errno::from)?;
         // It is found by its number alone.
         let ino = self.note(dir, b"", &stat);
@@ -117,7 +117,7 @@ impl Performer<'_> {
         let file = pinned.get(host);
         let opened = host.opened(dir)?;
         let at = opened.get(host);
-        let dir_before = stat_here(at)?;
+        let dir_before = host.stat(at)?;
         {
             let _acting = self.act()?;
             linkat(CWD, path_of(file), at, name, AtFlags::SYMLINK_FOLLOW).map_err(errno)?;
@@ -142,7 +142,8 @@ fn lacks(stat: &Statx, mode: Mode) -> bool {
 fn give(dir: BorrowedFd<'_>, name: &[u8], mode: Mode) -> Result<()> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let made = openat2(dir, name, flags, Mode::empty(), BENEATH).map_err(errno)?;
-    let set_group = Mode::from_raw_mode(stat_here(made.as_fd())?.stx_mode.into()) & Mode::SGID;
+    let has = fstat(&made).map_err(errno)?;
+    let set_group = Mode::from_raw_mode(has.st_mode) & Mode::SGID;
     chmodat(
         CWD,
         path_of(made.as_fd()),

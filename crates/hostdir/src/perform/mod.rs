@@ -16,7 +16,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
 use crate::acting::Acting;
-use crate::host::{Host, stat_here};
+use crate::host::Host;
 use crate::identity::time;
 use crate::record::record;
 
@@ -80,7 +80,7 @@ impl<'h> Performer<'h> {
 
     /// What became of an inode that is open, and was so before. `None`: that cannot be told here.
     fn touched(self, ino: Ino, before: Option<&Statx>, open: BorrowedFd<'_>) -> Option<Touched> {
-        let stat = stat_here(open).ok()?;
+        let stat = self.host.stat(open).ok()?;
         let parent = self.host.places.get(ino).map_or(Ino::ROOT, |it| it.parent);
         // It may have some: they are asked for when they are needed.
         let xattrs = self.xattrs && self.host.may_have_attributes();

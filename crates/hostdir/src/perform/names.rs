@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 use super::{Performer, version};
-use crate::host::{BENEATH, Found, errno, stat_here};
+use crate::host::{BENEATH, Found, errno};
 use crate::identity::Identity;
 use crate::record::record;
 use holdfast_core::store::Touched;
@@ -31,7 +31,7 @@ impl Performer<'_> {
             Err(Errno::ENOENT | Errno::EXDEV | Errno::EACCES) => return Ok(None),
             open => open?,
         };
-        let stat = stat_here(open.as_fd())?;
+        let stat = self.host.stat(open.as_fd())?;
         let is = Identity::of(&stat);
         let ino = self.host.number(is.host, &is);
         Ok(Some(Victim {
@@ -55,7 +55,7 @@ impl Performer<'_> {
             FileType::Directory => 0,
             _ => stat.stx_nlink.saturating_sub(1),
         };
-        let after = stat_here(open.as_fd()).unwrap_or(stat);
+        let after = host.stat(open.as_fd()).unwrap_or(stat);
         // Some hosts give a file that is open another name of their own.
         let nlink = nlink.min(after.stx_nlink);
         let place = host.places.get(ino);
@@ -83,7 +83,7 @@ impl Performer<'_> {
         let host = self.host;
         let opened = host.opened(dir)?;
         let at = opened.get(host);
-        let before = stat_here(at)?;
+        let before = host.stat(at)?;
         let victim = self.victim(at, name)?;
         let flags = match directory {
             true => AtFlags::REMOVEDIR,
@@ -111,7 +111,7 @@ impl Performer<'_> {
         let host = self.host;
         let dirs = [host.opened(from.0)?, host.opened(to.0)?];
         let [from_at, to_at] = [dirs[0].get(host), dirs[1].get(host)];
-        let before = [stat_here(from_at)?, stat_here(to_at)?];
+        let before = [host.stat(from_at)?, host.stat(to_at)?];
         let source = host.find(from_at, from.1)?.ok_or(Errno::ENOENT)?;
         let target = self.victim(to_at, to.1)?;
         {
