@@ -2,7 +2,8 @@
 //!
 //! A host that answers slowly answers many as fast as one. So a batch goes by *lanes*: threads that each ask for one after the
 //! other. As long as the host answers from memory a batch stays on the thread that brings it, since to wake others takes
-//! longer. Otherwise it goes by 8 lanes and, as long as twice as many bring a tenth more, by up to 128.
+//! longer. Otherwise it goes by 8 lanes, and by up to 128 as long as an answer takes no longer with twice as many: how long it takes says that
+//! however many are asked for at once.
 //!
 //! Threads are started when they are needed, and end when nothing has come for a while. Nothing waits for one that is
 //! stuck in the host but the caller of its batch.
@@ -26,11 +27,20 @@ const STACK: usize = 256 << 10;
 
 type Work = dyn Fn(usize) + Send + Sync;
 
+/// Twice as many lanes are too many if an answer takes so many times as long then: a host that does one thing after the other takes twice as long.
+const TOO_LONG: f64 = 1.7;
+/// So many times the answers of a trial come with fewer lanes then, before it is tried again: something else may have been slow.
+const HOLD: u32 = 16;
+/// Answers of each lane that a trial counts, and those before that it does not: threads begin.
+const COUNTED: usize = 4;
+const UNCOUNTED: usize = 2;
+
 /// Items under way, by their places.
 struct Batch {
     work: Box<Work>,
     count: usize,
     next: AtomicUsize,
+    pace: Arc<Pace>,
     done: Mutex<usize>,
     all: Condvar,
 }
@@ -49,16 +59,24 @@ impl Drop for Item<'_> {
 }
 
 impl Batch {
-    /// Takes items as long as there are any.
-    fn help(&self) {
+    /// Takes items as long as there are any. More lanes join if that is of use.
+    fn help(self: &Arc<Self>, pool: &Arc<Pool>) {
         loop {
             // Relaxed: what the work is made of was there before the batch, and the lock of `done` shows what came of it.
             let at = self.next.fetch_add(1, Ordering::Relaxed);
             if at >= self.count {
                 return;
             }
-            let _item = Item(self);
-            (self.work)(at);
+            let more = {
+                let _item = Item(self);
+                let begin = Instant::now();
+                (self.work)(at);
+                self.pace.answered(begin.elapsed())
+            };
+            let left = self.count.saturating_sub(at);
+            if more > 0 {
+                pool.offer(self, more.min(left));
+            }
         }
     }
 
@@ -83,18 +101,27 @@ struct Pool {
     come: Condvar,
 }
 
-/// How many lanes a batch gets, and what came of that.
+/// How many lanes a batch gets, and how long answers take with as many.
 struct Pace {
-    lanes: usize,
-    /// Answers a second, of the last batch with half as many lanes.
-    before: f64,
-    /// Did more lanes bring nothing?
-    settled: bool,
+    lanes: AtomicUsize,
+    trial: Mutex<Trial>,
+}
+
+/// What is known since the number of lanes changed.
+#[derive(Default)]
+struct Trial {
+    answers: usize,
+    /// Of those that count.
+    spent: Duration,
+    /// How long an answer took with half as many lanes.
+    with_half: Option<Duration>,
+    /// Trials until more lanes are tried.
+    hold: u32,
 }
 
 pub(crate) struct Lanes {
     pool: Arc<Pool>,
-    pace: Mutex<Pace>,
+    pace: Arc<Pace>,
     /// Did it not answer from memory of late?
     slow: AtomicBool,
 }
@@ -103,11 +130,7 @@ impl Lanes {
     pub(crate) fn new() -> Self {
         Self {
             pool: Arc::default(),
-            pace: Mutex::new(Pace {
-                lanes: LEAST,
-                before: 0.0,
-                settled: false,
-            }),
+            pace: Arc::new(Pace::new()),
             slow: AtomicBool::new(false),
         }
     }
@@ -159,42 +182,70 @@ impl Lanes {
     }
 
     fn run(&self, count: usize, work: Box<Work>) {
-        let lanes = self.pace.lock().lanes;
+        let lanes = self.pace.lanes();
         let batch = Arc::new(Batch {
             work,
             count,
             next: AtomicUsize::new(0),
+            pace: Arc::clone(&self.pace),
             done: Mutex::new(0),
             all: Condvar::new(),
         });
         let begin = Instant::now();
         self.pool.offer(&batch, lanes.min(count) - 1);
-        batch.help();
+        batch.help(&self.pool);
         batch.wait();
         let took = begin.elapsed();
         self.pool.withdraw(&batch);
         if took < QUICK * count as u32 {
             self.slow.store(false, Ordering::Relaxed);
         }
-        if count >= 2 * lanes {
-            let rate = count as f64 / took.as_secs_f64().max(1e-9);
-            self.pace.lock().note(lanes, rate);
-        }
     }
 }
 
 impl Pace {
-    fn note(&mut self, lanes: usize, rate: f64) {
-        if lanes != self.lanes || self.settled {
-            return;
+    fn new() -> Self {
+        Self {
+            lanes: AtomicUsize::new(LEAST),
+            trial: Mutex::default(),
         }
-        if rate < self.before * 1.1 {
-            self.lanes = (lanes / 2).max(LEAST);
-            self.settled = true;
-        } else if lanes < MOST {
-            self.before = rate;
-            self.lanes = lanes * 2;
+    }
+
+    fn lanes(&self) -> usize {
+        self.lanes.load(Ordering::Relaxed)
+    }
+
+    /// An answer took so long. So many more lanes may join.
+    fn answered(&self, took: Duration) -> usize {
+        let mut trial = self.trial.lock();
+        let lanes = self.lanes();
+        trial.answers += 1;
+        if trial.answers > UNCOUNTED * lanes {
+            trial.spent += took;
         }
+        if trial.answers < (UNCOUNTED + COUNTED) * lanes {
+            return 0;
+        }
+        let each = trial.spent / (COUNTED * lanes) as u32;
+        let (with_half, hold) = (trial.with_half, trial.hold);
+        *trial = Trial::default();
+        let now = match with_half {
+            _ if hold > 0 => {
+                trial.hold = hold - 1;
+                lanes
+            }
+            Some(half) if each.as_secs_f64() > half.as_secs_f64() * TOO_LONG => {
+                trial.hold = HOLD;
+                lanes / 2
+            }
+            _ if lanes < MOST => {
+                trial.with_half = Some(each);
+                lanes * 2
+            }
+            _ => lanes,
+        };
+        self.lanes.store(now, Ordering::Relaxed);
+        now.saturating_sub(lanes)
     }
 }
 
@@ -228,12 +279,12 @@ impl Pool {
         queue.waiting.retain(|waiting| !Arc::ptr_eq(waiting, batch));
     }
 
-    fn serve(&self) {
+    fn serve(self: &Arc<Self>) {
         let mut queue = self.queue.lock();
         loop {
             if let Some(batch) = queue.waiting.pop_front() {
                 drop(queue);
-                batch.help();
+                batch.help(self);
                 drop(batch);
                 queue = self.queue.lock();
                 continue;
@@ -307,21 +358,41 @@ mod tests {
     }
 
     #[test]
-    fn lanes_become_more_as_long_as_that_brings_more() {
-        let mut pace = Pace {
-            lanes: LEAST,
-            before: 0.0,
-            settled: false,
+    fn lanes_become_more_as_long_as_answers_take_no_longer_and_it_is_tried_again() {
+        let pace = Pace::new();
+        let trial = |millis: &dyn Fn(usize) -> u64| {
+            let lanes = pace.lanes();
+            let mut more = 0;
+            for answer in 0..(UNCOUNTED + COUNTED) * lanes {
+                // Those do not count.
+                let took = if answer < UNCOUNTED * lanes {
+                    1000
+                } else {
+                    millis(lanes)
+                };
+                more += pace.answered(Duration::from_millis(took));
+            }
+            assert_eq!(more, pace.lanes().saturating_sub(lanes));
+            pace.lanes()
         };
-        for (rate, lanes) in [
-            (100.0, 16),
-            (200.0, 32),
-            (390.0, 64),
-            (400.0, 32),
-            (9e9, 32),
-        ] {
-            pace.note(pace.lanes, rate);
-            assert_eq!(pace.lanes, lanes);
+        let told = [10, 11, 16, 20].map(|it| trial(&|_| it));
+        assert_eq!(told, [16, 32, 64, 128]);
+        assert_eq!(trial(&|_| 40), 64, "twice as long");
+        for _ in 0..HOLD {
+            assert_eq!(trial(&|_| 1), 64);
         }
+        let told = [20, 21, 500].map(|it| trial(&|_| it));
+        assert_eq!(told, [128, 128, 128]);
+        // A host that does one thing after the other.
+        let serial = Pace::new();
+        let mut most = 0;
+        for _ in 0..100_000 {
+            serial.answered(Duration::from_millis(serial.lanes() as u64));
+            most += u32::from(serial.lanes() > LEAST);
+        }
+        assert!(
+            most < 15_000,
+            "{most} of 100,000 answers of too many at once"
+        );
     }
 }
