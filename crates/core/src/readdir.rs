@@ -15,10 +15,13 @@ use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::node::Node;
 use crate::open::OpenFile;
 use crate::readahead::{Millis, is_hidden};
+use crate::shared::SharedStore;
 use crate::store::{DirEntry, NameRun};
 use crate::types::{Attr, Errno, FileType, Ino, OpenFlags, Result};
 use crate::watch::EventMask;
 
+/// Names of a store that others change that are asked for at once, at most.
+const AHEAD_MAX: usize = 4096;
 /// Names copied at once.
 const RUN: usize = 128;
 const DOT: u64 = 1;
@@ -127,16 +130,19 @@ impl FileSystem {
         let listing: Listing<'a> = dir.into();
         let dir = listing.dir;
         let listed = self.list(listing, after, &mut |run| {
-            if !core.pinned {
-                let wanted = run.iter().filter(|entry| wants(entry));
-                match core.coherence.is_some() {
-                    true => core.look_up_together(dir.inode(), wanted),
-                    false => core.load_together(wanted.map(|entry| entry.ino)),
-                }
-            }
-            run.iter().all(|mut entry| {
+            let mut is_brought = core.pinned;
+            run.iter().enumerate().all(|(at, mut entry)| {
                 if !wants(&entry) {
                     return sink(entry, None);
+                }
+                if !is_brought && !core.is_there(entry.ino) {
+                    // Now: a reply may end before, and the next one begins with what came for this one.
+                    is_brought = true;
+                    let wanted = run.iter().skip(at).filter(|entry| wants(entry));
+                    match core.shared() {
+                        Some(shared) => core.bring_listed(shared, dir.inode(), entry.cookie, wants),
+                        None => core.load_together(wanted.map(|entry| entry.ino)),
+                    }
                 }
                 match self.attributes_of_entry(dir, &mut entry) {
                     Ok(attr) => sink(entry, Some(Ok(&attr))),
@@ -239,6 +245,39 @@ impl FileSystem {
 }
 
 impl Core {
+    /// Brings what is listed from this cookie on, as far as it is wanted: as much again as was listed so far, for each question is a wait and a
+    /// listing may end.
+    fn bring_listed(
+        &self,
+        shared: SharedStore<'_>,
+        dir: &Inode,
+        cookie: u64,
+        wants: &dyn Fn(&DirEntry<'_>) -> bool,
+    ) {
+        let Ok(body) = dir.directory() else { return };
+        if shared.coherence.holds_never() {
+            // It would be asked for again.
+            return;
+        }
+        let most = usize::try_from(cookie.saturating_sub(FIRST_COOKIE)).unwrap_or(usize::MAX);
+        let most = most.clamp(RUN, AHEAD_MAX).min(self.room_ahead().max(RUN));
+        let guard = epoch::pin();
+        let names = body.names.after(cookie.saturating_sub(1), &guard);
+        let listed = names.map(|(name, entry)| DirEntry {
+            name,
+            ino: entry.ino,
+            kind: entry.kind,
+            cookie: entry.cookie,
+        });
+        let wanted = listed.filter(|entry| wants(entry)).take(most);
+        let wanted: Vec<(Box<[u8]>, Ino)> = wanted
+            .filter(|entry| !self.is_there(entry.ino))
+            .map(|entry| (entry.name.into(), entry.ino))
+            .collect();
+        drop(guard);
+        self.look_up_together(dir, &wanted);
+    }
+
     /// A listing begins with this run: which of its names is asked for next may tell what follows.
     fn listing_begins(&self, dir: &Inode, run: &NameRun) {
         if self.pinned || !self.policy.statahead() {

@@ -10,7 +10,7 @@ use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::load::Asked;
 use crate::node::Node;
-use crate::store::{DirEntry, InodeRecord};
+use crate::store::InodeRecord;
 use crate::types::{Errno, Ino, Result};
 
 impl Core {
@@ -113,19 +113,10 @@ impl Core {
 
     /// Brings the inodes of some names of a listing into memory, and asks for those again of which the store's answer does not
     /// hold any more, as far as that goes.
-    pub(crate) fn look_up_together<'e>(
-        &self,
-        dir: &Inode,
-        entries: impl Iterator<Item = DirEntry<'e>>,
-    ) {
-        let wanted: Vec<(Box<[u8]>, Ino)> = entries
-            // Of `.` and `..` the names say nothing here.
-            .filter(|entry| !matches!(entry.name, b"." | b"..") && !self.is_there(entry.ino))
-            .map(|entry| (entry.name.into(), entry.ino))
-            .collect();
+    pub(crate) fn look_up_together(&self, dir: &Inode, wanted: &[(Box<[u8]>, Ino)]) {
         if wanted.len() > 1 {
             // A caller that needs one of which this fails learns why.
-            let _ = self.look_up_some(dir, &wanted, Asked::ForAll);
+            let _ = self.look_up_some(dir, wanted, Asked::ForAll);
         }
     }
 
