@@ -3,7 +3,7 @@
 use super::options::Plan;
 use crate::message::{Failure, Result};
 use holdfast::{FileSystem, core, core::store::Coherence};
-use holdfast_fuse::{Config, Session};
+use holdfast_fuse::{Config, KeptContent, ListingChoice, Session};
 use holdfast_hostdir::{HostDirectory, Options};
 use rustix::fs::Mode;
 use std::{
@@ -17,7 +17,7 @@ use std::{
 /// So often it is looked whether a mount has ended.
 const LOOK: Duration = Duration::from_secs(1);
 /// So long a host may take to answer what was asked before the mount ended.
-const PATIENCE: Duration = Duration::from_secs(3);
+const END_WAIT_MAX: Duration = Duration::from_secs(3);
 
 /// Options of what holds its files itself, and why a directory has none of them.
 const OF_OTHERS: [(&str, &str); 14] = [
@@ -65,6 +65,21 @@ pub(super) fn open(path: &Path, plan: &Plan) -> Result<FileSystem> {
             return Err(Failure::new(reason).about(format!("option {item}")));
         }
     }
+    if plan.serve_opens == Some(false) && opens_are_served(plan) {
+        let (reason, remedy) = match plan.core.read_only {
+            true => (
+                "what is seen is never old only if each read is asked for",
+                "more than valid=0",
+            ),
+            false => (
+                "the host has to open the files that are written",
+                "mount the directory read-only: -o ro",
+            ),
+        };
+        return Err(Failure::new(reason)
+            .about("option opens=local")
+            .hint(format!("leave it out, or {remedy}")));
+    }
     if !plan.core.read_only {
         refuse_half_of_writing(plan)?;
         // The host takes a caller's own from what it makes, and nothing else.
@@ -89,13 +104,6 @@ pub(super) fn open(path: &Path, plan: &Plan) -> Result<FileSystem> {
 /// # Errors
 /// Names the option.
 fn refuse_half_of_writing(plan: &Plan) -> Result<()> {
-    if plan.serve_opens == Some(false) {
-        return Err(
-            Failure::new("the host has to open the files that are written")
-                .about("option opens=local")
-                .hint("leave it out, or mount the directory read-only: -o ro"),
-        );
-    }
     if plan.mount.allow_other == Some(true) && !rustix::process::geteuid().is_root() {
         return Err(Failure::new(
             "what other users make would be this user's: only root acts as others",
@@ -104,6 +112,12 @@ fn refuse_half_of_writing(plan: &Plan) -> Result<()> {
         .hint("leave it out, or mount the directory read-only: -o ro"));
     }
     Ok(())
+}
+
+/// Are files opened by this side? A host has to know which ones are open for writing; and only of a file that was opened here the kernel
+/// keeps nothing, not even how long it is: what it is told of a change while it asks for that makes it believe in the old length.
+fn opens_are_served(plan: &Plan) -> bool {
+    !plan.core.read_only || validity(plan).is_some_and(|valid| valid.is_zero())
 }
 
 /// How old at most may be what is seen? `None`: nobody changes it.
@@ -117,17 +131,24 @@ fn validity(plan: &Plan) -> Option<Duration> {
 
 /// The kernel keeps what it was told for one half of the time, and this side for the other. A directory that is written opens its files.
 pub(super) fn configure(config: &mut Config, plan: &Plan) {
-    if !plan.core.read_only {
-        // Which files are open for writing the host has to know.
+    let valid = validity(plan);
+    if opens_are_served(plan) {
         config.no_open = false;
     }
-    let Some(valid) = validity(plan) else { return };
+    let Some(valid) = valid else { return };
+    config.content = match valid.is_zero() {
+        true => KeptContent::Mapped,
+        false => KeptContent::ByAttributes,
+    };
+    if valid.is_zero() {
+        // The kernel would not believe them when it has them.
+        config.listing = ListingChoice::Plain;
+    }
     let valid = valid / 2;
     config.entry_timeout = valid;
     config.attr_timeout = valid;
     config.negative_timeout = valid;
     config.cache_listings = false;
-    config.content_by_attributes = true;
 }
 
 /// Waits until the mount has ended; for what the host has not answered by then only for a while, since nothing is written but by a caller that waits. Was all
@@ -152,7 +173,7 @@ pub(super) fn wait(session: &Arc<Session>) -> bool {
             Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => return true,
         }
     }
-    end.recv_timeout(PATIENCE) != Err(mpsc::RecvTimeoutError::Timeout)
+    end.recv_timeout(END_WAIT_MAX) != Err(mpsc::RecvTimeoutError::Timeout)
 }
 
 #[cfg(test)]
@@ -176,6 +197,8 @@ mod tests {
         let refused = open(dir.path(), &plan("opens=local")).unwrap_err();
         assert!(refused.to_string().contains("opens=local"), "{refused}");
         assert!(open(dir.path(), &plan("ro,opens=local")).is_ok());
+        let refused = open(dir.path(), &plan("ro,opens=local,valid=0")).unwrap_err();
+        assert!(refused.to_string().contains("opens=local"), "{refused}");
         for its in ["valid=3", "exclusive"] {
             assert!(refuse_its_options(&plan(its)).is_err());
             assert!(open(dir.path(), &plan(&format!("ro,{its}"))).is_ok());
@@ -188,12 +211,16 @@ mod tests {
         let mut config = Config::default();
         configure(&mut config, &plan("exclusive"));
         assert_eq!(config.attr_timeout, Duration::MAX);
-        assert!(!config.content_by_attributes);
+        assert_eq!(config.content, KeptContent::Told);
         assert!(!config.no_open);
         config.no_open = true;
         configure(&mut config, &plan("ro,valid=3"));
         assert!(config.no_open, "what is only read need not be opened");
         assert_eq!(config.attr_timeout, Duration::from_millis(1500));
-        assert!(!config.cache_listings && config.content_by_attributes);
+        assert!(!config.cache_listings);
+        assert_eq!(config.content, KeptContent::ByAttributes);
+        configure(&mut config, &plan("ro,valid=0"));
+        assert!(!config.no_open, "of each file the kernel keeps nothing");
+        assert_eq!(config.content, KeptContent::Mapped);
     }
 }

@@ -26,7 +26,7 @@ pub use control::{Asking, CONTROL_BYTES, Control};
 pub use observer::KernelCaches;
 
 use crate::{
-    Config, Negotiated, Notifier, Operations, Session,
+    Config, KeptContent, Negotiated, Notifier, Operations, Session,
     mount::MountError,
     wire::{InitFlags, OpenReply},
 };
@@ -90,6 +90,8 @@ pub struct CoreOperations {
     no_opendir: bool,
     /// Does the kernel keep listings of directories?
     cache_listings: bool,
+    /// What of the content of files?
+    content: KeptContent,
     /// Does a security module ask for the labels of files?
     labels: bool,
     /// Have files extended attributes?
@@ -163,6 +165,7 @@ impl CoreOperations {
             no_open: config.no_open,
             no_opendir: config.opens_no_directories(),
             cache_listings: config.cache_listings,
+            content: config.content,
             labels: caller::uses_labels(),
             xattrs: config.xattrs,
             writeback: AtomicBool::new(false),
@@ -221,7 +224,10 @@ impl CoreOperations {
 
     /// What replies to OPEN ask of the kernel.
     fn open_reply(&self, file: &OpenFile) -> OpenReply {
-        let mut flags = OpenReply::KEEP_CACHE | OpenReply::PARALLEL_DIRECT_WRITES;
+        let mut flags = OpenReply::PARALLEL_DIRECT_WRITES;
+        let kept = self.content != KeptContent::Mapped;
+        flags.set(OpenReply::KEEP_CACHE, kept);
+        flags.set(OpenReply::DIRECT_IO, !kept);
         // FLUSH gives record locks back, and tells of what was written and is lost.
         let tells = self.blocks && file.flags().writable();
         flags.set(

@@ -27,6 +27,20 @@ pub enum ListingChoice {
     Plain,
 }
 
+/// What the kernel keeps of the content of files, and when it drops that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeptContent {
+    /// What was read, until it is told that it changed.
+    #[default]
+    Told,
+    /// What was read, until new attributes show that it changed: for a file system that others change, where nothing tells the kernel. It
+    /// asks for attributes that are no longer believed before it reads.
+    ByAttributes,
+    /// Only what is mapped, and that as before. Each read(2) is a request, and none ends at a length that the kernel has in memory. Files have to
+    /// be opened by the file system ([`no_open`](Config::no_open) is false).
+    Mapped,
+}
+
 /// Settings of a session.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -67,9 +81,8 @@ pub struct Config {
     pub no_opendir: bool,
     /// The kernel keeps listings of directories, and asks for one again when its names changed.
     pub cache_listings: bool,
-    /// The kernel drops what it has of a file's content when new attributes show that it changed: for a file system that others
-    /// change, where nothing tells the kernel. It asks for attributes that are no longer believed before it reads.
-    pub content_by_attributes: bool,
+    /// What the kernel keeps of the content of files.
+    pub content: KeptContent,
     /// POSIX ACLs.
     pub posix_acl: bool,
     /// Extended attributes, where the file system answers `ENOSYS` without: then the kernel asks for none, nor for ACLs.
@@ -99,7 +112,7 @@ impl Default for Config {
             no_open: false,
             no_opendir: true,
             cache_listings: true,
-            content_by_attributes: false,
+            content: KeptContent::Told,
             posix_acl: true,
             xattrs: true,
             idmap: true,

@@ -27,7 +27,7 @@ mod sys;
 mod timing;
 mod watch;
 
-pub use config::{Config, ListingChoice, TransportChoice};
+pub use config::{Config, KeptContent, ListingChoice, TransportChoice};
 pub use counters::Totals;
 pub use info::{Info, Transport};
 pub use negotiate::Negotiated;

@@ -1,6 +1,6 @@
 //! INIT: what both sides can do.
 
-use super::{Config, ListingChoice};
+use super::{Config, KeptContent, ListingChoice};
 use crate::wire::{ABI_MAJOR, ABI_MINOR, ABI_MINOR_MIN, InitFlags, InitRequest, layout};
 
 /// The outcome of INIT.
@@ -100,7 +100,7 @@ fn wanted(config: &Config, uring: bool) -> InitFlags {
         | InitFlags::CREATE_SUPP_GROUP
         | InitFlags::HAS_EXPIRE_ONLY
         | InitFlags::DIRECT_IO_ALLOW_MMAP;
-    let by_attributes = config.content_by_attributes;
+    let by_attributes = config.content != KeptContent::Told;
     flags.set(InitFlags::EXPLICIT_INVAL_DATA, !by_attributes);
     flags.set(InitFlags::AUTO_INVAL_DATA, by_attributes);
     flags.set(InitFlags::OVER_IO_URING, uring);
@@ -164,9 +164,14 @@ mod tests {
 
     #[test]
     fn content_goes_by_attributes_or_is_told_of() {
-        for by_attributes in [false, true] {
+        for content in [
+            KeptContent::Told,
+            KeptContent::ByAttributes,
+            KeptContent::Mapped,
+        ] {
+            let by_attributes = content != KeptContent::Told;
             let config = Config {
-                content_by_attributes: by_attributes,
+                content,
                 ..Config::default()
             };
             let Answer::Agreed(agreed) = Negotiated::answer(&init(7, 45), &config, false) else {
