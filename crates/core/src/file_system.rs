@@ -262,6 +262,7 @@ impl FileSystem {
             statahead_wasted: count(&core.readahead.wasted),
             promoted: count(&core.reclaim.promoted),
             refaults: count(&core.reclaim.ghosts.refaults),
+            content_refaults: count(&core.reclaim.content_ghosts.refaults),
         }
     }
 

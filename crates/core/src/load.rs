@@ -367,7 +367,8 @@ impl Core {
             false => Known::Nothing,
         };
         let object = Object::new(fs, kind, &meta, extension, known);
-        object.arrive(&self.reclaim.epochs, self.reclaim.ghosts.take(record.ino.0));
+        let again = self.reclaim.ghosts.take(record.ino.0, self.index.len());
+        object.arrive(&self.reclaim.epochs, again);
         object
     }
 }

@@ -460,6 +460,8 @@ impl FileSystem {
     #[inline(always)]
     fn open_file(&self, node: Node, flags: OpenFlags) -> OpenFile {
         let kept = flags.difference(OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE);
+        let epochs = &self.core.reclaim.epochs;
+        node.inode().touch_with_content(epochs);
         OpenFile {
             listing_end: AtomicU64::new(Listing::NO_END),
             opened: Opened::at(self.core.enrolment.place()),

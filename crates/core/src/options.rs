@@ -162,6 +162,8 @@ pub struct Stats {
     pub promoted: u64,
     /// How often an inode came again that had gone so lately that it should have been kept, so far.
     pub refaults: u64,
+    /// How often the content of a small file did.
+    pub content_refaults: u64,
 }
 
 #[cfg(test)]

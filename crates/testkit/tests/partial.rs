@@ -219,14 +219,14 @@ fn a_directory_in_use_makes_way_for_what_cannot() {
         whole_directory: 16,
         ..Options::default()
     };
-    let fs = within(Arc::new(ModelStore::new()), options, Some(2 << 20)).unwrap();
+    let fs = within(Arc::new(ModelStore::new()), options, Some(1 << 20)).unwrap();
     let who = Caller::root();
     let dirs = [b"one", b"two"].map(|name| fs.mkdir(&who, &fs.root(), name, 0o755).unwrap());
     let mut used = Vec::new();
     for dir in &dirs {
         used.extend((0..NAMES).map(|number| make(&fs, dir, &name(number)).unwrap()));
     }
-    // Inodes alone take nearly half of what there is.
+    // Inodes alone take nearly all that there is.
     let names = fs.stats().names;
     assert!(names < NAMES + NAMES / 2, "{names} names are in memory");
     for (number, node) in (0..NAMES).zip(&used) {

@@ -119,6 +119,70 @@ impl Tree {
     }
 }
 
+impl Tree {
+    /// How many of 1,000 accesses that count found everything in memory.
+    fn found(&self, memory: u64, accesses: impl Iterator<Item = (u64, bool)>) -> u64 {
+        let store = Wrapped::new(Arc::clone(&self.store) as Arc<dyn Store>, Loads::default());
+        let options = Options {
+            statahead: false,
+            ..Options::default()
+        };
+        let fs = within(store.clone(), options, Some(memory)).unwrap();
+        let loads = || store.hook().0.load(Relaxed);
+        let (mut asked, mut found) = (0, 0);
+        for (number, counts) in accesses {
+            let before = loads();
+            self.look_at(&fs, "w", WALKED_EACH, number);
+            asked += u64::from(counts);
+            found += u64::from(counts && loads() == before);
+        }
+        found * 1000 / asked
+    }
+}
+
+/// From one working set of this size to another one, each read six times, beside as many files that are used once. The uses of the second one
+/// count: of 1,000 833 can find it in memory.
+fn shift(size: u64) -> impl Iterator<Item = (u64, bool)> {
+    let uses = (0..12).flat_map(move |read| (0..size).map(move |file| (read / 6, file)));
+    uses.zip(2 * size..)
+        .flat_map(move |((set, file), once)| [(set * size + file, set == 1), (once, false)])
+}
+
+#[test]
+fn another_working_set_takes_the_place_of_the_last_one() {
+    // About 17,000 fit.
+    let tree = Tree::new(0, 14 * 8500, 0);
+    for (size, goal) in [(5000, 800), (8500, 350)] {
+        let found = tree.found(4 * MIB, shift(size));
+        assert!(found >= goal, "{found} of 1,000 in a set of {size}");
+    }
+}
+
+#[test]
+fn inodes_take_what_content_leaves_and_give_it_back() {
+    let tree = Tree::new(0, 14_000, 4096);
+    let store = Wrapped::new(Arc::clone(&tree.store) as Arc<dyn Store>, Loads::default());
+    let fs = within(store, Options::default(), Some(4 * MIB)).unwrap();
+    let who = Caller::root();
+    let look_at_all = || {
+        for number in 0..14_000 {
+            let dir = format!("w{}", number / WALKED_EACH);
+            let dir = fs.lookup(&who, &fs.root(), dir.as_bytes()).unwrap();
+            let name = format!("{}", number % WALKED_EACH);
+            fs.lookup(&who, &dir, name.as_bytes()).unwrap();
+        }
+        fs.stats().inodes
+    };
+    // With their names they take three quarters of all.
+    assert!(look_at_all() > 13_500);
+    for number in 0..2000 {
+        tree.look_at(&fs, "w", WALKED_EACH, number);
+    }
+    let stats = fs.stats();
+    assert!(stats.bytes > MIB && stats.inodes < 12_000, "{stats:?}");
+    assert!(look_at_all() > 7_000, "half is theirs");
+}
+
 #[test]
 fn inodes_that_are_used_stay_beside_a_walk_over_ten_times_as_many_as_fit() {
     // About 9,000 fit, with their names.

@@ -70,8 +70,8 @@ impl Tree {
     /// If that is more than can be numbered.
     pub(super) fn for_budget(of: Of, bytes: u64) -> Result<Self> {
         let fit = match of {
-            // The other half is for content.
-            Of::Inodes => bytes / 2 / INODE_BYTES_MIN,
+            // Content takes nothing.
+            Of::Inodes => bytes / INODE_BYTES_MIN,
             Of::Content => bytes / FILE_BYTES as u64,
         };
         ensure!(

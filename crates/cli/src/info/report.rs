@@ -148,6 +148,8 @@ pub(crate) struct MemoryUse {
     pub(crate) promoted: u64,
     /// Inodes that came again so soon that they should have stayed, so far.
     pub(crate) refaults: u64,
+    /// Small files whose content did, so far.
+    pub(crate) content_refaults: u64,
 }
 
 /// What went of one kind so far.

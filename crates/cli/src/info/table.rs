@@ -194,12 +194,11 @@ fn reclaim(memory: &MemoryUse) -> String {
         none if none.is_empty() => "none".to_owned(),
         parts => {
             let looked = format!("{} looked at", parts.join(", "));
-            match (memory.promoted, memory.refaults) {
-                (0, 0) => looked,
-                (kept, came) => format!(
-                    "{looked}; of inodes {} stayed that were used again, {} came again too soon",
-                    number(kept),
-                    number(came)
+            let counts = [memory.promoted, memory.refaults, memory.content_refaults];
+            match counts.map(number) {
+                _ if counts == [0; 3] => looked,
+                [kept, inodes, files] => format!(
+                    "{looked}; of inodes {kept} stayed that were used again, {inodes} came again too soon, and the content of {files} files"
                 ),
             }
         }
@@ -324,6 +323,7 @@ mod tests {
                     .into(),
                 promoted: 300,
                 refaults: 2,
+                content_refaults: 4,
                 ..MemoryUse::default()
             }),
             metrics: Some("http://127.0.0.1:9464/metrics".into()),
@@ -350,7 +350,7 @@ mod tests {
             "by state     12,300 used, 40 unused, 5 orphans, 0 dying",
             "by type      12,345 regular, 0 directories, 0 symlinks, 0 special",
             "page memory  0 B",
-            "reclaim      content 5 of 10, metadata 7,000 of 14,000 (12 deferred) looked at; of inodes 300 stayed that were used again, 2 came again too soon",
+            "reclaim      content 5 of 10, metadata 7,000 of 14,000 (12 deferred) looked at; of inodes 300 stayed that were used again, 2 came again too soon, and the content of 4 files",
             "metrics      http://127.0.0.1:9464/metrics",
             "stat-ahead   5,000 inodes, 4,990 used, 8 wasted",
             "requests     2,008",

@@ -125,6 +125,7 @@ impl Reporter {
             memory: self.fs.memory_in_use().map(|memory| MemoryUse {
                 promoted: stats.promoted,
                 refaults: stats.refaults,
+                content_refaults: stats.content_refaults,
                 ..of_memory(memory)
             }),
             volume: self.store.as_ref().map(|store| of_volume(store)),

@@ -247,6 +247,10 @@ fn classes(span: Span, before: &Report, now: &Report) -> Vec<Class> {
                 class.promoted_per_second = Some(span.rate(earlier.promoted, memory.promoted));
                 class.refaults_per_second = Some(span.rate(earlier.refaults, memory.refaults));
             }
+            "content" => {
+                let came = (earlier.content_refaults, memory.content_refaults);
+                class.refaults_per_second = Some(span.rate(came.0, came.1));
+            }
             "nodes" => class.hit_share = node_hits(before, now),
             _ => {}
         }

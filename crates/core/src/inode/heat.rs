@@ -6,11 +6,11 @@
 //! What was read ahead is not used yet: its first use is the first.
 //!
 //! What comes is on *probation*, and idle: what is not used again goes at the first look. What is used again becomes part of the *main* set at
-//! that look, where looks come only as the rest gets short. The content of a file, or the names of a directory, are the
-//! *body*, with marks of their own: it may go while the inode stays.
+//! that look, where looks come only as the rest gets short. The content of a small file has marks of its own: it may go while the inode stays, and
+//! comes later than that. To ask for attributes is no use of it; to open the file is.
 //!
 //! *Invariants.* Over a store that pins everything all marks are zero, so that nothing is ever written. *Main* is set by a look
-//! alone, and never cleared. A look and a use that meet may lose either, no more.
+//! alone, and never cleared, but for content that goes. A look and a use that meet may lose either, no more.
 
 use holdfast_sync::ShardedCounter;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
@@ -20,30 +20,30 @@ use super::marks::AHEAD;
 
 const IDLE: u8 = 1;
 const MAIN: u8 = 1 << 1;
-const BODY_IDLE: u8 = 1 << 2;
-const BODY_MAIN: u8 = 1 << 3;
+const CONTENT_IDLE: u8 = 1 << 2;
+const CONTENT_MAIN: u8 = 1 << 3;
 const EPOCH_SHIFT: u32 = 4;
 const EPOCH_MAX: u8 = u8::MAX >> EPOCH_SHIFT;
 
-/// The inode, or what it holds.
+/// The inode, or the content of a small file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Inode,
-    Body,
+    Content,
 }
 
 impl Part {
     fn idle(self) -> u8 {
         match self {
             Self::Inode => IDLE,
-            Self::Body => BODY_IDLE,
+            Self::Content => CONTENT_IDLE,
         }
     }
 
     fn main(self) -> u8 {
         match self {
             Self::Inode => MAIN,
-            Self::Body => BODY_MAIN,
+            Self::Content => CONTENT_MAIN,
         }
     }
 }
@@ -135,24 +135,55 @@ impl Object {
     /// It comes now. `again`: it went a while ago, and that was too early; so it counts as used.
     #[inline]
     pub(crate) fn arrive(&self, epochs: &Epochs, again: bool) {
-        let idle = if again { 0 } else { IDLE | BODY_IDLE };
+        let idle = if again { 0 } else { IDLE };
         // Nobody else knows of it yet.
         self.front.heat.store(idle | epochs.now(), Relaxed);
+    }
+
+    /// The content of a small file comes now, by itself or with what is written. `again`: as for the inode.
+    pub(crate) fn content_comes(&self, epochs: &Epochs, again: bool) {
+        let idle = if again { 0 } else { CONTENT_IDLE };
+        let rest = IDLE | MAIN;
+        let renewed = |heat| Some(heat & rest | idle | epochs.now());
+        let _ = self.front.heat.fetch_update(Relaxed, Relaxed, renewed);
+    }
+
+    /// It went, and has to prove itself again.
+    pub(crate) fn content_went(&self) {
+        let marks = CONTENT_IDLE | CONTENT_MAIN;
+        self.front.heat.fetch_and(!marks, Relaxed);
     }
 
     /// It is used.
     #[inline(always)]
     pub(crate) fn touch(&self, epochs: &Epochs) {
         let heat = self.front.heat.load(Relaxed);
-        if heat & (IDLE | BODY_IDLE) != 0 {
-            self.touch_idle(heat, epochs);
+        if heat & (IDLE | CONTENT_IDLE) != 0 {
+            self.touch_idle(heat, epochs, IDLE);
+        }
+    }
+
+    /// It is used, and so is its content.
+    #[inline]
+    pub(crate) fn touch_with_content(&self, epochs: &Epochs) {
+        let heat = self.front.heat.load(Relaxed);
+        if heat & (IDLE | CONTENT_IDLE) != 0 {
+            self.touch_idle(heat, epochs, IDLE | CONTENT_IDLE);
         }
     }
 
     #[cold]
-    fn touch_idle(&self, heat: u8, epochs: &Epochs) {
-        if self.meet(epochs) && heat & IDLE != 0 {
-            return self.renew(heat, epochs);
+    fn touch_idle(&self, heat: u8, epochs: &Epochs, used: u8) {
+        if self.meet(epochs) {
+            match heat & IDLE {
+                // That it is idle was said for this.
+                0 => _ = self.exchange(heat, heat & !CONTENT_IDLE),
+                _ => self.renew(heat, epochs),
+            }
+            return;
+        }
+        if heat & used == 0 {
+            return;
         }
         if epochs.since(heat) == 0 {
             epochs.look_at_the_clock();
@@ -161,7 +192,7 @@ impl Object {
             0 => {}
             1 => self.renew(heat, epochs),
             _ => {
-                self.front.heat.fetch_and(!(IDLE | BODY_IDLE), Relaxed);
+                self.front.heat.fetch_and(!used, Relaxed);
             }
         }
     }
@@ -201,9 +232,9 @@ impl Object {
         let marks = self.front.marks.load(Relaxed);
         self.front.marks.store(marks | AHEAD, Relaxed);
         let heat = self.front.heat.load(Relaxed);
-        if heat & (IDLE | BODY_IDLE) == 0 {
-            // It went too early. Its first use looks at the marks all the same.
-            self.front.heat.store(heat | BODY_IDLE, Relaxed);
+        if heat & (IDLE | CONTENT_IDLE) == 0 {
+            // It went too early. Its first use looks at the marks all the same; it has no content yet.
+            self.front.heat.store(heat | CONTENT_IDLE, Relaxed);
         }
     }
 
@@ -246,6 +277,7 @@ mod tests {
         let meta = Meta::new(0o644, 0, 0, Time(0));
         let object = Object::new(1, FileType::Regular, &meta, None, Known::All);
         object.arrive(epochs, false);
+        object.content_comes(epochs, false);
         object
     }
 
@@ -259,13 +291,13 @@ mod tests {
         pass(&epochs, 14);
         let once = object(&epochs);
         for _ in 0..6 {
-            once.touch(&epochs);
+            once.touch_with_content(&epochs);
             pass(&epochs, 1);
             assert_eq!(once.look(Part::Inode, Set::Probation, &epochs), Look::Fresh);
-            once.touch(&epochs);
+            once.touch_with_content(&epochs);
         }
         pass(&epochs, 2);
-        for part in [Part::Inode, Part::Body] {
+        for part in [Part::Inode, Part::Content] {
             assert_eq!(once.look(part, Set::Main, &epochs), Look::Passed);
             assert_eq!(once.look(part, Set::Probation, &epochs), Look::Idle);
         }
@@ -276,8 +308,8 @@ mod tests {
         let epochs = Epochs::default();
         let again = object(&epochs);
         pass(&epochs, 2);
-        again.touch(&epochs);
-        for part in [Part::Inode, Part::Body] {
+        again.touch_with_content(&epochs);
+        for part in [Part::Inode, Part::Content] {
             assert_eq!(again.look(part, Set::Probation, &epochs), Look::Promoted);
             assert_eq!(again.look(part, Set::Probation, &epochs), Look::Passed);
             assert_eq!(again.look(part, Set::Main, &epochs), Look::Idle);
@@ -286,6 +318,33 @@ mod tests {
         again.touch(&epochs);
         assert_eq!(again.look(Part::Inode, Set::Main, &epochs), Look::Stays);
         assert!(again.is_main());
+    }
+
+    #[test]
+    fn who_asks_for_attributes_uses_no_content_and_content_that_went_begins_anew() {
+        let epochs = Epochs::default();
+        let object = object(&epochs);
+        let content = |set| object.look(Part::Content, set, &epochs);
+        pass(&epochs, 3);
+        object.touch(&epochs);
+        assert_eq!(content(Set::Probation), Look::Idle);
+        let looked = object.look(Part::Inode, Set::Probation, &epochs);
+        assert_eq!(looked, Look::Promoted);
+        pass(&epochs, 3);
+        object.touch_with_content(&epochs);
+        assert_eq!(content(Set::Probation), Look::Promoted);
+        object.content_went();
+        object.content_comes(&epochs, false);
+        // A burst of uses after it came is the one that it came for.
+        object.touch_with_content(&epochs);
+        assert_eq!(content(Set::Main), Look::Passed);
+        assert_eq!(content(Set::Probation), Look::Fresh);
+        pass(&epochs, 2);
+        assert_eq!(content(Set::Probation), Look::Idle);
+        object.content_went();
+        object.content_comes(&epochs, true);
+        assert_eq!(content(Set::Probation), Look::Promoted);
+        assert!(object.is_main(), "the inode stayed where it was");
     }
 
     #[test]

@@ -291,7 +291,7 @@ impl Core {
     /// of which nothing would be forgotten. Says where to go on, if that was not the end, and how many went.
     pub(crate) fn evict_some(&self, from: u64, most: u64, set: Set) -> (Option<u64>, u64) {
         let mut dropped = Dropped::default();
-        let there = self.index.len();
+        let most_there = self.reclaim.inodes_max();
         let seen = Cell::new(0);
         let is_idle = |inode: &Inode| {
             let looked = inode.look(Part::Inode, set, &self.reclaim.epochs);
@@ -304,7 +304,7 @@ impl Core {
         let may_go = |inode: &Inode| {
             let goes = !inode.has_space_of_its_own();
             if goes && set == Set::Probation {
-                self.reclaim.ghosts.note(inode.key(), there);
+                self.reclaim.ghosts.note(inode.key(), 1, most_there);
             }
             goes
         };

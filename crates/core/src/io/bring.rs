@@ -65,6 +65,11 @@ impl Core {
             inode.completed();
         }
         pages.has_size(size);
+        if size <= WHOLE {
+            let (ghosts, there) = (&self.reclaim.content_ghosts, self.cache.pages());
+            let again = ghosts.take(inode.ino().0, there);
+            inode.content_comes(&self.reclaim.epochs, again);
+        }
         Ok(())
     }
 

@@ -211,6 +211,10 @@ impl Core {
         if !self.pinned {
             object.unborn();
             object.arrive(&self.reclaim.epochs, false);
+            if kind == FileType::Regular {
+                // What is written is its content from then on.
+                object.content_comes(&self.reclaim.epochs, false);
+            }
         }
         Ok(object)
     }

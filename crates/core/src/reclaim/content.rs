@@ -1,8 +1,8 @@
 //! Pages of files that are forgotten.
 //!
 //! A file without holes that is small goes as a whole, and nothing is kept of it; of any other it is
-//! kept where it has data. Content may take what inodes and names leave of the limit, which is half of
-//! it at least.
+//! kept where it has data. Content may take what inodes and names leave of the limit, and its part of it at least
+//! (see [`balance`](super::balance)).
 
 use std::cell::Cell;
 
@@ -103,8 +103,7 @@ impl Shrinker for Content {
     }
 
     fn load(&self, core: &Core) -> Load {
-        let whole = core.reclaim.limit();
-        let limit = whole - core.metadata_bytes().min(whole / 2);
+        let limit = core.content_max();
         let slack = (limit / 16).min(SLACK_MAX);
         Load {
             held: core.cache.bytes(),
@@ -179,6 +178,9 @@ impl Core {
     #[cold]
     fn relieve(&self) {
         if let Some(shrinkers) = self.reclaim.shrinkers.get() {
+            self.weigh_sides();
+            // What content takes of its part inodes and names have to leave first.
+            shrinkers.metadata.relieve(self);
             shrinkers.content.relieve(self);
         }
     }
@@ -189,7 +191,7 @@ impl Core {
             && let Some(inode) = self.index.get(ino.0)
         {
             let node = Node::new(inode);
-            hand.at = self.forget_from(node.inode(), page, left);
+            hand.at = self.forget_from(node.inode(), page, left, set);
             self.put(node);
             if *left == 0 {
                 return false;
@@ -198,14 +200,14 @@ impl Core {
         let Hand { walk, at, .. } = hand;
         let take = Taking::new(*left);
         let is_to_go = |inode: &Inode| {
-            let idle = |set| inode.look(Part::Body, set, &self.reclaim.epochs) == Look::Idle;
+            let idle = |set| inode.look(Part::Content, set, &self.reclaim.epochs) == Look::Idle;
             take.has_room(inode)
                 && inode.regular().is_ok_and(|pages| !pages.is_empty())
                 && (inode.size() > WHOLE || set.is_none_or(idle))
                 && take.count(inode)
         };
         let walked = self.walk_inodes_if(walk, is_to_go, &mut |node| {
-            *at = self.forget_from(node.inode(), 0, left);
+            *at = self.forget_from(node.inode(), 0, left, set);
             take.left.set(*left);
             let go_on = at.is_none() && *left > 0;
             Ok(if go_on { Visit::Continue } else { Visit::Stop })
@@ -218,8 +220,15 @@ impl Core {
         round
     }
 
-    /// Forgets pages of a file from this one on, as many as are `left`, and says where it stopped, if not at the end.
-    fn forget_from(&self, inode: &Inode, mut page: u64, left: &mut u64) -> Option<(Ino, u64)> {
+    /// Forgets pages of a file from this one on, as many as are `left`, and says where it stopped, if not at the end. `set`: the
+    /// one that it was found in.
+    fn forget_from(
+        &self,
+        inode: &Inode,
+        mut page: u64,
+        left: &mut u64,
+        set: Option<Set>,
+    ) -> Option<(Ino, u64)> {
         let pages = inode.regular().ok()?;
         let mut pages = pages.lock();
         let size = inode.size();
@@ -231,6 +240,11 @@ impl Core {
         if size <= WHOLE && (pages.frames(), pages.pages()) == (whole, whole) {
             inode.unmapped();
             pages.clear(self.loaded());
+            inode.content_went();
+            if set == Some(Set::Probation) {
+                let most = self.reclaim.limit() / PAGE_SIZE as u64;
+                self.reclaim.content_ghosts.note(inode.key(), whole, most);
+            }
             *left = left.saturating_sub(whole);
             return None;
         }
@@ -257,7 +271,7 @@ impl Core {
         }
         let has_pages = |inode: &Inode| inode.regular().is_ok_and(|pages| !pages.is_empty());
         let walked = self.walk_inodes_if(&mut walk, has_pages, &mut |node| {
-            self.forget_from(node.inode(), 0, &mut { u64::MAX });
+            self.forget_from(node.inode(), 0, &mut { u64::MAX }, None);
             Ok(Visit::Continue)
         });
         debug_assert!(walked.is_ok(), "nobody failed");

@@ -1,7 +1,7 @@
-//! What went from probation lately: a number that comes again soon goes to the main set at once.
+//! What went from probation lately: what comes again soon goes to the main set at once.
 //!
-//! A table of fingerprints, each with the time at which it was noted, counted in what went. Two numbers may share a place: then the later one has
-//! it. An inode that is taken for another stays longer than it should, once.
+//! A table of fingerprints, each with the time at which it was noted, counted in what went. A number lies in one of the places of its bucket; the
+//! oldest there makes room. An object that is taken for another stays longer than it should, once.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -10,64 +10,103 @@ use once_cell::race::OnceBox;
 
 /// Bits of the time.
 const AGE_BITS: u32 = 12;
-/// So many units of time pass while as many go as the table has places.
+const AGE_MASK: u32 = (1 << AGE_BITS) - 1;
+/// So many units of time pass while as much goes as there can be.
 const AGES: u64 = 512;
-/// Places: at least, and at most.
-const PLACES: (u64, u64) = (1 << 10, 1 << 24);
+/// Places of a bucket: a cache line.
+const BUCKET: usize = 16;
+/// Buckets: at least, and at most.
+const BUCKETS: (u64, u64) = (1 << 6, 1 << 20);
+
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Bucket([AtomicU32; BUCKET]);
 
 /// The table; none until something goes.
 #[derive(Debug, Default)]
 pub(crate) struct Ghosts {
-    places: OnceBox<Box<[AtomicU32]>>,
+    table: OnceBox<Table>,
+    /// How much went.
     gone: AtomicU64,
     /// How often one came again that would still have been there.
     pub(crate) refaults: ShardedCounter,
 }
 
-impl Ghosts {
-    /// An inode went, of about so many that there are.
-    pub(crate) fn note(&self, number: u64, there: u64) {
-        let places = self.places.get_or_init(|| {
-            let places = there.clamp(PLACES.0, PLACES.1).next_power_of_two();
-            Box::new((0..places).map(|_| AtomicU32::new(0)).collect())
-        });
-        let gone = self.gone.fetch_add(1, Relaxed);
-        let (place, print) = places_of(number, places);
-        place.store(print << AGE_BITS | age(gone, places), Relaxed);
+#[derive(Debug)]
+struct Table {
+    buckets: Box<[Bucket]>,
+    /// So much goes in a unit of time.
+    unit: u64,
+}
+
+impl Table {
+    fn of(capacity: u64) -> Self {
+        let count = (capacity / BUCKET as u64).clamp(BUCKETS.0, BUCKETS.1);
+        Self {
+            buckets: (0..count).map(|_| Bucket::default()).collect(),
+            unit: (capacity / AGES).max(1),
+        }
     }
 
-    /// Did this one go so lately that it would still be there if it had been in the main set? It is told once.
-    pub(crate) fn take(&self, number: u64) -> bool {
-        let Some(places) = self.places.get() else {
+    /// The bucket of a number, and its fingerprint, which is not zero.
+    fn bucket(&self, number: u64) -> (&Bucket, u32) {
+        let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let at = (u128::from(mixed) * self.buckets.len() as u128) >> 64;
+        // Neighbours in the table differ in the upper bits.
+        let print = (mixed.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 44) as u32;
+        (&self.buckets[at as usize], print.max(1))
+    }
+
+    /// Units of time until now.
+    fn age(&self, gone: u64) -> u32 {
+        (gone / self.unit) as u32 & AGE_MASK
+    }
+}
+
+/// Units of time since what stands in a place was noted. Nothing stands there: for ever.
+fn since(place: u32, now: u32) -> u32 {
+    match place {
+        0 => u32::MAX,
+        noted => now.wrapping_sub(noted) & AGE_MASK,
+    }
+}
+
+impl Ghosts {
+    /// An object went that is so large; all that there can be is `capacity`.
+    pub(crate) fn note(&self, number: u64, size: u64, capacity: u64) {
+        let table = (self.table).get_or_init(|| Box::new(Table::of(capacity)));
+        let now = table.age(self.gone.fetch_add(size, Relaxed));
+        let (bucket, print) = table.bucket(number);
+        let oldest = (bucket.0.iter()).max_by_key(|place| since(place.load(Relaxed), now));
+        if let Some(place) = oldest {
+            place.store(print << AGE_BITS | now, Relaxed);
+        }
+    }
+
+    /// Did this one go so lately that it would still be there if it had been in the main set, where so much is? It is told once.
+    pub(crate) fn take(&self, number: u64, there: u64) -> bool {
+        let Some(table) = self.table.get() else {
             return false;
         };
-        let (place, print) = places_of(number, places);
-        let noted = place.load(Relaxed);
-        if noted >> AGE_BITS != print {
+        let (bucket, print) = table.bucket(number);
+        let is_it = |place: &&AtomicU32| place.load(Relaxed) >> AGE_BITS == print;
+        let Some(place) = bucket.0.iter().find(is_it) else {
             return false;
-        }
-        place.store(0, Relaxed);
-        let now = age(self.gone.load(Relaxed), places);
-        let passed = now.wrapping_sub(noted) & ((1 << AGE_BITS) - 1);
-        let is_refault = u64::from(passed) <= AGES;
+        };
+        let now = table.age(self.gone.load(Relaxed));
+        let passed = u64::from(since(place.swap(0, Relaxed), now));
+        let is_refault = passed.saturating_mul(table.unit) <= there;
         if is_refault {
             self.refaults.add(1);
         }
         is_refault
     }
-}
 
-/// The place of a number, and its fingerprint, which is not zero.
-fn places_of(number: u64, places: &[AtomicU32]) -> (&AtomicU32, u32) {
-    let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let at = (mixed >> 32) as usize & (places.len() - 1);
-    let print = (mixed & 0xf_ffff) as u32;
-    (&places[at], print.max(1))
-}
-
-fn age(gone: u64, places: &[AtomicU32]) -> u32 {
-    let unit = (places.len() as u64 / AGES).max(1);
-    (gone / unit) as u32 & ((1 << AGE_BITS) - 1)
+    /// What the table takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        let buckets = self.table.get().map_or(0, |table| table.buckets.len());
+        (buckets * size_of::<Bucket>()) as u64
+    }
 }
 
 #[cfg(test)]
@@ -77,22 +116,37 @@ mod tests {
     #[test]
     fn what_went_lately_is_known_once_and_what_went_long_ago_is_not() {
         let ghosts = Ghosts::default();
-        assert!(!ghosts.take(7));
+        assert!(!ghosts.take(7, 1000));
+        assert_eq!(ghosts.bytes(), 0);
         for number in 0..1000 {
-            ghosts.note(number, 1024);
+            ghosts.note(number, 1, 1024);
         }
-        let known = (0..1000).filter(|&number| ghosts.take(number)).count();
-        assert!(known > 500, "{known} of 1,000 in 1,024 places");
-        assert!((0..1000).all(|number| !ghosts.take(number)), "each once");
-        assert_eq!(ghosts.refaults.sum(), known as i64);
-        ghosts.note(5, 1024);
-        for number in 10_000..13_000 {
-            ghosts.note(number, 1024);
+        assert_eq!(ghosts.bytes(), 4096);
+        let known = |numbers: std::ops::Range<u64>, there| {
+            numbers.filter(|&number| ghosts.take(number, there)).count()
+        };
+        assert_eq!(known(0..100, 100), 0, "more went since than there is");
+        let of = known(100..1000, 1000);
+        assert!(of > 800, "{of} of 900 in 1,024 places");
+        assert_eq!(known(0..1000, 1000), 0, "each once");
+        assert_eq!(ghosts.refaults.sum(), of as i64);
+        ghosts.note(5, 1, 1024);
+        for number in 10_000..11_500 {
+            ghosts.note(number, 1, 1024);
         }
-        assert!(!ghosts.take(5));
-        let strange = (1 << 40..(1 << 40) + 1000)
-            .filter(|&number| ghosts.take(number))
-            .count();
-        assert!(strange < 3, "{strange} strangers are known");
+        assert!(!ghosts.take(5, 1024));
+        let strange = known(1 << 40..(1 << 40) + 1000, u64::MAX);
+        assert!(strange < 20, "{strange} strangers are known");
+    }
+
+    #[test]
+    fn time_goes_by_what_went_however_many_that_were() {
+        let ghosts = Ghosts::default();
+        ghosts.note(1, 1, 1 << 20);
+        ghosts.note(2, 1 << 19, 1 << 20);
+        assert!(!ghosts.take(1, 1 << 18), "half a million pages went since");
+        ghosts.note(1, 1, 1 << 20);
+        ghosts.note(2, 1 << 17, 1 << 20);
+        assert!(ghosts.take(1, 1 << 18));
     }
 }

@@ -113,7 +113,8 @@ impl Core {
         let step = (self.reclaim.limit() / (STEP_PART * NAME_BYTES)).min(STEP_MAX);
         let came = passed(before, self.added_so_far(), step);
         if came > 0 {
-            self.reclaim.epochs.pass(came, self.index.len());
+            let names = u64::try_from(self.names.sum()).unwrap_or(0);
+            self.reclaim.epochs.pass(came, self.index.len() + names);
             self.reclaim.memory.look();
             self.relieve_inodes();
         }
@@ -124,6 +125,7 @@ impl Core {
         let Some(shrinkers) = self.reclaim.shrinkers.get() else {
             return;
         };
+        self.weigh_sides();
         match shrinkers.metadata.relieve(self) {
             Relieved::Enough | Relieved::Left => return,
             Relieved::Reached => {}
@@ -135,8 +137,7 @@ impl Core {
 
     /// What inodes and names take, and how much that is to be.
     pub(crate) fn metadata_load(&self) -> Load {
-        // Content gets the other half.
-        let limit = self.reclaim.limit() / 2;
+        let limit = self.metadata_max();
         // More than is added until the next look.
         let slack = 2 * STEP_MAX * (INODE_BYTES + NAME_BYTES);
         Load {

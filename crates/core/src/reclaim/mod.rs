@@ -14,6 +14,7 @@
 //!
 //! *Locking.* A hand's lock is taken below its shrinker's turn, which is taken with nothing held, and above all others.
 
+mod balance;
 mod content;
 mod ghosts;
 mod kernel;
@@ -31,6 +32,7 @@ use once_cell::race::OnceBox;
 
 use crate::file_system::Core;
 use crate::inode::Epochs;
+use balance::{Balance, Side};
 use content::Content;
 use ghosts::Ghosts;
 use kernel::Kernel;
@@ -59,6 +61,10 @@ pub(crate) struct Reclaim {
     pub(crate) promoted: ShardedCounter,
     /// Inodes that went from probation lately.
     pub(crate) ghosts: Ghosts,
+    /// Small files whose content did, by pages.
+    pub(crate) content_ghosts: Ghosts,
+    /// Which part of the limit inodes and names have, and which content.
+    balance: Balance,
     /// What frees memory; none where nothing can go.
     shrinkers: OnceBox<Shrinkers>,
 }
@@ -82,6 +88,8 @@ impl Reclaim {
             main: ShardedCounter::new(),
             promoted: ShardedCounter::new(),
             ghosts: Ghosts::default(),
+            content_ghosts: Ghosts::default(),
+            balance: Balance::default(),
             shrinkers: OnceBox::new(),
         }
     }
@@ -95,6 +103,11 @@ impl Reclaim {
     /// Bytes, of everything that can go.
     pub(crate) fn limit(&self) -> u64 {
         self.limit.load(Relaxed)
+    }
+
+    /// Inodes that there can be with their names, and as much room for content.
+    pub(crate) fn inodes_max(&self) -> u64 {
+        self.limit() / 2 / (INODE_BYTES + NAME_BYTES)
     }
 }
 
@@ -134,12 +147,43 @@ impl Core {
     fn metadata_bytes(&self) -> u64 {
         self.inode_bytes() + self.name_bytes()
     }
+
+    /// What inodes and names may take: their part, and what content leaves.
+    fn metadata_max(&self) -> u64 {
+        let (whole, balance) = (self.reclaim.limit(), &self.reclaim.balance);
+        let left = whole.saturating_sub(self.cache.bytes());
+        balance.metadata(whole).max(left)
+    }
+
+    /// What content may take: its part, and what inodes and names leave.
+    fn content_max(&self) -> u64 {
+        let (whole, balance) = (self.reclaim.limit(), &self.reclaim.balance);
+        whole - balance.metadata(whole).min(self.metadata_bytes())
+    }
+
+    /// Looks which of the two had better have more.
+    fn weigh_sides(&self) {
+        let refaults = |ghosts: &Ghosts| u64::try_from(ghosts.refaults.sum()).unwrap_or(0);
+        let reclaim = &self.reclaim;
+        let metadata = Side {
+            held: self.metadata_bytes(),
+            refaults: refaults(&reclaim.ghosts),
+        };
+        let content = Side {
+            held: self.cache.bytes(),
+            refaults: refaults(&reclaim.content_ghosts),
+        };
+        reclaim.balance.weigh(metadata, content);
+    }
 }
 
 impl Member for Core {
     fn usage(&self) -> Usage {
         Usage::NONE
-            .with(Class::Inodes, self.inode_bytes())
+            .with(
+                Class::Inodes,
+                self.inode_bytes() + self.reclaim.ghosts.bytes(),
+            )
             .with(Class::Names, self.name_bytes())
             .with(Class::Content, self.cache.bytes())
             .with(Class::Kernel, self.ends.away().bytes)

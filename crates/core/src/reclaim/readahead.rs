@@ -3,7 +3,7 @@
 use super::INODE_BYTES;
 use crate::file_system::Core;
 
-/// They may take this part of what inodes and names may, but as many as this at least.
+/// They may take this part of half of the limit, but as many as this at least.
 const PART: u64 = 8;
 const LEAST: u64 = 256;
 
@@ -13,9 +13,8 @@ impl Core {
         if self.reclaim.frees_inodes() {
             return 0;
         }
-        let metadata = self.reclaim.limit() / 2;
-        let share = metadata / PART / INODE_BYTES;
-        let is_scarce = self.metadata_bytes() > metadata / 4 * 3;
+        let share = self.reclaim.limit() / 2 / PART / INODE_BYTES;
+        let is_scarce = self.metadata_bytes() > self.metadata_max() / 4 * 3;
         let most = if is_scarce { share / 2 } else { share }.max(LEAST);
         let unmet = self.readahead.issued.sum()
             - self.reclaim.epochs.met.sum()

@@ -201,6 +201,7 @@ fn left(fs: &FileSystem, what: &str) -> Result<(), String> {
         statahead_wasted: stats.statahead_wasted,
         promoted: stats.promoted,
         refaults: stats.refaults,
+        content_refaults: stats.content_refaults,
         ..Stats::default()
     };
     if stats != nothing {

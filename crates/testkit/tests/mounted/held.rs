@@ -69,7 +69,7 @@ fn a_walk_through_a_mount_leaves_few_inodes_in_memory_and_all_are_there() {
             continue;
         };
         let store = Arc::new(ModelStore::new());
-        let core = within(store, Options::default(), Some(2 << 20)).unwrap();
+        let core = within(store, Options::default(), Some(1 << 20)).unwrap();
         let place = tempfile::tempdir().unwrap();
         let dir = place.path();
         let session = serve::mount(&core, dir, &config, None).unwrap();
@@ -81,7 +81,7 @@ fn a_walk_through_a_mount_leaves_few_inodes_in_memory_and_all_are_there() {
         for file in 0..FILES {
             assert_eq!(fs::metadata(path(dir, file)).unwrap().nlink(), 1);
         }
-        // Half of 2 MiB, by 168 bytes an inode and 64 a name.
+        // 1 MiB, by 168 bytes an inode and 64 a name.
         let inodes = core.stats().inodes;
         assert!(inodes < 6_000, "{inodes} inodes in memory");
         core.drop_caches().unwrap();

@@ -71,6 +71,7 @@ pub(in crate::top) fn report(times: u64) -> Report {
             by_shrinker: shrinkers.map(|name| (name.to_owned(), reclaimed)).into(),
             promoted: 40 * times,
             refaults: 4 * times,
+            content_refaults: 3 * times,
         }),
         volume: Some(volume(times)),
         requests: [("LOOKUP", 100), ("READ", 300), ("MKDIR", 0)]
@@ -117,6 +118,7 @@ fn classes_have_the_figures_of_their_shrinkers_and_the_largest_comes_first() {
     assert_eq!(inodes.promoted_per_second, Some(40.0));
     assert_eq!(inodes.refaults_per_second, Some(4.0));
     assert_eq!((inodes.deferred, inodes.busy), (Some(12), Some(0.5)));
+    assert_eq!(rates.classes[1].refaults_per_second, Some(3.0));
     assert_eq!(rates.classes[1].promoted_per_second, None, "not counted");
     assert_eq!(rates.classes[2].hit_share, Some(0.99));
 }
