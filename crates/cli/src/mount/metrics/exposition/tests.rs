@@ -1,6 +1,32 @@
 use super::super::openmetrics::{self, Family};
 use super::*;
+use crate::info::report::{MemoryUse, Reclaimed, RequestTimes, Transfers, VolumeUse, Work};
 use std::collections::{BTreeMap, BTreeSet};
+
+fn memory_use() -> MemoryUse {
+    MemoryUse {
+        budget_bytes: Some(1 << 30),
+        limit_bytes: Some(1 << 29),
+        slack_bytes: Some(u64::MAX),
+        by_class: [("content".to_owned(), 4096), ("names".to_owned(), 64)].into(),
+        by_shrinker: [(
+            "metadata".to_owned(),
+            Reclaimed {
+                passes: 2,
+                scanned: 1000,
+                freed: 900,
+                deferred: 7,
+                nanoseconds: 1_500_000_000,
+                nanoseconds_followed: 500_000_000,
+            },
+        )]
+        .into(),
+        promoted: 5,
+        refaults: 6,
+        content_refaults: 8,
+        ..MemoryUse::default()
+    }
+}
 
 /// A report of which every part is there.
 fn full() -> Report {
@@ -24,27 +50,7 @@ fn full() -> Report {
         inodes_away: 9,
         space_bytes: Some(1 << 30),
         space_free_bytes: Some(1 << 29),
-        memory: Some(MemoryUse {
-            budget_bytes: Some(1 << 30),
-            limit_bytes: Some(1 << 29),
-            slack_bytes: Some(u64::MAX),
-            by_class: [("content".to_owned(), 4096), ("names".to_owned(), 64)].into(),
-            by_shrinker: [(
-                "metadata".to_owned(),
-                Reclaimed {
-                    passes: 2,
-                    scanned: 1000,
-                    freed: 900,
-                    deferred: 7,
-                    nanoseconds: 1_500_000_000,
-                    nanoseconds_followed: 500_000_000,
-                },
-            )]
-            .into(),
-            promoted: 5,
-            refaults: 6,
-            ..MemoryUse::default()
-        }),
+        memory: Some(memory_use()),
         requests: [("LOOKUP".to_owned(), 5)].into(),
         request_times: [(
             "LOOKUP".to_owned(),
@@ -96,6 +102,7 @@ fn every_number_of_the_report_is_exposed_under_its_name() {
         ("holdfast_reclaim_evicted", &metadata, 900.0),
         ("holdfast_reclaim_promoted", &metadata, 5.0),
         ("holdfast_reclaim_refaults", &metadata, 6.0),
+        ("holdfast_reclaim_refaults", &[("class", "content")], 8.0),
         ("holdfast_reclaim_deferred", &metadata, 7.0),
         ("holdfast_reclaim_seconds", &[("who", "operation")], 1.0),
         ("holdfast_reclaim_seconds", &[("who", "thread")], 0.5),
