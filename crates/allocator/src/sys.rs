@@ -43,11 +43,14 @@ extern "C" fn let_pages_be_taken_over() {
 #[unsafe(link_section = ".init_array")]
 static BEFORE_MAIN: extern "C" fn() = let_pages_be_taken_over;
 
-/// From now on memory goes back to the system when it is free, not a second later: other threads' heaps would keep most of
-/// what goes and comes within that, and where memory is short that is most of it.
+/// Where memory is short: from now on it goes back to the system when it is free, not a second later, for other threads' heaps would keep most of
+/// what goes and comes within that; and pages stay with the threads that allocate from them, else those that free blocks of many
+/// others, as a thread that reclaims does, gather what nobody allocates from.
 pub fn return_at_once() {
     // SAFETY: the option exists. It is a number that is looked at whenever memory becomes free.
     unsafe { mi_option_set(PURGE_DELAY, 0) };
+    // SAFETY: the same.
+    unsafe { mi_option_set(PAGE_RECLAIM_ON_FREE, 0) };
 }
 
 /// Returns to the system what the calling thread and threads that ended keep to hand out again, and what
@@ -147,7 +150,8 @@ mod tests {
         assert_eq!(unsafe { mi_option_get(PURGE_DELAY) }, 1000);
         return_at_once();
         // SAFETY: as above.
-        assert_eq!(unsafe { mi_option_get(PURGE_DELAY) }, 0);
+        let short = [PURGE_DELAY, PAGE_RECLAIM_ON_FREE].map(|it| unsafe { mi_option_get(it) });
+        assert_eq!(short, [0, 0]);
         trim();
     }
 

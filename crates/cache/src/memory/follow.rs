@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::resident::{Resident, Slack};
+use super::feedback::Feedback;
+use super::resident::Resident;
 use super::{Followed, Memory};
 
 /// What a mount takes at least, unless it is told otherwise.
@@ -37,7 +38,7 @@ impl Memory {
             state.asked = None;
             state.followed = Some(Followed {
                 resident: Resident::open()?,
-                slack: Slack::default(),
+                feedback: Feedback::default(),
                 trim,
                 trimmed: None,
             });

@@ -3,7 +3,7 @@
 //! What takes memory is a *member*: a file system for what its store can bring back, a volume for what it has still to
 //! write and for the nodes of its trees. Members count what they hold, by [`Class`], and keep to the limit that they are
 //! given; what can be freed at any time has [shrinkers](Memory::shrinkers). The limit is the budget less what nobody counts: the program itself, stacks, what the allocator has
-//! lost between blocks. A process that holds nothing else ([`Memory::follow`]) measures that; in others it is
+//! lost between blocks. A process that holds nothing else ([`Memory::follow`]) finds it by what is resident; in others it is
 //! taken for nothing.
 //!
 //! Threads that add something [look](Memory::look) whenever they have added a part of the limit. While anything moves, a
@@ -14,6 +14,7 @@
 //! are only the locks in which members count. Memory is freed with nothing held.
 
 mod class;
+mod feedback;
 mod follow;
 pub mod host;
 mod resident;
@@ -28,8 +29,9 @@ use parking_lot::{Condvar, Mutex};
 use crate::reclaim::Registry;
 
 pub use class::{Class, Usage};
+use feedback::Feedback;
 pub use follow::Follower;
-use resident::{Resident, Slack};
+use resident::Resident;
 
 /// With so much memory some of it is touched before anybody needs it, and large pages are welcome.
 pub const AMPLE: u64 = 1 << 30;
@@ -86,7 +88,7 @@ struct State {
 #[derive(Debug)]
 struct Followed {
     resident: Resident,
-    slack: Slack,
+    feedback: Feedback,
     /// Has the allocator return what it has.
     trim: fn(),
     trimmed: Option<Instant>,
@@ -206,8 +208,7 @@ impl Memory {
         let each: Vec<Usage> = members.iter().map(|member| member.usage()).collect();
         let usage = each.iter().copied().fold(Usage::NONE, |sum, it| sum + it);
         let usage = state.with_garbage(usage);
-        let (slack, resident) = state.slack(usage.total(), budget, now);
-        let limit = limit(budget, slack);
+        let (limit, resident) = state.limit(usage.total(), budget, now);
         self.limit.store(limit, Relaxed);
         state.seen = Seen {
             budget,
@@ -266,26 +267,21 @@ impl State {
             .with(Class::Garbage, elsewhere - waiting)
     }
 
-    /// What is resident beyond what is counted, and what is resident.
-    fn slack(&mut self, counted: u64, budget: u64, now: Instant) -> (u64, Option<u64>) {
+    /// What may be counted, and what is resident.
+    fn limit(&mut self, counted: u64, budget: u64, now: Instant) -> (u64, Option<u64>) {
         let Some(followed) = &mut self.followed else {
-            return (0, None);
+            return (unfollowed(budget), None);
         };
         let Some(resident) = followed.resident.bytes() else {
-            return (0, None);
+            return (unfollowed(budget), None);
         };
-        let slack = resident.saturating_sub(counted);
-        let least = followed.slack.note(slack, now);
-        if resident <= budget {
-            return (least, Some(resident));
-        }
-        followed.slack.set(slack, now);
+        let limit = followed.feedback.limit(budget, counted, resident, now);
         let lately = |at| now.saturating_duration_since(at) < TRIM_EVERY;
-        if !followed.trimmed.is_some_and(lately) {
+        if resident > budget && !followed.trimmed.is_some_and(lately) {
             followed.trimmed = Some(now);
             (followed.trim)();
         }
-        (slack, Some(resident))
+        (limit, Some(resident))
     }
 }
 
@@ -295,10 +291,9 @@ fn usual(machine: u64, control_groups: Option<u64>) -> u64 {
     (machine / 4).min(groups)
 }
 
-/// What members may take of a budget.
-fn limit(budget: u64, slack: u64) -> u64 {
-    let most = budget - budget / 64;
-    most.saturating_sub(slack).max(budget / 8)
+/// What may be counted where nobody knows what is resident.
+fn unfollowed(budget: u64) -> u64 {
+    budget - budget / 64
 }
 
 /// What a member may hold of what can be freed at any time: what the others leave, and half of its part at least.

@@ -78,18 +78,6 @@ fn the_budget_is_a_quarter_of_the_machine_or_half_of_a_control_group() {
 }
 
 #[test]
-fn the_limit_is_what_nobody_counts_below_the_budget() {
-    assert_eq!(limit(64 * MIB, 10 * MIB), 53 * MIB);
-    assert_eq!(
-        limit(64 * MIB, 100 * MIB),
-        8 * MIB,
-        "something can always be done"
-    );
-    assert_eq!(limit(0, 5), 0);
-    assert!(limit(u64::MAX, 0) > u64::MAX / 2);
-}
-
-#[test]
 fn what_can_be_freed_makes_way_for_what_cannot() {
     let memory = Memory::apart(64 * MIB);
     let (hoard, _shrinker) = joined(&memory);
