@@ -49,7 +49,7 @@ pub(crate) struct ReclaimArgs {
     /// Thread counts of floods
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,2")]
     pub(super) threads: Vec<usize>,
-    /// Files of a flood, of all threads together: 20 times as many as fit show what a full memory costs. 64 MiB hold 150,000
+    /// Files of a flood, of all threads together: 20 times as many as fit show what a full memory costs. 64 MiB hold 180,000
     #[arg(long, value_name = "F", default_value_t = 2_000_000)]
     pub(super) files: u64,
     /// Files of a flood in one directory

@@ -148,7 +148,7 @@ pub(crate) struct MemoryUse {
     pub(crate) promoted: u64,
     /// Inodes that came again so soon that they should have stayed, so far.
     pub(crate) refaults: u64,
-    /// Small files whose content did, so far.
+    /// The same of the content of small files.
     pub(crate) content_refaults: u64,
 }
 

@@ -61,7 +61,7 @@ pub(crate) struct Reclaim {
     pub(crate) promoted: ShardedCounter,
     /// Inodes that went from probation lately.
     pub(crate) ghosts: Ghosts,
-    /// Small files whose content did, by pages.
+    /// The same of the content of small files, by pages.
     pub(crate) content_ghosts: Ghosts,
     /// Which part of the limit inodes and names have, and which content.
     balance: Balance,
