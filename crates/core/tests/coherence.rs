@@ -512,7 +512,7 @@ fn threads_that_change_one_directory_leave_in_memory_what_is_in_the_store() {
             let pair = &Pair::new(coherence);
             let (fs, root, who) = (&pair.fs, &pair.fs.root(), &Caller::root());
             std::thread::scope(|scope| {
-                for thread in 0..4 {
+                let work = |thread| {
                     scope.spawn(move || {
                         let mut rng = Rng::new(seed * 4 + thread);
                         for _ in 0..150 {
@@ -535,7 +535,11 @@ fn threads_that_change_one_directory_leave_in_memory_what_is_in_the_store() {
                                 }
                             };
                         }
-                    });
+                    })
+                };
+                let threads = [0, 1, 2, 3].map(work);
+                for thread in threads {
+                    thread.join().unwrap();
                 }
             });
             let state = pair.store.state();

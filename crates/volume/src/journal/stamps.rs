@@ -180,7 +180,7 @@ mod tests {
             // What one object's lock keeps in order, and what each lane had last.
             let object = Mutex::new((Stamp(7), [Stamp(7); 3], 0_u32));
             thread::scope(|scope| {
-                for lane in 0..3_u16 {
+                let work = |lane: u16| {
                     let (stamps, object) = (&stamps, &object);
                     scope.spawn(move || {
                         for round in 0..10_000 {
@@ -201,7 +201,11 @@ mod tests {
                                 thread::yield_now();
                             }
                         }
-                    });
+                    })
+                };
+                let threads = [0, 1, 2].map(work);
+                for thread in threads {
+                    thread.join().unwrap();
                 }
             });
         }
@@ -225,15 +229,17 @@ mod tests {
         for stamps in [clock_after(Stamp(7)), Stamps::counter_after(Stamp(7))] {
             let last = Mutex::new(Stamp(7));
             thread::scope(|scope| {
-                for _ in 0..4 {
-                    scope.spawn(|| {
-                        for _ in 0..10_000 {
-                            let mut last = last.lock();
-                            let next = stamps.next();
-                            assert!(next > *last, "{next:?} after {last:?} of {stamps:?}");
-                            *last = next;
-                        }
-                    });
+                let work = || {
+                    for _ in 0..10_000 {
+                        let mut last = last.lock();
+                        let next = stamps.next();
+                        assert!(next > *last, "{next:?} after {last:?} of {stamps:?}");
+                        *last = next;
+                    }
+                };
+                let threads = [(); 4].map(|()| scope.spawn(work));
+                for thread in threads {
+                    thread.join().unwrap();
                 }
             });
         }

@@ -14,9 +14,9 @@ use super::node::Node;
 use super::pointer::{LEVEL_MAX, Pointer};
 use super::record::Record;
 use super::run::Run;
-use parking_lot::Mutex;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 
 /// Something wrong with a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,21 +140,26 @@ fn in_parallel<P: Sync, T: Send>(
         return parts.iter().map(work).collect();
     }
     let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::with_capacity(parts.len()));
-    thread::scope(|scope| {
-        for _ in 0..jobs.min(parts.len()) {
-            scope.spawn(|| {
-                // Relaxed: only who takes which part; the scope's end orders the results.
-                while let index = next.fetch_add(1, Ordering::Relaxed)
-                    && let Some(part) = parts.get(index)
-                {
-                    let result = work(part);
-                    done.lock().push((index, result));
-                }
-            });
-        }
+    let mut done: Vec<(usize, T)> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..jobs.min(parts.len()))
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut done = Vec::new();
+                    // Relaxed: only which thread takes which part; the join orders the results.
+                    while let index = next.fetch_add(1, Ordering::Relaxed)
+                        && let Some(part) = parts.get(index)
+                    {
+                        done.push((index, work(part)));
+                    }
+                    done
+                })
+            })
+            .collect();
+        let join = |thread: ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+        };
+        threads.into_iter().flat_map(join).collect()
     });
-    let mut done = done.into_inner();
     done.sort_by_key(|(index, _)| *index);
     done.into_iter().map(|(_, result)| result).collect()
 }

@@ -12,10 +12,10 @@
 //! under it. A commit's cut finds no batch half made, because it closes the store's gate.
 
 use std::convert::Infallible;
-use std::sync::OnceLock;
 
 use holdfast_sync::{Estimate, Latch, LatchGuard, Padded, PerCore, ShardedCounter};
 use holdfast_types::Ino;
+use once_cell::race::OnceBox;
 use parking_lot::Mutex;
 
 use super::Growth;
@@ -30,7 +30,7 @@ const SHARDS: usize = 64;
 pub(in crate::store) struct Overlay {
     shards: Box<[Padded<Latch<Objects>>]>,
     /// What was in the shards.
-    sealed: OnceLock<Box<[Objects]>>,
+    sealed: OnceBox<Vec<Objects>>,
     /// Pages that wait to be written, and those of them that wait for nothing.
     dirty: Estimate,
     ready: Estimate,
@@ -62,7 +62,7 @@ impl Overlay {
     pub(in crate::store) fn new() -> Self {
         Self {
             shards: (0..SHARDS).map(|_| Padded(Latch::default())).collect(),
-            sealed: OnceLock::new(),
+            sealed: OnceBox::new(),
             dirty: Estimate::default(),
             ready: Estimate::default(),
             early: Estimate::default(),
@@ -84,7 +84,7 @@ impl Overlay {
         // With all of them, so that who waits for one finds it all.
         let mut shards: Vec<_> = self.shards.iter().map(|shard| shard.lock()).collect();
         let objects = shards.iter_mut().map(|shard| std::mem::take(&mut **shard));
-        let sealed = self.sealed.set(objects.collect());
+        let sealed = self.sealed.set(Box::new(objects.collect()));
         debug_assert!(sealed.is_ok(), "it is sealed once");
     }
 
@@ -291,11 +291,12 @@ mod tests {
                 assert_eq!(fresh.map(|fresh| fresh.len()), Some(300));
             };
             std::thread::scope(|scope| {
-                for _ in 0..3 {
-                    scope.spawn(seen);
-                }
+                let threads = [(); 3].map(|()| scope.spawn(seen));
                 overlay.seal();
                 seen();
+                for thread in threads {
+                    thread.join().unwrap();
+                }
             });
             assert_eq!(overlay.numbers().len(), 300);
         }
