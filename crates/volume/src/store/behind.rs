@@ -34,7 +34,8 @@ impl Behind for VolumeStore {
     }
 
     fn reserve_at_once(&self, intent: &Intent) -> Option<Grant> {
-        self.inner.reserve_at_once(intent)
+        let may = self.keeps_up_at_once();
+        may.then(|| self.inner.reserve_at_once(intent)).flatten()
     }
 
     fn give_back(&self, held: Grant) {

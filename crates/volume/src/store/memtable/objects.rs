@@ -30,8 +30,9 @@ pub(super) struct Run {
     pub(super) objects: VecDeque<Object>,
 }
 
-/// Room for objects is made for this many times those that are there.
-const ROOM: usize = 4;
+/// Room is made for this many times the objects that are there, where the next one comes at the end: more will; and elsewhere, where
+/// perhaps none will.
+const ROOM: [usize; 2] = [4, 2];
 
 impl Run {
     /// Where the object of a bit is among those that are there.
@@ -50,7 +51,8 @@ impl Run {
             self.there |= bit;
             let len = self.objects.len();
             if len == self.objects.capacity() {
-                let room = (ROOM * len).clamp(ROOM, RUN as usize);
+                let times = ROOM[usize::from(place < len)];
+                let room = (times * len).clamp(times, RUN as usize);
                 self.objects.reserve_exact(room - len);
             }
             if place == len {

@@ -107,21 +107,27 @@ impl VolumeStore {
 
     /// Brings changes to the trees if there are too many.
     pub(in crate::store) fn keep_budget(&self) -> Result<()> {
+        if !self.has_room_for_changes() {
+            let _waits = self.inner.tallies.writer_waits.begin();
+            self.inner.checkpoint()?;
+        }
+        Ok(())
+    }
+
+    /// May more changes wait? If half of what may does, a checkpoint is asked for.
+    pub(in crate::store) fn has_room_for_changes(&self) -> bool {
         let (inner, budget) = (&self.inner, &self.inner.budget);
         // Relaxed: a hint. The line is written when a checkpoint is due, not by every batch.
         if !budget.crowded.load(Relaxed) {
-            return Ok(());
+            return true;
         }
         let changed = bytes(inner.gate.pass().active.growth());
-        if changed > budget.changes() {
-            let _waits = inner.tallies.writer_waits.begin();
-            inner.checkpoint()?;
-        } else if changed > budget.changes() / 2 {
+        if changed > budget.changes() / 2 {
             self.worker.ask_to_fold();
         } else {
             budget.crowded.store(false, Relaxed);
         }
-        Ok(())
+        changed <= budget.changes()
     }
 }
 
@@ -156,7 +162,7 @@ impl Member for Inner {
 mod tests {
     use super::*;
     use crate::store::{FormatOptions, OpenOptions, format};
-    use holdfast_core::{FileSystem, Options};
+    use holdfast_core::{AtimePolicy, FileSystem, Options};
     use holdfast_device::{BlockDevice, MemoryDevice};
     use holdfast_types::{Caller, FileType, OpenFlags};
     use std::sync::Arc;
@@ -193,6 +199,47 @@ mod tests {
         let nodes = fs.memory_in_use().unwrap().shrinkers().totals();
         assert!(nodes.contains_key("nodes"), "{nodes:?}");
         drop((file, root));
+        fs.close().unwrap();
+        store.close().unwrap();
+    }
+
+    #[test]
+    fn times_of_those_who_only_read_keep_to_a_small_limit_too() {
+        let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(512 << 20));
+        format(&device, &FormatOptions::default()).unwrap();
+        let never = OpenOptions {
+            commit_every: None,
+            ..OpenOptions::default()
+        };
+        let store = Arc::new(VolumeStore::open(device, &never).unwrap());
+        let options = Options {
+            atime: AtimePolicy::Strict,
+            ..Options::default()
+        };
+        let fs = FileSystem::within(Arc::clone(&store) as _, options, Memory::apart(0)).unwrap();
+        let (who, root) = (Caller::root(), fs.root());
+        let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
+        // More than there is room for at once, were each of them one key alone.
+        let count = CHANGES_MIN / KEY_BYTES;
+        for number in 0..count {
+            let name = format!("{number}");
+            let file = fs.create(&who, &root, name.as_bytes(), 0o644, flags);
+            fs.write(&who, &file.unwrap(), 0, b"x").unwrap();
+        }
+        fs.sync().unwrap();
+        store.inner.checkpoint().unwrap();
+        let begun = store.inner.gate.pass().active.growth().keys;
+        assert_eq!(begun, 0);
+        let mut most = 0;
+        for number in (0..count).map(|number| number * 1009 % count) {
+            let name = format!("{number}");
+            let file = fs.open_at(&who, &root, name.as_bytes(), OpenFlags::empty(), 0);
+            assert_eq!(fs.read(&file.unwrap(), 0, &mut [0]), Ok(1));
+            most = most.max(bytes(store.inner.gate.pass().active.growth()));
+        }
+        assert!(most > CHANGES_MIN / 4, "no time moved: {most}");
+        assert!(most <= CHANGES_MIN + (1 << 20), "{most}");
+        drop(root);
         fs.close().unwrap();
         store.close().unwrap();
     }

@@ -28,11 +28,21 @@ impl VolumeStore {
     /// # Errors
     /// Those of a checkpoint.
     pub(in crate::store) fn keep_up(&self) -> Result<()> {
-        let inner = &self.inner;
-        if inner.journal.used() > inner.journal.capacity() / 2 {
+        self.look_at_journal();
+        self.keep_budget()
+    }
+
+    /// As [`keep_up`](Self::keep_up), for those who wait for nothing: is there room for more changes?
+    pub(in crate::store) fn keeps_up_at_once(&self) -> bool {
+        self.look_at_journal();
+        self.has_room_for_changes()
+    }
+
+    fn look_at_journal(&self) {
+        let journal = &self.inner.journal;
+        if journal.used() > journal.capacity() / 2 {
             self.worker.ask_to_fold();
         }
-        self.keep_budget()
     }
 
     /// Lets pages that wait be written if they are many, and waits for that if they are too many.
