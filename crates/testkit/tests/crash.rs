@@ -14,7 +14,7 @@ fn number(variable: &str, default: u64) -> u64 {
 fn a_crash_leaves_a_volume_as_it_was_at_some_moment() {
     let settings = Settings {
         seed: number("HOLDFAST_CRASH_SEED", 1),
-        states: number("HOLDFAST_CRASH_STATES", 100_000),
+        states: number("HOLDFAST_CRASH_STATES", 25_000),
         ..Settings::default()
     };
     let summary = run(&settings, &|line| println!("{line}")).unwrap();
