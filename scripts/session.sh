@@ -167,7 +167,7 @@ install_cargo_tool() {
     touch "$stamp"
 }
 
-# What is mounted: `memory`, or `volume`, a new one each time.
+# What is mounted: `memory`, `volume`, or `host`, a directory of the host; a new one each time.
 STORE=${HOLDFAST_STORE:-memory}
 VOLUMES=0
 # The volume mounted at a mount point.
@@ -187,7 +187,11 @@ mount_holdfast() {
         [ -z "${HOLDFAST_MEMORY:-}" ] || how+=(-o "memory=$HOLDFAST_MEMORY")
         IMAGE_AT[$dir]=$source
         ;;
-    *) die "HOLDFAST_STORE is $STORE: memory and volume are the ones there are" ;;
+    host)
+        source=$(mktemp -d "$WORK/host.XXXXXX")
+        how=(-o exclusive)
+        ;;
+    *) die "HOLDFAST_STORE is $STORE: memory, volume and host are the ones there are" ;;
     esac
     say "holdfast mount $source $dir ${how[*]} $*"
     MOUNTS+=("$dir")
