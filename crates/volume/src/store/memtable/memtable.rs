@@ -81,7 +81,7 @@ impl Overlay {
 
     /// Nothing changes from now on. Nobody passes the gate meanwhile.
     pub(in crate::store) fn seal(&self) {
-        // With all of them, so that who waits for one finds it all.
+        // With all latches held: `sealed` is set whenever one of them is free again.
         let mut shards: Vec<_> = self.shards.iter().map(|shard| shard.lock()).collect();
         let objects = shards.iter_mut().map(|shard| std::mem::take(&mut **shard));
         let sealed = self.sealed.set(Box::new(objects.collect()));

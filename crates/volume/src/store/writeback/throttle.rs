@@ -32,7 +32,7 @@ impl VolumeStore {
         self.keep_budget()
     }
 
-    /// As [`keep_up`](Self::keep_up), for those who wait for nothing: is there room for more changes?
+    /// As [`keep_up`](Self::keep_up), for an operation that must not wait: is there room for more changes? Else it does without.
     pub(in crate::store) fn keeps_up_at_once(&self) -> bool {
         self.look_at_journal();
         self.has_room_for_changes()
