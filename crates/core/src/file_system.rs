@@ -33,7 +33,7 @@ use crate::store::{
     Behind, Change, Failure, Grant, Intent, MemoryLimits, MemoryStore, NothingBehind, PageOf,
     Reservation, Space, Stamp, Store, Through, Writes, kept_bytes,
 };
-use crate::turns::{self, HasTurn as _};
+use crate::turns::{self, HasTurn as _, Taken};
 use crate::types::{Errno, FileType, Ino, NAME_MAX, Result, StatFs};
 use crate::watch::WatchRegistry;
 use crate::{clock, inode};
@@ -513,6 +513,20 @@ impl Core {
         whose: [&Inode; N],
         batch: &[Change<'_>],
     ) -> Result<()> {
+        self.apply_in(self.turns(whose), reservation, whose, batch)
+    }
+
+    /// As [`Core::apply`], by who has [the turns](Self::turns) of these inodes already.
+    ///
+    /// # Errors
+    /// Those of `apply`.
+    pub(crate) fn apply_in<const N: usize>(
+        &self,
+        turns: Option<Taken<'_, N>>,
+        reservation: &mut Reservation<'_>,
+        whose: [&Inode; N],
+        batch: &[Change<'_>],
+    ) -> Result<()> {
         if self.pinned {
             reservation.keep();
             return Ok(());
@@ -521,33 +535,41 @@ impl Core {
             return Ok(());
         }
         let held = reservation.held();
-        self.in_turn(whose, || {
+        self.in_turn(turns, || {
             hand_over(&whose, batch, |batch| self.behind.apply(held, batch))
         })
     }
 
-    /// As [`Core::apply`], by `hand_over`, which finds out what the attributes are while these
-    /// inodes have their turn. Not for stores that pin everything.
+    /// Takes the turns of these inodes, to hand over their attributes; of a file whose size is about to change, before it does:
+    /// else who hands over other attributes would tell of a size before the store has heard of the bytes. `None` with
+    /// a store that pins everything, which is told nothing.
+    #[inline]
+    pub(crate) fn turns<'t, const N: usize>(&self, whose: [&'t Inode; N]) -> Option<Taken<'t, N>> {
+        (!self.pinned).then(|| turns::take(whose))
+    }
+
+    /// As [`Core::apply`], by `hand_over`, which finds out what the attributes are in [these turns](Self::turns). Not for
+    /// stores that pin everything.
     ///
     /// # Errors
     /// Those of `apply`.
     pub(crate) fn in_turn<const N: usize>(
         &self,
-        whose: [&Inode; N],
+        turns: Option<Taken<'_, N>>,
         hand_over: impl FnOnce() -> Result<Stamp>,
     ) -> Result<()> {
-        let turns = turns::take(whose);
         let handed_over = hand_over();
         drop(turns);
         self.settle(handed_over)
     }
 
-    /// As [`Core::apply`], for writes to a file whose pages the store may keep. The caller has it locked.
+    /// As [`Core::apply_in`], for writes to a file whose pages the store may keep. The caller has it locked.
     ///
     /// # Errors
     /// Those of `apply`.
     pub(crate) fn apply_written(
         &self,
+        turn: Option<Taken<'_, 1>>,
         held: &mut Grant,
         whose: &Inode,
         batch: &[Change<'_>],
@@ -557,7 +579,7 @@ impl Core {
             return Ok(());
         }
         let written = |batch: &[Change<'_>]| self.accept_written(held, batch, page);
-        self.in_turn([whose], || hand_over(&[whose], batch, written))
+        self.in_turn(turn, || hand_over(&[whose], batch, written))
     }
 
     /// Hands writes to one file over: a store that can keeps its pages, any other copies what was written.

@@ -2,10 +2,11 @@
 //!
 //! Attributes are changed under a lock that ends before the store is called. So each inode has a *turn*
 //! besides, a lock beside that of its attributes: who has it hands over what the attributes are then.
+//! Who changes a file's size takes the turn before: what is handed over tells of no size that the store has no bytes for.
 //! Batches that are about different inodes meet nowhere.
 //!
 //! *Locking.* A batch takes the turns of all inodes that it is about in ascending order of their
-//! numbers, and has them while it is handed over. Nothing but attributes is read under them.
+//! numbers, and has them while it is handed over. Nothing but attributes is read under them, and changed.
 
 use crate::turns_primitive::{Bolt, BoltGuard};
 

@@ -214,7 +214,9 @@ impl Core {
         if acl.is_none() && !capability {
             // Nearly always: it needs no memory of its own, nor a look whether others came in between.
             let held = reservation.held();
-            return self.in_turn([inode], || self.behind.apply(held, &[attributes()]));
+            return self.in_turn(self.turns([inode]), || {
+                self.behind.apply(held, &[attributes()])
+            });
         }
         let acl = acl.map(|acl| (ACL_ACCESS, Some(acl)));
         let capability = capability.then_some((CAPABILITY, None));

@@ -227,6 +227,7 @@ impl Core {
         len: u64,
     ) -> Result<()> {
         let end = offset + len;
+        let turn = self.turns([target]);
         let record = {
             let mut meta = target.write();
             meta.size = meta.size.max(end);
@@ -254,6 +255,6 @@ impl Core {
             });
         }
         let held = reservation.held();
-        self.apply_written(held, target, &batch, &|page| pages.show(page))
+        self.apply_written(turn, held, target, &batch, &|page| pages.show(page))
     }
 }

@@ -109,6 +109,7 @@ impl Core {
             pages.begin();
         }
         carry_out(request, pages, space.account())?;
+        let turn = self.turns([inode]);
         let record = {
             let mut meta = inode.write();
             meta.size = new_size;
@@ -128,7 +129,7 @@ impl Core {
             change(request, inode.ino()),
             Change::Attributes { inode: record },
         ];
-        self.apply(&mut reservation, [inode], &batch)
+        self.apply_in(turn, &mut reservation, [inode], &batch)
     }
 
     /// What a store is asked for at once: each place that it finds is a record of its journal.

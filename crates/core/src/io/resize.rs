@@ -38,6 +38,7 @@ impl Core {
             })?;
             self.drop_privileges(who, node)?;
             let space = self.space_of(inode, Check::of(who));
+            let turn = self.turns([inode]);
             let record = {
                 let mut meta = inode.write();
                 // To the same size it frees what was allocated behind the end, and like tmpfs
@@ -62,7 +63,8 @@ impl Core {
             if !self.pinned {
                 space.hand_over(&mut reservation);
                 let ino = inode.ino();
-                self.apply(
+                self.apply_in(
+                    turn,
                     &mut reservation,
                     [inode],
                     &[

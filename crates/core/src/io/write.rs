@@ -9,6 +9,7 @@ use crate::open::OpenFile;
 use crate::quota::Check;
 use crate::space::FileSpace;
 use crate::store::{Change, Class, Intent, Reservation};
+use crate::turns::Taken;
 use crate::types::{Caller, Errno, OpenFlags, Result};
 use crate::watch::EventMask;
 
@@ -104,6 +105,7 @@ impl FileSystem {
             } else {
                 core.write_in_memory(inode, &mut pages, start, bufs, &space)?
             };
+            let turn = core.turns([inode]);
             let (end, now) = (start + done as u64, inode.time_of_change());
             // Most come in the same tick of the clock as the one before, and leave the attributes as they are.
             if inode.size() < end || !inode.is_modified(now) {
@@ -114,7 +116,8 @@ impl FileSystem {
             pages.has_size(inode.size());
             if !core.pinned {
                 space.hand_over(&mut reservation);
-                core.hand_over_written(&mut reservation, inode, &pages, start, bufs, done)?;
+                let written = (start, done);
+                core.hand_over_written(turn, &mut reservation, inode, &pages, bufs, written)?;
             }
             (start, done)
         };
@@ -218,15 +221,15 @@ impl Core {
         Ok(done)
     }
 
-    /// Hands bytes of a file that were written from `start` on to the store, `done` of these.
+    /// Hands bytes of a file that were written to the store: where they begin, and how many of these.
     fn hand_over_written(
         &self,
+        turn: Option<Taken<'_, 1>>,
         reservation: &mut Reservation<'_>,
         inode: &Inode,
         pages: &PagesLock<'_>,
-        start: u64,
         bufs: &[IoSlice<'_>],
-        done: usize,
+        (start, done): (u64, usize),
     ) -> Result<()> {
         let ino = inode.ino();
         let write = |offset, data| Change::Write { ino, offset, data };
@@ -237,7 +240,7 @@ impl Core {
         };
         let held = reservation.held();
         if let [buf] = bufs {
-            return self.in_turn([inode], || {
+            return self.in_turn(turn, || {
                 let batch = [attributes(), write(start, &buf[..done])];
                 self.accept_written(held, &batch, &page)
             });
@@ -252,7 +255,7 @@ impl Core {
             at += data.len() as u64;
             left -= data.len();
         }
-        self.apply_written(held, inode, &batch, &page)
+        self.apply_written(turn, held, inode, &batch, &page)
     }
 }
 

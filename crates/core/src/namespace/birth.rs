@@ -251,7 +251,7 @@ impl Core {
             return Ok(());
         };
         let held = reservation.held();
-        self.in_turn([dir], || {
+        self.in_turn(self.turns([dir]), || {
             let enter = || Change::Enter {
                 dir: dir.ino(),
                 name,

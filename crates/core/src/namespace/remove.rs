@@ -230,7 +230,7 @@ impl Core {
             inode: dir.record(&dir.meta()),
         };
         match victim {
-            Victim::Used(_) => self.in_turn([dir, inode], || {
+            Victim::Used(_) => self.in_turn(self.turns([dir, inode]), || {
                 let of_inode = Change::Attributes {
                     inode: inode.record(&inode.meta()),
                 };
@@ -246,7 +246,7 @@ impl Core {
                 };
                 let free = Change::Free { ino: inode.ino() };
                 let batch = [last, leave, of_dir(), free];
-                self.in_turn([dir], || self.behind.apply(held, &batch))
+                self.in_turn(self.turns([dir]), || self.behind.apply(held, &batch))
             }
         }
     }

@@ -134,6 +134,29 @@ fn pieces(store: &VolumeStore, ino: Ino) -> usize {
 }
 
 #[test]
+fn few_bytes_of_a_file_that_attributes_say_is_longer_are_written() {
+    let (device, store) = volume(64 * MIB, None);
+    create(&store, INO);
+    write(&store, INO, 0, 0, &[1; 100]);
+    store.checkpoint().expect("folded");
+    let size = 5 * BLOCK_LEN;
+    let longer = Change::Attributes {
+        inode: inode(INO, size),
+    };
+    store.change(&[longer]).expect("told");
+    write(&store, INO, size, 3 * BLOCK_LEN, &[2; BLOCK]);
+    store.checkpoint().expect("folded");
+    store.close().expect("closed");
+    let store = open(&device);
+    let mut found = vec![9; size as usize];
+    store.read_data(INO, 0, &mut found).expect("read");
+    let mut expected = vec![0; size as usize];
+    expected[..100].fill(1);
+    expected[3 * BLOCK..4 * BLOCK].fill(2);
+    assert!(found == expected);
+}
+
+#[test]
 fn a_file_that_is_filled_in_random_order_lies_in_few_pieces() {
     let (device, store) = volume(64 * MIB, None);
     create(&store, Ino(9));

@@ -11,7 +11,7 @@ use holdfast_types::{FileType, Ino};
 use super::fetched::{Fetched, Pages};
 use crate::journal::{Map, Record};
 use crate::space::{Extent, FileRequest};
-use crate::store::file::content::{Content, Source, edges_of};
+use crate::store::file::content::{Content, Source, Waits, edges_of};
 use crate::store::file::extent_map::Run;
 use crate::store::load::Finder;
 use crate::store::memtable::names::Name;
@@ -416,7 +416,9 @@ impl<'m> Maker<'m, '_> {
         let mut shard = active.shard(ino);
         // Who changes a file excludes others, so nobody was faster.
         let held = &mut shard.changed(ino).rest_mut().content;
-        held.get_or_insert(Box::new(content));
+        let content = held.get_or_insert(Box::new(content));
+        // Few bytes may have become pages, if attributes in a journal say that the file outgrew them.
+        active.count_dirty(ino, Waits::default(), content.dirty());
         Ok(shard)
     }
 
