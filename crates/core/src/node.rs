@@ -52,7 +52,7 @@ impl Node {
         inode
     }
 
-    /// The end of a doomed inode that has no other use; otherwise the node again.
+    /// The end of an inode that has no other use; otherwise the node again.
     pub(crate) fn into_last(mut self) -> Result<Doomed<Object>, Self> {
         match self.inode.take().map(Ref::release_last) {
             Some(Ok(doomed)) => Ok(doomed),

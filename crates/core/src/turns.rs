@@ -2,8 +2,10 @@
 //!
 //! Attributes are changed under a lock that ends before the store is called. So each inode has a *turn*
 //! besides, a lock beside that of its attributes: who has it hands over what the attributes are then.
-//! Who changes a file's size takes the turn before: what is handed over tells of no size that the store has no bytes for.
 //! Batches that are about different inodes meet nowhere.
+//!
+//! *Invariant.* What inode attributes say with another change (a size with its bytes, a count of links with a name) is made with the
+//! turn taken, and handed over before that ends: a store never has attributes which tell of names and bytes that it has not.
 //!
 //! *Locking.* A batch takes the turns of all inodes that it is about in ascending order of their
 //! numbers, and has them while it is handed over. Nothing but attributes is read under them, and changed.

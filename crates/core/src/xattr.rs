@@ -227,6 +227,7 @@ impl Core {
         let intent = Intent::default().records(1);
         let reserved = self.reserve(&intent.value(name.len() + value.len()));
         let mut reservation;
+        let turn = self.turns([node.inode()]);
         let record = {
             let mut meta = node.inode().write();
             let held = meta.with_rare(|rare| holds(rare, name));
@@ -252,7 +253,8 @@ impl Core {
             meta.ctime = node.inode().time_of_change();
             node.inode().record(&meta)
         };
-        self.apply(
+        self.apply_in(
+            turn,
             &mut reservation,
             [node.inode()],
             &[
@@ -269,6 +271,7 @@ impl Core {
     fn take_xattr(&self, node: &Node, name: &[u8]) -> Result<()> {
         let intent = Intent::giving_back().records(1).value(name.len());
         let mut reservation = self.reserve_change(|| intent)?;
+        let turn = self.turns([node.inode()]);
         let record = {
             let mut meta = node.inode().write();
             if !meta.with_rare(|rare| holds(rare, name)) {
@@ -280,7 +283,8 @@ impl Core {
             meta.ctime = node.inode().time_of_change();
             node.inode().record(&meta)
         };
-        self.apply(
+        self.apply_in(
+            turn,
             &mut reservation,
             [node.inode()],
             &[
@@ -359,6 +363,7 @@ impl Core {
             (None, true) => intent,
             (len, _) => intent.value(len.unwrap_or(name.len())),
         })?;
+        let turn = self.turns([node.inode()]);
         let (record, value) = {
             let mut meta = node.inode().write();
             let before = meta.with_rare(|rare| kept_acl(rare, name));
@@ -401,7 +406,8 @@ impl Core {
         if self.pinned {
             return Ok(());
         }
-        self.apply(
+        self.apply_in(
+            turn,
             &mut reservation,
             [node.inode()],
             &[

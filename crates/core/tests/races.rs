@@ -1,7 +1,7 @@
 //! Operations that meet: what one thread does while another looks.
 
-use holdfast_core::types::{Caller, Errno, Ino, OpenFlags, RenameFlags};
-use holdfast_core::{FileSystem, MemoryLimits, Options, Store as _};
+use holdfast_core::types::{Caller, Errno, Ino, OpenFlags, RenameFlags, SetAttr};
+use holdfast_core::{FileSystem, MemoryLimits, Node, Options, Store as _};
 use holdfast_testkit::store::ModelStore;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
@@ -42,6 +42,70 @@ fn a_name_that_is_found_has_its_inode() {
         }
     });
     assert_eq!(fs.stats().inodes, 1);
+}
+
+#[test]
+fn each_batch_leaves_a_store_with_attributes_that_fit_names_and_bytes() {
+    const ROUNDS: u16 = 2000;
+    let store = Arc::new(ModelStore::new());
+    let fs = FileSystem::new(store.clone(), Options::default()).unwrap();
+    let (who, root) = (Caller::root(), fs.root());
+    let make = |name: &[u8]| fs.mkdir(&who, &root, name, 0o755).unwrap();
+    let (one, other, moved) = (make(b"one"), make(b"other"), make(b"moved"));
+    let flags = OpenFlags::WRITE_ONLY | OpenFlags::CREATE;
+    let file = fs.create(&who, &one, b"file", 0o644, flags).unwrap();
+    let change = |node: &Node, perm| {
+        let perm = Some(perm & 0o777);
+        let set = SetAttr {
+            perm,
+            ..SetAttr::default()
+        };
+        fs.setattr(&who, node, &set, None).unwrap();
+    };
+    let attributes = || {
+        for round in 0..ROUNDS {
+            change(file.node(), round);
+            change(&one, round);
+            change(&moved, round);
+        }
+    };
+    let names = || {
+        for _ in 0..ROUNDS {
+            fs.link(&who, file.node(), &other, b"again").unwrap();
+            fs.mkdir(&who, &one, b"dir", 0o755).unwrap();
+            fs.rmdir(&who, &one, b"dir").unwrap();
+            fs.unlink(&who, &other, b"again").unwrap();
+        }
+    };
+    let moves = || {
+        let none = RenameFlags::empty();
+        for _ in 0..ROUNDS {
+            fs.rename(&who, &root, b"moved", &one, b"moved", none)
+                .unwrap();
+            fs.rename(&who, &one, b"moved", &root, b"moved", none)
+                .unwrap();
+        }
+    };
+    let sizes = || {
+        for round in 0..u64::from(ROUNDS) {
+            fs.write(&who, &file, round * 10, &[7; 20]).unwrap();
+            let size = Some(round * 5);
+            let set = SetAttr {
+                size,
+                ..SetAttr::default()
+            };
+            fs.setattr(&who, file.node(), &set, None).unwrap();
+        }
+    };
+    thread::scope(|scope| {
+        let kinds: [&(dyn Fn() + Sync); 4] = [&attributes, &names, &moves, &sizes];
+        // Joined one by one: the sanitizers do not see the end of a scope.
+        for thread in kinds.map(|kind| scope.spawn(kind)) {
+            let _ = thread.join();
+        }
+    });
+    assert_eq!(store.refusal(), None);
+    assert_eq!(store.contradictions(), [""; 0]);
 }
 
 #[test]

@@ -13,6 +13,7 @@ use crate::open::OpenFile;
 use crate::permission::{in_group_or_capable, owns, set_id_bits_lost};
 use crate::quota::{Check, Owner};
 use crate::store::{Change, Intent, Reservation};
+use crate::turns::Taken;
 use crate::types::{
     Access, Attr, Caller, Caps, Errno, FileType, OpenFlags, Result, S_ISGID, S_ISUID, SetAttr,
     SetTime, Time,
@@ -150,6 +151,7 @@ impl Core {
         let now = node.inode().time_of_change();
         let chown = set.uid.is_some() || set.gid.is_some();
         let mut reservation = self.reserve_change(|| self.intent_to_set(node))?;
+        let turn;
         let acl = {
             // While it is locked, its writers know whom to charge.
             let pages = node.inode().regular().ok().filter(|_| chown);
@@ -158,6 +160,7 @@ impl Core {
             let names = node.inode().directory().ok();
             let names = names.filter(|_| set.mtime.is_some() || set.ctime.is_some());
             let _names = names.map(|body| body.names.write(node.inode()));
+            turn = self.turns([node.inode()]);
             let mut meta = node.inode().write();
             if chown {
                 self.charge_to(
@@ -192,7 +195,7 @@ impl Core {
             acl
         };
         if !self.pinned {
-            self.record_change(&mut reservation, node, set, acl.as_deref())?;
+            self.record_change(turn, &mut reservation, node, set, acl.as_deref())?;
         }
         self.happened(node.inode(), event_of(set));
         Ok(())
@@ -201,6 +204,7 @@ impl Core {
     /// Tells the store of an inode's new attributes, and of what changed with them.
     fn record_change(
         &self,
+        turn: Option<Taken<'_, 1>>,
         reservation: &mut Reservation<'_>,
         node: &Node,
         set: &SetAttr,
@@ -214,16 +218,14 @@ impl Core {
         if acl.is_none() && !capability {
             // Nearly always: it needs no memory of its own, nor a look whether others came in between.
             let held = reservation.held();
-            return self.in_turn(self.turns([inode]), || {
-                self.behind.apply(held, &[attributes()])
-            });
+            return self.in_turn(turn, || self.behind.apply(held, &[attributes()]));
         }
         let acl = acl.map(|acl| (ACL_ACCESS, Some(acl)));
         let capability = capability.then_some((CAPABILITY, None));
         let values = acl.into_iter().chain(capability);
         let values = values.map(|(name, value)| Change::Xattr { ino, name, value });
         let batch: Vec<_> = std::iter::once(attributes()).chain(values).collect();
-        self.apply(reservation, [inode], &batch)
+        self.apply_in(turn, reservation, [inode], &batch)
     }
 
     /// What other attributes of an inode may take: with the mode its ACL changes, with the owner its capabilities go.
@@ -295,6 +297,7 @@ impl Core {
         let intent = Intent::changing().records(1).value(CAPABILITY.len());
         let mut reservation = self.reserve_change(|| intent)?;
         let mut lost = None;
+        let turn = self.turns([node.inode()]);
         let record = {
             let mut meta = node.inode().write();
             meta.perm &= !bits(&meta);
@@ -308,7 +311,8 @@ impl Core {
             self.release_kept(CAPABILITY.len() + value.len());
         }
         let ino = node.ino();
-        self.apply(
+        self.apply_in(
+            turn,
             &mut reservation,
             [node.inode()],
             &[

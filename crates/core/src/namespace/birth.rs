@@ -12,6 +12,7 @@ use crate::inode::{
 use crate::node::Node;
 use crate::permission::in_group_or_capable;
 use crate::store::{Change, Intent, Reservation};
+use crate::turns::Taken;
 use crate::types::{Caller, FileFlags, FileType, Ino, Result, S_ISGID, Time};
 
 /// What is to be made.
@@ -219,14 +220,14 @@ impl Core {
         Ok(object)
     }
 
-    /// Tells the store of a new inode, and of its name if it has one.
+    /// Tells the store of a new inode, and of its name if it has one, in the directory's turn.
     pub(crate) fn record_birth(
         &self,
         reservation: &mut Reservation<'_>,
         dir: &Inode,
         node: &Node,
         target: Option<&[u8]>,
-        name: Option<(&[u8], u64)>,
+        named: Option<(&[u8], u64, Option<Taken<'_, 1>>)>,
     ) -> Result<()> {
         let inode = node.inode();
         let (ino, kind) = (inode.ino(), inode.kind());
@@ -242,7 +243,7 @@ impl Core {
             target,
         };
         // Nobody else changes what is new: it needs no turn.
-        let Some((name, cookie)) = name else {
+        let Some((name, cookie, turn)) = named else {
             let batch: Vec<_> = std::iter::once(create())
                 .chain(values(ino, &acls))
                 .collect();
@@ -251,7 +252,7 @@ impl Core {
             return Ok(());
         };
         let held = reservation.held();
-        self.in_turn(self.turns([dir]), || {
+        self.in_turn(turn, || {
             let enter = || Change::Enter {
                 dir: dir.ino(),
                 name,

@@ -13,6 +13,7 @@ use crate::inode::{Inode, Numbered as _, kept_values};
 use crate::node::Node;
 use crate::quota::Check;
 use crate::store::{Change, Reservation, kept_bytes};
+use crate::turns::Taken;
 use crate::types::{Caller, FileType, Ino, Result, Time};
 use crate::watch::EventMask;
 
@@ -77,10 +78,13 @@ impl Core {
         };
         let gained = i32::from(is_dir);
         let lost = target.map_or(0, |target| i32::from(target.kind().is_dir()));
+        let whose = [from.dir, to.dir, source, target.unwrap_or(source)].map(Node::inode);
+        let turns = self.turns(whose);
         self.moved(source, to.dir, to_cookie, now);
         self.tally(from.dir, to.dir, locked, -gained, gained - lost, now);
         let left = target.map(|target| self.lose_name(target, now));
         self.record_move(
+            turns,
             reservation,
             from,
             to,
@@ -151,6 +155,8 @@ impl Core {
         }
         let to_cookie = locked.to().get(to.name).map_or(0, |entry| entry.cookie);
         let from_cookie = locked.from.get(from.name).map_or(0, |entry| entry.cookie);
+        let whose = [from.dir, to.dir, source, target].map(Node::inode);
+        let turns = self.turns(whose);
         self.moved(source, to.dir, to_cookie, now);
         self.moved(target, from.dir, from_cookie, now);
         let shift = i32::from(source.kind().is_dir()) - i32::from(target.kind().is_dir());
@@ -162,9 +168,8 @@ impl Core {
                 enter(from, target, from_cookie),
                 enter(to, source, to_cookie),
             ];
-            let whose = [from.dir, to.dir, source, target].map(Node::inode);
             push_attributes(&mut batch, &whose);
-            self.apply(reservation, whose, &batch)?;
+            self.apply_in(turns, reservation, whose, &batch)?;
         }
         self.tell_moved(from, to, source.ino(), source.kind().is_dir());
         self.tell_moved(to, from, target.ino(), target.kind().is_dir());
@@ -206,6 +211,7 @@ impl Core {
     )]
     fn record_move(
         &self,
+        turns: Option<Taken<'_, 4>>,
         reservation: &mut Reservation<'_>,
         from: End<'_>,
         to: End<'_>,
@@ -251,13 +257,11 @@ impl Core {
         let moved = [from.dir, to.dir, source].map(Node::inode);
         let apart = from.dir.ino() != to.dir.ino();
         push_attributes(&mut batch, &moved[usize::from(!apart)..]);
-        if let Some(target) = target.map(Node::inode) {
-            push_attributes(&mut batch, &[target]);
-            let [from, to, source] = moved;
-            self.apply(reservation, [from, to, source, target], &batch)?;
-        } else {
-            self.apply(reservation, moved, &batch)?;
-        }
+        let target = target.map(Node::inode);
+        push_attributes(&mut batch, target.as_slice());
+        let [from, to, source] = moved;
+        let whose = [from, to, source, target.unwrap_or(source)];
+        self.apply_in(turns, reservation, whose, &batch)?;
         if let Some(node) = whiteout {
             node.inode().born();
         }

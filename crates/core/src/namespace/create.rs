@@ -235,13 +235,14 @@ impl Core {
         let ino = self.number(names, birth.kind);
         // The inode first: who finds the name finds it.
         let node = self.publish(ino, inode, Check::of(who), &mut reservation)?;
+        let turn = self.turns([dir]);
         names.changed(dir, 1, i32::from(is_dir), now);
         // The store before the name: nobody changes the inode before the store knows it.
         let recorded = if self.pinned {
             Ok(())
         } else {
-            let name = Some((name, cookie));
-            self.record_birth(&mut reservation, dir, &node, birth.target, name)
+            let named = Some((name, cookie, turn));
+            self.record_birth(&mut reservation, dir, &node, birth.target, named)
         };
         let named = recorded.and_then(|()| names.insert(name, cookie, ino, birth.kind));
         if let Err(error) = named {

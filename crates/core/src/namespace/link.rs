@@ -70,6 +70,7 @@ impl Core {
             let mut reservation = reserved?;
             let now = time_of_changes([dir, node.inode()]);
             let cookie = names.next_cookie(now);
+            let turns = self.turns([node.inode(), dir]);
             {
                 let mut meta = node.inode().write();
                 if meta.nlink == 0 && !meta.linkable {
@@ -94,7 +95,8 @@ impl Core {
                 let (ino, kind) = (node.ino(), node.kind());
                 let inode = node.inode().record(&node.inode().meta());
                 // Not the home's cookie: the file may have got yet another name meanwhile.
-                self.apply(
+                self.apply_in(
+                    turns,
                     &mut reservation,
                     [node.inode(), dir],
                     &[

@@ -11,6 +11,7 @@ use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::inodes::Ending;
 use crate::node::Node;
 use crate::store::{Change, Intent, Reservation};
+use crate::turns::Taken;
 use crate::types::{Caller, Errno, Ino, Result, Time, check_component, check_new_name, is_special};
 use crate::watch::EventMask;
 
@@ -26,6 +27,13 @@ impl Victim {
         match self {
             Self::Used(node) => node.inode(),
             Self::Ended(ending) => ending.inode(),
+        }
+    }
+
+    fn used(&self) -> Option<&Node> {
+        match self {
+            Self::Used(node) => Some(node),
+            Self::Ended(_) => None,
         }
     }
 }
@@ -114,28 +122,30 @@ impl Core {
                 None => {
                     let node = self.node_in(body, ino).map_err(dangling)?;
                     self.may_delete(who, dir, &names, node.inode(), as_dir)?;
-                    Victim::Used(node)
+                    if as_dir {
+                        self.bury_directory(node.inode())?;
+                    }
+                    match self.end_at_last_name(node) {
+                        Some(victim) => victim,
+                        None => Victim::Used(self.node_in(body, ino).map_err(dangling)?),
+                    }
                 }
             };
-            if as_dir {
-                self.bury_directory(victim.inode())?;
-            }
             let cookie = names.remove(name).map_or(0, |entry| entry.cookie);
             self.names.add(names.counts(-1));
             let now = time_of_changes([dir, victim.inode()]);
-            names.changed(dir, 0, -i32::from(as_dir), now);
-            let (victim, left) = match victim {
-                Victim::Ended(_) => (victim, 0),
-                Victim::Used(node) => {
-                    let left = self.lose_name(&node, now);
-                    (self.at_its_end(node, left), left)
+            let left = {
+                let turns = self.turns([dir, victim.used().map_or(dir, Node::inode)]);
+                names.changed(dir, 0, -i32::from(as_dir), now);
+                let left = victim.used().map_or(0, |node| self.lose_name(node, now));
+                if self.pinned {
+                    self.release_kept(name.len());
+                } else {
+                    let gone = (dir, name, cookie);
+                    self.record_removal(turns, &mut reservation, gone, &victim, now)?;
                 }
+                left
             };
-            if self.pinned {
-                self.release_kept(name.len());
-            } else {
-                self.record_removal(&mut reservation, (dir, name, cookie), &victim, now)?;
-            }
             self.tell_lost(victim.inode(), left);
             self.name_happened(dir.ino(), EventMask::DELETE, name, as_dir, 0);
             wasteful = names.is_wasteful();
@@ -200,20 +210,23 @@ impl Core {
         Ok(ended.map(|doomed| self.ending(doomed)))
     }
 
-    /// What becomes of an inode that has so many names left: without any, and if nobody else uses
-    /// it, it ends here, and the store hears of that in the same batch.
-    fn at_its_end(&self, victim: Node, left: u32) -> Victim {
-        if left > 0 || self.pinned {
-            return Victim::Used(victim);
+    /// What becomes of an inode that is about to lose a name: if that is the only one, and nobody else uses it, it ends
+    /// here, and the store hears of that in the same batch. `None`: it got another name just now, and lives on.
+    fn end_at_last_name(&self, victim: Node) -> Option<Victim> {
+        let is_last = |inode: &Inode| inode.kind().is_dir() || inode.nlink() == 1;
+        if self.pinned || !is_last(victim.inode()) {
+            return Some(Victim::Used(victim));
         }
         match victim.into_last() {
-            Ok(doomed) => Victim::Ended(self.ending(doomed)),
-            Err(node) => Victim::Used(node),
+            Ok(doomed) if is_last(&doomed) => Some(Victim::Ended(self.ending(doomed))),
+            Ok(_) => None,
+            Err(node) => Some(Victim::Used(node)),
         }
     }
 
     fn record_removal(
         &self,
+        turns: Option<Taken<'_, 2>>,
         reservation: &mut Reservation<'_>,
         (dir, name, cookie): (&Inode, &[u8], u64),
         victim: &Victim,
@@ -230,7 +243,7 @@ impl Core {
             inode: dir.record(&dir.meta()),
         };
         match victim {
-            Victim::Used(_) => self.in_turn(self.turns([dir, inode]), || {
+            Victim::Used(_) => self.in_turn(turns, || {
                 let of_inode = Change::Attributes {
                     inode: inode.record(&inode.meta()),
                 };
@@ -246,7 +259,7 @@ impl Core {
                 };
                 let free = Change::Free { ino: inode.ino() };
                 let batch = [last, leave, of_dir(), free];
-                self.in_turn(self.turns([dir]), || self.behind.apply(held, &batch))
+                self.in_turn(turns, || self.behind.apply(held, &batch))
             }
         }
     }

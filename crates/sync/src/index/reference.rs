@@ -92,16 +92,21 @@ impl<T: Send + Sync + 'static> Ref<T> {
         unsafe { release(this.held) }
     }
 
-    /// As [`Ref::release`], but only if this is the last use of a doomed object: nobody else can get
-    /// one from then on, and what follows can count on that.
+    /// Ends the object, doomed or not, if this is its last use: nobody else can get one from then on, and what follows can
+    /// count on that.
     ///
     /// # Errors
-    /// The reference, if there are others or the object is not doomed.
+    /// The reference, if there are others.
     #[inline]
     pub fn release_last(self) -> Result<Doomed<T>, Self> {
         let last = |word: Word| {
             let after = word.released();
-            (after.is_dying() && after.is_doomed() && !after.is_detached()).then_some(after)
+            let after = if after.is_dying() {
+                after
+            } else {
+                after.evicted()?
+            };
+            (!after.is_detached()).then_some(after)
         };
         // AcqRel, as in `Held::release`.
         if update(&self.word, self.state(), Ordering::AcqRel, last).is_none() {

@@ -1,3 +1,5 @@
+mod fits;
+
 use super::pages::{PAGE, PageMap};
 use holdfast_core::store::{
     Behind, Change, EntryRecord, Grant, Guarantees, InodeRecord, Intent, NameRun, Rest, Space,
@@ -12,7 +14,8 @@ use std::sync::{Arc, OnceLock};
 /// The naive store: plain maps behind one lock, everything kept as the core said it.
 ///
 /// It exists to be obviously right: a tree written through one file system is loaded again by
-/// another over the same store. It refuses (`EUCLEAN`) batches that contradict what it holds.
+/// another over the same store. It refuses (`EUCLEAN`) batches that contradict what it holds, and such as leave it with
+/// attributes that do not fit names and bytes: a crash may come behind any of them.
 #[derive(Debug, Default)]
 pub struct ModelStore {
     held: Mutex<Held>,
@@ -29,6 +32,10 @@ struct Held {
     names: BTreeMap<(Ino, Box<[u8]>), u64>,
     /// By directory: above all that names of it ever had.
     next_cookies: BTreeMap<Ino, u64>,
+    /// Names of each inode, and of a directory those of its directories and its own two besides.
+    links: BTreeMap<Ino, u32>,
+    /// By directory: where it was named last.
+    parents: BTreeMap<Ino, Ino>,
     last_ino: u64,
     stamp: u64,
     pages_used: u64,
@@ -82,41 +89,6 @@ impl ModelStore {
     #[must_use]
     pub fn refusal(&self) -> Option<&str> {
         self.refusal.get().map(String::as_str)
-    }
-
-    /// What contradicts itself: entries without inodes, wrong link counts, wrong parents. An
-    /// inode without names is an orphan, and no contradiction.
-    #[must_use]
-    pub fn contradictions(&self) -> Vec<String> {
-        let held = self.held();
-        let mut found = Vec::new();
-        let mut links: BTreeMap<Ino, u32> = BTreeMap::new();
-        for ((dir, _), entry) in &held.entries {
-            let Some(inode) = held.inodes.get(&entry.ino) else {
-                found.push(format!("{dir:?} names {:?}, which is not there", entry.ino));
-                continue;
-            };
-            if inode.record.kind != entry.kind {
-                found.push(format!("{dir:?} has the wrong kind for {:?}", entry.ino));
-            }
-            *links.entry(entry.ino).or_default() += 1;
-            if entry.kind.is_dir() {
-                *links.entry(*dir).or_default() += 1;
-                *links.entry(entry.ino).or_default() += 1;
-                if inode.record.parent != *dir {
-                    found.push(format!("{:?} has the wrong parent", entry.ino));
-                }
-            }
-        }
-        *links.entry(Ino::ROOT).or_default() += 2;
-        for (ino, inode) in &held.inodes {
-            let counted = links.get(ino).copied().unwrap_or(0);
-            if inode.record.nlink != counted {
-                let nlink = inode.record.nlink;
-                found.push(format!("{ino:?} says {nlink} links and has {counted}"));
-            }
-        }
-        found
     }
 }
 
@@ -184,13 +156,17 @@ impl Held {
                 if !fresh || !placed {
                     return Err(Errno::EUCLEAN);
                 }
+                self.count_name(dir, ino, kind, 1);
+                if kind.is_dir() {
+                    self.parents.insert(ino, dir);
+                }
             }
             Change::Leave { dir, name, cookie } => {
                 let found = self.names.remove(&(dir, name.into()));
                 let removed = self.entries.remove(&(dir, cookie));
-                if found != Some(cookie) || removed.is_none() {
-                    return Err(Errno::EUCLEAN);
-                }
+                let gone = removed.filter(|_| found == Some(cookie));
+                let gone = gone.ok_or(Errno::EUCLEAN)?;
+                self.count_name(dir, gone.ino, gone.kind, -1);
             }
             Change::Write { ino, offset, data } => self.pages(ino)?.write(offset, data),
             Change::Truncate { ino, size } => self.pages(ino)?.truncate(size),
@@ -213,12 +189,27 @@ impl Held {
             Change::Free { ino } => {
                 let freed = self.inodes.remove(&ino).ok_or(Errno::EUCLEAN)?;
                 self.next_cookies.remove(&ino);
+                self.links.remove(&ino);
+                self.parents.remove(&ino);
                 if freed.record.nlink != 0 {
                     return Err(Errno::EUCLEAN);
                 }
             }
         }
         Ok(())
+    }
+
+    /// A name comes (1) or goes (-1).
+    fn count_name(&mut self, dir: Ino, ino: Ino, kind: FileType, names: i32) {
+        let mut count = |ino, links: i32| {
+            let counted: &mut u32 = self.links.entry(ino).or_default();
+            *counted = counted.wrapping_add_signed(links);
+        };
+        count(ino, names);
+        if kind.is_dir() {
+            count(ino, names);
+            count(dir, names);
+        }
     }
 
     fn create(&mut self, record: &InodeRecord, target: Option<&[u8]>) -> Result<()> {
@@ -391,11 +382,21 @@ impl Behind for ModelStore {
     fn apply(&self, reserved: &mut Grant, batch: &[Change<'_>]) -> Result<Stamp> {
         *reserved = Grant::NONE;
         let mut held = self.held();
+        let refuse = |why| {
+            self.refusal.get_or_init(|| why);
+            Err(Errno::EUCLEAN)
+        };
+        if let Some(why) = held.resized(batch) {
+            return refuse(why);
+        }
         for change in batch {
             if let Err(error) = held.perform(change) {
                 self.refusal.get_or_init(|| held.describe(change));
                 return Err(error);
             }
+        }
+        if let Some(why) = held.misfit_behind(batch) {
+            return refuse(why);
         }
         held.stamp += 1;
         Ok(Stamp(held.stamp))
