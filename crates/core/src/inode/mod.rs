@@ -288,31 +288,21 @@ impl Object {
         acl::permission(who, uid, gid, perm, acl, self.kind(), want)
     }
 
-    fn rare<'g>(&'g self, guard: &'g Guard) -> Option<&'g Rare> {
-        self.extension.get()?.rare.load(guard)
-    }
-
     /// `false`: it has nothing of what [few inodes](Rare) have, and never had.
     #[inline]
     pub(crate) fn may_be_rare(&self) -> bool {
         self.extension.get().is_some()
     }
 
-    /// Has it, or had it, extended attributes?
-    fn has_rare(&self) -> bool {
-        let rare = |extension: &Extension| extension.rare.load(&epoch::pin()).is_some();
-        self.extension.get().is_some_and(rare)
+    /// What few inodes have: extended attributes, or had some, ACLs, a project.
+    #[inline]
+    pub(crate) fn rare<'g>(&'g self, guard: &'g Guard) -> Option<&'g Rare> {
+        self.extension.get()?.rare.load(guard)
     }
 
     /// The project.
     pub(crate) fn project(&self) -> u32 {
-        match self.extension.get() {
-            Some(extension) => extension
-                .rare
-                .load(&epoch::pin())
-                .map_or(0, |rare| rare.project),
-            None => 0,
-        }
+        self.rare(&epoch::pin()).map_or(0, |rare| rare.project)
     }
 
     /// The size alone: what was written before it grew can be read.

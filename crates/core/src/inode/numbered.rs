@@ -1,6 +1,7 @@
 //! What an inode is to those who know it by its number: callers, the store, and who waits for his turn there.
 
 use holdfast_sync::Bolt;
+use holdfast_sync::epoch;
 use std::sync::atomic::Ordering;
 
 use super::{Inode, Meta, TURN};
@@ -57,6 +58,13 @@ impl Numbered for Inode {
             Ok(body) => Ino(body.parent.load(Ordering::Relaxed)),
             Err(_) => meta.home.0,
         };
+        // A guard is taken for those that may have it only, which each directory may.
+        let (xattrs, project) = match self.may_be_rare() {
+            true => self
+                .rare(&epoch::pin())
+                .map_or((false, 0), |rare| (true, rare.project)),
+            false => (false, 0),
+        };
         InodeRecord {
             ino: self.ino(),
             kind: self.kind(),
@@ -71,10 +79,10 @@ impl Numbered for Inode {
             ctime: meta.ctime,
             btime: meta.btime,
             parent,
-            xattrs: self.has_rare(),
+            xattrs,
             space: StoredSpace::UNKNOWN,
             flags: meta.flags,
-            project: self.project(),
+            project,
         }
     }
 }

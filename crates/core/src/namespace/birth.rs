@@ -104,7 +104,8 @@ impl Core {
         }
         if dir.may_be_rare() && birth.kind != FileType::Symlink {
             let guard = epoch::pin();
-            if let Some(default) = dir.view(&guard).default_acl() {
+            let rare = dir.rare(&guard);
+            if let Some(default) = rare.and_then(|rare| rare.default_acl.as_ref()) {
                 let len = acl::to_xattr(default).len();
                 intent = intent.value(ACL_ACCESS.len() + len);
                 if birth.kind.is_dir() {
