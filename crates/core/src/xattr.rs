@@ -9,10 +9,11 @@ use holdfast_sync::epoch;
 use crate::FileSystem;
 use crate::acl::{self, ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::file_system::Core;
-use crate::inode::{Numbered as _, Rare, View, kept_acl};
+use crate::inode::{Inode, Numbered as _, Rare, View, kept_acl};
 use crate::node::Node;
 use crate::permission::{in_group_or_capable, owns};
-use crate::store::{Change, Class, Intent, Space};
+use crate::store::{Change, Class, InodeRecord, Intent, Reservation, Space};
+use crate::turns::Taken;
 use crate::types::{Access, Caller, Caps, Errno, FileType, Result, S_ISGID, S_ISVTX, XattrSet};
 use crate::watch::EventMask;
 
@@ -253,18 +254,12 @@ impl Core {
             meta.ctime = node.inode().time_of_change();
             node.inode().record(&meta)
         };
-        self.apply_in(
+        self.tell_value(
             turn,
             &mut reservation,
-            [node.inode()],
-            &[
-                Change::Xattr {
-                    ino: node.ino(),
-                    name,
-                    value: Some(value),
-                },
-                Change::Attributes { inode: record },
-            ],
+            (node.inode(), record),
+            name,
+            Some(value),
         )
     }
 
@@ -283,19 +278,7 @@ impl Core {
             meta.ctime = node.inode().time_of_change();
             node.inode().record(&meta)
         };
-        self.apply_in(
-            turn,
-            &mut reservation,
-            [node.inode()],
-            &[
-                Change::Xattr {
-                    ino: node.ino(),
-                    name,
-                    value: None,
-                },
-                Change::Attributes { inode: record },
-            ],
-        )
+        self.tell_value(turn, &mut reservation, (node.inode(), record), name, None)
     }
 
     fn may_set_acl(&self, who: &Caller, node: &Node, name: &[u8]) -> Result<()> {
@@ -406,18 +389,29 @@ impl Core {
         if self.pinned {
             return Ok(());
         }
-        self.apply_in(
+        self.tell_value(
             turn,
             &mut reservation,
-            [node.inode()],
-            &[
-                Change::Xattr {
-                    ino: node.ino(),
-                    name,
-                    value: value.as_deref(),
-                },
-                Change::Attributes { inode: record },
-            ],
+            (node.inode(), record),
+            name,
+            value.as_deref(),
         )
+    }
+
+    /// Tells the store what a value of an inode is from now on, if it is any, with the attributes.
+    fn tell_value(
+        &self,
+        turn: Option<Taken<'_, 1>>,
+        reservation: &mut Reservation<'_>,
+        (inode, record): (&Inode, InodeRecord),
+        name: &[u8],
+        value: Option<&[u8]>,
+    ) -> Result<()> {
+        let ino = inode.ino();
+        let batch = [
+            Change::Xattr { ino, name, value },
+            Change::Attributes { inode: record },
+        ];
+        self.apply_in(turn, reservation, [inode], &batch)
     }
 }

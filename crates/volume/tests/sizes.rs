@@ -41,7 +41,7 @@ fn set(fs: &FileSystem, file: &OpenFile, set: &SetAttr) {
 
 fn make(fs: &FileSystem, number: u64) {
     let (who, file) = (Caller::root(), file(fs, number));
-    if number % 2 == 0 {
+    if number.is_multiple_of(2) {
         fs.write(&who, &file, 0, &[1; SHORT as usize]).unwrap();
         return;
     }
@@ -97,7 +97,7 @@ fn attributes_that_are_set_beside_a_write_do_not_come_before_its_bytes() {
     for number in 0..FILES {
         let file = file(&fs, number);
         let mut expected = vec![0; AT as usize + LEN];
-        let len = if number % 2 == 0 { SHORT } else { CUT };
+        let len = if number.is_multiple_of(2) { SHORT } else { CUT };
         expected[..len as usize].fill(1);
         expected[AT as usize..].fill(2);
         let mut found = vec![9; expected.len() + 1];

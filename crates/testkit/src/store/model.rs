@@ -168,17 +168,6 @@ impl Held {
                 let gone = gone.ok_or(Errno::EUCLEAN)?;
                 self.count_name(dir, gone.ino, gone.kind, -1);
             }
-            Change::Write { ino, offset, data } => self.pages(ino)?.write(offset, data),
-            Change::Truncate { ino, size } => self.pages(ino)?.truncate(size),
-            Change::Zero {
-                ino,
-                offset,
-                len,
-                keep,
-            } => self.pages(ino)?.zero(offset, len, keep),
-            Change::Allocate { ino, offset, len } => self.pages(ino)?.allocate(offset, len),
-            Change::Collapse { ino, offset, len } => self.pages(ino)?.collapse(offset, len),
-            Change::Insert { ino, offset, len } => self.pages(ino)?.insert(offset, len),
             Change::Xattr { ino, name, value } => {
                 let xattrs = &mut self.inode(ino)?.xattrs;
                 match value {
@@ -195,6 +184,25 @@ impl Held {
                     return Err(Errno::EUCLEAN);
                 }
             }
+            _ => self.change_bytes(change)?,
+        }
+        Ok(())
+    }
+
+    fn change_bytes(&mut self, change: &Change<'_>) -> Result<()> {
+        match *change {
+            Change::Write { ino, offset, data } => self.pages(ino)?.write(offset, data),
+            Change::Truncate { ino, size } => self.pages(ino)?.truncate(size),
+            Change::Zero {
+                ino,
+                offset,
+                len,
+                keep,
+            } => self.pages(ino)?.zero(offset, len, keep),
+            Change::Allocate { ino, offset, len } => self.pages(ino)?.allocate(offset, len),
+            Change::Collapse { ino, offset, len } => self.pages(ino)?.collapse(offset, len),
+            Change::Insert { ino, offset, len } => self.pages(ino)?.insert(offset, len),
+            _ => {}
         }
         Ok(())
     }
