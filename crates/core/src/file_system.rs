@@ -516,7 +516,7 @@ impl Core {
         self.apply_in(self.turns(whose), reservation, whose, batch)
     }
 
-    /// As [`Core::apply`], by who has [the turns](Self::turns) of these inodes already.
+    /// As [`Core::apply`], by a caller that has [the turns](Self::turns) of these inodes already.
     ///
     /// # Errors
     /// Those of `apply`.
@@ -541,7 +541,7 @@ impl Core {
     }
 
     /// Takes the turns of these inodes, to hand over their attributes; of a file whose size is about to change, before it does:
-    /// else who hands over other attributes would tell of a size before the store has heard of the bytes. `None` with
+    /// else another thread, with other attributes, would tell of a size before the store has heard of the bytes. `None` with
     /// a store that pins everything, which is told nothing.
     #[inline]
     pub(crate) fn turns<'t, const N: usize>(&self, whose: [&'t Inode; N]) -> Option<Taken<'t, N>> {
