@@ -540,9 +540,8 @@ impl Core {
         })
     }
 
-    /// Takes the turns of these inodes, to hand over their attributes; of a file whose size is about to change, before it does:
-    /// else another thread, with other attributes, would tell of a size before the store has heard of the bytes. `None` with
-    /// a store that pins everything, which is told nothing.
+    /// Takes the turns of these inodes, to hand over their attributes; before what these say with another change (a size, a
+    /// count of links) changes in memory: see [`turns`]. `None` with a store that pins everything, which is told nothing.
     #[inline]
     pub(crate) fn turns<'t, const N: usize>(&self, whose: [&'t Inode; N]) -> Option<Taken<'t, N>> {
         (!self.pinned).then(|| turns::take(whose))

@@ -1,14 +1,14 @@
 //! Taking turns at the store: changes of one inode's attributes arrive in the order of their making.
 //!
 //! Attributes are changed under a lock that ends before the store is called. So each inode has a *turn*
-//! besides, a lock beside that of its attributes: who has it hands over what the attributes are then.
+//! besides, a lock beside that of its attributes: the thread that has it hands over what the attributes are then.
 //! Batches that are about different inodes meet nowhere.
 //!
 //! *Invariant.* What inode attributes say with another change (a size with its bytes, a count of links with a name) is made with the
 //! turn taken, and handed over before that ends: a store never has attributes which tell of names and bytes that it has not.
 //!
 //! *Locking.* A batch takes the turns of all inodes that it is about in ascending order of their
-//! numbers, and has them while it is handed over. Nothing but attributes is read under them, and changed.
+//! numbers, and has them while it is handed over. Only attributes are read and changed under them.
 
 use crate::turns_primitive::{Bolt, BoltGuard};
 

@@ -1,4 +1,4 @@
-//! What a file's attributes say beside those who change its size: never more than its bytes reach.
+//! What a file's attributes say while other threads change its size: never more than its bytes reach.
 
 use holdfast_core::{FileSystem, OpenFile, Options};
 use holdfast_device::{BlockDevice, MemoryDevice};
@@ -9,7 +9,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 const FILES: u64 = 600;
-/// A file's length before: kept in the tree, or in a block of its own whose rest has bytes from before.
+/// A file's length before: kept in the tree, or in a block of its own with bytes from before behind it.
 const SHORT: u64 = 100;
 const CUT: u64 = 5000;
 const FULL: u64 = 2 * 4096;

@@ -1,4 +1,4 @@
-//! What an inode is to those who know it by its number: callers, the store, and who waits for his turn there.
+//! What an inode is to those who know it by its number: callers, the store, and threads that wait for a turn there.
 
 use holdfast_sync::Bolt;
 use holdfast_sync::epoch;

@@ -46,7 +46,7 @@ pub trait Behind: Send + Sync + 'static {
     /// Accepts one operation's changes, in order, and uses what was reserved for them. Durable only after a
     /// [`Store::commit`](super::Store::commit).
     ///
-    /// Behind each batch attributes fit names and bytes, whoever else changes the same inodes: a count of links is that of the
+    /// Behind each batch attributes fit names and bytes, also while other threads change the same inodes: a count of links is that of the
     /// names that came, and a file gets another size only with a change of its bytes.
     ///
     /// # Errors

@@ -414,7 +414,7 @@ impl<'m> Maker<'m, '_> {
         drop(shard);
         let content = self.load(ino)?;
         let mut shard = active.shard(ino);
-        // Who changes a file excludes others, so nobody was faster.
+        // The core has the pages of a file locked while its bytes change, so no other change was faster.
         let held = &mut shard.changed(ino).rest_mut().content;
         let content = held.get_or_insert(Box::new(content));
         // Few bytes may have become pages, if attributes in a journal say that the file outgrew them.
