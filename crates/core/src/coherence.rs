@@ -10,6 +10,7 @@ use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use crate::readahead::Walks;
 use crate::store;
 use crate::types::{Ino, Time};
 
@@ -20,6 +21,7 @@ pub(crate) struct Coherence {
     /// `None`: answers hold for ever.
     valid: Option<Duration>,
     shards: Box<[Shard]>,
+    pub(crate) walks: Walks,
 }
 
 #[derive(Default)]
@@ -62,7 +64,11 @@ impl Coherence {
             store::Coherence::For(time) => Some(time),
         };
         let shards = (0..SHARDS).map(|_| Shard::default()).collect();
-        Some(Box::new(Self { valid, shards }))
+        Some(Box::new(Self {
+            valid,
+            shards,
+            walks: Walks::new(valid),
+        }))
     }
 
     /// Do answers hold for a time only?

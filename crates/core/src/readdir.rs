@@ -216,6 +216,9 @@ impl FileSystem {
         let core = &self.core;
         core.alive()?;
         let body = node.inode().directory()?;
+        if after == 0 {
+            core.walk_on(node.inode(), body);
+        }
         core.load_names(node.inode(), body)?;
         if body.names.is_dead() {
             return Err(Errno::ENOENT);

@@ -13,6 +13,8 @@ use std::time::Duration;
 const VALID: u64 = 1000;
 const FOR_A_SECOND: Coherence = Coherence::For(Duration::from_millis(VALID));
 const NAMES: [&[u8]; 4] = [b"a", b"b", b"c", b"d"];
+/// Directories beside each other.
+const WALKED: [&[u8]; 8] = [b"0", b"1", b"2", b"3", b"4", b"5", b"6", b"7"];
 
 /// A store, a file system over it, and all that the store held, with the time at which it began to.
 struct Pair {
@@ -25,14 +27,19 @@ struct Pair {
 
 impl Pair {
     fn new(coherence: Coherence) -> Self {
+        Self::with(coherence, Options::default())
+    }
+
+    fn with(coherence: Coherence, options: Options) -> Self {
         let store = Arc::new(SharedStore::new(coherence));
         let below = store.make_dir(Ino::ROOT, b"below");
-        let fs = FileSystem::new(store.clone(), Options::default()).unwrap();
+        let walked = WALKED.map(|name| store.make_dir(below, name));
+        let fs = FileSystem::new(store.clone(), options).unwrap();
         let past = vec![(0, store.state())];
         Self {
             store,
             fs,
-            dirs: vec![Ino::ROOT, below],
+            dirs: [Ino::ROOT, below].into_iter().chain(walked).collect(),
             now: 0,
             past,
         }
@@ -143,9 +150,14 @@ impl Pair {
 
     /// A directory, found as programs find it.
     fn dir(&self, ino: Ino) -> Node {
-        match ino {
-            Ino::ROOT => self.fs.root(),
-            _ => self.lookup(&self.fs.root(), b"below").unwrap(),
+        let root = self.fs.root();
+        if ino == Ino::ROOT {
+            return root;
+        }
+        let below = self.lookup(&root, b"below").unwrap();
+        match self.dirs.iter().skip(2).position(|dir| *dir == ino) {
+            Some(at) => self.lookup(&below, WALKED[at]).unwrap(),
+            None => below,
         }
     }
 
@@ -156,28 +168,11 @@ impl Pair {
     fn look(&self, rng: &mut Rng) {
         let dir = self.dirs[rng.below(self.dirs.len() as u64) as usize];
         let node = self.dir(dir);
-        match rng.below(6) {
-            0 => {
-                let names = self.list(&node);
-                let known = |state: &SharedState| state.names(dir) == names;
-                assert!(self.lately().any(known), "{names:?} of {dir:?}");
-            }
-            1 => {
-                for (name, attr) in self.list_plus(&node) {
-                    let known = |state: &SharedState| {
-                        let size = state.content(attr.ino).map(|content| content.len() as u64);
-                        state.child(dir, &name) == Some(attr.ino) && size == Some(attr.size)
-                    };
-                    // Which file it is and how long may be of different times.
-                    let led = |state: &SharedState| state.child(dir, &name) == Some(attr.ino);
-                    let was = |state: &SharedState| {
-                        let content = state.content(attr.ino);
-                        content.is_some_and(|content| content.len() as u64 == attr.size)
-                    };
-                    let both = self.lately().any(led) && self.lately().any(was);
-                    assert!(self.lately().any(known) || both, "{name:?}: {attr:?}");
-                }
-            }
+        match rng.below(8) {
+            0 => self.check_names(dir),
+            1 => self.check_attributes(dir),
+            2 => self.dirs.iter().for_each(|dir| self.check_names(*dir)),
+            3 => (self.dirs.iter().rev()).for_each(|dir| self.check_attributes(*dir)),
             _ => {
                 let name = NAMES[rng.below(NAMES.len() as u64) as usize];
                 let found = match self.lookup(&node, name) {
@@ -194,6 +189,29 @@ impl Pair {
                 };
                 self.check_content(found.ino(), content.as_deref().ok());
             }
+        }
+    }
+
+    fn check_names(&self, dir: Ino) {
+        let names = self.list(&self.dir(dir));
+        let known = |state: &SharedState| state.names(dir) == names;
+        assert!(self.lately().any(known), "{names:?} of {dir:?}");
+    }
+
+    fn check_attributes(&self, dir: Ino) {
+        for (name, attr) in self.list_plus(&self.dir(dir)) {
+            let known = |state: &SharedState| {
+                let size = state.content(attr.ino).map(|content| content.len() as u64);
+                state.child(dir, &name) == Some(attr.ino) && size == Some(attr.size)
+            };
+            // Which file it is and how long may be of different times.
+            let led = |state: &SharedState| state.child(dir, &name) == Some(attr.ino);
+            let was = |state: &SharedState| {
+                let content = state.content(attr.ino);
+                content.is_some_and(|content| content.len() as u64 == attr.size)
+            };
+            let both = self.lately().any(led) && self.lately().any(was);
+            assert!(self.lately().any(known) || both, "{name:?}: {attr:?}");
         }
     }
 
@@ -393,6 +411,85 @@ fn inodes_come_in_windows_before_they_are_asked_for_also_when_they_are_out_of_da
         assert!(asked < 100, "{asked} questions in round {round}");
         pair.pass(VALID);
     }
+}
+
+/// A tree of so many directories of ten files each, of which nothing but their names is in memory, in the order of its listing.
+fn tree(dirs: usize, statahead: bool) -> (Pair, Node, Vec<String>) {
+    let options = Options {
+        statahead,
+        ..Options::default()
+    };
+    let mut pair = Pair::with(FOR_A_SECOND, options);
+    let tree = pair.store.make_dir(Ino::ROOT, b"tree");
+    let node = pair.lookup(&pair.fs.root(), b"tree").unwrap();
+    let mut names = Vec::new();
+    // Names that come later are listed behind those that are known.
+    for half in 0..2 {
+        for number in (half..dirs).step_by(2) {
+            let name = format!("{number:03}");
+            let dir = pair.store.make_dir(tree, name.as_bytes());
+            for file in 0..10 {
+                let name = format!("file {file}");
+                pair.store.write(dir, name.as_bytes(), name.as_bytes());
+            }
+            names.push(name);
+        }
+        pair.pass(VALID);
+        assert_eq!(pair.list(&node).len(), names.len());
+    }
+    (pair, node, names)
+}
+
+/// Lists directories of the tree in this order. Tells how many questions that took.
+fn walk<'n>(
+    pair: &Pair,
+    tree: &Node,
+    order: impl IntoIterator<Item = &'n String>,
+    plus: bool,
+) -> u64 {
+    let begun = pair.store.asked();
+    for name in order {
+        let dir = pair.lookup(tree, name.as_bytes()).unwrap();
+        match plus {
+            true => {
+                let all = pair.list_plus(&dir);
+                let is_its = |(name, attr): &(Box<[u8]>, Attr)| attr.size == name.len() as u64;
+                assert!(all.len() == 10 && all.iter().all(is_its));
+            }
+            false => assert_eq!(pair.list(&dir).len(), 10),
+        }
+    }
+    pair.store.asked() - begun
+}
+
+#[test]
+fn directories_that_a_walk_comes_to_next_are_read_together() {
+    for plus in [false, true] {
+        for sorts in [false, true] {
+            let (pair, node, mut names) = tree(200, true);
+            if sorts {
+                names.sort();
+            }
+            let asked = walk(&pair, &node, &names, plus);
+            assert!(asked < 40, "{asked} questions; {plus}, {sorts}");
+        }
+    }
+}
+
+#[test]
+fn a_walk_in_no_order_is_given_up() {
+    let [(asked, known), (alone, known_alone)] = [true, false].map(|statahead| {
+        let (pair, node, names) = tree(200, statahead);
+        let order = (0..40).map(|at| &names[at * 37 % 200]);
+        let asked = walk(&pair, &node, order, true);
+        (asked, pair.store.known())
+    });
+    assert!(asked <= alone + 10, "{asked} questions, {alone} without");
+    // Directories themselves come ahead as well, as inodes.
+    assert!(
+        known <= known_alone + 200 + 40,
+        "{known} inodes, {known_alone} without"
+    );
 }
 
 #[test]

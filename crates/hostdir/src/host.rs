@@ -4,6 +4,7 @@
 //! a file, by its name in its directory. The way never leads through a symbolic link, upwards, or onto another mount,
 //! and what is found at its end must be what was there before.
 
+use holdfast_core::store::InodeRecord;
 use holdfast_core::types::{Errno, FileType, Ino, Result};
 use rustix::fs::{
     AtFlags, CWD, Mode, OFlags, ResolveFlags, Statx, StatxFlags, fcntl_getfl, fstatfs, openat,
@@ -22,6 +23,7 @@ use crate::held::Held;
 use crate::identity::{HostNumber, Identity};
 use crate::numbers::Numbers;
 use crate::places::Places;
+use crate::record::record;
 
 /// For so many directories a file is open at most.
 const DIRECTORIES_A_FILE: usize = 4;
@@ -355,6 +357,25 @@ impl Host {
         };
         let ino = self.number(number, &is);
         Ok(Some(Found { stat, is, ino }))
+    }
+
+    /// The record of what a name of a directory leads to, of which the place is noted. `None`: there is no such name.
+    ///
+    /// # Errors
+    /// Those of statx(2) and listxattr(2).
+    pub(crate) fn tell(
+        &self,
+        at: BorrowedFd<'_>,
+        dir: Ino,
+        name: &[u8],
+        xattrs: bool,
+    ) -> Result<Option<InodeRecord>> {
+        let Some(file) = self.find(at, name)? else {
+            return Ok(None);
+        };
+        let has = xattrs && self.has_attributes(at, name)?;
+        self.places.note(file.ino, dir, name, file.is);
+        Ok(Some(record(file.ino, dir, &file.stat, has)))
     }
 
     /// Has a file extended attributes that are shown?

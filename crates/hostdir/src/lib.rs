@@ -31,5 +31,6 @@ mod places;
 mod record;
 mod store;
 mod sys;
+mod together;
 
 pub use store::{HostDirectory, Options};

@@ -23,7 +23,7 @@ const OPEN: usize = 32;
 /// Names of a listing of which the numbers are compared with those of the files.
 const SAMPLE: usize = 2;
 /// Cookies of names begin here: those below are for `.` and `..`.
-const FIRST_COOKIE: u64 = 3;
+pub(crate) const FIRST_COOKIE: u64 = 3;
 
 /// A name as the host lists it.
 pub(crate) struct Listed<'a> {
@@ -75,7 +75,21 @@ fn kind_of(kind: rustix::fs::FileType) -> Option<FileType> {
 }
 
 /// A name that came, what the host calls its number, and its type as far as that is told.
-type Raw = (Box<[u8]>, u64, Option<FileType>);
+pub(crate) type Raw = (Box<[u8]>, u64, Option<FileType>);
+
+/// Are the numbers that a listing tells those of the files? Some are compared.
+///
+/// # Errors
+/// Those of statx(2).
+pub(crate) fn is_true(host: &Host, dir: BorrowedFd<'_>, names: &[Raw]) -> Result<bool> {
+    let sample = names.iter().take(SAMPLE);
+    let true_numbers = sample.map(|(name, number, _)| {
+        let found = host.find(dir, name)?;
+        Ok(found.is_none_or(|found| found.ino == host.listed(*number)))
+    });
+    let true_numbers = true_numbers.collect::<Result<Vec<bool>>>()?;
+    Ok(true_numbers.into_iter().all(|is_true| is_true))
+}
 
 /// A listing under way.
 struct Open {
@@ -197,13 +211,7 @@ impl Open {
         let trusted = match self.trusted {
             Some(trusted) => trusted,
             None => {
-                let sample = raw.iter().take(SAMPLE);
-                let true_numbers = sample.map(|(name, number, _)| {
-                    let found = host.find(self.descriptor.as_fd(), name)?;
-                    Ok(found.is_none_or(|found| found.ino == host.listed(*number)))
-                });
-                let trusted = true_numbers.collect::<Result<Vec<bool>>>()?;
-                let trusted = trusted.into_iter().all(|is_true| is_true);
+                let trusted = is_true(host, self.descriptor.as_fd(), &raw)?;
                 self.trusted = Some(trusted);
                 trusted
             }

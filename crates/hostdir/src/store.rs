@@ -4,7 +4,7 @@ use holdfast_core::Memory;
 use holdfast_core::budget::Member;
 use holdfast_core::store::{
     Coherence, Done, EntryRecord, Guarantees, InodeRecord, NameRun, Operation, Rest, Shared,
-    SpaceReport, SpaceRun, Stamp, Store, Through, Writes,
+    SpaceReport, SpaceRun, Stamp, Store, Through, WholeDirectory, Writes,
 };
 use holdfast_core::types::{Caller, Errno, FileType, Ino, Result, Time};
 use rustix::fs::{Mode, OFlags, SeekFrom, fstatvfs, openat, seek, syncfs};
@@ -21,6 +21,7 @@ use crate::listing::Listings;
 use crate::member::Places;
 use crate::perform::Performer;
 use crate::record::record;
+use crate::together;
 
 /// Times of a host move in steps that are not longer than this; where they have whole seconds, than that.
 const GRAIN: Duration = Duration::from_millis(20);
@@ -83,15 +84,7 @@ impl HostDirectory {
         let names: Vec<Box<[u8]>> = names.iter().map(|name| (*name).into()).collect();
         let found = self.host.opened(dir)?;
         let answers = self.lanes.map(names, move |name| {
-            let at = found.get(&host);
-            match host.find(at, name)? {
-                Some(file) => {
-                    let has = xattrs && host.has_attributes(at, name)?;
-                    host.places.note(file.ino, dir, name, file.is);
-                    Ok(Some(record(file.ino, dir, &file.stat, has)))
-                }
-                None => Ok(None),
-            }
+            host.tell(found.get(&host), dir, name, xattrs)
         });
         Ok(answers)
     }
@@ -332,6 +325,17 @@ impl Shared for HostDirectory {
         let nanos = u64::from(changed.subsec_nanos()) + grain.as_nanos() as u64;
         let secs = changed.secs().saturating_add((nanos / NANOS) as i64);
         Time::from(SystemTime::now()) > Time::new(secs, (nanos % NANOS) as u32)
+    }
+
+    fn read_directories(
+        &self,
+        dirs: &[Ino],
+        most: usize,
+        inodes: bool,
+    ) -> Vec<Option<WholeDirectory>> {
+        self.host.tidy();
+        let with = (inodes, self.options.xattrs);
+        together::read((&self.host, &self.lanes), dirs, most, with)
     }
 
     fn forgotten(&self, ino: Ino) {

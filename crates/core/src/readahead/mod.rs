@@ -12,11 +12,13 @@ mod policy;
 mod rows;
 mod scan;
 mod table;
+mod walk;
 
 pub(crate) use policy::{BATCH, Millis};
 pub(crate) use rows::{Near, Orders};
 pub(crate) use scan::{Advice, Brought, By, Demand, Order, Reach, is_hidden, place_of};
 pub(crate) use table::Scans;
+pub(crate) use walk::{WalkAdvice, WalkOrder, Walks};
 
 use holdfast_sync::ShardedCounter;
 

@@ -1,6 +1,7 @@
 //! Inodes that are asked for by their names, alone or many at once.
 
 use holdfast_sync::epoch;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::SharedStore;
@@ -153,6 +154,10 @@ impl Core {
         let Some(shared) = self.shared().filter(|_| !wanted.is_empty()) else {
             return Ok(Vec::new());
         };
+        if let Ok(body) = dir.directory() {
+            let parent = Ino(body.parent.load(Ordering::Relaxed));
+            shared.coherence.walks.asks_for_inodes(parent);
+        }
         let ends = self.ends.snapshot();
         let at = shared.now();
         let names: Vec<&[u8]> = wanted.iter().map(|(name, _)| &**name).collect();
@@ -165,7 +170,7 @@ impl Core {
         Ok(self.take_in_dated(shared, &records, &ends, at, asked))
     }
 
-    fn take_in_dated(
+    pub(super) fn take_in_dated(
         &self,
         shared: SharedStore<'_>,
         records: &[InodeRecord],

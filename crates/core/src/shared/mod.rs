@@ -2,7 +2,7 @@
 //!
 //! Before what is in memory of an inode is used, it is [made fresh](Core::refresh): if the store was asked longer ago than its
 //! answer holds, it is asked again, and what does not stand any more goes. Names stand while the times of their directory
-//! do, and are read again else (`names.rs`). Inodes are asked for by their names (`by_name.rs`).
+//! do, and are read again else (`names.rs`). Inodes are asked for by their names (`by_name.rs`), and directories that a walk comes to next are read together (`walk.rs`).
 //!
 //! When the store was asked is kept [beside](Coherence) the inodes: those of other stores pay nothing for it. Over a store with answers that hold
 //! for a time no directory is [whole](crate::directory::Place::Whole) and no read a plain one, so the paths
@@ -13,6 +13,7 @@
 
 mod by_name;
 mod names;
+mod walk;
 
 use holdfast_cache::{Pages, PagesLock};
 use std::ops::Deref;

@@ -2,13 +2,14 @@
 
 use holdfast_sync::epoch;
 use std::collections::HashSet;
+use std::time::Instant;
 
 use super::SharedStore;
 use crate::coherence::NamesRead;
 use crate::directory::{Directory, Names, Place};
 use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
-use crate::store::NameRun;
+use crate::store::{InodeRecord, NameRun};
 use crate::types::{Errno, Ino, NAME_MAX, Result, Time};
 
 /// Names asked for in one run.
@@ -17,6 +18,23 @@ const RUN: usize = 4096;
 const LIST_AFTER: u64 = 3;
 /// Bytes of a directory, as its size tells, for each of which one more is: what a sixteenth of the names takes.
 const BYTES_A_NAME: u64 = 32 * 16;
+
+/// The names of a directory are asked for: since when, and how often they had been changed through this core.
+#[derive(Clone, Copy)]
+pub(super) struct NamesAsked {
+    at: Instant,
+    changes: u32,
+}
+
+impl NamesAsked {
+    /// From before they are read: a change meanwhile shows later.
+    pub(super) fn now(shared: SharedStore<'_>, dir: Ino) -> Self {
+        Self {
+            at: shared.now(),
+            changes: shared.coherence.changes(dir),
+        }
+    }
+}
 
 impl Core {
     /// Are the names in memory those of a directory that is fresh?
@@ -67,13 +85,28 @@ impl Core {
         if self.has_names(shared, dir, body) {
             return Ok(());
         }
-        // From before they are read: a change meanwhile shows later.
-        let (at, changes) = (shared.now(), coherence.changes(dir.ino()));
+        let asked = NamesAsked::now(shared, dir.ino());
         let record = self.ask_for_record(dir.ino())?;
         let listed = self.list_store(dir.ino())?;
-        self.date(shared, dir, &record, at, false)?;
+        self.take_in_names(shared, (dir, body), asked, &record, &listed)
+    }
+
+    /// Takes in what the store told of a directory and of all its names.
+    ///
+    /// # Errors
+    /// `ESTALE`: there is no such directory any more. `ENOMEM`.
+    pub(super) fn take_in_names(
+        &self,
+        shared: SharedStore<'_>,
+        (dir, body): (&Inode, &DirectoryBody),
+        NamesAsked { at, changes }: NamesAsked,
+        record: &InodeRecord,
+        listed: &NameRun,
+    ) -> Result<()> {
+        let coherence = shared.coherence;
+        self.date(shared, dir, record, at, false)?;
         let mut names = body.names.write(dir);
-        self.put_names(&body.names, &mut names, &listed)?;
+        self.put_names(&body.names, &mut names, listed)?;
         // One that was changed through this core meanwhile is read again when it is asked for the next time.
         let is_true = coherence.changes(dir.ino()) == changes;
         names.become_whole(coherence.is_dated() || !is_true);
@@ -83,7 +116,7 @@ impl Core {
                 NamesRead {
                     at,
                     times: (record.mtime, record.ctime),
-                    settled: shared.is_settled(&record),
+                    settled: shared.is_settled(record),
                 },
             );
         }
@@ -103,9 +136,8 @@ impl Core {
                 return Err(Errno::EUCLEAN);
             }
             after = last;
-            // Longer ones nobody can ask for.
-            let names = run.iter().filter(|entry| entry.name.len() <= NAME_MAX);
-            names.for_each(|entry| all.push(entry.name, entry.cookie, entry.ino, entry.kind));
+            run.iter()
+                .for_each(|entry| all.push(entry.name, entry.cookie, entry.ino, entry.kind));
         }
     }
 
@@ -116,7 +148,9 @@ impl Core {
         names: &mut Names<'_>,
         listed: &NameRun,
     ) -> Result<()> {
-        let there: HashSet<&[u8]> = listed.iter().map(|entry| entry.name).collect();
+        // Longer names nobody can ask for.
+        let listed = || listed.iter().filter(|entry| entry.name.len() <= NAME_MAX);
+        let there: HashSet<&[u8]> = listed().map(|entry| entry.name).collect();
         let gone: Vec<Box<[u8]>> = {
             let guard = epoch::pin();
             let before = directory.after(0, &guard);
@@ -125,19 +159,17 @@ impl Core {
         };
         let before = i64::from(names.len());
         // What went goes last: a lookup meanwhile finds what moved.
-        let put = listed
-            .iter()
-            .try_for_each(|entry| match names.get(entry.name) {
-                Some(old) if (old.ino, old.kind) == (entry.ino, entry.kind) => Ok(()),
-                Some(_) => {
-                    names.replace(entry.name, entry.ino, entry.kind);
-                    Ok(())
-                }
-                None => {
-                    let cookie = names.next_cookie(Time(0));
-                    names.insert(entry.name, cookie, entry.ino, entry.kind)
-                }
-            });
+        let put = listed().try_for_each(|entry| match names.get(entry.name) {
+            Some(old) if (old.ino, old.kind) == (entry.ino, entry.kind) => Ok(()),
+            Some(_) => {
+                names.replace(entry.name, entry.ino, entry.kind);
+                Ok(())
+            }
+            None => {
+                let cookie = names.next_cookie(Time(0));
+                names.insert(entry.name, cookie, entry.ino, entry.kind)
+            }
+        });
         for name in &gone {
             names.remove(name);
         }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::InodeRecord;
+use super::{InodeRecord, NameRun};
 use crate::types::Ino;
 
 /// How long what a store told may be kept (NFS calls it cache coherence).
@@ -12,6 +12,18 @@ pub enum Coherence {
     Exclusive,
     /// Others change it: for so long, and then the store is asked again.
     For(Duration),
+}
+
+/// A directory as a whole, as a store told it.
+#[derive(Clone, Debug)]
+pub struct WholeDirectory {
+    /// The record of the directory itself, from before its names were read.
+    pub record: InodeRecord,
+    /// Its names, as [`Store::read_names`](super::Store::read_names) tells them.
+    pub names: NameRun,
+    /// What its names lead to, if that was asked for, as [`Store::look_up`](super::Store::look_up) tells it; those left out that could
+    /// not be looked up.
+    pub inodes: Vec<InodeRecord>,
 }
 
 /// An ability: a store that finds inodes by their names, as a directory of the host does, or a table. It deals the numbers,
@@ -35,6 +47,19 @@ pub trait Shared: Send + Sync {
     fn is_settled(&self, record: &InodeRecord) -> bool {
         let _ = record;
         true
+    }
+
+    /// Reads several directories, of at most so many names each, with the inodes that these lead to if `inodes` says so: an answer
+    /// for each, in this order, that takes hardly longer than one alone. `None`: it has more names, or could not be read; whoever
+    /// asks for it alone learns why. Nothing at all: a store that answers one no later than many need not.
+    fn read_directories(
+        &self,
+        dirs: &[Ino],
+        most: usize,
+        inodes: bool,
+    ) -> Vec<Option<WholeDirectory>> {
+        let _ = (dirs, most, inodes);
+        Vec::new()
     }
 
     /// The core knows an inode no longer: neither is it in memory, nor does a front end have a use of it. Called with the number

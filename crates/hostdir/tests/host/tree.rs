@@ -39,6 +39,16 @@ fn grow(root: &Path) {
     // Not on every file system of a host.
     let _ = lsetxattr(at("a/file"), "user.note", b"\0\xff", XattrFlags::empty());
     let _ = lsetxattr(at("a/b"), "user.dir", b"", XattrFlags::empty());
+    // A walk that comes by reads the next ones together.
+    for number in 0..40 {
+        let small = at(&format!("small/{number:02}"));
+        fs::create_dir_all(small.join("below")).unwrap();
+        for file in 0..number % 5 {
+            fs::write(small.join(format!("{file}")), vec![2; 100 * file]).unwrap();
+        }
+        symlink("0", small.join("link")).unwrap();
+        let _ = lsetxattr(&small, "user.number", &[7], XattrFlags::empty());
+    }
     fs::create_dir(at("many")).unwrap();
     for number in 0..300 {
         fs::write(at(&format!("many/{number:03}")), vec![1; number]).unwrap();

@@ -6,7 +6,7 @@ mod through;
 use holdfast_core::Store;
 use holdfast_core::store::{
     Coherence, EntryRecord, Guarantees, InodeRecord, NameRun, Rest, Shared, SpaceReport, SpaceRun,
-    Stamp, Writes,
+    Stamp, WholeDirectory, Writes,
 };
 use holdfast_types::{Errno, FileType, Ino, Result};
 use parking_lot::Mutex;
@@ -265,6 +265,34 @@ impl Shared for SharedStore {
 
     fn is_settled(&self, _record: &InodeRecord) -> bool {
         !self.unsettled.load(Ordering::SeqCst)
+    }
+
+    fn read_directories(
+        &self,
+        dirs: &[Ino],
+        most: usize,
+        inodes: bool,
+    ) -> Vec<Option<WholeDirectory>> {
+        let held = self.ask();
+        let read = |dir: &Ino| {
+            let names = held.inodes.get(dir)?.names.as_ref()?;
+            (names.len() <= most).then_some(())?;
+            let mut whole = WholeDirectory {
+                record: held.record(*dir)?,
+                names: NameRun::default(),
+                inodes: Vec::new(),
+            };
+            for (cookie, (name, ino)) in (FIRST_COOKIE..).zip(names) {
+                let record = held.record(*ino)?;
+                whole.names.push(name, cookie, *ino, record.kind);
+                if inodes {
+                    self.known.lock().insert(*ino);
+                    whole.inodes.push(record);
+                }
+            }
+            Some(whole)
+        };
+        dirs.iter().map(read).collect()
     }
 
     fn forgotten(&self, ino: Ino) {

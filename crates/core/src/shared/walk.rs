@@ -1,0 +1,203 @@
+//! Directories that a walk comes to next, read together: see [`Walks`](crate::readahead::Walks).
+
+use holdfast_sync::epoch;
+use std::sync::atomic::Ordering;
+
+use super::SharedStore;
+use super::names::NamesAsked;
+use crate::directory::Entry;
+use crate::file_system::Core;
+use crate::inode::{DirectoryBody, Inode, Numbered as _};
+use crate::load::Asked;
+use crate::node::Node;
+use crate::readahead::{Millis, WalkAdvice, WalkOrder};
+use crate::store::WholeDirectory;
+use crate::types::{FileType, Ino};
+
+/// Names of a directory that comes along, at most: a larger one has windows of its own.
+const NAMES: usize = 1024;
+
+/// A directory in its parent.
+struct Place {
+    cookie: u64,
+    name: Box<[u8]>,
+}
+
+impl Core {
+    /// The listing of a directory begins: are others likely to be listed next, they are read with it.
+    pub(crate) fn walk_on(&self, dir: &Inode, body: &DirectoryBody) {
+        let Some(shared) = self.shared() else { return };
+        let coherence = shared.coherence;
+        if !self.policy.statahead() || coherence.holds_never() || body.names.is_dead() {
+            return;
+        }
+        let parent = Ino(body.parent.load(Ordering::Relaxed));
+        if dir.ino() == Ino::ROOT || parent == dir.ino() {
+            return;
+        }
+        if self.has_names(shared, dir, body) {
+            coherence.walks.met(parent, dir.ino(), Millis::now());
+            return;
+        }
+        // Of a parent that was not listed nothing is known.
+        let Some(parent) = self.index.get(parent.0).map(Node::new) else {
+            return;
+        };
+        self.walk_from(shared, parent.inode(), dir);
+        self.put(parent);
+    }
+
+    fn walk_from(&self, shared: SharedStore<'_>, parent: &Inode, dir: &Inode) {
+        let Ok(siblings) = parent.directory() else {
+            return;
+        };
+        let Some(place) = self.place_in(shared, parent, siblings, dir) else {
+            return;
+        };
+        let walks = &shared.coherence.walks;
+        let at = (place.cookie, &*place.name);
+        let Some(advice) = walks.decide(parent.ino(), dir.ino(), at, Millis::now()) else {
+            return;
+        };
+        let next = self.next_directories(siblings, &place, advice);
+        let came = self.read_with(shared, parent, dir, next, advice.inodes);
+        walks.came(parent.ino(), came, Millis::now());
+    }
+
+    /// Where a directory is in its parent, of which the names are fresh.
+    fn place_in(
+        &self,
+        shared: SharedStore<'_>,
+        parent: &Inode,
+        siblings: &DirectoryBody,
+        dir: &Inode,
+    ) -> Option<Place> {
+        if !self.has_names(shared, parent, siblings) {
+            return None;
+        }
+        let place = |(name, entry): (&[u8], Entry)| {
+            (entry.ino == dir.ino()).then(|| Place {
+                cookie: entry.cookie,
+                name: name.into(),
+            })
+        };
+        let (_, cookie) = dir.meta().home;
+        let guard = epoch::pin();
+        let names = |after| siblings.names.after(after, &guard);
+        let known = names(cookie.saturating_sub(1)).next().and_then(place);
+        // A kernel that had it from a listing asks by number: nothing says which name that was.
+        known.or_else(|| names(0).find_map(place))
+    }
+
+    /// The directories that follow in this order.
+    fn next_directories(
+        &self,
+        siblings: &DirectoryBody,
+        place: &Place,
+        advice: WalkAdvice,
+    ) -> Vec<(Box<[u8]>, Ino)> {
+        let guard = epoch::pin();
+        let after = match advice.order {
+            WalkOrder::Listing => place.cookie,
+            WalkOrder::Name => 0,
+        };
+        let all = siblings.names.after(after, &guard);
+        let all = all
+            .filter(|(_, entry)| entry.kind == FileType::Directory)
+            .map(|(name, entry)| (name, entry.ino));
+        let next: Vec<(&[u8], Ino)> = match advice.order {
+            WalkOrder::Listing => all.take(advice.len).collect(),
+            WalkOrder::Name => {
+                let mut behind: Vec<_> = all.filter(|(name, _)| *name > &*place.name).collect();
+                if behind.len() > advice.len {
+                    behind.select_nth_unstable(advice.len);
+                    behind.truncate(advice.len);
+                }
+                behind
+            }
+        };
+        next.into_iter()
+            .map(|(name, ino)| (name.into(), ino))
+            .collect()
+    }
+
+    /// Reads a directory with others of its parent. Tells which of these came.
+    fn read_with(
+        &self,
+        shared: SharedStore<'_>,
+        parent: &Inode,
+        dir: &Inode,
+        next: Vec<(Box<[u8]>, Ino)>,
+        inodes: bool,
+    ) -> Vec<Ino> {
+        let room = self.room_ahead();
+        if next.is_empty() || room == 0 {
+            return Vec::new();
+        }
+        let most = match inodes {
+            true => NAMES.min(room / next.len()),
+            false => NAMES,
+        };
+        let mut unknown = next.clone();
+        unknown.retain(|(_, ino)| !self.is_there(*ino));
+        self.look_up_together(parent, &unknown);
+        let others = next.iter().filter_map(|(_, ino)| {
+            let node = Node::new(self.index.get(ino.0)?);
+            let is_wanted = node.inode().directory().is_ok_and(|body| {
+                !body.names.is_dead() && !self.has_names(shared, node.inode(), body)
+            });
+            if is_wanted {
+                return Some(node);
+            }
+            self.put(node);
+            None
+        });
+        let others: Vec<Node> = others.collect();
+        let all: Vec<&Inode> = std::iter::once(dir)
+            .chain(others.iter().map(Node::inode))
+            .collect();
+        let came = self.read_together(shared, &all, most, inodes);
+        others.into_iter().for_each(|node| self.put(node));
+        came.into_iter().filter(|ino| *ino != dir.ino()).collect()
+    }
+
+    /// Reads these directories in one call of the store. Tells which of them are in memory then.
+    fn read_together(
+        &self,
+        shared: SharedStore<'_>,
+        dirs: &[&Inode],
+        most: usize,
+        inodes: bool,
+    ) -> Vec<Ino> {
+        let asked: Vec<(Ino, NamesAsked)> = dirs
+            .iter()
+            .map(|dir| (dir.ino(), NamesAsked::now(shared, dir.ino())))
+            .collect();
+        let (ends, at) = (self.ends.snapshot(), shared.now());
+        let inos: Vec<Ino> = asked.iter().map(|(ino, _)| *ino).collect();
+        let told = shared.read_directories(&inos, most, inodes);
+        let mut came = Vec::with_capacity(told.len());
+        for ((dir, told), (ino, asked)) in dirs.iter().zip(told).zip(asked) {
+            // What failed here is told to those that ask for this one.
+            let (Some(told), Ok(body)) = (told, dir.directory()) else {
+                continue;
+            };
+            let WholeDirectory {
+                record,
+                names,
+                mut inodes,
+            } = told;
+            if record.ino != ino {
+                continue;
+            }
+            let taken = self.take_in_names(shared, (dir, body), asked, &record, &names);
+            if taken.is_ok() {
+                came.push(ino);
+            }
+            inodes.sort_unstable_by_key(|record| record.ino);
+            inodes.dedup_by_key(|record| record.ino);
+            self.take_in_dated(shared, &inodes, &ends, at, Asked::ForAll);
+        }
+        came
+    }
+}

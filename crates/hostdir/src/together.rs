@@ -1,0 +1,216 @@
+//! Several directories read at once, with what their names lead to.
+//!
+//! First each is opened and listed, then all their names are asked for: two batches for the [lanes](crate::lanes), however many
+//! directories there are.
+
+use holdfast_core::store::{InodeRecord, NameRun, WholeDirectory};
+use holdfast_core::types::{Ino, Result};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use crate::host::Host;
+use crate::identity::Identity;
+use crate::lanes::Lanes;
+use crate::listing::{self, FIRST_COOKIE, Raw};
+use crate::record::record;
+
+/// A directory that was opened and listed.
+struct Opened {
+    dir: Ino,
+    descriptor: Arc<OwnedFd>,
+    record: InodeRecord,
+    names: Vec<Raw>,
+    /// Are the numbers that its listing tells those of the files?
+    trusted: bool,
+}
+
+/// What a name leads to.
+type Told = Option<InodeRecord>;
+
+/// As [`Shared::read_directories`](holdfast_core::store::Shared::read_directories) says.
+pub(crate) fn read(
+    (host, lanes): (&Arc<Host>, &Lanes),
+    dirs: &[Ino],
+    most: usize,
+    (inodes, xattrs): (bool, bool),
+) -> Vec<Option<WholeDirectory>> {
+    let own = Arc::clone(host);
+    let opened = lanes.map(dirs.to_vec(), move |dir| {
+        // Whoever asks for it alone learns why.
+        open(&own, *dir, most, (inodes, xattrs)).ok().flatten()
+    });
+    let mut asked: Vec<(Ino, Arc<OwnedFd>, Box<[u8]>)> = Vec::new();
+    for opened in opened.iter().flatten() {
+        let names = opened.names.iter().filter(|raw| opened.asks(raw, inodes));
+        asked.extend(
+            names.map(|(name, _, _)| (opened.dir, Arc::clone(&opened.descriptor), name.clone())),
+        );
+    }
+    let own = Arc::clone(host);
+    let told = lanes.map(asked, move |(dir, at, name)| {
+        match inodes {
+            true => own.tell(at.as_fd(), *dir, name, xattrs),
+            // Only its number and type are wanted: it is not known from now on.
+            false => own
+                .find(at.as_fd(), name)
+                .map(|found| found.map(|found| record(found.ino, *dir, &found.stat, false))),
+        }
+    });
+    let mut told = told.into_iter();
+    let whole = opened.into_iter().map(|opened| {
+        let opened = opened?;
+        // Answers of one that is left out are passed by, too.
+        let of_each: Vec<Option<Result<Told>>> = opened
+            .names
+            .iter()
+            .map(|raw| opened.asks(raw, inodes).then(|| told.next()).flatten())
+            .collect();
+        opened.whole(host, of_each, inodes)
+    });
+    whole.collect()
+}
+
+/// `None`: it has more names.
+fn open(
+    host: &Host,
+    dir: Ino,
+    most: usize,
+    (inodes, xattrs): (bool, bool),
+) -> Result<Option<Opened>> {
+    let descriptor = host.open_listing(dir)?;
+    let stat = host.stat(descriptor.as_fd())?;
+    let has = xattrs && host.has_attributes(descriptor.as_fd(), b".")?;
+    let place = host.places.get(dir);
+    // Opening it told that it is still where it was, but for the root.
+    let parent = place.as_ref().map_or(dir, |place| place.parent);
+    if place.is_some_and(|place| place.is != Identity::of(&stat)) {
+        return Ok(None);
+    }
+    let mut names: Vec<Raw> = Vec::new();
+    listing::each(descriptor.as_fd(), &mut |listed| {
+        names.push((listed.name.into(), listed.number, listed.kind));
+        names.len() <= most
+    })?;
+    if names.len() > most {
+        return Ok(None);
+    }
+    let trusted = match inodes {
+        // All are asked for.
+        true => false,
+        false => match host.trusts_listings {
+            Some(trusted) => trusted,
+            None => listing::is_true(host, descriptor.as_fd(), &names)?,
+        },
+    };
+    Ok(Some(Opened {
+        dir,
+        record: record(dir, parent, &stat, has),
+        descriptor: Arc::new(descriptor),
+        names,
+        trusted,
+    }))
+}
+
+impl Opened {
+    /// Is a name asked for?
+    fn asks(&self, (_, _, kind): &Raw, inodes: bool) -> bool {
+        inodes || !self.trusted || kind.is_none()
+    }
+
+    /// `None`: a name could not be looked up of which nothing is known without that.
+    fn whole(
+        self,
+        host: &Host,
+        told: Vec<Option<Result<Told>>>,
+        inodes: bool,
+    ) -> Option<WholeDirectory> {
+        let mut names = NameRun::default();
+        let mut records = Vec::new();
+        for ((cookie, (name, number, kind)), told) in (FIRST_COOKIE..).zip(self.names).zip(told) {
+            match (told, kind) {
+                (None, Some(kind)) => names.push(&name, cookie, host.listed(number), kind),
+                (Some(Ok(Some(record))), _) => {
+                    names.push(&name, cookie, record.ino, record.kind);
+                    if inodes {
+                        records.push(record);
+                    }
+                }
+                // It is gone already.
+                (Some(Ok(None)), _) => {}
+                (Some(Err(_)) | None, _) => return None,
+            }
+        }
+        Some(WholeDirectory {
+            record: self.record,
+            names,
+            inodes: records,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
+    /// Notes the place of a name of the root, as a lookup does.
+    fn known(host: &Host, name: &str) -> Ino {
+        let told = host.tell(host.root(), Ino::ROOT, name.as_bytes(), true);
+        told.unwrap().expect("it is there").ino
+    }
+
+    fn fill(dir: &Path, files: usize) {
+        fs::create_dir(dir).unwrap();
+        for file in 0..files {
+            fs::write(dir.join(format!("{file}")), vec![1; file]).unwrap();
+        }
+    }
+
+    #[test]
+    fn each_is_told_as_if_it_had_been_asked_for_alone() {
+        let root = tempfile::tempdir().unwrap();
+        for files in [0, 3, 20, 21] {
+            fill(&root.path().join(format!("{files}")), files);
+        }
+        fill(&root.path().join("gone"), 1);
+        let host = Arc::new(Host::open(root.path(), 16).unwrap());
+        let names = ["0", "gone", "21", "3", "20"];
+        let dirs = names.map(|name| known(&host, name));
+        fs::remove_dir_all(root.path().join("gone")).unwrap();
+        let lanes = Lanes::new();
+        for inodes in [false, true] {
+            let whole = read((&host, &lanes), &dirs, 20, (inodes, true));
+            let counts: Vec<Option<usize>> = whole
+                .iter()
+                .map(|it| it.as_ref().map(|it| it.names.len()))
+                .collect();
+            assert_eq!(counts, [Some(0), None, None, Some(3), Some(20)]);
+            for (dir, whole) in dirs.iter().zip(&whole) {
+                let Some(whole) = whole else { continue };
+                assert_eq!((whole.record.ino, whole.record.parent), (*dir, Ino::ROOT));
+                let told: BTreeSet<(Vec<u8>, Ino)> = whole
+                    .names
+                    .iter()
+                    .map(|entry| (entry.name.to_vec(), entry.ino))
+                    .collect();
+                let opened = host.opened(*dir).unwrap();
+                let expected: BTreeSet<(Vec<u8>, Ino)> = (0..told.len())
+                    .map(|file| {
+                        let name = format!("{file}").into_bytes();
+                        let found = host.find(opened.get(&host), &name).unwrap();
+                        (name, found.expect("it is there").ino)
+                    })
+                    .collect();
+                assert_eq!(told, expected);
+                let inos: BTreeSet<Ino> = whole.inodes.iter().map(|it| it.ino).collect();
+                assert_eq!(inos.len(), if inodes { told.len() } else { 0 });
+                for record in &whole.inodes {
+                    assert_eq!(record.parent, *dir);
+                    assert!(host.places.get(record.ino).is_some(), "it can be reached");
+                }
+            }
+        }
+    }
+}
