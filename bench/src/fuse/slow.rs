@@ -1,24 +1,41 @@
-//! A host that answers slowly: one directory of many small files, of which the kernel learns nothing without asking.
+//! A host that answers slowly: one directory of many small files, and as many in a tree of small directories, of which the kernel learns
+//! nothing without asking.
 //!
 //! *Invariants.* Each LOOKUP, GETATTR and READDIR takes the delay, however many are under way, as on a network's file
 //! system; a listing tells names alone. What was told is valid as long as the mount: so a stat costs one delay, and a fresh
 //! mount has nothing in memory. What a name means is in the name.
 
 use crate::chance::{name, number_of};
+use crate::workloads::listing::cold::{FILES, SMALL, TREE};
 use holdfast_fuse::wire::{DirSink, ReadRequest};
 use holdfast_fuse::{Context, Operations};
 use holdfast_types::{Attr, Errno, FileType, Ino, Result, StatFs, Time};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// The directory that the files are in, below the root.
-pub(crate) const DIR: &str = "files";
 /// Bytes of a file.
 pub(crate) const FILE_BYTES: u64 = 1000;
 
-const DIR_INO: Ino = Ino(2);
-/// The number of the first file.
-const FIRST: u64 = 3;
+const FILES_INO: Ino = Ino(2);
+const TREE_INO: Ino = Ino(3);
+/// The number of the first file of the directory; of the first small directory; of the first file in one of those.
+const FILE: u64 = 1 << 32;
+const DIR: u64 = 2 << 32;
+const IN_TREE: u64 = 3 << 32;
+
+/// What has a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Is {
+    Root,
+    Files,
+    Tree,
+    /// A small directory.
+    Small(u64),
+    File,
+}
+
+/// A name, its inode and its type.
+type Entry = (Vec<u8>, Ino, FileType);
 
 /// The file system.
 pub(crate) struct SlowHost {
@@ -27,16 +44,48 @@ pub(crate) struct SlowHost {
 }
 
 impl SlowHost {
-    /// With so many files, and this delay.
+    /// With so many files in the directory and in the tree, and this delay.
     pub(crate) fn new(files: u64, delay: Duration) -> Self {
         Self { files, delay }
     }
 
-    fn attr(&self, ino: Ino) -> Result<Attr> {
-        let is_dir = ino == Ino::ROOT || ino == DIR_INO;
-        if !is_dir && !(FIRST..FIRST + self.files).contains(&ino.0) {
-            return Err(Errno::ENOENT);
+    fn dirs(&self) -> u64 {
+        self.files.div_ceil(SMALL)
+    }
+
+    fn is(&self, ino: Ino) -> Result<Is> {
+        let below = |first: u64, count: u64| ino.0.checked_sub(first).filter(|at| *at < count);
+        Ok(match ino {
+            Ino::ROOT => Is::Root,
+            FILES_INO => Is::Files,
+            TREE_INO => Is::Tree,
+            _ if below(FILE, self.files).is_some() => Is::File,
+            _ if below(IN_TREE, self.files).is_some() => Is::File,
+            _ => Is::Small(below(DIR, self.dirs()).ok_or(Errno::ENOENT)?),
+        })
+    }
+
+    /// The name at this place of a directory.
+    fn entry(&self, dir: Is, at: u64) -> Option<Entry> {
+        let file = |first: u64, number: u64| {
+            let is_there = number < self.files;
+            is_there.then(|| (name(number), Ino(first + number), FileType::Regular))
+        };
+        match dir {
+            Is::Root => {
+                let all = [(FILES, FILES_INO), (TREE, TREE_INO)];
+                let (name, ino) = all.get(usize::try_from(at).ok()?)?;
+                Some((name.as_bytes().to_vec(), *ino, FileType::Directory))
+            }
+            Is::Files => file(FILE, at),
+            Is::Tree => (at < self.dirs()).then(|| (name(at), Ino(DIR + at), FileType::Directory)),
+            Is::Small(number) if at < SMALL => file(IN_TREE, number * SMALL + at),
+            Is::Small(_) | Is::File => None,
         }
+    }
+
+    fn attr(&self, ino: Ino) -> Result<Attr> {
+        let is_dir = self.is(ino)? != Is::File;
         let time = Time::new(1_700_000_000, 0);
         let (kind, perm, nlink, size) = match is_dir {
             true => (FileType::Directory, 0o755, 2, 4096),
@@ -63,12 +112,17 @@ impl SlowHost {
 impl Operations for SlowHost {
     fn lookup(&self, _: &Context<'_>, parent: Ino, name: &[u8]) -> Result<Attr> {
         sleep(self.delay);
-        match parent {
-            Ino::ROOT if name == DIR.as_bytes() => self.attr(DIR_INO),
-            DIR_INO => {
+        let dir = self.is(parent)?;
+        let at = match dir {
+            Is::Root => u64::from(name == TREE.as_bytes()),
+            Is::Small(first) => {
                 let number = number_of(name).ok_or(Errno::ENOENT)?;
-                self.attr(Ino(FIRST + number))
+                number.checked_sub(first * SMALL).ok_or(Errno::ENOENT)?
             }
+            _ => number_of(name).ok_or(Errno::ENOENT)?,
+        };
+        match self.entry(dir, at) {
+            Some((found, ino, _)) if found == name => self.attr(ino),
             _ => Err(Errno::ENOENT),
         }
     }
@@ -86,15 +140,10 @@ impl Operations for SlowHost {
         sink: &mut DirSink<'_>,
     ) -> Result<()> {
         sleep(self.delay);
-        if ino == Ino::ROOT {
-            if request.offset == 0 {
-                let _ = sink.push(DIR.as_bytes(), DIR_INO, FileType::Directory, 1);
-            }
-            return Ok(());
-        }
-        for number in request.offset..self.files {
-            let ino = Ino(FIRST + number);
-            if !sink.push(&name(number), ino, FileType::Regular, number + 1) {
+        let dir = self.is(ino)?;
+        let entries = (request.offset..).map_while(|at| Some((at, self.entry(dir, at)?)));
+        for (at, (name, ino, kind)) in entries {
+            if !sink.push(&name, ino, kind, at + 1) {
                 break;
             }
         }
@@ -123,15 +172,30 @@ mod tests {
         let host = SlowHost::new(2, Duration::ZERO);
         for (ino, kind) in [
             (Ino::ROOT, Some(FileType::Directory)),
-            (DIR_INO, Some(FileType::Directory)),
-            (Ino(FIRST), Some(FileType::Regular)),
-            (Ino(FIRST + 1), Some(FileType::Regular)),
-            (Ino(FIRST + 2), None),
+            (FILES_INO, Some(FileType::Directory)),
+            (TREE_INO, Some(FileType::Directory)),
+            (Ino(FILE), Some(FileType::Regular)),
+            (Ino(FILE + 1), Some(FileType::Regular)),
+            (Ino(FILE + 2), None),
+            (Ino(DIR), Some(FileType::Directory)),
+            (Ino(DIR + 1), None),
+            (Ino(IN_TREE + 1), Some(FileType::Regular)),
+            (Ino(IN_TREE + 2), None),
             (Ino(0), None),
             (Ino(u64::MAX), None),
         ] {
             let attr = host.attr(ino).ok();
             assert_eq!(attr.map(|attr| attr.kind), kind, "{ino:?}");
         }
+    }
+
+    #[test]
+    fn a_directory_has_all_files_and_those_of_the_tree_ten_each() {
+        let host = SlowHost::new(25, Duration::ZERO);
+        let names = |dir| (0..).map_while(|at| host.entry(dir, at)).count();
+        let counts = [Is::Root, Is::Files, Is::Tree].map(names);
+        assert_eq!(counts, [2, 25, 3]);
+        assert_eq!([0, 1, 2].map(|dir| names(Is::Small(dir))), [10, 10, 5]);
+        assert_eq!(names(Is::File), 0);
     }
 }

@@ -2,20 +2,28 @@
 
 use anyhow::Result;
 use holdfast_types::Ino;
+use std::path::Path;
 
 /// Names of one call: getdents(2) of the C library's buffer brings about so many.
 pub(super) const CALL: usize = 1000;
+
+/// The directory with all files, below the root.
+pub(crate) const FILES: &str = "files";
+/// The directory with directories of [`SMALL`] files each, below the root.
+pub(crate) const TREE: &str = "tree";
+/// Files of a small directory.
+pub(crate) const SMALL: u64 = 10;
 
 /// A name, and the number that a listing tells with it.
 pub(super) type Name = (Ino, Vec<u8>);
 
 /// What holds a directory that nobody has listed yet.
 pub(super) trait Cold {
-    /// Opens the directory of the files.
+    /// Opens a directory below the root.
     ///
     /// # Errors
     /// If that fails.
-    fn directory(&self) -> Result<Box<dyn Directory + '_>>;
+    fn directory(&self, path: &Path) -> Result<Box<dyn Directory + '_>>;
 
     /// How often what is below was waited for: reads of the device, requests to the host.
     ///

@@ -6,13 +6,12 @@ use super::in_process::InProcess;
 use crate::commands;
 use crate::fuse::mounted::Mounted;
 use crate::fuse::serve::Kind;
-use crate::fuse::slow::DIR;
 use crate::mounts::Holdfast;
 use crate::program::Program;
 use anyhow::{Context, Result};
 use holdfast_core::{FileSystem, Options};
 use holdfast_hostdir::HostDirectory;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -81,16 +80,12 @@ impl SlowHost<'_> {
     }
 }
 
-fn files(root: &Path) -> PathBuf {
-    root.join(DIR)
-}
-
 /// The host's directory by system calls.
 pub(super) struct Plain(Mounted);
 
 impl Cold for Plain {
-    fn directory(&self) -> Result<Box<dyn Directory + '_>> {
-        Ok(Box::new(ByCalls::open(&files(self.0.path()))?))
+    fn directory(&self, path: &Path) -> Result<Box<dyn Directory + '_>> {
+        Ok(Box::new(ByCalls::open(&self.0.path().join(path))?))
     }
 
     fn waits(&mut self) -> Result<u64> {
@@ -109,8 +104,8 @@ pub(super) struct BehindStore {
 }
 
 impl Cold for BehindStore {
-    fn directory(&self) -> Result<Box<dyn Directory + '_>> {
-        Ok(Box::new(InProcess::open(&self.fs, DIR.as_bytes())?))
+    fn directory(&self, path: &Path) -> Result<Box<dyn Directory + '_>> {
+        Ok(Box::new(InProcess::open(&self.fs, path)?))
     }
 
     fn waits(&mut self) -> Result<u64> {
@@ -132,8 +127,8 @@ pub(super) struct BehindMount {
 }
 
 impl Cold for BehindMount {
-    fn directory(&self) -> Result<Box<dyn Directory + '_>> {
-        Ok(Box::new(ByCalls::open(&files(self.ours.point.path()))?))
+    fn directory(&self, path: &Path) -> Result<Box<dyn Directory + '_>> {
+        Ok(Box::new(ByCalls::open(&self.ours.point.path().join(path))?))
     }
 
     fn waits(&mut self) -> Result<u64> {

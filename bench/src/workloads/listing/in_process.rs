@@ -2,9 +2,11 @@
 
 use super::cold::{CALL, Directory, Name};
 use anyhow::{Result, ensure};
-use holdfast_core::{FileSystem, Node, OpenFile};
+use holdfast_core::{FileSystem, OpenFile};
 use holdfast_types::{Caller, OpenFlags};
 use std::hint::black_box;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// An open directory.
 pub(super) struct InProcess<'f> {
@@ -16,14 +18,15 @@ pub(super) struct InProcess<'f> {
 }
 
 impl<'f> InProcess<'f> {
-    /// Opens a directory of the root.
+    /// Opens a directory below the root.
     ///
     /// # Errors
     /// Those of the file system.
-    pub(super) fn open(fs: &'f FileSystem, name: &[u8]) -> Result<Self> {
+    pub(super) fn open(fs: &'f FileSystem, path: &Path) -> Result<Self> {
         let caller = Caller::root();
-        let root: Node = fs.root();
-        let dir = fs.open_at(&caller, &root, name, OpenFlags::DIRECTORY, 0)?;
+        let path = path.as_os_str().as_bytes();
+        let dir = fs.resolve(&caller, &fs.root(), path, true)?;
+        let dir = fs.open(&caller, &dir, OpenFlags::DIRECTORY)?;
         let after = 0;
         Ok(Self {
             fs,

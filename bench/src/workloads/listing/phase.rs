@@ -1,10 +1,13 @@
 //! In which order a directory's files are asked for.
 
-use super::cold::{Directory, Name};
+use super::cold::{Cold, Directory, FILES, Name, SMALL, TREE};
 use crate::chance::mixed;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
+use std::ffi::OsStr;
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -21,16 +24,19 @@ pub(super) enum Phase {
     ListingRandom,
     /// Names alone
     ListingPlain,
+    /// A tree of directories of ten files each, one after the other: names, and stat of each, as `ls -lR` does it
+    Walk,
 }
 
 /// All of them, in the order they run.
-pub(super) const PHASES: [Phase; 6] = [
+pub(super) const PHASES: [Phase; 7] = [
     Phase::Listing,
     Phase::ListingPlus,
     Phase::ListingNames,
     Phase::ListingNumber,
     Phase::ListingRandom,
     Phase::ListingPlain,
+    Phase::Walk,
 ];
 
 impl fmt::Display for Phase {
@@ -46,30 +52,49 @@ impl Phase {
         !matches!(self, Self::ListingPlus | Self::ListingPlain)
     }
 
-    /// Does it, with all of these names there, and in some order; names are asked for one by one up to `most` of them. How many
+    /// Does it, with all of these names there; names are asked for one by one up to `most` of them. How many
     /// files it met.
     ///
     /// # Errors
     /// The first call that failed; there is no such call.
-    pub(super) fn run(
-        self,
-        dir: &mut dyn Directory,
-        names: &[Vec<u8>],
-        most: usize,
-    ) -> Result<u64> {
+    pub(super) fn run(self, cold: &dyn Cold, names: &[Vec<u8>], most: usize) -> Result<u64> {
+        let dir = || cold.directory(Path::new(FILES));
         match self {
-            Self::Listing => as_received(dir, most),
-            Self::ListingPlus => dir
+            Self::Listing => as_received(&mut *dir()?, most),
+            Self::ListingPlus => dir()?
                 .with_attributes()
                 .context("there is no call for a listing with attributes")?,
             Self::ListingNames => {
                 let mut sorted: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
                 sorted.sort_unstable();
-                stat_all(dir, sorted, most)
+                stat_all(&*dir()?, sorted, most)
             }
-            Self::ListingNumber => by(dir, most, |(ino, _)| ino.0),
-            Self::ListingRandom => by(dir, most, |(ino, _)| mixed(ino.0)),
-            Self::ListingPlain => Ok(all(dir)?.len() as u64),
+            Self::ListingNumber => by(&mut *dir()?, most, |(ino, _)| ino.0),
+            Self::ListingRandom => by(&mut *dir()?, most, |(ino, _)| mixed(ino.0)),
+            Self::ListingPlain => Ok(all(&mut *dir()?)?.len() as u64),
+            Self::Walk => walk(cold, most),
+        }
+    }
+}
+
+/// All directories of the tree, in the order of its listing, up to so many files.
+fn walk(cold: &dyn Cold, most: usize) -> Result<u64> {
+    let tree = Path::new(TREE);
+    let mut dirs = cold.directory(tree)?;
+    let mut met = 0;
+    loop {
+        let left = most.saturating_sub(usize::try_from(met)?);
+        let mut some = dirs.some()?;
+        some.truncate(left.div_ceil(SMALL as usize));
+        if some.is_empty() {
+            return Ok(met);
+        }
+        for (_, name) in &some {
+            dirs.stat(name)?;
+        }
+        for (_, name) in some {
+            let path = tree.join(OsStr::from_bytes(&name));
+            met += as_received(&mut *cold.directory(&path)?, left)?;
         }
     }
 }

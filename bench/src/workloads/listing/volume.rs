@@ -1,12 +1,13 @@
 //! A volume with a directory full of small files, opened with nothing in memory.
 
-use super::cold::{Cold, Directory};
+use super::cold::{Cold, Directory, FILES, SMALL, TREE};
 use super::device::SlowReads;
 use super::in_process::InProcess;
+use crate::chance::name;
 use crate::sys;
 use crate::targets::Kept;
 use anyhow::{Context, Result, bail};
-use holdfast_core::{FileSystem, Options};
+use holdfast_core::{FileSystem, Node, Options};
 use holdfast_device::{BlockDevice, FileDevice, FileOptions};
 use holdfast_types::{Caller, OpenFlags};
 use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore};
@@ -16,8 +17,6 @@ use std::time::Duration;
 
 /// Bytes of a file: small files are what directories of so many have.
 const FILE: [u8; 1000] = [b'x'; 1000];
-/// The directory that they are in.
-const DIR: &[u8] = b"files";
 
 /// An image with its files, which goes when this is dropped.
 pub(super) struct Filled {
@@ -33,28 +32,37 @@ pub(super) struct Slow {
 }
 
 impl Filled {
-    /// Makes a volume with these files, in this order, beside this path.
+    /// Makes a volume with these files, in this order, all in one directory and in small ones, beside this path.
     ///
     /// # Errors
     /// If it cannot be made; an interruption.
     pub(super) fn make(path: &Path, names: &[Vec<u8>]) -> Result<Self> {
         let kept = Kept::beside(path)?;
-        let size = (64 << 20) + names.len() as u64 * (8 << 10);
+        let size = (64 << 20) + names.len() as u64 * (16 << 10);
         let device = FileDevice::create(&kept.image(), size, FileOptions::default());
         let device: Arc<dyn BlockDevice> = Arc::new(device.context("cannot make the image")?);
         holdfast_volume::format(&device, &FormatOptions::default())
             .context("cannot make the volume")?;
         let open = Opened::on(device)?;
         let who = Caller::root();
-        let dir = open.fs.mkdir(&who, &open.fs.root(), DIR, 0o755)?;
-        for name in names {
+        let make_dir = |parent: &Node, name: &[u8]| open.fs.mkdir(&who, parent, name, 0o755);
+        let make = |dir: &Node, name: &[u8]| -> Result<()> {
             if sys::end_asked() {
                 bail!("interrupted");
             }
-            let file = (open.fs).create(&who, &dir, name, 0o644, OpenFlags::WRITE_ONLY)?;
+            let file = (open.fs).create(&who, dir, name, 0o644, OpenFlags::WRITE_ONLY)?;
             open.fs.write(&who, &file, 0, &FILE)?;
+            Ok(())
+        };
+        let root = open.fs.root();
+        let files = make_dir(&root, FILES.as_bytes())?;
+        names.iter().try_for_each(|name| make(&files, name))?;
+        let tree = make_dir(&root, TREE.as_bytes())?;
+        for (number, names) in (0..).zip(names.chunks(SMALL as usize)) {
+            let small = make_dir(&tree, &name(number))?;
+            names.iter().try_for_each(|name| make(&small, name))?;
         }
-        drop(dir);
+        drop((root, files, tree));
         open.close()?;
         Ok(Self { kept })
     }
@@ -97,8 +105,8 @@ pub(super) struct ColdVolume {
 }
 
 impl Cold for ColdVolume {
-    fn directory(&self) -> Result<Box<dyn Directory + '_>> {
-        Ok(Box::new(InProcess::open(&self.open.fs, DIR)?))
+    fn directory(&self, path: &Path) -> Result<Box<dyn Directory + '_>> {
+        Ok(Box::new(InProcess::open(&self.open.fs, path)?))
     }
 
     fn waits(&mut self) -> Result<u64> {
