@@ -30,7 +30,7 @@ impl FileSystem {
     ///
     /// # Errors
     /// `EPERM` unless owner, and without `CAP_LINUX_IMMUTABLE` for a change of *immutable* or *append*; `EOPNOTSUPP` for flags
-    /// that this inode cannot have, and for any on a store that keeps none or is written through; `EROFS`, `ENOSPC`.
+    /// that this inode cannot have, and for any on a store that keeps none; `EROFS`, `ENOSPC`; what a store answers that is written through.
     pub fn set_flags(
         &self,
         who: &Caller,
@@ -49,9 +49,12 @@ impl FileSystem {
         if flags_now.of_kind(node.kind()) != flags_now || !FileFlags::all().contains(flags_now) {
             return Err(Errno::EOPNOTSUPP);
         }
-        if core.through.is_some() {
-            // No store that is written through is asked for them yet.
-            return Err(Errno::EOPNOTSUPP);
+        if let Some(through) = core.through() {
+            let changed = flags_now ^ meta.flags;
+            if changed.intersects(FileFlags::PROTECTING) && !who.has(Caps::LINUX_IMMUTABLE) {
+                return Err(Errno::EPERM);
+            }
+            return through.set_flags(who, node, flags, project);
         }
         if !core.times_and_flags
             && (!flags_now.is_empty() || project.is_some_and(|project| project != 0))

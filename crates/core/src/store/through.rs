@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::InodeRecord;
 use crate::types::{
-    Caller, Fallocate, FileType, Ino, RenameFlags, Result, SetTime, Time, XattrSet,
+    Caller, Fallocate, FileFlags, FileType, Ino, RenameFlags, Result, SetTime, Time, XattrSet,
 };
 
 /// A store that is asked to change something, and asking is doing: because others change it as well, or because it has rules of
@@ -93,6 +93,15 @@ pub enum Operation<'a> {
         ino: Ino,
         /// What changes.
         set: Attributes<'a>,
+    },
+    /// Sets all file flags of an inode, or its project (`EOPNOTSUPP` for what this store does not tell of an inode). What is not given stays.
+    SetFlags {
+        /// The inode.
+        ino: Ino,
+        /// All that it is to have of those that a record tells.
+        flags: Option<FileFlags>,
+        /// A number.
+        project: Option<u32>,
     },
     /// Gives a regular file another length; what is new reads as zeros.
     Resize {

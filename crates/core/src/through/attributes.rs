@@ -7,7 +7,7 @@ use crate::attributes::{event_of, perm_of_mode, perm_of_owner};
 use crate::inode::Meta;
 use crate::node::Node;
 use crate::store::{Attributes, Operation};
-use crate::types::{Caller, FileType, Result, SetAttr};
+use crate::types::{Caller, FileFlags, FileType, Result, SetAttr};
 use crate::watch::EventMask;
 use crate::xattr::CAPABILITY;
 use holdfast_sync::epoch;
@@ -43,6 +43,27 @@ impl ThroughStore<'_> {
             self.drop_capability(node)?;
         }
         self.core.happened(inode, event_of(set));
+        Ok(())
+    }
+
+    /// Sets file flags and the project, as far as they are given.
+    ///
+    /// # Errors
+    /// What the store answers.
+    pub(crate) fn set_flags(
+        self,
+        who: &Caller,
+        node: &Node,
+        flags: Option<FileFlags>,
+        project: Option<u32>,
+    ) -> Result<()> {
+        let operation = Operation::SetFlags {
+            ino: node.ino(),
+            flags,
+            project,
+        };
+        self.change(who, node, &operation, Changed::Nothing)?;
+        self.core.happened(node.inode(), EventMask::ATTRIB);
         Ok(())
     }
 

@@ -1,15 +1,15 @@
 //! Attributes, extended and plain.
 
 use holdfast_core::store::{Attributes, Done};
-use holdfast_core::types::{Errno, Ino, Result, SetTime, XattrSet};
+use holdfast_core::types::{Errno, FileFlags, FileType, Ino, Result, SetTime, XattrSet};
 use rustix::fs::{
-    AtFlags, CWD, Gid, Mode, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, XattrFlags, chmodat,
-    chownat, removexattr, setxattr, utimensat,
+    AtFlags, CWD, Gid, IFlags, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid,
+    XattrFlags, chmodat, chownat, ioctl_getflags, ioctl_setflags, removexattr, setxattr, utimensat,
 };
 
 use super::Performer;
 use crate::attributes::path_of;
-use crate::host::errno;
+use crate::host::{errno, reopen};
 
 impl Performer<'_> {
     pub(super) fn set(self, ino: Ino, set: &Attributes<'_>) -> Result<Done> {
@@ -33,6 +33,38 @@ impl Performer<'_> {
                     last_modification: timespec(set.mtime),
                 };
                 utimensat(CWD, path_of(file), &times, AtFlags::empty()).map_err(errno)?;
+            }
+        }
+        Ok(self.done(ino, &before, file))
+    }
+
+    pub(super) fn set_flags(
+        self,
+        ino: Ino,
+        flags: Option<FileFlags>,
+        project: Option<u32>,
+    ) -> Result<Done> {
+        // Those that statx(2) tells, and no others: they would seem to be gone.
+        let others = flags.is_some_and(|flags| !told().contains(flags));
+        if others || project.is_some_and(|project| project != 0) {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        let (pinned, before) = self.host.pin(ino)?;
+        let file = pinned.get(self.host);
+        if let Some(flags) = flags {
+            let kind = FileType::from_mode(before.stx_mode.into());
+            if !matches!(kind, Some(FileType::Regular | FileType::Directory)) {
+                return Err(Errno::EOPNOTSUPP);
+            }
+            let open = reopen(file, OFlags::RDONLY)?;
+            let held = ioctl_getflags(&open).map_err(of_flags)?;
+            let mut wanted = held;
+            for (flag, bit) in FLAGS {
+                wanted.set(bit, flags.contains(flag));
+            }
+            if wanted != held {
+                let _acting = self.act()?;
+                ioctl_setflags(&open, wanted).map_err(of_flags)?;
             }
         }
         Ok(self.done(ino, &before, file))
@@ -76,6 +108,25 @@ impl Performer<'_> {
             true => Ok(()),
             false => Err(Errno::EOPNOTSUPP),
         }
+    }
+}
+
+/// A host's file flags that a record tells.
+const FLAGS: [(FileFlags, IFlags); 3] = [
+    (FileFlags::IMMUTABLE, IFlags::IMMUTABLE),
+    (FileFlags::APPEND, IFlags::APPEND),
+    (FileFlags::NODUMP, IFlags::NODUMP),
+];
+
+fn told() -> FileFlags {
+    FLAGS.iter().map(|(flag, _)| *flag).collect()
+}
+
+/// A host without flags does not know the command.
+fn of_flags(error: rustix::io::Errno) -> Errno {
+    match errno(error) {
+        Errno::ENOTTY => Errno::EOPNOTSUPP,
+        error => error,
     }
 }
 

@@ -51,6 +51,11 @@ impl<'h> Performer<'h> {
             } => self.remove(dir, name, directory),
             Operation::Rename { from, to, flags } => self.rename(from, to, flags),
             Operation::SetAttributes { ino, set } => self.set(ino, &set),
+            Operation::SetFlags {
+                ino,
+                flags,
+                project,
+            } => self.set_flags(ino, flags, project),
             Operation::Resize { ino, size } => self.resize(ino, size),
             Operation::Write { ino, offset, bufs } => self.write(ino, offset, bufs),
             Operation::Allocate {

@@ -3,10 +3,11 @@
 use crate::{NEVER, over, seen};
 use holdfast_core::store::Coherence;
 use holdfast_core::types::{
-    Caller, Errno, Fallocate, FileType, OpenFlags, RenameFlags, SetAttr, SetTime, Time, Whence,
-    XattrSet,
+    Caller, Errno, Fallocate, FileFlags, FileType, OpenFlags, RenameFlags, SetAttr, SetTime, Time,
+    Whence, XattrSet,
 };
 use holdfast_core::{FileSystem, OpenFile};
+use rustix::fs::{IFlags, ioctl_getflags, ioctl_setflags};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
@@ -368,4 +369,61 @@ fn what_a_caller_makes_is_the_callers() {
     // The thread is itself again.
     drop(created(&fs, b"mine"));
     assert_eq!(owned(&dir.path().join("mine")).0, 0);
+}
+
+#[test]
+fn file_flags_are_the_hosts() {
+    for coherence in ALL {
+        let dir = tempfile::tempdir().unwrap();
+        let fs = over(dir.path(), coherence);
+        let (who, root) = (Caller::root(), fs.root());
+        drop(created(&fs, b"file"));
+        fs.mkdir_at(&who, &root, b"dir", 0o755).unwrap();
+        for name in ["file", "dir"] {
+            let on_host = fs::File::open(dir.path().join(name)).unwrap();
+            let Ok(before) = ioctl_getflags(&on_host) else {
+                println!("skipped: file_flags: the host has none");
+                return;
+            };
+            let node = seen::node(&fs, name.as_bytes()).unwrap();
+            let set = |flags: FileFlags| fs.set_flags(&who, &node, Some(flags), None);
+            let is_so = |bits: IFlags, flags: FileFlags| {
+                assert_eq!(ioctl_getflags(&on_host), Ok(before | bits));
+                assert_eq!(fs.flags(&node), flags);
+            };
+            let (append, nodump) = (FileFlags::APPEND, FileFlags::NODUMP);
+            set(append | nodump).unwrap();
+            is_so(IFlags::APPEND | IFlags::NODUMP, append | nodump);
+            let perm = SetAttr {
+                perm: Some(0o700),
+                ..SetAttr::default()
+            };
+            let chmod = fs.setattr(&who, &node, &perm, None);
+            assert_eq!(chmod.map(drop), Err(Errno::EPERM));
+            assert_eq!(
+                set(FileFlags::NOATIME),
+                Err(Errno::EOPNOTSUPP),
+                "it would not be told"
+            );
+            assert_eq!(
+                fs.set_flags(&who, &node, None, Some(7)),
+                Err(Errno::EOPNOTSUPP)
+            );
+            let user = Caller::user(1000, 1000);
+            assert_eq!(
+                fs.set_flags(&user, &node, Some(nodump), None),
+                Err(Errno::EPERM)
+            );
+            is_so(IFlags::APPEND | IFlags::NODUMP, append | nodump);
+            set(FileFlags::empty()).unwrap();
+            is_so(IFlags::empty(), FileFlags::empty());
+            // Others do it, too.
+            ioctl_setflags(&on_host, before | IFlags::IMMUTABLE).unwrap();
+            if coherence == NEVER {
+                fs.attributes(&node).unwrap();
+                is_so(IFlags::IMMUTABLE, FileFlags::IMMUTABLE);
+            }
+            ioctl_setflags(&on_host, before).unwrap();
+        }
+    }
 }

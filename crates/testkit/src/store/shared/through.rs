@@ -103,6 +103,7 @@ impl SharedState {
             ],
             Operation::Copy { to, .. } => [Some(to.0), None, None, None],
             Operation::SetAttributes { ino, .. }
+            | Operation::SetFlags { ino, .. }
             | Operation::Resize { ino, .. }
             | Operation::Write { ino, .. }
             | Operation::Allocate { ino, .. }
@@ -167,6 +168,18 @@ impl SharedState {
     fn does_to_one(&mut self, operation: &Operation<'_>) -> Result<Did> {
         match *operation {
             Operation::SetAttributes { ino, set } => self.set(ino, &set).map(|()| Did::to([ino])),
+            Operation::SetFlags {
+                ino,
+                flags,
+                project,
+            } => {
+                let inode = self.inode(ino)?;
+                let record = inode.meta();
+                record.flags = flags.unwrap_or(record.flags);
+                record.project = project.unwrap_or(record.project);
+                self.touched(ino);
+                Ok(Did::to([ino]))
+            }
             Operation::Resize { ino, size } => {
                 let file = self.file(ino)?;
                 file.pages.truncate(size);
