@@ -20,7 +20,7 @@ use crate::acting::Own;
 use crate::attributes::{self, File};
 use crate::descriptors::Descriptors;
 use crate::held::Held;
-use crate::identity::{HostNumber, Identity};
+use crate::identity::{HostNumber, Identity, is_settled, time};
 use crate::numbers::Numbers;
 use crate::places::Places;
 use crate::record::record;
@@ -373,9 +373,33 @@ impl Host {
         let Some(file) = self.find(at, name)? else {
             return Ok(None);
         };
-        let has = xattrs && self.has_attributes(at, name)?;
         self.places.note(file.ino, dir, name, file.is);
+        let has = xattrs && self.has_attributes_of(file.ino, &file.stat, at, name)?;
         Ok(Some(record(file.ino, dir, &file.stat, has)))
+    }
+
+    /// Has a file of which the place is known, and of which this was just told, extended attributes that are shown?
+    ///
+    /// # Errors
+    /// Those of listxattr(2).
+    pub(crate) fn has_attributes_of(
+        &self,
+        ino: Ino,
+        stat: &Statx,
+        dir: BorrowedFd<'_>,
+        name: &[u8],
+    ) -> Result<bool> {
+        let (mtime, ctime) = (time(stat.stx_mtime), time(stat.stx_ctime));
+        if let Some(has) = self.places.has_xattrs(ino, ctime) {
+            return Ok(has);
+        }
+        // From before it is asked.
+        let is_settled = is_settled(mtime, ctime);
+        let has = self.has_attributes(dir, name)?;
+        if is_settled {
+            self.places.note_xattrs(ino, ctime, has);
+        }
+        Ok(has)
     }
 
     /// Has a file extended attributes that are shown?

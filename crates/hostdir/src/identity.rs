@@ -2,6 +2,12 @@
 
 use holdfast_core::types::{FileType, Time};
 use rustix::fs::{Statx, StatxFlags, StatxTimestamp};
+use std::time::{Duration, SystemTime};
+
+/// Times of a host move in steps that are not longer than this; where they have whole seconds, than that.
+const GRAIN: Duration = Duration::from_millis(20);
+const COARSE_GRAIN: Duration = Duration::from_secs(2);
+const NANOS: u64 = 1_000_000_000;
 
 /// A file of the host by device and number, as long as it lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,4 +56,14 @@ pub(crate) fn birth(stat: &Statx) -> Option<Time> {
 
 pub(crate) fn time(time: StatxTimestamp) -> Time {
     Time::new(time.tv_sec, time.tv_nsec)
+}
+
+/// Would a change from now on move the times of a file that has these?
+pub(crate) fn is_settled(mtime: Time, ctime: Time) -> bool {
+    let changed = mtime.max(ctime);
+    let coarse = mtime.subsec_nanos() == 0 && ctime.subsec_nanos() == 0;
+    let grain = if coarse { COARSE_GRAIN } else { GRAIN };
+    let nanos = u64::from(changed.subsec_nanos()) + grain.as_nanos() as u64;
+    let secs = changed.secs().saturating_add((nanos / NANOS) as i64);
+    Time::from(SystemTime::now()) > Time::new(secs, (nanos % NANOS) as u32)
 }

@@ -4,7 +4,7 @@
 //! still the same file. A place stays until the core lets its inode go, and that of a directory also
 //! as long as one below it is known.
 
-use holdfast_core::types::Ino;
+use holdfast_core::types::{Ino, Time};
 use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::identity::Identity;
 
 /// A place in the table, beside its name, with what the table takes for it.
-const COST: u64 = 160;
+const COST: u64 = 176;
 
 #[derive(Clone)]
 pub(crate) struct Place {
@@ -24,6 +24,8 @@ pub(crate) struct Place {
 
 struct Kept {
     place: Place,
+    /// Has it extended attributes, as long as its time of change is this one?
+    xattrs: Option<(Time, bool)>,
     /// Does the core have the inode?
     held: bool,
     /// Places in this directory.
@@ -60,6 +62,9 @@ impl Places {
         let was = match table.get_mut(&ino) {
             None if !gets => return,
             Some(kept) => {
+                if kept.place.is != is {
+                    kept.xattrs = None;
+                }
                 (kept.held, kept.place.is) = (kept.held || gets, is);
                 if kept.place.parent == parent && *kept.place.name == *name {
                     return;
@@ -76,7 +81,13 @@ impl Places {
                 };
                 self.bytes.fetch_add(COST + name.len() as u64, Relaxed);
                 let (held, below) = (true, 0);
-                table.insert(ino, Kept { place, held, below });
+                let kept = Kept {
+                    place,
+                    xattrs: None,
+                    held,
+                    below,
+                };
+                table.insert(ino, kept);
                 None
             }
         };
@@ -85,6 +96,20 @@ impl Places {
         }
         if let Some(was) = was {
             self.leave(&mut table, was);
+        }
+    }
+
+    /// Has an inode extended attributes? `None`: that was not asked since it was changed.
+    pub(crate) fn has_xattrs(&self, ino: Ino, ctime: Time) -> Option<bool> {
+        let table = self.table.read();
+        let (at, has) = table.get(&ino)?.xattrs?;
+        (at == ctime).then_some(has)
+    }
+
+    /// It was asked, and a later change would show in the time of change.
+    pub(crate) fn note_xattrs(&self, ino: Ino, ctime: Time, has: bool) {
+        if let Some(kept) = self.table.write().get_mut(&ino) {
+            kept.xattrs = Some((ctime, has));
         }
     }
 

@@ -6,27 +6,23 @@ use holdfast_core::store::{
     Coherence, Done, EntryRecord, Guarantees, InodeRecord, NameRun, Operation, Rest, Shared,
     SpaceReport, SpaceRun, Stamp, Store, Through, WholeDirectory, Writes,
 };
-use holdfast_core::types::{Caller, Errno, FileType, Ino, Result, Time};
+use holdfast_core::types::{Caller, Errno, FileType, Ino, Result};
 use rustix::fs::{Mode, OFlags, SeekFrom, fstatvfs, openat, seek, syncfs};
 use rustix::io::pread;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use crate::attributes::{self, File};
 use crate::host::{Found, Host, errno};
+use crate::identity::is_settled;
 use crate::lanes::Lanes;
 use crate::listing::Listings;
 use crate::member::Places;
 use crate::perform::Performer;
 use crate::record::record;
 use crate::together;
-
-/// Times of a host move in steps that are not longer than this; where they have whole seconds, than that.
-const GRAIN: Duration = Duration::from_millis(20);
-const COARSE_GRAIN: Duration = Duration::from_secs(2);
-const NANOS: u64 = 1_000_000_000;
 
 /// How a directory is opened.
 #[derive(Clone, Copy, Debug)]
@@ -110,8 +106,11 @@ impl HostDirectory {
         let found = host.in_directory(place.parent, |dir| {
             let found = host.find(dir, &place.name)?;
             let same = found.filter(|found| found.ino == ino && found.is == place.is);
-            let has = xattrs && same.is_some() && host.has_attributes(dir, &place.name)?;
-            Ok(same.map(|found| record(ino, place.parent, &found.stat, has)))
+            let Some(Found { stat, .. }) = same else {
+                return Ok(None);
+            };
+            let has = xattrs && host.has_attributes_of(ino, &stat, dir, &place.name)?;
+            Ok(Some(record(ino, place.parent, &stat, has)))
         });
         match found {
             // A file that is open goes on without its name.
@@ -319,12 +318,7 @@ impl Shared for HostDirectory {
     }
 
     fn is_settled(&self, record: &InodeRecord) -> bool {
-        let changed = record.mtime.max(record.ctime);
-        let coarse = record.mtime.subsec_nanos() == 0 && record.ctime.subsec_nanos() == 0;
-        let grain = if coarse { COARSE_GRAIN } else { GRAIN };
-        let nanos = u64::from(changed.subsec_nanos()) + grain.as_nanos() as u64;
-        let secs = changed.secs().saturating_add((nanos / NANOS) as i64);
-        Time::from(SystemTime::now()) > Time::new(secs, (nanos % NANOS) as u32)
+        is_settled(record.mtime, record.ctime)
     }
 
     fn read_directories(

@@ -79,7 +79,7 @@ fn open(
 ) -> Result<Option<Opened>> {
     let descriptor = host.open_listing(dir)?;
     let stat = host.stat(descriptor.as_fd())?;
-    let has = xattrs && host.has_attributes(descriptor.as_fd(), b".")?;
+    let has = xattrs && host.has_attributes_of(dir, &stat, descriptor.as_fd(), b".")?;
     let place = host.places.get(dir);
     // Opening it told that it is still where it was, but for the root.
     let parent = place.as_ref().map_or(dir, |place| place.parent);

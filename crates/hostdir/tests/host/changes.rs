@@ -3,8 +3,11 @@
 use crate::{NEVER, over, seen};
 use holdfast_core::store::Coherence;
 use holdfast_core::types::{Caller, Errno, OpenFlags};
+use rustix::fs::{XattrFlags, removexattr, setxattr};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
+use std::thread::sleep;
+use std::time::Duration;
 
 #[test]
 fn content_attributes_and_names_are_those_of_now() {
@@ -29,6 +32,36 @@ fn content_attributes_and_names_are_those_of_now() {
     fs::rename(at("new 4"), at("new 5")).unwrap();
     fs::create_dir(at("new 6 is a directory")).unwrap();
     seen::compare(&fs, dir.path());
+}
+
+#[test]
+fn extended_attributes_that_come_and_go_are_seen_also_of_a_file_that_rested() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("file");
+    File::create(&path).unwrap();
+    if setxattr(&path, "user.probe", b"", XattrFlags::empty()).is_err() {
+        println!("skipped: extended_attributes: the host has none");
+        return;
+    }
+    removexattr(&path, "user.probe").unwrap();
+    let fs = over(dir.path(), NEVER);
+    let shown = |name: &[u8]| {
+        let node = seen::node(&fs, b"file").unwrap();
+        fs.getxattr(&Caller::root(), &node, name)
+    };
+    for round in 0..4 {
+        // What was asked holds from now on.
+        sleep(Duration::from_millis(50 * (round % 2)));
+        for _ in 0..2 {
+            assert_eq!(shown(b"user.one"), Err(Errno::ENODATA));
+        }
+        setxattr(&path, "user.one", b"value", XattrFlags::empty()).unwrap();
+        sleep(Duration::from_millis(50 * (round / 2)));
+        for _ in 0..2 {
+            assert_eq!(shown(b"user.one"), Ok((*b"value").into()));
+        }
+        removexattr(&path, "user.one").unwrap();
+    }
 }
 
 #[test]
