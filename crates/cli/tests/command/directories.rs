@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 /// A place with a directory `dir` that has some of everything.
 fn place() -> Option<Place> {
@@ -50,6 +51,33 @@ fn shown(root: &Path) -> String {
         &["-c", "find . -type f -print0 | sort -z | xargs -0 cksum"],
     );
     lines.join("\n") + &sums
+}
+
+/// How often the kernel looked a name up.
+fn lookups(place: &Place) -> u64 {
+    let told = holdfast(["info", &place.mnt()]).ok();
+    let line = told.lines().find(|line| line.contains("LOOKUP"));
+    let count = line.and_then(|line| line.split_whitespace().next_back());
+    count.map_or(0, |count| count.replace(',', "").parse().expect("a count"))
+}
+
+#[test]
+fn a_tree_that_is_listed_again_has_its_attributes_in_its_listings() {
+    let Some(place) = place() else { return };
+    mount(&place, "ro");
+    let find = || {
+        let mut find = Command::new("find");
+        find.args([&*place.mnt(), "-size", "+1k"]);
+        assert!(find.status().expect("it runs").success());
+    };
+    find();
+    let before = lookups(&place);
+    // What the kernel was told does not hold any more.
+    std::thread::sleep(Duration::from_millis(1100));
+    find();
+    let again = lookups(&place) - before;
+    assert!(again < 50, "{again} lookups for 300 files");
+    place.umount();
 }
 
 #[test]

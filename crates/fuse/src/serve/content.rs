@@ -256,7 +256,7 @@ impl CoreOperations {
         })
     }
 
-    /// Lists with the attributes of each directory, and of each file that the kernel does not know, if this caller
+    /// Lists with the attributes of each directory, and of each file of which the kernel does not have them, if this caller
     /// needs them ([`Callers`](super::callers::Callers)).
     pub(super) fn list_plus(
         &self,
@@ -288,7 +288,7 @@ impl CoreOperations {
                     if !entry.kind.is_dir() {
                         // It has them already, and would forget its ACL with each telling. But it stops believing the
                         // name of a directory whose permissions change.
-                        if node.is_known_by_number() {
+                        if self.keeps_attributes && node.is_known_by_number() {
                             return bare(sink);
                         }
                         // A hidden file may stay unasked by a program that asks for all others.

@@ -46,6 +46,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering, fence},
     },
+    time::Duration,
 };
 
 /// Tells, as JSON, what there is to tell about a mount, in as much detail as is asked for.
@@ -92,6 +93,8 @@ pub struct CoreOperations {
     cache_listings: bool,
     /// What of the content of files?
     content: KeptContent,
+    /// Does it keep names and attributes until it is told otherwise?
+    keeps_attributes: bool,
     /// Does a security module ask for the labels of files?
     labels: bool,
     /// Have files extended attributes?
@@ -166,6 +169,7 @@ impl CoreOperations {
             no_opendir: config.opens_no_directories(),
             cache_listings: config.cache_listings,
             content: config.content,
+            keeps_attributes: [config.entry_timeout, config.attr_timeout] == [Duration::MAX; 2],
             labels: caller::uses_labels(),
             xattrs: config.xattrs,
             writeback: AtomicBool::new(false),
