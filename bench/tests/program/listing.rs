@@ -36,7 +36,7 @@ fn a_slow_host_is_listed_as_it_is_and_behind_the_store_and_nothing_stays() {
         .map(|line| serde_json::from_str(line).expect("JSON"))
         .collect();
     // There is no call for a listing with attributes by system calls.
-    assert_eq!(records.len(), 6 + 5);
+    assert_eq!(records.len(), 7 + 6);
     for record in &records {
         let plain = record["target"] == target("dir");
         let phase = record["phase"].as_str().expect("text");
@@ -50,6 +50,11 @@ fn a_slow_host_is_listed_as_it_is_and_behind_the_store_and_nothing_stays() {
         let asked = number("waits");
         match (phase, alone) {
             ("listing-plain", _) => assert!(asked < 20, "{record}"),
+            // Each directory of ten is looked up, opened, listed to its end.
+            ("walk", _) => {
+                let (dirs, more) = (number("items") / 10, asked - number("items"));
+                assert!((0..6 * dirs + 30).contains(&more), "{record}");
+            }
             // One for each file, and a few for the directory: not another for what the host was not asked for.
             _ => assert!((0..30).contains(&(asked - number("items"))), "{record}"),
         }
