@@ -12,7 +12,8 @@ use crate::locks::InodeLocks;
 use crate::types::{FileType, Ino};
 
 /// Made with the inode where its type needs it, else when something is first put in it.
-#[derive(Default)]
+///
+/// *Invariant.* That of a regular file has [`Content::Stored`]: so what a store tells of its space later has its place.
 pub(crate) struct Extension {
     /// Content of inodes that are no regular files; of those what is known of it without asking for it.
     pub(super) content: Content,
@@ -22,12 +23,27 @@ pub(crate) struct Extension {
     pub(super) locks: OnceBox<InodeLocks>,
 }
 
+/// Pages of [`Content::Stored`] that are not known, or not any more.
+pub(super) const UNTOLD: u64 = u64::MAX;
+
+impl Default for Extension {
+    fn default() -> Self {
+        Self {
+            content: Content::Stored(AtomicU64::new(UNTOLD)),
+            rare: Published::default(),
+            locks: OnceBox::new(),
+        }
+    }
+}
+
 impl Extension {
     /// What an inode with this content needs, if that is anything.
     pub(crate) fn of(content: Content, rare: Option<Box<Rare>>) -> Option<Box<Self>> {
-        if rare.is_none() && matches!(content, Content::None) {
-            return None;
-        }
+        let content = match (content, &rare) {
+            (Content::None, None) => return None,
+            (Content::None, Some(_)) => Content::Stored(AtomicU64::new(UNTOLD)),
+            (content, _) => content,
+        };
         Some(Box::new(Self {
             content,
             rare: rare.map_or_else(Default::default, Published::new),
@@ -39,10 +55,8 @@ impl Extension {
 const _: () = assert!(size_of::<Extension>() == 64, "a directory is no line");
 
 /// The content of an inode that is no regular file, or what is known of a file's.
-#[derive(Default)]
 pub(crate) enum Content {
-    /// Nothing, or elsewhere: a regular file, a fifo, a socket.
-    #[default]
+    /// Nothing, or elsewhere: a regular file, a fifo, a socket. Of one that is made.
     None,
     /// Names.
     Directory(DirectoryBody),

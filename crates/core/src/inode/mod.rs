@@ -20,6 +20,7 @@ mod protection;
 mod values;
 
 pub(crate) use change::{MetaWrite, View};
+use extension::UNTOLD;
 pub(crate) use extension::{Content, DirectoryBody, Extension, Rare};
 pub(crate) use heat::{Epochs, Look, Part, Set};
 pub(crate) use meta::Meta;
@@ -45,9 +46,6 @@ pub(crate) const WHOLE: u64 = 256 << 10;
 /// What every empty directory's size is, and each name's share: tmpfs's figures.
 const DIR_SIZE: u64 = 40;
 const ENTRY_SIZE: u64 = 20;
-
-/// Pages of [`Content::Stored`] that are not known any more.
-const UNTOLD: u64 = u64::MAX;
 
 const REGULAR: u8 = FileType::Regular as u8;
 const DIRECTORY: u8 = FileType::Directory as u8;
@@ -205,11 +203,8 @@ impl Object {
     /// Others changed the file in the store, where it takes this space now: nothing else of its content is known. To be said
     /// with the pages locked, which must have begun to change.
     pub(crate) fn changed_below(&self, space: StoredSpace) {
-        if let Some(pages) = space.beside_size() {
-            // One that has an extension of another kind is asked for.
-            let stored = || Content::Stored(AtomicU64::new(pages));
-            let extension = || Extension::of(stored(), None).unwrap_or_default();
-            self.extension.get_or_init(extension);
+        if space.beside_size().is_some() {
+            self.extension.get_or_init(Box::default);
         }
         if let Some(Content::Stored(pages)) = self.extension.get().map(|it| &it.content) {
             pages.store(space.beside_size().unwrap_or(UNTOLD), Ordering::Relaxed);

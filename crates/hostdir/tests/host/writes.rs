@@ -427,3 +427,29 @@ fn file_flags_are_the_hosts() {
         }
     }
 }
+
+#[test]
+fn space_is_told_of_a_file_that_loses_its_privileges_as_it_grows() {
+    for coherence in ALL {
+        let dir = tempfile::tempdir().unwrap();
+        let fs = over(dir.path(), coherence);
+        let (who, root) = (Caller::root(), fs.root());
+        let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
+        let file = fs.open_at(&who, &root, b"file", flags, 0o4464).unwrap();
+        let owner = SetAttr {
+            uid: Some(0),
+            gid: Some(1000),
+            ..SetAttr::default()
+        };
+        fs.setattr(&who, file.node(), &owner, None).unwrap();
+        let allocate = fs.fallocate(&who, &file, Fallocate::empty(), 70_000, 200);
+        if allocate == Err(Errno::EOPNOTSUPP) {
+            return;
+        }
+        allocate.unwrap();
+        let blocks = fs.attributes(file.node()).unwrap().blocks;
+        let host = fs::metadata(dir.path().join("file")).unwrap();
+        assert!(host.blocks() > 0);
+        assert_eq!(blocks, host.blocks(), "{coherence:?}");
+    }
+}
