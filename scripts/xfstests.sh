@@ -35,7 +35,7 @@ USERS=()
 leave() {
     local code=$? name
     for name in "${LINKS[@]}"; do rm -f "$name"; done
-    for name in "${USERS[@]}"; do userdel "$name" 2>/dev/null || true; done
+    for name in "${USERS[@]}"; do userdel --remove "$name" 2>/dev/null || true; done
     (exit "$code") || true
     cleanup
 }
@@ -50,7 +50,7 @@ for name in mount umount; do
     fi
 done
 for name in fsgqa 123456-fsgqa fsgqa2; do
-    if ! id "$name" >/dev/null 2>&1 && useradd --badname --no-create-home "$name" 2>/dev/null; then
+    if ! id "$name" >/dev/null 2>&1 && useradd --badname --create-home "$name" 2>/dev/null; then
         USERS+=("$name")
     fi
 done
