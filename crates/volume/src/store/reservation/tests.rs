@@ -392,7 +392,10 @@ impl Volume {
                 allocate(Fallocate::COLLAPSE_RANGE, 0, page);
             }
             "copy" => {
-                let (_, _, other) = self.some(true).unwrap();
+                // Within one file the ranges would overlap.
+                let others = (0..100).filter_map(|_| self.some(true));
+                let mut others = others.map(|(_, _, other)| other);
+                let other = others.find(|other| other.ino() != node.ino()).unwrap();
                 let to = self.fs.open(&who, &other, flags).unwrap();
                 ready(self);
                 self.fs
