@@ -3,7 +3,8 @@
 //! *Invariant.* An answer is dated from before its question: what it tells was so at that time or later. What a change
 //! through this core tells is dated from after it, so that no answer which may not know of it comes behind.
 //!
-//! *Locking.* `listing` of a shard is held over a reading of all names, and comes before the names of a directory; `order` comes behind
+//! *Locking.* `listing` of a shard is held over a reading of all names of one directory, so that threads do not read the same, and comes before the
+//! names of a directory. Directories that come along with another one are read without theirs: which answer stands is said by `order` and `changes`; `order` comes behind
 //! names and pages, and before attributes; `table` is a leaf.
 
 use parking_lot::{Mutex, MutexGuard};
@@ -128,11 +129,11 @@ impl Coherence {
         checked.asked
     }
 
-    /// All names of a directory were read.
-    pub(crate) fn note_names(&self, dir: Ino, names: NamesRead) {
+    /// All names of a directory, which are locked, were read. `None`: it was changed through this core meanwhile, so they are read again.
+    pub(crate) fn note_names(&self, dir: Ino, names: Option<NamesRead>) {
         let mut table = self.shard(dir).table.lock();
         let checked = table.entry(dir).or_default();
-        (checked.asked, checked.names) = (0, Some(names));
+        (checked.asked, checked.names) = (0, names);
     }
 
     /// How often names of a directory were changed through this core. A reading of them, and another change, that see one end meanwhile do not

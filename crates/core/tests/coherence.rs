@@ -477,6 +477,32 @@ fn directories_that_a_walk_comes_to_next_are_read_together() {
 }
 
 #[test]
+fn what_is_made_in_a_directory_is_there_also_beside_a_walk_that_reads_it_ahead() {
+    for round in 0..200 {
+        let pair = Pair::new([Coherence::Exclusive, FOR_A_SECOND][round % 2]);
+        pair.list(&pair.dir(pair.dirs[1]));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for dir in &pair.dirs[2..] {
+                    pair.list(&pair.dir(*dir));
+                }
+            });
+            for dir in pair.dirs[2..].iter().rev() {
+                let node = pair.dir(*dir);
+                pair.list(&node);
+                let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
+                let made = (pair.fs).create(&Caller::root(), &node, b"made", 0o644, flags);
+                drop(made.unwrap());
+                for _ in 0..3 {
+                    assert_eq!(pair.list(&node), [(*b"made").into()], "round {round}");
+                    assert!(pair.lookup(&node, b"made").is_ok(), "round {round}");
+                }
+            }
+        });
+    }
+}
+
+#[test]
 fn a_walk_in_no_order_is_given_up() {
     let [(asked, known), (alone, known_alone)] = [true, false].map(|statahead| {
         let (pair, node, names) = tree(200, statahead);

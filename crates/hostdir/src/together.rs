@@ -36,7 +36,7 @@ pub(crate) fn read(
 ) -> Vec<Option<WholeDirectory>> {
     let own = Arc::clone(host);
     let opened = lanes.map(dirs.to_vec(), move |dir| {
-        // Whoever asks for it alone learns why.
+        // A question for it alone tells why.
         open(&own, *dir, most, (inodes, xattrs)).ok().flatten()
     });
     let mut asked: Vec<(Ino, Arc<OwnedFd>, Box<[u8]>)> = Vec::new();

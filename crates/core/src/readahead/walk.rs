@@ -158,7 +158,7 @@ impl Walks {
         (row.parent == Some(parent)).then_some(row)
     }
 
-    /// A directory is listed whose names are in memory.
+    /// A directory is listed, and its names are in memory.
     pub(crate) fn met(&self, parent: Ino, dir: Ino, now: Millis) {
         if let Some(mut walk) = self.of(parent) {
             walk.heard = now;
@@ -166,7 +166,7 @@ impl Walks {
         }
     }
 
-    /// A directory is listed whose names have to be read: what is to come along? `place`: its cookie and name in the parent. A caller that gets
+    /// A directory is listed, and its names have to be read: what is to come along? `place`: its cookie and name in the parent. A caller that gets
     /// an advice says what [came](Self::came) of it.
     pub(crate) fn decide(
         &self,

@@ -88,38 +88,38 @@ impl Core {
         let asked = NamesAsked::now(shared, dir.ino());
         let record = self.ask_for_record(dir.ino())?;
         let listed = self.list_store(dir.ino())?;
-        self.take_in_names(shared, (dir, body), asked, &record, &listed)
+        self.take_in_names(shared, (dir, body), (asked, false), &record, &listed)
     }
 
-    /// Takes in what the store told of a directory and of all its names.
+    /// Takes in what the store told of a directory and of all its names. `ahead`: nobody waits for them.
     ///
     /// # Errors
-    /// `ESTALE`: there is no such directory any more. `ENOMEM`.
+    /// `ESTALE`: there is no such directory any more, or it was changed through this core meanwhile, and came ahead. `ENOMEM`.
     pub(super) fn take_in_names(
         &self,
         shared: SharedStore<'_>,
         (dir, body): (&Inode, &DirectoryBody),
-        NamesAsked { at, changes }: NamesAsked,
+        (NamesAsked { at, changes }, ahead): (NamesAsked, bool),
         record: &InodeRecord,
         listed: &NameRun,
     ) -> Result<()> {
         let coherence = shared.coherence;
         self.date(shared, dir, record, at, false)?;
         let mut names = body.names.write(dir);
-        self.put_names(&body.names, &mut names, listed)?;
         // One that was changed through this core meanwhile is read again when it is asked for the next time.
         let is_true = coherence.changes(dir.ino()) == changes;
-        names.become_whole(coherence.is_dated() || !is_true);
-        if is_true {
-            coherence.note_names(
-                dir.ino(),
-                NamesRead {
-                    at,
-                    times: (record.mtime, record.ctime),
-                    settled: shared.is_settled(record),
-                },
-            );
+        if !is_true && ahead {
+            // What is known of the names may be of after that change.
+            return Err(Errno::ESTALE);
         }
+        self.put_names(&body.names, &mut names, listed)?;
+        names.become_whole(coherence.is_dated() || !is_true);
+        let read = NamesRead {
+            at,
+            times: (record.mtime, record.ctime),
+            settled: shared.is_settled(record),
+        };
+        coherence.note_names(dir.ino(), is_true.then_some(read));
         Ok(())
     }
 

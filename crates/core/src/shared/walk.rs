@@ -190,6 +190,7 @@ impl Core {
             if record.ino != ino {
                 continue;
             }
+            let asked = (asked, true);
             let taken = self.take_in_names(shared, (dir, body), asked, &record, &names);
             if taken.is_ok() {
                 came.push(ino);

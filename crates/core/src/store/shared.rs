@@ -50,8 +50,8 @@ pub trait Shared: Send + Sync {
     }
 
     /// Reads several directories, of at most so many names each, with the inodes that these lead to if `inodes` says so: an answer
-    /// for each, in this order, that takes hardly longer than one alone. `None`: it has more names, or could not be read; whoever
-    /// asks for it alone learns why. Nothing at all: a store that answers one no later than many need not.
+    /// for each, in this order, that takes hardly longer than one alone. `None`: it has more names, or could not be read; a
+    /// question for it alone tells why. Nothing at all: a store that answers one no later than many need not.
     fn read_directories(
         &self,
         dirs: &[Ino],
