@@ -1,7 +1,8 @@
 //! When a store that others change was asked for what is in memory: see [`shared`](crate::shared).
 //!
 //! *Invariant.* An answer is dated from before its question: what it tells was so at that time or later. What a change
-//! through this core tells is dated from after it, so that no answer which may not know of it comes behind.
+//! through this core tells is dated from after it, so that no answer which may not know of it comes behind. What was asked for before a store told
+//! of a change by others is in *doubt* from then on: it does not hold, however young it is.
 //!
 //! *Locking.* `listing` of a shard is held over a reading of all names of one directory, so that threads do not read the same, and comes before the
 //! names of a directory. Directories that come along with another one are read without theirs: which answer stands is said by `order` and `changes`; `order` comes behind
@@ -21,6 +22,8 @@ const SHARDS: usize = 64;
 pub(crate) struct Coherence {
     /// `None`: answers hold for ever.
     valid: Option<Duration>,
+    /// How long those hold of which changes are [told](store::Coherence::Told).
+    heard: Duration,
     shards: Box<[Shard]>,
     pub(crate) walks: Walks,
 }
@@ -30,7 +33,24 @@ struct Shard {
     /// One thread reads the names of a directory.
     listing: Mutex<()>,
     order: Mutex<()>,
-    table: Mutex<HashMap<Ino, Checked>>,
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    of: HashMap<Ino, Checked>,
+    /// A change was told of an inode that is not there: it may be one that is asked for now.
+    doubt: Option<Instant>,
+}
+
+impl Table {
+    fn entry(&mut self, ino: Ino) -> &mut Checked {
+        let doubt = self.doubt;
+        self.of.entry(ino).or_insert_with(|| Checked {
+            doubt,
+            ..Checked::default()
+        })
+    }
 }
 
 /// When the store was asked for an inode.
@@ -38,6 +58,10 @@ struct Shard {
 pub(crate) struct Checked {
     /// `None`: not for its record.
     pub(crate) at: Option<Instant>,
+    /// When a change by others was told last.
+    doubt: Option<Instant>,
+    /// Are changes told since `at`?
+    heard: bool,
     /// Would its record have shown any change since?
     pub(crate) settled: bool,
     /// Of a directory. `None`: its names have to be read.
@@ -55,18 +79,29 @@ pub(crate) struct NamesRead {
     /// The times that it had then: names that others change move them, if it had [settled](store::Shared::is_settled).
     pub(crate) times: (Time, Time),
     pub(crate) settled: bool,
+    /// Are changes told since `at`?
+    pub(crate) heard: bool,
+}
+
+/// What the store says of an answer beside the answer.
+#[derive(Clone, Copy)]
+pub(crate) struct Standing {
+    pub(crate) settled: bool,
+    pub(crate) heard: bool,
 }
 
 impl Coherence {
     /// `None`: the store has nothing of this.
     pub(crate) fn of(store: &dyn store::Store) -> Option<Box<Self>> {
-        let valid = match store.shared()?.coherence() {
-            store::Coherence::Exclusive => None,
-            store::Coherence::For(time) => Some(time),
+        let (valid, heard) = match store.shared()?.coherence() {
+            store::Coherence::Exclusive => (None, Duration::ZERO),
+            store::Coherence::For(time) => (Some(time), time),
+            store::Coherence::Told { valid, heard } => (Some(valid), heard),
         };
         let shards = (0..SHARDS).map(|_| Shard::default()).collect();
         Some(Box::new(Self {
             valid,
+            heard,
             shards,
             walks: Walks::new(valid),
         }))
@@ -80,7 +115,7 @@ impl Coherence {
 
     /// Does no answer hold?
     pub(crate) fn holds_never(&self) -> bool {
-        self.valid == Some(Duration::ZERO)
+        self.valid == Some(Duration::ZERO) && self.heard == Duration::ZERO
     }
 
     fn shard(&self, ino: Ino) -> &Shard {
@@ -89,19 +124,68 @@ impl Coherence {
 
     pub(crate) fn checked(&self, ino: Ino) -> Checked {
         let table = self.shard(ino).table.lock();
-        table.get(&ino).copied().unwrap_or_default()
+        table.of.get(&ino).copied().unwrap_or_default()
     }
 
-    /// Does what the store told at that time hold?
-    pub(crate) fn holds(&self, at: Option<Instant>, now: Instant) -> bool {
-        let for_a_time = |valid| at.is_some_and(|at| now.saturating_duration_since(at) < valid);
-        self.valid.is_none_or(for_a_time)
+    /// Does what the store told of an inode hold?
+    pub(crate) fn holds(&self, checked: &Checked, now: Instant) -> bool {
+        let Some(valid) = self.valid else { return true };
+        checked
+            .at
+            .is_some_and(|at| self.stands(checked, (at, checked.heard), valid, now))
     }
 
-    pub(crate) fn note(&self, ino: Ino, at: Instant, settled: bool) {
+    /// Do the names of a directory hold by themselves, whatever its times say?
+    pub(crate) fn names_hold(&self, checked: &Checked, names: &NamesRead, now: Instant) -> bool {
+        let Some(valid) = self.valid else { return true };
+        self.stands(checked, (names.at, names.heard), valid, now)
+    }
+
+    fn stands(
+        &self,
+        checked: &Checked,
+        (at, heard): (Instant, bool),
+        valid: Duration,
+        now: Instant,
+    ) -> bool {
+        let valid = if heard { self.heard } else { valid };
+        checked.doubt.is_none_or(|doubt| doubt < at) && now.saturating_duration_since(at) < valid
+    }
+
+    /// Will a change of this inode by others be told, so that what was told of it holds longer?
+    pub(crate) fn is_heard(&self, ino: Ino, now: Instant) -> bool {
+        let checked = self.checked(ino);
+        checked.heard && self.holds(&checked, now)
+    }
+
+    pub(crate) fn note(&self, ino: Ino, at: Instant, standing: Standing) {
         let mut table = self.shard(ino).table.lock();
-        let checked = table.entry(ino).or_default();
-        (checked.at, checked.settled) = (Some(at), settled);
+        let checked = table.entry(ino);
+        checked.at = Some(at);
+        (checked.settled, checked.heard) = (standing.settled, standing.heard);
+    }
+
+    /// A change by others was told: what was asked for until now does not hold any more.
+    pub(crate) fn doubt(&self, ino: Ino, now: Instant) {
+        let mut table = self.shard(ino).table.lock();
+        match table.of.get_mut(&ino) {
+            Some(checked) => checked.doubt = Some(now),
+            None => table.doubt = Some(now),
+        }
+    }
+
+    /// The same of all inodes. Tells which are known.
+    pub(crate) fn doubt_all(&self, now: Instant) -> Vec<Ino> {
+        let mut known = Vec::new();
+        for shard in &self.shards {
+            let mut table = shard.table.lock();
+            table.doubt = Some(now);
+            for (ino, checked) in &mut table.of {
+                checked.doubt = Some(now);
+                known.push(*ino);
+            }
+        }
+        known
     }
 
     /// Puts an answer behind all that were asked for before. `None`: a later one is there already.
@@ -113,7 +197,7 @@ impl Coherence {
 
     /// An inode has left memory.
     pub(crate) fn forget(&self, ino: Ino) {
-        self.shard(ino).table.lock().remove(&ino);
+        self.shard(ino).table.lock().of.remove(&ino);
     }
 
     /// One thread at a time reads the names of a directory while it has this.
@@ -124,7 +208,7 @@ impl Coherence {
     /// One more name of a directory is about to be asked for alone; so many have been since it was listed.
     pub(crate) fn count_name(&self, dir: Ino) -> u32 {
         let mut table = self.shard(dir).table.lock();
-        let checked = table.entry(dir).or_default();
+        let checked = table.entry(dir);
         checked.asked = checked.asked.saturating_add(1);
         checked.asked
     }
@@ -132,7 +216,7 @@ impl Coherence {
     /// All names of a directory, which are locked, were read. `None`: it was changed through this core meanwhile, so they are read again.
     pub(crate) fn note_names(&self, dir: Ino, names: Option<NamesRead>) {
         let mut table = self.shard(dir).table.lock();
-        let checked = table.entry(dir).or_default();
+        let checked = table.entry(dir);
         (checked.asked, checked.names) = (0, names);
     }
 
@@ -145,7 +229,7 @@ impl Coherence {
     /// Names of a directory, which are locked, were changed through this core: what is known of them is this, or nothing.
     pub(crate) fn note_change(&self, dir: Ino, names: Option<NamesRead>) {
         let mut table = self.shard(dir).table.lock();
-        let checked = table.entry(dir).or_default();
+        let checked = table.entry(dir);
         checked.changes = checked.changes.wrapping_add(1);
         checked.names = names;
     }

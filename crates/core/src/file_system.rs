@@ -167,6 +167,7 @@ impl FileSystem {
         });
         if core.coherence.as_ref().is_some_and(|it| it.is_dated()) {
             core.policy.dated();
+            core.hear_of_changes();
         }
         if !core.pinned {
             core.store.join(&core.reclaim.memory);
@@ -340,6 +341,14 @@ impl FileSystem {
     #[must_use]
     pub fn is_shared(&self) -> bool {
         self.core.coherence.is_some()
+    }
+
+    /// Is a front end that was just told of this inode, or of a name of this directory, told as well when others change it
+    /// ([`Coherence::Told`](crate::store::Coherence::Told))? Then it may keep it for as long as such answers hold.
+    #[must_use]
+    pub fn is_heard(&self, ino: Ino) -> bool {
+        let shared = self.core.shared();
+        shared.is_some_and(|shared| shared.coherence.is_heard(ino, shared.now()))
     }
 }
 

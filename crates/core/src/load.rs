@@ -36,7 +36,7 @@ impl Core {
     /// As [`Core::load`], and nothing else comes along.
     pub(crate) fn load_alone(&self, ino: Ino, once: bool) -> Result<Node> {
         loop {
-            let asked = self.shared().map(|shared| (shared, shared.now()));
+            let asked = self.shared().map(|shared| (shared, shared.ask(ino)));
             let ends = self.ends.lock(ino).count();
             let mut found = Vec::new();
             self.store.load_inodes(&[ino], &mut found)?;

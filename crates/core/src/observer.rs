@@ -16,6 +16,8 @@ pub trait Observer: Send + Sync {
     fn inode_changed(&self, ino: Ino, data: bool);
     /// A name appeared, went, or leads elsewhere.
     fn entry_changed(&self, dir: Ino, name: &[u8]);
+    /// Any name may lead elsewhere by now.
+    fn all_entries_changed(&self) {}
     /// Does it keep something only of the root, and of inodes of which it has turned a use into a number
     /// ([`Node::into_raw`](crate::Node::into_raw))? Then it is told of no others.
     ///
@@ -76,6 +78,13 @@ impl Core {
                 observer.inode_changed(ino, data);
             }
         });
+    }
+
+    /// Any name may lead elsewhere.
+    pub(crate) fn tell_all(&self) {
+        if self.is_observed() {
+            self.tell_anyhow(|observer| observer.all_entries_changed());
+        }
     }
 
     pub(crate) fn tell_entry(&self, who: &Caller, dir: Ino, name: &[u8]) {

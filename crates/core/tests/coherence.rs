@@ -12,6 +12,11 @@ use std::time::Duration;
 
 const VALID: u64 = 1000;
 const FOR_A_SECOND: Coherence = Coherence::For(Duration::from_millis(VALID));
+/// What is told of holds for very long.
+const TOLD: Coherence = Coherence::Told {
+    valid: Duration::from_millis(VALID),
+    heard: Duration::from_secs(3600),
+};
 const NAMES: [&[u8]; 4] = [b"a", b"b", b"c", b"d"];
 /// Directories beside each other.
 const WALKED: [&[u8]; 8] = [b"0", b"1", b"2", b"3", b"4", b"5", b"6", b"7"];
@@ -23,6 +28,8 @@ struct Pair {
     dirs: Vec<Ino>,
     now: u64,
     past: Vec<(u64, SharedState)>,
+    /// How old may be what is shown? `None`: what was there before the last change may not.
+    oldest: Option<u64>,
 }
 
 impl Pair {
@@ -42,6 +49,7 @@ impl Pair {
             dirs: [Ino::ROOT, below].into_iter().chain(walked).collect(),
             now: 0,
             past,
+            oldest: Some(VALID),
         }
     }
 
@@ -52,7 +60,10 @@ impl Pair {
 
     /// What the store held at any time that may still be shown.
     fn lately(&self) -> impl Iterator<Item = &SharedState> {
-        let oldest = self.now.saturating_sub(VALID);
+        let oldest = match self.oldest {
+            Some(valid) => self.now.saturating_sub(valid),
+            None => self.now + 1,
+        };
         let ends = self.past.iter().skip(1).map(|(begin, _)| *begin);
         let ends = ends.chain(std::iter::once(u64::MAX));
         let spans = self.past.iter().zip(ends);
@@ -289,19 +300,76 @@ fn refuses_by_age(error: Errno, is_there: bool) -> bool {
 fn nothing_older_than_the_validity_is_answered() {
     for seed in 0..60 {
         println!("seed {seed}");
-        let mut rng = Rng::new(seed);
-        let mut pair = Pair::new(FOR_A_SECOND);
-        for _ in 0..300 {
-            match rng.below(6) {
-                0 | 1 => pair.change(&mut rng),
-                2 => pair.pass(rng.below(VALID)),
-                _ => pair.look(&mut rng),
-            }
-            if rng.below(50) == 0 {
-                pair.fs.drop_caches().unwrap();
-            }
+        change_and_look(&mut Pair::new(FOR_A_SECOND), &mut Rng::new(seed));
+    }
+}
+
+/// Changes, looks, and time that passes, in no order.
+fn change_and_look(pair: &mut Pair, rng: &mut Rng) {
+    for _ in 0..300 {
+        match rng.below(6) {
+            0 | 1 => pair.change(rng),
+            2 => pair.pass(rng.below(VALID)),
+            _ => pair.look(rng),
+        }
+        match rng.below(50) {
+            0 => drop(pair.fs.drop_caches().unwrap()),
+            1 => pair.store.miss(),
+            _ => {}
         }
     }
+}
+
+#[test]
+fn nothing_from_before_a_change_that_was_told_is_answered() {
+    for seed in 0..60 {
+        println!("seed {seed}");
+        let mut pair = Pair::new(TOLD);
+        pair.oldest = None;
+        change_and_look(&mut pair, &mut Rng::new(seed));
+    }
+}
+
+#[test]
+fn what_a_store_does_not_hear_of_holds_for_the_shorter_time() {
+    for seed in 0..60 {
+        println!("seed {seed}");
+        let mut pair = Pair::new(TOLD);
+        pair.store.deafen();
+        change_and_look(&mut pair, &mut Rng::new(seed));
+    }
+}
+
+#[test]
+fn what_is_heard_of_is_asked_for_again_only_after_a_change() {
+    let mut pair = Pair::new(TOLD);
+    pair.store.write(Ino::ROOT, b"a", b"content");
+    pair.store.write(Ino::ROOT, b"b", b"content");
+    let look = |pair: &Pair| {
+        let before = pair.store.asked();
+        let node = pair.lookup(&pair.fs.root(), b"a").unwrap();
+        let content = pair.content(&node).unwrap();
+        assert_eq!(pair.list_plus(&pair.fs.root()).len(), 2);
+        (content, pair.store.asked() - before)
+    };
+    pair.pass(1);
+    look(&pair);
+    pair.pass(10 * VALID);
+    assert_eq!(look(&pair), (b"content".to_vec(), 0), "nobody told of a change");
+    pair.store.write(Ino::ROOT, b"a", b"another");
+    pair.pass(1);
+    let (content, asked) = look(&pair);
+    assert_eq!(content, b"another");
+    assert_ne!(asked, 0);
+    pair.pass(10 * VALID);
+    assert_eq!(look(&pair).1, 0);
+    pair.store.miss();
+    pair.pass(1);
+    assert_ne!(look(&pair).1, 0, "anything may have changed");
+    pair.pass(10 * VALID);
+    assert_eq!(look(&pair).1, 0);
+    pair.pass(3_600_000);
+    assert_ne!(look(&pair).1, 0, "some changes nobody hears of");
 }
 
 #[test]

@@ -24,6 +24,7 @@ use crate::identity::{HostNumber, Identity, is_settled, time};
 use crate::numbers::Numbers;
 use crate::places::Places;
 use crate::record::record;
+use crate::told::Told;
 
 /// For so many directories a file is open at most.
 const DIRECTORIES_A_FILE: usize = 4;
@@ -70,6 +71,8 @@ pub(crate) struct Host {
     pub(crate) own: Own,
     /// Is a thread about to close what was let go?
     closes: AtomicBool,
+    /// What hears of changes by others.
+    pub(crate) told: Option<Told>,
 }
 
 /// An inode that is open; `None`: the root.
@@ -93,9 +96,11 @@ pub(crate) fn errno(error: rustix::io::Errno) -> Errno {
 }
 
 impl Host {
+    /// `hears`: changes by others are wanted to be told, if that is possible.
+    ///
     /// # Errors
     /// Those of open(2); `ENOTDIR`.
-    pub(crate) fn open(path: &Path, directories: usize) -> Result<Self> {
+    pub(crate) fn open(path: &Path, directories: usize, hears: bool) -> Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = openat(CWD, path, flags, Mode::empty()).map_err(errno)?;
         // One that does not say what it is may be anything.
@@ -126,6 +131,8 @@ impl Host {
             held: Held::new(all, directories + files),
             own: Own::here()?,
             closes: AtomicBool::new(false),
+            // Without it answers hold for a shorter time.
+            told: hears.then(|| Told::of(kind).ok().flatten()).flatten(),
             root,
         })
     }
@@ -450,11 +457,13 @@ impl Host {
         self.files.tidy();
         self.directories.tidy();
         self.held.tidy();
+        self.sweep();
     }
 
     /// The core has let an inode go. Waits for nothing.
     pub(crate) fn forget(self: &Arc<Self>, ino: Ino) {
         self.places.forget(ino);
+        self.count_let_go();
         self.files.set_aside(ino);
         self.directories.set_aside(ino);
         // Relaxed: a flag, beside which nothing is told. What is set aside after it was lowered raises it again.

@@ -6,7 +6,7 @@
 //!
 //! *Numbers* are the host's, see `numbers.rs`. *Places*: for each inode that the core has, its directory, name and identity are known,
 //! and nothing is open; see `places.rs` and `host.rs`. *Coherence*: the host's directory is this process's alone
-//! ([`Coherence::Exclusive`]), or what it told holds for a time. *Links* are never followed, and another mount below is
+//! ([`Coherence::Exclusive`]), or what it told holds for a time, or until it tells of a change (`told/`). *Links* are never followed, and another mount below is
 //! shown and not entered (`EXDEV`).
 //!
 //! *Changes* are made on the host first, by the thread that wants one, as its caller where this process may be others (`perform/`, `acting.rs`).
@@ -32,5 +32,6 @@ mod record;
 mod store;
 mod sys;
 mod together;
+mod told;
 
 pub use store::{HostDirectory, Options};

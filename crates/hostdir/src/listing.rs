@@ -257,7 +257,7 @@ mod tests {
             let ino = File::create(&path).unwrap().metadata().unwrap().ino();
             expected.insert((path.file_name().unwrap().as_encoded_bytes().to_vec(), ino));
         }
-        let host = Arc::new(Host::open(dir.path(), 16).unwrap());
+        let host = Arc::new(Host::open(dir.path(), 16, false).unwrap());
         let (listings, lanes) = (Listings::default(), Lanes::new());
         for closes in [false, true] {
             let (mut listed, mut after) = (BTreeSet::new(), 0);

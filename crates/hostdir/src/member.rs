@@ -4,16 +4,16 @@ use holdfast_core::budget::{Class, Member, Usage};
 use std::sync::Arc;
 
 use crate::host::Host;
+use crate::told::Told;
 
-/// Counts places, and numbers that were dealt, as inodes: they come and go with those.
+/// Counts places, numbers that were dealt, and what is watched, as inodes: they come and go with those.
 pub(crate) struct Places(pub(crate) Arc<Host>);
 
 impl Member for Places {
     fn usage(&self) -> Usage {
-        Usage::NONE.with(
-            Class::Inodes,
-            self.0.places.bytes() + self.0.numbers.bytes(),
-        )
+        let watches = self.0.told.as_ref().map_or(0, Told::bytes);
+        let bytes = self.0.places.bytes() + self.0.numbers.bytes() + watches;
+        Usage::NONE.with(Class::Inodes, bytes)
     }
 
     fn limit(&self, _all: u64, _own: u64) {}

@@ -3,7 +3,7 @@
 use holdfast_core::Memory;
 use holdfast_core::budget::Member;
 use holdfast_core::store::{
-    Coherence, Done, EntryRecord, Guarantees, InodeRecord, NameRun, Operation, Rest, Shared,
+    Changes, Coherence, Done, EntryRecord, Guarantees, InodeRecord, NameRun, Operation, Rest, Shared,
     SpaceReport, SpaceRun, Stamp, Store, Through, WholeDirectory, Writes,
 };
 use holdfast_core::types::{Caller, Errno, FileType, Ino, Result};
@@ -12,7 +12,7 @@ use rustix::io::pread;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::attributes::{self, File};
 use crate::host::{Found, Host, errno};
@@ -23,11 +23,12 @@ use crate::member::Places;
 use crate::perform::Performer;
 use crate::record::record;
 use crate::together;
+use crate::told::{self, OwnChange, Told};
 
 /// How a directory is opened.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// How long the host's answers may be kept.
+    /// How long the host's answers may be kept. [`Coherence::Told`] is [`Coherence::For`] on a host of which nobody tells what others change.
     pub coherence: Coherence,
     /// Are extended attributes and access control lists shown?
     pub xattrs: bool,
@@ -62,7 +63,8 @@ impl HostDirectory {
     /// # Errors
     /// Those of open(2): `ENOENT`, `ENOTDIR`, `EACCES`.
     pub fn open(path: &Path, options: Options) -> Result<Self> {
-        let host = Arc::new(Host::open(path, options.open)?);
+        let hears = matches!(options.coherence, Coherence::Told { .. });
+        let host = Arc::new(Host::open(path, options.open, hears)?);
         Ok(Self {
             member: Arc::new(Places(Arc::clone(&host))),
             host,
@@ -70,6 +72,18 @@ impl HostDirectory {
             listings: Listings::default(),
             lanes: Lanes::new(),
         })
+    }
+
+    /// Does the host tell what others change?
+    #[must_use]
+    pub fn hears(&self) -> bool {
+        self.host.told.is_some()
+    }
+
+    /// How many directories are watched for that.
+    #[must_use]
+    pub fn watched(&self) -> usize {
+        self.host.told.as_ref().map_or(0, Told::watched)
     }
 
     /// What names of a directory lead to, each as the host tells it; their places are noted.
@@ -150,6 +164,14 @@ impl HostDirectory {
         }
         let place = host.places.get(file.ino).ok_or(Errno::ESTALE)?;
         host.in_directory(place.parent, |dir| of(dir, &place.name))
+    }
+}
+
+impl Drop for HostDirectory {
+    fn drop(&mut self) {
+        if let Some(told) = &self.host.told {
+            told.end();
+        }
     }
 }
 
@@ -292,6 +314,7 @@ impl Through for HostDirectory {
             host: &self.host,
             caller,
             xattrs: self.options.xattrs,
+            own: &self.host.begin(operation),
         }
         .perform(operation)
     }
@@ -303,18 +326,36 @@ impl Through for HostDirectory {
             host,
             caller,
             xattrs,
+            own: &OwnChange::none(),
         }
         .open(ino)
     }
 
     fn close(&self, ino: Ino) {
+        let own = self.host.begin_close(ino);
         self.host.held.close(ino);
+        own.settle();
     }
 }
 
 impl Shared for HostDirectory {
     fn coherence(&self) -> Coherence {
-        self.options.coherence
+        match self.options.coherence {
+            Coherence::Told { valid, .. } if !self.hears() => Coherence::For(valid),
+            coherence => coherence,
+        }
+    }
+
+    fn attach(&self, changes: Weak<dyn Changes>) {
+        told::start(&self.host, changes);
+    }
+
+    fn listen(&self, ino: Ino) {
+        self.host.listen(ino);
+    }
+
+    fn hears_of(&self, record: &InodeRecord, since: Instant) -> bool {
+        self.host.hears_of(record, since)
     }
 
     fn is_settled(&self, record: &InodeRecord) -> bool {

@@ -175,7 +175,7 @@ mod tests {
             fill(&root.path().join(format!("{files}")), files);
         }
         fill(&root.path().join("gone"), 1);
-        let host = Arc::new(Host::open(root.path(), 16).unwrap());
+        let host = Arc::new(Host::open(root.path(), 16, false).unwrap());
         let names = ["0", "gone", "21", "3", "20"];
         let dirs = names.map(|name| known(&host, name));
         fs::remove_dir_all(root.path().join("gone")).unwrap();

@@ -79,7 +79,7 @@ impl Core {
     ) -> Result<Option<Node>> {
         loop {
             let ends = self.ends.snapshot();
-            let at = shared.now();
+            let at = shared.ask(dir.ino());
             let mut found = Vec::with_capacity(1);
             self.store.look_up(dir.ino(), &[name], &mut found)?;
             let Some((entry, record)) = found.pop().ok_or(Errno::EUCLEAN)? else {
@@ -159,7 +159,7 @@ impl Core {
             shared.coherence.walks.asks_for_inodes(parent);
         }
         let ends = self.ends.snapshot();
-        let at = shared.now();
+        let at = shared.ask(dir.ino());
         let names: Vec<&[u8]> = wanted.iter().map(|(name, _)| &**name).collect();
         let mut found = Vec::with_capacity(names.len());
         self.store.look_up(dir.ino(), &names, &mut found)?;

@@ -13,6 +13,7 @@
 
 mod by_name;
 mod names;
+mod told;
 mod walk;
 
 use holdfast_cache::{Pages, PagesLock};
@@ -20,7 +21,7 @@ use std::ops::Deref;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use crate::coherence::Coherence;
+use crate::coherence::{Coherence, Standing};
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _, Rare};
 use crate::load::parts;
@@ -39,6 +40,22 @@ impl<'c> Deref for SharedStore<'c> {
 
     fn deref(&self) -> &Self::Target {
         self.store
+    }
+}
+
+impl SharedStore<'_> {
+    /// An inode, or what is in a directory, is about to be asked for: the date of the answer.
+    pub(crate) fn ask(&self, ino: Ino) -> Instant {
+        self.store.listen(ino);
+        self.store.now()
+    }
+
+    /// How far an answer stands that was asked for then.
+    pub(crate) fn standing(&self, record: &InodeRecord, at: Instant) -> Standing {
+        Standing {
+            settled: self.store.is_settled(record),
+            heard: self.store.hears_of(record, at),
+        }
     }
 }
 
@@ -68,10 +85,10 @@ impl Core {
             return Ok(());
         };
         self.alive()?;
-        let at = shared.now();
-        if shared.coherence.holds(shared.coherence.checked(ino).at, at) {
+        if shared.coherence.holds(&shared.coherence.checked(ino), shared.now()) {
             return Ok(());
         }
+        let at = shared.ask(ino);
         let record = self.ask_for_record(ino)?;
         self.renew(shared, inode, &record, at)
     }
@@ -92,7 +109,7 @@ impl Core {
         self.has_inode(ino)
             && self.shared().is_none_or(|shared| {
                 let coherence = shared.coherence;
-                !coherence.is_dated() || coherence.holds(coherence.checked(ino).at, shared.now())
+                !coherence.is_dated() || coherence.holds(&coherence.checked(ino), shared.now())
             })
     }
 
@@ -116,7 +133,7 @@ impl Core {
             return self.renew(shared, inode, record, at);
         }
         if let Some(_order) = coherence.in_order(record.ino, at) {
-            coherence.note(record.ino, at, shared.is_settled(record));
+            coherence.note(record.ino, at, shared.standing(record, at));
         }
         Ok(())
     }
@@ -155,8 +172,8 @@ impl Core {
                 self.forget_content(inode, pages, record.space);
             }
             self.renew_meta(inode, record, rare);
-            let settled = shared.is_settled(record);
-            shared.coherence.note(record.ino, at, settled);
+            let standing = shared.standing(record, at);
+            shared.coherence.note(record.ino, at, standing);
         }
         let shows = (was.size, was.mtime) != (is.size, is.mtime);
         if was_known && !same && !shows && record.kind == FileType::Regular {

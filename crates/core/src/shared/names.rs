@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use super::SharedStore;
-use crate::coherence::NamesRead;
+use crate::coherence::{NamesRead, Standing};
 use crate::directory::{Directory, Names, Place};
 use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
@@ -30,7 +30,7 @@ impl NamesAsked {
     /// From before they are read: a change meanwhile shows later.
     pub(super) fn now(shared: SharedStore<'_>, dir: Ino) -> Self {
         Self {
-            at: shared.now(),
+            at: shared.ask(dir),
             changes: shared.coherence.changes(dir),
         }
     }
@@ -48,10 +48,10 @@ impl Core {
             Place::Whole => true,
             Place::Dated => {
                 let meta = dir.meta();
-                let names = shared.coherence.checked(dir.ino()).names;
-                names.is_some_and(|names| {
-                    names.times == (meta.mtime, meta.ctime)
-                        && (names.settled || shared.coherence.holds(Some(names.at), shared.now()))
+                let checked = shared.coherence.checked(dir.ino());
+                checked.names.is_some_and(|names| {
+                    let holds = || shared.coherence.names_hold(&checked, &names, shared.now());
+                    names.times == (meta.mtime, meta.ctime) && (names.settled || holds())
                 })
             }
             Place::Unloaded | Place::Partial => false,
@@ -114,10 +114,12 @@ impl Core {
         }
         self.put_names(&body.names, &mut names, listed)?;
         names.become_whole(coherence.is_dated() || !is_true);
+        let Standing { settled, heard } = shared.standing(record, at);
         let read = NamesRead {
             at,
             times: (record.mtime, record.ctime),
-            settled: shared.is_settled(record),
+            settled,
+            heard,
         };
         coherence.note_names(dir.ino(), is_true.then_some(read));
         Ok(())

@@ -55,7 +55,7 @@ pub use name_run::{DirEntry, NameRun};
 pub(crate) use nothing_behind::NothingBehind;
 pub use record::{EntryRecord, InodeRecord, Rest, XattrList};
 pub use reservation::{Grant, Reservation};
-pub use shared::{Coherence, Shared, WholeDirectory};
+pub use shared::{Changes, Coherence, Shared, WholeDirectory};
 pub use space::{Space, SpaceReport, SpaceRun};
 pub use stored_space::StoredSpace;
 pub use through::{Attributes, Done, New, Operation, Through, Touched, Version};

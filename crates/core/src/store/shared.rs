@@ -1,5 +1,6 @@
 //! Stores that number their inodes themselves and find them by their names, and that others may change.
 
+use std::sync::Weak;
 use std::time::{Duration, Instant};
 
 use super::{InodeRecord, NameRun};
@@ -12,6 +13,23 @@ pub enum Coherence {
     Exclusive,
     /// Others change it: for so long, and then the store is asked again.
     For(Duration),
+    /// Others change it, and it [tells](Changes) of that, as far as it [hears](Shared::hears_of) of it.
+    Told {
+        /// So long what it does not hear of.
+        valid: Duration,
+        /// So long what it hears of, if it tells of no change: there are changes of which nobody hears.
+        heard: Duration,
+    },
+}
+
+/// What is above a store, and told of changes that others made. Called with nothing locked, after the change; may wait.
+pub trait Changes: Send + Sync {
+    /// An inode may have changed: its attributes, extended ones too, its content, or the names of a directory.
+    fn inode(&self, ino: Ino);
+    /// A name of a directory appeared, went, or leads elsewhere.
+    fn entry(&self, dir: Ino, name: &[u8]);
+    /// Changes were missed: anything may have changed.
+    fn all(&self);
 }
 
 /// A directory as a whole, as a store told it.
@@ -47,6 +65,23 @@ pub trait Shared: Send + Sync {
     fn is_settled(&self, record: &InodeRecord) -> bool {
         let _ = record;
         true
+    }
+
+    /// From now on changes are told to this, as long as it is there: once, before anything is asked.
+    fn attach(&self, changes: Weak<dyn Changes>) {
+        let _ = changes;
+    }
+
+    /// The core is about to ask for this inode, or for what is in this directory, and wants to be told of changes from now on, if that
+    /// is possible.
+    fn listen(&self, ino: Ino) {
+        let _ = ino;
+    }
+
+    /// Are all changes of this inode told that were made since then? Of a directory also those of its names, and whether its own leads to it.
+    fn hears_of(&self, record: &InodeRecord, since: Instant) -> bool {
+        let _ = (record, since);
+        false
     }
 
     /// Reads several directories, of at most so many names each, with the inodes that these lead to if `inodes` says so: an answer

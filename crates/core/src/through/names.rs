@@ -67,6 +67,7 @@ impl ThroughStore<'_> {
                 at: read.at,
                 times: (record.mtime, record.ctime),
                 settled: false,
+                heard: read.heard,
             })
         });
         if read.is_none() && names.place() == Place::Whole {

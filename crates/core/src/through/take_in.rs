@@ -38,7 +38,7 @@ impl<'c> ThroughStore<'c> {
         if let Some(touched) = done.of(ino) {
             return Ok((Cow::Borrowed(touched), done.at));
         }
-        let at = self.shared.now();
+        let at = self.shared.ask(ino);
         let record = self.core.ask_for_record(ino)?;
         let before = None;
         Ok((Cow::Owned(Touched { before, record }), at))
@@ -134,8 +134,8 @@ impl<'c> ThroughStore<'c> {
         let coherence = self.shared.coherence;
         if let Some(_order) = coherence.in_order(inode.ino(), at) {
             renew(inode);
-            let settled = self.shared.is_settled(&touched.record);
-            coherence.note(inode.ino(), at, settled);
+            let standing = self.shared.standing(&touched.record, at);
+            coherence.note(inode.ino(), at, standing);
         }
     }
 

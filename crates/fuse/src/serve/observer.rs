@@ -31,6 +31,10 @@ impl Observer for KernelCaches {
         self.notifier.invalidate_inode(dir, 0, 0);
     }
 
+    fn all_entries_changed(&self) {
+        self.notifier.expire_all_entries();
+    }
+
     /// The kernel knows inodes by the references that it was given ([`CoreOperations`](super::CoreOperations)).
     fn keeps_by_number(&self) -> bool {
         true

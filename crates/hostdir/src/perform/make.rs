@@ -7,7 +7,6 @@ use rustix::fs::{
     mkdirat, mknodat, openat, openat2, symlinkat,
 };
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Instant;
 
 use super::Performer;
 use crate::attributes::{File, path_of};
@@ -28,20 +27,20 @@ impl Performer<'_> {
         let at = opened.get(host);
         let before = host.stat(at)?;
         let (mode, counts) = self.mode(at, new);
-        let (mut stat, made) = {
+        let made = {
             let _acting = self.act()?;
-            let made = make_in(at, name, new, mode, open)?;
-            let stat = match &made {
-                Some(file) => host.stat(file.as_fd())?,
-                None => host.find(at, name)?.ok_or(Errno::ENOENT)?.stat,
-            };
-            if counts && new.kind != FileType::Symlink && lacks(&stat, mode) {
+            make_in(at, name, new, mode, open)?
+        };
+        let mut done = self.changed();
+        let mut stat = match &made {
+            Some(file) => host.stat(file.as_fd())?,
+            None => host.find(at, name)?.ok_or(Errno::ENOENT)?.stat,
+        };
+        if counts && new.kind != FileType::Symlink && lacks(&stat, mode) {
+            {
+                let _acting = self.act()?;
                 give(at, name, mode)?;
             }
-            (stat, made)
-        };
-        let mut done = Done::at(Instant::now());
-        if counts && lacks(&stat, mode) {
             stat = host.find(at, name)?.ok_or(Errno::ENOENT)?.stat;
         }
         let ino = self.note(dir, name, &stat);
@@ -99,7 +98,7 @@ impl Performer<'_> {
             }
             file
         };
-        let mut done = Done::at(Instant::now());
+        let mut done = self.changed();
         let stat = host.stat(file.as_fd())?;
         let names = file.try_clone().map_err(Errno::from)?;
         // It is found by its number alone.
@@ -122,7 +121,7 @@ impl Performer<'_> {
             let _acting = self.act()?;
             linkat(CWD, path_of(file), at, name, AtFlags::SYMLINK_FOLLOW).map_err(errno)?;
         }
-        let mut done = Done::at(Instant::now());
+        let mut done = self.changed();
         host.held.named(ino);
         host.places.note(ino, dir, name, Identity::of(&before));
         done.touched

@@ -19,6 +19,7 @@ use crate::acting::Acting;
 use crate::host::Host;
 use crate::identity::time;
 use crate::record::record;
+use crate::told::OwnChange;
 
 /// An operation's host and caller.
 #[derive(Clone, Copy)]
@@ -27,6 +28,8 @@ pub(crate) struct Performer<'h> {
     pub(crate) caller: &'h Caller,
     /// Are extended attributes shown?
     pub(crate) xattrs: bool,
+    /// What tells its own events from those of others.
+    pub(crate) own: &'h OwnChange<'h>,
 }
 
 impl<'h> Performer<'h> {
@@ -101,9 +104,15 @@ impl<'h> Performer<'h> {
 
     /// As [`touched`](Self::touched), of the one inode of an operation that was done now.
     fn done(self, ino: Ino, before: &Statx, open: BorrowedFd<'_>) -> Done {
-        let mut done = Done::at(Instant::now());
+        let mut done = self.changed();
         done.touched.extend(self.touched(ino, Some(before), open));
         done
+    }
+
+    /// It is done on the host. What is looked at from now on has it.
+    fn changed(self) -> Done {
+        self.own.settle();
+        Done::at(Instant::now())
     }
 }
 

@@ -6,7 +6,6 @@ use rustix::fs::{
     AtFlags, Mode, OFlags, RenameFlags as HostFlags, Statx, openat2, renameat_with, unlinkat,
 };
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Instant;
 
 use super::{Performer, version};
 use crate::host::{BENEATH, Found, errno};
@@ -93,7 +92,7 @@ impl Performer<'_> {
             let _acting = self.act()?;
             unlinkat(at, name, flags).map_err(errno)?;
         }
-        let mut done = Done::at(Instant::now());
+        let mut done = self.changed();
         done.touched.extend(self.touched(dir, Some(&before), at));
         if let Some(victim) = victim {
             done.entry = Some((victim.ino, victim.is.kind));
@@ -119,7 +118,7 @@ impl Performer<'_> {
             let flags = HostFlags::from_bits_retain(flags.bits());
             renameat_with(from_at, from.1, to_at, to.1, flags).map_err(errno)?;
         }
-        let mut done = Done::at(Instant::now());
+        let mut done = self.changed();
         let Found { stat, is, ino } = source;
         done.entry = Some((ino, is.kind));
         done.other = target.as_ref().map(|target| (target.ino, target.is.kind));

@@ -1,5 +1,6 @@
 //! The conformance suite over a file system over a directory of the host.
 
+use crate::TOLD;
 use holdfast_core::store::Coherence;
 use holdfast_core::{FileSystem, Options as CoreOptions};
 use holdfast_hostdir::{HostDirectory, Options};
@@ -26,8 +27,8 @@ fn a_file_system_over_a_directory_of_the_host_conforms() {
     cases.retain(|case| NOT_HERE.iter().all(|(name, _)| *name != case.name));
     for coherence in [
         Coherence::Exclusive,
-        Coherence::For(Duration::from_secs(3600)),
         Coherence::For(Duration::ZERO),
+        TOLD,
     ] {
         println!("{coherence:?}");
         let mut cases = cases.clone();

@@ -4,6 +4,7 @@ mod changes;
 mod conforms;
 mod random;
 mod seen;
+mod told;
 mod tree;
 mod writes;
 
@@ -16,6 +17,12 @@ use std::time::Duration;
 
 /// Nothing is believed any longer than it takes to tell it.
 const NEVER: Coherence = Coherence::For(Duration::ZERO);
+
+/// What the host tells of is believed for very long, nothing else.
+const TOLD: Coherence = Coherence::Told {
+    valid: Duration::ZERO,
+    heard: Duration::from_secs(3600),
+};
 
 fn over(root: &Path, coherence: Coherence) -> FileSystem {
     let options = Options {

@@ -1,6 +1,6 @@
 //! Random trees that change at random below a file system over them: after each few changes all is as the host has it.
 
-use crate::{NEVER, over, seen};
+use crate::{NEVER, TOLD, over, seen, told};
 use holdfast_core::FileSystem;
 use holdfast_core::store::Coherence;
 use holdfast_core::types::{Caller, OpenFlags, RenameFlags, SetAttr};
@@ -111,13 +111,13 @@ fn change_here(random: &mut Random, fs: &FileSystem) {
 
 #[test]
 fn whatever_is_changed_here_and_there_is_as_the_host_has_it() {
-    for seed in 1..=40 {
+    for seed in 1..=60 {
         println!("seed {seed}");
         let dir = tempfile::tempdir().unwrap();
         let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ seed << 8);
-        // Where others change it as well nothing is believed; else all is.
-        let alone = seed % 2 == 0;
-        let coherence = if alone { Coherence::Exclusive } else { NEVER };
+        // Where others change it as well nothing is believed, or all until it is told; else all is.
+        let coherence = [Coherence::Exclusive, NEVER, TOLD][seed as usize % 3];
+        let alone = coherence == Coherence::Exclusive;
         (0..20).for_each(|_| change(&mut random, dir.path()));
         let fs = over(dir.path(), coherence);
         for _ in 0..15 {
@@ -126,6 +126,9 @@ fn whatever_is_changed_here_and_there_is_as_the_host_has_it() {
                     true => change(&mut random, dir.path()),
                     false => change_here(&mut random, &fs),
                 }
+            }
+            if coherence == TOLD {
+                told::wait(&fs, dir.path());
             }
             seen::compare(&fs, dir.path());
             if random.below(5) == 0 {

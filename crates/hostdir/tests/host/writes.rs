@@ -1,6 +1,6 @@
 //! What a file system changes over a directory of the host: it is on the host at once, and seen at once.
 
-use crate::{NEVER, over, seen};
+use crate::{NEVER, TOLD, over, seen};
 use holdfast_core::store::Coherence;
 use holdfast_core::types::{
     Caller, Errno, Fallocate, FileFlags, FileType, OpenFlags, RenameFlags, SetAttr, SetTime, Time,
@@ -13,10 +13,11 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::time::Duration;
 
-const ALL: [Coherence; 3] = [
+const ALL: [Coherence; 4] = [
     Coherence::Exclusive,
     Coherence::For(Duration::from_secs(60)),
     NEVER,
+    TOLD,
 ];
 
 fn open(fs: &FileSystem, path: &[u8], flags: OpenFlags) -> OpenFile {

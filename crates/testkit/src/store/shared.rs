@@ -5,15 +5,15 @@ mod through;
 
 use holdfast_core::Store;
 use holdfast_core::store::{
-    Coherence, EntryRecord, Guarantees, InodeRecord, NameRun, Rest, Shared, SpaceReport, SpaceRun,
+    Changes, Coherence, EntryRecord, Guarantees, InodeRecord, NameRun, Rest, Shared, SpaceReport, SpaceRun,
     Stamp, WholeDirectory, Writes,
 };
 use holdfast_types::{Errno, FileType, Ino, Result};
 use parking_lot::Mutex;
 pub use state::SharedState;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 /// Cookies begin here, and are dealt anew with each reading: that is all that they promise.
@@ -34,6 +34,19 @@ pub struct SharedStore {
     silent: AtomicBool,
     /// Are its times so coarse that a change need not show?
     unsettled: AtomicBool,
+    /// Does it hear of changes of every second inode only?
+    half_deaf: AtomicBool,
+    above: Above,
+}
+
+/// What is told of changes.
+#[derive(Default)]
+struct Above(OnceLock<Weak<dyn Changes>>);
+
+impl std::fmt::Debug for Above {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Above")
+    }
 }
 
 impl SharedStore {
@@ -57,7 +70,48 @@ impl SharedStore {
             known: Mutex::new(BTreeSet::from([Ino::ROOT])),
             silent: AtomicBool::new(false),
             unsettled: AtomicBool::new(false),
+            half_deaf: AtomicBool::new(false),
+            above: Above::default(),
         }
+    }
+
+    /// From now on it hears of changes of every second inode only.
+    pub fn deafen(&self) {
+        self.half_deaf.store(true, Ordering::SeqCst);
+    }
+
+    /// It has missed some changes, and says so.
+    pub fn miss(&self) {
+        self.tell(|above| above.all());
+    }
+
+    fn tell(&self, what: impl FnOnce(&dyn Changes)) {
+        let Coherence::Told { .. } = self.coherence else {
+            return;
+        };
+        if let Some(above) = self.above.0.get().and_then(Weak::upgrade) {
+            what(&*above);
+        }
+    }
+
+    fn tell_of(&self, ino: Ino) {
+        if !self.is_deaf_to(ino) {
+            self.tell(|above| above.inode(ino));
+        }
+    }
+
+    /// Tells that a name changed, and what it led to and leads to.
+    fn tell_of_name(&self, (dir, name): (Ino, &[u8]), inos: &[Option<Ino>]) {
+        self.tell(|above| {
+            if !self.is_deaf_to(dir) {
+                above.entry(dir, name);
+            }
+        });
+        inos.iter().flatten().for_each(|ino| self.tell_of(*ino));
+    }
+
+    fn is_deaf_to(&self, ino: Ino) -> bool {
+        self.half_deaf.load(Ordering::SeqCst) && ino.0 % 2 == 1
     }
 
     /// From now on it tells nothing of what an operation touched.
@@ -93,31 +147,39 @@ impl SharedStore {
 
     /// Another makes a directory; tells its number.
     pub fn make_dir(&self, dir: Ino, name: &[u8]) -> Ino {
-        self.held.lock().make(dir, name, FileType::Directory)
+        let made = self.held.lock().make(dir, name, FileType::Directory);
+        self.tell_of_name((dir, name), &[]);
+        made
     }
 
     /// Another writes a file anew, or makes it; tells its number.
     pub fn write(&self, dir: Ino, name: &[u8], content: &[u8]) -> Ino {
         let mut held = self.held.lock();
-        let ino = match held.child(dir, name) {
-            Some(ino) => ino,
-            None => held.make(dir, name, FileType::Regular),
-        };
+        let was = held.child(dir, name);
+        let ino = was.unwrap_or_else(|| held.make(dir, name, FileType::Regular));
         if let Ok(file) = held.file(ino) {
             file.pages.truncate(0);
             file.pages.write(0, content);
             file.meta().size = content.len() as u64;
         }
         held.changed(ino);
+        drop(held);
+        match was {
+            Some(ino) => self.tell_of(ino),
+            None => self.tell_of_name((dir, name), &[]),
+        }
         ino
     }
 
     /// Another removes a name. What it led to is gone with its last one, unless it is open for writing.
     pub fn remove(&self, dir: Ino, name: &[u8]) {
         let mut held = self.held.lock();
-        if let Some(ino) = held.leave(dir, name) {
+        let left = held.leave(dir, name);
+        if let Some(ino) = left {
             held.tidy(ino, false);
         }
+        drop(held);
+        self.tell_of_name((dir, name), &[left]);
     }
 
     /// Another moves a file, over what is there.
@@ -132,6 +194,9 @@ impl SharedStore {
         }
         held.leave(from.0, from.1);
         held.enter(to.0, to.1, ino);
+        drop(held);
+        self.tell_of_name(from, &[source]);
+        self.tell_of_name(to, &[target]);
     }
 
     /// Inodes that it has to know because the core does, the root among them.
@@ -261,6 +326,16 @@ impl Store for SharedStore {
 impl Shared for SharedStore {
     fn coherence(&self) -> Coherence {
         self.coherence
+    }
+
+    fn attach(&self, changes: Weak<dyn Changes>) {
+        // The first stays.
+        let _ = self.above.0.set(changes);
+    }
+
+    fn hears_of(&self, record: &InodeRecord, _since: Instant) -> bool {
+        matches!(self.coherence, Coherence::Told { .. })
+            && !self.is_deaf_to(record.ino)
     }
 
     fn is_settled(&self, _record: &InodeRecord) -> bool {

@@ -1,0 +1,203 @@
+//! What others change is told by the host, however long answers hold.
+
+use crate::{TOLD, over, seen};
+use holdfast_core::FileSystem;
+use holdfast_core::types::{Caller, OpenFlags, RenameFlags, SetAttr};
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// So long the host may take to tell, with other work beside it.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn wait_for(what: &str, holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < PATIENCE, "{what}");
+        sleep(Duration::from_millis(1));
+    }
+}
+
+/// Waits until all is told that the host was changed by until now.
+pub(crate) fn wait(fs: &FileSystem, root: &Path) {
+    let shows = |name: &str| {
+        let names = seen::names(fs, &fs.root()).unwrap();
+        names.contains(&name.as_bytes().to_vec())
+    };
+    // What is told with the first may be told after it, and before the second.
+    for name in ["first mark", "second mark"] {
+        File::create(root.join(name)).unwrap();
+        wait_for(name, || shows(name));
+    }
+    for name in ["first mark", "second mark"] {
+        fs::remove_file(root.join(name)).unwrap();
+        wait_for(name, || !shows(name));
+    }
+}
+
+fn is_heard(fs: &FileSystem, path: &[u8]) -> bool {
+    let node = seen::node(fs, path).unwrap();
+    fs.attributes(&node).unwrap();
+    fs.is_heard(node.ino())
+}
+
+/// A directory with two files and a directory, and a file system over it that has seen all.
+fn seen_once() -> (tempfile::TempDir, FileSystem) {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("file"), b"one").unwrap();
+    fs::write(dir.path().join("other"), b"two").unwrap();
+    fs::create_dir(dir.path().join("below")).unwrap();
+    fs::write(dir.path().join("below/deep"), b"three").unwrap();
+    let fs = over(dir.path(), TOLD);
+    seen::compare(&fs, dir.path());
+    // A directory was told of before it was asked for what is in it.
+    wait(&fs, dir.path());
+    seen::compare(&fs, dir.path());
+    (dir, fs)
+}
+
+#[test]
+fn each_kind_of_change_is_told() {
+    let (dir, fs) = seen_once();
+    let at = |name: &str| dir.path().join(name);
+    for path in [&b"file"[..], b"below", b"below/deep"] {
+        assert!(is_heard(&fs, path), "{path:?}");
+    }
+    let changes: [(&str, &dyn Fn()); 9] = [
+        ("bytes", &|| fs::write(at("file"), b"uno").unwrap()),
+        ("bytes of the same length", &|| {
+            fs::write(at("below/deep"), b"THREE").unwrap();
+        }),
+        ("length", &|| {
+            let file = OpenOptions::new().write(true).open(at("file")).unwrap();
+            file.set_len(10_000).unwrap();
+        }),
+        ("permissions", &|| {
+            use std::os::unix::fs::PermissionsExt;
+            fs::set_permissions(at("below"), fs::Permissions::from_mode(0o700)).unwrap();
+        }),
+        ("a new name", &|| fs::write(at("below/new"), b"four").unwrap()),
+        ("a name that goes", &|| fs::remove_file(at("other")).unwrap()),
+        ("a file over another", &|| {
+            fs::rename(at("below/new"), at("below/deep")).unwrap();
+        }),
+        ("a directory that moves", &|| {
+            fs::rename(at("below"), at("moved")).unwrap();
+        }),
+        ("a file in it", &|| fs::write(at("moved/deep"), b"5").unwrap()),
+    ];
+    for (what, change) in changes {
+        println!("{what}");
+        change();
+        wait(&fs, dir.path());
+        seen::compare(&fs, dir.path());
+    }
+}
+
+#[test]
+fn an_open_file_that_others_write_shows_what_they_wrote() {
+    let (dir, fs) = seen_once();
+    let node = seen::node(&fs, b"below/deep").unwrap();
+    let open = fs.open(&Caller::root(), &node, OpenFlags::empty()).unwrap();
+    let mut file = OpenOptions::new()
+        .append(true)
+        .open(dir.path().join("below/deep"))
+        .unwrap();
+    for round in 0..10 {
+        file.write_all(&[b'0' + round]).unwrap();
+        wait(&fs, dir.path());
+        let expected = fs::read(dir.path().join("below/deep")).unwrap();
+        let mut shown = vec![0; 100];
+        let len = fs.read(&open, 0, &mut shown).unwrap();
+        assert_eq!(shown[..len], expected);
+    }
+}
+
+#[test]
+fn what_nobody_hears_of_is_not_taken_for_heard() {
+    let (dir, fs) = seen_once();
+    assert!(is_heard(&fs, b"file"));
+    fs::hard_link(dir.path().join("file"), dir.path().join("below/another")).unwrap();
+    wait(&fs, dir.path());
+    assert!(!is_heard(&fs, b"file"), "it may be written by its other name");
+    fs::remove_file(dir.path().join("below/another")).unwrap();
+    wait(&fs, dir.path());
+    wait_for("one name", || is_heard(&fs, b"file"));
+}
+
+#[test]
+fn own_changes_leave_nothing_in_doubt() {
+    let (dir, fs) = seen_once();
+    let (who, root) = (Caller::root(), fs.root());
+    let below = seen::node(&fs, b"below").unwrap();
+    let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
+    let file = fs.create(&who, &below, b"made", 0o600, flags).unwrap();
+    fs.write(&who, &file, 0, b"content").unwrap();
+    let perm = SetAttr {
+        perm: Some(0o640),
+        ..SetAttr::default()
+    };
+    fs.setattr(&who, file.node(), &perm, None).unwrap();
+    drop(file);
+    fs.mkdir(&who, &root, b"dir", 0o755).unwrap();
+    let none = RenameFlags::empty();
+    fs.rename(&who, &below, b"made", &root, b"moved", none).unwrap();
+    fs.unlink(&who, &root, b"other").unwrap();
+    let all = [&b"moved"[..], b"below", b"below/deep", b"file"];
+    for path in all {
+        assert!(is_heard(&fs, path), "{path:?}");
+    }
+    // Events of others are told meanwhile, and none of these.
+    sleep(Duration::from_millis(100));
+    for path in all {
+        let node = seen::node(&fs, path).unwrap();
+        assert!(fs.is_heard(node.ino()), "{path:?}");
+    }
+    seen::compare(&fs, dir.path());
+    fs::write(dir.path().join("moved"), b"by another").unwrap();
+    wait(&fs, dir.path());
+    seen::compare(&fs, dir.path());
+}
+
+#[test]
+fn an_operation_that_fails_hides_nothing() {
+    let (dir, fs) = seen_once();
+    let who = Caller::root();
+    for round in 0..200 {
+        let name = format!("name {round}");
+        let by_other = std::thread::scope(|scope| {
+            scope.spawn(|| File::create_new(dir.path().join(&name)).is_ok());
+            let made = fs.mkdir(&who, &fs.root(), name.as_bytes(), 0o755);
+            made.is_err()
+        });
+        println!("{name}: made by the other: {by_other}");
+    }
+    wait(&fs, dir.path());
+    seen::compare(&fs, dir.path());
+}
+
+#[test]
+fn what_is_not_known_any_more_is_not_watched() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = holdfast_hostdir::Options {
+        coherence: TOLD,
+        ..holdfast_hostdir::Options::default()
+    };
+    let store = std::sync::Arc::new(holdfast_hostdir::HostDirectory::open(dir.path(), options).unwrap());
+    let fs = FileSystem::new(store.clone(), holdfast_core::Options::default()).unwrap();
+    for number in 0..3000 {
+        let below = dir.path().join(format!("{number}"));
+        fs::create_dir(&below).unwrap();
+        File::create(below.join("file")).unwrap();
+    }
+    wait_for("all are watched", || {
+        seen::compare(&fs, dir.path());
+        store.watched() > 3000
+    });
+    fs.drop_caches().unwrap();
+    assert!(seen::node(&fs, b"7/file").is_ok());
+    assert!(store.watched() < 100, "{}", store.watched());
+    seen::compare(&fs, dir.path());
+}
