@@ -355,7 +355,11 @@ fn what_is_heard_of_is_asked_for_again_only_after_a_change() {
     pair.pass(1);
     look(&pair);
     pair.pass(10 * VALID);
-    assert_eq!(look(&pair), (b"content".to_vec(), 0), "nobody told of a change");
+    assert_eq!(
+        look(&pair),
+        (b"content".to_vec(), 0),
+        "nobody told of a change"
+    );
     pair.store.write(Ino::ROOT, b"a", b"another");
     pair.pass(1);
     let (content, asked) = look(&pair);

@@ -114,6 +114,12 @@ pub trait Operations: Send + Sync + 'static {
         false
     }
 
+    /// Is the kernel told when this inode changes, or a name of this directory, so that what it was told of it now holds
+    /// longer ([`Config::heard_timeout`](crate::Config::heard_timeout))?
+    fn is_heard(&self, ino: Ino) -> bool {
+        false
+    }
+
     /// The attributes of the name's inode.
     ///
     /// # Errors

@@ -3,8 +3,8 @@
 use holdfast_core::Memory;
 use holdfast_core::budget::Member;
 use holdfast_core::store::{
-    Changes, Coherence, Done, EntryRecord, Guarantees, InodeRecord, NameRun, Operation, Rest, Shared,
-    SpaceReport, SpaceRun, Stamp, Store, Through, WholeDirectory, Writes,
+    Changes, Coherence, Done, EntryRecord, Guarantees, InodeRecord, NameRun, Operation, Rest,
+    Shared, SpaceReport, SpaceRun, Stamp, Store, Through, WholeDirectory, Writes,
 };
 use holdfast_core::types::{Caller, Errno, FileType, Ino, Result};
 use rustix::fs::{Mode, OFlags, SeekFrom, fstatvfs, openat, seek, syncfs};

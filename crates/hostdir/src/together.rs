@@ -5,11 +5,11 @@
 
 use holdfast_core::store::{InodeRecord, NameRun, WholeDirectory};
 use holdfast_core::types::{Ino, Result};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use crate::host::Host;
-use crate::identity::Identity;
+use crate::host::{Found, Host};
+use crate::identity::{Identity, is_settled, time};
 use crate::lanes::Lanes;
 use crate::listing::{self, FIRST_COOKIE, Raw};
 use crate::record::record;
@@ -24,8 +24,13 @@ struct Opened {
     trusted: bool,
 }
 
-/// What a name leads to.
-type Told = Option<InodeRecord>;
+/// What a name leads to. Its place is not noted before its directory is told: the core would not let go what it was not told of.
+struct Told {
+    is: Identity,
+    record: InodeRecord,
+    /// Would a later change of its extended attributes show in its record?
+    is_settled: bool,
+}
 
 /// As [`Shared::read_directories`](holdfast_core::store::Shared::read_directories) says.
 pub(crate) fn read(
@@ -47,20 +52,16 @@ pub(crate) fn read(
         );
     }
     let own = Arc::clone(host);
+    // Else only its number and type are wanted: it is not known from now on.
+    let xattrs = xattrs && inodes;
     let told = lanes.map(asked, move |(dir, at, name)| {
-        match inodes {
-            true => own.tell(at.as_fd(), *dir, name, xattrs),
-            // Only its number and type are wanted: it is not known from now on.
-            false => own
-                .find(at.as_fd(), name)
-                .map(|found| found.map(|found| record(found.ino, *dir, &found.stat, false))),
-        }
+        ask(&own, (at.as_fd(), *dir), name, xattrs)
     });
     let mut told = told.into_iter();
     let whole = opened.into_iter().map(|opened| {
         let opened = opened?;
         // Answers of one that is left out are passed by, too.
-        let of_each: Vec<Option<Result<Told>>> = opened
+        let of_each: Vec<Option<Result<Option<Told>>>> = opened
             .names
             .iter()
             .map(|raw| opened.asks(raw, inodes).then(|| told.next()).flatten())
@@ -68,6 +69,27 @@ pub(crate) fn read(
         opened.whole(host, of_each, inodes)
     });
     whole.collect()
+}
+
+/// `None`: there is no such name any more.
+fn ask(
+    host: &Host,
+    (at, dir): (BorrowedFd<'_>, Ino),
+    name: &[u8],
+    xattrs: bool,
+) -> Result<Option<Told>> {
+    let Some(Found { stat, is, ino }) = host.find(at, name)? else {
+        return Ok(None);
+    };
+    // From before it is asked for them.
+    let is_settled = is_settled(time(stat.stx_mtime), time(stat.stx_ctime));
+    let has = xattrs && host.has_attributes_of(ino, &stat, at, name)?;
+    let record = record(ino, dir, &stat, has);
+    Ok(Some(Told {
+        is,
+        record,
+        is_settled,
+    }))
 }
 
 /// `None`: it has more names.
@@ -121,29 +143,37 @@ impl Opened {
     fn whole(
         self,
         host: &Host,
-        told: Vec<Option<Result<Told>>>,
+        told: Vec<Option<Result<Option<Told>>>>,
         inodes: bool,
     ) -> Option<WholeDirectory> {
         let mut names = NameRun::default();
-        let mut records = Vec::new();
+        let mut found = Vec::new();
         for ((cookie, (name, number, kind)), told) in (FIRST_COOKIE..).zip(self.names).zip(told) {
             match (told, kind) {
                 (None, Some(kind)) => names.push(&name, cookie, host.listed(number), kind),
-                (Some(Ok(Some(record))), _) => {
-                    names.push(&name, cookie, record.ino, record.kind);
-                    if inodes {
-                        records.push(record);
-                    }
+                (Some(Ok(Some(told))), _) => {
+                    names.push(&name, cookie, told.record.ino, told.record.kind);
+                    found.push((name, told));
                 }
                 // It is gone already.
                 (Some(Ok(None)), _) => {}
                 (Some(Err(_)) | None, _) => return None,
             }
         }
+        let known = found.into_iter().filter(|_| inodes);
+        let inodes = known.map(|(name, told)| {
+            let record = told.record;
+            host.places.note(record.ino, self.dir, &name, told.is);
+            if told.is_settled {
+                host.places
+                    .note_xattrs(record.ino, record.ctime, record.xattrs);
+            }
+            record
+        });
         Some(WholeDirectory {
+            inodes: inodes.collect(),
             record: self.record,
             names,
-            inodes: records,
         })
     }
 }
@@ -166,6 +196,26 @@ mod tests {
         for file in 0..files {
             fs::write(dir.join(format!("{file}")), vec![1; file]).unwrap();
         }
+    }
+
+    #[test]
+    fn what_is_not_told_is_not_known() {
+        let root = tempfile::tempdir().unwrap();
+        fill(&root.path().join("dir"), 3);
+        let host = Arc::new(Host::open(root.path(), 16, false).unwrap());
+        let dir = known(&host, "dir");
+        let before = host.places.bytes();
+        let opened = open(&host, dir, 20, (true, true)).unwrap().unwrap();
+        let fails = opened.names.iter().enumerate().map(|(at, (name, _, _))| {
+            let descriptor = opened.descriptor.as_fd();
+            Some(match at {
+                2 => Err(holdfast_core::types::Errno::EIO),
+                _ => ask(&host, (descriptor, dir), name, true),
+            })
+        });
+        let fails = fails.collect();
+        assert!(opened.whole(&host, fails, true).is_none());
+        assert_eq!(host.places.bytes(), before);
     }
 
     #[test]

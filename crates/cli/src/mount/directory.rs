@@ -1,6 +1,6 @@
 //! A directory of the host as what is mounted: which options it has, and how it is opened.
 
-use super::options::Plan;
+use super::options::{Plan, TOLD};
 use crate::message::{Failure, Result};
 use holdfast::{FileSystem, core, core::store::Coherence};
 use holdfast_fuse::{Config, KeptContent, ListingChoice, Session};
@@ -42,7 +42,8 @@ const OF_OTHERS: [(&str, &str); 14] = [
 /// # Errors
 /// Names the option.
 pub(super) fn refuse_its_options(plan: &Plan) -> Result<()> {
-    let its = |item: &&String| item.starts_with("valid=") || *item == "exclusive";
+    let its =
+        |item: &&String| item.starts_with("valid=") || ["told", "exclusive"].contains(&&***item);
     match plan.given.iter().find(its) {
         None => Ok(()),
         Some(item) => Err(Failure::new("nobody else changes what is mounted here")
@@ -86,15 +87,26 @@ pub(super) fn open(path: &Path, plan: &Plan) -> Result<FileSystem> {
         rustix::process::umask(Mode::empty());
     }
     let options = Options {
-        coherence: match validity(plan) {
-            None => Coherence::Exclusive,
-            Some(valid) => Coherence::For(valid / 2),
+        coherence: match coherence(plan) {
+            Coherence::Exclusive => Coherence::Exclusive,
+            Coherence::For(valid) => Coherence::For(valid / 2),
+            Coherence::Told { valid, heard } => Coherence::Told {
+                valid: valid / 2,
+                heard: heard / 2,
+            },
         },
         xattrs: plan.xattrs,
         ..Options::default()
     };
     let failed = |error| Failure::new(io::Error::from(error).to_string()).at(path);
     let store = HostDirectory::open(path, options).map_err(failed)?;
+    if matches!(plan.coherence, Some(Coherence::Told { .. })) && !store.hears() {
+        return Err(Failure::new(
+            "nobody tells what others change there: its file system is another machine's or program's, or inotify(7) has no instance left",
+        )
+        .about("option told")
+        .hint("leave it out; valid=SECONDS says how old may be what is seen"));
+    }
     let fs = core::FileSystem::new(Arc::new(store), plan.core).map_err(failed)?;
     Ok(FileSystem::from_core(fs))
 }
@@ -120,12 +132,16 @@ fn opens_are_served(plan: &Plan) -> bool {
     !plan.core.read_only || validity(plan).is_some_and(|valid| valid.is_zero())
 }
 
-/// How old at most may be what is seen? `None`: nobody changes it.
+/// What is known of changes by others. They are told, where that can be.
+fn coherence(plan: &Plan) -> Coherence {
+    plan.coherence.unwrap_or(TOLD)
+}
+
+/// How old at most may be what is seen and not told of? `None`: nobody changes it.
 fn validity(plan: &Plan) -> Option<Duration> {
-    match plan.coherence {
-        None => Some(Duration::from_secs(1)),
-        Some(Coherence::Exclusive) => None,
-        Some(Coherence::For(valid)) => Some(valid),
+    match coherence(plan) {
+        Coherence::Exclusive => None,
+        Coherence::For(valid) | Coherence::Told { valid, .. } => Some(valid),
     }
 }
 
@@ -143,6 +159,9 @@ pub(super) fn configure(config: &mut Config, plan: &Plan) {
     if valid.is_zero() {
         // The kernel would not believe them when it has them.
         config.listing = ListingChoice::Plain;
+    }
+    if let Coherence::Told { heard, .. } = coherence(plan) {
+        config.heard_timeout = Some(heard / 2);
     }
     let valid = valid / 2;
     config.entry_timeout = valid;
@@ -199,7 +218,7 @@ mod tests {
         assert!(open(dir.path(), &plan("ro,opens=local")).is_ok());
         let refused = open(dir.path(), &plan("ro,opens=local,valid=0")).unwrap_err();
         assert!(refused.to_string().contains("opens=local"), "{refused}");
-        for its in ["valid=3", "exclusive"] {
+        for its in ["valid=3", "exclusive", "told"] {
             assert!(refuse_its_options(&plan(its)).is_err());
             assert!(open(dir.path(), &plan(&format!("ro,{its}"))).is_ok());
         }
@@ -214,7 +233,12 @@ mod tests {
         assert_eq!(config.content, KeptContent::Told);
         assert!(!config.no_open);
         config.no_open = true;
+        configure(&mut config, &plan("ro"));
+        assert_eq!(config.attr_timeout, Duration::from_millis(500));
+        assert_eq!(config.heard_timeout, Some(Duration::from_secs(30)));
+        config.heard_timeout = None;
         configure(&mut config, &plan("ro,valid=3"));
+        assert_eq!(config.heard_timeout, None);
         assert!(config.no_open, "what is only read need not be opened");
         assert_eq!(config.attr_timeout, Duration::from_millis(1500));
         assert!(!config.cache_listings);

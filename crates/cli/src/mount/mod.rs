@@ -54,8 +54,12 @@ Options for -o:
                       for a volume that `create` makes
   uid=NUMBER, gid=NUMBER
                       owner of the root directory (default: 0)
+  told                of a directory as SOURCE: others may change it, and what they changed is seen as soon as this machine's kernel has told of it
+                      (inotify). What they store to a mapping is seen when they close the file, and what is done to it by another
+                      of its names, or by one that is made elsewhere: after a minute at most. What nobody tells of: after a second
+                      (default, but for file systems of other machines, or of programs, where valid=1 is)
   valid=SECONDS       of a directory as SOURCE: others may change it, and what is seen of that is at most this old (0 to
-                      86400, also 0.5; default: 1). What is changed here is changed there before the call returns
+                      86400, also 0.5). What is changed here is changed there before the call returns
   exclusive           of a directory as SOURCE: nobody else changes it while it is mounted, so that what was seen once is
                       believed for ever
   norecovery, noload  with ro: the image or device is not written to at all; what a crash left in its

@@ -19,7 +19,7 @@ use std::time::Duration;
 const COMMIT_MAX: u64 = 86_400;
 
 /// Every option there is, for suggestions and for the manual. Those that end in `=` take a value.
-pub(crate) const KNOWN: [&str; 73] = [
+pub(crate) const KNOWN: [&str; 74] = [
     "create",
     "create_size=",
     "size=",
@@ -29,6 +29,7 @@ pub(crate) const KNOWN: [&str; 73] = [
     "metrics=",
     "commit=",
     "valid=",
+    "told",
     "exclusive",
     "mode=",
     "uid=",
@@ -253,6 +254,7 @@ impl Plan {
             }
             "commit" => self.commit = Some(seconds(needed()?).map_err(wrong)?),
             "valid" => self.coherence = Some(validity(needed()?).map_err(wrong)?),
+            "told" if value.is_none() => self.coherence = Some(TOLD),
             "exclusive" if value.is_none() => self.coherence = Some(Coherence::Exclusive),
             "create" if value.is_none() => self.create = true,
             "create_size" => {
@@ -306,6 +308,13 @@ fn seconds(text: &str) -> std::result::Result<Duration, String> {
         )),
     }
 }
+
+/// What others change is told, and what is not told of is a second old at most. Stores to a mapping nobody tells of before the file is closed, nor
+/// what is done to a file by another name elsewhere: that is a minute old at most, as with NFS.
+pub(super) const TOLD: Coherence = Coherence::Told {
+    valid: Duration::from_secs(1),
+    heard: Duration::from_secs(60),
+};
 
 /// What is believed for less than a millisecond is not believed.
 fn validity(text: &str) -> std::result::Result<Coherence, String> {

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A place with a directory `dir` that has some of everything.
 fn place() -> Option<Place> {
@@ -77,6 +77,86 @@ fn a_tree_that_is_listed_again_has_its_attributes_in_its_listings() {
     find();
     let again = lookups(&place) - before;
     assert!(again < 50, "{again} lookups for 300 files");
+    place.umount();
+}
+
+/// Waits for what others changed to be seen, for a time in which nothing would be asked for again by itself.
+fn wait_for(what: &str, holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(15), "{what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn what_others_change_on_a_local_host_is_told_and_nothing_else_is_asked_for_again() {
+    let Some(place) = place() else { return };
+    for options in ["ro", "told"] {
+        mount(&place, options);
+        let (dir, mnt) = (place.path("dir"), place.path("mnt"));
+        // The kernel believes directories only after they were asked for what is in them.
+        for _ in 0..3 {
+            assert_eq!(shown(&mnt), shown(&dir));
+            std::thread::sleep(Duration::from_millis(1100));
+        }
+        let before = lookups(&place);
+        assert_eq!(shown(&mnt), shown(&dir));
+        let again = lookups(&place) - before;
+        assert!(
+            again < 10,
+            "{again} lookups for 300 files that nobody changed"
+        );
+
+        // The kernel has taken each of these for what it was.
+        fs::write(dir.join("one/two/three/7"), b"longer than it was").unwrap();
+        wait_for("content", || {
+            fs::read(mnt.join("one/two/three/7")).unwrap() == b"longer than it was"
+        });
+        let permissions = fs::Permissions::from_mode(0o600);
+        fs::set_permissions(dir.join("one/two/three/8"), permissions).unwrap();
+        wait_for("permissions", || {
+            let metadata = fs::metadata(mnt.join("one/two/three/8")).unwrap();
+            metadata.mode() & 0o777 == 0o600
+        });
+        let new = |root: &Path| root.join("one/two/three/new");
+        assert!(!new(&mnt).exists());
+        fs::write(new(&dir), b"").unwrap();
+        wait_for("a new name", || new(&mnt).exists());
+        fs::remove_file(new(&dir)).unwrap();
+        wait_for("a name that went", || !new(&mnt).exists());
+        fs::rename(dir.join("one/two"), dir.join("moved")).unwrap();
+        wait_for("a directory that moved", || {
+            mnt.join("moved/three/9").exists()
+        });
+        wait_for("all", || shown(&mnt) == shown(&dir));
+        fs::rename(dir.join("moved"), dir.join("one/two")).unwrap();
+        wait_for("all as it was", || shown(&mnt) == shown(&dir));
+        place.umount();
+    }
+}
+
+#[test]
+fn what_is_changed_through_the_mount_is_not_told_to_it() {
+    let Some(place) = place() else { return };
+    mount(&place, "told");
+    let at = place.path("mnt/one/two/three");
+    for number in 0..300 {
+        fs::write(at.join(format!("own {number}")), b"content").unwrap();
+    }
+    // Events that were on their way.
+    std::thread::sleep(Duration::from_millis(200));
+    let before = lookups(&place);
+    for number in 0..300 {
+        let read = fs::read(at.join(format!("own {number}"))).unwrap();
+        assert_eq!(read, b"content");
+    }
+    let again = lookups(&place) - before;
+    assert!(
+        again < 30,
+        "{again} lookups for 300 files that were just made"
+    );
+    assert_eq!(shown(&place.path("mnt")), shown(&place.path("dir")));
     place.umount();
 }
 
@@ -162,6 +242,9 @@ fn what_makes_no_sense_for_a_directory_is_refused() {
     assert!(error.contains("size=1g"), "{error}");
     let error = refused(&["-o", "valid=3"], "mem:");
     assert!(error.contains("valid=3"), "{error}");
+    // A file system that changes without a word.
+    let error = refused(&["-o", "ro,told"], "dir:/proc/sys");
+    assert!(error.contains("option told"), "{error}");
     let error = refused(&["-o", "ro"], "dir:/no/such/directory");
     assert!(error.contains("/no/such/directory"), "{error}");
     assert!(!place.is_mounted() && !place.path("mnt").exists());

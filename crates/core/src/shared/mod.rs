@@ -85,7 +85,10 @@ impl Core {
             return Ok(());
         };
         self.alive()?;
-        if shared.coherence.holds(&shared.coherence.checked(ino), shared.now()) {
+        if shared
+            .coherence
+            .holds(&shared.coherence.checked(ino), shared.now())
+        {
             return Ok(());
         }
         let at = shared.ask(ino);

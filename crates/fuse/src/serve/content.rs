@@ -298,7 +298,9 @@ impl CoreOperations {
                         }
                     }
                     // Read anew, with the use that the kernel is told by.
-                    let taken = sink.push(entry.name, &self.give(&node), entry.cookie);
+                    let attr = self.give(&node);
+                    let is_heard = self.is_told && self.fs.is_heard(entry.ino);
+                    let taken = sink.push_heard(entry.name, &attr, entry.cookie, is_heard);
                     if taken {
                         given += usize::from(!entry.kind.is_dir());
                     } else {

@@ -95,6 +95,8 @@ pub struct CoreOperations {
     content: KeptContent,
     /// Does it keep names and attributes until it is told otherwise?
     keeps_attributes: bool,
+    /// Does it keep longer what it is told of?
+    is_told: bool,
     /// Does a security module ask for the labels of files?
     labels: bool,
     /// Have files extended attributes?
@@ -170,6 +172,7 @@ impl CoreOperations {
             cache_listings: config.cache_listings,
             content: config.content,
             keeps_attributes: [config.entry_timeout, config.attr_timeout] == [Duration::MAX; 2],
+            is_told: config.heard_timeout.is_some(),
             labels: caller::uses_labels(),
             xattrs: config.xattrs,
             writeback: AtomicBool::new(false),

@@ -28,6 +28,10 @@ impl Operations for CoreOperations {
         self.fs.set_observer(None);
     }
 
+    fn is_heard(&self, ino: Ino) -> bool {
+        self.fs.is_heard(ino)
+    }
+
     fn unmounting(&self) {
         self.destroy();
         let control = self.control.read().clone();

@@ -62,6 +62,9 @@ pub struct Config {
     pub attr_timeout: Duration,
     /// How long the kernel may believe that a name does not exist; zero: it asks every time.
     pub negative_timeout: Duration,
+    /// How long it may believe names, absence and attributes of which it is told when they change
+    /// ([`Operations::is_heard`](crate::Operations::is_heard)), if it can be told that all may have changed (Linux 6.16). `None`: as long as others.
+    pub heard_timeout: Option<Duration>,
     /// `st_blksize` of all files, in bytes.
     pub block_size: u32,
     /// The kernel collects writes.
@@ -104,6 +107,7 @@ impl Default for Config {
             entry_timeout: Duration::MAX,
             attr_timeout: Duration::MAX,
             negative_timeout: Duration::MAX,
+            heard_timeout: None,
             block_size: 4096,
             writeback: false,
             export: true,

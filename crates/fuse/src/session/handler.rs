@@ -138,9 +138,21 @@ impl Handler {
                 if let Ok(Answer::Written(bytes)) = answer {
                     counters.written(bytes);
                 }
-                encode(answer, &self.validities, frame.out())
+                let validities = self.validities_of(header, &answer);
+                encode(answer, &validities, frame.out())
             }
         })
+    }
+
+    /// How long an answer may be believed.
+    fn validities_of(&self, header: &Header, answer: &Result<Answer>) -> Validities {
+        let of = match answer {
+            Ok(Answer::Entry(attr) | Answer::Attr(attr) | Answer::StatX(attr)) => attr.ino,
+            Ok(Answer::Created(attr, _)) => attr.ino,
+            Ok(Answer::Absent) => header.ino,
+            _ => return self.validities,
+        };
+        self.validities.of(|| self.operations.is_heard(of))
     }
 
     /// A request that surely lasts has somebody stand in for this thread.

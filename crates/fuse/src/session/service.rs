@@ -164,6 +164,7 @@ pub(super) mod tests {
                 entry: never,
                 attr: never,
                 negative: never,
+                heard: None,
                 block_size: 4096,
             },
             dialect: Dialect::default(),

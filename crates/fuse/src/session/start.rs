@@ -17,7 +17,7 @@ use crate::{
     operations::Operations,
     transport::{device::DeviceRecruit, uring::Nudger},
     wire::{
-        Dialect, InitFlags,
+        Dialect, InitFlags, MINOR_WITH_EPOCHS,
         device::pack,
         reply::{Validities, Validity},
     },
@@ -143,6 +143,11 @@ impl Start<'_> {
             entry: Validity::new(config.entry_timeout),
             attr: Validity::new(config.attr_timeout),
             negative: Validity::new(config.negative_timeout),
+            // Without word for all at once there may be more to be told of than can be.
+            heard: (config
+                .heard_timeout
+                .filter(|_| negotiated.kernel_minor >= MINOR_WITH_EPOCHS))
+            .map(Validity::new),
             block_size: config.mount.block_size.unwrap_or(config.block_size),
         };
         let handler = Handler {

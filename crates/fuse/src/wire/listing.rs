@@ -57,10 +57,16 @@ impl<'a> DirPlusSink<'a> {
     /// unless it is `.` or `..`.
     #[must_use]
     pub fn push(&mut self, name: &[u8], attr: &Attr, cookie: u64) -> bool {
+        self.push_heard(name, attr, cookie, false)
+    }
+
+    /// The same of an inode that may be [heard of](crate::Operations::is_heard).
+    #[must_use]
+    pub fn push_heard(&mut self, name: &[u8], attr: &Attr, cookie: u64, is_heard: bool) -> bool {
         if name == b"." || name == b".." {
             return self.push_name(name, attr.ino, attr.kind, cookie);
         }
-        let entry = self.validities.entry(attr);
+        let entry = self.validities.of(|| is_heard).entry(attr);
         self.put(name, (attr.ino, attr.kind), cookie, &entry)
     }
 

@@ -31,6 +31,8 @@ pub const ABI_MAJOR: u32 = 7;
 pub const ABI_MINOR: u32 = 45;
 /// Oldest minor version that this side speaks (Linux 5.4).
 pub const ABI_MINOR_MIN: u32 = 31;
+/// From which on a kernel can be told that all names may have changed (Linux 6.16).
+pub(crate) const MINOR_WITH_EPOCHS: u32 = 44;
 
 /// A request whose bytes contradict themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -37,6 +37,8 @@ pub(crate) struct Validities {
     pub(crate) entry: Validity,
     pub(crate) attr: Validity,
     pub(crate) negative: Validity,
+    /// All three where changes are told, if that makes a difference.
+    pub(crate) heard: Option<Validity>,
     /// Preferred size of I/O in bytes, told as `st_blksize`.
     pub(crate) block_size: u32,
 }
@@ -51,6 +53,19 @@ pub(crate) fn put<T: IntoBytes + Immutable>(out: &mut [u8], value: &T) -> usize 
 }
 
 impl Validities {
+    /// Those of an answer of which changes are told, as the closure says; it is not asked where that makes no difference.
+    pub(crate) fn of(&self, is_heard: impl FnOnce() -> bool) -> Self {
+        match self.heard {
+            Some(heard) if is_heard() => Self {
+                entry: heard,
+                attr: heard,
+                negative: heard,
+                ..*self
+            },
+            _ => *self,
+        }
+    }
+
     /// How long these attributes may be believed.
     ///
     /// Not at all where they lend an identity: a change of content takes the set-id bits away here, of which

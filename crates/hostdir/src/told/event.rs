@@ -73,3 +73,87 @@ impl Told {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::own::OwnChange;
+    use super::*;
+    use rustix::fs::{CWD, Mode, OFlags, openat};
+    use std::fs::{self, Permissions};
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    /// Watches a directory as the root, with the type of ext4.
+    fn told(dir: &Path) -> Told {
+        let told = Told::of(0xef53).unwrap().expect("it is of this machine");
+        let open = openat(CWD, dir, OFlags::PATH, Mode::empty()).unwrap();
+        told.watch(Ino::ROOT, open.as_fd());
+        assert_eq!(told.watched(), 1);
+        told
+    }
+
+    fn read(told: &Told) -> (bool, HashMap<Key, ReadFlags>) {
+        let mut queue = told.queue.lock();
+        told.read(&mut queue).unwrap();
+        queue.take()
+    }
+
+    #[test]
+    fn what_happens_to_a_name_is_told_together_and_what_is_missed_is_said() {
+        let dir = tempfile::tempdir().unwrap();
+        let told = told(dir.path());
+        let paths = ["a", "b"].map(|name| dir.path().join(name));
+        paths.iter().for_each(|path| fs::write(path, b"x").unwrap());
+        let (missed, events) = read(&told);
+        let all = ReadFlags::CREATE | ReadFlags::MODIFY | ReadFlags::CLOSE_WRITE;
+        assert!(!missed && events.len() == 2);
+        assert_eq!(events[&(Ino::ROOT, (*b"a").into())], all);
+        // More than a queue of the kernel's keeps, and none like the one before it.
+        let most = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
+        for round in 0..most.trim().parse::<u32>().unwrap() / 2 + 100 {
+            let permissions = Permissions::from_mode(0o600 | round % 8);
+            for path in &paths {
+                fs::set_permissions(path, permissions.clone()).unwrap();
+            }
+        }
+        assert!(read(&told).0);
+        assert!(read(&told).1.is_empty(), "said once");
+    }
+
+    #[test]
+    fn an_operation_drops_its_own_and_one_that_fails_drops_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let told = told(dir.path());
+        let make = |name: &str| fs::write(dir.path().join(name), b"x").unwrap();
+        let keys = || vec![(Ino::ROOT, (*b"own").into())];
+        let names = |told: &Told| -> Vec<Box<[u8]>> {
+            let mut names: Vec<_> = read(told).1.into_keys().map(|(_, name)| name).collect();
+            names.sort_unstable();
+            names
+        };
+        let own: OwnChange<'_> = told.begin(keys(), None);
+        make("own");
+        make("other");
+        own.settle();
+        // From here on it may be another's.
+        make("own");
+        drop(own);
+        assert_eq!(names(&told), [(*b"other").into(), (*b"own").into()]);
+        let own = told.begin(keys(), None);
+        make("own");
+        // As the thread does meanwhile.
+        assert!(names(&told).is_empty());
+        drop(own);
+        assert_eq!(names(&told), [(*b"own").into()]);
+        let own = told.begin(keys(), Some(ReadFlags::CLOSE_WRITE));
+        make("own");
+        own.settle();
+        let told = read(&told).1;
+        assert_eq!(
+            told[&keys()[0]],
+            ReadFlags::MODIFY,
+            "only the closing is its own"
+        );
+    }
+}

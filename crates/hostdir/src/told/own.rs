@@ -73,7 +73,7 @@ impl Drop for OwnChange<'_> {
 }
 
 impl Told {
-    fn begin(&self, keys: Vec<Key>, only: Option<ReadFlags>) -> OwnChange<'_> {
+    pub(super) fn begin(&self, keys: Vec<Key>, only: Option<ReadFlags>) -> OwnChange<'_> {
         let mut queue = self.queue.lock();
         queue.last += 1;
         let id = queue.last;

@@ -129,7 +129,10 @@ mod tests {
         watches.note(Ino(3), 7);
         let known = |watches: &Watches, dir| watches.since(Ino(dir)).is_some();
         assert!(!known(&watches, 2) && known(&watches, 5) && known(&watches, 3));
-        assert_eq!([1, 2, 7].map(|id| watches.dir(id)), [Some(Ino(5)), None, Some(Ino(3))]);
+        assert_eq!(
+            [1, 2, 7].map(|id| watches.dir(id)),
+            [Some(Ino(5)), None, Some(Ino(3))]
+        );
         watches.ended(7);
         watches.ended(7);
         assert!(!known(&watches, 3) && watches.has_room());

@@ -25,11 +25,7 @@ fn a_file_system_over_a_directory_of_the_host_conforms() {
     }
     let mut cases = all();
     cases.retain(|case| NOT_HERE.iter().all(|(name, _)| *name != case.name));
-    for coherence in [
-        Coherence::Exclusive,
-        Coherence::For(Duration::ZERO),
-        TOLD,
-    ] {
+    for coherence in [Coherence::Exclusive, Coherence::For(Duration::ZERO), TOLD] {
         println!("{coherence:?}");
         let mut cases = cases.clone();
         if coherence != Coherence::Exclusive {

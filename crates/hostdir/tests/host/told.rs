@@ -78,15 +78,21 @@ fn each_kind_of_change_is_told() {
             use std::os::unix::fs::PermissionsExt;
             fs::set_permissions(at("below"), fs::Permissions::from_mode(0o700)).unwrap();
         }),
-        ("a new name", &|| fs::write(at("below/new"), b"four").unwrap()),
-        ("a name that goes", &|| fs::remove_file(at("other")).unwrap()),
+        ("a new name", &|| {
+            fs::write(at("below/new"), b"four").unwrap()
+        }),
+        ("a name that goes", &|| {
+            fs::remove_file(at("other")).unwrap()
+        }),
         ("a file over another", &|| {
             fs::rename(at("below/new"), at("below/deep")).unwrap();
         }),
         ("a directory that moves", &|| {
             fs::rename(at("below"), at("moved")).unwrap();
         }),
-        ("a file in it", &|| fs::write(at("moved/deep"), b"5").unwrap()),
+        ("a file in it", &|| {
+            fs::write(at("moved/deep"), b"5").unwrap()
+        }),
     ];
     for (what, change) in changes {
         println!("{what}");
@@ -121,7 +127,10 @@ fn what_nobody_hears_of_is_not_taken_for_heard() {
     assert!(is_heard(&fs, b"file"));
     fs::hard_link(dir.path().join("file"), dir.path().join("below/another")).unwrap();
     wait(&fs, dir.path());
-    assert!(!is_heard(&fs, b"file"), "it may be written by its other name");
+    assert!(
+        !is_heard(&fs, b"file"),
+        "it may be written by its other name"
+    );
     fs::remove_file(dir.path().join("below/another")).unwrap();
     wait(&fs, dir.path());
     wait_for("one name", || is_heard(&fs, b"file"));
@@ -143,7 +152,8 @@ fn own_changes_leave_nothing_in_doubt() {
     drop(file);
     fs.mkdir(&who, &root, b"dir", 0o755).unwrap();
     let none = RenameFlags::empty();
-    fs.rename(&who, &below, b"made", &root, b"moved", none).unwrap();
+    fs.rename(&who, &below, b"made", &root, b"moved", none)
+        .unwrap();
     fs.unlink(&who, &root, b"other").unwrap();
     let all = [&b"moved"[..], b"below", b"below/deep", b"file"];
     for path in all {
@@ -185,7 +195,8 @@ fn what_is_not_known_any_more_is_not_watched() {
         coherence: TOLD,
         ..holdfast_hostdir::Options::default()
     };
-    let store = std::sync::Arc::new(holdfast_hostdir::HostDirectory::open(dir.path(), options).unwrap());
+    let store =
+        std::sync::Arc::new(holdfast_hostdir::HostDirectory::open(dir.path(), options).unwrap());
     let fs = FileSystem::new(store.clone(), holdfast_core::Options::default()).unwrap();
     for number in 0..3000 {
         let below = dir.path().join(format!("{number}"));

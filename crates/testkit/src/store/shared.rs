@@ -5,8 +5,8 @@ mod through;
 
 use holdfast_core::Store;
 use holdfast_core::store::{
-    Changes, Coherence, EntryRecord, Guarantees, InodeRecord, NameRun, Rest, Shared, SpaceReport, SpaceRun,
-    Stamp, WholeDirectory, Writes,
+    Changes, Coherence, EntryRecord, Guarantees, InodeRecord, NameRun, Rest, Shared, SpaceReport,
+    SpaceRun, Stamp, WholeDirectory, Writes,
 };
 use holdfast_types::{Errno, FileType, Ino, Result};
 use parking_lot::Mutex;
@@ -334,8 +334,7 @@ impl Shared for SharedStore {
     }
 
     fn hears_of(&self, record: &InodeRecord, _since: Instant) -> bool {
-        matches!(self.coherence, Coherence::Told { .. })
-            && !self.is_deaf_to(record.ino)
+        matches!(self.coherence, Coherence::Told { .. }) && !self.is_deaf_to(record.ino)
     }
 
     fn is_settled(&self, _record: &InodeRecord) -> bool {
