@@ -197,7 +197,10 @@ impl Coherence {
 
     /// An inode has left memory.
     pub(crate) fn forget(&self, ino: Ino) {
-        self.shard(ino).table.lock().of.remove(&ino);
+        let mut table = self.shard(ino).table.lock();
+        // It may be asked for at this moment.
+        let doubt = table.of.remove(&ino).and_then(|checked| checked.doubt);
+        table.doubt = table.doubt.max(doubt);
     }
 
     /// One thread at a time reads the names of a directory while it has this.

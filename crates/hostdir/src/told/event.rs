@@ -11,6 +11,15 @@ use super::own::Owned;
 
 /// Bytes read at once: some hundred events.
 const BUFFER: usize = 16 << 10;
+/// Events that a kernel keeps at most, where it does not say.
+const EVENTS: usize = 16_384;
+
+/// How many events are there at most at one moment.
+pub(super) fn most() -> usize {
+    let told = std::fs::read_to_string("/proc/sys/fs/inotify/max_queued_events");
+    let most = told.ok().and_then(|told| told.trim().parse().ok());
+    most.unwrap_or(EVENTS)
+}
 
 /// A name of a directory; an empty one is the directory itself.
 pub(super) type Key = (Ino, Box<[u8]>);
@@ -44,17 +53,18 @@ impl Queue {
 }
 
 impl Told {
-    /// Reads the events that there are.
+    /// Reads the events that there are, and perhaps some that come meanwhile.
     ///
     /// # Errors
     /// Those of read(2).
     pub(super) fn read(&self, queue: &mut Queue) -> Result<(), Errno> {
         let mut buffer = [MaybeUninit::uninit(); BUFFER];
         let mut reader = Reader::new(&self.inotify, &mut buffer);
-        loop {
+        // One more says that some were missed.
+        for _ in 0..=self.most {
             let event = match reader.next() {
                 Ok(event) => event,
-                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::AGAIN) => break,
                 Err(Errno::INTR) => continue,
                 Err(error) => return Err(error),
             };
@@ -71,6 +81,7 @@ impl Told {
             let name = event.file_name().map_or(&[][..], |name| name.to_bytes());
             queue.put((dir, name.into()), what);
         }
+        Ok(())
     }
 }
 
@@ -110,8 +121,7 @@ mod tests {
         assert!(!missed && events.len() == 2);
         assert_eq!(events[&(Ino::ROOT, (*b"a").into())], all);
         // More than a queue of the kernel's keeps, and none like the one before it.
-        let most = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
-        for round in 0..most.trim().parse::<u32>().unwrap() / 2 + 100 {
+        for round in 0..told.most as u32 / 2 + 100 {
             let permissions = Permissions::from_mode(0o600 | round % 8);
             for path in &paths {
                 fs::set_permissions(path, permissions.clone()).unwrap();

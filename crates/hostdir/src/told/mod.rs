@@ -71,6 +71,8 @@ const LOCAL: [u64; 18] = [
 /// What hears of changes.
 pub(crate) struct Told {
     inotify: OwnedFd,
+    /// Events that wait in it at most.
+    most: usize,
     /// Wakes the thread that passes events on.
     wake: OwnedFd,
     queue: Mutex<Queue>,
@@ -94,6 +96,7 @@ impl Told {
         let flags_of_wake = EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC;
         Ok(Some(Self {
             inotify: inotify::init(flags).map_err(errno)?,
+            most: event::most(),
             wake: eventfd(0, flags_of_wake).map_err(errno)?,
             queue: Mutex::default(),
             watches: RwLock::new(Watches::new()),

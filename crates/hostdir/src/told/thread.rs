@@ -3,7 +3,7 @@
 use holdfast_core::store::Changes;
 use holdfast_core::types::Ino;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::inotify::ReadFlags;
+use rustix::fs::inotify::{self, ReadFlags};
 use rustix::io::Errno;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -45,7 +45,7 @@ impl Told {
             }
         }
         self.hears.store(false, Ordering::Relaxed);
-        self.watches.write().ended_all();
+        self.end_watches();
         if !self.is_over.load(Ordering::Acquire) {
             self.with_above(|above| above.all());
         }
@@ -75,6 +75,8 @@ impl Told {
             queue.take()
         };
         if missed {
+            // Among what was missed may be that some of them ended.
+            self.end_watches();
             self.with_above(|above| above.all());
             return Ok(());
         }
@@ -82,6 +84,14 @@ impl Told {
             self.with_above(|above| tell(host, above, (dir, &name), what));
         }
         Ok(())
+    }
+
+    fn end_watches(&self) {
+        let watches = self.watches.write().take_all();
+        for watch in watches {
+            // It may have ended by itself.
+            let _ = inotify::remove_watch(&self.inotify, watch);
+        }
     }
 
     fn with_above(&self, tell: impl FnOnce(&dyn Changes)) {

@@ -79,9 +79,10 @@ impl Watches {
         }
     }
 
-    pub(super) fn ended_all(&mut self) {
-        self.by_id.clear();
+    /// Nothing is watched any more. Tells the watches that there were.
+    pub(super) fn take_all(&mut self) -> Vec<i32> {
         self.by_dir.clear();
+        self.by_id.drain().map(|(id, _)| id).collect()
     }
 
     /// The core has let an inode go.
@@ -138,7 +139,7 @@ mod tests {
         assert!(!known(&watches, 3) && watches.has_room());
         assert_eq!(watches.sweep(|ino| ino == Ino(4)), [1]);
         assert_eq!((watches.len(), watches.dir(3)), (1, Some(Ino(4))));
-        watches.ended_all();
+        assert_eq!(watches.take_all(), [3]);
         assert_eq!((watches.len(), watches.bytes()), (0, 0));
     }
 
