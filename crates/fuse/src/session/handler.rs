@@ -138,21 +138,23 @@ impl Handler {
                 if let Ok(Answer::Written(bytes)) = answer {
                     counters.written(bytes);
                 }
-                let validities = self.validities_of(header, &answer);
-                encode(answer, &validities, frame.out())
+                self.encode(header, answer, frame)
             }
         })
     }
 
-    /// How long an answer may be believed.
-    fn validities_of(&self, header: &Header, answer: &Result<Answer>) -> Validities {
-        let of = match answer {
-            Ok(Answer::Entry(attr) | Answer::Attr(attr) | Answer::StatX(attr)) => attr.ino,
-            Ok(Answer::Created(attr, _)) => attr.ino,
-            Ok(Answer::Absent) => header.ino,
-            _ => return self.validities,
+    /// Writes an answer, with how long it may be believed.
+    fn encode(&self, header: &Header, answer: Result<Answer>, frame: &mut Frame) -> Result<usize> {
+        let of = match &answer {
+            Ok(Answer::Entry(attr) | Answer::Attr(attr) | Answer::StatX(attr)) => Some(attr.ino),
+            Ok(Answer::Created(attr, _)) => Some(attr.ino),
+            // Of the directory in which there is no such name.
+            Ok(Answer::Absent) => Some(header.ino),
+            _ => None,
         };
-        self.validities.of(|| self.operations.is_heard(of))
+        let is_heard = || of.is_some_and(|ino| self.operations.is_heard(ino));
+        let validities = self.validities.of(is_heard);
+        encode(answer, &validities, frame.out())
     }
 
     /// A request that surely lasts has somebody stand in for this thread.

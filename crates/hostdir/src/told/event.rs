@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(events[&(Ino::ROOT, (*b"a").into())], all);
         // More than a queue of the kernel's keeps, and none like the one before it.
         for round in 0..told.most as u32 / 2 + 100 {
-            let permissions = Permissions::from_mode(0o600 | round % 8);
+            let permissions = Permissions::from_mode(0o600 | (round % 8));
             for path in &paths {
                 fs::set_permissions(path, permissions.clone()).unwrap();
             }

@@ -89,7 +89,7 @@ impl Told {
     /// Has the thread look what waits.
     pub(super) fn wake(&self) {
         // Full: it is awake anyway.
-        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+        let _ = rustix::io::write(&self.wake, &[1; 8]);
     }
 }
 
