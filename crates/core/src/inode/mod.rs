@@ -173,13 +173,15 @@ impl Object {
     /// Pages of space that a file has; those that it would have without holes, if that is not
     /// [known](Self::has_known_space).
     fn pages_held(&self, size: u64) -> u64 {
-        if self.kind() == FileType::Regular && !self.is_mapped() {
-            let stored = if self.is_full() {
-                None
-            } else {
-                self.stored_pages()
-            };
-            return stored.unwrap_or_else(|| size.div_ceil(PAGE_SIZE as u64));
+        if self.kind() == FileType::Regular {
+            let is_mapped = self.is_mapped();
+            let told = is_mapped || !self.is_full();
+            if let Some(pages) = told.then(|| self.stored_pages()).flatten() {
+                return pages;
+            }
+            if !is_mapped {
+                return size.div_ceil(PAGE_SIZE as u64);
+            }
         }
         // Most ask for nothing more, and need no guard.
         if self.pages.is_empty() {
@@ -188,7 +190,8 @@ impl Object {
         self.pages.pages()
     }
 
-    /// Pages that the file took in its store when that told of it, where its size says others.
+    /// Pages that the file takes in its store as that told of it, where its size says others. Of a file that is mapped: where its pages
+    /// say others, and the space is the store's to tell.
     #[inline]
     fn stored_pages(&self) -> Option<u64> {
         match &self.extension.get()?.content {
@@ -206,10 +209,35 @@ impl Object {
         if space.beside_size().is_some() {
             self.extension.get_or_init(Box::default);
         }
-        if let Some(Content::Stored(pages)) = self.extension.get().map(|it| &it.content) {
-            pages.store(space.beside_size().unwrap_or(UNTOLD), Ordering::Relaxed);
-        }
+        self.tell_stored(space.beside_size().unwrap_or(UNTOLD));
         self.unknown(space == StoredSpace::AS_SIZE);
+    }
+
+    /// A file of this size, which is mapped, takes this space in a store that tells of it by itself. To be said with the pages locked.
+    pub(crate) fn takes(&self, space: StoredSpace, size: u64) {
+        let told = space.pages(size);
+        if told.is_some_and(|told| told != self.pages.pages()) {
+            self.extension.get_or_init(Box::default);
+        }
+        self.tell_stored(told.unwrap_or(UNTOLD));
+    }
+
+    /// As [`takes`](Self::takes), of a file that has just been mapped: the space is what was told before.
+    pub(crate) fn still_takes_what_was_told(&self) {
+        if self.stored_pages().is_none() && self.is_full() {
+            self.takes(StoredSpace::AS_SIZE, self.size());
+        }
+    }
+
+    /// The pages of a file, which is mapped now, tell its space from now on. To be said with them locked.
+    pub(crate) fn takes_its_pages(&self) {
+        self.tell_stored(UNTOLD);
+    }
+
+    fn tell_stored(&self, told: u64) {
+        if let Some(Content::Stored(pages)) = self.extension.get().map(|it| &it.content) {
+            pages.store(told, Ordering::Relaxed);
+        }
     }
 
     /// Pages of space that only the store has, if it is known without asking it.

@@ -64,6 +64,11 @@ impl Core {
         } else {
             inode.completed();
         }
+        match self.coherence.is_some() {
+            // What a map shows need not be all the space: some was given ahead, or is compressed.
+            true => inode.still_takes_what_was_told(),
+            false => inode.takes_its_pages(),
+        }
         pages.has_size(size);
         if size <= WHOLE {
             let (ghosts, there) = (&self.reclaim.content_ghosts, self.cache.pages());

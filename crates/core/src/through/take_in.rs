@@ -101,8 +101,9 @@ impl<'c> ThroughStore<'c> {
             pages.begin();
             pages.forget(written.clone(), core.loaded());
             inode.partial();
-            if pages.put_aside(written, core.loaded()).is_err() {
-                core.forget_content(inode, pages, record.space);
+            match pages.put_aside(written, core.loaded()) {
+                Ok(()) => inode.takes(record.space, size),
+                Err(_) => core.forget_content(inode, pages, record.space),
             }
             pages.has_size(size);
         } else {

@@ -454,3 +454,46 @@ fn space_is_told_of_a_file_that_loses_its_privileges_as_it_grows() {
         assert_eq!(blocks, host.blocks(), "{coherence:?}");
     }
 }
+
+#[test]
+fn space_is_the_hosts_to_tell_also_of_a_file_whose_data_was_looked_for() {
+    for coherence in ALL {
+        let dir = tempfile::tempdir().unwrap();
+        let fs = over(dir.path(), coherence);
+        let (who, root) = (Caller::root(), fs.root());
+        let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
+        // Given ahead as a whole; beyond its end; and so large that its pages come one by one.
+        for (name, len, mode) in [
+            (&b"whole"[..], 100_000, Fallocate::empty()),
+            (b"beyond", 100_000, Fallocate::KEEP_SIZE),
+            (b"large", 2 << 20, Fallocate::empty()),
+        ] {
+            let file = fs.open_at(&who, &root, name, flags, 0o644).unwrap();
+            if fs.fallocate(&who, &file, mode, 0, len) == Err(Errno::EOPNOTSUPP) {
+                return;
+            }
+            let path = dir.path().join(std::str::from_utf8(name).unwrap());
+            let same = |what: &str| {
+                let blocks = fs.attributes(file.node()).unwrap().blocks;
+                let host = fs::metadata(&path).unwrap().blocks();
+                assert_eq!(blocks, host, "{path:?}, {what}, {coherence:?}");
+                assert!(host > 0);
+            };
+            same("given");
+            let _ = fs.seek(&file, 0, Whence::Hole);
+            same("looked for holes");
+            fs.write(&who, &file, 5000, &[7; 3000]).unwrap();
+            same("written");
+            fs.read(&file, 0, &mut [0; 9000]).unwrap();
+            same("read");
+            fs.write(&who, &file, 50_000, &[7; 3000]).unwrap();
+            same("written again");
+            let half = SetAttr {
+                size: Some(60_000),
+                ..SetAttr::default()
+            };
+            fs.setattr(&who, file.node(), &half, None).unwrap();
+            same("cut");
+        }
+    }
+}
