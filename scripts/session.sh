@@ -189,7 +189,7 @@ mount_holdfast() {
         ;;
     host)
         source=$(mktemp -d "$WORK/host.XXXXXX")
-        how=(-o exclusive)
+        [ -z "${HOLDFAST_COHERENCE:-}" ] || how=(-o "$HOLDFAST_COHERENCE")
         ;;
     *) die "HOLDFAST_STORE is $STORE: memory, volume and host are the ones there are" ;;
     esac
