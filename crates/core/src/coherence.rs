@@ -64,6 +64,10 @@ pub(crate) struct Checked {
     heard: bool,
     /// Would its record have shown any change since?
     pub(crate) settled: bool,
+    /// It is written past this core.
+    bypassed: bool,
+    /// It was, and no answer is there yet to a question from after that: that is in `doubt`.
+    expired: bool,
     /// Of a directory. `None`: its names have to be read.
     pub(crate) names: Option<NamesRead>,
     /// Names of a directory that were asked for one by one since they were read.
@@ -88,6 +92,13 @@ pub(crate) struct NamesRead {
 pub(crate) struct Standing {
     pub(crate) settled: bool,
     pub(crate) heard: bool,
+}
+
+impl Checked {
+    /// Can it have changed by what was done through the mount, without this core?
+    pub(crate) fn is_bypassed(self) -> bool {
+        self.bypassed || self.expired
+    }
 }
 
 impl Coherence {
@@ -130,9 +141,8 @@ impl Coherence {
     /// Does what the store told of an inode hold?
     pub(crate) fn holds(&self, checked: &Checked, now: Instant) -> bool {
         let Some(valid) = self.valid else { return true };
-        checked
-            .at
-            .is_some_and(|at| self.stands(checked, (at, checked.heard), valid, now))
+        let stands = |at| self.stands(checked, (at, checked.heard), valid, now);
+        !checked.bypassed && checked.at.is_some_and(stands)
     }
 
     /// Do the names of a directory hold by themselves, whatever its times say?
@@ -162,7 +172,22 @@ impl Coherence {
         let mut table = self.shard(ino).table.lock();
         let checked = table.entry(ino);
         checked.at = Some(at);
-        (checked.settled, checked.heard) = (standing.settled, standing.heard);
+        checked.expired &= checked.doubt.is_some_and(|doubt| doubt >= at);
+        checked.settled = standing.settled && !checked.is_bypassed();
+        checked.heard = standing.heard;
+    }
+
+    /// An inode is written past this core from now on: no answer holds.
+    pub(crate) fn begin_bypass(&self, ino: Ino) {
+        self.shard(ino).table.lock().entry(ino).bypassed = true;
+    }
+
+    /// It is no longer: no answer from before now holds, though it may be the latest.
+    pub(crate) fn end_bypass(&self, ino: Ino, now: Instant) {
+        let mut table = self.shard(ino).table.lock();
+        let checked = table.entry(ino);
+        checked.doubt = Some(now);
+        (checked.bypassed, checked.expired, checked.settled) = (false, true, false);
     }
 
     /// A change by others was told: what was asked for until now does not hold any more.

@@ -17,6 +17,9 @@ use std::marker::PhantomData;
 use crate::host::errno;
 use crate::sys;
 
+/// What nobody has that a kernel writes for.
+const BEYOND_LIMITS: CapabilitySet = CapabilitySet::FSETID.union(CapabilitySet::SYS_RESOURCE);
+
 /// What this process is.
 pub(crate) struct Own {
     uid: u32,
@@ -56,19 +59,38 @@ impl Own {
         self.capabilities.effective.contains(needed)
     }
 
-    /// From now on this thread acts as the caller.
+    /// From now on this thread acts as itself, but keeps no set-id bits of files that it writes to, and passes no limits.
     ///
     /// # Errors
-    /// `EPERM`: there is no such user here.
-    pub(crate) fn act_as(&self, caller: &Caller) -> Result<Acting<'_>> {
-        let mut acting = Acting {
+    /// Those of capset(2).
+    pub(crate) fn act_within_limits(&self) -> Result<Acting<'_>> {
+        let mut acting = self.acting();
+        let effective = self.capabilities.effective - BEYOND_LIMITS;
+        if effective != self.capabilities.effective {
+            acting.capabilities = true;
+            set_effective(self.capabilities, effective)?;
+        }
+        Ok(acting)
+    }
+
+    /// A thread that acts as itself.
+    fn acting(&self) -> Acting<'_> {
+        Acting {
             own: self,
             user: false,
             group: false,
             groups: false,
             capabilities: false,
             _thread: PhantomData,
-        };
+        }
+    }
+
+    /// From now on this thread acts as the caller.
+    ///
+    /// # Errors
+    /// `EPERM`: there is no such user here.
+    pub(crate) fn act_as(&self, caller: &Caller) -> Result<Acting<'_>> {
+        let mut acting = self.acting();
         // A kernel names nobody where it writes back what is mapped.
         if !self.can_be_others() || caller.uid == u32::MAX {
             return Ok(acting);
@@ -183,6 +205,19 @@ mod tests {
             assert_eq!(now.effective, own.capabilities.effective);
             let groups: Vec<u32> = getgroups().unwrap().into_iter().map(Gid::as_raw).collect();
             assert_eq!(groups, own.groups);
+        });
+    }
+
+    #[test]
+    fn what_a_kernel_writes_for_keeps_no_set_id_bits_and_passes_no_limits() {
+        let own = Own::here().unwrap();
+        apart(|| {
+            let acting = own.act_within_limits().unwrap();
+            let now = capabilities(None).unwrap().effective;
+            assert!(!now.intersects(CapabilitySet::FSETID | CapabilitySet::SYS_RESOURCE));
+            drop(acting);
+            let now = capabilities(None).unwrap().effective;
+            assert_eq!(now, own.capabilities.effective);
         });
     }
 

@@ -373,6 +373,13 @@ impl Shared for HostDirectory {
         together::read((&self.host, &self.lanes), dirs, most, with)
     }
 
+    fn with_backing(&self, ino: Ino, act: &mut dyn FnMut(BorrowedFd<'_>)) -> Result<()> {
+        let (pinned, _) = self.host.pin(ino)?;
+        let _acting = self.host.own.act_within_limits()?;
+        act(pinned.get(&self.host));
+        Ok(())
+    }
+
     fn forgotten(&self, ino: Ino) {
         self.host.forget(ino);
     }

@@ -12,6 +12,7 @@
 //! in the order of their questions: under the lock of a shard, which is not held while the store is asked.
 
 mod by_name;
+mod bypass;
 mod names;
 mod told;
 mod walk;
@@ -168,7 +169,9 @@ impl Core {
             let Some(_order) = shared.coherence.in_order(record.ino, at) else {
                 return Ok(());
             };
-            was_known = shared.coherence.checked(record.ino).at.is_some();
+            let checked = shared.coherence.checked(record.ino);
+            // A kernel that writes a file itself keeps nothing of it.
+            was_known = checked.at.is_some() && !checked.is_bypassed();
             if let Some(pages) = &mut pages
                 && !same
             {

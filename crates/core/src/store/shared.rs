@@ -1,10 +1,11 @@
 //! Stores that number their inodes themselves and find them by their names, and that others may change.
 
+use std::os::fd::BorrowedFd;
 use std::sync::Weak;
 use std::time::{Duration, Instant};
 
 use super::{InodeRecord, NameRun};
-use crate::types::Ino;
+use crate::types::{Errno, Ino, Result};
 
 /// How long what a store told may be kept (NFS calls it cache coherence).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +96,17 @@ pub trait Shared: Send + Sync {
     ) -> Vec<Option<WholeDirectory>> {
         let _ = (dirs, most, inodes);
         Vec::new()
+    }
+
+    /// Shows the host's file behind a regular file, for a kernel that reads and writes it there by itself with the credentials that
+    /// the calling thread has meanwhile: those of the store, without the capabilities of keeping set-id bits and of passing
+    /// limits. The descriptor may be one that only names the file (`O_PATH`).
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP`: no file of the host is behind it. `ESTALE`: it is not known, or no longer where it was.
+    fn with_backing(&self, ino: Ino, act: &mut dyn FnMut(BorrowedFd<'_>)) -> Result<()> {
+        let _ = (ino, act);
+        Err(Errno::EOPNOTSUPP)
     }
 
     /// The core knows an inode no longer: neither is it in memory, nor does a front end have a use of it. Called with the number

@@ -126,7 +126,8 @@ impl<'c> ThroughStore<'c> {
 
     /// A kernel may have what others changed, and takes it for what its own change left.
     pub(super) fn tell_of_others(self, inode: &Inode, stands: bool) {
-        if !stands && inode.kind() == FileType::Regular {
+        let bypassed = || self.shared.coherence.checked(inode.ino()).is_bypassed();
+        if !stands && inode.kind() == FileType::Regular && !bypassed() {
             self.core.tell_inode(&Caller::root(), inode.ino(), true);
         }
     }

@@ -1,5 +1,6 @@
 //! A file system over a directory of the host.
 
+mod bypass;
 mod changes;
 mod conforms;
 mod random;
