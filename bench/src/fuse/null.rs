@@ -24,6 +24,7 @@ const HASH: u64 = ANY - 1;
 const OPENED: Opened = Opened {
     fh: 0,
     flags: OpenReply::KEEP_CACHE.union(OpenReply::PARALLEL_DIRECT_WRITES),
+    backing: None,
 };
 
 /// The file system.

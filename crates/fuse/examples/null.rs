@@ -57,6 +57,7 @@ impl Operations for Null {
         Ok(Opened {
             fh: 0,
             flags: OpenReply::DIRECT_IO | OpenReply::PARALLEL_DIRECT_WRITES,
+            backing: None,
         })
     }
 

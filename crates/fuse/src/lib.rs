@@ -22,6 +22,6 @@ pub use interrupt::Interrupt;
 pub use operations::{Context, FoundLock, Opened, Operations};
 pub use serve::CoreOperations;
 pub use session::{
-    Config, Info, KeptContent, ListingChoice, Negotiated, Notifier, Session, Times, Totals,
-    Transport, TransportChoice,
+    BackingFiles, Config, Info, KeptContent, ListingChoice, Negotiated, Notifier, Passthrough,
+    Session, Times, Totals, Transport, TransportChoice,
 };

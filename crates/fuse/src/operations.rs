@@ -2,7 +2,7 @@
 
 use crate::{
     interrupt::Interrupt,
-    session::Negotiated,
+    session::{BackingFiles, Negotiated},
     wire::{
         CopyRequest, CreateRequest, DirPlusSink, DirSink, Extensions, LockRequest, LockType,
         OpenReply, OpenRequest, ReadRequest, ReleaseRequest, Request, SetAttrRequest, WriteRequest,
@@ -35,6 +35,9 @@ pub struct Opened {
     pub fh: u64,
     /// What it asks of the kernel.
     pub flags: OpenReply,
+    /// The [registered](BackingFiles) file that the kernel reads and writes by itself
+    /// ([`OpenReply::PASSTHROUGH`]).
+    pub backing: Option<i32>,
 }
 
 /// A lock that is held.
@@ -69,6 +72,15 @@ pub trait Operations: Send + Sync + 'static {
     /// An error ends the mount.
     fn init(&self, negotiated: &Negotiated) -> Result<()> {
         Ok(())
+    }
+
+    /// The kernel reads and writes files by itself that are registered here, if OPEN and its like say so. Called before the
+    /// first request where the configuration wants it and the kernel can.
+    fn pass_through(&self, files: BackingFiles) {}
+
+    /// Is an inode written by the kernel itself, so that its attributes are not to be believed a moment later?
+    fn is_passed_through(&self, ino: Ino) -> bool {
+        false
     }
 
     /// The session is over; no other call comes after.

@@ -56,11 +56,7 @@ impl CoreOperations {
         let asked = flags | asked_to_append(request.flags);
         let file = self.fs.open(&caller(cx), &node, asked)?;
         file.set_flags(flags);
-        let flags = self.open_reply(&file);
-        Ok(Opened {
-            fh: self.handles.insert(file)?,
-            flags,
-        })
+        self.opened(file)
     }
 
     /// Is a file of which this is the number open to be run? Looks at all that are open.
@@ -98,6 +94,7 @@ impl CoreOperations {
         Ok(Opened {
             fh: self.handles.insert(file)?,
             flags: reply,
+            backing: None,
         })
     }
 
@@ -156,9 +153,8 @@ impl CoreOperations {
 
     fn created(&self, file: OpenFile) -> Result<(Attr, Opened)> {
         let node = file.node().clone();
-        let flags = self.open_reply(&file);
-        let fh = self.handles.insert(file)?;
-        Ok((self.give(&node), Opened { fh, flags }))
+        let opened = self.opened(file)?;
+        Ok((self.give(&node), opened))
     }
 
     pub(super) fn close(&self, request: &ReleaseRequest) -> Result<()> {
@@ -166,6 +162,7 @@ impl CoreOperations {
             return Ok(());
         }
         let handle = self.handles.remove(request.fh)?;
+        self.backings.released(&self.fs, &handle.file);
         self.release_handle_locks(handle.file.node(), &handle);
         if request.flock_unlock {
             self.release_flock(handle.file.node(), request.lock_owner);
@@ -286,6 +283,10 @@ impl CoreOperations {
                         Some(Err(_)) => return bare(sink),
                     };
                     if !entry.kind.is_dir() {
+                        // It is asked for each time.
+                        if self.backings.is_written(entry.ino) {
+                            return bare(sink);
+                        }
                         // It has them already, and would forget its ACL with each telling. But it stops believing the
                         // name of a directory whose permissions change.
                         if self.keeps_attributes && node.is_known_by_number() {

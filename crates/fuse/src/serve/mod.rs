@@ -7,6 +7,7 @@
 //! the core as checked.
 
 mod attributes;
+mod backing;
 mod caller;
 mod callers;
 mod closing;
@@ -26,10 +27,11 @@ pub use control::{Asking, CONTROL_BYTES, Control};
 pub use observer::KernelCaches;
 
 use crate::{
-    Config, KeptContent, Negotiated, Notifier, Operations, Session,
+    Config, KeptContent, Negotiated, Notifier, Opened, Operations, Session,
     mount::MountError,
     wire::{InitFlags, OpenReply},
 };
+use backing::Backings;
 use callers::Callers;
 use closing::Closing;
 use handles::{Handle, Handles};
@@ -76,6 +78,7 @@ pub struct CoreOperations {
     fs: FileSystem,
     notifier: Notifier,
     handles: Handles,
+    backings: Backings,
     closing: Closing,
     listing_ends: ListingEnds,
     callers: Callers,
@@ -160,6 +163,7 @@ impl CoreOperations {
         Self {
             blocks: fs.blocks(),
             callers: Callers::new(fs.is_shared()),
+            backings: Backings::new(&fs, config),
             fs,
             notifier,
             handles: Handles::new(),
@@ -229,12 +233,22 @@ impl CoreOperations {
         act(&self.open_for_once(ino)?)
     }
 
+    /// Keeps a regular file that was opened: the reply to OPEN.
+    fn opened(&self, file: OpenFile) -> Result<Opened> {
+        let fh = self.handles.insert(file)?;
+        let handle = self.handle(fh)?;
+        let backing = self.backings.opened(&self.fs, &handle.file);
+        let flags = self.open_reply(&handle.file, backing.is_some());
+        Ok(Opened { fh, flags, backing })
+    }
+
     /// What replies to OPEN ask of the kernel.
-    fn open_reply(&self, file: &OpenFile) -> OpenReply {
+    fn open_reply(&self, file: &OpenFile, passed: bool) -> OpenReply {
         let mut flags = OpenReply::PARALLEL_DIRECT_WRITES;
         let kept = self.content != KeptContent::Mapped;
-        flags.set(OpenReply::KEEP_CACHE, kept);
-        flags.set(OpenReply::DIRECT_IO, !kept);
+        flags.set(OpenReply::PASSTHROUGH, passed);
+        flags.set(OpenReply::KEEP_CACHE, kept && !passed);
+        flags.set(OpenReply::DIRECT_IO, !kept && !passed);
         // FLUSH gives record locks back, and tells of what was written and is lost.
         let tells = self.blocks && file.flags().writable();
         flags.set(

@@ -4,7 +4,7 @@ use super::{
     CoreOperations, INODES_XATTR, attributes::sets_time, caller::caller, prefetch::PREFETCH,
 };
 use crate::{
-    Context, FoundLock, Interrupt, Negotiated, Opened, Operations,
+    BackingFiles, Context, FoundLock, Interrupt, Negotiated, Opened, Operations,
     wire::{
         CopyRequest, CreateRequest, DirPlusSink, DirSink, LockRequest, OpenRequest, ReadRequest,
         ReleaseRequest, Request, SetAttrRequest, WriteRequest,
@@ -21,7 +21,17 @@ impl Operations for CoreOperations {
         Ok(())
     }
 
+    fn pass_through(&self, files: BackingFiles) {
+        self.backings.can_register(files);
+    }
+
+    fn is_passed_through(&self, ino: Ino) -> bool {
+        self.backings.is_written(ino)
+    }
+
     fn destroy(&self) {
+        self.handles
+            .each(|handle| self.backings.released(&self.fs, &handle.file));
         self.handles.drain();
         // A kernel forgets nothing when its connection ends.
         self.fs.forget_all();

@@ -41,6 +41,20 @@ pub enum KeptContent {
     Mapped,
 }
 
+/// Which regular files the kernel reads and writes on the host by itself (FUSE passthrough), where it can and the file system is
+/// a directory of the host. It keeps nothing of their content then, and neither does this side. They have to be opened by the
+/// file system ([`no_open`](Config::no_open) is false).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Passthrough {
+    /// None.
+    #[default]
+    Off,
+    /// Those that are large when they are opened; where the kernel keeps no content ([`KeptContent::Mapped`]) all.
+    Auto,
+    /// All.
+    All,
+}
+
 /// Settings of a session.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -86,6 +100,8 @@ pub struct Config {
     pub cache_listings: bool,
     /// What the kernel keeps of the content of files.
     pub content: KeptContent,
+    /// Which files the kernel reads and writes by itself. Not together with `writeback`.
+    pub passthrough: Passthrough,
     /// POSIX ACLs.
     pub posix_acl: bool,
     /// Extended attributes, where the file system answers `ENOSYS` without: then the kernel asks for none, nor for ACLs.
@@ -117,6 +133,7 @@ impl Default for Config {
             no_opendir: true,
             cache_listings: true,
             content: KeptContent::Told,
+            passthrough: Passthrough::Off,
             posix_acl: true,
             xattrs: true,
             idmap: true,
@@ -129,6 +146,11 @@ impl Config {
     /// Are directories opened without a request?
     pub(crate) fn opens_no_directories(&self) -> bool {
         self.no_opendir && self.cache_listings
+    }
+
+    /// Are there files that the kernel reads and writes by itself, if it can?
+    pub(crate) fn passes_through(&self) -> bool {
+        self.passthrough != Passthrough::Off && !self.no_open && !self.writeback
     }
 
     /// `max_write` within what the protocol allows.

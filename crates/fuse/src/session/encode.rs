@@ -89,7 +89,7 @@ fn open_out(opened: &Opened) -> layout::OpenOut {
     layout::OpenOut {
         fh: opened.fh,
         open_flags: opened.flags.bits(),
-        backing_id: 0,
+        backing_id: opened.backing.unwrap_or_default(),
     }
 }
 

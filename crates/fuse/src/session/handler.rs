@@ -16,7 +16,7 @@ use crate::{
         reply::{Validities, put},
     },
 };
-use holdfast_types::{Errno, NAME_MAX, Result};
+use holdfast_types::{Attr, Errno, NAME_MAX, Result};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
@@ -143,17 +143,20 @@ impl Handler {
         })
     }
 
-    /// Writes an answer, with how long it may be believed.
+    /// Writes an answer, with how long it may be believed: attributes not at all of a file that the kernel writes by itself.
     fn encode(&self, header: &Header, answer: Result<Answer>, frame: &mut Frame) -> Result<usize> {
-        let of = match &answer {
+        let told = match &answer {
             Ok(Answer::Entry(attr) | Answer::Attr(attr) | Answer::StatX(attr)) => Some(attr.ino),
             Ok(Answer::Created(attr, _)) => Some(attr.ino),
-            // Of the directory in which there is no such name.
-            Ok(Answer::Absent) => Some(header.ino),
             _ => None,
         };
-        let is_heard = || of.is_some_and(|ino| self.operations.is_heard(ino));
-        let validities = self.validities.of(is_heard);
+        // Else of the directory in which there is no such name.
+        let absent = matches!(answer, Ok(Answer::Absent)).then_some(header.ino);
+        let is_heard = |ino| self.operations.is_heard(ino);
+        let mut validities = self.validities.of(|| told.or(absent).is_some_and(is_heard));
+        if told.is_some_and(|ino| self.operations.is_passed_through(ino)) {
+            validities = validities.without_attributes();
+        }
         encode(answer, &validities, frame.out())
     }
 

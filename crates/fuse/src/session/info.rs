@@ -37,6 +37,8 @@ pub struct Info {
     pub no_idle_policy: Option<String>,
     /// Why it is not mounted as `fuseblk`, if that was wanted.
     pub no_block: Option<String>,
+    /// Why no files are read and written by the kernel itself, if that was wanted.
+    pub no_passthrough: Option<String>,
     /// Why the session ended, if it could not go on.
     pub failure: Option<String>,
     /// What was agreed on with the kernel.

@@ -7,6 +7,7 @@
 //! kernel sends it.
 
 mod answer;
+mod backing;
 mod config;
 mod connection;
 mod counters;
@@ -27,7 +28,8 @@ mod sys;
 mod timing;
 mod watch;
 
-pub use config::{Config, KeptContent, ListingChoice, TransportChoice};
+pub use backing::BackingFiles;
+pub use config::{Config, KeptContent, ListingChoice, Passthrough, TransportChoice};
 pub use counters::Totals;
 pub use info::{Info, Transport};
 pub use negotiate::Negotiated;
@@ -59,6 +61,7 @@ pub struct Session {
     transport: Transport,
     why: String,
     no_block: Option<String>,
+    no_passthrough: Option<String>,
     negotiated: Negotiated,
     /// Guards the threads until somebody joins them; none are left after that.
     threads: Mutex<Option<Threads>>,
@@ -138,6 +141,7 @@ impl Session {
             threads: self.service.watch.threads(),
             no_idle_policy: self.service.watch.seats.refused().map(str::to_owned),
             no_block: self.no_block.clone(),
+            no_passthrough: self.no_passthrough.clone(),
             failure: self.failure(),
             negotiated: self.negotiated,
             totals: self.service.registry.totals(),

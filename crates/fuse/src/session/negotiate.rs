@@ -34,6 +34,10 @@ pub(super) enum Answer {
 /// Requests in the background that the kernel may have under way.
 const BACKGROUND: u16 = 256;
 
+/// File systems that may lie over each other, this one included, where files are passed through: it lies over one that lies
+/// over none.
+const STACK_DEPTH_MAX: u32 = 1;
+
 impl Negotiated {
     /// Answers the kernel's INIT; `uring` says whether rings are at hand.
     pub(super) fn answer(init: &InitRequest, config: &Config, uring: bool) -> Answer {
@@ -78,6 +82,10 @@ impl Negotiated {
             time_gran: 1,
             max_pages: self.max_pages(),
             flags2: (flags >> 32) as u32,
+            max_stack_depth: match self.flags.contains(InitFlags::PASSTHROUGH) {
+                true => STACK_DEPTH_MAX,
+                false => 0,
+            },
             ..Default::default()
         }
     }
@@ -125,6 +133,7 @@ fn wanted(config: &Config, uring: bool) -> InitFlags {
     // What it costs a program that runs: decision 44.
     flags.set(InitFlags::ATOMIC_O_TRUNC, !config.no_open);
     flags.set(InitFlags::NO_OPENDIR_SUPPORT, config.opens_no_directories());
+    flags.set(InitFlags::PASSTHROUGH, config.passes_through());
     flags.set(InitFlags::POSIX_ACL, config.posix_acl && config.xattrs);
     // The kernel refuses the mount's INIT if it is asked for idmap without its own checks.
     flags.set(
@@ -136,6 +145,7 @@ fn wanted(config: &Config, uring: bool) -> InitFlags {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Passthrough;
     use super::*;
 
     fn init(major: u32, minor: u32) -> InitRequest {
@@ -196,5 +206,27 @@ mod tests {
         );
         let reply = agreed.reply();
         assert_eq!((reply.flags2, reply.max_pages), (1 << 9, 256));
+        assert_eq!(reply.max_stack_depth, 0);
+    }
+
+    #[test]
+    fn files_are_passed_through_only_where_they_are_opened_and_writes_are_not_collected() {
+        let passed = |change: fn(&mut Config)| {
+            let mut config = Config {
+                passthrough: Passthrough::Auto,
+                ..Config::default()
+            };
+            change(&mut config);
+            let Answer::Agreed(agreed) = Negotiated::answer(&init(7, 45), &config, false) else {
+                panic!("refused");
+            };
+            let passed = agreed.flags.contains(InitFlags::PASSTHROUGH);
+            assert_eq!(agreed.reply().max_stack_depth, u32::from(passed));
+            passed
+        };
+        assert!(passed(|_| ()));
+        assert!(!passed(|config| config.writeback = true));
+        assert!(!passed(|config| config.no_open = true));
+        assert!(!passed(|config| config.passthrough = Passthrough::Off));
     }
 }

@@ -1,7 +1,7 @@
 //! From a mount point to a live session.
 
 use super::{
-    Config, Negotiated, Notifier, Session, Threads, Transport, TransportChoice,
+    BackingFiles, Config, Negotiated, Notifier, Session, Threads, Transport, TransportChoice,
     connection::Connection,
     crew::{Coming, Crew, Recruit},
     handler::Handler,
@@ -93,6 +93,7 @@ impl Start<'_> {
             service.watch.seats.refuse(reason);
         }
         handshake.finish(&negotiated)?;
+        let no_passthrough = self.pass_through(&negotiated, &device).err();
         let transport = match queues {
             Some(_) => Transport::Uring,
             None => Transport::Dev,
@@ -109,9 +110,22 @@ impl Start<'_> {
                 .err()
                 .unwrap_or_else(|| "io_uring is faster".into()),
             no_block,
+            no_passthrough,
             negotiated,
             threads: Mutex::new(Some(threads)),
         })
+    }
+
+    /// Has the operations pass files through, if that is wanted; or says why it cannot be done.
+    fn pass_through(&self, negotiated: &Negotiated, device: &Arc<OwnedFd>) -> Result<(), String> {
+        if !self.config.passes_through() {
+            return Ok(());
+        }
+        if !negotiated.flags.contains(InitFlags::PASSTHROUGH) {
+            return Err("the kernel does not offer it".into());
+        }
+        self.operations.pass_through(BackingFiles::of(device)?);
+        Ok(())
     }
 
     /// The rings, if they are to be had.

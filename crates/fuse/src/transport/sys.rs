@@ -1,9 +1,10 @@
-//! The unsafe floor of the transports: memory regions, and cloning `/dev/fuse`.
+//! The unsafe floor of the transports: memory regions, cloning `/dev/fuse`, and registering files with it.
 #![expect(unsafe_code, reason = "mmap and ioctl have no safe wrapper")]
 
+use crate::wire::layout;
 use rustix::{
     fs::{Mode, OFlags},
-    ioctl::{Setter, ioctl, opcode},
+    ioctl::{Ioctl, IoctlOutput, Opcode, Setter, ioctl, opcode},
     mm::{MapFlags, ProtFlags, mmap_anonymous, munmap},
 };
 use std::{
@@ -81,7 +82,7 @@ impl Drop for Region {
 }
 
 /// `FUSE_DEV_IOC_CLONE`.
-const CLONE: rustix::ioctl::Opcode = opcode::read::<u32>(229, 0);
+const CLONE: Opcode = opcode::read::<u32>(229, 0);
 
 /// Opens another descriptor of the same connection, with a queue of its own.
 pub(crate) fn clone_device(device: &OwnedFd) -> io::Result<OwnedFd> {
@@ -92,6 +93,54 @@ pub(crate) fn clone_device(device: &OwnedFd) -> io::Result<OwnedFd> {
     // SAFETY: `clone` is a fuse device, which knows this command; it changes no memory of ours.
     unsafe { ioctl(clone.as_fd(), command) }?;
     Ok(clone)
+}
+
+/// `FUSE_DEV_IOC_BACKING_OPEN`: answers a number.
+struct BackingOpen(layout::BackingMap);
+
+// SAFETY: the opcode takes a pointer to a structure of this layout, which `as_ptr` gives, and the kernel only reads it; what
+// the call returns is the answer, no memory of ours.
+unsafe impl Ioctl for BackingOpen {
+    type Output = i32;
+    const IS_MUTATING: bool = false;
+
+    fn opcode(&self) -> Opcode {
+        opcode::write::<layout::BackingMap>(229, 1)
+    }
+
+    fn as_ptr(&mut self) -> *mut std::ffi::c_void {
+        (&raw mut self.0).cast()
+    }
+
+    unsafe fn output_from_ptr(
+        answer: IoctlOutput,
+        _: *mut std::ffi::c_void,
+    ) -> rustix::io::Result<i32> {
+        Ok(answer)
+    }
+}
+
+/// `FUSE_DEV_IOC_BACKING_CLOSE`.
+const BACKING_CLOSE: Opcode = opcode::write::<u32>(229, 2);
+
+/// Registers the file of this descriptor with a connection, to be read and written by the kernel; gives its number. The
+/// descriptor may be closed then.
+pub(crate) fn register_backing(device: &OwnedFd, descriptor: i32) -> rustix::io::Result<i32> {
+    let map = layout::BackingMap {
+        fd: descriptor,
+        ..Default::default()
+    };
+    // SAFETY: `device` is a fuse device, which knows this command; the kernel looks the descriptor's number up and changes no
+    // memory of ours.
+    unsafe { ioctl(device.as_fd(), BackingOpen(map)) }
+}
+
+/// Takes a registration back.
+pub(crate) fn unregister_backing(device: &OwnedFd, number: i32) -> rustix::io::Result<()> {
+    // SAFETY: the opcode takes a pointer to a 32-bit number, which it reads.
+    let command = unsafe { Setter::<BACKING_CLOSE, u32>::new(number.cast_unsigned()) };
+    // SAFETY: as above.
+    unsafe { ioctl(device.as_fd(), command) }
 }
 
 #[cfg(test)]

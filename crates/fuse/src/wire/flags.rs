@@ -93,6 +93,8 @@ bitflags! {
         const NOFLUSH = 1 << 5;
         /// Direct writes to one file in parallel.
         const PARALLEL_DIRECT_WRITES = 1 << 6;
+        /// Read and write the file that was registered (`backing_id`).
+        const PASSTHROUGH = 1 << 7;
     }
 }
 

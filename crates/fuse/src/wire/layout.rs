@@ -123,6 +123,8 @@ layouts! {
     StatxOut(288) {
         attr_valid: u64, attr_valid_nsec: u32, flags: u32, spare: [u64; 2], stat: Statx,
     }
+    /// Registers a file to read and write; the ioctl answers its number.
+    BackingMap(16) { fd: i32, flags: u32, padding: u64 }
     Dirent(24) { ino: u64, off: u64, namelen: u32, kind: u32 }
 
     NotifyInvalInode(24) { ino: u64, off: i64, len: i64 }

@@ -78,6 +78,14 @@ impl Validities {
         self.attr
     }
 
+    /// The same, with attributes that are not to be believed.
+    pub(crate) fn without_attributes(self) -> Self {
+        Self {
+            attr: Validity::NONE,
+            ..self
+        }
+    }
+
     pub(crate) fn body(&self, attr: &Attr) -> layout::AttrOutBody {
         layout::AttrOutBody {
             ino: attr.ino.0,

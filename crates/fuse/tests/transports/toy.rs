@@ -308,6 +308,7 @@ impl Operations for Toy {
             Opened {
                 fh: made.ino.0,
                 flags: OpenReply::KEEP_CACHE,
+                backing: None,
             },
         ))
     }
@@ -319,7 +320,11 @@ impl Operations for Toy {
         } else {
             OpenReply::KEEP_CACHE
         };
-        Ok(Opened { fh: ino.0, flags })
+        Ok(Opened {
+            fh: ino.0,
+            flags,
+            backing: None,
+        })
     }
 
     fn unlink(&self, _: &Context<'_>, _: Ino, name: &[u8]) -> Result<()> {
