@@ -41,6 +41,9 @@ pub(crate) struct Report {
     /// Why sync(1) does not reach a volume and umount(2) does not wait for it, where that is so without being asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) no_fuseblk: Option<String>,
+    /// Why the kernel reads and writes no files of a directory by itself, where that was wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) no_passthrough: Option<String>,
     pub(crate) abi: Abi,
     pub(crate) state: State,
     /// Why a volume failed: nothing is written to it any more.

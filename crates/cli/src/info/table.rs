@@ -225,6 +225,9 @@ fn transport(report: &Report) -> String {
             "; sync(1) does not reach it and umount(2) does not wait for it ({reason})"
         ));
     }
+    if let Some(reason) = &report.no_passthrough {
+        text.push_str(&format!("; no file is passed through ({reason})"));
+    }
     text
 }
 

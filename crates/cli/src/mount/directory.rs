@@ -1,9 +1,9 @@
 //! A directory of the host as what is mounted: which options it has, and how it is opened.
 
-use super::options::{Plan, TOLD};
+use super::options::{Choice, Plan, TOLD};
 use crate::message::{Failure, Result};
 use holdfast::{FileSystem, core, core::store::Coherence};
-use holdfast_fuse::{Config, KeptContent, ListingChoice, Session};
+use holdfast_fuse::{Config, KeptContent, ListingChoice, Passthrough, Session};
 use holdfast_hostdir::{HostDirectory, Options};
 use rustix::fs::Mode;
 use std::{
@@ -42,14 +42,22 @@ const OF_OTHERS: [(&str, &str); 14] = [
 /// # Errors
 /// Names the option.
 pub(super) fn refuse_its_options(plan: &Plan) -> Result<()> {
-    let its =
-        |item: &&String| item.starts_with("valid=") || ["told", "exclusive"].contains(&&***item);
-    match plan.given.iter().find(its) {
-        None => Ok(()),
-        Some(item) => Err(Failure::new("nobody else changes what is mounted here")
-            .about(format!("option {item}"))
-            .hint("it is for a directory as SOURCE")),
+    let others = "nobody else changes what is mounted here";
+    let files = "no files of the host are behind what is mounted here";
+    let its = [
+        ("valid=", others),
+        ("told", others),
+        ("exclusive", others),
+        ("passthrough=", files),
+    ];
+    for (name, reason) in its {
+        if let Some(item) = plan.given.iter().find(|item| item.starts_with(name)) {
+            return Err(Failure::new(reason)
+                .about(format!("option {item}"))
+                .hint("it is for a directory as SOURCE"));
+        }
     }
+    Ok(())
 }
 
 /// Opens a directory before anything is mounted: so it may be the mount point itself.
@@ -68,6 +76,10 @@ pub(super) fn open(path: &Path, plan: &Plan) -> Result<FileSystem> {
     }
     if plan.serve_opens == Some(false) && opens_are_served(plan) {
         let (reason, remedy) = match plan.core.read_only {
+            true if plan.passthrough == Choice::On => (
+                "which file of the host it is has to be told when it is opened",
+                "passthrough=off",
+            ),
             true => (
                 "what is seen is never old only if each read is asked for",
                 "more than valid=0",
@@ -80,6 +92,13 @@ pub(super) fn open(path: &Path, plan: &Plan) -> Result<FileSystem> {
         return Err(Failure::new(reason)
             .about("option opens=local")
             .hint(format!("leave it out, or {remedy}")));
+    }
+    if plan.passthrough == Choice::On && !sees_what_kernels_write(plan) {
+        return Err(Failure::new(
+            "what the kernel writes by itself is seen only if the directory is looked at again",
+        )
+        .about("option passthrough=on")
+        .hint("leave out exclusive, or mount the directory read-only: -o ro"));
     }
     if !plan.core.read_only {
         refuse_half_of_writing(plan)?;
@@ -129,7 +148,14 @@ fn refuse_half_of_writing(plan: &Plan) -> Result<()> {
 /// Are files opened by this side? A host has to know which ones are open for writing; and only of a file that was opened here the kernel
 /// keeps nothing, not even how long it is: what it is told of a change while it asks for that makes it believe in the old length.
 fn opens_are_served(plan: &Plan) -> bool {
-    !plan.core.read_only || validity(plan).is_some_and(|valid| valid.is_zero())
+    !plan.core.read_only
+        || plan.passthrough == Choice::On
+        || validity(plan).is_some_and(|valid| valid.is_zero())
+}
+
+/// Would be seen what became of a file that a kernel has written by itself?
+fn sees_what_kernels_write(plan: &Plan) -> bool {
+    plan.core.read_only || validity(plan).is_some()
 }
 
 /// What is known of changes by others. They are told, where that can be.
@@ -151,6 +177,11 @@ pub(super) fn configure(config: &mut Config, plan: &Plan) {
     if opens_are_served(plan) {
         config.no_open = false;
     }
+    config.passthrough = match plan.passthrough {
+        Choice::On => Passthrough::All,
+        Choice::Auto if !config.no_open && sees_what_kernels_write(plan) => Passthrough::Auto,
+        Choice::Auto | Choice::Off => Passthrough::Off,
+    };
     let Some(valid) = valid else { return };
     config.content = match valid.is_zero() {
         true => KeptContent::Mapped,
@@ -246,5 +277,35 @@ mod tests {
         configure(&mut config, &plan("ro,valid=0"));
         assert!(!config.no_open, "of each file the kernel keeps nothing");
         assert_eq!(config.content, KeptContent::Mapped);
+    }
+
+    #[test]
+    fn files_are_passed_through_where_they_are_opened_and_changes_are_seen() {
+        let passthrough = |options: &str| {
+            let mut config = Config {
+                no_open: true,
+                ..Config::default()
+            };
+            configure(&mut config, &plan(options));
+            assert!(!config.no_open || config.passthrough == Passthrough::Off);
+            config.passthrough
+        };
+        for (options, expected) in [
+            ("", Passthrough::Auto),
+            ("valid=0", Passthrough::Auto),
+            ("ro,valid=0", Passthrough::Auto),
+            ("ro", Passthrough::Off),
+            ("exclusive", Passthrough::Off),
+            ("passthrough=off", Passthrough::Off),
+            ("passthrough=on", Passthrough::All),
+            ("ro,passthrough=on", Passthrough::All),
+            ("ro,exclusive,passthrough=on", Passthrough::All),
+        ] {
+            assert_eq!(passthrough(options), expected, "{options}");
+        }
+        let dir = tempfile::tempdir().unwrap();
+        for options in ["exclusive,passthrough=on", "ro,opens=local,passthrough=on"] {
+            assert!(open(dir.path(), &plan(options)).is_err(), "{options}");
+        }
     }
 }

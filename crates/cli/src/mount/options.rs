@@ -19,7 +19,7 @@ use std::time::Duration;
 const COMMIT_MAX: u64 = 86_400;
 
 /// Every option there is, for suggestions and for the manual. Those that end in `=` take a value.
-pub(crate) const KNOWN: [&str; 74] = [
+pub(crate) const KNOWN: [&str; 75] = [
     "create",
     "create_size=",
     "size=",
@@ -31,6 +31,7 @@ pub(crate) const KNOWN: [&str; 74] = [
     "valid=",
     "told",
     "exclusive",
+    "passthrough=",
     "mode=",
     "uid=",
     "gid=",
@@ -96,13 +97,13 @@ pub(crate) const KNOWN: [&str; 74] = [
     "user=",
 ];
 
-/// Whether a volume is mounted as `fuseblk`.
+/// Whether something is done that cannot be had everywhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum BlockChoice {
-    /// Where that can be had.
+pub(crate) enum Choice {
+    /// Where that can be had, and pays.
     #[default]
     Auto,
-    /// Or not at all.
+    /// Or nothing is mounted.
     On,
     Off,
 }
@@ -129,7 +130,9 @@ pub(crate) struct Plan {
     /// Have files extended attributes and ACLs?
     pub(crate) xattrs: bool,
     /// Is a volume mounted as `fuseblk`?
-    pub(crate) block: BlockChoice,
+    pub(crate) block: Choice,
+    /// Does the kernel read and write files of a directory by itself?
+    pub(crate) passthrough: Choice,
     /// Is the device of a volume to be left as it is, and what its journal holds replayed in memory?
     pub(crate) no_recovery: bool,
     /// Where metrics are served: `HOST:PORT`.
@@ -156,7 +159,8 @@ impl Default for Plan {
             auto_unmount: false,
             serve_locks: false,
             xattrs: true,
-            block: BlockChoice::default(),
+            block: Choice::default(),
+            passthrough: Choice::default(),
             no_recovery: false,
             metrics: None,
             serve_opens: None,
@@ -269,7 +273,8 @@ impl Plan {
                 metrics::check(address).map_err(wrong)?;
                 self.metrics = Some(address.to_owned());
             }
-            "fuseblk" => self.block = block_choice(needed()?).map_err(wrong)?,
+            "fuseblk" => self.block = choice(needed()?).map_err(wrong)?,
+            "passthrough" => self.passthrough = choice(needed()?).map_err(wrong)?,
             "locks" => self.serve_locks = is_served(needed()?).map_err(wrong)?,
             "opens" => self.serve_opens = Some(is_served(needed()?).map_err(wrong)?),
             // mount(8) tells who mounts, and hands back at a remount what the kernel wrote into
@@ -337,11 +342,11 @@ fn transport(name: &str) -> std::result::Result<TransportChoice, String> {
     }
 }
 
-fn block_choice(name: &str) -> std::result::Result<BlockChoice, String> {
+fn choice(name: &str) -> std::result::Result<Choice, String> {
     match name {
-        "auto" => Ok(BlockChoice::Auto),
-        "on" => Ok(BlockChoice::On),
-        "off" => Ok(BlockChoice::Off),
+        "auto" => Ok(Choice::Auto),
+        "on" => Ok(Choice::On),
+        "off" => Ok(Choice::Off),
         _ => Err(format!("{name:?} is none of auto, on, off")),
     }
 }
@@ -418,7 +423,7 @@ mod tests {
         for option in KNOWN {
             let value = match option {
                 "transport=" => "dev",
-                "fuseblk=" | "statahead=" => "off",
+                "fuseblk=" | "statahead=" | "passthrough=" => "off",
                 "locks=" | "opens=" => "served",
                 "subtype=" | "fsname=" | "comment=" | "user=" => "x",
                 "mode=" => "755",

@@ -155,6 +155,7 @@ fn add_session(report: &mut Report, info: &Info) {
     report.threads = info.threads;
     report.no_idle_policy.clone_from(&info.no_idle_policy);
     report.no_fuseblk.clone_from(&info.no_block);
+    report.no_passthrough.clone_from(&info.no_passthrough);
     report.abi = abi(&info.negotiated);
     let totals = &info.totals;
     report.requests = totals

@@ -7,7 +7,7 @@ use super::{
     failing, memory,
     metrics::Listening,
     opened::{Ending, Opened},
-    options::{BlockChoice, Plan},
+    options::{Choice, Plan},
     point::MountPoint,
     refusal::mount_failure,
     reporter::{Reporter, transport_name},
@@ -84,6 +84,13 @@ fn serve_to_the_end(
     let session = mount_with_control(fs.core(), &point.path, &config, Some(info), control)
         .map_err(|error| mount_failure(&error))?;
     let session = Arc::new(session);
+    if let (Choice::On, Some(reason)) = (plan.passthrough, session.info().no_passthrough) {
+        return Err(
+            Failure::new(format!("files cannot be passed through: {reason}"))
+                .about("option passthrough=on")
+                .hint("passthrough=auto does it where it can be had"),
+        );
+    }
     reporter.attach(Arc::downgrade(&session));
     answers.jobs.attach(session.notifier());
     let report = Box::new(move || reporter.report(InfoDetail::Brief));
@@ -167,10 +174,8 @@ fn config(source: &Source, plan: &Plan) -> Config {
 /// the first column of the mount table was chosen, which is the device's then.
 fn block_mount(source: &Source, plan: &Plan, has_name: bool) -> BlockMount {
     match (source, plan.block) {
-        (Source::Volume(path), BlockChoice::On) => BlockMount::Required(path.clone()),
-        (Source::Volume(path), BlockChoice::Auto) if !has_name => {
-            BlockMount::IfPossible(path.clone())
-        }
+        (Source::Volume(path), Choice::On) => BlockMount::Required(path.clone()),
+        (Source::Volume(path), Choice::Auto) if !has_name => BlockMount::IfPossible(path.clone()),
         _ => BlockMount::No,
     }
 }

@@ -223,6 +223,81 @@ fn a_directory_may_be_its_own_mount_point_or_hold_it() {
     holdfast(["umount", &path(&below)]).ok();
 }
 
+/// How many requests of a kind there were.
+fn requests(place: &Place, name: &str) -> u64 {
+    place.info()["requests"][name].as_u64().unwrap_or(0)
+}
+
+#[test]
+fn the_kernel_reads_and_writes_large_files_by_itself_and_all_if_it_is_told_to() {
+    let Some(place) = place() else { return };
+    fs::write(place.path("dir/large"), vec![5; 3 << 20]).unwrap();
+    let is_able = |options: &str| {
+        mount(&place, options);
+        let reason = place.info()["no_passthrough"].clone();
+        if reason.is_string() {
+            place.umount();
+            println!("skipped: {reason}");
+        }
+        !reason.is_string()
+    };
+    if !is_able("defaults") {
+        return;
+    }
+    let transfers = |place: &Place| requests(place, "READ") + requests(place, "WRITE");
+    assert_eq!(fs::read(place.path("mnt/large")).unwrap(), vec![5; 3 << 20]);
+    assert_eq!(transfers(&place), 0);
+    assert_eq!(fs::read(place.path("mnt/one/file")).unwrap().len(), 400_000);
+    assert!(transfers(&place) > 0);
+    place.umount();
+    for options in ["passthrough=on", "passthrough=on,ro", "valid=0"] {
+        mount(&place, options);
+        assert_eq!(shown(&place.path("mnt")), shown(&place.path("dir")));
+        if !options.contains("ro") {
+            fs::write(place.path("mnt/new"), b"new").unwrap();
+            assert_eq!(fs::read(place.path("dir/new")).unwrap(), b"new");
+        }
+        assert_eq!(transfers(&place), 0, "{options}");
+        place.umount();
+    }
+    for options in ["ro", "passthrough=off"] {
+        mount(&place, options);
+        fs::read(place.path("mnt/large")).unwrap();
+        assert!(transfers(&place) > 0, "{options}");
+        place.umount();
+    }
+}
+
+#[test]
+fn a_daemon_without_the_right_to_pass_files_through_says_so_or_serves_them() {
+    let Some(place) = place() else { return };
+    let (dir, mnt) = (place.path("dir"), place.path("mnt"));
+    // Root in a user namespace of its own mounts, and is not root for the kernel.
+    let apart = |options: &str| {
+        let script = format!(
+            "set -e; {program} mount -o {options} {dir} {mnt}; cat {mnt}/one/file | wc -c; {program} umount {mnt}",
+            program = env!("CARGO_BIN_EXE_holdfast"),
+            dir = dir.display(),
+            mnt = mnt.display(),
+        );
+        Command::new("unshare")
+            .args(["--user", "--map-root-user", "--mount", "sh", "-c", &script])
+            .output()
+            .expect("it runs")
+    };
+    let served = apart("passthrough=auto");
+    if !served.status.success() {
+        println!("skipped: no mount in a user namespace: {served:?}");
+        return;
+    }
+    assert_eq!(served.stdout, b"400000\n");
+    let refused = apart("passthrough=on");
+    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success(), "{error}");
+    assert!(error.contains("CAP_SYS_ADMIN"), "{error}");
+    assert!(error.contains("passthrough=auto"), "{error}");
+}
+
 #[test]
 fn what_makes_no_sense_for_a_directory_is_refused() {
     let Some(place) = place() else { return };
@@ -245,6 +320,10 @@ fn what_makes_no_sense_for_a_directory_is_refused() {
     // A file system that changes without a word.
     let error = refused(&["-o", "ro,told"], "dir:/proc/sys");
     assert!(error.contains("option told"), "{error}");
+    let error = refused(&["-o", "passthrough=on"], "mem:");
+    assert!(error.contains("passthrough=on"), "{error}");
+    let error = refused(&["-o", "passthrough=on,exclusive"], dir);
+    assert!(error.contains("exclusive"), "{error}");
     let error = refused(&["-o", "ro"], "dir:/no/such/directory");
     assert!(error.contains("/no/such/directory"), "{error}");
     assert!(!place.is_mounted() && !place.path("mnt").exists());
