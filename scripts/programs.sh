@@ -84,11 +84,15 @@ git_suite() {
     compare git "$WORK/git.failed"
 }
 
-# SQLITE: a built source of SQLite (make testfixture)
+# SQLITE: a built source of SQLite (make testfixture) that everybody may read
 sqlite_suite() {
     built SQLITE testfixture test/veryquick.test
+    needs setpriv
     mkdir "$place/sqlite"
-    (cd "$place/sqlite" && "$SQLITE/testfixture" "$SQLITE/test/veryquick.test" || true) | tee "$WORK/sqlite.out"
+    chown 65534:65534 "$place/sqlite"
+    # Its tests of files that may not be written do not run as root.
+    (cd "$place/sqlite" && setpriv --reuid=65534 --regid=65534 --clear-groups \
+        "$SQLITE/testfixture" "$SQLITE/test/veryquick.test" || true) | tee "$WORK/sqlite.out"
     grep -qE '^[0-9]+ errors out of' "$WORK/sqlite.out" || die "the suite of SQLite did not run to its end"
     sed -n 's/^!Failures on these tests: //p' "$WORK/sqlite.out" | tr ' ' '\n' | sed '/^$/d' >"$WORK/sqlite.failed"
     compare sqlite "$WORK/sqlite.failed"
@@ -315,15 +319,29 @@ podman_run() {
     mkdir -p "$place/podman/root/bin" "$place/podman/tmp"
     cp "$busybox" "$place/podman/root/bin/"
     ln -s busybox "$place/podman/root/bin/sh"
+    local runtime=
     pod() {
-        TMPDIR=$place/podman/tmp podman --root "$place/podman/storage" --runroot "$WORK/podman" --storage-driver "$1" \
-            --events-backend file --cgroup-manager cgroupfs "${@:2}"
+        TMPDIR=$place/podman/tmp podman ${runtime:+--runtime "$runtime"} --root "$place/podman/storage" --runroot "$WORK/podman" \
+            --storage-driver vfs --events-backend file --cgroup-manager cgroupfs "$@"
     }
-    tar -c -C "$place/podman/root" . | pod vfs import - held:latest
-    pod vfs run --rm --network none --cgroups disabled --ulimit nofile=1024:1024 --ulimit nproc=1024:1024 held:latest /bin/sh -c 'echo 42' >"$WORK/podman.out" 2>"$WORK/podman.err" ||
-        missing "podman runs nothing on this machine: $(tail -1 "$WORK/podman.err")"
+    answers() {
+        pod run --rm --network none "$@" --ulimit nofile=1024:1024 --ulimit nproc=1024:1024 held:latest \
+            /bin/sh -c 'echo 42' >"$WORK/podman.out" 2>"$WORK/podman.err"
+    }
+    # Behind a container that failed a process of its own clears up.
+    cleared() { ! pgrep -f -- "--runroot $WORK/podman" >/dev/null; }
+    tar -c -C "$place/podman/root" . | pod import - held:latest
+    if ! answers --cgroups disabled; then
+        until_true 20 cleared
+        # Where there are control groups of both versions, only runc runs, and only within them.
+        runtime=runc
+        answers || {
+            until_true 20 cleared
+            missing "podman runs nothing on this machine: $(tail -1 "$WORK/podman.err")"
+        }
+    fi
     [ "$(cat "$WORK/podman.out")" = 42 ] || die "the container printed $(cat "$WORK/podman.out")"
-    pod vfs rmi held:latest
+    pod rmi held:latest
 }
 
 PARTS=(git:git_suite sqlite:sqlite_suite postgres:postgres_bench postgres-tap:postgres_tap python:python_suite go:go_suite
