@@ -153,10 +153,11 @@ python_suite() {
         test_glob test_io test_fileio test_largefile test_mmap test_fcntl test_file test_zipfile test_tarfile test_stat \
         test_dbm test_mailbox test_filecmp test_fnmatch test_genericpath test_bz2 test_gzip 2>&1 |
         tee "$WORK/python.out" || true
-    grep -q '^Tests result: ' "$WORK/python.out" || die "the suite of Python did not run to its end"
+    # Each version of Python writes this line in its own way.
+    grep -qE '^(== )?(Tests r|R)esult: ' "$WORK/python.out" || die "the suite of Python did not run to its end"
     sed -n 's/^\(FAIL\|ERROR\): \([^ ]*\) (\([^)]*\)).*/\3/p' "$WORK/python.out" | sort -u >"$WORK/python.failed"
     # A module that fails as a whole names no test.
-    grep -q '^Tests result: SUCCESS' "$WORK/python.out" || [ -s "$WORK/python.failed" ] || echo whole-module >"$WORK/python.failed"
+    grep -qE '^(== )?(Tests r|R)esult: SUCCESS' "$WORK/python.out" || [ -s "$WORK/python.failed" ] || echo whole-module >"$WORK/python.failed"
     compare python "$WORK/python.failed"
 }
 
