@@ -79,7 +79,8 @@ git_suite() {
     needs prove
     (cd "$GIT/t" && prove --jobs 2 --timer ./t[0-9]*.sh :: --root="$place/git" || true) |
         tee "$WORK/git.out"
-    sed -n 's/^\(t[0-9][^ ]*\.sh\) .*Failed.*/\1/p' "$WORK/git.out" >"$WORK/git.failed"
+    # A script whose known breakage has gone stands in prove's summary as well, with nothing failed.
+    sed -n '/(Wstat: 0 .*Failed: 0)/d; s#^\(\./\)\{0,1\}\(t[0-9][^ ]*\.sh\) *(Wstat: .*#\2#p' "$WORK/git.out" >"$WORK/git.failed"
     grep -q '^Files=' "$WORK/git.out" || die "the suite of git did not run to its end"
     compare git "$WORK/git.failed"
 }
