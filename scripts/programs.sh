@@ -141,7 +141,9 @@ postgres_tap() {
     built POSTGRES src/test/recovery/Makefile src/backend/postgres
     cp -a "$POSTGRES" "$place/postgresql"
     chown -R postgres "$place/postgresql"
-    setpriv --reuid=postgres --regid=postgres --clear-groups make -C "$place/postgresql/src/test/recovery" check
+    # It knows the folder where it was built by these.
+    setpriv --reuid=postgres --regid=postgres --clear-groups make -C "$place/postgresql/src/test/recovery" check \
+        abs_top_builddir="$place/postgresql" abs_top_srcdir="$place/postgresql"
 }
 
 # python3 with its own test package
@@ -179,7 +181,7 @@ coreutils_suite() {
     cp -a "$COREUTILS" "$place/coreutils"
     make -C "$place/coreutils" check VERBOSE=no SUBDIRS=. RUN_EXPENSIVE_TESTS=no RUN_ROOT_TESTS=yes -k || true
     [ -e "$place/coreutils/tests/test-suite.log" ] || die "the suite of coreutils did not run to its end"
-    grep -rlx ':test-result: FAIL' "$place/coreutils/tests" --include='*.trs' |
+    grep -rlxE ':test-result: (FAIL|ERROR)' "$place/coreutils/tests" --include='*.trs' |
         sed "s:^$place/coreutils/::; s:\.trs\$::" >"$WORK/coreutils.failed" || true
     compare coreutils "$WORK/coreutils.failed"
 }
