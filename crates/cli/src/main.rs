@@ -76,6 +76,9 @@ enum Command {
     /// Wait for the end of a daemon, for auto_unmount
     #[command(hide = true)]
     WatchMount(mount::watcher::Arguments),
+    /// Ask the daemon of a mount whether it answers, for umount
+    #[command(hide = true)]
+    AskMount(umount::state::Arguments),
     /// Make the mount of a failed volume read-only, for its daemon
     #[command(hide = true)]
     MarkFailedMount(mount::failing::Arguments),
@@ -124,6 +127,7 @@ fn run(command: Command) -> Result<()> {
         Command::Completions(arguments) => generate::completions(&arguments),
         Command::Man(arguments) => generate::man(&arguments),
         Command::WatchMount(arguments) => mount::watcher::run(&arguments),
+        Command::AskMount(arguments) => umount::state::run(&arguments),
         Command::MarkFailedMount(arguments) => mount::failing::run(&arguments),
     }
 }

@@ -28,7 +28,7 @@ enum Report {
 }
 
 /// This program. Its own path, or where it was replaced meanwhile, the one that still runs.
-pub(super) fn program() -> PathBuf {
+pub(crate) fn program() -> PathBuf {
     match std::env::current_exe() {
         Ok(path) if path.exists() => path,
         _ => "/proc/self/exe".into(),

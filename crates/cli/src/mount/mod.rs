@@ -26,6 +26,7 @@ use crate::{
     source::Source,
 };
 use launch::Daemon;
+pub(crate) use launch::program;
 use options::Plan;
 use point::MountPoint;
 use std::{ffi::OsString, path::PathBuf};

@@ -1,9 +1,10 @@
 //! `holdfast umount`: ends a mount, or clears what a killed daemon left.
 
 mod force;
+mod silent;
+pub(crate) mod state;
 
 use crate::{
-    info,
     message::{Failure, Result},
     mount::{
         exit_report::{Exit, ExitReport},
@@ -11,28 +12,18 @@ use crate::{
     },
 };
 use holdfast_fuse::mount::{
-    Mounted, UmountError, UmountFlags, clear_stale, is_stale, mounted_at, mounted_elsewhere, umount,
+    Mounted, UmountError, UmountFlags, clear_stale, mounted_at, mounted_elsewhere,
 };
 use rustix::{
     event::{PollFd, PollFlags, Timespec},
     process::{Pid, PidfdFlags},
 };
+use state::State;
 use std::{
     io,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
-    sync::mpsc,
-    thread,
-    time::{Duration, Instant},
 };
-
-/// How long a daemon may take to answer before it is unmounted without being asked.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// How long a mount of ours whose daemon gives no answer may turn out to be dead: a killed
-/// daemon takes a moment to let go of its descriptors.
-const DYING_TIMEOUT: Duration = Duration::from_secs(1);
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// How long a daemon may take to end once nothing is mounted any more.
 const END_TIMEOUT_SECONDS: i64 = 30;
@@ -98,9 +89,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 fn one(dir: &Path, flags: UmountFlags) -> Result<()> {
     let failed = |error: UmountError| umount_failure(&error);
     let Some(mounted) = mounted_at(dir)? else {
-        return Err(umount_failure(&UmountError::NotMounted {
-            dir: dir.to_owned(),
-        }));
+        return Err(silent::not_mounted(dir));
     };
     let root = mounted.mount_point.clone();
     let ours = mounted.is_holdfast();
@@ -120,17 +109,22 @@ fn one(dir: &Path, flags: UmountFlags) -> Result<()> {
         _ => {}
     }
     // Looked up before, since afterwards there is nobody to ask and the number may be another's.
-    let daemon = match state {
-        State::Served(pid) => Daemon::of(pid),
-        State::Silent => ExitReport::server_of(&root).and_then(Daemon::of),
+    let pid = match state {
+        State::Served(pid) => Some(pid),
+        State::Silent => ExitReport::server_of(&root),
         State::Stale | State::Foreign => None,
     };
+    let daemon = pid.and_then(Daemon::of);
     let ends = match state {
+        State::Silent if flags.force => force::cut(&root, "its daemon does not answer")?,
+        State::Silent => {
+            silent::unmount_silent(&mounted, flags.lazy, pid)?;
+            false
+        }
         _ if !flags.force => {
-            umount(&root, flags).map_err(failed)?;
+            silent::unmount_told(&mounted, flags, pid)?;
             !flags.lazy
         }
-        State::Silent => force::cut(&root, "its daemon does not answer")?,
         // A foreign one of ours has nothing to tell (it is a program's own, say), or cannot: it was
         // taken away before.
         _ => force::take_away(&root, daemon.as_ref())?,
@@ -155,48 +149,6 @@ fn lives_on(dir: &Path, mounted: &Mounted) -> Result<bool> {
         other.display()
     );
     Ok(true)
-}
-
-/// What stands behind a mount.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// This process.
-    Served(u32),
-    /// A daemon that was killed.
-    Stale,
-    /// A daemon that does not answer in time: it may be busy, or hang.
-    Silent,
-    /// Something else.
-    Foreign,
-}
-
-impl State {
-    fn of(root: &Path, ours: bool) -> Self {
-        let (sender, receiver) = mpsc::channel();
-        let root = root.to_owned();
-        // Left behind if the daemon hangs; it goes with this process.
-        thread::spawn(move || {
-            let begun = Instant::now();
-            let mut state = Self::ask(&root);
-            while ours && state == Self::Foreign && begun.elapsed() < DYING_TIMEOUT {
-                thread::sleep(PAUSE);
-                state = Self::ask(&root);
-            }
-            // Nobody listens after the timeout.
-            let _ = sender.send(state);
-        });
-        receiver
-            .recv_timeout(ANSWER_TIMEOUT)
-            .unwrap_or(Self::Silent)
-    }
-
-    fn ask(root: &Path) -> Self {
-        match info::daemon_of(root) {
-            Some(pid) => Self::Served(pid),
-            None if is_stale(root) => Self::Stale,
-            None => Self::Foreign,
-        }
-    }
 }
 
 /// The process that serves the mount.

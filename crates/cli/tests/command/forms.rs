@@ -24,7 +24,7 @@ fn help_lists_every_command_and_hides_what_is_for_daemons() {
         let own = holdfast([command, "--help"]).ok();
         assert!(own.contains(&format!("holdfast {command}")), "{own}");
     }
-    for hidden in ["watch-mount", "mark-failed-mount"] {
+    for hidden in ["watch-mount", "ask-mount", "mark-failed-mount"] {
         assert!(!help.contains(hidden), "{help}");
     }
     let mount = holdfast(["mount", "--help"]).ok();

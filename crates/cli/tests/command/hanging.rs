@@ -1,7 +1,7 @@
-//! A directory of a host that does not answer any more.
+//! A directory of a host that does not answer any more, and a daemon that read the question and does not.
 
 use crate::fixture::{Place, holdfast};
-use holdfast::types::{Attr, Errno, FileType, Ino, Result, Time};
+use holdfast::types::{Attr, Errno, FileType, Ino, Result, StatFs, Time};
 use holdfast_fuse::{Config, Context, Operations, Session, TransportChoice, mount::UmountFlags};
 use std::fs;
 use std::process::{Command, Stdio};
@@ -25,6 +25,8 @@ struct Host {
 struct State {
     waiting: u32,
     released: bool,
+    /// Does it not answer statfs(2) either?
+    mute: bool,
 }
 
 impl Host {
@@ -60,6 +62,14 @@ impl Operations for Host {
     fn mkdir(&self, _: &Context<'_>, _: Ino, _: &[u8], _: u32) -> Result<Attr> {
         self.hang(self.state.lock().unwrap());
         Err(Errno::EIO)
+    }
+
+    fn statfs(&self, _: &Context<'_>, _: Ino) -> Result<StatFs> {
+        let state = self.state.lock().unwrap();
+        if state.mute {
+            self.hang(state);
+        }
+        Err(Errno::ENOSYS)
     }
 
     fn getattr(&self, _: &Context<'_>, ino: Ino, _: Option<u64>) -> Result<Attr> {
@@ -99,6 +109,36 @@ fn a_forced_unmount_does_not_wait_for_a_host_that_hangs() {
 #[test]
 fn a_forced_unmount_does_not_wait_for_a_change_that_hangs() {
     forced_unmount("rw", "mkdir", "made");
+}
+
+#[test]
+fn unmounting_ends_though_the_daemon_does_not_answer_what_it_has_read() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    let (host, path) = (Arc::new(Host::default()), place.path("mnt"));
+    fs::create_dir(&path).unwrap();
+    let config = Config {
+        transport: TransportChoice::Dev,
+        ..Config::default()
+    };
+    let session = Session::mount(host.clone(), &path, &config).unwrap();
+    let released = Released(&host);
+    host.state.lock().unwrap().mute = true;
+    let (sender, ended) = mpsc::channel();
+    let mnt = place.mnt();
+    thread::spawn(move || sender.send(holdfast(["umount", &mnt])));
+    assert!(host.is_asked(), "nothing was asked");
+    let told = ended.recv_timeout(SOON).expect("it waits").fails(1);
+    assert!(told.contains("its daemon does not answer"), "{told}");
+    assert!(place.is_mounted());
+    drop(released);
+    session
+        .unmount(UmountFlags {
+            lazy: true,
+            force: true,
+        })
+        .unwrap();
 }
 
 /// What becomes of a mount of a host that does not answer this program.

@@ -1,12 +1,15 @@
 //! A volume that is mounted as `fuseblk`: sync(1) makes it durable, umount(2) returns when it is closed.
 
-use crate::fixture::{Place, Store, holdfast};
+use crate::fixture::{Place, Store, holdfast, is_gone, wait_until};
 use holdfast::core::{FileSystem, Options, types::Caller};
 use holdfast_device::{BlockDevice, FileDevice, FileOptions, MemoryDevice};
 use holdfast_fuse::mount::{backing_of, mounted_at};
 use holdfast_testkit::skip::skipped_by_kernel;
 use holdfast_volume::{OpenOptions, VolumeStore};
-use rustix::mount::UnmountFlags;
+use rustix::{
+    mount::UnmountFlags,
+    process::{Pid, Signal, kill_process},
+};
 use std::{fs, path::Path, sync::Arc};
 
 /// The type that the mount has, and its first column.
@@ -88,4 +91,70 @@ fn a_volume_is_mounted_as_its_options_say_and_told_by_its_image() {
         assert!(info.contains(&place.mnt()), "{info}");
     }
     place.umount();
+}
+
+/// A daemon that is stopped; it goes on when this is dropped.
+struct Stopped(Pid);
+
+impl Stopped {
+    fn daemon_of(place: &Place) -> Self {
+        let pid = Pid::from_raw(place.daemon()).unwrap();
+        kill_process(pid, Signal::STOP).unwrap();
+        Self(pid)
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        // It may have been killed.
+        let _ = kill_process(self.0, Signal::CONT);
+    }
+}
+
+#[test]
+fn a_daemon_that_hangs_is_named_to_those_who_unmount() {
+    let Some(place) = Place::over(Store::Volume) else {
+        return;
+    };
+    place.mount(&["--transport", "dev"]);
+    if !can(&place) {
+        return;
+    }
+    let stopped = Stopped::daemon_of(&place);
+    let daemon = stopped.0.as_raw_pid();
+    let told = holdfast(["umount", &place.mnt()]).fails(1);
+    let silent = format!("its daemon (pid {daemon}) does not answer");
+    assert!(told.contains(&silent) && told.contains("--force"), "{told}");
+    assert!(place.is_mounted());
+
+    // As another program does, which may wait then.
+    rustix::mount::unmount(place.path("mnt"), UnmountFlags::DETACH).unwrap();
+    let told = holdfast(["umount", "--force", &place.mnt()]).fails(1);
+    assert!(told.contains("nothing is mounted there"), "{told}");
+    let remedy = format!("kill -9 {daemon}");
+    assert!(told.contains(&remedy), "{told}");
+    kill_process(stopped.0, Signal::KILL).unwrap();
+    wait_until("the daemon is gone", || is_gone(daemon));
+    place.check();
+}
+
+#[test]
+fn the_mount_of_a_daemon_that_hangs_is_detached_without_waiting_for_it() {
+    let Some(place) = Place::over(Store::Volume) else {
+        return;
+    };
+    place.mount(&["--transport", "dev"]);
+    if !can(&place) {
+        return;
+    }
+    let stopped = Stopped::daemon_of(&place);
+    let daemon = stopped.0.as_raw_pid();
+    let told = holdfast(["umount", "--lazy", &place.mnt()]).ok();
+    assert!(told.contains("does not answer"), "{told}");
+    assert!(told.contains(&format!("kill -9 {daemon}")), "{told}");
+    assert!(!place.is_mounted());
+    assert!(!is_gone(daemon));
+    drop(stopped);
+    wait_until("the daemon ends", || is_gone(daemon));
+    place.check();
 }

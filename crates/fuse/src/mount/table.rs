@@ -33,6 +33,12 @@ impl Mounted {
         matches!(kind, Some("fuse" | "fuseblk"))
     }
 
+    /// Is it FUSE over a block device? Then its end waits in the kernel until the daemon has closed what it serves.
+    #[must_use]
+    pub fn is_on_a_device(&self) -> bool {
+        self.fs_type.split('.').next() == Some("fuseblk")
+    }
+
     /// Is it served by a daemon of the command `holdfast`?
     #[must_use]
     pub fn is_holdfast(&self) -> bool {
@@ -185,11 +191,11 @@ mod tests {
             ("fuse.holdfast", "mem:")
         );
         assert_eq!(mounted.connection(), 52);
-        assert!(mounted.is_fuse() && mounted.is_holdfast());
+        assert!(mounted.is_fuse() && mounted.is_holdfast() && !mounted.is_on_a_device());
         let on_a_device = br"62 29 7:3 / /mnt rw - fuseblk.holdfast /dev/loop3 rw";
         let mounted = parse(on_a_device).unwrap();
         assert_eq!(mounted.connection(), (7 << 20) + 3);
-        assert!(mounted.is_fuse() && mounted.is_holdfast());
+        assert!(mounted.is_fuse() && mounted.is_holdfast() && mounted.is_on_a_device());
         assert!(
             !parse(br"63 29 8:1 / / rw - ext4 /dev/sda1 rw")
                 .unwrap()

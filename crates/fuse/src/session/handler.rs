@@ -16,7 +16,7 @@ use crate::{
         reply::{Validities, put},
     },
 };
-use holdfast_types::{Attr, Errno, NAME_MAX, Result};
+use holdfast_types::{Errno, NAME_MAX, Result};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
