@@ -189,6 +189,8 @@ mount_holdfast() {
         ;;
     host)
         source=$(mktemp -d "$WORK/host.XXXXXX")
+        # As new file systems are.
+        chmod 755 "$source"
         [ -z "${HOLDFAST_COHERENCE:-}" ] || how=(-o "$HOLDFAST_COHERENCE")
         ;;
     *) die "HOLDFAST_STORE is $STORE: memory, volume and host are the ones there are" ;;
