@@ -201,6 +201,21 @@ pub(super) fn configure(config: &mut Config, plan: &Plan) {
     config.cache_listings = false;
 }
 
+/// Are files passed through if they have to be?
+///
+/// # Errors
+/// Why not.
+pub(super) fn check_passthrough(session: &Session, plan: &Plan) -> Result<()> {
+    match (plan.passthrough, session.info().no_passthrough) {
+        (Choice::On, Some(reason)) => Err(Failure::new(format!(
+            "files cannot be passed through: {reason}"
+        ))
+        .about("option passthrough=on")
+        .hint("passthrough=auto does it where it can be had")),
+        _ => Ok(()),
+    }
+}
+
 /// Waits until the mount has ended; for what the host has not answered by then only for a while, since nothing is written but by a caller that waits. Was all
 /// answered?
 pub(super) fn wait(session: &Arc<Session>) -> bool {

@@ -84,13 +84,7 @@ fn serve_to_the_end(
     let session = mount_with_control(fs.core(), &point.path, &config, Some(info), control)
         .map_err(|error| mount_failure(&error))?;
     let session = Arc::new(session);
-    if let (Choice::On, Some(reason)) = (plan.passthrough, session.info().no_passthrough) {
-        return Err(
-            Failure::new(format!("files cannot be passed through: {reason}"))
-                .about("option passthrough=on")
-                .hint("passthrough=auto does it where it can be had"),
-        );
-    }
+    directory::check_passthrough(&session, &plan)?;
     reporter.attach(Arc::downgrade(&session));
     answers.jobs.attach(session.notifier());
     let report = Box::new(move || reporter.report(InfoDetail::Brief));

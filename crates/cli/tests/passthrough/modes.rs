@@ -1,6 +1,6 @@
 //! Files of one mount in both modes: small ones through caches, large ones not, and what changes its size.
 
-use crate::{LONG, Mount};
+use crate::Mount;
 use holdfast::core::store::Coherence;
 use holdfast_fuse::{Config, Passthrough, TransportChoice};
 use holdfast_hostdir::Options;
@@ -147,6 +147,6 @@ fn what_nobody_else_changes_is_not_written_past_its_caches() {
     let mount = Mount::with(tempfile::tempdir().unwrap(), options, &config);
     fs::write(mount.at("file"), vec![1; LARGE]).unwrap();
     assert_eq!(fs::metadata(mount.at("file")).unwrap().len(), LARGE as u64);
-    assert!(mount.transfers() > 0, "it is served: {LONG:?}");
+    assert!(mount.transfers() > 0, "it is served");
     mount.end();
 }

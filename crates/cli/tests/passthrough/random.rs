@@ -1,6 +1,6 @@
 //! Random operations on a few open files, against the bytes that they have to have.
 
-use crate::{Mount, truncate};
+use crate::Mount;
 use holdfast_fuse::{Passthrough, TransportChoice};
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt as _;
@@ -63,7 +63,8 @@ fn run(mount: &Mount, seed: u64) {
             }
             3 => {
                 let size = SIZES[random.below(SIZES.len() as u64) as usize];
-                truncate(&path, size);
+                let file = OpenOptions::new().write(true).open(&path).unwrap();
+                file.set_len(size).unwrap();
                 model.0.resize(size as usize, 0);
             }
             4 => {
