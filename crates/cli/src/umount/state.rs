@@ -19,7 +19,7 @@ use std::{
 /// How long a daemon may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long a mount of ours whose daemon gives no answer may turn out to be dead: a killed
+/// How long a mount of ours, of which the daemon gives no answer, may turn out to be dead: a killed
 /// daemon takes a moment to let go of its descriptors.
 const DYING_TIMEOUT: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(20);
@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// What is asked. Started by `holdfast umount`, not by people.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Is it a mount of this command's, whose daemons answer as long as they live?
+    /// Is it a mount of this command's? Its daemons answer as long as they live.
     #[arg(long)]
     ours: bool,
     root: PathBuf,
@@ -53,7 +53,7 @@ pub(super) enum State {
 }
 
 impl State {
-    /// That behind the mount at `root`. `ours`: is it one of this command's, whose daemons answer as long as they live?
+    /// That behind the mount at `root`. `ours`: is it one of this command's? Its daemons answer as long as they live.
     pub(super) fn of(root: &Path, ours: bool) -> Self {
         // Without another process it has to be this one.
         Self::told(root, ours).unwrap_or_else(|_| Self::ask(root, ours))

@@ -1,4 +1,4 @@
-//! Hosts whose files the kernel does not take: they are served.
+//! Hosts of which the kernel does not take the files: they are served.
 
 use crate::Mount;
 use holdfast_fuse::{Passthrough, TransportChoice};

@@ -174,7 +174,7 @@ impl Backings {
 
     /// Is an inode written by the kernel?
     pub(super) fn is_written(&self, ino: Ino) -> bool {
-        // Relaxed: it was counted before the open was answered, and whoever asks because of what was written comes after that.
+        // Relaxed: it was counted before the open was answered, and what is asked because of what was written comes after that.
         if self.written.load(Ordering::Relaxed) == 0 {
             return false;
         }

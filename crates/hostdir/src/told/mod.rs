@@ -127,7 +127,7 @@ impl Told {
 
     /// Are all changes told that were made to what this record says since then?
     fn hears(&self, record: &InodeRecord, since: Instant) -> bool {
-        // Relaxed: whoever learns late that nobody listens any more is told that all may have changed.
+        // Relaxed: if it is learned late that nobody listens any more, it is told that all may have changed.
         if !self.hears.load(Ordering::Relaxed) {
             return false;
         }
