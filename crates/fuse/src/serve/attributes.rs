@@ -3,6 +3,7 @@
 use super::{
     CoreOperations, INFO_XATTR, INODES_XATTR, InfoDetail,
     caller::{caller, caller_without_fsetid, is_admin, keeps_set_gid, keeps_set_ids},
+    mappings::has_mapped,
 };
 use crate::{Context, wire::SetAttrRequest};
 use holdfast_core::types::{
@@ -55,11 +56,7 @@ impl CoreOperations {
         if request.kill_suidgid {
             self.drop_privileges(cx, &node)?;
         }
-        if sets_time(request)
-            && through
-                .as_ref()
-                .is_some_and(|handle| may_be_mapped(&handle.file))
-        {
+        if matches!(request.set.mtime, Some(SetTime::At(_))) && has_mapped(cx.pid, ino) {
             // What was stored through a mapping before comes now, and moves no time later on.
             self.notifier.invalidate_inode(ino, 0, 0);
             self.notifier.flush();
@@ -197,16 +194,6 @@ impl CoreOperations {
         }
         Ok(copy(&names, out))
     }
-}
-
-/// Is a time of modification set, other than the present?
-pub(super) fn sets_time(request: &SetAttrRequest) -> bool {
-    request.fh.is_some() && matches!(request.set.mtime, Some(SetTime::At(_)))
-}
-
-/// Can pages be written through a mapping of it?
-fn may_be_mapped(file: &OpenFile) -> bool {
-    file.flags().readable() && file.flags().writable()
 }
 
 /// What an attribute of the root tells about the mount, if it does.

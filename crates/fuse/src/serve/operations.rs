@@ -1,8 +1,6 @@
 //! The trait, operation by operation.
 
-use super::{
-    CoreOperations, INODES_XATTR, attributes::sets_time, caller::caller, prefetch::PREFETCH,
-};
+use super::{CoreOperations, INODES_XATTR, caller::caller, prefetch::PREFETCH};
 use crate::{
     BackingFiles, Context, FoundLock, Interrupt, Negotiated, Opened, Operations,
     wire::{
@@ -77,8 +75,6 @@ impl Operations for CoreOperations {
             Request::CopyFileRange(copy) => copy.len > LONG_BYTES,
             Request::Fallocate { length, .. } => *length > LONG_BYTES,
             Request::Ioctl { .. } | Request::Destroy => true,
-            // The kernel may have to write first.
-            Request::SetAttr(request) => sets_time(request),
             // Counting inodes takes as long as there are many.
             Request::GetXattr { name, .. } => *name == INODES_XATTR.as_bytes(),
             Request::Fsync { .. } | Request::FsyncDir { .. } | Request::SyncFs => self.blocks,

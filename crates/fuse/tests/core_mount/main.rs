@@ -1,5 +1,7 @@
 //! The core's memory file system through the kernel, over both transports.
 
+mod mapped;
+#[path = "../support/mod.rs"]
 mod support;
 
 use holdfast_core::{
@@ -444,25 +446,6 @@ fn flock_is_given_back_at_close() {
         assert!(!waiting.is_finished());
         drop(first);
         waiting.join().unwrap();
-    });
-}
-
-#[test]
-fn a_mapped_file_open_for_appending_is_written_in_place() {
-    on_each_transport(|_, _, dir| {
-        let path = dir.join("file");
-        fs::write(&path, vec![b'-'; 8192]).unwrap();
-        let script = "
-import mmap, os, sys
-fd = os.open(sys.argv[1], os.O_RDWR | os.O_APPEND)
-m = mmap.mmap(fd, 8192)
-m[4096:4101] = b'hello'
-m.flush()
-";
-        python(script, &path);
-        let data = fs::read(&path).unwrap();
-        assert_eq!(data.len(), 8192);
-        assert_eq!(&data[4096..4101], b"hello");
     });
 }
 
