@@ -126,7 +126,7 @@ const ADJACENT: u8 = 1 << 7;
 const EXTERNAL: u8 = 1 << 5;
 
 /// What the next record is coded against.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DataContext {
     ino: u64,
     kind: u8,

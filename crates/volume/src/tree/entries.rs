@@ -40,7 +40,7 @@ const NEXT_INO: u8 = 1 << 6;
 const UNUSED: u8 = 1 << 7;
 
 /// What the next record is coded against.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntryContext {
     dir: u64,
     cookie: u64,

@@ -37,7 +37,7 @@ impl HashKey {
 const NEW_DIR: u64 = 1;
 
 /// What the next record is coded against.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HashContext {
     dir: u64,
     hash: u32,

@@ -95,7 +95,7 @@ impl Times {
 }
 
 /// What the next record is coded against.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InodeContext {
     ino: u64,
     parent: u64,

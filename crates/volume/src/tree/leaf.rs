@@ -3,6 +3,7 @@
 use super::error::{Error, Result};
 use super::node::{HEADER, OFFSET};
 use super::record::Record;
+use super::run::Coded;
 use super::shape::Shape;
 use super::varint::Reader;
 
@@ -110,6 +111,9 @@ pub(super) struct LeafWriter<R: Record> {
     /// Records of the open block.
     run: u8,
     context: R::Context,
+    /// Does it follow an old leaf? Then a block takes half as many records more, so that what was added to an old block
+    /// needs no second one, and the next old block can be copied.
+    pub(super) follows: bool,
 }
 
 /// Has a record found a place?
@@ -128,7 +132,79 @@ impl<R: Record> LeafWriter<R> {
             start: 0,
             run: 0,
             context: R::Context::default(),
+            follows: false,
         }
+    }
+
+    /// Records of a full block.
+    #[inline]
+    fn run_max(&self) -> u8 {
+        let run = self.shape.run::<R>();
+        if self.follows {
+            run.saturating_add(run / 2)
+        } else {
+            run
+        }
+    }
+
+    /// Is a block of so many records in so many bytes worth being kept as it is?
+    fn is_worth_keeping(&self, records: u8, bytes: usize) -> bool {
+        records >= self.shape.run::<R>().div_ceil(2) || bytes > self.shape.run_bytes() / 2
+    }
+
+    /// Ends the open block if it is not too small. Can a whole block follow?
+    pub(super) fn end_block(&mut self) -> bool {
+        if self.run > 0 {
+            let bytes = self.leaf.bytes.len() - self.start;
+            if !self.is_worth_keeping(self.run, bytes) {
+                return false;
+            }
+            self.run = 0;
+        }
+        true
+    }
+
+    /// Copies a block, which begins with the key `first` above all others, as it is. `None`: its records
+    /// should come one by one, since it is small, or too long for a node of this shape.
+    pub(super) fn copy_block(&mut self, first: R::Key, block: &[u8]) -> Option<Fit> {
+        debug_assert_eq!(self.run, 0, "no block is open");
+        let records = block[0];
+        if !self.is_worth_keeping(records, block.len()) {
+            return None;
+        }
+        if self.leaf.used() + block.len() + OFFSET > self.shape.fill() {
+            return (!self.leaf.is_empty()).then_some(Fit::Full);
+        }
+        self.leaf.offsets.push(self.leaf.bytes.len() as u16);
+        self.leaf.bytes.extend_from_slice(block);
+        self.leaf.first.get_or_insert(first);
+        self.leaf.records += u32::from(records);
+        Some(Fit::Yes)
+    }
+
+    /// How many records, and bytes of them, the open block has room for, if records that were coded against `context` may
+    /// follow as they are.
+    #[inline]
+    pub(super) fn room_behind(&self, context: &R::Context) -> Option<(u8, usize)> {
+        if self.run == 0 || self.context != *context {
+            return None;
+        }
+        let records = self.run_max().saturating_sub(self.run);
+        let block = self.leaf.bytes.len() - self.start;
+        let bytes = usize::min(
+            self.shape.fill().saturating_sub(self.leaf.used()),
+            self.shape.run_bytes().saturating_sub(block),
+        );
+        Some((records, bytes))
+    }
+
+    /// Appends records as they are coded; there is [room](Self::room_behind) for them.
+    pub(super) fn append_coded(&mut self, coded: &Coded<'_, R>) {
+        self.leaf.bytes.extend_from_slice(coded.bytes);
+        self.leaf.records += u32::from(coded.records);
+        self.run += coded.records;
+        self.leaf.bytes[self.start] = self.run;
+        self.context = coded.context;
     }
 
     /// Appends a record behind all others.
@@ -136,7 +212,7 @@ impl<R: Record> LeafWriter<R> {
     pub(super) fn append(&mut self, key: R::Key, value: &R::Value<'_>) -> Result<Fit> {
         let before = self.leaf.bytes.len();
         let opens = self.run == 0
-            || self.run == self.shape.run::<R>()
+            || self.run >= self.run_max()
             || before - self.start > self.shape.run_bytes();
         if opens {
             self.open(before);

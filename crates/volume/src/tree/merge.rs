@@ -1,8 +1,9 @@
 //! Changing a tree: a sorted stream of changes makes a new root.
 //!
 //! The old tree is walked from left to right along with the changes. Leaves that no change
-//! touches are taken over by their pointer, whole subtrees at once; the others are read record
-//! by record and written anew, packed full where changes are dense. Nothing is changed in place.
+//! touches are taken over by their pointer, whole subtrees at once; of the others, blocks of records
+//! that no change touches are copied, and the rest is read record by record and written anew, packed
+//! full where changes are dense. Nothing is changed in place.
 //!
 //! *Invariants.* Changes ascend strictly. At any moment all records below the last change are in
 //! the output, and all above are still to be read. An error, or dropping the merge, leaves the
@@ -206,6 +207,7 @@ impl<R: Record, S: NodeSource, N: NodeSpace> Merge<'_, '_, R, S, N> {
     fn enter(&mut self, node: Node, level: u8, end: Option<R::Key>) {
         self.output.replace(node.pointer());
         if level == 0 {
+            self.output.follow(true);
             self.leaf = Some(OldLeaf {
                 run: Run::new(node),
                 end,
@@ -254,7 +256,7 @@ impl<R: Record, S: NodeSource, N: NodeSpace> Merge<'_, '_, R, S, N> {
         }
     }
 
-    /// Copies the records of the open leaf that lie below `key`, and takes out `key` itself.
+    /// Copies the records of the open leaf that lie below `key`, whole blocks at once, and takes out `key` itself.
     /// Was it there?
     #[inline]
     fn copy_below(&mut self, key: Option<&R::Key>) -> Result<bool> {
@@ -263,13 +265,29 @@ impl<R: Record, S: NodeSource, N: NodeSpace> Merge<'_, '_, R, S, N> {
         };
         let block = run.node().pointer().block;
         loop {
+            if run.is_between_blocks() {
+                while let Some((first, bytes)) = run.whole_block_below(key)? {
+                    if !self.output.copy_block(first, bytes, block)? {
+                        break;
+                    }
+                    run.skip_block(first);
+                }
+            } else if let Some((records, bytes)) = self.output.room_behind(&run.context())
+                && let Some(coded) = run.coded_below(key, records, bytes)?
+            {
+                self.output.append_coded(&coded, block)?;
+            }
             let met = match run.next_below(key)? {
                 Below::Record(found, value) => {
                     self.output.append(found, &value, block)?;
                     continue;
                 }
                 Below::Met => true,
-                Below::Above | Below::End => false,
+                Below::Above => false,
+                Below::End => {
+                    self.output.follow(false);
+                    false
+                }
             };
             if met {
                 run.next()?;

@@ -12,6 +12,7 @@ use super::leaf::{Fit, Leaf, LeafWriter};
 use super::node::{BLOCK, Birth, HEADER, Header};
 use super::pointer::{LEVEL_MAX, Pointer};
 use super::record::{Key, Record};
+use super::run::Coded;
 use super::shape::Shape;
 
 /// Where new nodes go.
@@ -123,6 +124,50 @@ impl<'s, R: Record, N: NodeSpace> Output<'s, R, N> {
             }
         }
         Ok(())
+    }
+
+    /// Copies a block of records of the old leaf `source`, of which the first has the key `first`, if that is worth it: not beside
+    /// a block that is small.
+    pub(super) fn copy_block(&mut self, first: R::Key, block: &[u8], source: u64) -> Result<bool> {
+        if !self.leaves.end_block() {
+            return Ok(false);
+        }
+        let mut fit = self.leaves.copy_block(first, block);
+        if fit == Some(Fit::Full) {
+            self.next_leaf()?;
+            fit = self.leaves.copy_block(first, block);
+        }
+        if fit.is_none() {
+            return Ok(false);
+        }
+        if self.last.is_some_and(|last| first <= last) {
+            return Err(Error::corrupt(source, Defect::Order));
+        }
+        // Below its last key, which nobody looked at; what comes next lies above that.
+        self.last = Some(first);
+        Ok(true)
+    }
+
+    /// How many records, and bytes of them, may follow as they are coded against `context`.
+    #[inline]
+    pub(super) fn room_behind(&self, context: &R::Context) -> Option<(u8, usize)> {
+        self.leaves.room_behind(context)
+    }
+
+    /// Appends records as the old leaf `source` has them, which there is [room](Self::room_behind) for.
+    pub(super) fn append_coded(&mut self, coded: &Coded<'_, R>, source: u64) -> Result<()> {
+        // Strictly ascending among themselves, and all below what was looked for: the last tells of all.
+        if self.last.is_some_and(|last| coded.last <= last) {
+            return Err(Error::corrupt(source, Defect::Order));
+        }
+        self.last = Some(coded.last);
+        self.leaves.append_coded(coded);
+        Ok(())
+    }
+
+    /// Does what comes next follow the records of an old leaf?
+    pub(super) fn follow(&mut self, old_leaf: bool) {
+        self.leaves.follows = old_leaf;
     }
 
     fn next_leaf(&mut self) -> Result<()> {

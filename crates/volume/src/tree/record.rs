@@ -45,8 +45,8 @@ pub trait Record: Sized + Send + Sync + 'static {
     type Key: Key;
     /// What a key leads to; may borrow from the node.
     type Value<'a>: Clone + Debug;
-    /// What a record leaves behind for the next one.
-    type Context: Copy + Default + Debug + Send + Sync;
+    /// What a record leaves behind for the next one: equal ones make equal bytes of equal records.
+    type Context: Copy + Default + Eq + Debug + Send + Sync;
 
     /// Can this record be stored?
     fn is_storable(key: Self::Key, value: &Self::Value<'_>) -> bool;

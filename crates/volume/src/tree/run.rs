@@ -39,6 +39,15 @@ impl<R: Record> Clone for Place<R> {
 
 impl<R: Record> Copy for Place<R> {}
 
+/// Records that follow each other in a block, as they are coded.
+pub(super) struct Coded<'a, R: Record> {
+    pub(super) bytes: &'a [u8],
+    pub(super) records: u8,
+    /// What the last of them leaves behind, and its key.
+    pub(super) context: R::Context,
+    pub(super) last: R::Key,
+}
+
 /// What [`Run::next_below`] found.
 pub(super) enum Below<'a, R: Record> {
     /// A record below the bound.
@@ -135,6 +144,95 @@ impl<R: Record> Run<R> {
             last: self.place.last,
         };
         Ok(true)
+    }
+
+    /// Is no record left of the block that was opened last?
+    #[inline]
+    pub(super) fn is_between_blocks(&self) -> bool {
+        self.place.left == 0
+    }
+
+    /// The next block of records as it is, with its first key, if all of it lies below `bound` (`None`:
+    /// wherever it lies). Nothing but its first record was looked at.
+    pub(super) fn whole_block_below(
+        &self,
+        bound: Option<&R::Key>,
+    ) -> Result<Option<(R::Key, &[u8])>> {
+        debug_assert!(self.is_between_blocks(), "a part of a block is no block");
+        if self.block == self.node.runs() {
+            return Ok(None);
+        }
+        let key = |index| {
+            let key = self.node.run_key::<R>(index);
+            key.ok_or_else(|| self.corrupt(Defect::Record))
+        };
+        if let Some(bound) = bound
+            && (self.block + 1 == self.node.runs() || key(self.block + 1)? > *bound)
+        {
+            return Ok(None);
+        }
+        let first = key(self.block)?;
+        if self.place.last.is_some_and(|last| first <= last) {
+            return Err(self.corrupt(Defect::Order));
+        }
+        let run = self.node.run(self.block);
+        let bytes = run.and_then(|run| self.node.bytes().get(run));
+        let bytes = bytes.ok_or_else(|| self.corrupt(Defect::Layout))?;
+        if bytes.first().is_none_or(|&count| count == 0) {
+            return Err(self.corrupt(Defect::Layout));
+        }
+        Ok(Some((first, bytes)))
+    }
+
+    /// Goes behind the next block, which begins with the key `first`.
+    pub(super) fn skip_block(&mut self, first: R::Key) {
+        debug_assert!(self.is_between_blocks(), "a part of a block is no block");
+        self.block += 1;
+        self.place.last = Some(first);
+    }
+
+    /// What the next record of the open block is coded against.
+    #[inline]
+    pub(super) fn context(&self) -> R::Context {
+        self.place.context
+    }
+
+    /// What is left of the open block below `bound` (`None`: all), as it is coded: so many records and bytes at
+    /// most. `None`: nothing.
+    pub(super) fn coded_below(
+        &mut self,
+        bound: Option<&R::Key>,
+        records: u8,
+        bytes: usize,
+    ) -> Result<Option<Coded<'_, R>>> {
+        if let (Some(key), Some(bound)) = (self.peeked, bound)
+            && key >= *bound
+        {
+            return Ok(None);
+        }
+        self.peeked = None;
+        let start = self.place.at;
+        let (mut taken, mut last) = (0, None);
+        while self.place.left > 0 && taken < records {
+            let before = self.place;
+            let (key, _) = decode(&self.node, &mut self.place)?;
+            if bound.is_some_and(|bound| key >= *bound) {
+                self.place = before;
+                self.peeked = Some(key);
+                break;
+            }
+            if self.place.at - start > bytes {
+                self.place = before;
+                break;
+            }
+            (taken, last) = (taken + 1, Some(key));
+        }
+        Ok(last.map(|last| Coded {
+            bytes: &self.node.bytes()[start..self.place.at],
+            records: taken,
+            context: self.place.context,
+            last,
+        }))
     }
 
     /// Is there another record?

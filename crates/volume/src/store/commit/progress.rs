@@ -1,8 +1,11 @@
 //! Waiting for what the volume's thread does, without doing it.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
+
+/// As long a writer waits for the volume's thread.
+pub(in crate::store) const HELP_MAX: Duration = Duration::from_secs(1);
 
 /// How often the pages that waited were taken by a commit, or the volume's thread was done with what it was asked for.
 #[derive(Debug, Default)]

@@ -11,12 +11,14 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Instant;
 
 use holdfast_core::budget::{AMPLE, Class, Member, Memory, Usage};
 use holdfast_core::shrinkers::Registered;
 use holdfast_sync::frame::Supplier;
 
 use super::nodes::{HasNodes, Nodes};
+use crate::store::commit::progress::HELP_MAX;
 use crate::store::load::device::Blocks;
 use crate::store::memtable::Growth;
 use crate::store::{Inner, VolumeStore};
@@ -105,13 +107,26 @@ impl VolumeStore {
         memory.join(Arc::downgrade(&self.inner) as Weak<dyn Member>);
     }
 
-    /// Brings changes to the trees if there are too many.
+    /// Waits if there are too many changes, until a checkpoint has taken them, not until it is done: so it takes as many
+    /// as there may be, and as many more come meanwhile. If the volume's thread comes to nothing, the checkpoint is made
+    /// here.
     pub(in crate::store) fn keep_budget(&self) -> Result<()> {
-        if !self.has_room_for_changes() {
-            let _waits = self.inner.tallies.writer_waits.begin();
-            self.inner.checkpoint()?;
+        if self.has_room_for_changes() {
+            return Ok(());
         }
-        Ok(())
+        let inner = &self.inner;
+        let _waits = inner.tallies.writer_waits.begin();
+        let until = Instant::now() + HELP_MAX;
+        loop {
+            inner.running()?;
+            let seen = inner.progress.steps();
+            if self.has_room_for_changes() {
+                return Ok(());
+            }
+            if !inner.progress.wait_behind(seen, until) {
+                return inner.checkpoint();
+            }
+        }
     }
 
     /// May more changes wait? If half of what may does, a checkpoint is asked for.

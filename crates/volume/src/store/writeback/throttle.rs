@@ -1,9 +1,10 @@
 //! Keeping writers from outrunning the device.
 
 use std::sync::LazyLock;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::early::EARLY_MIN;
+use crate::store::commit::progress::HELP_MAX;
 use crate::store::{Inner, VolumeStore};
 use crate::{BLOCK, Result};
 
@@ -17,8 +18,6 @@ static DIRTY_MAX: LazyLock<u64> = LazyLock::new(|| {
 });
 /// Bytes of the journal that a page's place takes at most.
 const MAP_MAX: u64 = 32;
-/// As long a writer waits for the volume's thread.
-const HELP_MAX: Duration = Duration::from_secs(1);
 /// The part of the journal that is left to commits.
 const COMMITS_PART: u64 = 8;
 

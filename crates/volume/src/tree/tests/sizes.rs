@@ -146,7 +146,7 @@ fn leaves_stay_filled<R: Sample>(seed: u64) {
         .skip(1)
         .filter(|&&used| used < FILL / 3)
         .count();
-    assert!(leaves.len() > 10);
+    assert!(leaves.len() > 5, "{leaves:?}");
     assert_eq!(low, 0, "{leaves:?}");
 }
 
