@@ -111,6 +111,10 @@ pub(super) struct LeafWriter<R: Record> {
     /// Records of the open block.
     run: u8,
     context: R::Context,
+    /// Records that the open block may have.
+    run_max: u8,
+    /// Where the next block is to be cut, if that is not where it is full.
+    cut: Option<u8>,
     /// Does it follow an old leaf? Then a block takes half as many records more, so that what was added to an old block
     /// needs no second one, and the next old block can be copied.
     pub(super) follows: bool,
@@ -132,19 +136,18 @@ impl<R: Record> LeafWriter<R> {
             start: 0,
             run: 0,
             context: R::Context::default(),
+            run_max: 0,
+            cut: None,
             follows: false,
         }
     }
 
-    /// Records of a full block.
-    #[inline]
-    fn run_max(&self) -> u8 {
+    /// The records of an old block come, and changes among them. If they are many it becomes two of the same size: one that is
+    /// full, and a rest, would not leave the next old block as it is.
+    pub(super) fn rewrite_block(&mut self, records: u8) {
         let run = self.shape.run::<R>();
-        if self.follows {
-            run.saturating_add(run / 2)
-        } else {
-            run
-        }
+        let many = records > run.saturating_add(run / 4);
+        self.cut = (many && self.run == 0).then_some(records.div_ceil(2));
     }
 
     /// Is a block of so many records in so many bytes worth being kept as it is?
@@ -189,7 +192,7 @@ impl<R: Record> LeafWriter<R> {
         if self.run == 0 || self.context != *context {
             return None;
         }
-        let records = self.run_max().saturating_sub(self.run);
+        let records = self.run_max.saturating_sub(self.run);
         let block = self.leaf.bytes.len() - self.start;
         let bytes = usize::min(
             self.shape.fill().saturating_sub(self.leaf.used()),
@@ -212,7 +215,7 @@ impl<R: Record> LeafWriter<R> {
     pub(super) fn append(&mut self, key: R::Key, value: &R::Value<'_>) -> Result<Fit> {
         let before = self.leaf.bytes.len();
         let opens = self.run == 0
-            || self.run >= self.run_max()
+            || self.run >= self.run_max
             || before - self.start > self.shape.run_bytes();
         if opens {
             self.open(before);
@@ -247,6 +250,9 @@ impl<R: Record> LeafWriter<R> {
         self.context = R::Context::default();
         self.start = at;
         self.run = 0;
+        let run = self.shape.run::<R>();
+        let more = if self.follows { run / 2 } else { 0 };
+        self.run_max = self.cut.take().unwrap_or(run.saturating_add(more));
     }
 
     /// Takes the leaf out and puts `empty` in its place.

@@ -272,10 +272,12 @@ impl<R: Record, S: NodeSource, N: NodeSpace> Merge<'_, '_, R, S, N> {
                     }
                     run.skip_block(first);
                 }
+                self.output.rewrite_block(run.records_of_next_block());
             } else if let Some((records, bytes)) = self.output.room_behind(&run.context())
                 && let Some(coded) = run.coded_below(key, records, bytes)?
             {
                 self.output.append_coded(&coded, block)?;
+                continue;
             }
             let met = match run.next_below(key)? {
                 Below::Record(found, value) => {

@@ -148,6 +148,11 @@ impl<'s, R: Record, N: NodeSpace> Output<'s, R, N> {
         Ok(true)
     }
 
+    /// What comes next are the records of an old block of so many, and changes among them.
+    pub(super) fn rewrite_block(&mut self, records: u8) {
+        self.leaves.rewrite_block(records);
+    }
+
     /// How many records, and bytes of them, may follow as they are coded against `context`.
     #[inline]
     pub(super) fn room_behind(&self, context: &R::Context) -> Option<(u8, usize)> {

@@ -191,6 +191,12 @@ impl<R: Record> Run<R> {
         self.place.last = Some(first);
     }
 
+    /// Records of the block that is not opened yet; 0: there is none.
+    pub(super) fn records_of_next_block(&self) -> u8 {
+        let run = self.node.run(self.block);
+        run.map_or(0, |run| self.node.bytes()[run.start])
+    }
+
     /// What the next record of the open block is coded against.
     #[inline]
     pub(super) fn context(&self) -> R::Context {

@@ -45,8 +45,9 @@ mod tests {
     use crate::store::{FormatOptions, OpenOptions, VolumeStore, format};
     use holdfast_core::{FileSystem, Memory, Options};
     use holdfast_device::{BlockDevice, MemoryDevice, Result};
-    use holdfast_types::{Caller, OpenFlags};
+    use holdfast_types::{Caller, FileType, OpenFlags};
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
     use std::thread::{self, ThreadId};
     use std::time::Duration;
 
@@ -59,10 +60,30 @@ mod tests {
         whose: Mutex<Option<ThreadId>>,
         /// By that thread, and by others.
         written: Mutex<[u64; 2]>,
+        /// Flushes by that thread.
+        flushes: AtomicU64,
+    }
+
+    impl Watched {
+        fn new() -> Arc<Self> {
+            Arc::new(Self {
+                inner: MemoryDevice::new(512 * MIB),
+                whose: Mutex::default(),
+                written: Mutex::default(),
+                flushes: AtomicU64::new(0),
+            })
+        }
     }
 
     impl BlockDevice for Watched {
-        holdfast_device::pass_on!(inner: describe, size, alignment, read, flush, discard, resize);
+        holdfast_device::pass_on!(inner: describe, size, alignment, read, discard, resize);
+
+        fn flush(&self) -> Result<()> {
+            if *self.whose.lock() == Some(thread::current().id()) {
+                self.flushes.fetch_add(1, Relaxed);
+            }
+            self.inner.flush()
+        }
 
         fn is_read_only(&self) -> bool {
             false
@@ -83,11 +104,7 @@ mod tests {
 
     #[test]
     fn a_writer_who_is_ahead_of_the_device_leaves_writing_to_the_volumes_thread() {
-        let watched = Arc::new(Watched {
-            inner: MemoryDevice::new(512 * MIB),
-            whose: Mutex::default(),
-            written: Mutex::default(),
-        });
+        let watched = Watched::new();
         let device: Arc<dyn BlockDevice> = Arc::clone(&watched) as _;
         format(&device, &FormatOptions::default()).unwrap();
         let store = Arc::new(VolumeStore::open(device, &OpenOptions::default()).unwrap());
@@ -108,6 +125,35 @@ mod tests {
         // The journal is written by who changes something.
         assert!(own < 8 * MIB, "{own} bytes by the writer");
         drop((file, root));
+        fs.close().unwrap();
+        store.close().unwrap();
+    }
+
+    #[test]
+    fn a_writer_who_is_ahead_of_checkpoints_leaves_them_to_the_volumes_thread() {
+        let watched = Watched::new();
+        let device: Arc<dyn BlockDevice> = Arc::clone(&watched) as _;
+        format(&device, &FormatOptions::default()).unwrap();
+        let never = OpenOptions {
+            commit_every: None,
+            ..OpenOptions::default()
+        };
+        let store = Arc::new(VolumeStore::open(device, &never).unwrap());
+        // The least there is: 4 MiB of changes.
+        let memory = Memory::apart(0);
+        let fs = FileSystem::within(Arc::clone(&store) as _, Options::default(), memory).unwrap();
+        let (who, root) = (Caller::root(), fs.root());
+        *watched.whose.lock() = Some(thread::current().id());
+        for number in 0..100_000 {
+            let name = format!("{number}");
+            fs.mknod(&who, &root, name.as_bytes(), FileType::Regular, 0o644, 0)
+                .unwrap();
+        }
+        *watched.whose.lock() = None;
+        let made = store.inner.tallies.checkpoints.so_far().count;
+        assert!(made >= 5, "{made} checkpoints");
+        assert_eq!(watched.flushes.load(Relaxed), 0, "by the writer");
+        drop(root);
         fs.close().unwrap();
         store.close().unwrap();
     }

@@ -11,6 +11,7 @@ use holdfast_core::store::{InodeRecord, StoredSpace};
 use holdfast_types::{FileFlags, FileType, Ino, Time};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use std::collections::HashSet;
 
 const FILES: u64 = 100_000;
 const FILES_A_DIR: u64 = 10_000;
@@ -155,5 +156,51 @@ fn scattered_deletions_leave_no_small_leaves_behind() {
     for seed in 0..4 {
         leaves_stay_filled::<Inodes>(seed);
         leaves_stay_filled::<Hashes>(seed);
+    }
+}
+
+/// However a tree came to be, by many changes at once or by few at a time: its blocks are neither short nor too long, and most of a
+/// leaf that few changes meet is the bytes that it was.
+#[test]
+fn blocks_of_records_stay_as_they_are_between_scattered_changes() {
+    const RECORDS: u64 = 40_000;
+    let mut rng = ChaCha8Rng::seed_from_u64(7);
+    let key = |rng: &mut ChaCha8Rng, cookie| HashKey {
+        dir: Ino(2),
+        hash: rng.random(),
+        cookie,
+    };
+    let memory = Memory::default();
+    let mut bench = Bench::<Hashes>::new(&memory, Shape::STANDARD);
+    let put = (0..RECORDS).map(|cookie| (key(&mut rng, cookie), Some(())));
+    bench.merge(&put.collect()).expect("sound");
+    let blocks = |bench: &Bench<'_, Hashes>| -> Vec<Vec<u8>> {
+        let mut found = Vec::new();
+        for (pointer, level) in bench.nodes() {
+            let node = bench.cache.load::<Hashes>(pointer, level).expect("sound");
+            if level == 0 {
+                let run = |index| node.bytes()[node.run(index).expect("sound")].to_vec();
+                found.extend((0..node.runs()).map(run));
+            }
+        }
+        found
+    };
+    let full = usize::from(Hashes::PER_BLOCK);
+    let mut before: HashSet<Vec<u8>> = blocks(&bench).into_iter().collect();
+    for round in 0..100 {
+        let put = (0..100).map(|n| (key(&mut rng, RECORDS + round * 100 + n), Some(())));
+        bench.merge(&put.collect()).expect("sound");
+        let now = blocks(&bench);
+        let same = now.iter().filter(|&block| before.contains(block)).count();
+        // Each change makes one block anew, or two with a neighbour.
+        assert!(same + 300 >= now.len(), "{same} of {}", now.len());
+        let records: usize = now.iter().map(|block| usize::from(block[0])).sum();
+        assert_eq!(records as u64, RECORDS + (round + 1) * 100);
+        let mean = records / now.len();
+        assert!(
+            (full / 2..=full * 3 / 2).contains(&mean),
+            "{mean} records a block"
+        );
+        before = now.into_iter().collect();
     }
 }
