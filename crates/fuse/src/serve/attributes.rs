@@ -3,7 +3,6 @@
 use super::{
     CoreOperations, INFO_XATTR, INODES_XATTR, InfoDetail,
     caller::{caller, caller_without_fsetid, is_admin, keeps_set_gid, keeps_set_ids},
-    mappings::has_mapped,
 };
 use crate::{Context, wire::SetAttrRequest};
 use holdfast_core::types::{
@@ -55,11 +54,6 @@ impl CoreOperations {
         let file = file.filter(|file| request.set.size.is_some() && file.flags().writable());
         if request.kill_suidgid {
             self.drop_privileges(cx, &node)?;
-        }
-        if matches!(request.set.mtime, Some(SetTime::At(_))) && has_mapped(cx.pid, ino) {
-            // What was stored through a mapping before comes now, and moves no time later on.
-            self.notifier.invalidate_inode(ino, 0, 0);
-            self.notifier.flush();
         }
         if request.set == SetAttr::default() {
             return self.change_nothing(cx, &node);

@@ -17,13 +17,11 @@ mod flags;
 mod handles;
 mod listing_ends;
 mod locks;
-mod mappings;
 mod names;
 mod observer;
 mod operations;
 mod prefetch;
 mod revoke;
-mod sys;
 
 pub use control::{Asking, CONTROL_BYTES, Control};
 pub use observer::KernelCaches;

@@ -12,8 +12,9 @@
 //! - the [`Watch`] is awake, and adds a thread at its next look;
 //! - the crew is as large as it may be.
 //!
-//! A wait for a file lock may last for ever. It adds one to what the crew may be (`lock_waits`), and
-//! does not begin before somebody else is ready or on the way: otherwise the unlock could not come in.
+//! A wait for a file lock may last for ever, and one for a write of the kernel's until that is served (`lock_waits`). It adds one
+//! to what the crew may be, and does not begin before `threads > lock_waits`: otherwise the unlock, or the write, could
+//! not come in.
 //!
 //! # Locking
 //! None: counters only.
@@ -50,9 +51,9 @@ pub(crate) struct Crew {
     begun: AtomicU64,
     /// `begun` at the last look; written by the watch only.
     seen: AtomicU64,
-    /// Threads in a wait for a file lock.
+    /// Threads in a wait for another request: the unlock of a file, or a write.
     lock_waits: AtomicUsize,
-    /// Threads, at most, apart from those in a wait for a file lock.
+    /// Threads, at most, apart from those.
     threads_max: usize,
     /// Threads on the way.
     coming: AtomicUsize,
@@ -151,6 +152,12 @@ impl Crew {
             self.grow(service);
         }
         true
+    }
+
+    /// Is there a thread that waits for no other request: one that is ready, on the way, or at work that ends by itself?
+    pub(super) fn has_another(&self) -> bool {
+        let threads = self.threads() + self.coming.load(Ordering::SeqCst);
+        threads > self.lock_waits.load(Ordering::SeqCst)
     }
 
     /// Sees to it that somebody is ready, or on the way, before the calling thread does what surely

@@ -3,6 +3,7 @@
 use super::{
     counters::Counters,
     encode::{Answer, encode, encode_ioctl},
+    mapped::Mappings,
     post::Post,
     revoke::{REVOKE, Revocation, outlives},
 };
@@ -29,6 +30,7 @@ pub(crate) struct Handler {
     pub(super) dialect: Dialect,
     pub(super) interrupts: Interrupts,
     pub(super) revocation: Revocation,
+    pub(super) mappings: Mappings,
 }
 
 /// What became of a request.
@@ -78,7 +80,7 @@ impl Handler {
         if self.revocation.is_done() && !outlives(&request) {
             return Outcome::Reply(Err(Errno::EIO));
         }
-        self.before_long(header, &request, post);
+        self.prepare(header, &request, post);
         let cx = context(header, 0, Extensions::default());
         Outcome::Reply(match request {
             Request::Forget { count } => {
@@ -160,11 +162,14 @@ impl Handler {
         encode(answer, &validities, frame.out())
     }
 
-    /// A request that surely lasts has somebody stand in for this thread.
-    fn before_long(&self, header: &Header, request: &Request<'_>, post: &mut Post) {
+    /// What is done before a request is served: one that surely lasts has another thread stand in for this one.
+    fn prepare(&self, header: &Header, request: &Request<'_>, post: &mut Post) {
         let revokes = matches!(request, Request::Ioctl { command, .. } if *command == REVOKE);
         if revokes || self.operations.takes_long(header.ino, request) {
             post.before_long();
+        }
+        if let Request::SetAttr(set) = request {
+            self.before_attributes(header, set, post);
         }
     }
 

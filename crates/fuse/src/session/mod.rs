@@ -16,6 +16,7 @@ mod encode;
 pub(crate) mod handler;
 mod handshake;
 mod info;
+mod mapped;
 mod negotiate;
 mod notifier;
 mod policy;

@@ -90,13 +90,13 @@ impl Post {
         self.crew.stand_in(&self.service)
     }
 
-    /// The request waits for a file lock, perhaps for ever.
+    /// The request waits for another one: an unlock, perhaps for ever, or a write of the kernel's.
     ///
     /// # Errors
-    /// `ENOLCK`: so many wait already, or there is no thread to bring in the unlock.
+    /// `ENOLCK`: so many wait already, or there is no thread to bring that in.
     pub(super) fn before_lock_wait(&mut self) -> Result<LockWait> {
         let wait = LockWait::new(&self.service, &self.crew).ok_or(Errno::ENOLCK)?;
-        if self.before_long() {
+        if self.before_long() || self.crew.has_another() {
             Ok(wait)
         } else {
             Err(Errno::ENOLCK)

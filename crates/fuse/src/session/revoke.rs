@@ -42,7 +42,7 @@ pub(crate) struct Revocation {
     /// Read by every request, written once.
     done: AtomicBool,
     pub(super) registry: Arc<Registry>,
-    notifier: Notifier,
+    pub(super) notifier: Notifier,
 }
 
 /// Is this request served after a revocation?

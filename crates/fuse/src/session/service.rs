@@ -143,7 +143,7 @@ pub(super) mod tests {
     use crate::{
         interrupt::Interrupts,
         operations::Operations,
-        session::{notifier::Notifier, revoke::Revocation},
+        session::{mapped::Mappings, notifier::Notifier, revoke::Revocation},
         wire::{
             Dialect,
             reply::{Validities, Validity},
@@ -170,6 +170,7 @@ pub(super) mod tests {
             dialect: Dialect::default(),
             interrupts: Interrupts::default(),
             revocation: Revocation::new(Notifier::new()),
+            mappings: Mappings::default(),
         };
         let connection = Connection::new(PathBuf::from("/nowhere"), None);
         Arc::new(Service::new(handler, 4096, 3, connection))

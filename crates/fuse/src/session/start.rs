@@ -6,6 +6,7 @@ use super::{
     crew::{Coming, Crew, Recruit},
     handler::Handler,
     handshake::Handshake,
+    mapped::Mappings,
     policy,
     queues::Queues,
     revoke::Revocation,
@@ -172,6 +173,7 @@ impl Start<'_> {
             },
             interrupts: Interrupts::default(),
             revocation: Revocation::new(self.notifier.clone()),
+            mappings: Mappings::default(),
         };
         Service::new(
             handler,

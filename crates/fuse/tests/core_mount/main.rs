@@ -9,7 +9,7 @@ use holdfast_core::{
     types::{Caller, OpenFlags},
 };
 use holdfast_fuse::{
-    Session, TransportChoice,
+    Config, Session, TransportChoice,
     serve::{self, InfoDetail},
 };
 use holdfast_testkit::scratch::ScratchVolume;
@@ -33,12 +33,20 @@ use std::{
 
 /// Runs `test` on a mount of a new file system, in memory and on a volume, over each transport there is.
 fn on_each_transport(test: impl Fn(&FileSystem, &Session, &Path)) {
+    on_each_transport_with(&|_| (), test);
+}
+
+/// As [`on_each_transport`], with a configuration that is changed before.
+fn on_each_transport_with(
+    change: &dyn Fn(&mut Config),
+    test: impl Fn(&FileSystem, &Session, &Path),
+) {
     for transport in [TransportChoice::Dev, TransportChoice::Uring] {
         let fs = FileSystem::memory(MemoryLimits::default(), Options::default());
-        on_mount(&fs, transport, &test);
+        on_mount(&fs, transport, change, &test);
 
         let volume = ScratchVolume::new(128 << 20);
-        on_mount(volume.file_system(), transport, &test);
+        on_mount(volume.file_system(), transport, change, &test);
         volume.end();
     }
 }
@@ -46,9 +54,11 @@ fn on_each_transport(test: impl Fn(&FileSystem, &Session, &Path)) {
 fn on_mount(
     fs: &FileSystem,
     transport: TransportChoice,
+    change: &dyn Fn(&mut Config),
     test: impl Fn(&FileSystem, &Session, &Path),
 ) {
-    if let Some(config) = support::config(transport) {
+    if let Some(mut config) = support::config(transport) {
+        change(&mut config);
         let dir = tempfile::tempdir().unwrap();
         fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
         let info = Arc::new(|detail| match detail {

@@ -1,6 +1,6 @@
 //! Files that programs have mapped.
 
-use super::{on_each_transport, python};
+use super::{on_each_transport, on_each_transport_with, python};
 use std::fs;
 
 #[test]
@@ -61,5 +61,35 @@ assert os.stat(path).st_mtime == 1000, os.stat(path)
             let data = fs::read(&path).unwrap();
             assert_eq!((&data[..2], &data[4096..4101]), (&b"xy"[..], &b"hello"[..]));
         }
+    });
+}
+
+/// Each waits for a write of the kernel's, which needs a thread as well, and all come by one processor's queue.
+#[test]
+fn times_are_set_after_stores_by_more_processes_than_there_are_threads() {
+    on_each_transport_with(&|config| config.threads_max = 1, |_, _, dir| {
+        let script = "
+import mmap, os, sys
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+children = []
+for n in range(24):
+    child = os.fork()
+    if child == 0:
+        path = sys.argv[1] + str(n)
+        with open(path, 'w+b') as file:
+            file.truncate(4096)
+            m = mmap.mmap(file.fileno(), 4096)
+            for time in range(1, 40):
+                m[0] = time
+                os.utime(path, (time, time))
+                m.flush()
+                if os.stat(path).st_mtime != time:
+                    print(path, time, os.stat(path), file=sys.stderr)
+                    os._exit(1)
+        os._exit(0)
+    children.append(child)
+sys.exit(sum(os.waitpid(child, 0)[1] != 0 for child in children))
+";
+        python(script, &dir.join("file"));
     });
 }
