@@ -227,7 +227,15 @@ fn a_program_that_runs_is_not_emptied_by_an_open_that_is_refused() {
         let program = dir.join("program");
         fs::copy("/bin/sleep", &program).unwrap();
         let size = fs::metadata(&program).unwrap().len();
-        let mut running = Command::new(&program).arg("60").spawn().unwrap();
+        // A child of another test that is about to become a program still has it open for writing.
+        let mut running = loop {
+            match Command::new(&program).arg("60").spawn() {
+                Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                    thread::sleep(Duration::from_millis(1));
+                }
+                running => break running.unwrap(),
+            }
+        };
         for flags in [
             OFlags::RDONLY | OFlags::TRUNC,
             OFlags::WRONLY | OFlags::TRUNC,
