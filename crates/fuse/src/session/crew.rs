@@ -258,6 +258,23 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_for_another_request_begins_beside_one_that_is_at_work_and_not_where_all_wait() {
+        let (crew, agency, service) = crew(2, 1);
+        crew.begin();
+        crew.begin();
+        agency.no_memory.store(true, Ordering::SeqCst);
+        let first = LockWait::new(&service, &crew).unwrap();
+        assert!(!crew.stand_in(&service), "nobody is ready, nor to be had");
+        assert!(crew.has_another(), "the other one ends by itself");
+        let second = LockWait::new(&service, &crew).unwrap();
+        assert!(!crew.stand_in(&service) && !crew.has_another());
+        agency.no_memory.store(false, Ordering::SeqCst);
+        assert!(crew.stand_in(&service), "each wait lets in one more");
+        drop((first, second));
+        assert_eq!(agency.arrive(), 1);
+    }
+
+    #[test]
     fn a_crew_grows_when_all_wait_and_not_while_requests_are_served() {
         let (crew, agency, service) = crew(2, 100);
         crew.begin();
