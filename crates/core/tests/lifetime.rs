@@ -4,7 +4,7 @@ use holdfast_core::store::Change;
 use holdfast_core::types::{
     Caller, Errno, FileType, Ino, OpenFlags, RenameFlags, SetAttr, XattrSet,
 };
-use holdfast_core::{FileSystem, MemoryLimits, Options};
+use holdfast_core::{FileSystem, Memory, MemoryLimits, Options};
 use holdfast_testkit::store::{ModelStore, OwnedChange, Record, Recorded, RecordingStore};
 use std::sync::Arc;
 
@@ -65,7 +65,9 @@ fn ends(record: &RecordingStore, ino: Ino) -> (usize, Option<usize>) {
 #[test]
 fn a_shutdown_tells_the_store_once_of_files_without_names_that_are_open() {
     let store = RecordingStore::new(Arc::new(ModelStore::new()), Record::default());
-    let fs = FileSystem::new(store.clone(), Options::default()).unwrap();
+    // Of its own: a thread that looks at the memory of all would be there a moment longer, and end it.
+    let memory = Memory::apart(u64::MAX);
+    let fs = FileSystem::within(store.clone(), Options::default(), memory).unwrap();
     let (who, root) = (Caller::root(), fs.root());
     let file = fs.create(&who, &root, b"a", 0o600, OpenFlags::READ_WRITE);
     let file = file.unwrap();
