@@ -156,7 +156,7 @@ impl Handler {
             Err(Errno::EAGAIN) => {}
             taken => return done(taken),
         }
-        let _counted = post.before_lock_wait()?;
+        let _counted = post.before_request_wait()?;
         let waiting = self.interrupts.enter(header.unique);
         let taken = self
             .operations

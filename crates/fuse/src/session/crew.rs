@@ -12,8 +12,8 @@
 //! - the [`Watch`] is awake, and adds a thread at its next look;
 //! - the crew is as large as it may be.
 //!
-//! A wait for a file lock may last for ever, and one for a write of the kernel's until that is served (`lock_waits`). It adds one
-//! to what the crew may be, and does not begin before `threads > lock_waits`: otherwise the unlock, or the write, could
+//! A wait for a file lock may last for ever, and one for a write of the kernel's until that is served (`request_waits`). It adds one
+//! to what the crew may be, and does not begin before `threads > request_waits`: otherwise the unlock, or the write, could
 //! not come in.
 //!
 //! # Locking
@@ -52,7 +52,7 @@ pub(crate) struct Crew {
     /// `begun` at the last look; written by the watch only.
     seen: AtomicU64,
     /// Threads in a wait for another request: the unlock of a file, or a write.
-    lock_waits: AtomicUsize,
+    request_waits: AtomicUsize,
     /// Threads, at most, apart from those.
     threads_max: usize,
     /// Threads on the way.
@@ -95,7 +95,7 @@ impl Crew {
             threads: AtomicUsize::new(0),
             begun: AtomicU64::new(0),
             seen: AtomicU64::new(0),
-            lock_waits: AtomicUsize::new(0),
+            request_waits: AtomicUsize::new(0),
             threads_max,
             coming: AtomicUsize::new(0),
             complained: AtomicBool::new(false),
@@ -131,7 +131,7 @@ impl Crew {
     }
 
     fn is_full(&self) -> bool {
-        let waiting = self.lock_waits.load(Ordering::SeqCst);
+        let waiting = self.request_waits.load(Ordering::SeqCst);
         let threads = self.threads() + self.coming.load(Ordering::SeqCst);
         threads >= self.threads_max.saturating_add(waiting)
     }
@@ -157,7 +157,7 @@ impl Crew {
     /// Is there a thread that waits for no other request: one that is ready, on the way, or at work that ends by itself?
     pub(super) fn has_another(&self) -> bool {
         let threads = self.threads() + self.coming.load(Ordering::SeqCst);
-        threads > self.lock_waits.load(Ordering::SeqCst)
+        threads > self.request_waits.load(Ordering::SeqCst)
     }
 
     /// Sees to it that somebody is ready, or on the way, before the calling thread does what surely
@@ -190,29 +190,29 @@ impl Crew {
     }
 }
 
-/// A thread in a wait for a file lock, which may last for ever.
-pub(super) struct LockWait {
+/// A thread in a wait for another request: the unlock of a file, perhaps for ever, or a write of the kernel's.
+pub(super) struct RequestWait {
     service: Arc<Service>,
     crew: Arc<Crew>,
 }
 
-impl LockWait {
+impl RequestWait {
     /// Counts one more; none if so many wait already.
     pub(super) fn new(service: &Arc<Service>, crew: &Arc<Crew>) -> Option<Self> {
-        crew.lock_waits.fetch_add(1, Ordering::SeqCst);
-        let before = service.lock_waits.fetch_add(1, Ordering::SeqCst);
+        crew.request_waits.fetch_add(1, Ordering::SeqCst);
+        let before = service.request_waits.fetch_add(1, Ordering::SeqCst);
         let wait = Self {
             service: service.clone(),
             crew: crew.clone(),
         };
-        (before < service.lock_waits_max).then_some(wait)
+        (before < service.request_waits_max).then_some(wait)
     }
 }
 
-impl Drop for LockWait {
+impl Drop for RequestWait {
     fn drop(&mut self) {
-        self.service.lock_waits.fetch_sub(1, Ordering::SeqCst);
-        self.crew.lock_waits.fetch_sub(1, Ordering::SeqCst);
+        self.service.request_waits.fetch_sub(1, Ordering::SeqCst);
+        self.crew.request_waits.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -263,10 +263,10 @@ mod tests {
         crew.begin();
         crew.begin();
         agency.no_memory.store(true, Ordering::SeqCst);
-        let first = LockWait::new(&service, &crew).unwrap();
+        let first = RequestWait::new(&service, &crew).unwrap();
         assert!(!crew.stand_in(&service), "nobody is ready, nor to be had");
         assert!(crew.has_another(), "the other one ends by itself");
-        let second = LockWait::new(&service, &crew).unwrap();
+        let second = RequestWait::new(&service, &crew).unwrap();
         assert!(!crew.stand_in(&service) && !crew.has_another());
         agency.no_memory.store(false, Ordering::SeqCst);
         assert!(crew.stand_in(&service), "each wait lets in one more");
@@ -315,7 +315,7 @@ mod tests {
         }
         assert_eq!(agency.arrive(), 0);
         // One more for each that may wait for ever.
-        let wait = LockWait::new(&service, &crew).unwrap();
+        let wait = RequestWait::new(&service, &crew).unwrap();
         assert!(crew.stand_in(&service));
         assert_eq!(agency.arrive(), 1);
         drop(wait);
@@ -348,13 +348,13 @@ mod tests {
     #[test]
     fn only_so_many_wait_for_locks_and_each_gives_its_place_back() {
         let (crew, _, service) = crew(1, 100);
-        let max = service.lock_waits_max;
+        let max = service.request_waits_max;
         let waits: Vec<_> = (0..max)
-            .map(|_| LockWait::new(&service, &crew).unwrap())
+            .map(|_| RequestWait::new(&service, &crew).unwrap())
             .collect();
-        assert!(LockWait::new(&service, &crew).is_none());
+        assert!(RequestWait::new(&service, &crew).is_none());
         drop(waits);
-        assert!(LockWait::new(&service, &crew).is_some());
-        assert_eq!(crew.lock_waits.load(Ordering::SeqCst), 0);
+        assert!(RequestWait::new(&service, &crew).is_some());
+        assert_eq!(crew.request_waits.load(Ordering::SeqCst), 0);
     }
 }

@@ -40,7 +40,7 @@ impl Handler {
         let sets_time = matches!(request.set.mtime, Some(SetTime::At(_)));
         if sets_time
             && self.mappings.may_have(header.pid, header.ino)
-            && let Ok(_wait) = post.before_lock_wait()
+            && let Ok(_wait) = post.before_request_wait()
         {
             let notifier = &self.revocation.notifier;
             notifier.invalidate_inode(header.ino, 0, 0);
@@ -52,7 +52,7 @@ impl Handler {
 impl Mappings {
     /// May this process have a shared mapping of a file of this number? Yes, if another thread is just asking.
     fn may_have(&self, pid: u32, ino: Ino) -> bool {
-        // Acquire, Release: nothing is guarded but the number of those who ask.
+        // Acquire, Release: nothing is guarded but that one thread asks.
         if self.asking.swap(true, Ordering::Acquire) {
             return true;
         }
@@ -63,8 +63,8 @@ impl Mappings {
 }
 
 thread_local! {
-    /// The process that was looked at last by this thread, and its `maps`: to open it costs ten times what
-    /// the question does, and a program that unpacks an archive asks for each file.
+    /// The process that was looked at last by this thread, and its `maps`: to open it costs as much as the question, and a
+    /// program that unpacks an archive sets the time of each file.
     static LAST: RefCell<Option<(u32, File)>> = const { RefCell::new(None) };
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     counters::Counters,
-    crew::{Crew, LockWait},
+    crew::{Crew, RequestWait},
     policy::ReplyPolicy,
     service::Service,
     timing::Sampler,
@@ -94,8 +94,8 @@ impl Post {
     ///
     /// # Errors
     /// `ENOLCK`: so many wait already, or there is no thread to bring that in.
-    pub(super) fn before_lock_wait(&mut self) -> Result<LockWait> {
-        let wait = LockWait::new(&self.service, &self.crew).ok_or(Errno::ENOLCK)?;
+    pub(super) fn before_request_wait(&mut self) -> Result<RequestWait> {
+        let wait = RequestWait::new(&self.service, &self.crew).ok_or(Errno::ENOLCK)?;
         if self.before_long() || self.crew.has_another() {
             Ok(wait)
         } else {

@@ -28,8 +28,8 @@ pub(crate) struct Service {
     pub(crate) payload_max: usize,
     pub(crate) watch: Arc<Watch>,
     /// Threads in a wait for a file lock, and how many there may be.
-    pub(super) lock_waits: AtomicUsize,
-    pub(super) lock_waits_max: usize,
+    pub(super) request_waits: AtomicUsize,
+    pub(super) request_waits_max: usize,
     connection: Connection,
     /// Where threads may run that have left their processor.
     processors: Option<CpuSet>,
@@ -44,7 +44,7 @@ impl Service {
     pub(super) fn new(
         handler: Handler,
         payload_max: usize,
-        lock_waits_max: usize,
+        request_waits_max: usize,
         connection: Connection,
     ) -> Self {
         Self {
@@ -52,8 +52,8 @@ impl Service {
             handler,
             payload_max,
             watch: Arc::default(),
-            lock_waits: AtomicUsize::new(0),
-            lock_waits_max,
+            request_waits: AtomicUsize::new(0),
+            request_waits_max,
             connection,
             processors: sched_getaffinity(None).ok(),
             serving: Mutex::new(0),
