@@ -71,6 +71,8 @@ impl Core {
     pub(crate) fn end(&self, doomed: Doomed<Object>) {
         self.end_locks(&doomed);
         if doomed.nlink() == 0 {
+            // To end it is to use it; who removed its name may have believed to have brought it.
+            doomed.meet(&self.reclaim.epochs);
             self.end_orphan(&doomed);
         } else {
             if doomed.is_unmet() {
