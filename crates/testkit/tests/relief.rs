@@ -1,5 +1,6 @@
 //! Memory for the content of files: it has a limit, and what goes comes back as it was.
 
+use holdfast_core::budget::Class;
 use holdfast_core::shrinkers::within_store;
 use holdfast_core::{FileSystem, Observer, OpenFile, Options};
 use holdfast_testkit::memory::within;
@@ -492,4 +493,18 @@ fn a_thread_within_the_store_lets_nothing_go_and_owes_it_and_the_next_operation_
         "{now:?}"
     );
     assert!(now.bytes <= 3 * MIB, "{now:?}");
+}
+
+#[test]
+fn names_count_for_as_much_as_they_are_long() {
+    for (length, least, most) in [(8, 60, 80), (200, 220, 320)] {
+        let fs = limited(Arc::new(ModelStore::new()), 64 * MIB);
+        for number in 0..3000 {
+            create(&fs, &format!("{number:0length$}"));
+        }
+        let memory = fs.memory_in_use().unwrap();
+        memory.look();
+        let counted = memory.seen().usage.of(Class::Names) / fs.stats().names;
+        assert!((least..most).contains(&counted), "{length}: {counted}");
+    }
 }

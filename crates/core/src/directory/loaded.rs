@@ -10,11 +10,18 @@ use crate::types::{FileType, Ino, Result};
 const TRUST: usize = 128;
 
 /// Names on their way from the store into a directory.
-pub(crate) struct Loaded(pub(super) Catalog);
+pub(crate) struct Loaded {
+    pub(super) names: Catalog,
+    /// Of all of them.
+    bytes: usize,
+}
 
 impl Loaded {
     pub(crate) fn new() -> Self {
-        Self(Catalog::new())
+        Self {
+            names: Catalog::new(),
+            bytes: 0,
+        }
     }
 
     /// Adds names; cookies must arrive in ascending order. `expected`: how many there will be in all,
@@ -23,8 +30,9 @@ impl Loaded {
     /// # Errors
     /// `EUCLEAN` if they do not, for a name that is there twice or is none, and for a number
     /// that no inode has; `ENOSPC` when a directory cannot hold more names.
-    pub(crate) fn add(&self, run: &NameRun, expected: u64) -> Result<()> {
-        let mut names = self.0.lock();
+    pub(crate) fn add(&mut self, run: &NameRun, expected: u64) -> Result<()> {
+        self.bytes += run.name_bytes();
+        let mut names = self.names.lock();
         let likely = (names.len() as usize + run.len()).saturating_mul(TRUST);
         names.reserve(likely.min(usize::try_from(expected).unwrap_or(likely)));
         let new = run.iter().map(|entry| NewName {
@@ -41,7 +49,7 @@ impl Loaded {
     /// # Errors
     /// `EUCLEAN` if no cookie can be that great.
     pub(crate) fn go_on_at(&self, next_cookie: u64) -> Result<()> {
-        let mut names = self.0.lock();
+        let mut names = self.names.lock();
         if next_cookie > names.last_order() + 1 {
             // A catalog remembers the order of a name that came and went; no name is like this one.
             let (name, kind) = (b".", FileType::Directory.dirent_type());
@@ -55,6 +63,11 @@ impl Loaded {
 
     /// Number of names so far.
     pub(crate) fn len(&self) -> u32 {
-        self.0.lock().len()
+        self.names.lock().len()
+    }
+
+    /// Bytes of the names so far.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 }

@@ -18,7 +18,7 @@ impl Names<'_> {
         let (Right::Whole(writer) | Right::Partial(writer, _)) = &mut self.right else {
             return;
         };
-        writer.adopt(loaded.0);
+        writer.adopt(loaded.names);
         // Fewer came than were expected.
         writer.shrink();
         self.dir.state.set(Place::Whole);

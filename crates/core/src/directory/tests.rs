@@ -24,7 +24,7 @@ fn inode(complete: bool) -> Object {
     Object::new(1, FileType::Directory, &meta, extension, Known::All)
 }
 
-fn load(loaded: &Loaded, name: &[u8], cookie: u64, ino: u64) -> Result<()> {
+fn load(loaded: &mut Loaded, name: &[u8], cookie: u64, ino: u64) -> Result<()> {
     let mut run = NameRun::default();
     run.push(name, cookie, Ino(ino), FileType::Fifo);
     loaded.add(&run, u64::MAX)
@@ -104,9 +104,9 @@ fn cookies_grow_and_survive_the_closing_of_gaps() {
 
 #[test]
 fn what_no_store_may_say_is_corruption() {
-    let loaded = Loaded::new();
-    load(&loaded, b"a", 10, 9).unwrap();
-    let again = |name: &[u8], cookie, ino| load(&loaded, name, cookie, ino);
+    let mut loaded = Loaded::new();
+    load(&mut loaded, b"a", 10, 9).unwrap();
+    let mut again = |name: &[u8], cookie, ino| load(&mut loaded, name, cookie, ino);
     assert_eq!(again(b"b", 10, 9), Err(Errno::EUCLEAN), "order");
     assert_eq!(again(b"a", 11, 9), Err(Errno::EUCLEAN), "twice");
     assert_eq!(again(b"", 12, 9), Err(Errno::EUCLEAN), "no name");
@@ -117,8 +117,8 @@ fn what_no_store_may_say_is_corruption() {
 fn a_directory_is_searched_only_once_all_names_are_there() {
     let inode = inode(false);
     let dir = &inode.directory().unwrap().names;
-    let loaded = Loaded::new();
-    load(&loaded, b"a", 10, 9).unwrap();
+    let mut loaded = Loaded::new();
+    load(&mut loaded, b"a", 10, 9).unwrap();
     assert_eq!(
         (dir.place(), dir.look(b"b")),
         (Place::Unloaded, super::Known::Unknown)
@@ -154,8 +154,8 @@ fn a_name_that_left_memory_is_not_taken_for_absent() {
     assert!(add(&mut names, b"b", 10) > cookie);
     assert_eq!(names.len(), 2);
     drop(names);
-    let loaded = Loaded::new();
-    load(&loaded, b"a", cookie, 9).unwrap();
+    let mut loaded = Loaded::new();
+    load(&mut loaded, b"a", cookie, 9).unwrap();
     let mut names = dir.write(&inode);
     names.complete(loaded);
     assert_eq!((names.len(), names.recount()), (1, -2 - filter));

@@ -58,8 +58,7 @@ impl Core {
                 }
                 return Err(error);
             }
-            let named = locked.to().counts(1);
-            self.names.add(named);
+            self.count_name(locked.to(), to.name);
             cookie
         };
         let whiteout = match whiteout {

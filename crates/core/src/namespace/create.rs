@@ -255,7 +255,7 @@ impl Core {
             let kept = kept_bytes(name.len()) + kept_values(node.inode());
             reservation.keep_only(kept);
         }
-        self.names.add(names.counts(1));
+        self.count_name(names, name);
         self.name_happened(dir.ino(), EventMask::CREATE, name, is_dir, 0);
         Ok(node)
     }

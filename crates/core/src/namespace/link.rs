@@ -88,7 +88,7 @@ impl Core {
             }
             self.doom_if_revoked(node);
             names.changed(dir, 0, 0, now);
-            self.names.add(names.counts(1));
+            self.count_name(&names, name);
             if self.pinned {
                 reservation.keep();
             } else {

@@ -90,7 +90,7 @@ impl Core {
 
     /// Loads all names of a directory, which are locked.
     fn load_whole(&self, dir: &Inode, names: &mut Names<'_>) -> Result<()> {
-        let loaded = Loaded::new();
+        let mut loaded = Loaded::new();
         let expected = directory_names(dir.size());
         let mut run = NameRun::default();
         let mut after = 0;
@@ -107,10 +107,19 @@ impl Core {
         }
         loaded.go_on_at(next_cookie)?;
         self.names.add(i64::from(loaded.len()));
+        self.reclaim
+            .name_sizes
+            .came(loaded.len() as usize, loaded.bytes());
         dir.write().size = directory_size(loaded.len());
         names.complete(loaded);
         self.names.add(names.recount());
         Ok(())
+    }
+
+    /// A name came to a directory that is locked.
+    pub(crate) fn count_name(&self, names: &Names<'_>, name: &[u8]) {
+        self.names.add(names.counts(1));
+        self.reclaim.name_sizes.came(1, name.len());
     }
 
     /// Above all cookies that names of a directory have or had, and fit for a new name.
@@ -223,6 +232,7 @@ impl Core {
         entry: Option<Entry>,
     ) -> Result<()> {
         names.learn(name, entry, self.known_max());
+        self.reclaim.name_sizes.came(1, name.len());
         if entry.is_none()
             && let Some(after) = names.filter_misses()
         {
@@ -274,6 +284,7 @@ impl Core {
             let mut names = body.names.write(dir);
             if names.place() == Place::Partial && Some(names.changes()) == changes {
                 names.learn_all(run, room);
+                self.reclaim.name_sizes.came(run.len(), run.name_bytes());
                 self.names.add(names.recount());
                 self.load_whole_if_worth_it(dir, &mut names)?;
             }

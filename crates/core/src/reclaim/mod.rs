@@ -19,6 +19,7 @@ mod content;
 mod ghosts;
 mod kernel;
 mod metadata;
+mod name_sizes;
 mod names;
 mod readahead;
 
@@ -38,12 +39,15 @@ use ghosts::Ghosts;
 use kernel::Kernel;
 pub(crate) use kernel::Observed;
 use metadata::Metadata;
+use name_sizes::NameSizes;
 pub(crate) use names::Directories;
 use names::Names;
 
-/// What an inode takes in memory, about, without its names; as measured.
+/// What an inode takes in memory, about, without its names: itself, and its part of what finds it, where numbers are dense.
 const INODE_BYTES: u64 = 168;
-/// What a name takes, about.
+/// The same without what finds it.
+const ALONE_BYTES: u64 = 160;
+/// What a usual name takes, about.
 pub(crate) const NAME_BYTES: u64 = 64;
 
 /// How much may be in memory, and where the next will go.
@@ -63,6 +67,8 @@ pub(crate) struct Reclaim {
     pub(crate) ghosts: Ghosts,
     /// The same of the content of small files, by pages.
     pub(crate) content_ghosts: Ghosts,
+    /// How large names are.
+    pub(crate) name_sizes: NameSizes,
     /// Which part of the limit inodes and names have, and which content.
     balance: Balance,
     /// What frees memory; none where nothing can go.
@@ -89,6 +95,7 @@ impl Reclaim {
             promoted: ShardedCounter::new(),
             ghosts: Ghosts::default(),
             content_ghosts: Ghosts::default(),
+            name_sizes: NameSizes::default(),
             balance: Balance::default(),
             shrinkers: OnceBox::new(),
         }
@@ -136,12 +143,12 @@ impl Core {
 
     /// What inodes take in memory, about.
     fn inode_bytes(&self) -> u64 {
-        self.index.len() * INODE_BYTES
+        self.index.len() * ALONE_BYTES + self.index.node_bytes()
     }
 
     /// What names take in memory, about.
     pub(crate) fn name_bytes(&self) -> u64 {
-        u64::try_from(self.names.sum()).unwrap_or(0) * NAME_BYTES
+        u64::try_from(self.names.sum()).unwrap_or(0) * self.reclaim.name_sizes.mean()
     }
 
     fn metadata_bytes(&self) -> u64 {

@@ -65,6 +65,12 @@ impl NameRun {
         self.entries.len()
     }
 
+    /// Bytes of all names.
+    #[must_use]
+    pub fn name_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Are there none?
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -72,6 +72,8 @@ impl Radix {
                 split(Branch { node, level }, &mut branches);
             }
         }
+        let nodes = self.nodes.sum();
+        self.nodes.add(-nodes);
         branches.reverse();
         branches
     }

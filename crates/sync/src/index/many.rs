@@ -5,7 +5,7 @@ use super::Index;
 use super::held::Held;
 use super::node::leaf_of;
 use super::prepared::Prepared;
-use super::radix::{Inserted, Radix, Step};
+use super::radix::{Inserted, Step};
 use crate::epoch;
 
 impl<T: Send + Sync + 'static> Index<T> {
@@ -34,7 +34,7 @@ impl<T: Send + Sync + 'static> Index<T> {
                     Some((first, step)) if first == leaf_of(key) => step,
                     _ => leaf.insert((leaf_of(key), self.tree.leaf(key, &guard))).1,
                 };
-                match Radix::insert_in(step, key, held.as_ptr().cast()) {
+                match self.tree.insert_in(step, key, held.as_ptr().cast()) {
                     Inserted::Done => break true,
                     Inserted::Taken(_) => break false,
                     Inserted::Replaced => leaf = None,

@@ -210,6 +210,12 @@ impl<T: Send + Sync + 'static> Index<T> {
         u64::try_from(self.population.sum()).unwrap_or(0)
     }
 
+    /// Bytes of what finds the objects: 8 an object where their keys are dense, 512 where each is alone. A sum over cores.
+    #[must_use]
+    pub fn node_bytes(&self) -> u64 {
+        self.tree.bytes()
+    }
+
     /// A figure that grows with each object that this thread adds: it means nothing but for its
     /// differences, and those can have parts that other threads added.
     #[inline]

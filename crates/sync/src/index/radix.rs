@@ -17,6 +17,7 @@
 #![expect(unsafe_code, reason = "nodes are shared by the rules of epochs")]
 
 use super::node::{self, LEVELS, Link, Node};
+use crate::counter::ShardedCounter;
 use crate::epoch::{self, Guard};
 use crate::primitive::Ordering;
 use std::ptr;
@@ -25,6 +26,8 @@ use std::ptr;
 pub(super) struct Radix {
     // By level of the root. Written when a root is made or goes.
     roots: [Link; LEVELS],
+    /// Nodes in the tree.
+    pub(super) nodes: ShardedCounter,
 }
 
 /// One step of a walk: a node, and the slot that led to it.
@@ -64,7 +67,13 @@ impl Radix {
     pub(super) fn new() -> Self {
         Self {
             roots: std::array::from_fn(|_| Link::new(ptr::null_mut())),
+            nodes: ShardedCounter::new(),
         }
+    }
+
+    /// Bytes of the nodes. A sum over cores.
+    pub(super) fn bytes(&self) -> u64 {
+        u64::try_from(self.nodes.sum()).unwrap_or(0) * size_of::<Node>() as u64
     }
 
     pub(super) fn roots(&self) -> &[Link; LEVELS] {
@@ -105,7 +114,7 @@ impl Radix {
     pub(super) fn insert(&self, key: u64, object: *mut (), guard: &Guard) -> Result<(), *mut ()> {
         loop {
             let leaf = self.leaf(key, guard);
-            match Self::insert_in(leaf, key, object) {
+            match self.insert_in(leaf, key, object) {
                 Inserted::Done => return Ok(()),
                 Inserted::Taken(now) => return Err(now),
                 Inserted::Replaced => {}
@@ -124,7 +133,7 @@ impl Radix {
 
     /// As [`insert`](Self::insert), in a leaf for `key` that was met under a guard of the moment.
     #[inline]
-    pub(super) fn insert_in(leaf: Step<'_>, key: u64, object: *mut ()) -> Inserted {
+    pub(super) fn insert_in(&self, leaf: Step<'_>, key: u64, object: *mut ()) -> Inserted {
         // Release: the object is built before it is seen. Acquire: so is the one in its place.
         match leaf.node.slot(key, 0).compare_exchange(
             ptr::null_mut(),
@@ -134,7 +143,7 @@ impl Radix {
         ) {
             Ok(_) => Inserted::Done,
             Err(now) if node::is_frozen(now) => {
-                Self::replace(leaf);
+                self.replace(leaf);
                 Inserted::Replaced
             }
             Err(now) => Inserted::Taken(now),
@@ -149,11 +158,11 @@ impl Radix {
         loop {
             let mut next = link.load(Ordering::Acquire);
             if next.is_null() {
-                next = Self::grow(link);
+                next = self.grow(link);
             }
             if node::is_frozen(next) {
                 // Roots are never frozen, so there is a node above.
-                Self::replace(above?);
+                self.replace(above?);
                 return None;
             }
             // SAFETY: read just now from the roots or an inner node.
@@ -169,7 +178,7 @@ impl Radix {
 
     /// Puts an empty node into an empty slot; returns what the slot holds then.
     #[cold]
-    fn grow(link: &Link) -> *mut () {
+    fn grow(&self, link: &Link) -> *mut () {
         let node = Box::into_raw(Node::empty());
         match link.compare_exchange(
             ptr::null_mut(),
@@ -177,7 +186,10 @@ impl Radix {
             Ordering::AcqRel,
             Ordering::Acquire,
         ) {
-            Ok(_) => node.cast(),
+            Ok(_) => {
+                self.nodes.add(1);
+                node.cast()
+            }
             Err(now) => {
                 // SAFETY: made above and never published.
                 drop(unsafe { Box::from_raw(node) });
@@ -200,7 +212,7 @@ impl Radix {
             let leaf = loop {
                 let next = link.load(Ordering::Acquire);
                 if let (true, Some(above)) = (node::is_frozen(next), above) {
-                    Self::replace(above);
+                    self.replace(above);
                     break None;
                 }
                 // SAFETY: read just now from the roots or an inner node.
@@ -222,7 +234,7 @@ impl Radix {
                 Ordering::Acquire,
             ) {
                 Ok(_) => return Some(leaf.node),
-                Err(now) if node::is_frozen(now) => Self::replace(leaf),
+                Err(now) if node::is_frozen(now) => self.replace(leaf),
                 Err(_) => return None,
             }
         }
@@ -231,7 +243,7 @@ impl Radix {
     /// Takes a node out of the tree, or puts an equal one in its place if it holds anything: all
     /// its slots are frozen then, and the caller looks again from the root.
     #[cold]
-    pub(super) fn replace(step: Step<'_>) {
+    pub(super) fn replace(&self, step: Step<'_>) {
         let content = step.node.freeze();
         let old = ptr::from_ref(step.node).cast_mut().cast::<()>();
         let new = if content.iter().all(|link| link.is_null()) {
@@ -245,9 +257,14 @@ impl Radix {
             .link
             .compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed)
         {
-            // SAFETY: out of the tree by this very exchange; it came from a box; nodes drop nothing
-            // they point to.
-            Ok(old) => unsafe { epoch::retire_with(old, free_node) },
+            Ok(old) => {
+                if new.is_null() {
+                    self.nodes.add(-1);
+                }
+                // SAFETY: out of the tree by this very exchange; it came from a box; nodes drop nothing
+                // they point to.
+                unsafe { epoch::retire_with(old, free_node) };
+            }
             Err(_) if new.is_null() => {}
             // SAFETY: made above and never published.
             Err(_) => drop(unsafe { Box::from_raw(new.cast::<Node>()) }),

@@ -94,7 +94,7 @@ impl Radix {
         // From below; a missing step is one that is gone already.
         for (level, step) in path.into_iter().enumerate() {
             match step {
-                Some(step) if step.node.is_empty(key, level) => Self::replace(step),
+                Some(step) if step.node.is_empty(key, level) => self.replace(step),
                 Some(_) => break,
                 None => {}
             }

@@ -30,6 +30,24 @@ fn what_is_published_is_found_and_counted() {
 }
 
 #[test]
+fn what_finds_objects_is_counted_in_bytes() {
+    let dense = Fixture::with(0..640);
+    // Ten leaves, and the node above them.
+    assert_eq!(dense.index.node_bytes(), 11 * 512);
+    let scattered = Fixture::with((0..100).map(|number| number * 64));
+    assert!(scattered.index.node_bytes() >= 100 * 512);
+    for key in 0..640 {
+        let found = dense.index.get(key).unwrap();
+        assert!(found.doom().is_none());
+        dense.index.bury(found.release().unwrap());
+    }
+    // Those that were emptied last are looked at once others are.
+    assert!(dense.index.node_bytes() < 11 * 512);
+    scattered.settle(100);
+    dense.settle(0);
+}
+
+#[test]
 fn a_taken_key_gives_the_value_back() {
     let fixture = Fixture::with([7]);
     assert!(fixture.publish(7).is_none());
