@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use holdfast_device::{BlockDevice, Image, MemoryDevice};
+use holdfast_device::{Image, MemoryDevice};
 use holdfast_types::Errno;
 
 use super::step::Step;
-use super::subject::{Bases, CACHE, Subject};
+use super::subject::{Bases, CACHE, Replay, Subject};
 use super::trace::{End, Seen};
 use super::verify::examine;
 use super::{plan, unpanicked};
@@ -80,8 +80,9 @@ pub fn faults(seed: u64, from: u64, sequences: u64) -> Result<Tried, String> {
             .filter(|step| *step != Step::Reopen)
             .collect();
         let image = &bases.images[number as usize % bases.images.len()];
+        let replay = Replay::of(number / bases.images.len() as u64);
         // Without a fault, to know how many calls there are.
-        let (calls, told) = attempt(image, &steps, None, &bases, true)?;
+        let (calls, told) = attempt(image, replay, &steps, None, &bases, true)?;
         if told {
             return Err(format!("told of a fault without one: {steps:?}"));
         }
@@ -89,7 +90,7 @@ pub fn faults(seed: u64, from: u64, sequences: u64) -> Result<Tried, String> {
             for (kind, trouble) in (0..).zip(troubles(call)) {
                 let closely = (call + kind).is_multiple_of(CLOSELY);
                 tried.cases += 1;
-                match patiently(image, &steps, trouble, &bases, closely) {
+                match patiently(image, replay, &steps, trouble, &bases, closely) {
                     Ok(told) => tried.told += u64::from(told),
                     Err(text) => tried.failures.push(format!(
                         "seed {seed}, sequence {number}, {trouble:?}: {text}\n  steps {steps:?}"
@@ -105,6 +106,7 @@ pub fn faults(seed: u64, from: u64, sequences: u64) -> Result<Tried, String> {
 /// Tries a case, but not for ever.
 fn patiently(
     image: &Image,
+    replay: Replay,
     steps: &[Step],
     trouble: Trouble,
     bases: &Bases,
@@ -113,7 +115,8 @@ fn patiently(
     let (done, wait) = mpsc::channel();
     let (image, steps, bases) = (image.clone(), steps.to_vec(), bases.clone());
     std::thread::spawn(move || {
-        let outcome = unpanicked(|| attempt(&image, &steps, Some(trouble), &bases, closely));
+        let outcome =
+            unpanicked(|| attempt(&image, replay, &steps, Some(trouble), &bases, closely));
         // Nobody listens any more if it took too long.
         let _ = done.send(outcome.map(|(_, told)| told));
     });
@@ -124,6 +127,7 @@ fn patiently(
 /// Performs the steps; returns how many calls there were, and whether anybody told of a fault.
 fn attempt(
     image: &Image,
+    replay: Replay,
     steps: &[Step],
     trouble: Option<Trouble>,
     bases: &Bases,
@@ -147,7 +151,7 @@ fn attempt(
     let mut seen = Seen::beginning(whole.tree()?, highest(&whole)?);
     drop(whole);
     let mut durable = 0;
-    match Subject::open(Arc::clone(&faulty) as Arc<dyn BlockDevice>) {
+    match Subject::replayed(Arc::clone(&faulty) as _, replay) {
         Err(_) => told = true,
         Ok(mut subject) => {
             for (nth, step) in (1..).zip(steps) {
@@ -170,7 +174,7 @@ fn attempt(
     drop(faulty);
     let last = seen.steps.len();
     let steps = durable.min(last)..=last;
-    examine(memory, &seen, steps, End::Power, bases, closely)?;
+    examine(memory, replay, &seen, steps, End::Power, bases, closely)?;
     Ok((calls, told))
 }
 

@@ -42,12 +42,44 @@ pub(super) const OPTIONS: OpenOptions = OpenOptions {
     commit_every: None,
     // Most sequences need a mark, and some several.
     numbers_ahead: 24,
+    changes: None,
 };
+
+/// How a journal is replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Replay {
+    /// Into memory.
+    Whole,
+    /// Into the trees, wherever that can be in its midst.
+    InParts,
+}
+
+impl Replay {
+    /// The one or the other.
+    pub(super) fn of(number: u64) -> Self {
+        match number.is_multiple_of(2) {
+            true => Self::Whole,
+            false => Self::InParts,
+        }
+    }
+}
 
 impl Subject {
     /// Opens the volume on a device.
     pub(super) fn open(device: Arc<dyn BlockDevice>) -> std::result::Result<Self, String> {
-        let store = VolumeStore::open(Arc::clone(&device), &OPTIONS);
+        Self::replayed(device, Replay::Whole)
+    }
+
+    /// Opens the volume on a device, its journal replayed like this.
+    pub(super) fn replayed(
+        device: Arc<dyn BlockDevice>,
+        replay: Replay,
+    ) -> std::result::Result<Self, String> {
+        let options = OpenOptions {
+            changes: (replay == Replay::InParts).then_some(0),
+            ..OPTIONS
+        };
+        let store = VolumeStore::open(Arc::clone(&device), &options);
         let store = Arc::new(store.map_err(|error| format!("does not open: {error}"))?);
         let fs = FileSystem::new(store.clone(), Options::default());
         let fs = fs.map_err(|error| format!("no file system: {error}"))?;

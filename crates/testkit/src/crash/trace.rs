@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use holdfast_device::{BlockDevice, MemoryDevice};
+use holdfast_device::MemoryDevice;
 use holdfast_types::Ino;
 
 use super::step::Step;
-use super::subject::{Bases, CACHE, Subject};
+use super::subject::{Bases, CACHE, Replay, Subject};
 use super::tree::{Leeway, Tree};
 use crate::device::{CrashState, History, RecordingDevice};
 
@@ -64,7 +64,8 @@ impl Trace {
         let image = bases.images[number as usize % bases.images.len()].clone();
         let memory = MemoryDevice::from_image("memory", image).with_cache_identity(CACHE);
         let device = Arc::new(RecordingDevice::over(memory));
-        let mut subject = Subject::open(Arc::clone(&device) as Arc<dyn BlockDevice>)?;
+        let replay = Replay::of(number / bases.images.len() as u64);
+        let mut subject = Subject::replayed(Arc::clone(&device) as _, replay)?;
         let highest = |subject: &Subject| subject.highest().map_err(|error| error.to_string());
         let mut seen = Seen::beginning(subject.tree()?, highest(&subject)?);
         for (nth, step) in (1..).zip(steps) {

@@ -7,13 +7,16 @@ use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_volume::{CheckOptions, check};
 
 use super::step::Step;
-use super::subject::{Bases, CACHE, Subject};
+use super::subject::{Bases, CACHE, Replay, Subject};
 use super::trace::{End, Seen};
 use super::tree::{Leeway, Tree};
-use crate::device::CrashState;
+use crate::device::{CrashState, CrashStates, RecordingDevice};
 
 /// Bytes of each write that fills a volume.
 const PIECE: usize = 1 << 16;
+
+/// So many states of an opening are tried.
+const AGAIN: u64 = 8;
 
 /// How volumes are checked here: they are small, and other threads have states of their own.
 const CHECK: CheckOptions = CheckOptions {
@@ -40,13 +43,19 @@ pub(super) fn verify(
         };
         let device = MemoryDevice::from_image("crash", state.image.clone());
         let device = Arc::new(device.with_cache_identity(cache));
-        examine(device, seen, steps, end, bases, closely)
-            .map_err(|trouble| format!("{end:?}: {trouble}"))
+        let replay = Replay::of(state.index);
+        examine(device, replay, seen, steps, end, bases, closely)
+            .map_err(|trouble| format!("{end:?}, replayed {replay:?}: {trouble}"))
     };
     if state.lost_nothing() {
         after(End::Killed, false)?;
     }
-    after(End::Power, closely)
+    after(End::Power, closely)?;
+    if closely {
+        reopen(&state, seen, bases)
+            .map_err(|trouble| format!("Power, while it was opened: {trouble}"))?;
+    }
+    Ok(())
 }
 
 /// Opens a volume and looks at it; it must be as after one of these steps, as far as such an end leaves it so.
@@ -55,6 +64,7 @@ pub(super) fn verify(
 /// What is wrong.
 pub(super) fn examine(
     device: Arc<dyn BlockDevice>,
+    replay: Replay,
     seen: &Seen,
     steps: RangeInclusive<usize>,
     end: End,
@@ -62,7 +72,7 @@ pub(super) fn examine(
     closely: bool,
 ) -> Result<(), String> {
     sound(&device, "before it is opened")?;
-    let subject = Subject::open(Arc::clone(&device))?;
+    let subject = Subject::replayed(Arc::clone(&device), replay)?;
     // As the journal, or the trees, have it, and then as it is in memory.
     subject.say_their_space()?;
     let found = subject.tree()?;
@@ -82,6 +92,39 @@ pub(super) fn examine(
         subject.say_their_space()?;
         let filled = fill(subject, &found, &seen.reopened(), device)?;
         empty(filled, bases)?;
+    }
+    Ok(())
+}
+
+/// Cuts the power while a state is opened and its journal brought into the trees: what is left must be as after one of its
+/// steps, too.
+fn reopen(state: &CrashState, seen: &Seen, bases: &Bases) -> Result<(), String> {
+    let later = CACHE.map(|cache| cache + 1);
+    let steps = Seen::possible(state, End::Power);
+    let memory = MemoryDevice::from_image("crash", state.image.clone());
+    let memory = memory.with_cache_identity(if state.lost_nothing() { CACHE } else { later });
+    let device = Arc::new(RecordingDevice::over(memory));
+    drop(Subject::replayed(
+        Arc::clone(&device) as _,
+        Replay::InParts,
+    )?);
+    let states = CrashStates::new(device.history(), state.index);
+    let apart = states.systematic().div_ceil(AGAIN).max(1);
+    for again in states.iter().step_by(apart as usize).take(AGAIN as usize) {
+        let shown = again.to_string();
+        let memory = MemoryDevice::from_image("crash", again.image);
+        let device = Arc::new(memory.with_cache_identity(later.map(|later| later + 1)));
+        let replay = Replay::of(again.index / apart);
+        examine(
+            device,
+            replay,
+            seen,
+            steps.clone(),
+            End::Power,
+            bases,
+            false,
+        )
+        .map_err(|trouble| format!("{shown}, replayed {replay:?}: {trouble}"))?;
     }
     Ok(())
 }

@@ -19,6 +19,8 @@ pub struct Replay {
     scan: Scan,
     from: Position,
     group: Group,
+    /// Where that begins.
+    start: u64,
     lanes: Vec<Lane>,
     /// The lanes with a next batch, but for the current one, by its stamp.
     waiting: BinaryHeap<Reverse<(Stamp, usize)>>,
@@ -167,6 +169,7 @@ impl Replay {
         Self {
             scan: Scan::new(area, from),
             from,
+            start: from.block,
             group: Group::default(),
             lanes: Vec::new(),
             waiting: BinaryHeap::new(),
@@ -194,6 +197,16 @@ impl Replay {
             decoder: Decoder::new(Reader::new(rest)),
             ended: false,
         }))
+    }
+
+    /// Where a replay begins that leaves out the batches so far.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        Position {
+            block: self.start,
+            stamp: self.last,
+            life: self.scan.life(),
+        }
     }
 
     /// The lane with the next batch that is not in the trees yet.
@@ -243,6 +256,7 @@ impl Replay {
     /// Reads the next group.
     fn load(&mut self) -> Result<bool> {
         self.lanes.clear();
+        self.start = self.scan.next;
         if !self.scan.load(&mut self.group)? {
             return Ok(false);
         }

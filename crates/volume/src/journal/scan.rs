@@ -155,6 +155,11 @@ impl Scan {
         }
     }
 
+    /// The life of the last group.
+    pub(super) fn life(&self) -> u64 {
+        self.life
+    }
+
     /// Reads the next group; `false` at the end of the journal, which is where a group is torn,
     /// stale, or was never written; or was written without a flush, and what held it is gone.
     ///

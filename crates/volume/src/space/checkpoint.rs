@@ -241,18 +241,20 @@ impl Space {
         outcome
     }
 
-    /// Marks what a record refers to that is replayed.
+    /// Keeps blocks from being used that are free, for a record refers to them that is replayed later on.
     ///
     /// # Errors
-    /// [`Error::Outside`]; [`Error::Used`] if something else uses some of it.
-    pub fn mark_used(&self, extent: Extent) -> Result<(), Error> {
+    /// [`Error::Outside`].
+    pub fn hold(&self, extent: Extent) -> Result<(), Error> {
         for (group, range) in self.parts(extent)? {
-            let length = u64::from(range.length());
             let mut state = self.table().lock(group);
-            state.mark(range, &self.cut())?;
+            let held = u64::from(state.take_free(range));
+            if held == 0 {
+                continue;
+            }
             // Nothing is promised while a journal is replayed, so all that is free can be taken.
-            let taken = self.ledger().take(length, length, Kind::Node);
-            debug_assert_eq!(taken, Some(length));
+            let taken = self.ledger().take(held, held, Kind::Node);
+            debug_assert_eq!(taken, Some(held));
             if state.free() == 0 {
                 self.table().set_class(group, &mut state, 0);
             }
@@ -260,17 +262,47 @@ impl Space {
         Ok(())
     }
 
-    /// Frees what a record freed that is replayed: at once, for the record is durable.
+    /// Marks what a record refers to that is replayed: blocks that are free or held.
     ///
     /// # Errors
-    /// [`Error::Outside`]; [`Error::Unused`] if nobody uses some of it.
-    pub fn mark_free(&self, extent: Extent) -> Result<(), Error> {
+    /// [`Error::Outside`]; [`Error::Used`] if another record refers to some of it.
+    pub fn mark_used(&self, extent: Extent) -> Result<(), Error> {
+        self.hold(extent)?;
         for (group, range) in self.parts(extent)? {
-            let mut state = self.table().lock(group);
-            state.forget(range, &self.cut())?;
-            self.release(group, &mut state, range)?;
+            self.table().lock(group).record(range, &self.cut())?;
         }
         Ok(())
+    }
+
+    /// Holds what a record freed that is replayed: a later one may refer to it.
+    ///
+    /// # Errors
+    /// [`Error::Outside`]; [`Error::Unused`] if no record refers to some of it.
+    pub fn mark_free(&self, extent: Extent) -> Result<(), Error> {
+        for (group, range) in self.parts(extent)? {
+            self.table().lock(group).forget(range, &self.cut())?;
+        }
+        Ok(())
+    }
+
+    /// All records are replayed: what is held and was not marked is free, since they are durable.
+    ///
+    /// # Errors
+    /// None, but for an inconsistency.
+    pub fn replayed(&self) -> Result<(), Error> {
+        for group in 0..self.table().count() {
+            let mut state = self.table().lock(group);
+            for range in state.runs_ahead() {
+                self.release(group, &mut state, range)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a checkpoint whose nodes were given back, behind whose cut nothing changed.
+    pub fn give_up_checkpoint(&self) {
+        let _order = self.order.lock();
+        self.folding.store(false, Ordering::Relaxed);
     }
 
     /// The changes up to a stamp, records before frees: what is freed was recorded before, and

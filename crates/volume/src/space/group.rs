@@ -211,16 +211,26 @@ impl State {
         Ok(())
     }
 
-    /// Uses and records free blocks at once: what a replay found.
-    ///
-    /// # Errors
-    /// If one of them is used: nothing is changed then.
-    pub(super) fn mark(&mut self, range: Range, cut: &Cut) -> Result<(), Error> {
-        if let Some(at) = self.map().first_used(range.from, range.to) {
-            return Err(self.used_twice(at));
+    /// Uses the free blocks of a range, without a record; returns how many.
+    pub(super) fn take_free(&mut self, range: Range) -> u32 {
+        let (mut at, mut taken) = (range.from, 0);
+        while let Some(from) = self.map().first_free(at, range.to) {
+            at = self.map().run_end(from, range.to);
+            self.take(Range { from, to: at });
+            taken += at - from;
         }
-        self.take(range);
-        self.record(range, cut)
+        taken
+    }
+
+    /// The runs of blocks that are used and not recorded.
+    pub(super) fn runs_ahead(&self) -> Vec<Range> {
+        let (Some(map), Some(recorded)) = (&self.used, &self.recorded) else {
+            return Vec::new();
+        };
+        let words = map.words().iter().zip(recorded);
+        let others: Vec<u64> = words.map(|(used, recorded)| !used | recorded).collect();
+        let runs = bits::clear_runs(&others, 0, self.extent.length as u32);
+        runs.map(|(from, to)| Range { from, to }).collect()
     }
 
     /// Keeps the recorded view as it was at the cut, before data changes it.

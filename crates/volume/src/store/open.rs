@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use super::alarm::Alarm;
 use super::high_water::HighWater;
 use super::highest::Highest;
-use super::replay::{Counts, Redo, replay};
+use super::replay::Survey;
 use super::reservation::{Pool, Promises};
 use super::tally::Tallies;
 use super::{Inner, Promptness, VolumeStore};
@@ -20,14 +20,13 @@ use crate::journal::Journal;
 use crate::space::{Loader, Space};
 use crate::store::commit::progress::Progress;
 use crate::store::commit::worker::Worker;
-use crate::store::load::Finder;
 use crate::store::load::device::Blocks;
 use crate::store::load::metered::Metered;
 use crate::store::load::pins::Pins;
 use crate::store::memtable::barrier::Gate;
 use crate::store::memtable::hash::NameHasher;
 use crate::store::memtable::layers::{Layers, Roots};
-use crate::store::reservation::budget::Budget;
+use crate::store::reservation::budget::{self, Budget};
 use crate::store::writeback::background::Patience;
 use crate::store::writeback::preallocation::Ahead;
 use crate::superblock::{Features, SLOTS, SlotError, Superblock};
@@ -51,6 +50,9 @@ pub struct OpenOptions {
     pub commit_every: Option<Duration>,
     /// Inode numbers that a crash may leave out, at least: so many can be dealt before the journal has to say more.
     pub numbers_ahead: u64,
+    /// Bytes of changes that a replay of the journal keeps in memory: what is more is brought into the trees. If absent, the part
+    /// that such changes have of the memory of the process.
+    pub changes: Option<u64>,
 }
 
 impl OpenOptions {
@@ -59,6 +61,7 @@ impl OpenOptions {
         cache: 64 << 20,
         commit_every: Some(Duration::from_secs(5)),
         numbers_ahead: 65_536,
+        changes: None,
     };
 }
 
@@ -100,29 +103,18 @@ impl VolumeStore {
         let cache = NodeCache::new(blocks, options.cache);
         let hasher = NameHasher::new(superblock.hash_seed);
         let layers = Layers::over(Roots::of_superblock(&superblock));
-        let mut counts = Counts::default();
-        let region = superblock.region();
-        let mut journal = Journal::open(device, region, superblock.journal_position)?;
-        let mut redo = Redo::default();
-        while let Some(mut batch) = journal.next_batch()? {
-            let finder = Finder {
-                layers: &layers,
-                cache: &cache,
-                hasher: &hasher,
-            };
-            let records = batch.rest()?;
-            redo.note(batch.commit(), &records);
-            replay(finder, &space, &records, &mut counts)?;
-        }
+        let (region, from) = (superblock.region(), superblock.journal_position);
+        let mut journal = Journal::open(Arc::clone(&device), region, from)?;
+        let survey = Survey::of(&mut journal, &space)?;
         let journal = journal.finish()?;
         if journal.owes_mark() {
-            redo.write(cache.source(), &superblock.layout())?;
+            survey.redo.write(cache.source(), &superblock.layout())?;
             // What was only written counts from now on, or never: blocks that it freed may be used again, and those it took.
             journal.commit_now(&())?;
         }
-        let last_ino = last_dealt(&superblock, &counts);
+        let last_ino = last_dealt(&superblock, &survey);
         let counted = ShardedCounter::new();
-        counted.add(superblock.inodes.cast_signed() + counts.inodes);
+        counted.add(superblock.inodes.cast_signed());
         let inner = Arc::new(Inner {
             gate: Gate::new(&layers),
             cache,
@@ -152,6 +144,8 @@ impl VolumeStore {
             #[cfg(test)]
             ledger: super::reservation::ledger::Ledger::default(),
         });
+        let most = options.changes.unwrap_or_else(budget::changes_of_process);
+        inner.replay(Journal::open(device, region, from)?, most)?;
         inner.note_trees();
         inner.set_reserve();
         inner.catch_up(&behind)?;
@@ -285,8 +279,8 @@ impl Inner {
 }
 
 /// No number above this one was dealt.
-fn last_dealt(superblock: &Superblock, counts: &Counts) -> Ino {
-    let known = superblock.last_ino.max(counts.last_ino);
+fn last_dealt(superblock: &Superblock, survey: &Survey) -> Ino {
+    let known = superblock.last_ino.max(survey.last_ino);
     if superblock.clean || superblock.features.has_number_marks() {
         return Ino(known);
     }

@@ -1,33 +1,149 @@
 //! What the journal knows and the trees do not, brought back into memory.
+//!
+//! A journal can hold more changes than there is memory for: it was written with more. So it is read twice. The first time only
+//! what later records say is noted, of space above all: then trees can be written in the middle of the second time, and take no
+//! block that a file gets behind it.
+
+use std::sync::Arc;
 
 use holdfast_core::store::Change;
+use holdfast_types::Ino;
 
-use crate::journal::{Map, Record};
-use crate::space::{FileRequest, Layout, Space};
+use crate::journal::{Map, Position, Record, Replay};
+use crate::space::{self, FileRequest, Layout, Space};
+use crate::store::Inner;
 use crate::store::apply::transaction::Maker;
-use crate::store::commit::extent_of;
+use crate::store::commit::{Frozen, extent_of};
 use crate::store::file::extent_map::Run;
 use crate::store::file::page::zeros;
 use crate::store::load::Finder;
 use crate::store::load::device::Blocks;
-use crate::{Error, Result};
+use crate::store::load::in_flight::Ticket;
+use crate::store::memtable::{Growth, Overlay};
+use crate::store::reservation::budget::bytes;
+use crate::{Error, Result, tree};
 
-/// Counts that batches move.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counts {
-    pub(super) inodes: i64,
+/// What has to be known of a journal before it is replayed.
+#[derive(Debug, Default)]
+pub(super) struct Survey {
     /// The highest number of an inode, or mark.
     pub(super) last_ino: u64,
-    pub(super) batches: u64,
+    pub(super) redo: Redo,
 }
 
-/// Makes the changes of a journalled batch again.
-pub(super) fn replay(
-    finder: Finder<'_>,
-    space: &Space,
-    records: &[Record<'_>],
-    counts: &mut Counts,
-) -> Result<()> {
+impl Survey {
+    /// Reads the journal, and keeps the blocks free that files get later on: the trees may have to be written before.
+    ///
+    /// # Errors
+    /// The device's; of what is damaged.
+    pub(super) fn of(journal: &mut Replay, space: &Space) -> Result<Self> {
+        let mut survey = Self::default();
+        while let Some(mut batch) = journal.next_batch()? {
+            let records = batch.rest()?;
+            survey.redo.note(batch.commit(), &records);
+            for record in &records {
+                match record {
+                    Record::Change(Change::Create { inode, .. }) => survey.meet(inode.ino),
+                    Record::Numbers(upto) => survey.meet(*upto),
+                    Record::Map(map) if map.blocks == 0 => {
+                        let what = "a journalled extent of no blocks";
+                        return Err(Error::Damaged(what.to_owned()));
+                    }
+                    Record::Map(map) => space.hold(extent_of(map))?,
+                    Record::Change(_) | Record::Overwrite(_) => {}
+                }
+            }
+        }
+        Ok(survey)
+    }
+
+    fn meet(&mut self, ino: Ino) {
+        self.last_ino = self.last_ino.max(ino.0);
+    }
+}
+
+impl Inner {
+    /// Makes the changes of a journal again that was [surveyed](Survey). Nothing else happens to the volume meanwhile.
+    ///
+    /// `most`: bytes of changes that may be in memory. Beyond that they are brought into the trees, as far as there is
+    /// room for nodes: a crash then finds a journal that begins behind them.
+    ///
+    /// # Errors
+    /// The device's; of what is damaged.
+    pub(super) fn replay(&self, mut journal: Replay, most: u64) -> Result<()> {
+        let mut due = Some(most);
+        while let Some(held) = self.replay_batch(&mut journal)? {
+            if due.is_none_or(|due| held <= due) {
+                continue;
+            }
+            due = if !is_placed(&self.gate.snapshot().active) {
+                // The commit has places for all of it, behind what it changed.
+                Some(held + most / 4)
+            } else if self.fold_replayed(journal.position())? {
+                Some(most)
+            } else {
+                None
+            };
+        }
+        Ok(self.space.replayed()?)
+    }
+
+    /// Replays the next batch; gives the bytes of changes that are in memory then, about.
+    fn replay_batch(&self, journal: &mut Replay) -> Result<Option<u64>> {
+        let Some(mut batch) = journal.next_batch()? else {
+            return Ok(None);
+        };
+        let records = batch.rest()?;
+        let layers = self.gate.snapshot();
+        let inodes = replay(self.finder(&layers), &self.space, &records)?;
+        self.inodes.add(inodes);
+        Ok(Some(bytes(layers.active.growth())))
+    }
+
+    /// Brings what was replayed up to a position into the trees; `false`: there is no room for that.
+    fn fold_replayed(&self, position: Position) -> Result<bool> {
+        let _counted = self.tallies.checkpoints.begin();
+        self.space.begin_checkpoint(position.stamp.0)?;
+        let frozen = Frozen {
+            overlay: Arc::clone(&self.gate.pass().active),
+            position,
+            inodes: self.inodes(),
+            last_ino: self.high_water.latest().0,
+            data: Ticket::default(),
+        };
+        match self.fold(&frozen, None) {
+            // Of the volume's: where a host has no room a write may be half made.
+            Err(
+                Error::Tree(tree::Error::NoSpace)
+                | Error::Space(space::Error::Full { .. } | space::Error::Later { .. }),
+            ) => {
+                self.space.give_up_checkpoint();
+                return Ok(false);
+            }
+            folded => folded?,
+        }
+        let next = Arc::new(Overlay::new());
+        self.gate
+            .close()
+            .change(|layers| layers.active = Arc::clone(&next));
+        Ok(true)
+    }
+}
+
+/// Does no page wait for a place?
+fn is_placed(overlay: &Overlay) -> bool {
+    overlay.dirty_files().into_iter().all(|ino| {
+        let waits = overlay.with(ino, |object| {
+            object
+                .content()
+                .is_some_and(|content| content.dirty().pages > 0)
+        });
+        waits != Some(true)
+    })
+}
+
+/// Makes the changes of a journalled batch again; returns how many inodes came, less those that went.
+fn replay(finder: Finder<'_>, space: &Space, records: &[Record<'_>]) -> Result<i64> {
     let no_place = |_, _: &FileRequest| -> Result<Run> {
         Err(Error::Damaged("the journal asks for space".to_owned()))
     };
@@ -42,32 +158,28 @@ pub(super) fn replay(
         ends: None,
     };
     let mut changes: Vec<Change<'_>> = Vec::new();
+    let mut maps: Vec<&Map> = Vec::new();
     for record in records {
         match record {
             Record::Change(change) => {
-                if let Change::Create { inode, .. } = change {
-                    counts.last_ino = counts.last_ino.max(inode.ino.0);
-                }
                 let mut change = change.clone();
                 if let Change::Create { inode, .. } | Change::Attributes { inode } = &mut change {
                     finder.layers.roots.clamp_times(inode);
                 }
                 changes.push(change);
             }
-            Record::Numbers(upto) => counts.last_ino = counts.last_ino.max(upto.0),
-            Record::Map(_) | Record::Overwrite(_) => {}
+            Record::Map(map) => maps.push(map),
+            Record::Numbers(_) | Record::Overwrite(_) => {}
         }
     }
     maker.make(&changes)?;
     give_back(space, &mut maker)?;
-    for record in records {
-        if let Record::Map(map) = record {
-            replay_map(space, &mut maker, map)?;
-        }
+    for map in &maps {
+        replay_map(space, &mut maker, map)?;
     }
-    counts.inodes += maker.inodes;
-    counts.batches += 1;
-    Ok(())
+    let growth = Growth::of(&changes) + Growth::of_places(maps.len() as u64);
+    finder.layers.active.count(growth);
+    Ok(maker.inodes)
 }
 
 /// What the last commit of a replay was about to write over other bytes.
@@ -113,11 +225,6 @@ impl Redo {
 }
 
 fn replay_map(space: &Space, maker: &mut Maker<'_, '_>, map: &Map) -> Result<()> {
-    if map.blocks == 0 {
-        return Err(Error::Damaged(
-            "a journalled extent of no blocks".to_owned(),
-        ));
-    }
     let extent = extent_of(map);
     let run = Run {
         extent,

@@ -404,6 +404,7 @@ impl Model {
                 self.set(extent, Now::Free, Now::Recorded);
             }
         }
+        self.space.replayed().expect("consistent");
         self.durable = durable;
         self.stamp = durable;
         self.relist();

@@ -41,7 +41,8 @@ impl Inner {
         })
     }
 
-    fn fold(&self, frozen: &Frozen, lifted: Option<&Lifted>) -> Result<()> {
+    /// Folds what is frozen; nodes alone need room for that.
+    pub(in crate::store) fn fold(&self, frozen: &Frozen, lifted: Option<&Lifted>) -> Result<()> {
         let generation = self.next_generation();
         let roots = self.merge(frozen, lifted, generation)?;
         let bitmaps = self.space.dirty_bitmaps(generation);

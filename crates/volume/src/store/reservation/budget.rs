@@ -62,7 +62,7 @@ impl Budget {
 
     /// Bytes of changes that may wait. From the half on they are worth a checkpoint.
     fn changes(&self) -> u64 {
-        (self.limit.load(Relaxed) / 6).max(CHANGES_MIN)
+        changes_of(self.limit.load(Relaxed))
     }
 
     /// Bytes of nodes.
@@ -86,8 +86,18 @@ impl Budget {
     }
 }
 
+/// Bytes of changes that may wait, of this limit.
+fn changes_of(limit: u64) -> u64 {
+    (limit / 6).max(CHANGES_MIN)
+}
+
+/// As many in this process, before the volume shares any memory.
+pub(in crate::store) fn changes_of_process() -> u64 {
+    changes_of(Memory::of_process().limit())
+}
+
 /// What changes take in memory, about.
-fn bytes(changed: Growth) -> u64 {
+pub(in crate::store) fn bytes(changed: Growth) -> u64 {
     changed.bytes / 2 + KEY_BYTES * changed.keys
 }
 

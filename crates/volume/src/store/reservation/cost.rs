@@ -30,6 +30,14 @@ impl Growth {
         Self::intended(&Intent::of(batch))
     }
 
+    /// What so many places change that pages got: at both ends of each a record, and one for it.
+    pub(in crate::store) const fn of_places(places: u64) -> Self {
+        Self {
+            keys: 2 * places,
+            bytes: 3 * PLACE * places,
+        }
+    }
+
     /// What these intentions change.
     #[inline]
     pub(in crate::store) const fn intended(intent: &Intent) -> Self {

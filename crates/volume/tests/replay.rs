@@ -1,0 +1,199 @@
+//! Journals that hold more than there is memory for, or room behind it.
+
+use holdfast_core::{FileSystem, Options};
+use holdfast_device::{BlockDevice, MemoryDevice};
+use holdfast_testkit::rng::Rng;
+use holdfast_types::{Caller, Errno, Fallocate, FileType, OpenFlags, Result};
+use holdfast_volume::{
+    BLOCK, CheckOptions, FormatOptions, OpenOptions, VolumeStore, check, format,
+};
+use std::sync::Arc;
+
+const MIB: u64 = 1 << 20;
+
+struct World {
+    device: Arc<dyn BlockDevice>,
+    store: Arc<VolumeStore>,
+    fs: FileSystem,
+}
+
+impl World {
+    fn make(size: u64, journal: u64) -> Self {
+        let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(size));
+        let options = FormatOptions {
+            seed: Some(1),
+            journal: Some(journal),
+            ..FormatOptions::default()
+        };
+        format(&device, &options).unwrap();
+        Self::open(device, None)
+    }
+
+    fn open(device: Arc<dyn BlockDevice>, changes: Option<u64>) -> Self {
+        let options = OpenOptions {
+            commit_every: None,
+            changes,
+            ..OpenOptions::default()
+        };
+        let store = Arc::new(VolumeStore::open(Arc::clone(&device), &options).unwrap());
+        let fs = FileSystem::new(Arc::clone(&store) as _, Options::default()).unwrap();
+        Self { device, store, fs }
+    }
+
+    /// As after a crash.
+    fn again(self, changes: Option<u64>) -> Self {
+        let device = Arc::clone(&self.device);
+        drop(self);
+        Self::open(device, changes)
+    }
+
+    fn checkpoints(&self) -> u64 {
+        self.store.activity().checkpoints.count
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
+        let (who, root) = (Caller::root(), self.fs.root());
+        let file = self
+            .fs
+            .open_at(&who, &root, name.as_bytes(), flags, 0o600)?;
+        match self.fs.write(&who, &file, 0, bytes)? {
+            all if all == bytes.len() => Ok(()),
+            _ => Err(Errno::ENOSPC),
+        }
+    }
+
+    fn read(&self, name: &str) -> Result<Vec<u8>> {
+        let (who, root) = (Caller::root(), self.fs.root());
+        let flags = OpenFlags::empty();
+        let file = self.fs.open_at(&who, &root, name.as_bytes(), flags, 0)?;
+        let mut bytes = vec![0; 4 * BLOCK];
+        let len = self.fs.read(&file, 0, &mut bytes)?;
+        bytes.truncate(len);
+        Ok(bytes)
+    }
+
+    fn make_file(&self, name: &str) -> Result<()> {
+        let (who, root) = (Caller::root(), self.fs.root());
+        let made = self
+            .fs
+            .mknod(&who, &root, name.as_bytes(), FileType::Regular, 0o600, 0);
+        made.map(drop)
+    }
+
+    /// Gives a new file all the space there is, by so many bytes at a time.
+    fn allocate(&self, name: &str, piece: u64) {
+        let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
+        let (who, root) = (Caller::root(), self.fs.root());
+        let file = self
+            .fs
+            .open_at(&who, &root, name.as_bytes(), flags, 0o600)
+            .unwrap();
+        for number in 0.. {
+            let taken = self
+                .fs
+                .fallocate(&who, &file, Fallocate::empty(), number * piece, piece);
+            match taken {
+                Ok(()) => {}
+                Err(Errno::ENOSPC) => return,
+                Err(error) => panic!("piece {number}: {error}"),
+            }
+        }
+    }
+
+    fn remove(&self, name: &str) {
+        let (who, root) = (Caller::root(), self.fs.root());
+        self.fs.unlink_at(&who, &root, name.as_bytes()).unwrap();
+    }
+
+    fn sound(&self) {
+        let report = check(&self.device, &CheckOptions::default(), &|_, _, _| {});
+        assert!(report.is_clean(), "{:?}", report.findings);
+    }
+}
+
+/// What the file of a number has: some fit in their inodes' records, others have blocks.
+fn bytes_of(number: u64) -> Vec<u8> {
+    let len = if number.is_multiple_of(3) {
+        2 * BLOCK
+    } else {
+        90
+    };
+    vec![(number % 251) as u8 + 1; len]
+}
+
+#[test]
+fn a_journal_of_more_than_there_is_memory_for_goes_into_the_trees_as_it_is_replayed() {
+    const COUNT: u64 = 6000;
+    for in_one_commit in [false, true] {
+        let world = World::make(128 * MIB, 8 * MIB);
+        for number in 0..COUNT {
+            world.write(&number.to_string(), &bytes_of(number)).unwrap();
+            if number % 5 == 4 {
+                // Its blocks are those of others, later on.
+                world.remove(&(number - 3).to_string());
+            }
+            if number % 500 == 0 && !in_one_commit {
+                world.fs.sync().unwrap();
+            }
+        }
+        world.fs.sync().unwrap();
+        let made = world.checkpoints();
+        assert_eq!(made, 0, "all of it is in the journal");
+        world.sound();
+
+        let world = world.again(Some(64 << 10));
+        let folded = world.checkpoints();
+        assert!(folded > 10, "{folded} checkpoints");
+        let look = |world: &World| {
+            for number in 0..COUNT {
+                let found = world.read(&number.to_string());
+                match number % 5 == 1 {
+                    true => assert_eq!(found, Err(Errno::ENOENT), "{number}"),
+                    false => assert_eq!(found, Ok(bytes_of(number)), "{number}"),
+                }
+            }
+        };
+        look(&world);
+        world.sound();
+        // What was brought into the trees is not replayed again.
+        let world = world.again(Some(0));
+        assert!(world.checkpoints() < folded, "{}", world.checkpoints());
+        look(&world);
+        world.write("more", &bytes_of(0)).unwrap();
+        world.store.checkpoint().unwrap();
+        world.sound();
+    }
+}
+
+#[test]
+fn what_a_replay_brought_keeps_its_room_until_it_is_in_the_trees() {
+    const COUNT: u64 = 60_000;
+    // No two begin alike, so that each takes its length in the trees.
+    let name = |number: u64| {
+        let mut random = Rng::new(number);
+        (0..5)
+            .map(|_| format!("{:016x}", random.bits()))
+            .collect::<String>()
+    };
+    let world = World::make(24 * MIB, 2 * MIB);
+    for number in 0..COUNT {
+        world.make_file(&name(number)).unwrap();
+    }
+    world.store.checkpoint().unwrap();
+    let done = world.checkpoints();
+    // Few records in each leaf: the checkpoint writes nearly all of the trees anew.
+    for number in (0..COUNT).step_by(60) {
+        world.remove(&name(number));
+    }
+    world.fs.sync().unwrap();
+    assert_eq!(world.checkpoints(), done, "all of it is in the journal");
+    let world = world.again(None);
+    assert_eq!(world.checkpoints(), 0);
+    // Few records, and all the space there is.
+    world.allocate("filler", MIB / 2);
+    world.fs.sync().unwrap();
+    world.store.checkpoint().unwrap();
+    assert_eq!(world.store.failure_reason(), None);
+    world.sound();
+}
