@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
 # Does a mount keep to its memory? Each part has a control group of its own, with a new volume in an image on disk, and
 # prints what it measured beside its goal: the daemon lives, and what is resident of it, looked at ten times a
-# second, is never more than its budget and a twentieth.
+# second, is never more than its budget and a twentieth. `creates` and `walk` do the same without a limit first.
 #
 #   scripts/memory.sh [--quick] [--whole] [--only PART[,PART…]] [--dir DIR]
 #
-# Parts: file small creates. --quick takes a hundredth of the files and a sixteenth of the file, --whole all, and without
-# either it is a tenth. --dir: where the images lie, not in a tmpfs, whose pages would be the daemon's.
+# Parts: file small creates walk replay. --quick takes a hundredth of the files and a sixteenth of the file, --whole all, and without
+# either it is a tenth: of a hundredth no speeds are compared. --dir: where the images lie, not in a tmpfs, whose pages would be the daemon's.
 set -euo pipefail
 # shellcheck source=scripts/session.sh
 source "$(dirname "$0")/session.sh"
 
 part=10
-only=file,small,creates
+only=file,small,creates,walk,replay
 images=/var/tmp
 while [ $# -gt 0 ]; do
     case $1 in
@@ -92,6 +92,15 @@ shown() {
     printf '%-44s %12s %-5s  goal %-14s %s\n' "$1" "$2" "$3" "$4" "$word"
 }
 
+# without_limit NAME: mounts outside of all groups, with all the memory there is. Leaves $mnt.
+without_limit() {
+    name=$1 mnt=$place/$1.mnt
+    say "$name: without a limit"
+    mkdir -p "$mnt"
+    MOUNTS+=("$mnt")
+    "$HOLDFAST" mount "$place/$name.hf" "$mnt" -o memory=max --create --size 64g </dev/null
+}
+
 # in_group NAME MIB: mounts in a control group of so many MiB. Leaves $mnt.
 in_group() {
     name=$1 mib=$2 mnt=$place/$1.mnt
@@ -128,14 +137,21 @@ out_of_group() {
     rm -f "$place/$name.hf"
 }
 
-# timed NAME COUNT COMMAND…: prints how many a second; what fails is counted.
+# timed NAME COUNT COMMAND…: prints how many a second, and leaves it in $rate; what fails is counted.
 timed() {
     local what=$1 count=$2 begun ended code=0
     shift 2
     begun=$(date +%s%N)
     "$@" || code=$?
     ended=$(date +%s%N)
-    shown "$name: $what" $((count * 1000 / ((ended - begun) / 1000000 + 1))) '/s' 'done' $((code == 0))
+    rate=$((count * 1000 / ((ended - begun) / 1000000 + 1)))
+    shown "$name: $what" "$rate" '/s' 'done' $((code == 0))
+}
+
+# compared NAME LIMITED FREE GOAL: two rates, the first at least so many hundredths of the second.
+compared() {
+    local hundredths=$(($2 * 100 / $3))
+    [ "$part" = 100 ] || shown "$name: $1, of that without a limit" "$hundredths" '%' ">= $4" $((hundredths >= $4))
 }
 
 ### Work
@@ -145,16 +161,25 @@ forget_all() { echo 3 >/proc/sys/vm/drop_caches; }
 write_file() { dd if=/dev/zero of="$mnt/file" bs=1M count="$1" conv=fsync status=none; }
 read_file() { [ "$(cat "$mnt/file" | wc -c)" = $(($1 << 20)) ]; }
 
-# make_files COUNT PER-FOLDER BYTES
+# make_files COUNT PER-FOLDER BYTES [MAKERS]: by so many processes side by side, each a part of the folders.
 make_files() {
-    perl -e 'my ($dir, $count, $each, $bytes) = @ARGV;
-        for my $i (0 .. $count - 1) {
-            my $folder = "$dir/" . int($i / $each);
-            mkdir $folder or die "$folder: $!" if $i % $each == 0;
-            open(my $file, ">", "$folder/$i") or die "$folder/$i: $!";
-            print $file "x" x $bytes if $bytes;
-            close $file or die "$folder/$i: $!";
-        }' "$mnt" "$@"
+    local maker makers=${4:-1} own=() code=0
+    for ((maker = 0; maker < makers; maker++)); do
+        perl -e 'my ($dir, $count, $each, $bytes, $makers, $maker) = @ARGV;
+            for my $i (0 .. $count - 1) {
+                next if int($i / $each) % $makers != $maker;
+                my $folder = "$dir/" . int($i / $each);
+                mkdir $folder or die "$folder: $!" if $i % $each == 0;
+                open(my $file, ">", "$folder/$i") or die "$folder/$i: $!";
+                print $file "x" x $bytes if $bytes;
+                close $file or die "$folder/$i: $!";
+            }' "$mnt" "$1" "$2" "$3" "$makers" "$maker" &
+        own+=($!)
+    done
+    for maker in "${own[@]}"; do
+        wait "$maker" || code=1
+    done
+    return "$code"
 }
 
 # look_at COUNT: all of them, with their attributes.
@@ -183,16 +208,57 @@ small() {
 }
 
 creates() {
-    local count=$((10000000 / part))
+    local count=$((10000000 / part)) free
+    without_limit creates
+    timed "empty files made" "$count" make_files "$count" 10000 0 4
+    free=$rate
+    clear_mount "$mnt"
+    rm -f "$place/creates.hf"
     in_group creates 512
-    timed "empty files made" "$count" make_files "$count" 10000 0
+    timed "empty files made" "$count" make_files "$count" 10000 0 4
+    compared "made" "$rate" "$free" 95
+    timed "found" "$count" look_at "$count"
+    out_of_group
+}
+
+# Each walk has a mount of its own, and finds nothing in the kernel's memory.
+walk() {
+    local count=$((30000000 / part)) free
+    without_limit walk
+    timed "empty files made" "$count" make_files "$count" 10000 0 4
+    clear_mount "$mnt"
+    forget_all
+    without_limit walk
+    timed "found" "$count" look_at "$count"
+    free=$rate
+    clear_mount "$mnt"
+    forget_all
+    in_group walk 512
+    timed "found" "$count" look_at "$count"
+    compared "found" "$rate" "$free" 90
+    out_of_group
+}
+
+# What a daemon with all the memory there is had in the journal when it was killed is replayed with little.
+replay() {
+    local count=$((3000000 / part))
+    without_limit replay
+    timed "empty files made" "$count" make_files "$count" 10000 0 4
+    say "$("$HOLDFAST" info "$mnt" | grep -E '^(by class|journal)')"
+    sync -f "$mnt"
+    kill -9 "$(info_value "$mnt" pid)"
+    clear_mount "$mnt"
+    forget_all
+    in_group replay 128
+    shown "replay: most resident until it was mounted" $(($(peak) / 1024)) MiB "<= $((budget / 1024 / 1024 * 21 / 20))" \
+        $(($(peak) <= budget / 1024 * 21 / 20))
     timed "found" "$count" look_at "$count"
     out_of_group
 }
 
 for each in ${only//,/ }; do
     case $each in
-    file | small | creates) "$each" ;;
+    file | small | creates | walk | replay) "$each" ;;
     *) die "no part is called $each" ;;
     esac
 done
