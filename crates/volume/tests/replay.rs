@@ -166,28 +166,38 @@ fn a_journal_of_more_than_there_is_memory_for_goes_into_the_trees_as_it_is_repla
     }
 }
 
-#[test]
-fn what_a_replay_brought_keeps_its_room_until_it_is_in_the_trees() {
-    const COUNT: u64 = 60_000;
-    // No two begin alike, so that each takes its length in the trees.
-    let name = |number: u64| {
-        let mut random = Rng::new(number);
-        (0..5)
-            .map(|_| format!("{:016x}", random.bits()))
-            .collect::<String>()
-    };
-    let world = World::make(24 * MIB, 2 * MIB);
-    for number in 0..COUNT {
+/// Many names in a small volume, no two of which begin alike: so each takes its length in the trees.
+fn name(number: u64) -> String {
+    let mut random = Rng::new(number);
+    let words = (0..5).map(|_| format!("{:016x}", random.bits()));
+    words.collect()
+}
+
+const NAMES: u64 = 120_000;
+
+fn many_names() -> World {
+    let world = World::make(36 * MIB, 2 * MIB);
+    for number in 0..NAMES {
         world.make_file(&name(number)).unwrap();
     }
-    world.store.checkpoint().unwrap();
+    world
+}
+
+/// Few records in each leaf go: the checkpoint writes nearly all of the trees anew.
+fn remove_some(world: &World) {
     let done = world.checkpoints();
-    // Few records in each leaf: the checkpoint writes nearly all of the trees anew.
-    for number in (0..COUNT).step_by(60) {
+    for number in (0..NAMES).step_by(60) {
         world.remove(&name(number));
     }
     world.fs.sync().unwrap();
     assert_eq!(world.checkpoints(), done, "all of it is in the journal");
+}
+
+#[test]
+fn what_a_replay_brought_keeps_its_room_until_it_is_in_the_trees() {
+    let world = many_names();
+    world.store.checkpoint().unwrap();
+    remove_some(&world);
     let world = world.again(None);
     assert_eq!(world.checkpoints(), 0);
     // Few records, and all the space there is.
@@ -195,5 +205,34 @@ fn what_a_replay_brought_keeps_its_room_until_it_is_in_the_trees() {
     world.fs.sync().unwrap();
     world.store.checkpoint().unwrap();
     assert_eq!(world.store.failure_reason(), None);
+    world.sound();
+}
+
+#[test]
+fn a_journal_for_which_the_trees_have_no_room_stays_in_memory_as_a_whole() {
+    let world = many_names();
+    world.allocate("filler", MIB / 2);
+    world.store.checkpoint().unwrap();
+    world.remove("filler");
+    world.fs.sync().unwrap();
+    remove_some(&world);
+    let whole = world.store.activity().journal_used;
+    // What it frees is free behind it alone.
+    let world = world.again(Some(600 << 10));
+    assert!(world.store.activity().journal_used >= whole, "all is there");
+    world.sound();
+    world.write("more", &[1; 4 * BLOCK]).unwrap();
+    world.store.checkpoint().unwrap();
+    world.sound();
+    // A little at a time there is.
+    let world = many_names();
+    world.allocate("filler", MIB / 2);
+    world.store.checkpoint().unwrap();
+    world.remove("filler");
+    world.fs.sync().unwrap();
+    remove_some(&world);
+    let world = world.again(Some(16 << 10));
+    // One that fails is the last.
+    assert!(world.checkpoints() > 10, "{}", world.checkpoints());
     world.sound();
 }

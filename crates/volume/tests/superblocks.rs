@@ -2,6 +2,7 @@
 
 use holdfast_core::{FileSystem, Options};
 use holdfast_device::{BlockDevice, MemoryDevice};
+use holdfast_testkit::device::{CrashStates, RecordingDevice};
 use holdfast_types::Caller;
 use holdfast_volume::check::Finding;
 use holdfast_volume::superblock::{SLOTS, Superblock};
@@ -9,6 +10,8 @@ use holdfast_volume::{CheckOptions, FormatOptions, OpenOptions, VolumeStore, che
 use std::sync::Arc;
 
 const MIB: u64 = 1 << 20;
+/// States of an opening that are tried beside the systematic ones.
+const SAMPLED: usize = 300;
 
 fn open(device: &Arc<dyn BlockDevice>) -> Arc<VolumeStore> {
     let options = OpenOptions {
@@ -70,6 +73,57 @@ fn a_slot_that_a_crash_left_behind_is_written_before_the_next_checkpoint() {
             let slots = SLOTS.map(|number| slot(&device, number).unwrap());
             assert_eq!(slots[0], slots[1]);
             assert!(findings(&device).is_empty());
+        }
+    }
+}
+
+/// A crash in the midst of a checkpoint of the opening must not leave the older one as the only whole one: its blocks are used again.
+#[test]
+fn a_slot_that_a_crash_left_behind_is_written_before_the_journal_goes_into_the_trees() {
+    for behind in SLOTS {
+        let memory = Arc::new(MemoryDevice::new(8 * MIB));
+        let device: Arc<dyn BlockDevice> = memory.clone();
+        format(&device, &FormatOptions::default()).unwrap();
+        let store = open(&device);
+        let fs = FileSystem::new(store.clone(), Options::default()).unwrap();
+        let mkdir = |name: &[u8]| {
+            let made = fs.mkdir_at(&Caller::root(), &fs.root(), name, 0o755);
+            made.unwrap();
+            fs.sync().unwrap();
+        };
+        mkdir(b"first");
+        store.checkpoint().unwrap();
+        let mut older = vec![0; 4096];
+        device.read(behind * 4096, &mut older).unwrap();
+        mkdir(b"second");
+        store.checkpoint().unwrap();
+        mkdir(b"third");
+        mkdir(b"fourth");
+        drop((fs, store));
+        // The first one is written first: it was torn, or the other would be the older one.
+        older[600] ^= u8::from(behind == SLOTS[0]);
+        device.write(behind * 4096, &older).unwrap();
+
+        let recorded = Arc::new(RecordingDevice::from_image(memory.image()));
+        let at_once = OpenOptions {
+            commit_every: None,
+            changes: Some(0),
+            ..OpenOptions::default()
+        };
+        let store = VolumeStore::open(recorded.clone(), &at_once).unwrap();
+        assert!(store.activity().checkpoints.count > 1);
+        drop(store);
+        let states = CrashStates::new(recorded.history(), 1);
+        for state in states.iter().take(states.systematic() as usize + SAMPLED) {
+            let shown = format!("slot {behind} behind, {state}");
+            let device: Arc<dyn BlockDevice> =
+                Arc::new(MemoryDevice::from_image("crash", state.image));
+            assert_eq!(findings(&device), [""; 0], "{shown}");
+            let fs = FileSystem::new(open(&device), Options::default()).unwrap();
+            for name in [&b"first"[..], b"second", b"third", b"fourth"] {
+                let found = fs.lookup(&Caller::root(), &fs.root(), name);
+                assert!(found.is_ok(), "{shown}: {name:?}");
+            }
         }
     }
 }

@@ -33,6 +33,7 @@ mod replay;
 mod reservation;
 mod resize;
 mod stop;
+mod survey;
 mod tally;
 mod upgrade;
 mod writeback;

@@ -12,8 +12,8 @@ use parking_lot::Mutex;
 use super::alarm::Alarm;
 use super::high_water::HighWater;
 use super::highest::Highest;
-use super::replay::Survey;
 use super::reservation::{Pool, Promises};
+use super::survey::Survey;
 use super::tally::Tallies;
 use super::{Inner, Promptness, VolumeStore};
 use crate::journal::Journal;
@@ -144,11 +144,12 @@ impl VolumeStore {
             #[cfg(test)]
             ledger: super::reservation::ledger::Ledger::default(),
         });
+        // Before the trees change.
+        inner.catch_up(&behind)?;
         let most = options.changes.unwrap_or_else(budget::changes_of_process);
         inner.replay(Journal::open(device, region, from)?, most)?;
         inner.note_trees();
         inner.set_reserve();
-        inner.catch_up(&behind)?;
         inner.mark(false)?;
         inner.end_orphans()?;
         let worker = Worker::start(&inner, options.commit_every)?;

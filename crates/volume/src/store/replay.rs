@@ -1,69 +1,26 @@
 //! What the journal knows and the trees do not, brought back into memory.
 //!
-//! A journal can hold more changes than there is memory for: it was written with more. So it is read twice. The first time only
-//! what later records say is noted, of space above all: then trees can be written in the middle of the second time, and take no
-//! block that a file gets behind it.
+//! A journal can hold more changes than there is memory for: it was written with more. So it is read twice. First it is
+//! [surveyed](super::survey); then its changes are made again, and trees are written in the midst of that.
 
 use std::sync::Arc;
 
 use holdfast_core::store::Change;
-use holdfast_types::Ino;
 
 use crate::journal::{Map, Position, Record, Replay};
-use crate::space::{self, FileRequest, Layout, Space};
+use crate::space::{self, FileRequest, Space};
 use crate::store::Inner;
 use crate::store::apply::transaction::Maker;
 use crate::store::commit::{Frozen, extent_of};
 use crate::store::file::extent_map::Run;
-use crate::store::file::page::zeros;
 use crate::store::load::Finder;
-use crate::store::load::device::Blocks;
 use crate::store::load::in_flight::Ticket;
 use crate::store::memtable::{Growth, Overlay};
 use crate::store::reservation::budget::bytes;
 use crate::{Error, Result, tree};
 
-/// What has to be known of a journal before it is replayed.
-#[derive(Debug, Default)]
-pub(super) struct Survey {
-    /// The highest number of an inode, or mark.
-    pub(super) last_ino: u64,
-    pub(super) redo: Redo,
-}
-
-impl Survey {
-    /// Reads the journal, and keeps the blocks free that files get later on: the trees may have to be written before.
-    ///
-    /// # Errors
-    /// The device's; of what is damaged.
-    pub(super) fn of(journal: &mut Replay, space: &Space) -> Result<Self> {
-        let mut survey = Self::default();
-        while let Some(mut batch) = journal.next_batch()? {
-            let records = batch.rest()?;
-            survey.redo.note(batch.commit(), &records);
-            for record in &records {
-                match record {
-                    Record::Change(Change::Create { inode, .. }) => survey.meet(inode.ino),
-                    Record::Numbers(upto) => survey.meet(*upto),
-                    Record::Map(map) if map.blocks == 0 => {
-                        let what = "a journalled extent of no blocks";
-                        return Err(Error::Damaged(what.to_owned()));
-                    }
-                    Record::Map(map) => space.hold(extent_of(map))?,
-                    Record::Change(_) | Record::Overwrite(_) => {}
-                }
-            }
-        }
-        Ok(survey)
-    }
-
-    fn meet(&mut self, ino: Ino) {
-        self.last_ino = self.last_ino.max(ino.0);
-    }
-}
-
 impl Inner {
-    /// Makes the changes of a journal again that was [surveyed](Survey). Nothing else happens to the volume meanwhile.
+    /// Makes the changes of a journal again that was [surveyed](super::survey::Survey). Nothing else happens to the volume meanwhile.
     ///
     /// `most`: bytes of changes that may be in memory. Beyond that they are brought into the trees, as far as there is
     /// room for nodes: a crash then finds a journal that begins behind them.
@@ -180,48 +137,6 @@ fn replay(finder: Finder<'_>, space: &Space, records: &[Record<'_>]) -> Result<i
     let growth = Growth::of(&changes) + Growth::of_places(maps.len() as u64);
     finder.layers.active.count(growth);
     Ok(maker.inodes)
-}
-
-/// What the last commit of a replay was about to write over other bytes.
-///
-/// Earlier commits have done that: each writes it before the next begins.
-#[derive(Debug, Default)]
-pub(super) struct Redo {
-    commit: u64,
-    bytes: Vec<(u64, usize, Vec<u8>)>,
-}
-
-impl Redo {
-    /// Takes note of what a batch of a commit has.
-    pub(super) fn note(&mut self, commit: u64, records: &[Record<'_>]) {
-        if self.commit != commit {
-            (self.commit, self.bytes) = (commit, Vec::new());
-        }
-        for record in records {
-            if let Record::Overwrite(bytes) = record {
-                self.bytes
-                    .push((bytes.block, bytes.from, bytes.data.to_vec()));
-            }
-        }
-    }
-
-    /// Writes it.
-    ///
-    /// # Errors
-    /// The device's; [`Error::Damaged`] if it is about no file's block.
-    pub(super) fn write(&self, blocks: &Blocks, layout: &Layout) -> Result<()> {
-        let mut page = zeros();
-        for (block, from, bytes) in &self.bytes {
-            if !(layout.start..layout.end).contains(block) {
-                let what = format!("the journal writes to block {block}, which is no file's");
-                return Err(Error::Damaged(what));
-            }
-            blocks.read_at(*block, &mut page[..])?;
-            page[*from..from + bytes.len()].copy_from_slice(bytes);
-            blocks.write(*block, &page[..])?;
-        }
-        Ok(())
-    }
 }
 
 fn replay_map(space: &Space, maker: &mut Maker<'_, '_>, map: &Map) -> Result<()> {

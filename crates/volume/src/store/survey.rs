@@ -1,0 +1,94 @@
+//! What later records of a journal say: read before anything of it is replayed.
+//!
+//! Trees may be written in the midst of a replay, and must take no block that a file gets behind it.
+
+use holdfast_core::store::Change;
+use holdfast_types::Ino;
+
+use crate::journal::{Record, Replay};
+use crate::space::{Layout, Space};
+use crate::store::commit::extent_of;
+use crate::store::file::page::zeros;
+use crate::store::load::device::Blocks;
+use crate::{Error, Result};
+
+/// What has to be known of a journal before it is replayed.
+#[derive(Debug, Default)]
+pub(super) struct Survey {
+    /// The highest number of an inode, or mark.
+    pub(super) last_ino: u64,
+    pub(super) redo: Redo,
+}
+
+impl Survey {
+    /// Reads the journal, and keeps the blocks free that files get later on: the trees may have to be written before.
+    ///
+    /// # Errors
+    /// The device's; of what is damaged.
+    pub(super) fn of(journal: &mut Replay, space: &Space) -> Result<Self> {
+        let mut survey = Self::default();
+        while let Some(mut batch) = journal.next_batch()? {
+            let records = batch.rest()?;
+            survey.redo.note(batch.commit(), &records);
+            for record in &records {
+                match record {
+                    Record::Change(Change::Create { inode, .. }) => survey.meet(inode.ino),
+                    Record::Numbers(upto) => survey.meet(*upto),
+                    Record::Map(map) if map.blocks == 0 => {
+                        let what = "a journalled extent of no blocks";
+                        return Err(Error::Damaged(what.to_owned()));
+                    }
+                    Record::Map(map) => space.hold(extent_of(map))?,
+                    Record::Change(_) | Record::Overwrite(_) => {}
+                }
+            }
+        }
+        Ok(survey)
+    }
+
+    fn meet(&mut self, ino: Ino) {
+        self.last_ino = self.last_ino.max(ino.0);
+    }
+}
+
+/// What the last commit of a replay was about to write over other bytes.
+///
+/// Earlier commits have done that: each writes it before the next begins.
+#[derive(Debug, Default)]
+pub(super) struct Redo {
+    commit: u64,
+    bytes: Vec<(u64, usize, Vec<u8>)>,
+}
+
+impl Redo {
+    /// Takes note of what a batch of a commit has.
+    pub(super) fn note(&mut self, commit: u64, records: &[Record<'_>]) {
+        if self.commit != commit {
+            (self.commit, self.bytes) = (commit, Vec::new());
+        }
+        for record in records {
+            if let Record::Overwrite(bytes) = record {
+                self.bytes
+                    .push((bytes.block, bytes.from, bytes.data.to_vec()));
+            }
+        }
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// The device's; [`Error::Damaged`] if it is about no file's block.
+    pub(super) fn write(&self, blocks: &Blocks, layout: &Layout) -> Result<()> {
+        let mut page = zeros();
+        for (block, from, bytes) in &self.bytes {
+            if !(layout.start..layout.end).contains(block) {
+                let what = format!("the journal writes to block {block}, which is no file's");
+                return Err(Error::Damaged(what));
+            }
+            blocks.read_at(*block, &mut page[..])?;
+            page[*from..from + bytes.len()].copy_from_slice(bytes);
+            blocks.write(*block, &page[..])?;
+        }
+        Ok(())
+    }
+}
