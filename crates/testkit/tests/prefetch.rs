@@ -50,7 +50,7 @@ fn dir_of(fs: &FileSystem) -> Node {
     fs.lookup(&Caller::root(), &fs.root(), b"dir").unwrap()
 }
 
-/// Who removes a name asks for its inode, and finds that it came with others meanwhile.
+/// A removal asks for the inode, and finds that it came with others meanwhile.
 #[test]
 fn what_is_removed_while_it_is_prefetched_counts_as_used() {
     const FILES: usize = 64;
