@@ -3,15 +3,12 @@
 use holdfast_core::{FileSystem, Listing, Node, Options, Prefetch};
 use holdfast_testkit::memory::within;
 use holdfast_testkit::rng::Rng;
-use holdfast_testkit::store::{
-    Call, Faults, FaultyStore, Latency, ModelStore, RecordingStore, SlowStore,
-};
+use holdfast_testkit::store::{Call, Faults, FaultyStore, ModelStore, RecordingStore};
 use holdfast_types::{Caller, Caps, Errno, FileType, OpenFlags, SetAttr};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::thread;
-use std::time::Duration;
 
 /// Names of the directory in which names come and go.
 const NAMES: usize = 600;
@@ -48,38 +45,6 @@ fn options(whole: bool) -> Options {
 
 fn dir_of(fs: &FileSystem) -> Node {
     fs.lookup(&Caller::root(), &fs.root(), b"dir").unwrap()
-}
-
-/// A removal asks for the inode, and finds that it came with others meanwhile.
-#[test]
-fn what_is_removed_while_it_is_prefetched_counts_as_used() {
-    const FILES: usize = 64;
-    let store = SlowStore::new(filled(FILES), Latency::new(Duration::ZERO, Duration::ZERO));
-    let fs = within(store.clone(), options(true), Some(u64::MAX)).unwrap();
-    let (who, dir) = (Caller::root(), dir_of(&fs));
-    let open = fs.open(&who, &dir, OpenFlags::DIRECTORY).unwrap();
-    let absent = fs.lookup(&who, &dir, b"absent");
-    assert_eq!(absent.err(), Some(Errno::ENOENT), "its names are in memory");
-    store.hook().set(Duration::from_millis(100), Duration::ZERO);
-    let before = store.hook().waits();
-    let all = Prefetch {
-        entries: FILES as u64,
-    };
-    thread::scope(|scope| {
-        scope.spawn(|| fs.prefetch_dir(&who, &open, &mut 0, all).unwrap());
-        while store.hook().waits() == before {
-            thread::yield_now();
-        }
-        fs.unlink_at(&who, &dir, &name(40)).unwrap();
-    });
-    store.hook().set(Duration::ZERO, Duration::ZERO);
-    for number in (0..FILES).filter(|number| *number != 40) {
-        let node = fs.lookup(&who, &dir, &name(number)).unwrap();
-        assert_eq!(fs.getattr(&node).nlink, 1);
-    }
-    let stats = fs.stats();
-    assert_eq!(stats.statahead_issued, FILES as u64);
-    assert_eq!(stats.statahead_used, FILES as u64);
 }
 
 #[test]

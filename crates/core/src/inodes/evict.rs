@@ -71,7 +71,7 @@ impl Core {
     pub(crate) fn end(&self, doomed: Doomed<Object>) {
         self.end_locks(&doomed);
         if doomed.nlink() == 0 {
-            // To end it is to use it. It may have come ahead while the removal of its name asked for it.
+            // To end it is to use it, as in `ending`.
             doomed.meet(&self.reclaim.epochs);
             self.end_orphan(&doomed);
         } else {
