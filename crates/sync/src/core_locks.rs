@@ -109,10 +109,10 @@ impl<T> CoreLocks<T> {
         Reading { inside }
     }
 
-    /// The calling thread's value, to be changed.
+    /// The calling thread's value, to be changed. Not by a thread that has it already: one beyond the slots waits for itself.
     ///
     /// # Panics
-    /// If the calling thread has it already.
+    /// If the calling thread has it already, and a slot of its own.
     #[inline]
     pub fn lock(&self) -> Changing<'_, T> {
         let inside = match self.own_slot() {
