@@ -6,7 +6,7 @@
 #   scripts/memory.sh [--quick] [--whole] [--only PART[,PART…]] [--dir DIR]
 #
 # Parts: file small creates walk replay. --quick takes a hundredth of the files and a sixteenth of the file, --whole all, and without
-# either it is a tenth: of a hundredth no speeds are compared. --dir: where the images lie, not in a tmpfs, whose pages would be the daemon's.
+# either it is a tenth: of a hundredth no speeds are compared. --dir: where the images lie, not in a tmpfs: its pages would be the daemon's.
 set -euo pipefail
 # shellcheck source=scripts/session.sh
 source "$(dirname "$0")/session.sh"

@@ -299,7 +299,7 @@ impl Space {
         Ok(())
     }
 
-    /// Ends a checkpoint whose nodes were given back, behind whose cut nothing changed.
+    /// Ends the checkpoint under way: its nodes were given back, and nothing changed behind its cut.
     pub fn give_up_checkpoint(&self) {
         let _order = self.order.lock();
         self.folding.store(false, Ordering::Relaxed);
