@@ -169,6 +169,7 @@ impl Core {
             }
             None => {
                 let cookie = names.next_cookie(Time(0));
+                self.reclaim.name_sizes.came(1, entry.name.len());
                 names.insert(entry.name, cookie, entry.ino, entry.kind)
             }
         });
