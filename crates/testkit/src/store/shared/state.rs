@@ -137,10 +137,14 @@ impl SharedState {
     /// A name, which is free, leads to an inode.
     pub(super) fn enter(&mut self, dir: Ino, name: &[u8], ino: Ino) {
         let time = self.changed(dir);
+        let below = self.directories_in(ino);
         let mut is_dir = false;
         if let Some(inode) = self.inodes.get_mut(&ino) {
             is_dir = inode.names.is_some();
-            inode.record.nlink = if is_dir { 2 } else { inode.record.nlink + 1 };
+            inode.record.nlink = match is_dir {
+                true => 2 + below,
+                false => inode.record.nlink + 1,
+            };
             (inode.record.parent, inode.record.ctime) = (dir, time);
         }
         if let Some(parent) = self.inodes.get_mut(&dir) {
@@ -148,6 +152,13 @@ impl SharedState {
             let names = parent.names.get_or_insert_default();
             names.insert(name.into(), ino);
         }
+    }
+
+    /// How many directories a directory has: one that is moved takes them along.
+    fn directories_in(&self, dir: Ino) -> u32 {
+        let names = self.inodes.get(&dir).and_then(|dir| dir.names.as_ref());
+        let is_dir = |ino: &&Ino| self.inodes.get(ino).is_some_and(|it| it.names.is_some());
+        names.map_or(0, |names| names.values().filter(is_dir).count() as u32)
     }
 
     /// A name leads nowhere any more; what it led to may have no name any more.
