@@ -103,7 +103,7 @@ fn the_library_over_a_store_that_is_written_through_conforms() {
             cases.retain(|case| case.name != "a_large_directory_lists_every_name_once");
         }
         if coherence == Coherence::For(Duration::ZERO) {
-            // Each step of each way is asked for each time: some 16 million questions.
+            // Each step of each way is asked for each time: some million questions.
             cases.retain(|case| case.name != "a_tree_4096_deep_is_made_walked_and_removed");
         }
         for silent in [false, true] {

@@ -33,7 +33,7 @@ fn a_file_system_over_a_directory_of_the_host_conforms() {
             cases.retain(|case| case.name != "a_large_directory_lists_every_name_once");
         }
         if coherence == Coherence::For(Duration::ZERO) {
-            // Each step of each way is asked for each time: some 16 million questions.
+            // Each step of each way is asked for each time: some million questions.
             cases.retain(|case| case.name != "a_tree_4096_deep_is_made_walked_and_removed");
         }
         let dir = tempfile::tempdir().unwrap();

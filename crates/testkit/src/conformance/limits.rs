@@ -5,7 +5,7 @@ use super::{Bench, Case, Check};
 use crate::diff::op::{Bytes, Object, Op};
 use crate::diff::outcome::Outcome;
 use crate::rng::pattern;
-use holdfast_types::Errno;
+use holdfast_types::{Errno, RenameFlags};
 
 pub(super) const CASES: &[Case] = &[
     Case::new("a_path_of_4095_bytes_is_walked_and_no_longer", path_length),
@@ -40,11 +40,13 @@ fn path_length(bench: &Bench) -> Check {
     bench.fails(ROOT, &Op::Stat { object }, Errno::ENAMETOOLONG)
 }
 
-/// Each leg of the way down is one path long; symbolic links lead to where a leg begins.
+/// The way down is in legs, each made by the top and then moved below the one before; symbolic links lead to where a leg
+/// begins. Made and removed in their places, they would take a walk of all that is above for each.
 fn depth(bench: &Bench) -> Check {
-    const LEG: usize = 1024;
-    const LEGS: usize = 4;
+    const LEG: usize = 256;
+    const LEGS: usize = 16;
     let leg = "d/".repeat(LEG);
+    let way = |depth: usize| &leg[..2 * depth];
     let start = |nth: usize| {
         if nth == 0 {
             String::new()
@@ -52,22 +54,32 @@ fn depth(bench: &Bench) -> Check {
             format!("leg{nth}/")
         }
     };
+    let moved = |from: &str, to: &str| bench.rename(from, to, RenameFlags::empty());
+    let removed = |path: &str| {
+        let path = bench.at(path);
+        bench.ok(ROOT, &Op::Rmdir { path }).map(drop)
+    };
     for nth in 0..LEGS {
-        for depth in 1..=LEG {
-            bench.mkdir(ROOT, &format!("{}{}", start(nth), &leg[..2 * depth]), 0o755)?;
+        bench.mkdir(ROOT, "top", 0o755)?;
+        for depth in 1..LEG {
+            bench.mkdir(ROOT, &format!("top/{}", way(depth)), 0o755)?;
         }
+        moved("top", &format!("{}d", start(nth)))?;
         let target = Bytes(format!("{}{leg}", start(nth)).into_bytes());
         let path = bench.at(format!("leg{}", nth + 1));
         bench.ok(ROOT, &Op::Symlink { target, path })?;
     }
-    let last = format!("{}x", start(LEGS));
+    let bottom = start(LEGS);
+    let (last, below) = (format!("{bottom}x"), format!("{bottom}y"));
     bench.file(&last, 1, 10)?;
     expect(bench.stat(&last)?.size == 10, "the deepest file is found")?;
     bench.unlink(&last)?;
+    bench.mkdir(ROOT, &below, 0o755)?;
+    removed(&below)?;
     for nth in (0..LEGS).rev() {
-        for depth in (1..=LEG).rev() {
-            let path = bench.at(format!("{}{}", start(nth), &leg[..2 * depth]));
-            bench.ok(ROOT, &Op::Rmdir { path })?;
+        moved(&format!("{}d", start(nth)), "top")?;
+        for depth in (0..LEG).rev() {
+            removed(&format!("top/{}", way(depth)))?;
         }
         bench.unlink(&format!("leg{}", nth + 1))?;
     }
