@@ -95,6 +95,8 @@ fn what_is_found_beside_a_walk_stands_beside_what_rules_would_find() {
         "1",
         "--paces",
         "10",
+        "--accesses",
+        "1",
         "--target",
         &volume,
     ];

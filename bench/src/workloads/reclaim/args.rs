@@ -86,6 +86,9 @@ pub(crate) struct ReclaimArgs {
         default_value = "1,10,50"
     )]
     pub(super) paces: Vec<u32>,
+    /// Accesses of each phase of a balance, by objects that there are: the first half is to fill memory
+    #[arg(long, value_name = "N", default_value_t = 6)]
+    pub(super) accesses: u32,
     /// How often to run it all
     #[arg(long, value_name = "R", default_value_t = 3)]
     pub(super) rounds: usize,
@@ -118,8 +121,9 @@ impl ReclaimArgs {
             self.uses
                 .iter()
                 .chain(&self.paces)
+                .chain([&self.accesses])
                 .all(|number| (1..=10_000).contains(number)),
-            "uses and paces: 1 to 10,000"
+            "uses, paces and accesses: 1 to 10,000"
         );
         ensure!(
             self.group.is_none_or(|group| group.0.is_some()),

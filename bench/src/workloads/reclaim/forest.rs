@@ -18,9 +18,6 @@ use crate::team::Done;
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::BTreeMap;
 
-/// Accesses of each phase of a balance, by objects that there are: the first half is to fill memory.
-const BALANCE_ROUNDS: u64 = 6;
-
 /// A tree on an image, for one budget.
 pub(super) struct Forest {
     label: String,
@@ -203,7 +200,7 @@ impl Forest {
             .doing(format!("{}: balance, round {}", self.label, runs.round));
         let balance = Balance {
             tree: self.tree,
-            accesses: u64::from(self.tree.walked) * BALANCE_ROUNDS,
+            accesses: u64::from(self.tree.walked) * u64::from(runs.args.accesses),
         };
         let (done, outcome) = self.run(runs, Job::Balance(balance), 1)?;
         for costs in &outcome.costs {
