@@ -42,6 +42,7 @@ impl From<Arguments> for Settings {
         Self {
             seed: arguments.seed,
             states: arguments.states,
+            every: 1,
             operations: arguments.operations,
             threads: arguments.threads,
             time: arguments.seconds.map(Duration::from_secs),

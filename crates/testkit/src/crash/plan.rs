@@ -82,6 +82,15 @@ const PATHS: [&str; 13] = [
 /// How many sequences are exhaustive.
 pub(super) const EXHAUSTIVE: u64 = (ALPHABET.len() + ALPHABET.len() * ALPHABET.len()) as u64;
 
+/// The sequence that is tried as the n-th, where of those of more than one step only every so-manieth is.
+pub(super) const fn nth(nth: u64, every: u64) -> u64 {
+    let letters = ALPHABET.len() as u64;
+    match nth.checked_sub(letters) {
+        Some(longer) => letters + longer * every,
+        None => nth,
+    }
+}
+
 /// The steps of a sequence. `most`: how long random ones are at most.
 pub(super) fn steps(seed: u64, number: u64, most: usize) -> Vec<Step> {
     let letters = ALPHABET.len() as u64;
@@ -166,6 +175,7 @@ fn random(rng: &mut Rng) -> Step {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::HashSet;
 
     #[test]
     fn sequences_follow_from_seed_and_number() {
@@ -179,5 +189,17 @@ mod tests {
         assert_eq!(some(1), some(1));
         assert_ne!(some(1), some(2));
         assert!(some(1).iter().all(|steps| steps.len() <= 53));
+    }
+
+    #[test]
+    fn no_two_of_some_pairs_begin_or_end_with_the_same_step() {
+        let letters = ALPHABET.len() as u64;
+        let some = (letters..).map(|tried| nth(tried, 119));
+        let some = some.take_while(|&number| number < EXHAUSTIVE);
+        let pairs: Vec<u64> = some.map(|number| number - letters).collect();
+        let begins: HashSet<u64> = pairs.iter().map(|pair| pair / letters).collect();
+        let ends: HashSet<u64> = pairs.iter().map(|pair| pair % letters).collect();
+        assert!(pairs.len() > 30 && begins.len() == pairs.len() && ends.len() == pairs.len());
+        assert!((0..EXHAUSTIVE).all(|tried| nth(tried, 1) == tried));
     }
 }
