@@ -137,7 +137,7 @@ fn sectors_written_past_memory_are_read_now_and_after_a_crash() {
 
 #[test]
 fn a_file_larger_than_memory_that_is_filled_in_random_order_is_as_it_was_written() {
-    const LEN: u64 = 192 << 20;
+    const LEN: u64 = 48 << 20;
     const WRITE: u64 = 1024;
     let seed: u64 = rand::random();
     println!("seed {seed}");
