@@ -37,7 +37,7 @@ fn a_tree_is_the_same_in_memory_and_over_a_store_and_loaded_again() {
         (5, None, false),
         (6, Some(20_000), false),
     ] {
-        let plan = plan(seed, 20_000);
+        let plan = plan(seed, 10_000);
         let store = Arc::new(ModelStore::new());
         let options = match whole {
             true => options(plan.atime),
