@@ -17,7 +17,7 @@ transport=auto
 dir=
 while [ $# -gt 0 ]; do
     case $1 in
-    --quick) operations=50000; shift ;;
+    --quick) operations=20000; shift ;;
     --operations) operations=${2:?--operations needs a number}; shift 2 ;;
     --seeds) seeds=${2:?--seeds needs numbers}; shift 2 ;;
     --transport) transport=${2:?--transport needs a name}; shift 2 ;;
