@@ -6,6 +6,8 @@
 
 pub(crate) use crate::bolt::Bolt;
 pub(crate) use parking_lot::{Mutex, MutexGuard};
+/// A word of guesses, which no model looks at.
+pub(crate) use std::sync::atomic::AtomicU64 as Mark;
 pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
 /// log2 of the slots of a node. Models have small nodes.

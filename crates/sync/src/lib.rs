@@ -35,6 +35,8 @@ mod epoch_primitive;
 mod estimate;
 mod forerunner;
 pub mod frame;
+#[cfg(test)]
+mod frame_heat_tests;
 mod frame_primitive;
 #[cfg(test)]
 mod frame_tests;

@@ -4,22 +4,23 @@
 use super::FRAME_SIZE;
 use super::copying::copy;
 use super::map::Frames;
-use super::slot::{Keeps, Stored};
+use super::node::place;
+use super::slot::Keeps;
 use crate::epoch::{Brief, Guard};
 use crate::frame_primitive::{AtomicU64, Ordering, fence};
 
 impl<X: Send + 'static> Frames<X> {
     /// The filled bytes of a frame that is [inside](super::FramesLock::inside), at some moment of the call;
     /// none if there is no such frame: then it is zero. The outer `None`: it is not known to be
-    /// inside, or changes are being made.
+    /// inside, or changes are being made, or its use is to be [told](Frames::touch).
     #[inline]
     pub fn find_inside<'g>(&'g self, number: u64, guard: &'g Guard) -> Option<Option<&'g [u8]>> {
         self.inside(number, guard)
     }
 
     /// Copies bytes of frame `number` from byte `at` on, if all of them are filled and it is known to be
-    /// [inside](super::FramesLock::inside), and if the thread can pin itself at once, which one that does so often can.
-    /// Else nothing is copied.
+    /// [inside](super::FramesLock::inside), its use need not be [told](Frames::touch), and the thread can pin itself at once, which one
+    /// that does so often can. Else nothing is copied.
     #[inline(always)]
     #[must_use]
     #[expect(unsafe_code, reason = "a pin that is not counted")]
@@ -94,10 +95,11 @@ impl<X: Send + 'static> Frames<X> {
         let root = unsafe { root.way() };
         let gate = &root.node.gate;
         let pass = gate.pass(number)?;
-        let frame = root.frame_near(number, keeps);
-        if frame.is_some_and(Stored::is_broken) {
+        let near = root.near(number, keeps);
+        if near.is_some_and(|(leaf, frame)| frame.is_broken() || leaf.is_idle(place(number, 0))) {
             return None;
         }
-        gate.holds(pass).then_some(frame.map(Stored::bytes))
+        gate.holds(pass)
+            .then_some(near.map(|(_, frame)| frame.bytes()))
     }
 }

@@ -1,5 +1,6 @@
 use super::FRAME_END;
 use super::fresh::Frame;
+use super::heat::Arrival;
 use super::map::{Frames, Totals};
 use super::node::{Counts, Node};
 use super::recycle::HandOver;
@@ -19,6 +20,8 @@ pub struct FramesLock<'a, X: Send + 'static> {
     begun: bool,
     /// What the owner has said to be inside.
     inside: Option<u64>,
+    /// When frames come, and for what.
+    pub(super) stamp: Option<(u8, Arrival)>,
     _lock: MutexGuard<'a, ()>,
     // Dropped last.
     _hand_over: HandOver,
@@ -35,6 +38,7 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
             writing: unsafe { Writing::new() },
             begun: false,
             inside: None,
+            stamp: None,
             _lock: lock,
             _hand_over: HandOver,
         }
@@ -144,6 +148,7 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
         {
             change += -Counts::frame(old.capacity());
             leaf.put(leaf.place(number), Owned::frame(frame), &self.writing);
+            self.put_there(leaf, leaf.place(number), false);
             if change.bytes != 0 {
                 self.count_path(number, 0, change, &epoch::pin());
             }
@@ -152,6 +157,7 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
         let guard = epoch::pin();
         let leaf = self.leaf(number, &guard);
         leaf.put(leaf.place(number), Owned::frame(frame), &self.writing);
+        self.put_there(leaf, leaf.place(number), true);
         self.count_path(number, 0, change, &guard);
     }
 
@@ -178,7 +184,7 @@ impl<'a, X: Send + 'static> FramesLock<'a, X> {
     }
 
     /// The leaf that has a place for `number`, if it is there.
-    fn leaf_there(&self, number: u64) -> Option<&Node<X>> {
+    pub(super) fn leaf_there(&self, number: u64) -> Option<&Node<X>> {
         let mut slot = &self.map.root;
         loop {
             match slot.load(&self.writing)? {

@@ -29,6 +29,7 @@ mod fill;
 mod fresh;
 mod gate;
 mod guess;
+mod heat;
 mod inside;
 mod lock;
 mod map;
@@ -45,6 +46,7 @@ mod word;
 
 pub use copying::{SMALL_MAX, copy};
 pub use fresh::Frame;
+pub use heat::{Arrival, Set};
 pub use lock::FramesLock;
 pub use map::{Frames, Snapshot, Totals};
 pub use shared::Shared;

@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "a part that only the writer touches")]
 
 use super::gate::Gate;
+use super::heat::{Heat, Sets};
 use super::slot::{Keeps, Owned, Slot, Writing};
 use crate::frame_primitive::{self, AtomicU64, Ordering::Relaxed, Own as _};
 use std::cell::UnsafeCell;
@@ -22,8 +23,9 @@ pub(super) struct Node<X> {
     pub(super) base: u64,
     pub(super) shift: u32,
     pub(super) gate: Gate,
+    pub(super) heat: Heat,
     // What every reader needs is apart from what changes with a frame.
-    _apart: [u64; 5],
+    _apart: [u64; 2],
     pub(super) slots: Slots<X>,
     used: AtomicU64,
     frames: AtomicU64,
@@ -31,6 +33,7 @@ pub(super) struct Node<X> {
     nodes: AtomicU64,
     /// A number that goes with the side part, for everybody to read.
     note: AtomicU64,
+    pub(super) sets: Sets,
     side: UnsafeCell<Option<Box<X>>>,
 }
 
@@ -147,13 +150,15 @@ impl<X> Node<X> {
             base,
             shift,
             gate: Gate::closed(),
-            _apart: [0; 5],
+            heat: Heat::unmarked(),
+            _apart: [0; 2],
             slots: Slots(std::array::from_fn(|_| Slot::empty())),
             used: AtomicU64::new(0),
             frames: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             nodes: AtomicU64::new(1),
             note: AtomicU64::new(0),
+            sets: Sets::none(),
             side: UnsafeCell::new(None),
         })
     }
@@ -222,6 +227,11 @@ impl<X> Node<X> {
     /// A bit for each slot that holds something, for the writer.
     pub(super) fn used(&self) -> u64 {
         self.used.own()
+    }
+
+    /// The same for anybody, as a guess.
+    pub(super) fn used_about(&self) -> u64 {
+        self.used.load(Relaxed)
     }
 
     /// A bit for each slot that holds something, as `keeps` may know it.

@@ -134,11 +134,13 @@ impl<X: Send + 'static> FramesLock<'_, X> {
         assert!(target < FRAME_END, "a frame shifted out of range");
         if leaf.spans(target) {
             leaf.put(leaf.place(target), frame, &self.writing);
+            leaf.came(leaf.place(target), None);
             return;
         }
         self.count_path(number, 0, -moving, guard);
         let into = self.leaf(target, guard);
         into.put(into.place(target), frame, &self.writing);
+        into.came(into.place(target), None);
         self.count_path(target, 0, moving, guard);
     }
 

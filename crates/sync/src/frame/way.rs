@@ -109,9 +109,14 @@ impl<'g, X> Way<'g, X> {
         }
     }
 
-    /// As [`frame`](Self::frame), for a thread that was at the same leaf just before, probably.
+    /// The leaf that has a place for `number`, and the frame there, for a thread that was at the same leaf just before,
+    /// probably.
     #[inline(always)]
-    pub(super) fn frame_near(mut self, number: u64, keeps: &'g impl Keeps) -> Option<Stored<'g>> {
+    pub(super) fn near(
+        mut self,
+        number: u64,
+        keeps: &'g impl Keeps,
+    ) -> Option<(&'g Node<X>, Stored<'g>)> {
         while self.shift != 0 {
             let found = self.node.slots[place(number, self.shift)].find(keeps);
             if !found.is_node() {
@@ -122,6 +127,7 @@ impl<'g, X> Way<'g, X> {
         }
         let leaf = anticipate(self.node);
         let found = leaf.slots[place(number, 0)].find(keeps);
-        found.frame().filter(|_| leaf.spans_as_leaf(number))
+        let frame = found.frame().filter(|_| leaf.spans_as_leaf(number))?;
+        Some((leaf, frame))
     }
 }

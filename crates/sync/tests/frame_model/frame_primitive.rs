@@ -2,6 +2,8 @@
 
 pub(crate) use lock::{Bolt, Mutex, MutexGuard};
 pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+/// A word of guesses: no step.
+pub(crate) use std::sync::atomic::AtomicU64 as Mark;
 
 /// Two slots a node: enough for neighbours, and for a node above.
 pub(crate) const FAN_SHIFT: u32 = 1;
