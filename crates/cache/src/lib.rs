@@ -24,6 +24,7 @@ mod ranges;
 pub mod reclaim;
 
 pub use account::{Account, CacheStats, Reservation, Space};
+pub use holdfast_sync::frame::{Arrival, Set};
 pub use memory::Memory;
-pub use pages::{Contended, MAX_SIZE, PAGE_SIZE, Pages, PagesLock, Piece, Pieces};
+pub use pages::{Contended, MAX_SIZE, PAGE_SIZE, Pages, PagesLock, Piece, Pieces, Unused};
 pub use pool::SpacePool;

@@ -19,6 +19,7 @@ mod apart;
 mod change;
 mod copy;
 mod fallocate;
+mod heat;
 mod pieces;
 mod read;
 mod seek;
@@ -27,6 +28,7 @@ mod tests;
 mod write;
 
 use apart::Apart;
+pub use heat::Unused;
 pub use pieces::{Piece, Pieces};
 pub use read::Contended;
 
