@@ -209,3 +209,76 @@ fn content_that_is_used_stays_beside_a_walk_over_ten_times_as_much_as_fits() {
         );
     }
 }
+
+/// Pages of the large file that is used, and of each that is read through once.
+const LARGE: u64 = 256;
+const PAGE: u64 = 4096;
+
+/// How many of 1,000 uses of single pages of a large file find them in memory, beside others that are read from the start to the end, ten times as
+/// much as fits, in pieces of `piece` bytes: one use for `pace` pages.
+fn page_hits(pace: u64, piece: usize) -> u64 {
+    let store = Arc::new(ModelStore::new());
+    let (who, others) = (Caller::root(), 80);
+    let fs = within(store.clone(), Options::default(), Some(u64::MAX)).unwrap();
+    let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
+    for number in 0..=others {
+        let name = format!("{number}");
+        let root = fs.root();
+        let file = fs
+            .create(&who, &root, name.as_bytes(), 0o644, flags)
+            .unwrap();
+        let bytes = vec![1; (LARGE * PAGE) as usize];
+        assert_eq!(fs.write(&who, &file, 0, &bytes), Ok(bytes.len()));
+    }
+    fs.close().unwrap();
+
+    let store = Wrapped::new(store as Arc<dyn Store>, Loads::default());
+    let fs = within(store.clone(), Options::default(), Some(8 * MIB)).unwrap();
+    let loads = || store.hook().0.load(Relaxed);
+    let open = |number: u64| {
+        let file = fs
+            .lookup(&who, &fs.root(), format!("{number}").as_bytes())
+            .unwrap();
+        fs.open(&who, &file, OpenFlags::empty()).unwrap()
+    };
+    let used = open(0);
+    let mut page = [0; PAGE as usize];
+    // Here and there, and not in order.
+    let mut use_one = |count: u64| {
+        let offset = count * 97 % LARGE * PAGE;
+        assert_eq!(fs.read(&used, offset, &mut page), Ok(page.len()));
+    };
+    for _ in 0..2 {
+        (0..LARGE).for_each(&mut use_one);
+        sleep(Duration::from_millis(2100));
+    }
+    let (mut asked, mut found, mut due) = (0, 0, 0);
+    let mut piece = vec![0; piece];
+    for number in 1..=others {
+        let file = open(number);
+        for at in (0..LARGE * PAGE).step_by(piece.len()) {
+            assert_eq!(fs.read(&file, at, &mut piece), Ok(piece.len()));
+            due += piece.len() as u64;
+            while due >= pace * PAGE {
+                due -= pace * PAGE;
+                let before = loads();
+                use_one(asked);
+                asked += 1;
+                found += u64::from(loads() == before);
+            }
+        }
+    }
+    assert!(loads() > others, "all of them came from the store");
+    found * 1000 / asked
+}
+
+#[test]
+fn pages_of_a_large_file_that_are_used_stay_beside_others_that_are_read_through() {
+    for (pace, piece) in [(1, 4096), (10, 4096), (10, 512), (50, 65_536)] {
+        let hits = page_hits(pace, piece);
+        assert!(
+            hits >= 990,
+            "{hits} of 1,000 at 1/{pace}, {piece} bytes a read"
+        );
+    }
+}

@@ -12,6 +12,7 @@
 //! *Invariants.* Over a store that pins everything all marks are zero, so that nothing is ever written. *Main* is set by a look
 //! alone, and never cleared, but for content that goes. A look and a use that meet may lose either, no more.
 
+use holdfast_cache::Set;
 use holdfast_sync::ShardedCounter;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
@@ -46,13 +47,6 @@ impl Part {
             Self::Content => CONTENT_MAIN,
         }
     }
-}
-
-/// Which of the sets a hand looks at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Set {
-    Probation,
-    Main,
 }
 
 /// What comes of a look.
@@ -95,6 +89,11 @@ impl Epochs {
         self.now.load(Relaxed) << EPOCH_SHIFT
     }
 
+    /// For marks that are kept elsewhere.
+    pub(crate) fn epoch(&self) -> u8 {
+        self.now.load(Relaxed)
+    }
+
     /// So many objects have come, of so many that there are.
     pub(crate) fn pass(&self, came: u64, there: u64) {
         // Relaxed: guesses. Those that meet here have each added thousands.
@@ -122,7 +121,7 @@ impl Epochs {
     }
 
     /// Goes on if the epoch has lasted a second: twice, for what is used after that is used again.
-    fn look_at_the_clock(&self) {
+    pub(crate) fn look_at_the_clock(&self) {
         let second = seconds();
         if self.began.load(Relaxed) + 1 < second {
             self.begin(second);

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use holdfast_sync::{Doomed, Ref};
 
-use super::{InodeWalk, Visit};
+use super::{InodeWalk, Take, Visit};
 use crate::file_system::Core;
 use crate::inode::{Inode, Look, Numbered as _, Object, Part, Set, kept_values};
 use crate::locks::InodeLocks;
@@ -377,7 +377,8 @@ impl Core {
         if self.pinned {
             return Ok(());
         }
-        self.walk_inodes_if(&mut walk, |inode| inode.has_lazy_time(), &mut |node| {
+        let is_late = |inode: &Inode| Take::from(inode.has_lazy_time());
+        self.walk_inodes_if(&mut walk, is_late, &mut |node| {
             self.write_time(node.inode())?;
             Ok(Visit::Continue)
         })

@@ -19,4 +19,5 @@ mod walk;
 
 pub use evict::Dropped;
 pub(crate) use evict::Ending;
+pub(crate) use walk::Take;
 pub use walk::{InodeWalk, Visit};

@@ -19,6 +19,24 @@ pub enum Visit {
     Stop,
 }
 
+/// Is an inode that a walk comes to taken into use, to be visited?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Take {
+    No,
+    Yes,
+    /// And no other one before it was visited.
+    Last,
+}
+
+impl From<bool> for Take {
+    fn from(wanted: bool) -> Self {
+        match wanted {
+            true => Self::Yes,
+            false => Self::No,
+        }
+    }
+}
+
 /// A walk over the inodes in memory, or what is left of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InodeWalk {
@@ -83,7 +101,7 @@ impl Core {
     ) -> Result<()> {
         // Nearly all are taken into use.
         let most = !walk.used_only;
-        self.walk_by(most, walk, |_| true, visit)
+        self.walk_by(most, walk, |_| Take::Yes, visit)
     }
 
     /// Those that are `wanted` at the moment in which the walk comes to them: the others are not
@@ -91,7 +109,7 @@ impl Core {
     pub(crate) fn walk_inodes_if(
         &self,
         walk: &mut InodeWalk,
-        wanted: impl Fn(&Inode) -> bool,
+        wanted: impl Fn(&Inode) -> Take,
         visit: &mut dyn FnMut(&Node) -> Result<Visit>,
     ) -> Result<()> {
         self.walk_by(false, walk, wanted, visit)
@@ -103,7 +121,7 @@ impl Core {
         &self,
         most: bool,
         walk: &mut InodeWalk,
-        wanted: impl Fn(&Inode) -> bool,
+        wanted: impl Fn(&Inode) -> Take,
         visit: &mut dyn FnMut(&Node) -> Result<Visit>,
     ) -> Result<()> {
         // Nodes: they give their uses back properly on every way out, a visitor's panic included.
@@ -112,12 +130,14 @@ impl Core {
             let next = {
                 let guard = epoch::pin();
                 let take = |inode: &Inode| {
-                    let wanted = wanted(inode) && (!walk.used_only || inode.may_be_used());
                     // What is not yet known to the store is its maker's alone.
-                    if wanted && (self.pinned || !inode.is_unborn()) {
+                    let may_be = (!walk.used_only || inode.may_be_used())
+                        && (self.pinned || !inode.is_unborn());
+                    let take = if may_be { wanted(inode) } else { Take::No };
+                    if take != Take::No {
                         batch.extend(Node::acquire_in_passing(inode));
                     }
-                    batch.len() < BATCH
+                    batch.len() < BATCH && take != Take::Last
                 };
                 let range = (from, walk.end);
                 self.index.scan_to_change(most, range, &guard, take)

@@ -14,10 +14,11 @@
 
 use std::ops::Range;
 
-use holdfast_cache::{Account, MAX_SIZE, PagesLock};
+use holdfast_cache::{Account, Arrival, MAX_SIZE, PagesLock};
 
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _, WHOLE};
+use crate::reclaim::page_key;
 use crate::types::{Errno, Ino, Result};
 
 pub(super) const PAGE: u64 = holdfast_cache::PAGE_SIZE as u64;
@@ -199,6 +200,8 @@ impl Core {
             return Ok(());
         };
         let size = inode.size();
+        pages.stamp(self.reclaim.epochs.epoch(), Arrival::Ahead);
+        let mut came_again = false;
         let mut buf = Vec::new();
         let mut next = Some(first);
         while let Some(run) = next {
@@ -211,13 +214,30 @@ impl Core {
             buf.resize((end - start) as usize, 0);
             self.store.read_data(inode.ino(), start, &mut buf)?;
             pages.bring(start, &buf, self.loaded())?;
+            came_again |= self.recall(inode.ino(), pages, run.start..end.div_ceil(PAGE));
             next = pages.next_absent(within.clone());
+        }
+        if came_again {
+            self.reclaim.content_ghosts.refaults.add(1);
         }
         if pages.absent() == 0 {
             inode.completed();
         }
         pages.has_size(size);
         Ok(())
+    }
+
+    /// Says of those of these pages which had gone too early that they come again. Did any?
+    fn recall(&self, ino: Ino, pages: &mut PagesLock<'_>, came: Range<u64>) -> bool {
+        let (ghosts, there) = (&self.reclaim.content_ghosts, self.cache.pages());
+        let mut any = false;
+        for page in came {
+            if ghosts.recall(page_key(ino, page), there) {
+                pages.came_again(page);
+                any = true;
+            }
+        }
+        any
     }
 
     /// As [`bring`](Self::bring), for who reads these bytes: with more, if he seems to read on.

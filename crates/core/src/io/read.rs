@@ -59,7 +59,10 @@ impl FileSystem {
         let (size, whole) = (|| inode.size(), || core.pinned || inode.is_complete());
         let unlocked = pages.read_vectored_under(&epoch::pin(), offset, bufs, size, whole);
         let done = match unlocked {
-            Ok(done) => done,
+            Ok(done) => {
+                core.use_pages(pages, offset, done);
+                done
+            }
             Err(Contended) => {
                 let bufs = bufs.iter_mut().map(|buf| &mut **buf);
                 core.read_locked(inode, pages, offset, asked, bufs)?
@@ -149,8 +152,17 @@ impl Core {
             }
         }
         drop(guard);
+        self.use_pages(pages, offset, done);
         self.has_read(file, inode);
         Ok(done)
+    }
+
+    /// Bytes are used, and so are their pages.
+    fn use_pages(&self, pages: &Pages, offset: u64, len: usize) {
+        let epochs = &self.reclaim.epochs;
+        if !self.pinned && pages.touch(offset..offset + len as u64, epochs.epoch()) {
+            epochs.look_at_the_clock();
+        }
     }
 
     /// What is to be read from, unless there may be something to be said against it.
@@ -246,6 +258,7 @@ impl Core {
             }
             done
         };
+        self.use_pages(pages, offset, done);
         self.relieve_since(held);
         Ok(done)
     }

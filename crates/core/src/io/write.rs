@@ -1,10 +1,10 @@
-use holdfast_cache::PagesLock;
+use holdfast_cache::{Arrival, PagesLock};
 use std::io::IoSlice;
 
 use super::{SIZE_MAX, check_range, writable};
 use crate::FileSystem;
 use crate::file_system::Core;
-use crate::inode::{Inode, Numbered as _};
+use crate::inode::{Inode, Numbered as _, WHOLE};
 use crate::open::OpenFile;
 use crate::quota::Check;
 use crate::space::FileSpace;
@@ -202,6 +202,9 @@ impl Core {
             && let Some(hints) = self.store.hints()
         {
             hints.expect_write(inode.ino(), start);
+        }
+        if !self.pinned && start.saturating_add(total(bufs) as u64) > WHOLE {
+            pages.stamp(self.reclaim.epochs.epoch(), Arrival::Used);
         }
         let mut done = 0;
         for buf in bufs.iter().filter(|buf| !buf.is_empty()) {

@@ -15,7 +15,7 @@ use holdfast_cache::reclaim::Load;
 use crate::directory::{COOKIE_END, Entry, FIRST_COOKIE, Known, Loaded, Names, Place};
 use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _, directory_names, directory_size};
-use crate::inodes::{InodeWalk, Visit};
+use crate::inodes::{InodeWalk, Take, Visit};
 use crate::reclaim::{Directories, NAME_BYTES};
 use crate::store::{InodeRecord, NameRun};
 use crate::types::{Errno, Ino, Result, Time};
@@ -370,9 +370,10 @@ impl Directories for Core {
     fn forget_large_directories(&self, walk: &mut InodeWalk, most: u64) -> u64 {
         let least = self.policy.whole_directory();
         let is_large = |inode: &Inode| {
-            inode.directory().is_ok_and(|body| {
+            let large = inode.directory().is_ok_and(|body| {
                 body.names.place() == Place::Whole && body.names.in_catalog() > least
-            })
+            });
+            Take::from(large)
         };
         let mut gone = 0;
         let walked = self.walk_inodes_if(walk, is_large, &mut |node| {

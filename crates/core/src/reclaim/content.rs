@@ -5,29 +5,29 @@
 //! (see [`balance`](super::balance)).
 
 use std::cell::Cell;
+use std::ops::Range;
 
-use holdfast_cache::PAGE_SIZE;
 use holdfast_cache::reclaim::{Count, Load, Request, Scan, Shrinker};
+use holdfast_cache::{PAGE_SIZE, PagesLock, Set};
 use holdfast_sync::epoch;
 use parking_lot::Mutex;
 
 use super::passed;
 use crate::file_system::Core;
-use crate::inode::{Inode, Look, Numbered as _, Part, Set, WHOLE};
-use crate::inodes::{InodeWalk, Visit};
+use crate::inode::{Inode, Look, Numbered as _, Part, WHOLE};
+use crate::inodes::{InodeWalk, Take, Visit};
 use crate::node::Node;
 use crate::types::Ino;
 
-/// Pages forgotten in a row, and before it is asked again whether it is enough.
+/// Pages forgotten in a row, and before it is asked again whether it is enough: a group of them.
 const RUN: u64 = 64;
-/// Inodes that a walk may take into use before it visits one.
-const LEAF: u64 = 64;
 /// Bytes between two looks, at most.
 const STEP_MAX: u64 = 1 << 20;
 /// Bytes that one look frees beyond what is too much.
 const SLACK_MAX: u64 = 4 << 20;
 
-/// Whose pages go, round by round; the first may be the rest of one. A large file is not used as a whole: its pages go in any.
+/// What goes, round by round; the first may be the rest of one: small files, and pages of large ones; of files in part in memory
+/// without marks in any.
 const SETS: [Option<Set>; 5] = [
     Some(Set::Probation),
     Some(Set::Probation),
@@ -35,6 +35,11 @@ const SETS: [Option<Set>; 5] = [
     Some(Set::Main),
     None,
 ];
+
+/// By what a page that went is known: that of another file may have the same, rarely.
+pub(crate) fn page_key(ino: Ino, page: u64) -> u64 {
+    ino.0.rotate_left(u64::BITS / 2) ^ !page
+}
 
 /// Frees pages.
 #[derive(Debug, Default)]
@@ -50,40 +55,6 @@ struct Hand {
     at: Option<(Ino, u64)>,
     /// Rounds of this reclaim that are over.
     rounds: usize,
-}
-
-/// Which files a walk takes into use: no more of a leaf of the index than have as many pages as are to go, if they are all there.
-struct Taking {
-    /// Pages that are to go.
-    left: Cell<u64>,
-    /// Those that are not to be had of the files taken so far.
-    room: Cell<u64>,
-    leaf: Cell<Option<u64>>,
-}
-
-impl Taking {
-    fn new(left: u64) -> Self {
-        Self {
-            left: Cell::new(left),
-            room: Cell::new(left),
-            leaf: Cell::new(None),
-        }
-    }
-
-    fn has_room(&self, inode: &Inode) -> bool {
-        let leaf = Some(inode.ino().0 / LEAF);
-        if self.leaf.replace(leaf) != leaf {
-            self.room.set(self.left.get());
-        }
-        self.room.get() > 0
-    }
-
-    /// It is taken.
-    fn count(&self, inode: &Inode) -> bool {
-        let pages = inode.size().div_ceil(PAGE_SIZE as u64).max(1);
-        self.room.set(self.room.get().saturating_sub(pages));
-        true
-    }
 }
 
 impl Shrinker for Content {
@@ -198,17 +169,24 @@ impl Core {
             }
         }
         let Hand { walk, at, .. } = hand;
-        let take = Taking::new(*left);
+        // No more files are taken into use than have as many pages as are to go, if they are all there and unused.
+        let room = Cell::new(*left);
         let is_to_go = |inode: &Inode| {
             let idle = |set| inode.look(Part::Content, set, &self.reclaim.epochs) == Look::Idle;
-            take.has_room(inode)
-                && inode.regular().is_ok_and(|pages| !pages.is_empty())
-                && (inode.size() > WHOLE || set.is_none_or(idle))
-                && take.count(inode)
+            let has_pages = inode.regular().is_ok_and(|pages| !pages.is_empty());
+            if !has_pages || inode.size() <= WHOLE && !set.is_none_or(idle) {
+                return Take::No;
+            }
+            let pages = inode.size().div_ceil(PAGE_SIZE as u64).max(1);
+            room.set(room.get().saturating_sub(pages));
+            match room.get() {
+                0 => Take::Last,
+                _ => Take::Yes,
+            }
         };
         let walked = self.walk_inodes_if(walk, is_to_go, &mut |node| {
             *at = self.forget_from(node.inode(), 0, left, set);
-            take.left.set(*left);
+            room.set(*left);
             let go_on = at.is_none() && *left > 0;
             Ok(if go_on { Visit::Continue } else { Visit::Stop })
         });
@@ -236,8 +214,8 @@ impl Core {
         if !inode.is_mapped() || pages.frames() == 0 {
             return None;
         }
-        pages.begin();
         if size <= WHOLE && (pages.frames(), pages.pages()) == (whole, whole) {
+            pages.begin();
             inode.unmapped();
             pages.clear(self.loaded());
             inode.content_went();
@@ -248,20 +226,53 @@ impl Core {
             *left = left.saturating_sub(whole);
             return None;
         }
-        inode.partial();
         let mut stopped = None;
         while let Some(next) = pages.next_present(page).filter(|next| *next < whole) {
             if *left == 0 {
                 stopped = Some((inode.ino(), next));
                 break;
             }
-            page = (next + RUN.min(*left)).min(whole);
-            let before = pages.frames();
-            pages.forget(next..page, self.loaded());
-            *left = left.saturating_sub(before.saturating_sub(pages.frames()));
+            let gone;
+            // The pages of a small file have no marks.
+            (gone, page) = match set.filter(|_| size > WHOLE) {
+                Some(set) => self.forget_unused(inode, &mut pages, next..whole, *left, set),
+                None => {
+                    let end = (next + RUN.min(*left)).min(whole);
+                    pages.begin();
+                    inode.partial();
+                    (pages.forget(next..end, self.loaded()), end)
+                }
+            };
+            *left = left.saturating_sub(gone);
         }
         pages.has_size(size);
         stopped
+    }
+
+    /// Forgets those of some pages that were not used again, in the first group of them. Returns how many went, and where the group ends.
+    fn forget_unused(
+        &self,
+        inode: &Inode,
+        pages: &mut PagesLock<'_>,
+        within: Range<u64>,
+        most: u64,
+        set: Set,
+    ) -> (u64, u64) {
+        let end = (within.start / RUN + 1) * RUN;
+        let unused = pages.look(within, set, self.reclaim.epochs.epoch(), most);
+        if unused.count() > 0 {
+            pages.begin();
+            inode.partial();
+            pages.forget_unused(&unused, self.loaded());
+        }
+        if set == Set::Probation {
+            let most = self.reclaim.limit() / PAGE_SIZE as u64;
+            let ghosts = &self.reclaim.content_ghosts;
+            unused
+                .pages()
+                .for_each(|page| ghosts.note(page_key(inode.ino(), page), 1, most));
+        }
+        (unused.count(), end)
     }
 
     /// Forgets the pages of all files that this walk meets.
@@ -269,7 +280,8 @@ impl Core {
         if self.pinned || self.failure.is_latched() {
             return;
         }
-        let has_pages = |inode: &Inode| inode.regular().is_ok_and(|pages| !pages.is_empty());
+        let has_pages =
+            |inode: &Inode| Take::from(inode.regular().is_ok_and(|pages| !pages.is_empty()));
         let walked = self.walk_inodes_if(&mut walk, has_pages, &mut |node| {
             self.forget_from(node.inode(), 0, &mut { u64::MAX }, None);
             Ok(Visit::Continue)

@@ -83,8 +83,18 @@ impl Ghosts {
         }
     }
 
-    /// Did this one go so lately that it would still be there if it had been in the main set, where so much is? It is told once.
+    /// Did this one go so lately that it would still be there if it had been in the main set, where so much is? It is told once,
+    /// and counted.
     pub(crate) fn take(&self, number: u64, there: u64) -> bool {
+        let is_refault = self.recall(number, there);
+        if is_refault {
+            self.refaults.add(1);
+        }
+        is_refault
+    }
+
+    /// As [`take`](Self::take), and not counted.
+    pub(crate) fn recall(&self, number: u64, there: u64) -> bool {
         let Some(table) = self.table.get() else {
             return false;
         };
@@ -95,11 +105,7 @@ impl Ghosts {
         };
         let now = table.age(self.gone.load(Relaxed));
         let passed = u64::from(since(place.swap(0, Relaxed), now));
-        let is_refault = passed.saturating_mul(table.unit) <= there;
-        if is_refault {
-            self.refaults.add(1);
-        }
-        is_refault
+        passed.saturating_mul(table.unit) <= there
     }
 
     /// What the table takes.

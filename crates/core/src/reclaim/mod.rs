@@ -35,6 +35,7 @@ use crate::file_system::Core;
 use crate::inode::Epochs;
 use balance::{Balance, Side};
 use content::Content;
+pub(crate) use content::page_key;
 use ghosts::Ghosts;
 use kernel::Kernel;
 pub(crate) use kernel::Observed;
@@ -65,7 +66,7 @@ pub(crate) struct Reclaim {
     pub(crate) promoted: ShardedCounter,
     /// Inodes that went from probation lately.
     pub(crate) ghosts: Ghosts,
-    /// The same of the content of small files, by pages.
+    /// The same of the content of files: of small ones as a whole, of others page by page. Counted in pages.
     pub(crate) content_ghosts: Ghosts,
     /// How large names are.
     pub(crate) name_sizes: NameSizes,
