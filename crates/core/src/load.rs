@@ -362,6 +362,8 @@ impl Core {
         meta.flags = record.flags & FileFlags::all();
         let (fs, kind) = (self.enrolment.number(), record.kind);
         let extension = Extension::of(content, rare);
+        let beside = extension.as_ref().map_or(0, |extension| extension.memory());
+        self.reclaim.extension_sizes.came(1, beside);
         let known = match record.space == StoredSpace::AS_SIZE && kind == FileType::Regular {
             true => Known::Full,
             false => Known::Nothing,

@@ -1,6 +1,6 @@
 //! What not every inode has: the names of a directory, a target, extended attributes, file locks.
 
-use holdfast_sync::Published;
+use holdfast_sync::{Published, epoch};
 use once_cell::race::OnceBox;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,6 +49,33 @@ impl Extension {
             rare: rare.map_or_else(Default::default, Published::new),
             locks: OnceBox::new(),
         }))
+    }
+}
+
+/// Bytes of a node of an ordered map, which the first entry brings: it has room for so many.
+const MAP_NODE: usize = 11 * size_of::<(Box<[u8]>, Arc<[u8]>)>() + 16;
+/// What precedes the bytes of a value.
+const COUNTS: usize = 16;
+
+impl Extension {
+    /// Bytes of memory, when it is new: but for the names of a directory, and locks.
+    pub(crate) fn memory(&self) -> usize {
+        let target = match &self.content {
+            Content::Target(target) => target.len(),
+            _ => 0,
+        };
+        let guard = epoch::pin();
+        let rare = self.rare.load(&guard).map_or(0, Rare::memory);
+        size_of::<Self>() + target + rare
+    }
+}
+
+impl Rare {
+    fn memory(&self) -> usize {
+        let values = self.xattrs.iter();
+        let values = values.map(|(name, value)| name.len() + COUNTS + value.len());
+        let map = if self.xattrs.is_empty() { 0 } else { MAP_NODE };
+        size_of::<Self>() + map + values.sum::<usize>()
     }
 }
 

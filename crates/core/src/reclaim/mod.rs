@@ -19,9 +19,9 @@ mod content;
 mod ghosts;
 mod kernel;
 mod metadata;
-mod name_sizes;
 mod names;
 mod readahead;
+mod sizes;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
@@ -32,7 +32,7 @@ use holdfast_sync::ShardedCounter;
 use once_cell::race::OnceBox;
 
 use crate::file_system::Core;
-use crate::inode::Epochs;
+use crate::inode::{Epochs, Inode};
 use balance::{Balance, Side};
 use content::Content;
 pub(crate) use content::page_key;
@@ -40,14 +40,14 @@ use ghosts::Ghosts;
 use kernel::Kernel;
 pub(crate) use kernel::Observed;
 use metadata::Metadata;
-use name_sizes::NameSizes;
 pub(crate) use names::Directories;
 use names::Names;
+use sizes::{Sizes, name_bytes};
 
-/// What an inode takes in memory, about, without its names: itself, and its part of what finds it, where numbers are dense.
-const INODE_BYTES: u64 = 168;
-/// The same without what finds it.
-const ALONE_BYTES: u64 = 160;
+/// What an inode takes in memory, without what finds it, and what not all of them have.
+const ALONE_BYTES: u64 = size_of::<Inode>() as u64;
+/// The same with what finds it, where numbers are dense.
+const INODE_BYTES: u64 = ALONE_BYTES + 8;
 /// What a usual name takes, about.
 pub(crate) const NAME_BYTES: u64 = 64;
 
@@ -69,7 +69,9 @@ pub(crate) struct Reclaim {
     /// The same of the content of files: of small ones as a whole, of others page by page. Counted in pages.
     pub(crate) content_ghosts: Ghosts,
     /// How large names are.
-    pub(crate) name_sizes: NameSizes,
+    pub(crate) name_sizes: Sizes,
+    /// What inodes have beside themselves: extended attributes, targets, what is of directories.
+    pub(crate) extension_sizes: Sizes,
     /// Which part of the limit inodes and names have, and which content.
     balance: Balance,
     /// What frees memory; none where nothing can go.
@@ -96,7 +98,8 @@ impl Reclaim {
             promoted: ShardedCounter::new(),
             ghosts: Ghosts::default(),
             content_ghosts: Ghosts::default(),
-            name_sizes: NameSizes::default(),
+            name_sizes: Sizes::default(),
+            extension_sizes: Sizes::default(),
             balance: Balance::default(),
             shrinkers: OnceBox::new(),
         }
@@ -144,12 +147,13 @@ impl Core {
 
     /// What inodes take in memory, about.
     fn inode_bytes(&self) -> u64 {
-        self.index.len() * ALONE_BYTES + self.index.node_bytes()
+        let each = ALONE_BYTES + self.reclaim.extension_sizes.mean().unwrap_or(0);
+        self.index.len() * each + self.index.node_bytes()
     }
 
     /// What names take in memory, about.
     pub(crate) fn name_bytes(&self) -> u64 {
-        u64::try_from(self.names.sum()).unwrap_or(0) * self.reclaim.name_sizes.mean()
+        u64::try_from(self.names.sum()).unwrap_or(0) * name_bytes(&self.reclaim.name_sizes)
     }
 
     fn metadata_bytes(&self) -> u64 {
