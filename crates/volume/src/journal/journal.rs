@@ -251,6 +251,11 @@ impl Journal {
         self.rest.ends_by(rouse);
     }
 
+    /// Bytes of memory that hold what was appended and not written, or will.
+    pub fn memory(&self) -> u64 {
+        self.supply.memory()
+    }
+
     /// Is all that was appended in the device's cache, or `durable`? Then the next append calls what
     /// [`when_roused`](Self::when_roused) gave: a thread that has nothing to do need not look again until then.
     pub fn rests(&self, durable: bool) -> bool {
@@ -493,7 +498,7 @@ impl Journal {
     ) -> Result<u64> {
         let ring = &mut writer.ring;
         if owed && group.is_empty() {
-            group.push(Frame::new(Vec::new(), COMMIT, cut));
+            group.push(Frame::new(self.supply.buffer(1), COMMIT, cut));
         } else if ring.owes_mark {
             self.supply.room.give(1);
         }

@@ -7,7 +7,7 @@ use super::frame::{FRAME_BLOCKS, Frame, HEADER, Piece};
 use super::record::{AsRecord, BatchHead};
 use super::region::BLOCK;
 use super::room::Room;
-use crate::journal_primitive::Mutex;
+use crate::journal_primitive::{AtomicU64, Mutex, Ordering};
 use holdfast_core::store::Stamp;
 use holdfast_sync::prefetch_to_fill;
 
@@ -19,6 +19,8 @@ pub(super) struct Supply {
     pub(super) most: u64,
     /// Buffers that were written; a leaf among the locks.
     spare: Mutex<Vec<Vec<u8>>>,
+    /// Bytes of memory that all buffers take, the spare ones too.
+    memory: AtomicU64,
 }
 
 /// Bytes of a frame that are fetched for the next batch.
@@ -32,26 +34,38 @@ impl Supply {
             room,
             most,
             spare: Mutex::new(Vec::new()),
+            memory: AtomicU64::new(0),
         }
     }
 
     /// A buffer for a frame of so many blocks, which it need not outgrow.
-    fn buffer(&self, blocks: u64) -> Vec<u8> {
+    pub(super) fn buffer(&self, blocks: u64) -> Vec<u8> {
         let spare = self.spare.lock().pop();
         let mut buffer = spare.unwrap_or_default();
+        let before = buffer.capacity();
         buffer.clear();
         buffer.reserve_exact(blocks as usize * BLOCK);
+        // Relaxed: a count.
+        let came = (buffer.capacity() - before) as u64;
+        self.memory.fetch_add(came, Ordering::Relaxed);
         buffer
+    }
+
+    /// Bytes of memory that all buffers take.
+    pub(super) fn memory(&self) -> u64 {
+        self.memory.load(Ordering::Relaxed)
     }
 
     /// Takes the buffers of frames that are no longer needed.
     pub(super) fn recycle(&self, frames: impl IntoIterator<Item = Frame>) {
         let mut spare = self.spare.lock();
         for frame in frames {
-            if spare.len() == SPARE_MAX {
-                break;
+            if spare.len() < SPARE_MAX {
+                spare.push(frame.bytes);
+            } else {
+                let went = frame.bytes.capacity() as u64;
+                self.memory.fetch_sub(went, Ordering::Relaxed);
             }
-            spare.push(frame.bytes);
         }
     }
 }
