@@ -16,7 +16,6 @@ use crate::store::file::extent_map::Run;
 use crate::store::load::Finder;
 use crate::store::load::in_flight::Ticket;
 use crate::store::memtable::{Growth, Overlay};
-use crate::store::reservation::budget::bytes;
 use crate::{Error, Result, tree};
 
 impl Inner {
@@ -54,7 +53,7 @@ impl Inner {
         let layers = self.gate.snapshot();
         let inodes = replay(self.finder(&layers), &self.space, &records)?;
         self.inodes.add(inodes);
-        Ok(Some(bytes(layers.active.growth())))
+        Ok(Some(layers.active.memory()))
     }
 
     /// Brings what was replayed up to a position into the trees; `false`: there is no room for that.

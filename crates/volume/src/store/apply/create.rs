@@ -93,7 +93,7 @@ impl Inner {
         // written of the inode goes to memory that no cache has, and an exchange behind it would wait for that.
         {
             let mut shard = active.shard(birth.dir.ino);
-            let dir = shard.changed(birth.dir.ino);
+            let mut dir = shard.changed(birth.dir.ino);
             dir.names_mut().enter(birth.cookie, birth.name);
             dir.set_record(birth.dir);
         }

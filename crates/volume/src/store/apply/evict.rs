@@ -130,8 +130,9 @@ impl Finder<'_> {
             },
         };
         let mut shard = self.layers.active.shard(ino);
-        let object = shard.changed(ino);
+        let mut object = shard.changed(ino);
         if object.fresh {
+            drop(object);
             shard.forget(ino);
         } else {
             object.end();
@@ -143,7 +144,7 @@ impl Finder<'_> {
     fn places_above(&self, ino: Ino) -> Option<Result<Vec<Run>>> {
         let active = &self.layers.active;
         let mut shard = active.shard(ino);
-        let object = shard.get_mut(ino)?;
+        let mut object = shard.get_mut(ino)?;
         if let Some(content) = object.content_mut() {
             let before = content.dirty();
             let freed = content.resize(0, None);

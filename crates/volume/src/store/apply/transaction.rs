@@ -5,7 +5,6 @@
 //! and space that is taken is journalled as the places that it got.
 
 use holdfast_core::store::{Change, InodeRecord, PageOf};
-use holdfast_sync::LatchGuard;
 use holdfast_types::{FileType, Ino};
 
 use super::fetched::{Fetched, Pages};
@@ -15,7 +14,7 @@ use crate::store::file::content::{Content, Source, Waits, edges_of};
 use crate::store::file::extent_map::Run;
 use crate::store::load::Finder;
 use crate::store::memtable::names::Name;
-use crate::store::memtable::{Object, Objects};
+use crate::store::memtable::{Object, Shard};
 use crate::{BLOCK, Error, Result};
 
 fn went(ino: Ino) -> Error {
@@ -102,7 +101,7 @@ impl<'m> Maker<'m, '_> {
         let ino = inode.ino;
         let active = &self.finder.layers.active;
         let mut shard = self.shard_with_content(ino)?;
-        let object = shard.get_mut(ino).ok_or_else(|| went(ino))?;
+        let mut object = shard.get_mut(ino).ok_or_else(|| went(ino))?;
         let content = object.content_mut().ok_or_else(|| went(ino))?;
         let before = content.dirty();
         let done = self.write_in(content, inode, offset, data);
@@ -113,6 +112,7 @@ impl<'m> Maker<'m, '_> {
         if !known {
             object.set_record(inode);
         }
+        drop(object);
         drop(shard);
         let mut records = Vec::new();
         if inline {
@@ -328,7 +328,7 @@ impl<'m> Maker<'m, '_> {
         match *change {
             Change::Create { ref inode, target } => {
                 let mut shard = self.finder.layers.active.shard(inode.ino);
-                let object = shard.create(inode.ino);
+                let mut object = shard.create(inode.ino);
                 object.set_record(inode);
                 if let Some(target) = target {
                     object.rest_mut().target = Some(target.into());
@@ -369,13 +369,13 @@ impl<'m> Maker<'m, '_> {
 
     pub(in crate::store) fn object<R>(&self, ino: Ino, change: impl FnOnce(&mut Object) -> R) -> R {
         let mut shard = self.finder.layers.active.shard(ino);
-        change(shard.changed(ino))
+        change(&mut shard.changed(ino))
     }
 
     fn attributes(&mut self, inode: &InodeRecord) -> Result<()> {
         let active = &self.finder.layers.active;
         let mut shard = active.shard(inode.ino);
-        let object = shard.changed(inode.ino);
+        let mut object = shard.changed(inode.ino);
         if let Some(content) = object.content_mut() {
             let before = content.dirty();
             let source = self.source(inode.ino);
@@ -395,8 +395,8 @@ impl<'m> Maker<'m, '_> {
         change: impl FnOnce(&mut Content) -> Result<R>,
     ) -> Result<R> {
         let mut shard = self.shard_with_content(ino)?;
-        let content = shard.get_mut(ino).and_then(Object::content_mut);
-        let content = content.ok_or_else(|| went(ino))?;
+        let mut object = shard.get_mut(ino).ok_or_else(|| went(ino))?;
+        let content = object.content_mut().ok_or_else(|| went(ino))?;
         let before = content.dirty();
         let changed = change(content);
         let active = &self.finder.layers.active;
@@ -405,7 +405,7 @@ impl<'m> Maker<'m, '_> {
     }
 
     /// Locks the shard of a file whose content is there, loaded if need be.
-    fn shard_with_content(&self, ino: Ino) -> Result<LatchGuard<'_, Objects>> {
+    fn shard_with_content(&self, ino: Ino) -> Result<Shard<'_>> {
         let active = &self.finder.layers.active;
         let shard = active.shard(ino);
         if shard.get(ino).is_some_and(|it| it.content().is_some()) {
@@ -415,10 +415,12 @@ impl<'m> Maker<'m, '_> {
         let content = self.load(ino)?;
         let mut shard = active.shard(ino);
         // The core has the pages of a file locked while its bytes change, so no other change was faster.
-        let held = &mut shard.changed(ino).rest_mut().content;
+        let mut object = shard.changed(ino);
+        let held = &mut object.rest_mut().content;
         let content = held.get_or_insert(Box::new(content));
         // Few bytes may have become pages, if attributes in a journal say that the file outgrew them.
         active.count_dirty(ino, Waits::default(), content.dirty());
+        drop(object);
         Ok(shard)
     }
 

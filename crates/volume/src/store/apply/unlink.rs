@@ -87,7 +87,7 @@ impl Inner {
         let active = &layers.active;
         {
             let mut shard = active.shard(death.dir.ino);
-            let dir = shard.changed(death.dir.ino);
+            let mut dir = shard.changed(death.dir.ino);
             let hash = || self.hasher.hash(death.name);
             dir.names_mut().leave(death.name, death.cookie, hash);
             dir.set_record(death.dir);

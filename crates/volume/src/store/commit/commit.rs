@@ -28,9 +28,9 @@ use crate::store::Inner;
 use crate::store::file::extent_map::Run;
 use crate::store::file::page::{Outgoing, zeros};
 use crate::store::load::in_flight::{Ticket, Written};
+use crate::store::memtable::Overlay;
 use crate::store::memtable::REALM;
 use crate::store::memtable::layers::Layers;
-use crate::store::memtable::{Object, Overlay};
 use crate::store::writeback::allocate::Placer;
 use crate::store::writeback::cluster::Looked;
 use crate::{BLOCK, Error, Result};
@@ -221,7 +221,10 @@ impl Inner {
         placed: &mut Placed<'_>,
     ) -> Result<()> {
         let mut shard = layers.active.shard(ino);
-        let Some(content) = shard.get_mut(ino).and_then(Object::content_mut) else {
+        let Some(mut object) = shard.get_mut(ino) else {
+            return Ok(());
+        };
+        let Some(content) = object.content_mut() else {
             return Ok(());
         };
         let before = content.dirty();

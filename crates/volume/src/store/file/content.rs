@@ -9,6 +9,7 @@
 //! *Replay.* The journal has the bytes of inline files only. Those of mapped ones are on the device
 //! already when it is replayed, as they were at the end of their commit: pages are left alone then.
 
+mod memory;
 mod neighbours;
 mod places;
 mod read;

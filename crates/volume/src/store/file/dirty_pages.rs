@@ -90,6 +90,11 @@ impl Dirty {
         self.len
     }
 
+    /// Bytes of memory, but for pages.
+    pub(in crate::store) fn memory(&self) -> usize {
+        self.groups.memory() + self.zeroed.memory()
+    }
+
     /// How many of them were full when they were put in last, as far as was said.
     pub(in crate::store) fn full(&self) -> usize {
         self.counts.full

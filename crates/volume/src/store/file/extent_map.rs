@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::space::Extent;
+use crate::store::memtable::map_bytes;
 use forwards::Forwards;
 use merge::merged;
 
@@ -65,6 +66,16 @@ impl Run {
 pub(in crate::store) struct Mapping(BTreeMap<u64, Run>);
 
 impl Mapping {
+    /// How many runs there are.
+    pub(in crate::store) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Bytes of memory.
+    pub(in crate::store) fn memory(&self) -> usize {
+        map_bytes::<(u64, Run)>(self.0.len())
+    }
+
     /// The run that holds a block, from this block on.
     pub(in crate::store) fn find(&self, block: u64) -> Option<Run> {
         let (first, run) = self.0.range(..=block).next_back()?;

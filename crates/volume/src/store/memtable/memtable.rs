@@ -12,6 +12,7 @@
 //! under it. A commit's cut finds no batch half made, because it closes the store's gate.
 
 use std::convert::Infallible;
+use std::ops::{Deref, DerefMut};
 
 use holdfast_sync::{Estimate, Latch, LatchGuard, Padded, PerCore, ShardedCounter};
 use holdfast_types::Ino;
@@ -19,8 +20,8 @@ use once_cell::race::OnceBox;
 use parking_lot::Mutex;
 
 use super::Growth;
-use super::objects::{RUN, bit, bits};
-use super::{Object, Objects};
+use super::Object;
+use super::objects::{Objects, RUN, bit, bits};
 use crate::store::file::content::Waits;
 
 const SHARDS: usize = 64;
@@ -43,6 +44,41 @@ pub(in crate::store) struct Overlay {
     /// How many keys of the trees changed at most, and bytes that they gain.
     keys: ShardedCounter,
     bytes: ShardedCounter,
+    /// What it takes in memory, in bytes.
+    memory: ShardedCounter,
+}
+
+/// Objects of a shard, to be changed: what comes and goes is counted behind that.
+#[derive(Debug)]
+pub(in crate::store) struct Shard<'o> {
+    objects: LatchGuard<'o, Objects>,
+    memory: &'o ShardedCounter,
+}
+
+impl Deref for Shard<'_> {
+    type Target = Objects;
+
+    #[inline]
+    fn deref(&self) -> &Objects {
+        &self.objects
+    }
+}
+
+impl DerefMut for Shard<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Objects {
+        &mut self.objects
+    }
+}
+
+impl Drop for Shard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let came = self.objects.came();
+        if came != 0 {
+            self.memory.add(came);
+        }
+    }
 }
 
 /// The number of the shard that an object is in.
@@ -70,13 +106,22 @@ impl Overlay {
             dirty_files: PerCore::default(),
             keys: ShardedCounter::new(),
             bytes: ShardedCounter::new(),
+            memory: ShardedCounter::new(),
         }
     }
 
     /// The shard in which a number's object is, if it changed; to be changed, before it is sealed.
-    pub(in crate::store) fn shard(&self, ino: Ino) -> LatchGuard<'_, Objects> {
+    pub(in crate::store) fn shard(&self, ino: Ino) -> Shard<'_> {
         debug_assert!(self.sealed.get().is_none(), "it changes no more");
-        self.shards[shard_of(ino)].lock()
+        Shard {
+            objects: self.shards[shard_of(ino)].lock(),
+            memory: &self.memory,
+        }
+    }
+
+    /// Bytes of memory that it takes, but for pages that wait to be written, about.
+    pub(in crate::store) fn memory(&self) -> u64 {
+        u64::try_from(self.memory.sum()).unwrap_or(0)
     }
 
     /// Nothing changes from now on. Nobody passes the gate meanwhile.

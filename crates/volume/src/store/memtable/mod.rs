@@ -9,6 +9,7 @@ pub(in crate::store) mod barrier;
 mod growth;
 pub(crate) mod hash;
 pub(in crate::store) mod layers;
+mod memory;
 #[expect(clippy::module_inception, reason = "the memtable itself")]
 mod memtable;
 pub(in crate::store) mod names;
@@ -18,9 +19,9 @@ mod tombstones;
 pub(in crate::store) mod window;
 
 pub(in crate::store) use growth::Growth;
-pub(in crate::store) use memtable::Overlay;
+pub(in crate::store) use memory::{entry_bytes, map_bytes, table_bytes};
+pub(in crate::store) use memtable::{Overlay, Shard};
 pub(in crate::store) use object::{Object, Rest};
-pub(in crate::store) use objects::Objects;
 
 /// The number of the only realm.
 pub(in crate::store) const REALM: u64 = 1;

@@ -20,6 +20,7 @@ use holdfast_core::store::EntryRecord;
 use holdfast_types::{FileType, Ino};
 
 use super::tombstones::Gone;
+use super::{entry_bytes, table_bytes};
 use chunk::Chunk;
 
 /// Names up to which looking at each is good enough.
@@ -192,6 +193,18 @@ impl Names {
     /// How many places changed.
     pub(in crate::store) fn len(&self) -> usize {
         self.count + self.gone.len()
+    }
+
+    /// Bytes of memory. Goes over the chunks.
+    pub(super) fn memory(&self) -> usize {
+        let chunks = self.chunks.values();
+        let each = chunks.map(|chunk| entry_bytes::<(u64, Chunk)>() + chunk.memory());
+        let by_name = self.by_name.get().map_or(0, |places| {
+            let chunks = self.chunks.values().chain([&self.end]);
+            let names: usize = chunks.map(Chunk::name_bytes).sum();
+            table_bytes::<(Box<[u8]>, u64)>(places.capacity()) + names
+        });
+        size_of::<Self>() + each.sum::<usize>() + self.end.memory() + self.gone.memory() + by_name
     }
 
     /// Above all cookies that names had which are known here.

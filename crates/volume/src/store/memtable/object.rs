@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use holdfast_core::store::InodeRecord;
 
+use super::memory::map_bytes;
 use super::names::Names;
 use crate::store::file::content::Content;
 
@@ -29,10 +30,26 @@ pub(in crate::store) struct Rest {
     pub(in crate::store) content: Option<Box<Content>>,
     /// A directory's names, as far as they changed.
     pub(in crate::store) names: Option<Box<Names>>,
+    /// What it took when it was weighed last.
+    weighed: Weight,
 }
+
+/// Bytes of memory, and how many things there were then that take some.
+#[derive(Clone, Copy, Debug, Default)]
+struct Weight {
+    bytes: usize,
+    things: usize,
+}
+
+/// Who changes so many things, and this part of all, is weighed again.
+const FEW: usize = 2;
+const PART: usize = 8;
 
 /// Extended attributes that changed.
 pub(in crate::store) type Xattrs = BTreeMap<Box<[u8]>, Option<Box<[u8]>>>;
+
+/// One of them.
+type Xattr = (Box<[u8]>, Option<Box<[u8]>>);
 
 impl Object {
     /// What is there beside attributes.
@@ -83,8 +100,52 @@ impl Object {
         }
     }
 
+    /// Bytes of memory that it took, beside its own, when it was weighed last.
+    pub(super) fn weighed(&self) -> usize {
+        self.rest().map_or(0, |rest| rest.weighed.bytes)
+    }
+
+    /// Weighs it, if much of it has come or gone since, and gives the bytes.
+    pub(super) fn weigh(&mut self) -> usize {
+        self.rest.as_mut().map_or(0, |rest| rest.weigh())
+    }
+
     /// Is it no more?
     pub(in crate::store) fn is_freed(&self) -> bool {
         matches!(self.record, Some(None))
+    }
+}
+
+impl Rest {
+    fn weigh(&mut self) -> usize {
+        let before = self.weighed;
+        let things = self.things();
+        if before.bytes == 0 || things.abs_diff(before.things) > FEW + before.things / PART {
+            self.weighed = Weight {
+                bytes: self.bytes(),
+                things,
+            };
+        }
+        self.weighed.bytes
+    }
+
+    /// How many things there are that take memory, about; with few steps.
+    fn things(&self) -> usize {
+        let content = self.content.as_ref().map_or(0, |content| content.things());
+        let names = self.names.as_ref().map_or(0, |names| names.len());
+        content + names + self.xattrs.len()
+    }
+
+    /// Bytes of memory, its own included.
+    fn bytes(&self) -> usize {
+        let target = self.target.as_ref().map_or(0, |target| target.len());
+        let xattrs = self.xattrs.iter().map(|(name, value)| {
+            let value = value.as_ref().map_or(0, |value| value.len());
+            name.len() + value
+        });
+        let map = map_bytes::<Xattr>(self.xattrs.len());
+        let content = self.content.as_ref().map_or(0, |content| content.memory());
+        let names = self.names.as_ref().map_or(0, |names| names.memory());
+        size_of::<Self>() + target + map + xattrs.sum::<usize>() + content + names
     }
 }

@@ -8,6 +8,8 @@
 
 use std::collections::BTreeMap;
 
+use super::entry_bytes;
+
 /// Places of a run.
 const RUN: usize = 128;
 
@@ -89,6 +91,15 @@ impl Gone {
             _ => self.runs.range(..=cookie).next_back().map(|(_, run)| run),
         };
         run.is_some_and(|run| place_in(run, cookie).is_ok())
+    }
+
+    /// Bytes of memory.
+    pub(in crate::store) fn memory(&self) -> usize {
+        let runs = self
+            .runs
+            .values()
+            .map(|run| entry_bytes::<(u64, Vec<Place>)>() + run.capacity() * size_of::<Place>());
+        runs.sum::<usize>() + self.last.capacity() * size_of::<Place>()
     }
 
     /// How many there are.

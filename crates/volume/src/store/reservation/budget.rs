@@ -20,7 +20,7 @@ use holdfast_sync::frame::Supplier;
 use super::nodes::{HasNodes, Nodes};
 use crate::store::commit::progress::HELP_MAX;
 use crate::store::load::device::Blocks;
-use crate::store::memtable::Growth;
+use crate::store::memtable::Overlay;
 use crate::store::{Inner, VolumeStore};
 use crate::tree::NodeCache;
 use crate::{BLOCK, Result};
@@ -31,8 +31,6 @@ const PAGES_MIN: u64 = 4 << 20;
 const CHANGES_MIN: u64 = 4 << 20;
 /// At least so many bytes of nodes: the upper ones of all trees.
 const NODES_MIN: u64 = 2 << 20;
-/// What a key that changes takes in memory beside its bytes, about; as measured.
-const KEY_BYTES: u64 = 64;
 
 /// The volume's limit, and whether changes may have come to their part of it.
 #[derive(Debug)]
@@ -71,8 +69,8 @@ impl Budget {
     }
 
     /// Looks, now and then, whether changes have come to their part.
-    pub(in crate::store) fn look(&self, changed: Growth) {
-        if bytes(changed) > self.changes() / 2 {
+    pub(in crate::store) fn look(&self, changes: u64) {
+        if changes > self.changes() / 2 {
             self.crowded.store(true, Relaxed);
         }
         self.moved();
@@ -94,11 +92,6 @@ fn changes_of(limit: u64) -> u64 {
 /// As many in this process, before the volume shares any memory.
 pub(in crate::store) fn changes_of_process() -> u64 {
     changes_of(Memory::of_process().limit())
-}
-
-/// What changes take in memory, about.
-pub(in crate::store) fn bytes(changed: Growth) -> u64 {
-    changed.bytes / 2 + KEY_BYTES * changed.keys
 }
 
 impl VolumeStore {
@@ -146,7 +139,7 @@ impl VolumeStore {
         if !budget.crowded.load(Relaxed) {
             return true;
         }
-        let changed = bytes(inner.gate.pass().active.growth());
+        let changed = inner.gate.pass().active.memory();
         if changed > budget.changes() / 2 {
             self.worker.ask_to_fold();
         } else {
@@ -166,13 +159,13 @@ impl Member for Inner {
     fn usage(&self) -> Usage {
         let (changes, pages) = {
             let layers = self.gate.pass();
-            let changes = layers.overlays().map(|overlay| bytes(overlay.growth()));
-            (changes.sum(), layers.active.dirty())
+            let changes = layers.overlays().map(Overlay::memory);
+            (changes.sum::<u64>(), layers.active.dirty())
         };
         let pages = pages + self.blocks().on_their_way();
         Usage::NONE
             .with(Class::Nodes, self.cache.counts().bytes as u64)
-            .with(Class::Dirty, changes)
+            .with(Class::Dirty, changes + self.journal.memory())
             .with(Class::Waiting, pages * BLOCK as u64)
     }
 
@@ -219,7 +212,7 @@ mod tests {
             let name = format!("file {number}");
             fs.mknod(&who, &root, name.as_bytes(), FileType::Regular, 0o644, 0)
                 .unwrap();
-            assert!(bytes(active().growth()) <= CHANGES_MIN + (1 << 20));
+            assert!(active().memory() <= CHANGES_MIN + (1 << 20));
         }
         let nodes = fs.memory_in_use().unwrap().shrinkers().totals();
         assert!(nodes.contains_key("nodes"), "{nodes:?}");
@@ -245,7 +238,7 @@ mod tests {
         let (who, root) = (Caller::root(), fs.root());
         let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
         // More than there is room for at once, were each of them one key alone.
-        let count = CHANGES_MIN / KEY_BYTES;
+        let count = CHANGES_MIN / 64;
         for number in 0..count {
             let name = format!("{number}");
             let file = fs.create(&who, &root, name.as_bytes(), 0o644, flags);
@@ -260,7 +253,7 @@ mod tests {
             let name = format!("{number}");
             let file = fs.open_at(&who, &root, name.as_bytes(), OpenFlags::empty(), 0);
             assert_eq!(fs.read(&file.unwrap(), 0, &mut [0]), Ok(1));
-            most = most.max(bytes(store.inner.gate.pass().active.growth()));
+            most = most.max(store.inner.gate.pass().active.memory());
         }
         assert!(most > CHANGES_MIN / 4, "no time moved: {most}");
         assert!(most <= CHANGES_MIN + (1 << 20), "{most}");
@@ -284,11 +277,10 @@ mod tests {
     #[test]
     fn changes_are_looked_at_by_what_they_take() {
         let budget = Budget::new();
-        let growth = |keys, bytes| Growth { keys, bytes };
         budget.limit.store(0, Relaxed);
-        budget.look(growth(1000, 1 << 20));
+        budget.look(CHANGES_MIN / 2);
         assert!(!budget.crowded.load(Relaxed));
-        budget.look(growth(CHANGES_MIN / KEY_BYTES, 2));
+        budget.look(CHANGES_MIN / 2 + 1);
         assert!(budget.crowded.load(Relaxed));
     }
 }

@@ -162,7 +162,7 @@ impl Inner {
     #[cold]
     fn give_credit(&self, credit: &AtomicU64, cost: u64) -> bool {
         credit.store(0, Ordering::Release);
-        self.budget.look(self.gate.pass().active.growth());
+        self.budget.look(self.gate.pass().active.memory());
         let layers = self.gate.pass();
         let wanted = self.wanted(&layers) + cost;
         // Relaxed: an estimate that each taking of space brings up to date.

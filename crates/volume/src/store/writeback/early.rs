@@ -20,7 +20,6 @@ use crate::journal::{Map, Record};
 use crate::store::Inner;
 use crate::store::file::content::Content;
 use crate::store::file::extent_map::Run;
-use crate::store::memtable::Object;
 use crate::store::memtable::REALM;
 
 /// As many pages are worth waking the volume's thread.
@@ -60,7 +59,8 @@ impl Inner {
         // Nobody changes the file between looking at it and giving it places.
         let layers = self.gate.close();
         let mut shard = layers.active.shard(ino);
-        let content = shard.get_mut(ino).and_then(Object::content_mut);
+        let mut object = shard.get_mut(ino);
+        let content = object.as_mut().and_then(|object| object.content_mut());
         let Some(content) = content.filter(|content| content.dirty().early > 0) else {
             return Ok(false);
         };
@@ -122,7 +122,8 @@ impl Inner {
     fn with_content<R>(&self, ino: Ino, show: impl FnOnce(&mut Content) -> R) -> Option<R> {
         let layers = self.gate.pass();
         let mut shard = layers.active.shard(ino);
-        let content = shard.get_mut(ino).and_then(Object::content_mut)?;
+        let mut object = shard.get_mut(ino)?;
+        let content = object.content_mut()?;
         let before = content.dirty();
         let shown = show(content);
         layers.active.count_dirty(ino, before, content.dirty());

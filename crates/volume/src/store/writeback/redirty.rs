@@ -43,7 +43,7 @@ impl Inner {
         let layers = self.gate.pass();
         self.running().ok()?;
         let mut shard = layers.active.shard(*ino);
-        let object = shard.get_mut(*ino)?;
+        let mut object = shard.get_mut(*ino)?;
         if !matches!(&object.record, Some(Some(known)) if known == inode) {
             return None;
         }

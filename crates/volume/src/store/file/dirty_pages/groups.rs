@@ -14,6 +14,7 @@ use foldhash::fast::RandomState;
 
 use super::{Counts, bit, blocks, mask};
 use crate::store::file::page::Changed;
+use crate::store::memtable::{map_bytes, table_bytes};
 
 /// Neighbours that wait.
 #[derive(Clone, Debug, Default)]
@@ -136,6 +137,18 @@ impl Groups {
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &Group)> {
         let stretches = self.order.iter();
         stretches.flat_map(|at| self.by_number[at].some(*at, u64::MAX))
+    }
+
+    /// Bytes of memory, but for pages. Goes over the stretches.
+    pub(super) fn memory(&self) -> usize {
+        let groups = self.by_number.values().map(|stretch| {
+            let pages = stretch.groups.iter().map(|group| group.pages.capacity());
+            stretch.groups.capacity() * size_of::<Group>()
+                + pages.sum::<usize>() * size_of::<Changed>()
+        });
+        table_bytes::<(u64, Stretch)>(self.by_number.capacity())
+            + map_bytes::<u64>(self.order.len())
+            + groups.sum::<usize>()
     }
 
     /// All, in any order.

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::space::Extent;
+use crate::store::memtable::map_bytes;
 
 /// Stretches of blocks on the device: where each begins, and ends.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +24,11 @@ impl Zeroed {
             (start, end) = (start.min(first), end.max(behind));
         }
         self.0.insert(start, end);
+    }
+
+    /// Bytes of memory.
+    pub(super) fn memory(&self) -> usize {
+        map_bytes::<(u64, u64)>(self.0.len())
     }
 
     /// Is this block one of them?

@@ -53,7 +53,7 @@ fn overlay(steps: &[Step], model: &mut Model, size: u64) -> Arc<Overlay> {
         let ino = Ino(*ino);
         let mut shard = overlay.shard(ino);
         if *stays {
-            let object = match model.insert(ino, record(ino, size)) {
+            let mut object = match model.insert(ino, record(ino, size)) {
                 Some(_) => shard.changed(ino),
                 // As the core: a number is never used again.
                 None if shard.get(ino).is_some_and(Object::is_freed) => {
@@ -64,10 +64,9 @@ fn overlay(steps: &[Step], model: &mut Model, size: u64) -> Arc<Overlay> {
             };
             object.record = Some(Some(record(ino, size)));
         } else if model.remove(&ino).is_some() {
-            let object = shard.changed(ino);
-            match object.fresh {
+            match shard.get(ino).is_some_and(|object| object.fresh) {
                 true => shard.forget(ino),
-                false => object.end(),
+                false => shard.changed(ino).end(),
             }
         }
     }

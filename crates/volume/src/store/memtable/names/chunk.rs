@@ -136,6 +136,16 @@ impl Chunk {
         self.slots.back().is_some_and(|last| last.cookie >= cookie)
     }
 
+    /// Bytes of memory, its own not included.
+    pub(super) fn memory(&self) -> usize {
+        self.slots.capacity() * size_of::<Slot>() + self.bytes.capacity()
+    }
+
+    /// Bytes of the names.
+    pub(super) fn name_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// The names from the slot `from` on.
     fn part(&self, from: usize) -> Self {
         let mut part = Self::default();

@@ -1,0 +1,204 @@
+//! What memory counts of inodes, names and changes is what the allocator hands out for them. One test: the bytes are counted for the
+//! whole process.
+#![expect(unsafe_code, reason = "an allocator that counts")]
+
+use holdfast_core::budget::{Class, Memory, Usage};
+use holdfast_core::{FileSystem, Options};
+use holdfast_device::{BlockDevice, FileDevice, FileOptions};
+use holdfast_sync::frame;
+use holdfast_types::{Caller, FileType, OpenFlags, RenameFlags, SetAttr, XattrSet};
+use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore, format};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+struct Counting;
+
+static BYTES: AtomicI64 = AtomicI64::new(0);
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// As allocators do, by sixteen bytes.
+fn count(bytes: usize, sign: i64) {
+    BYTES.fetch_add(sign * bytes.next_multiple_of(16) as i64, Ordering::Relaxed);
+}
+
+// SAFETY: passes everything on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size(), 1);
+        // SAFETY: the caller's promises are the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        count(layout.size(), -1);
+        // SAFETY: the caller's promises are the same.
+        unsafe { System.dealloc(memory, layout) };
+    }
+}
+
+const FILES: u64 = 100_000;
+
+/// A volume that commits nothing by itself, in a memory without a limit.
+struct World {
+    store: Arc<VolumeStore>,
+    fs: FileSystem,
+    memory: Arc<Memory>,
+    who: Caller,
+}
+
+impl World {
+    fn open(device: &Arc<dyn BlockDevice>) -> Self {
+        let options = OpenOptions {
+            commit_every: None,
+            ..OpenOptions::default()
+        };
+        let store = Arc::new(VolumeStore::open(Arc::clone(device), &options).unwrap());
+        let memory = Memory::apart(u64::MAX);
+        let shared = Arc::clone(&memory);
+        let fs = FileSystem::within(Arc::clone(&store) as _, Options::default(), shared).unwrap();
+        Self {
+            store,
+            fs,
+            memory,
+            who: Caller::root(),
+        }
+    }
+
+    /// With nothing in memory, and all in the trees.
+    fn again(self, device: &Arc<dyn BlockDevice>) -> Self {
+        self.fs.close().unwrap();
+        self.store.close().unwrap();
+        drop(self);
+        Self::open(device)
+    }
+
+    fn usage(&self) -> Usage {
+        self.memory.look();
+        self.memory.seen().usage
+    }
+
+    /// Frames are counted as what they take, whether a file has them or not any more.
+    fn counted(&self) -> i64 {
+        let usage = self.usage();
+        let others = usage.total() - usage.of(Class::Content) - usage.of(Class::Garbage);
+        (others + frame::allocated()) as i64
+    }
+
+    /// Work after which so much more is counted as the allocator has handed out.
+    fn counts(&self, what: &str, work: impl FnOnce(&Self)) {
+        let before = (BYTES.load(Ordering::Relaxed), self.counted());
+        work(self);
+        let after = (BYTES.load(Ordering::Relaxed), self.counted());
+        let (allocated, counted) = (after.0 - before.0, after.1 - before.1);
+        let part = counted as f64 / allocated as f64;
+        assert!(
+            allocated > 1 << 20 && (0.9..1.1).contains(&part),
+            "{what}: {counted} of {allocated} bytes"
+        );
+    }
+
+    /// Does something with every so manyth file.
+    fn each(&self, step: usize, work: impl Fn(&Self, u64, &[u8])) {
+        for number in (0..FILES).step_by(step) {
+            work(self, number, format!("f{number}").as_bytes());
+        }
+    }
+
+    fn chmod(&self, name: &[u8], perm: u16) {
+        let file = self.fs.lookup(&self.who, &self.fs.root(), name).unwrap();
+        let perm = SetAttr {
+            perm: Some(perm),
+            ..SetAttr::default()
+        };
+        self.fs.setattr(&self.who, &file, &perm, None).unwrap();
+    }
+}
+
+#[test]
+fn what_is_counted_is_what_the_allocator_handed_out() {
+    let path = std::env::temp_dir().join(format!("holdfast-counted-{}", std::process::id()));
+    let device = FileDevice::create(&path, 4 << 30, FileOptions::default()).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let device: Arc<dyn BlockDevice> = Arc::new(device);
+    format(&device, &FormatOptions::default()).unwrap();
+
+    let world = World::open(&device);
+    world.counts("creations", |world| {
+        world.each(1, |world, _, name| {
+            let (root, kind) = (world.fs.root(), FileType::Regular);
+            let made = world.fs.mknod(&world.who, &root, name, kind, 0o644, 0);
+            made.unwrap();
+        });
+    });
+
+    let world = world.again(&device);
+    world.chmod(b"f1", 0o600);
+    world.counts("attributes here and there", |world| {
+        world.each(64, |world, _, name| world.chmod(name, 0o600));
+    });
+    world.counts("all attributes", |world| {
+        world.each(1, |world, _, name| world.chmod(name, 0o640));
+    });
+
+    let world = world.again(&device);
+    world.counts("new names", |world| {
+        world.each(2, |world, number, name| {
+            let (root, to) = (world.fs.root(), format!("g{number}"));
+            let (who, flags) = (&world.who, RenameFlags::empty());
+            world
+                .fs
+                .rename(who, &root, name, &root, to.as_bytes(), flags)
+                .unwrap();
+        });
+    });
+
+    let world = world.again(&device);
+    world.counts("names that went", |world| {
+        world.each(2, |world, number, _| {
+            let (root, name) = (world.fs.root(), format!("g{number}"));
+            world.fs.unlink(&world.who, &root, name.as_bytes()).unwrap();
+        });
+    });
+
+    let world = world.again(&device);
+    world.counts("small files", |world| {
+        let root = world.fs.root();
+        let dir = world.fs.mkdir(&world.who, &root, b"d", 0o755).unwrap();
+        let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
+        for number in 0..FILES / 10 {
+            let name = format!("{number}");
+            let file = world
+                .fs
+                .create(&world.who, &dir, name.as_bytes(), 0o644, flags)
+                .unwrap();
+            world.fs.write(&world.who, &file, 0, &[1; 600]).unwrap();
+            let (how, value) = (XattrSet::Any, [1; 100]);
+            if number % 10 == 0 {
+                let file = file.node();
+                world
+                    .fs
+                    .setxattr(&world.who, file, b"user.one", &value, how)
+                    .unwrap();
+            }
+        }
+    });
+
+    let world = world.again(&device);
+    world.counts("files as they are loaded", |world| {
+        let root = world.fs.root();
+        let dir = world.fs.lookup(&world.who, &root, b"d").unwrap();
+        for number in 0..FILES / 10 {
+            let name = format!("{number}");
+            let file = world.fs.lookup(&world.who, &dir, name.as_bytes()).unwrap();
+            let open = world
+                .fs
+                .open(&world.who, &file, OpenFlags::empty())
+                .unwrap();
+            assert_eq!(world.fs.read(&open, 0, &mut [0; 600]), Ok(600));
+        }
+    });
+    drop(world.again(&device));
+}
