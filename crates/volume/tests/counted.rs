@@ -115,6 +115,34 @@ impl World {
         };
         self.fs.setattr(&self.who, &file, &perm, None).unwrap();
     }
+
+    /// Some with an attribute.
+    fn make_small_files(&self) {
+        let (fs, who, root) = (&self.fs, &self.who, self.fs.root());
+        let dir = fs.mkdir(who, &root, b"d", 0o755).unwrap();
+        let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
+        for number in 0..FILES / 10 {
+            let name = format!("{number}");
+            let file = fs.create(who, &dir, name.as_bytes(), 0o644, flags).unwrap();
+            fs.write(who, &file, 0, &[1; 600]).unwrap();
+            if number % 10 == 0 {
+                let (how, value) = (XattrSet::Any, [1; 100]);
+                fs.setxattr(who, file.node(), b"user.one", &value, how)
+                    .unwrap();
+            }
+        }
+    }
+
+    fn read_small_files(&self) {
+        let (fs, who, root) = (&self.fs, &self.who, self.fs.root());
+        let dir = fs.lookup(who, &root, b"d").unwrap();
+        for number in 0..FILES / 10 {
+            let name = format!("{number}");
+            let file = fs.lookup(who, &dir, name.as_bytes()).unwrap();
+            let open = fs.open(who, &file, OpenFlags::empty()).unwrap();
+            assert_eq!(fs.read(&open, 0, &mut [0; 600]), Ok(600));
+        }
+    }
 }
 
 #[test]
@@ -164,41 +192,8 @@ fn what_is_counted_is_what_the_allocator_handed_out() {
     });
 
     let world = world.again(&device);
-    world.counts("small files", |world| {
-        let root = world.fs.root();
-        let dir = world.fs.mkdir(&world.who, &root, b"d", 0o755).unwrap();
-        let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
-        for number in 0..FILES / 10 {
-            let name = format!("{number}");
-            let file = world
-                .fs
-                .create(&world.who, &dir, name.as_bytes(), 0o644, flags)
-                .unwrap();
-            world.fs.write(&world.who, &file, 0, &[1; 600]).unwrap();
-            let (how, value) = (XattrSet::Any, [1; 100]);
-            if number % 10 == 0 {
-                let file = file.node();
-                world
-                    .fs
-                    .setxattr(&world.who, file, b"user.one", &value, how)
-                    .unwrap();
-            }
-        }
-    });
-
+    world.counts("small files", World::make_small_files);
     let world = world.again(&device);
-    world.counts("files as they are loaded", |world| {
-        let root = world.fs.root();
-        let dir = world.fs.lookup(&world.who, &root, b"d").unwrap();
-        for number in 0..FILES / 10 {
-            let name = format!("{number}");
-            let file = world.fs.lookup(&world.who, &dir, name.as_bytes()).unwrap();
-            let open = world
-                .fs
-                .open(&world.who, &file, OpenFlags::empty())
-                .unwrap();
-            assert_eq!(world.fs.read(&open, 0, &mut [0; 600]), Ok(600));
-        }
-    });
+    world.counts("files as they are loaded", World::read_small_files);
     drop(world.again(&device));
 }

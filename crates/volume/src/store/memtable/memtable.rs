@@ -12,16 +12,15 @@
 //! under it. A commit's cut finds no batch half made, because it closes the store's gate.
 
 use std::convert::Infallible;
-use std::ops::{Deref, DerefMut};
 
-use holdfast_sync::{Estimate, Latch, LatchGuard, Padded, PerCore, ShardedCounter};
+use holdfast_sync::{Estimate, Latch, Padded, PerCore, ShardedCounter};
 use holdfast_types::Ino;
 use once_cell::race::OnceBox;
 use parking_lot::Mutex;
 
 use super::Growth;
-use super::Object;
 use super::objects::{Objects, RUN, bit, bits};
+use super::{Object, Shard};
 use crate::store::file::content::Waits;
 
 const SHARDS: usize = 64;
@@ -46,39 +45,6 @@ pub(in crate::store) struct Overlay {
     bytes: ShardedCounter,
     /// What it takes in memory, in bytes.
     memory: ShardedCounter,
-}
-
-/// Objects of a shard, to be changed: what comes and goes is counted behind that.
-#[derive(Debug)]
-pub(in crate::store) struct Shard<'o> {
-    objects: LatchGuard<'o, Objects>,
-    memory: &'o ShardedCounter,
-}
-
-impl Deref for Shard<'_> {
-    type Target = Objects;
-
-    #[inline]
-    fn deref(&self) -> &Objects {
-        &self.objects
-    }
-}
-
-impl DerefMut for Shard<'_> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut Objects {
-        &mut self.objects
-    }
-}
-
-impl Drop for Shard<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        let came = self.objects.came();
-        if came != 0 {
-            self.memory.add(came);
-        }
-    }
 }
 
 /// The number of the shard that an object is in.
@@ -113,10 +79,7 @@ impl Overlay {
     /// The shard in which a number's object is, if it changed; to be changed, before it is sealed.
     pub(in crate::store) fn shard(&self, ino: Ino) -> Shard<'_> {
         debug_assert!(self.sealed.get().is_none(), "it changes no more");
-        Shard {
-            objects: self.shards[shard_of(ino)].lock(),
-            memory: &self.memory,
-        }
+        Shard::new(self.shards[shard_of(ino)].lock(), &self.memory)
     }
 
     /// Bytes of memory that it takes, but for pages that wait to be written, about.

@@ -15,13 +15,15 @@ mod memtable;
 pub(in crate::store) mod names;
 mod object;
 mod objects;
+mod shard;
 mod tombstones;
 pub(in crate::store) mod window;
 
 pub(in crate::store) use growth::Growth;
 pub(in crate::store) use memory::{entry_bytes, map_bytes, table_bytes};
-pub(in crate::store) use memtable::{Overlay, Shard};
+pub(in crate::store) use memtable::Overlay;
 pub(in crate::store) use object::{Object, Rest};
+pub(in crate::store) use shard::Shard;
 
 /// The number of the only realm.
 pub(in crate::store) const REALM: u64 = 1;
