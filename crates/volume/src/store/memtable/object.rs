@@ -101,11 +101,13 @@ impl Object {
     }
 
     /// Bytes of memory that it took, beside its own, when it was weighed last.
+    #[inline]
     pub(super) fn weighed(&self) -> usize {
         self.rest().map_or(0, |rest| rest.weighed.bytes)
     }
 
     /// Weighs it, if much of it has come or gone since, and gives the bytes.
+    #[inline]
     pub(super) fn weigh(&mut self) -> usize {
         self.rest.as_mut().map_or(0, |rest| rest.weigh())
     }

@@ -32,6 +32,7 @@ pub(in crate::store) struct Changing<'o> {
 }
 
 impl<'o> Changing<'o> {
+    #[inline]
     fn new(object: &'o mut Object, came: &'o mut i64) -> Self {
         Self {
             before: object.weighed(),
@@ -82,6 +83,7 @@ const ROOM: [usize; 2] = [4, 2];
 const RUN_BYTES: usize = entry_bytes::<(u64, Run)>() + entry_bytes::<u64>();
 
 /// The run of a number. `came`: bytes of memory that came with it.
+#[inline]
 fn run_of<'r>(
     runs: &'r mut HashMap<u64, Run, RandomState>,
     came: &mut i64,
@@ -105,6 +107,7 @@ impl Run {
     }
 
     /// `came`: bytes that its objects take more, but for what they have beside attributes.
+    #[inline]
     fn changed(&mut self, bit: u64, came: &mut i64) -> &mut Object {
         let place = self.place(bit);
         if self.there & bit == 0 {
@@ -145,6 +148,7 @@ impl Objects {
     }
 
     /// An object, changed from now on.
+    #[inline]
     pub(in crate::store) fn changed(&mut self, ino: Ino) -> Changing<'_> {
         let Self { runs, came, .. } = self;
         let run = run_of(runs, came, ino.0 / RUN);
@@ -152,6 +156,7 @@ impl Objects {
     }
 
     /// A new object.
+    #[inline]
     pub(in crate::store) fn create(&mut self, ino: Ino) -> Changing<'_> {
         let (number, bit) = (ino.0 / RUN, bit(ino));
         let Self { runs, came, fresh } = self;
@@ -168,6 +173,7 @@ impl Objects {
     }
 
     /// Bytes of memory that its objects take more since this was asked, or fewer.
+    #[inline]
     pub(super) fn came(&mut self) -> i64 {
         std::mem::take(&mut self.came)
     }

@@ -41,6 +41,7 @@ impl Drop for Shard<'_> {
 
 impl<'o> Shard<'o> {
     /// Counts in `memory`.
+    #[inline]
     pub(super) fn new(objects: LatchGuard<'o, Objects>, memory: &'o ShardedCounter) -> Self {
         Self { objects, memory }
     }
