@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::space::Extent;
-use crate::store::memtable::map_bytes;
+use crate::store::file::memory::map_bytes;
 use forwards::Forwards;
 use merge::merged;
 

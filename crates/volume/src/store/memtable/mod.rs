@@ -9,7 +9,6 @@ pub(in crate::store) mod barrier;
 mod growth;
 pub(crate) mod hash;
 pub(in crate::store) mod layers;
-mod memory;
 #[expect(clippy::module_inception, reason = "the memtable itself")]
 mod memtable;
 pub(in crate::store) mod names;
@@ -20,7 +19,6 @@ mod tombstones;
 pub(in crate::store) mod window;
 
 pub(in crate::store) use growth::Growth;
-pub(in crate::store) use memory::{entry_bytes, map_bytes, table_bytes};
 pub(in crate::store) use memtable::Overlay;
 pub(in crate::store) use object::{Object, Rest};
 pub(in crate::store) use shard::Shard;

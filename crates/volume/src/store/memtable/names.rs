@@ -20,7 +20,7 @@ use holdfast_core::store::EntryRecord;
 use holdfast_types::{FileType, Ino};
 
 use super::tombstones::Gone;
-use super::{entry_bytes, table_bytes};
+use crate::store::file::memory::{entry_bytes, table_bytes};
 use chunk::Chunk;
 
 /// Names up to which looking at each is good enough.

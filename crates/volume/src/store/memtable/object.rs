@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use holdfast_core::store::InodeRecord;
 
-use super::memory::map_bytes;
 use super::names::Names;
 use crate::store::file::content::Content;
+use crate::store::file::memory::map_bytes;
 
 /// What changed of one inode and all that belongs to it.
 #[derive(Clone, Debug, Default)]

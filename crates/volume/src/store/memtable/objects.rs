@@ -8,7 +8,8 @@ use foldhash::fast::RandomState;
 use holdfast_sync::prefetch_to_fill;
 use holdfast_types::Ino;
 
-use super::{Object, entry_bytes};
+use super::Object;
+use crate::store::file::memory::entry_bytes;
 
 /// Numbers of a run: the core deals as many to one thread.
 pub(super) const RUN: u64 = 64;

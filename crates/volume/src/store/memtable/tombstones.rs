@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use super::entry_bytes;
+use crate::store::file::memory::entry_bytes;
 
 /// Places of a run.
 const RUN: usize = 128;

@@ -1,6 +1,7 @@
 //! What memory counts of inodes, names and changes is what the allocator hands out for them. One test: the bytes are counted for the
 //! whole process.
-#![expect(unsafe_code, reason = "an allocator that counts")]
+
+mod sys;
 
 use holdfast_core::budget::{Class, Memory, Usage};
 use holdfast_core::{FileSystem, Options};
@@ -8,36 +9,8 @@ use holdfast_device::{BlockDevice, FileDevice, FileOptions};
 use holdfast_sync::frame;
 use holdfast_types::{Caller, FileType, OpenFlags, RenameFlags, SetAttr, XattrSet};
 use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore, format};
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
-
-struct Counting;
-
-static BYTES: AtomicI64 = AtomicI64::new(0);
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// As allocators do, by sixteen bytes.
-fn count(bytes: usize, sign: i64) {
-    BYTES.fetch_add(sign * bytes.next_multiple_of(16) as i64, Ordering::Relaxed);
-}
-
-// SAFETY: passes everything on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size(), 1);
-        // SAFETY: the caller's promises are the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        count(layout.size(), -1);
-        // SAFETY: the caller's promises are the same.
-        unsafe { System.dealloc(memory, layout) };
-    }
-}
+use sys::allocated;
 
 const FILES: u64 = 100_000;
 
@@ -89,14 +62,14 @@ impl World {
 
     /// Work after which so much more is counted as the allocator has handed out.
     fn counts(&self, what: &str, work: impl FnOnce(&Self)) {
-        let before = (BYTES.load(Ordering::Relaxed), self.counted());
+        let before = (allocated(), self.counted());
         work(self);
-        let after = (BYTES.load(Ordering::Relaxed), self.counted());
-        let (allocated, counted) = (after.0 - before.0, after.1 - before.1);
-        let part = counted as f64 / allocated as f64;
+        let after = (allocated(), self.counted());
+        let (taken, counted) = (after.0 - before.0, after.1 - before.1);
+        let part = counted as f64 / taken as f64;
         assert!(
-            allocated > 1 << 20 && (0.9..1.1).contains(&part),
-            "{what}: {counted} of {allocated} bytes"
+            taken > 1 << 20 && (0.9..1.1).contains(&part),
+            "{what}: {counted} of {taken} bytes"
         );
     }
 

@@ -1,4 +1,4 @@
-//! What the collections of a memtable take in memory.
+//! What collections take in memory.
 
 /// Entries of a node of an ordered map, at most.
 const NODE: usize = 11;
