@@ -158,7 +158,7 @@ fn in_little_memory_it_goes_over_all_names_and_keeps_few_inodes() {
             break;
         }
         passed += some;
-        assert!(fs.stats().inodes * 168 < LITTLE, "{:?}", fs.stats());
+        assert!(fs.stats().inodes * 136 < LITTLE, "{:?}", fs.stats());
     }
     assert_eq!(passed, 20_000);
 }

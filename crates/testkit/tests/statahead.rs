@@ -386,7 +386,7 @@ fn inodes_that_nobody_asked_for_yet_take_no_more_than_their_share_of_little_memo
     let dir = dir_of(&fs);
     let names = list(&fs, &dir);
     // An eighth of what inodes may take.
-    let share = LITTLE / 2 / 8 / 168;
+    let share = LITTLE / 2 / 8 / 136;
     for order in [(0..files).collect(), mixed(files)] {
         for number in order {
             stat(&fs, &dir, &names[number]).unwrap();

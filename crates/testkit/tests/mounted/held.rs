@@ -81,7 +81,7 @@ fn a_walk_through_a_mount_leaves_few_inodes_in_memory_and_all_are_there() {
         for file in 0..FILES {
             assert_eq!(fs::metadata(path(dir, file)).unwrap().nlink(), 1);
         }
-        // 1 MiB, by 168 bytes an inode and 64 a name.
+        // 1 MiB, by 136 bytes an inode and 64 a name.
         let inodes = core.stats().inodes;
         assert!(inodes < 6_000, "{inodes} inodes in memory");
         core.drop_caches().unwrap();
