@@ -32,7 +32,7 @@ fn a_device_that_fails_at_any_call_costs_nothing_that_was_durable() {
 fn faults_beside_each_other_are_told_to_all_whom_they_concern_and_nothing_else_is_lost() {
     let settings = Settings {
         seed: number("HOLDFAST_FAULT_SEED", 1),
-        faults: number("HOLDFAST_FAULTS", 1000),
+        faults: number("HOLDFAST_FAULTS", 500),
         ..Settings::default()
     };
     let summary = run(&settings, &|line| println!("{line}")).unwrap();
