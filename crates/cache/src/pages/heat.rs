@@ -1,6 +1,6 @@
-//! Which pages are used again, for an owner who forgets some: see [`holdfast_sync::frame`], which keeps the marks.
+//! Which pages are used again, for an owner that forgets some: see [`holdfast_sync::frame`], which keeps the marks.
 //!
-//! Marked are pages that were [stamped](PagesLock::stamp) when they came. An owner who forgets a file only as a whole needs none.
+//! Marked are pages that were [stamped](PagesLock::stamp) when they came. An owner that forgets a file only as a whole needs none.
 
 use super::{PAGE_SIZE, Pages, PagesLock};
 use crate::account::Account;

@@ -1,7 +1,7 @@
-//! Which frames of a leaf are used again, as far as an owner who forgets some has to know.
+//! Which frames of a leaf are used again, as far as an owner that forgets some has to know.
 //!
-//! As for inodes, in bits: a frame comes *idle*, and its first use in a later epoch clears that; a look of the owner, who
-//! wants room, takes what is idle and sets the bit of what is not, which is in the *main* set from then on. Uses in the epoch in
+//! As for inodes, in bits: a frame comes *idle*, and its first use in a later epoch clears that; a look of the owner, for
+//! room, takes what is idle and sets the bit of what is not, which is in the *main* set from then on. Uses in the epoch in
 //! which a frame came, or the next, are those that it came for: it is *fresh* until then. What came *ahead* of its use is
 //! used for the first time later. So a use writes nothing, unless there was a look since.
 //!
