@@ -24,6 +24,7 @@ mod bolt_primitive;
 mod bolt_tests;
 pub mod catalog;
 mod catalog_primitive;
+pub mod collections;
 pub mod core_locks;
 mod core_locks_primitive;
 #[cfg(test)]

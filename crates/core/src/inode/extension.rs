@@ -1,5 +1,6 @@
 //! What not every inode has: the names of a directory, a target, extended attributes, file locks.
 
+use holdfast_sync::collections::map_bytes;
 use holdfast_sync::{Published, epoch};
 use once_cell::race::OnceBox;
 use std::collections::BTreeMap;
@@ -52,8 +53,6 @@ impl Extension {
     }
 }
 
-/// Bytes of a node of an ordered map, which the first entry brings: it has room for so many.
-const MAP_NODE: usize = 11 * size_of::<(Box<[u8]>, Arc<[u8]>)>() + 16;
 /// What precedes the bytes of a value.
 const COUNTS: usize = 16;
 
@@ -74,7 +73,7 @@ impl Rare {
     fn memory(&self) -> usize {
         let values = self.xattrs.iter();
         let values = values.map(|(name, value)| name.len() + COUNTS + value.len());
-        let map = if self.xattrs.is_empty() { 0 } else { MAP_NODE };
+        let map = map_bytes::<(Box<[u8]>, Arc<[u8]>)>(self.xattrs.len());
         size_of::<Self>() + map + values.sum::<usize>()
     }
 }

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::space::Extent;
-use crate::store::file::memory::map_bytes;
 use forwards::Forwards;
+use holdfast_sync::collections::map_bytes;
 use merge::merged;
 
 /// Runs that come to so many times their number are few.

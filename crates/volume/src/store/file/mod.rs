@@ -6,5 +6,4 @@ pub(in crate::store) mod content;
 pub(in crate::store) mod delayed_allocation;
 pub(in crate::store) mod dirty_pages;
 pub(in crate::store) mod extent_map;
-pub(in crate::store) mod memory;
 pub(in crate::store) mod page;

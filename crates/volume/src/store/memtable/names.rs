@@ -20,8 +20,8 @@ use holdfast_core::store::EntryRecord;
 use holdfast_types::{FileType, Ino};
 
 use super::tombstones::Gone;
-use crate::store::file::memory::{entry_bytes, table_bytes};
 use chunk::Chunk;
+use holdfast_sync::collections::{entry_bytes, table_bytes};
 
 /// Names up to which looking at each is good enough.
 const FEW: usize = 64;

@@ -6,7 +6,7 @@ use holdfast_core::store::InodeRecord;
 
 use super::names::Names;
 use crate::store::file::content::Content;
-use crate::store::file::memory::map_bytes;
+use holdfast_sync::collections::map_bytes;
 
 /// What changed of one inode and all that belongs to it.
 #[derive(Clone, Debug, Default)]
@@ -41,7 +41,7 @@ struct Weight {
     things: usize,
 }
 
-/// Who changes so many things, and this part of all, is weighed again.
+/// An object is weighed again once more things than so many, and this part of all, came or went.
 const FEW: usize = 2;
 const PART: usize = 8;
 

@@ -9,7 +9,7 @@ use holdfast_sync::prefetch_to_fill;
 use holdfast_types::Ino;
 
 use super::Object;
-use crate::store::file::memory::entry_bytes;
+use holdfast_sync::collections::entry_bytes;
 
 /// Numbers of a run: the core deals as many to one thread.
 pub(super) const RUN: u64 = 64;

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::store::file::memory::entry_bytes;
+use holdfast_sync::collections::entry_bytes;
 
 /// Places of a run.
 const RUN: usize = 128;

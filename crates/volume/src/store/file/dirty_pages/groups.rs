@@ -13,8 +13,8 @@ use std::ops::Range;
 use foldhash::fast::RandomState;
 
 use super::{Counts, bit, blocks, mask};
-use crate::store::file::memory::{map_bytes, table_bytes};
 use crate::store::file::page::Changed;
+use holdfast_sync::collections::{map_bytes, table_bytes};
 
 /// Neighbours that wait.
 #[derive(Clone, Debug, Default)]

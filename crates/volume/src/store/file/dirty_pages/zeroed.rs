@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::space::Extent;
-use crate::store::file::memory::map_bytes;
+use holdfast_sync::collections::map_bytes;
 
 /// Stretches of blocks on the device: where each begins, and ends.
 #[derive(Clone, Debug, Default)]

@@ -4,12 +4,14 @@
 const NODE: usize = 11;
 
 /// Bytes that an entry of an ordered map with many takes: its nodes are half to wholly full, two thirds as a rule.
-pub(in crate::store) const fn entry_bytes<T>() -> usize {
+#[must_use]
+pub const fn entry_bytes<T>() -> usize {
     size_of::<T>() * 3 / 2
 }
 
 /// Bytes that an ordered map with so many entries takes: one node, or several.
-pub(in crate::store) const fn map_bytes<T>(len: usize) -> usize {
+#[must_use]
+pub const fn map_bytes<T>(len: usize) -> usize {
     match len {
         0 => 0,
         1..=NODE => size_of::<T>() * NODE + 16,
@@ -18,7 +20,8 @@ pub(in crate::store) const fn map_bytes<T>(len: usize) -> usize {
 }
 
 /// Bytes that a table of hashes takes which has room for so many entries.
-pub(in crate::store) const fn table_bytes<T>(capacity: usize) -> usize {
+#[must_use]
+pub const fn table_bytes<T>(capacity: usize) -> usize {
     // One place in eight stays empty, and each has a byte of control.
     capacity.div_ceil(7) * 8 * (size_of::<T>() + 1)
 }
