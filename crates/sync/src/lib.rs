@@ -9,7 +9,7 @@
 //! [`CoreLocks`] are locks that their threads take without an exchange, a [`Latch`] takes one, and so does a
 //! [`Bolt`], which is a byte.
 //! [`PerCore`] and [`ShardedCounter`] keep state that is written per thread and summed only when
-//! somebody asks, [`Padded`] keeps neighbours apart. Nothing here knows a word of file systems.
+//! somebody asks, [`Padded`] keeps neighbours apart; [`collections`] tells what maps take in memory. Nothing here knows a word of file systems.
 //!
 //! *Invariants.* Readers write no line but their thread's own. Two changes of different objects,
 //! or two additions by threads with slots of their own, write no line in common.
