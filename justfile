@@ -38,6 +38,11 @@ safety: safety-thread safety-address
 safety-thread SECONDS="60":
     scripts/sanitize.sh thread {{SECONDS}}
 
+# Which operations that commute touch a cache line in common, over both stores, against the constants.
+conflicts:
+    cargo xtask conflicts --check
+    cargo xtask conflicts --check --store volume
+
 # Memory errors; leaks are not looked for: see docs/testing.md.
 safety-address SECONDS="60":
     scripts/sanitize.sh address {{SECONDS}}

@@ -97,8 +97,6 @@ pub(crate) fn compare(
     for class in classes().filter(|class| results.holds_all(class)) {
         let count = results.count(class.holds).conflicting;
         match expected.judge(&store.class(class.word), count) {
-            // Constants of a volume are for the classes of a quick run.
-            Verdict::Unknown if store == StoreKind::Volume => {}
             Verdict::Same => println!("{}: {count}, as expected", class.word),
             Verdict::Shrunk(count) => {
                 println!("{}: only {count} left: lower the constant", class.word);

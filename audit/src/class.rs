@@ -37,18 +37,18 @@ pub(crate) const CLEAN: &[Class] = &[
     },
 ];
 
-/// Each operation beside itself: a sample of all that is small enough for every test run.
+/// Each operation beside itself: a small sample of all pairs.
 pub(crate) const TWINS: Class = Class {
     word: "twins",
     title: "each operation beside itself",
-    holds: |pair| pair.placement.counts() && pair.sides[0].name == pair.sides[1].name,
+    holds: |pair| pair.sides[0].name == pair.sides[1].name,
 };
 
-/// All that counts.
+/// Every pair that commutes.
 pub(crate) const ALL: Class = Class {
     word: "all",
     title: "all pairs",
-    holds: |pair| pair.placement.counts(),
+    holds: |_| true,
 };
 
 /// What a quick run tries: enough for the classes that it can judge.

@@ -63,12 +63,6 @@ impl Placement {
         }
     }
 
-    /// Is it part of the total? A directory of a few names is one block of memory, by design: its
-    /// pairs are shown, but those of larger directories tell how the structures scale.
-    pub(crate) fn counts(self) -> bool {
-        self != Self::Small
-    }
-
     /// Do both sides use one file, rather than a file each?
     pub(crate) fn shares_objects(self) -> bool {
         matches!(self, Self::Pages | Self::Object)

@@ -20,12 +20,7 @@ pub(crate) fn totals(results: &Results) -> String {
         rows.push((format!("**{}**", ALL.title), results.count(ALL.holds)));
         for placement in Placement::ALL {
             let count = results.count(|pair| pair.placement == placement);
-            let note = if placement.counts() {
-                ""
-            } else {
-                " (not in the total)"
-            };
-            rows.push((format!("{}{note}", placement.title()), count));
+            rows.push((placement.title().to_owned(), count));
         }
     }
     for class in CLEAN.iter().chain([&TWINS]) {

@@ -1,7 +1,8 @@
-//! `cargo xtask conflicts`: the conflict audit, and its table in the documentation.
+//! `cargo xtask conflicts`: the conflict audit, and its totals in the documentation.
 //!
 //! The audit itself is the package `holdfast-audit`, built with all optimisations. This command
-//! passes the options on and, with `--write`, puts what it printed where the page expects it.
+//! passes the options on. With `--write` it runs the audit over each store and puts the totals
+//! where the page expects them.
 
 use std::fs;
 use std::path::Path;
@@ -23,6 +24,9 @@ const PARTS: [&str; 6] = [
     "--help",
 ];
 
+/// The stores whose totals the page has, as the audit and as the page call them.
+const STORES: [(&str, &str); 2] = [("memory", "`mem:`"), ("volume", "A volume")];
+
 /// Runs the audit with these options.
 pub(crate) fn run(root: &Path, options: &[&str]) -> Result<ExitCode> {
     let write = options.contains(&"--write");
@@ -31,41 +35,54 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<ExitCode> {
         .copied()
         .filter(|&option| option != "--write")
         .collect();
+    if !write {
+        let status = audit(root, &options)
+            .status()
+            .context("cannot start cargo")?;
+        return Ok(code(status.code()));
+    }
     let is_part = |option: &&str| PARTS.iter().any(|part| option.starts_with(part));
-    if write && let Some(part) = options.iter().find(|option| is_part(option)) {
+    if let Some(part) = options.iter().find(|option| is_part(option)) {
         bail!("--write is for the whole table, not with {part}");
     }
+    let mut tables = String::new();
+    for (store, title) in STORES {
+        let output = audit(root, &options)
+            .args(["--store", store])
+            .stderr(Stdio::inherit())
+            .output()
+            .context("cannot start cargo")?;
+        let text = String::from_utf8(output.stdout).context("the table is no text")?;
+        print!("{text}");
+        let Some(totals) = totals(&text) else {
+            return Ok(code(output.status.code()));
+        };
+        tables += &format!("{title}:\n\n{totals}\n\n");
+    }
+    let page = root.join(PAGE);
+    let text = fs::read_to_string(&page).context(PAGE)?;
+    fs::write(&page, placed(&text, &tables)?).context(PAGE)?;
+    println!("{PAGE} is up to date");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The command that runs the audit.
+fn audit(root: &Path, options: &[&str]) -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut audit = Command::new(cargo);
     audit
         .args(["run", "--release", "--quiet", "--package", "holdfast-audit"])
         .arg("--")
-        .args(&options)
+        .args(options)
         .current_dir(root);
-    if !write {
-        let status = audit.status().context("cannot start cargo")?;
-        return Ok(code(status.code()));
-    }
-    let output = audit
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cannot start cargo")?;
-    let table = String::from_utf8(output.stdout).context("the table is no text")?;
-    print!("{table}");
-    if table.is_empty() {
-        return Ok(code(output.status.code()));
-    }
-    let page = root.join(PAGE);
-    let text = fs::read_to_string(&page).context(PAGE)?;
-    // A comparison with the constants may follow the table: the page has only the table.
-    let table = table.split(CHECKED).next().unwrap_or_default();
-    fs::write(&page, placed(&text, table)?).context(PAGE)?;
-    println!("{PAGE} is up to date");
-    Ok(code(output.status.code()))
+    audit
 }
 
-/// Begins what the audit says of its constants.
-const CHECKED: &str = "\nCompared with the constants:\n";
+/// The totals of what the audit printed: the first table.
+fn totals(text: &str) -> Option<&str> {
+    let table = text.split("\n\n").next()?;
+    table.starts_with('|').then_some(table)
+}
 
 /// The audit's exit code; a death by a signal is a failure.
 fn code(code: Option<i32>) -> ExitCode {
@@ -107,6 +124,12 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let page = fs::read_to_string(root.join(PAGE))?;
         placed(&page, "").map(|_| ())
+    }
+
+    #[test]
+    fn the_totals_are_the_first_table() {
+        assert_eq!(totals("| all |\n| 1 |\n\nmore\n"), Some("| all |\n| 1 |"));
+        assert_eq!(totals("conflicts: skipped\n\n"), None);
     }
 
     #[test]
