@@ -4,6 +4,8 @@
 mod fixture;
 #[path = "../../src/mount/metrics/openmetrics.rs"]
 mod openmetrics;
+#[path = "../../src/mount/metrics/promtool.rs"]
+mod promtool;
 
 mod bench;
 mod by_name;

@@ -1,7 +1,8 @@
 //! `-o metrics=`: what Prometheus is told of a real mount.
 
-use crate::fixture::{Place, holdfast, on_each_store, wait_until};
+use crate::fixture::{Place, holdfast, on_each_store};
 use crate::openmetrics::{self, Family};
+use crate::promtool;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
@@ -15,15 +16,22 @@ fn url(place: &Place) -> (String, String) {
     (url, address)
 }
 
-fn scraped(address: &str) -> BTreeMap<String, Family> {
+/// What is answered to a scrape with these headers: its head and its body.
+fn answered(address: &str, headers: &str) -> (String, String) {
     let mut client = TcpStream::connect(address).expect("it listens");
-    let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\n{headers}\r\n");
     client.write_all(request.as_bytes()).expect("it reads");
     let mut answer = String::new();
     client.read_to_string(&mut answer).expect("text");
     let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
-    openmetrics::parse(body).unwrap_or_else(|error| panic!("{error} in {body}"))
+    (head.to_owned(), body.to_owned())
+}
+
+fn scraped(address: &str) -> BTreeMap<String, Family> {
+    let (head, body) = answered(address, "Accept: application/openmetrics-text\r\n");
+    assert!(head.contains("openmetrics-text; version=1.0.0"), "{head}");
+    openmetrics::parse(&body).unwrap_or_else(|error| panic!("{error} in {body}"))
 }
 
 fn value(families: &BTreeMap<String, Family>, name: &str, labels: &[(&str, &str)]) -> f64 {
@@ -65,6 +73,11 @@ on_each_store! {
             assert!(grown("holdfast_device_bytes", &[("operation", "write")]) >= f64::from(1 << 20));
             assert!(value(&after, "holdfast_journal_capacity_bytes", &[]) > 0.0);
         }
+        let (head, plain) = answered(&address, "");
+        assert!(head.contains("text/plain; version=0.0.4"), "{head}");
+        if let Some(said) = promtool::check(&plain) {
+            assert_eq!(said, "", "{plain}");
+        }
         let table = holdfast(["info", &place.mnt()]).ok();
         assert!(table.contains(&url), "{table}");
         assert!(table.contains("metrics=127.0.0.1:0"), "{table}");
@@ -90,18 +103,21 @@ on_each_store! {
 }
 
 #[test]
-fn a_client_that_says_nothing_keeps_no_mount_from_ending() {
+fn silent_clients_delay_neither_a_scrape_nor_the_end_of_the_mount() {
     let Some(place) = Place::with_mounts() else {
         return;
     };
     place.mount(&["-o", "metrics=127.0.0.1:0"]);
     let (_, address) = url(&place);
-    let mut silent = TcpStream::connect(&address).expect("it listens");
+    let connect = |_| TcpStream::connect(&address).expect("it listens");
+    let mut silent: Vec<TcpStream> = (0..100).map(connect).collect();
+    answered(&address, "");
     place.umount();
     let mut nothing = [0];
-    wait_until("the client is sent away", || {
-        silent.read(&mut nothing).is_ok_and(|read| read == 0)
-    });
+    for client in &mut silent {
+        let read = client.read(&mut nothing);
+        assert!(!matches!(read, Ok(1..)), "it is sent away");
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A daemon's report as Prometheus reads it: OpenMetrics' text.
+//! A daemon's report as Prometheus reads it: its text format 0.0.4, or OpenMetrics' text.
 //!
 //! What was not counted is left out: there is no metric that is always zero.
 
@@ -7,6 +7,7 @@ mod requests;
 mod volume;
 mod writer;
 
+use super::accept::Format;
 use crate::info::report::{Report, State};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
@@ -14,21 +15,47 @@ use prometheus_client::encoding::{
 };
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use writer::{Writer, label};
-
-/// What the text is, for HTTP.
-pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The report's numbers.
 ///
 /// # Errors
 /// None: a string takes everything.
-pub(super) fn text(report: Report) -> Result<String, fmt::Error> {
+pub(super) fn text(report: Report, format: Format) -> Result<String, fmt::Error> {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Exposed(report)));
     let mut out = String::new();
-    encoding::encode(&mut out, &registry)?;
+    encoding::encode_registry(&mut out, &registry)?;
+    match format {
+        Format::Text => plain(&out),
+        Format::OpenMetrics => encoding::encode_eof(&mut out).map(|()| out),
+    }
+}
+
+/// The same in the text format 0.0.4. It names a family as its samples are named, knows no type `info`, and has no end.
+fn plain(openmetrics: &str) -> Result<String, fmt::Error> {
+    let mut out = String::with_capacity(openmetrics.len() + openmetrics.len() / 8);
+    // OpenMetrics' name, and the help: the type that follows decides the name.
+    let mut help = ("", "");
+    for line in openmetrics.lines() {
+        if let Some(rest) = line.strip_prefix("# HELP ") {
+            help = rest.split_once(' ').unwrap_or((rest, ""));
+        } else if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = rest.split_once(' ').unwrap_or((rest, "untyped"));
+            let (suffix, kind) = match kind {
+                "counter" => ("_total", "counter"),
+                "info" => ("_info", "gauge"),
+                kind => ("", kind),
+            };
+            if help.0 == name {
+                writeln!(out, "# HELP {name}{suffix} {}", help.1)?;
+            }
+            writeln!(out, "# TYPE {name}{suffix} {kind}")?;
+        } else {
+            writeln!(out, "{line}")?;
+        }
+    }
     Ok(out)
 }
 

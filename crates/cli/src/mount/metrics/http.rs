@@ -1,26 +1,32 @@
-//! One request over HTTP/1.1 and its answer, within a time.
+//! One client of the metrics: its request over HTTP/1.1 as it arrives, and its answer as it leaves.
+//!
+//! Nothing here waits: the socket is non-blocking, and [`Client::step`] goes as far as the socket lets it.
+//!
+//! Each answer closes its connection (`Connection: close`): a scrape every few seconds gains nothing
+//! from a connection that is kept. The end of the answer is sent before what is left of the request is read,
+//! since closing a socket with unread bytes would discard the answer on its way.
 
-use super::exposition::CONTENT_TYPE;
+use super::accept::Format;
 use httparse::Status;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use rustix::event::PollFlags;
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
+use std::net::{Shutdown, TcpStream};
+use std::time::Instant;
 
 /// Bytes of a request's head, at most.
 pub(super) const HEAD_MAX: usize = 8 << 10;
 /// Header lines of a request, at most.
 const HEADERS_MAX: usize = 64;
+/// Bytes that one step reads, at most, so that no client keeps the others waiting.
+const STEP_MAX: usize = 4 * HEAD_MAX;
 const PLAIN: &str = "text/plain; charset=utf-8";
 
 /// What was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
-    /// The metrics, or only the head of such an answer.
-    Metrics { head_only: bool },
+    /// The metrics.
+    Metrics(Format),
     /// Another path.
     Elsewhere,
     /// Another method.
@@ -31,148 +37,200 @@ enum Asked {
     TooLong,
 }
 
-/// A client that is listened to, and answered.
-pub(super) struct Exchange<'s> {
-    client: &'s TcpStream,
-    /// Its other end is closed when the exchange is to stop.
-    end: &'s UnixStream,
-    until: Instant,
+/// A request whose head is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Request {
+    asked: Asked,
+    /// Is only the head of the answer wanted?
+    head_only: bool,
 }
 
-impl<'s> Exchange<'s> {
-    /// With this client, for so long at most.
-    pub(super) fn begin(
-        client: &'s TcpStream,
-        end: &'s UnixStream,
-        most: Duration,
-    ) -> io::Result<Self> {
-        client.set_nonblocking(true)?;
+/// How far an exchange is.
+#[derive(Debug)]
+enum State {
+    /// The bytes of the head that have arrived.
+    Asking(Vec<u8>),
+    /// What is still to be sent of the answer begins at `sent`.
+    Answering { answer: Vec<u8>, sent: usize },
+    /// All was sent; the client is to close.
+    Closing,
+}
+
+/// A client that is listened to, and answered.
+#[derive(Debug)]
+pub(super) struct Client {
+    stream: TcpStream,
+    state: State,
+    /// Its time ends here.
+    pub(super) until: Instant,
+}
+
+impl Client {
+    /// Begins to listen to a client.
+    ///
+    /// # Errors
+    /// Those of `fcntl(2)`.
+    pub(super) fn new(stream: TcpStream, until: Instant) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
         Ok(Self {
-            client,
-            end,
-            until: Instant::now() + most,
+            stream,
+            state: State::Asking(Vec::new()),
+            until,
         })
     }
 
-    /// Reads a request, and answers it: with `metrics`, if they are asked for.
+    pub(super) fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    /// Has it sent its request?
+    pub(super) fn has_asked(&self) -> bool {
+        !matches!(self.state, State::Asking(_))
+    }
+
+    /// What has to happen before the next step.
+    pub(super) fn waits_for(&self) -> PollFlags {
+        match self.state {
+            State::Answering { .. } => PollFlags::OUT,
+            State::Asking(_) | State::Closing => PollFlags::IN,
+        }
+    }
+
+    /// Goes on until the socket has nothing to read, or takes nothing. `metrics` makes the text.
+    ///
+    /// Returns whether the exchange is over.
     ///
     /// # Errors
-    /// The client failed or was too slow, or this is to end.
-    pub(super) fn run(
+    /// Those of the socket; a client that ended before its request did.
+    pub(super) fn step(
         &mut self,
-        metrics: impl FnOnce() -> std::result::Result<String, fmt::Error>,
-    ) -> io::Result<()> {
-        let plain = |status, text: &str| (status, PLAIN, text.to_owned());
-        let asked = self.asked()?;
-        let (status, kind, body) = match asked {
-            Asked::Metrics { .. } => match metrics() {
-                Ok(text) => ("200 OK", CONTENT_TYPE, text),
-                Err(fmt::Error) => plain("500 Internal Server Error", "no metrics could be made\n"),
-            },
-            Asked::Elsewhere => plain("404 Not Found", "metrics are at /metrics\n"),
-            Asked::OtherMethod => plain("405 Method Not Allowed\r\nAllow: GET, HEAD", "GET it\n"),
-            Asked::Nonsense => plain("400 Bad Request", "that is no request\n"),
-            Asked::TooLong => plain("431 Request Header Fields Too Large", "that is too long\n"),
-        };
-        let length = body.len();
-        let head = format!(
-            "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
-        );
-        self.write_all(head.as_bytes())?;
-        match asked {
-            Asked::Metrics { head_only: true } => Ok(()),
-            _ => self.write_all(body.as_bytes()),
+        metrics: &mut dyn FnMut(Format) -> Result<String, fmt::Error>,
+    ) -> io::Result<bool> {
+        match self.try_step(metrics) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            result => result,
         }
     }
 
-    fn asked(&mut self) -> io::Result<Asked> {
-        let (mut bytes, mut part) = (Vec::new(), [0; 1024]);
-        loop {
-            if let Some(asked) = asked(&bytes) {
-                return Ok(asked);
-            }
-            if bytes.len() > HEAD_MAX {
-                return Ok(Asked::TooLong);
-            }
-            match self.read(&mut part)? {
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                count => bytes.extend_from_slice(&part[..count]),
+    fn try_step(
+        &mut self,
+        metrics: &mut dyn FnMut(Format) -> Result<String, fmt::Error>,
+    ) -> io::Result<bool> {
+        let (mut part, mut taken) = ([0; 1024], 0);
+        while taken < STEP_MAX {
+            match &mut self.state {
+                State::Asking(head) => {
+                    let count = read(&mut self.stream, &mut part)?;
+                    if count == 0 {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                    taken += count;
+                    head.extend_from_slice(&part[..count]);
+                    if let Some(request) = request(head) {
+                        let answer = answer(request, metrics);
+                        self.state = State::Answering { answer, sent: 0 };
+                    }
+                }
+                State::Answering { answer, sent } => {
+                    while *sent < answer.len() {
+                        *sent += write(&mut self.stream, &answer[*sent..])?;
+                    }
+                    self.stream.shutdown(Shutdown::Write)?;
+                    self.state = State::Closing;
+                }
+                State::Closing => match read(&mut self.stream, &mut part)? {
+                    0 => return Ok(true),
+                    count => taken += count,
+                },
             }
         }
+        Ok(false)
     }
+}
 
-    /// Waits until something can be read, or written.
-    fn wait(&self, flags: PollFlags) -> io::Result<()> {
-        loop {
-            let left = self.until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            let mut both = [
-                PollFd::new(self.client, flags),
-                PollFd::new(self.end, PollFlags::IN),
-            ];
-            let left = Timespec::try_from(left).map_err(|_| io::ErrorKind::TimedOut)?;
-            match poll(&mut both, Some(&left)) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-            if !both[1].revents().is_empty() {
-                return Err(io::ErrorKind::Interrupted.into());
-            }
-            if !both[0].revents().is_empty() {
-                return Ok(());
-            }
+fn read(stream: &mut TcpStream, into: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match stream.read(into) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            read => return read,
         }
     }
 }
 
-impl Read for Exchange<'_> {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        loop {
-            self.wait(PollFlags::IN)?;
-            match self.client.read(bytes) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                read => return read,
-            }
+fn write(stream: &mut TcpStream, from: &[u8]) -> io::Result<usize> {
+    loop {
+        match stream.write(from) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            written => return written,
         }
     }
 }
 
-impl Write for Exchange<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        loop {
-            self.wait(PollFlags::OUT)?;
-            match self.client.write(bytes) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                written => return written,
-            }
-        }
+fn answer(
+    request: Request,
+    metrics: &mut dyn FnMut(Format) -> Result<String, fmt::Error>,
+) -> Vec<u8> {
+    let plain = |status, text: &str| (status, PLAIN, text.to_owned());
+    let (status, kind, body) = match request.asked {
+        Asked::Metrics(format) => match metrics(format) {
+            Ok(text) => ("200 OK", format.content_type(), text),
+            Err(fmt::Error) => plain(
+                "500 Internal Server Error",
+                "the metrics cannot be written\n",
+            ),
+        },
+        Asked::Elsewhere => plain("404 Not Found", "the metrics are at /metrics\n"),
+        Asked::OtherMethod => plain(
+            "405 Method Not Allowed\r\nAllow: GET, HEAD",
+            "only GET and HEAD are served\n",
+        ),
+        Asked::Nonsense => plain("400 Bad Request", "this is no request of HTTP/1.x\n"),
+        Asked::TooLong => plain(
+            "431 Request Header Fields Too Large",
+            "a request may have 64 header lines of 8 KiB together\n",
+        ),
+    };
+    let length = body.len();
+    let mut answer = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+    );
+    if !request.head_only {
+        answer.push_str(&body);
     }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.client.flush()
-    }
+    answer.into_bytes()
 }
 
 /// What a head asks for. `None`: there is more to come.
-fn asked(head: &[u8]) -> Option<Asked> {
+fn request(head: &[u8]) -> Option<Request> {
+    let whole = |asked| Request {
+        asked,
+        head_only: false,
+    };
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
-    let mut request = httparse::Request::new(&mut headers);
-    match request.parse(head) {
+    let mut parsed = httparse::Request::new(&mut headers);
+    match parsed.parse(head) {
+        Ok(Status::Partial) if head.len() > HEAD_MAX => return Some(whole(Asked::TooLong)),
         Ok(Status::Partial) => return None,
+        Ok(Status::Complete(length)) if length > HEAD_MAX => return Some(whole(Asked::TooLong)),
         Ok(Status::Complete(_)) => {}
-        Err(httparse::Error::TooManyHeaders) => return Some(Asked::TooLong),
-        Err(_) => return Some(Asked::Nonsense),
+        Err(httparse::Error::TooManyHeaders) => return Some(whole(Asked::TooLong)),
+        Err(_) => return Some(whole(Asked::Nonsense)),
     }
-    let path = request.path.unwrap_or_default();
+    let path = parsed.path.unwrap_or_default();
     let is_metrics = path.split('?').next() == Some("/metrics");
-    Some(match request.method {
-        Some(method @ ("GET" | "HEAD")) if is_metrics => Asked::Metrics {
-            head_only: method == "HEAD",
-        },
+    let asked = match parsed.method {
+        Some("GET" | "HEAD") if is_metrics => {
+            let headers = parsed.headers.iter();
+            let accepts = headers.filter(|it| it.name.eq_ignore_ascii_case("accept"));
+            Asked::Metrics(Format::accepted(accepts.map(|it| it.value)))
+        }
         Some("GET" | "HEAD") => Asked::Elsewhere,
         _ => Asked::OtherMethod,
+    };
+    Some(Request {
+        asked,
+        head_only: parsed.method == Some("HEAD"),
     })
 }
 
@@ -180,15 +238,27 @@ fn asked(head: &[u8]) -> Option<Asked> {
 mod tests {
     use super::*;
 
+    fn asked(head: &[u8]) -> Option<Asked> {
+        request(head).map(|request| request.asked)
+    }
+
     #[test]
     fn a_request_is_understood_once_all_of_its_head_is_there() {
         let head = b"GET /metrics HTTP/1.1\r\nHost: here\r\nAccept: */*\r\n\r\n";
         for length in 0..head.len() {
             assert_eq!(asked(&head[..length]), None, "{length}");
         }
-        let metrics = |head_only| Some(Asked::Metrics { head_only });
-        assert_eq!(asked(head), metrics(false));
-        assert_eq!(asked(b"HEAD /metrics?a=b HTTP/1.0\r\n\r\n"), metrics(true));
+        let metrics = |head_only| {
+            Some(Request {
+                asked: Asked::Metrics(Format::Text),
+                head_only,
+            })
+        };
+        assert_eq!(request(head), metrics(false));
+        assert_eq!(
+            request(b"HEAD /metrics?a=b HTTP/1.0\r\n\r\n"),
+            metrics(true)
+        );
         assert_eq!(
             asked(b"GET /metrics/x HTTP/1.1\r\n\r\n"),
             Some(Asked::Elsewhere)
@@ -201,5 +271,17 @@ mod tests {
         let many = "x: y\r\n".repeat(HEADERS_MAX + 1);
         let many = format!("GET /metrics HTTP/1.1\r\n{many}\r\n");
         assert_eq!(asked(many.as_bytes()), Some(Asked::TooLong));
+        let long = format!("GET /metrics HTTP/1.1\r\nx: {}", "y".repeat(HEAD_MAX));
+        assert_eq!(asked(long.as_bytes()), Some(Asked::TooLong));
+        assert_eq!(
+            asked(format!("{long}\r\n\r\n").as_bytes()),
+            Some(Asked::TooLong)
+        );
+    }
+
+    #[test]
+    fn openmetrics_is_for_requests_that_accept_it() {
+        let head = b"GET /metrics HTTP/1.1\r\naccept: text/html\r\nACCEPT: application/openmetrics-text\r\n\r\n";
+        assert_eq!(asked(head), Some(Asked::Metrics(Format::OpenMetrics)));
     }
 }

@@ -1,4 +1,5 @@
 use super::super::openmetrics::{self, Family};
+use super::super::promtool;
 use super::*;
 use crate::info::report::{MemoryUse, Reclaimed, RequestTimes, Transfers, VolumeUse, Work};
 use std::collections::{BTreeMap, BTreeSet};
@@ -83,7 +84,7 @@ fn full() -> Report {
 }
 
 fn exposed(report: Report) -> BTreeMap<String, Family> {
-    let text = text(report).unwrap();
+    let text = text(report, Format::OpenMetrics).unwrap();
     openmetrics::parse(&text).unwrap_or_else(|error| panic!("{error} in {text}"))
 }
 
@@ -149,6 +150,52 @@ fn times_of_requests_are_a_histogram_in_seconds() {
         (bucket(4.194_304), bucket(f64::INFINITY)),
         (Some(7.0), Some(8.0))
     );
+}
+
+#[test]
+fn the_text_format_names_families_as_their_samples() {
+    let openmetrics = text(full(), Format::OpenMetrics).unwrap();
+    let plain = text(full(), Format::Text).unwrap();
+    let samples = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        lines.map(str::to_owned).collect()
+    };
+    assert_eq!(samples(&plain), samples(&openmetrics));
+    assert!(!plain.contains("# EOF"), "{plain}");
+    for part in [
+        "# HELP holdfast_requests_total Requests of the kernel\n# TYPE holdfast_requests_total counter\n\
+         holdfast_requests_total{operation=\"LOOKUP\"} 5\n",
+        "# TYPE holdfast_mount_info gauge\nholdfast_mount_info{",
+        "# TYPE holdfast_inodes gauge\nholdfast_inodes 12\n",
+        "# TYPE holdfast_request_seconds histogram\nholdfast_request_seconds_sum{",
+    ] {
+        assert!(plain.contains(part), "{part} in {plain}");
+    }
+    let (mut family, mut kind) = ("", "");
+    for line in plain.lines() {
+        match line.strip_prefix("# TYPE ") {
+            Some(rest) => (family, kind) = rest.split_once(' ').unwrap(),
+            None if line.starts_with('#') => {}
+            None => {
+                let name = line.split(['{', ' ']).next().unwrap();
+                let is_of = match kind {
+                    "histogram" => name.starts_with(&format!("{family}_")),
+                    _ => name == family,
+                };
+                assert!(is_of, "{line} in the {kind} {family}");
+            }
+        }
+    }
+}
+
+#[test]
+fn promtool_finds_nothing_wrong() {
+    for report in [full(), Report::default()] {
+        let text = text(report, Format::Text).unwrap();
+        if let Some(said) = promtool::check(&text) {
+            assert_eq!(said, "", "{text}");
+        }
+    }
 }
 
 #[test]
