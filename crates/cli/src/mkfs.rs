@@ -8,7 +8,7 @@ use crate::copy::{
 use crate::info::units::{bytes, number};
 use crate::message::{Failure, Result};
 use crate::mount::size::parse_amount;
-use crate::volume::close_after;
+use crate::volume::{DEVICES_HINT, close_after};
 use holdfast::{Copied, CopyOptions, Volume, VolumeError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -64,10 +64,13 @@ fn amount(text: &str) -> std::result::Result<u64, String> {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let path = &arguments.volume;
-    if let Some(dir) = &arguments.from
-        && !dir.is_dir()
-    {
-        return Err(Failure::new("is no directory").at(dir));
+    if let Some(dir) = &arguments.from {
+        let hint = "--from takes a directory, whose content the volume is filled with";
+        match std::fs::metadata(dir) {
+            Ok(meta) if meta.is_dir() => {}
+            Ok(_) => return Err(Failure::new("is no directory").at(dir).hint(hint)),
+            Err(error) => return Err(Failure::new(error.to_string()).at(dir).hint(hint)),
+        }
     }
     let mut builder = Volume::builder().force(arguments.force);
     if let Some(size) = arguments.size {
@@ -84,15 +87,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             |_| Failure::new("a label has up to 63 bytes, and none of them is zero").about(label);
         builder = builder.label(label).map_err(long)?;
     }
+    let is_new = std::fs::symlink_metadata(path).is_err();
     let volume = builder
         .format(path)
         .map_err(|error| refusal(path, &error))?;
     let copied = match &arguments.from {
-        Some(dir) => fill(&volume, path, dir).map(Some),
+        Some(dir) => fill(&volume, path, dir, is_new).map(Some),
         None => Ok(None),
     };
     let info = volume.info();
-    let copied = close_after(volume, path, copied)?;
+    let copied = close_after(volume, path, copied).inspect_err(|_| {
+        if is_new {
+            // What is said is why there is no volume; a file that stays is no more than in the way.
+            let _ = std::fs::remove_file(path);
+        }
+    })?;
     if !arguments.quiet {
         let mut out = anstream::stdout();
         writeln!(
@@ -117,7 +126,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// Copies what a directory of the host holds into the root.
-fn fill(volume: &Volume, image: &Path, dir: &Path) -> Result<Copied> {
+fn fill(volume: &Volume, image: &Path, dir: &Path, is_new: bool) -> Result<Copied> {
     let from = Place::Host(dir.to_owned());
     let to = Place::Volume {
         image: image.to_owned(),
@@ -132,9 +141,14 @@ fn fill(volume: &Volume, image: &Path, dir: &Path) -> Result<Copied> {
     };
     let copied = volume.copy_in(source, "/", &options, &mut |event| meter.note(&event));
     let copied = copied.map_err(|error| {
-        meter
-            .failure(&error)
-            .hint("the volume holds what was copied before")
+        let (is_full, failure) = (error.error.kind(), meter.failure(&error));
+        failure.hint(match (is_full, is_new) {
+            (io::ErrorKind::StorageFull, true) => {
+                "no image is left: it takes a larger --size, or more room where it lies"
+            }
+            (_, true) => "no image is left",
+            (_, false) => "the volume holds what was copied before",
+        })
     });
     meter.end();
     copied
@@ -144,6 +158,18 @@ fn refusal(path: &Path, error: &VolumeError) -> Failure {
     let failure = Failure::new(error.to_string()).at(path);
     match error.kind() {
         io::ErrorKind::AlreadyExists => failure.hint("--force overwrites it"),
+        io::ErrorKind::StorageFull => {
+            failure.hint("make room there, or take less: a smaller --size, or --journal")
+        }
+        io::ErrorKind::IsADirectory => failure.hint("name a file in it: mkfs makes it"),
+        io::ErrorKind::NotFound => {
+            failure.hint("the directory of an image file has to be there: mkdir -p")
+        }
+        io::ErrorKind::PermissionDenied => {
+            failure.hint("run as a user who may write there: root, for most devices")
+        }
+        io::ErrorKind::ResourceBusy => failure.hint("unmount it, or end what has it open"),
+        _ if error.raw_os_error() == Some(libc::ENODEV) => failure.hint(DEVICES_HINT),
         _ => failure,
     }
 }

@@ -175,6 +175,21 @@ impl FileDevice {
         Ok(())
     }
 
+    /// Has the host set room aside for these bytes from the beginning on, where it can. What they hold stays.
+    ///
+    /// # Errors
+    /// If the host has no room for them.
+    pub fn set_room_aside(&self, length: u64) -> Result<()> {
+        if self.kind == Kind::Block || length == 0 {
+            return Ok(());
+        }
+        let mode = FallocateFlags::KEEP_SIZE;
+        match transfer::again(|| rustix::fs::fallocate(&self.file, mode, 0, length)) {
+            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => Ok(()),
+            Err(errno) => Err(self.error(Operation::Write, 0, length, errno.into())),
+        }
+    }
+
     /// What the kernel says a block device's size is now.
     fn block_size_now(&self) -> Result<u64, Cause> {
         Ok(sys::block_device_size(&self.file)? / self.alignment() * self.alignment())

@@ -20,8 +20,8 @@ pub use check::{CheckOptions, check};
 pub use error::{Error, Result};
 pub use repair::repair;
 pub use store::{
-    Activity, DeviceUse, FileExtent, FormatOptions, Info, OpenOptions, Promptness, Tallied,
-    Transfers, VolumeStore, format, superblock as read_superblock,
+    Activity, DeviceUse, FileExtent, FormatOptions, Info, Needs, OpenOptions, Promptness, Tallied,
+    Transfers, VolumeStore, format, needs, superblock as read_superblock,
 };
 pub use superblock::Label;
 pub use upgrade::upgrade;

@@ -1,9 +1,10 @@
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_device::{Access, BlockDevice, Content, FileDevice, FileOptions};
+use holdfast_device::{Access, BlockDevice, Content, FileDevice, FileOptions, SECTOR};
 use holdfast_volume::{FormatOptions, Label, OpenOptions, VolumeStore};
 
 use super::{Volume, VolumeError};
@@ -15,6 +16,9 @@ const SIZE_MIN: u64 = 64 << 20;
 const SIZE_MAX: u64 = 1 << 40;
 /// Sizes are whole multiples of this.
 const SIZE_UNIT: u64 = 1 << 20;
+
+/// Where the host has its devices.
+const DEVICES: &str = "/dev";
 
 /// How a volume is made and opened; begun by [`Volume::builder`].
 #[derive(Clone, Debug, Default)]
@@ -79,21 +83,44 @@ impl VolumeBuilder {
     ///
     /// # Errors
     /// `EEXIST` if there is such a file; what the host answers; `EINVAL` for a size or a journal
-    /// that makes no volume.
+    /// that makes no volume; `ENODEV` below `/dev`, where image files are typing errors. No file is left then.
     pub fn create(self, path: impl AsRef<Path>) -> Result<Volume, VolumeError> {
         let path = path.as_ref();
+        if std::fs::symlink_metadata(path).is_err() {
+            refuse_among_devices(path)?;
+        }
         let size = match self.size {
             Some(size) => size,
             None => free_beside(path)?,
         };
+        // The whole number is refused, if it is too small.
+        holdfast_volume::needs(size, &self.format)?;
         let size = size / SIZE_UNIT * SIZE_UNIT;
-        let device = FileDevice::create(path, size, FileOptions::default())?;
-        let device: Arc<dyn BlockDevice> = Arc::new(device);
-        if let Err(error) = holdfast_volume::format(&device, &self.format) {
-            // It was not there before, and holds nothing.
+        let file = FileDevice::create(path, size, FileOptions::default())?;
+        let made = self.format_on(file, path);
+        if made.is_err() {
+            // It was not there before, and holds nothing. The error that matters is the first.
             let _ = std::fs::remove_file(path);
-            return Err(error.into());
         }
+        made
+    }
+
+    /// Makes an empty volume in a file or on a device that is open, and opens it. Before the first write it is known
+    /// that the host has the room that this takes.
+    fn format_on(self, file: FileDevice, path: &Path) -> Result<Volume, VolumeError> {
+        let size = self
+            .size
+            .map_or(file.size(), |size| size / SIZE_UNIT * SIZE_UNIT);
+        let needs = holdfast_volume::needs(size, &self.format)?;
+        if !file.is_block_device() {
+            file.set_room_aside(needs.head)?;
+            check_room(&file, path, size, needs)?;
+        }
+        if size > file.size() {
+            file.resize(size)?;
+        }
+        let device: Arc<dyn BlockDevice> = Arc::new(file);
+        holdfast_volume::format(&device, &self.format)?;
         self.open_on(device)
     }
 
@@ -103,13 +130,17 @@ impl VolumeBuilder {
     /// # Errors
     /// `EEXIST` if it holds something, which the message names, unless it may be
     /// [overwritten](Self::force): a volume, a foreign file system or partition table, in an image
-    /// file anything but zeros. `EINVAL` for a size or a shape that makes no volume. As
-    /// [`Volume::open`].
+    /// file anything but zeros. `EINVAL` for a size or a shape that makes no volume; `ENODEV` below `/dev` for all
+    /// but a device. `ENOSPC` if the host has no room for what is written at first: what is there stays then.
+    /// As [`Volume::open`].
     pub fn format(self, path: impl AsRef<Path>) -> Result<Volume, VolumeError> {
         let path = path.as_ref();
         match self.clone().create(path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => return made,
+        }
+        if std::fs::metadata(path).is_ok_and(|meta| meta.is_file()) {
+            refuse_among_devices(path)?;
         }
         let file = FileDevice::open(path, FileOptions::default())?;
         let content = holdfast_device::content(&file)?;
@@ -127,22 +158,17 @@ impl VolumeBuilder {
             let text = format!("{} holds {name}", file.describe());
             return Err(VolumeError::new(Errno::EEXIST, text));
         }
-        if let Some(size) = self.size {
-            let size = size / SIZE_UNIT * SIZE_UNIT;
-            match file.size() {
-                now if now > size => {
-                    let text = format!(
-                        "{} has {now} bytes, more than the {size} asked for: it is not cut",
-                        file.describe()
-                    );
-                    return Err(VolumeError::new(Errno::EINVAL, text));
-                }
-                _ => file.resize(size)?,
-            }
+        let now = file.size();
+        if let Some(size) = self.size.map(|size| size / SIZE_UNIT * SIZE_UNIT)
+            && now > size
+        {
+            let text = format!(
+                "{} has {now} bytes, more than the {size} asked for: it is not cut; leave the size out, or remove it first",
+                file.describe()
+            );
+            return Err(VolumeError::new(Errno::EINVAL, text));
         }
-        let device: Arc<dyn BlockDevice> = Arc::new(file);
-        holdfast_volume::format(&device, &self.format)?;
-        self.open_on(device)
+        self.format_on(file, path)
     }
 
     /// Opens the volume in an image file or on a block device to look at it: what its journal holds
@@ -200,6 +226,49 @@ impl VolumeBuilder {
             closed: false,
         })
     }
+}
+
+/// Refuses to make an image file among the devices of the host, where its name is that of a device that is not there.
+/// A file system of its own below `/dev`, as `/dev/shm` is, holds files.
+fn refuse_among_devices(path: &Path) -> Result<(), VolumeError> {
+    let dir = std::path::absolute(path)?;
+    let Ok(dir) = dir.parent().unwrap_or(&dir).canonicalize() else {
+        return Ok(());
+    };
+    let device = |dir: &Path| std::fs::metadata(dir).map(|meta| meta.dev());
+    if dir.starts_with(DEVICES) && device(&dir)? == device(Path::new(DEVICES))? {
+        let text = format!(
+            "{}: there is no such block device, and no image file is made below {DEVICES}",
+            path.display()
+        );
+        return Err(VolumeError::new(Errno::ENODEV, text));
+    }
+    Ok(())
+}
+
+/// Refuses an image file whose host has no room for what is written to it, or set aside, when it is opened first.
+fn check_room(
+    file: &FileDevice,
+    path: &Path,
+    size: u64,
+    needs: holdfast_volume::Needs,
+) -> Result<(), VolumeError> {
+    if std::fs::metadata(path)?.blocks() * SECTOR >= size {
+        return Ok(());
+    }
+    let host = rustix::fs::statvfs(path)?;
+    let left = host.f_bavail * host.f_frsize;
+    // The store counts on as much.
+    let counted = left - left / 64;
+    if counted < needs.opened {
+        let text = format!(
+            "{} needs {} bytes of room to begin with, and the file system that it lies in has {left} left",
+            file.describe(),
+            needs.opened
+        );
+        return Err(VolumeError::new(Errno::ENOSPC, text));
+    }
+    Ok(())
 }
 
 /// Bytes that are free where a file is to lie, within the bounds of sizes.

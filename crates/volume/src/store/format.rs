@@ -8,6 +8,7 @@ use holdfast_types::Time;
 use uuid::Uuid;
 
 use super::open::fits;
+use super::reservation::reserve_wanted;
 use crate::journal::{Journal, Position};
 use crate::space::{BUNDLE_MAX, GROUP_BLOCKS_MAX, GROUP_BLOCKS_MIN, SLOT_BLOCKS, Seal, Space};
 use crate::superblock::{Features, Label, Roots, SLOTS, Superblock};
@@ -21,6 +22,8 @@ const JOURNAL_PART: u64 = 64;
 const JOURNAL_MIN: u64 = 128;
 /// Most blocks of a journal, unless asked for: 128 MiB.
 const JOURNAL_MAX: u64 = 32_768;
+/// Blocks that the first transactions write, with room to spare.
+const FIRST_BLOCKS: u64 = 64;
 /// Fewest blocks of a volume: 2 MiB.
 pub const BLOCKS_MIN: u64 = 512;
 
@@ -57,6 +60,27 @@ impl FormatOptions {
 /// An odd number with its bits well mixed.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
+/// What a new volume takes of the room of its host, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// Written when it is made, from its beginning on.
+    pub head: u64,
+    /// Written when it is opened first, or set aside then.
+    pub opened: u64,
+}
+
+/// What a volume of this size takes of the room of its host at first.
+///
+/// # Errors
+/// [`Error::Geometry`] as [`format`] has it.
+pub fn needs(size: u64, options: &FormatOptions) -> Result<Needs> {
+    let superblock = plan(size, options)?;
+    Ok(Needs {
+        head: superblock.groups_start * BLOCK as u64,
+        opened: (reserve_wanted(superblock.blocks) + FIRST_BLOCKS) * BLOCK as u64,
+    })
+}
+
 /// Makes an empty volume of the whole device. Whatever was there is lost.
 ///
 /// # Errors
@@ -64,11 +88,28 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// [`Error::Device`].
 pub fn format(device: &Arc<dyn BlockDevice>, options: &FormatOptions) -> Result<()> {
     fits(device)?;
-    let blocks = device.size() / BLOCK as u64;
+    let superblock = plan(device.size(), options)?;
+    // First of all what was there ends to be a volume.
+    for slot in SLOTS {
+        device.write(slot * BLOCK as u64, &[0; BLOCK])?;
+    }
+    wipe(device, superblock.blocks)?;
+    device.flush()?;
+    Journal::format(Arc::clone(device), superblock.region())?;
+    for slot in SLOTS {
+        device.write(slot * BLOCK as u64, &superblock.encode(slot))?;
+    }
+    device.flush()?;
+    Ok(())
+}
+
+/// The superblock of a new volume of so many bytes.
+fn plan(size: u64, options: &FormatOptions) -> Result<Superblock> {
+    let blocks = size / BLOCK as u64;
     if blocks < BLOCKS_MIN {
         return Err(Error::Geometry(format!(
             "{} bytes are too few for a volume: give it {} at least",
-            device.size(),
+            size,
             BLOCKS_MIN * BLOCK as u64
         )));
     }
@@ -79,8 +120,9 @@ pub fn format(device: &Arc<dyn BlockDevice>, options: &FormatOptions) -> Result<
     let groups_start = HEAD_BLOCKS.saturating_add(journal_blocks);
     if journal_blocks < JOURNAL_MIN || groups_start > blocks / 2 {
         return Err(Error::Geometry(format!(
-            "a journal of {journal_blocks} blocks: it takes {JOURNAL_MIN} at least, and half of the \
-             volume at most"
+            "a journal of {} bytes: it takes {} at least, and half of the volume at most",
+            journal_blocks.saturating_mul(BLOCK as u64),
+            JOURNAL_MIN * BLOCK as u64
         )));
     }
     let group_blocks = match (options.group_blocks, options.groups) {
@@ -123,18 +165,7 @@ pub fn format(device: &Arc<dyn BlockDevice>, options: &FormatOptions) -> Result<
     };
     // Groups without a bitmap are free, and those of another volume are none.
     superblock.seal = Space::format(superblock.layout())?.seal();
-    // First of all what was there ends to be a volume.
-    for slot in SLOTS {
-        device.write(slot * BLOCK as u64, &[0; BLOCK])?;
-    }
-    wipe(device, blocks)?;
-    device.flush()?;
-    Journal::format(Arc::clone(device), superblock.region())?;
-    for slot in SLOTS {
-        device.write(slot * BLOCK as u64, &superblock.encode(slot))?;
-    }
-    device.flush()?;
-    Ok(())
+    Ok(superblock)
 }
 
 /// The blocks of each of so many groups.

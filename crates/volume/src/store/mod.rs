@@ -42,7 +42,7 @@ pub(crate) use checkpoint::records;
 pub use commit::timer::Promptness;
 pub use extents::FileExtent;
 pub use file::content::INLINE_MAX;
-pub use format::{BLOCKS_MIN, FormatOptions, format};
+pub use format::{BLOCKS_MIN, FormatOptions, Needs, format, needs};
 pub use inspect::{Activity, Info, superblock};
 pub use load::metered::{DeviceUse, Transfers};
 pub(crate) use memtable::hash;

@@ -24,5 +24,5 @@ mod reserve;
 #[cfg(test)]
 mod tests;
 
-pub(super) use pool::Pool;
+pub(super) use pool::{Pool, reserve_wanted};
 pub(super) use promised::Promises;

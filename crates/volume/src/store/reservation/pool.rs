@@ -27,6 +27,11 @@ const RESERVE_PART: u64 = 16;
 const RESERVE_MIN: u64 = 96;
 const RESERVE_MAX: u64 = 16_384;
 
+/// Blocks that are to be set aside of a volume of so many.
+pub(in crate::store) fn reserve_wanted(total: u64) -> u64 {
+    (total / RESERVE_PART).clamp(RESERVE_MIN, RESERVE_MAX)
+}
+
 /// What was claimed of a volume's free blocks for nodes, and of its journal.
 #[derive(Debug, Default)]
 pub(in crate::store) struct Pool {
@@ -136,7 +141,7 @@ impl Inner {
     /// Blocks that are to be set aside.
     fn reserve_wanted(&self) -> u64 {
         let total = self.superblock.lock().blocks;
-        (total / RESERVE_PART).clamp(RESERVE_MIN, RESERVE_MAX)
+        reserve_wanted(total)
     }
 
     /// Lets the next request for room look how much there is.
