@@ -1,11 +1,12 @@
 //! `holdfast fsck`: is a volume what it says it is, and can it be made so?
 
 use crate::message::{Failure, Result};
+use crate::volume::hint_at_opening;
 use anstyle::{AnsiColor, Style};
 use holdfast_device::{Access, BlockDevice, FileDevice, FileOptions};
 use holdfast_volume::check::{Finding, Report, Stage};
 use holdfast_volume::repair::Outcome;
-use holdfast_volume::{CheckOptions, check, repair, upgrade};
+use holdfast_volume::{CheckOptions, check, recognize, repair, upgrade};
 use indicatif::ProgressBar;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -36,7 +37,7 @@ const DONE: Style = AnsiColor::Green.on_default().bold();
 /// say how much space files take, so that a listing need not look for it. An earlier Holdfast refuses it then.
 ///
 /// Exit code 0: nothing is wrong; 1: something was, and is repaired; 4: something is; 8: it could not be
-/// checked, repaired or upgraded.
+/// checked, repaired or upgraded, or there is no volume.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The image file or block device
@@ -137,9 +138,20 @@ fn checked(arguments: &Arguments) -> Result<ExitCode> {
         access,
         ..FileOptions::default()
     };
-    let failed = |error: String| Failure::new(error).at(&arguments.volume);
-    let device = FileDevice::open(&arguments.volume, options);
-    let device: Arc<dyn BlockDevice> = Arc::new(device.map_err(|error| failed(error.to_string()))?);
+    let volume = &arguments.volume;
+    let failed = |error: String| Failure::new(error).at(volume);
+    let device = FileDevice::open(volume, options).map_err(|error| {
+        let failure = failed(error.to_string());
+        match error.kind() {
+            io::ErrorKind::ResourceBusy => failure.hint("holdfast umount ends a mount of it"),
+            _ => hint_at_opening(failure, volume, error.errno().raw()),
+        }
+    })?;
+    let device: Arc<dyn BlockDevice> = Arc::new(device);
+    recognize(&device).map_err(|error| {
+        let failure = failed(error.to_string());
+        failure.hint("name the image file or device of a volume; blkid(8) tells what others hold")
+    })?;
     let mut how = CheckOptions {
         findings_max: arguments.findings,
         ..CheckOptions::default()
@@ -266,6 +278,9 @@ fn print_text(out: &mut impl Write, arguments: &Arguments, report: &Report) -> i
     }
     let state = match (report.is_clean(), arguments.repair) {
         (true, _) => "clean",
+        (false, _) if report.superblock.is_none() => {
+            "DAMAGED: no superblock is left, without which this cannot be repaired"
+        }
         (false, true) => "DAMAGED, and this cannot be repaired",
         (false, false) => "DAMAGED, and left as it is (--repair repairs it)",
     };

@@ -25,6 +25,14 @@ pub enum Error {
         /// What is wrong with each slot.
         slots: [SlotError; 2],
     },
+    /// The device holds something else.
+    #[error("{device} holds no Holdfast volume{instead}")]
+    NoVolume {
+        /// The device.
+        device: String,
+        /// What it holds, as the sentence goes on.
+        instead: String,
+    },
     /// The device is shorter than the volume on it.
     #[error("{device} has {found} blocks of the {expected} that its volume has: it was cut short")]
     CutShort {
@@ -86,6 +94,7 @@ impl Error {
             Self::Thread(error) => error.raw_os_error().map_or(Errno::EAGAIN, Errno::from_raw),
             Self::NoDiscard { .. } => Errno::EOPNOTSUPP,
             Self::Superblock { .. }
+            | Self::NoVolume { .. }
             | Self::CutShort { .. }
             | Self::Tree(_)
             | Self::Space(_)
@@ -121,8 +130,8 @@ mod tests {
             Error::Superblock { device, slots }.to_string()
         };
         assert_eq!(
-            text([SlotError::Magic, SlotError::Magic]),
-            "image file x: no usable superblock (no Holdfast volume: the magic number is missing)"
+            text([SlotError::Version(9), SlotError::Version(9)]),
+            "image file x: no usable superblock (format version 9, and this Holdfast knows 1: use a newer one)"
         );
         let two = text([SlotError::Field("size"), SlotError::Version(9)]);
         assert!(

@@ -16,7 +16,7 @@ pub mod superblock;
 pub mod tree;
 mod upgrade;
 
-pub use check::{CheckOptions, check};
+pub use check::{CheckOptions, check, recognize};
 pub use error::{Error, Result};
 pub use repair::repair;
 pub use store::{

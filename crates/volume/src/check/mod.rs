@@ -17,6 +17,7 @@ mod names;
 mod nodes;
 mod overlay;
 mod paths;
+mod recognize;
 mod sink;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ pub use finding::{Branch, Finding, Owner};
 pub(crate) use inodes::file_flags;
 pub use meter::{Progress, Stage};
 pub(crate) use overlay::Overlay;
+pub use recognize::recognize;
 
 use std::sync::Arc;
 

@@ -14,3 +14,37 @@ fn a_new_volume_is_sound_and_a_device_without_one_is_not() {
     assert!(report.is_clean(), "{:?}", report.findings);
     assert!(!report.replayed);
 }
+
+#[test]
+fn a_volume_without_superblocks_is_told_from_what_never_was_one() {
+    let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(16 * MIB));
+    let refused = |device: &Arc<dyn BlockDevice>| recognize(device).unwrap_err().to_string();
+    let text = refused(&device);
+    assert!(
+        text.contains("holds no Holdfast volume: it begins with zeros"),
+        "{text}"
+    );
+    let short: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(4096));
+    assert!(refused(&short).contains("too short"));
+    let empty: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(0));
+    assert!(refused(&empty).contains("too short"));
+    device.write(1024, &[b'x'; 512]).unwrap();
+    assert!(refused(&device).contains("it begins with something else"));
+    device.write(0, &[b"XFSB", &[0; 508][..]].concat()).unwrap();
+    assert!(refused(&device).contains("but an xfs file system"));
+
+    format(&device, &FormatOptions::default()).unwrap();
+    let store = VolumeStore::open(Arc::clone(&device), &OpenOptions::default()).unwrap();
+    store.close().unwrap();
+    recognize(&device).unwrap();
+    for slot in SLOTS {
+        device
+            .write(slot * BLOCK as u64 + 512, &[0xff; 512])
+            .unwrap();
+    }
+    recognize(&device).expect("damaged superblocks");
+    for slot in SLOTS {
+        device.write(slot * BLOCK as u64, &[0; BLOCK]).unwrap();
+    }
+    recognize(&device).expect("no superblocks");
+}

@@ -39,7 +39,7 @@ impl Dump {
     /// Reads the newest superblock.
     ///
     /// # Errors
-    /// [`Error::Superblock`] if there is none; those of the device.
+    /// [`Error::NoVolume`], [`Error::Superblock`] if there is none; those of the device.
     pub fn open(device: Arc<dyn BlockDevice>) -> Result<Self> {
         let superblock = newest_superblock(&device)?;
         let nodes = Nodes {

@@ -4,12 +4,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use holdfast_device::{BlockDevice, ReadRequest};
+use holdfast_device::{BlockDevice, Content, ReadRequest, content};
 use holdfast_sync::ShardedCounter;
 use holdfast_types::Ino;
 use parking_lot::Mutex;
 
 use super::alarm::Alarm;
+use super::format::BLOCKS_MIN;
 use super::high_water::HighWater;
 use super::highest::Highest;
 use super::reservation::{Pool, Promises};
@@ -82,7 +83,7 @@ impl VolumeStore {
     /// Opens the volume on a device, and brings it to where the last commit left it.
     ///
     /// # Errors
-    /// [`Error::Superblock`] if there is none; [`Error::CutShort`]; errors of the device, and of what was
+    /// [`Error::NoVolume`], [`Error::Superblock`] if there is none; [`Error::CutShort`]; errors of the device, and of what was
     /// found damaged.
     pub fn open(device: Arc<dyn BlockDevice>, options: &OpenOptions) -> Result<Self> {
         let metered = Arc::new(Metered::new(device));
@@ -330,6 +331,7 @@ pub(super) fn read_superblock(device: &Arc<dyn BlockDevice>) -> Result<(Superblo
         (Ok(one), Ok(other)) if other.generation > one.generation => other,
         (Ok(one), _) => one,
         (Err(_), Ok(other)) => other,
+        (Err(SlotError::Magic), Err(SlotError::Magic)) => return Err(no_volume(device)),
         (Err(one), Err(other)) => {
             return Err(Error::Superblock {
                 device: device.describe(),
@@ -341,6 +343,21 @@ pub(super) fn read_superblock(device: &Arc<dyn BlockDevice>) -> Result<(Superblo
     let behind = slots.filter(|(_, found)| found.as_ref() != Ok(newest));
     let behind = behind.map(|(slot, _)| slot).collect();
     Ok((newest.clone(), behind))
+}
+
+/// Says what a device holds that has no superblock.
+fn no_volume(device: &Arc<dyn BlockDevice>) -> Error {
+    let instead = match content(&**device) {
+        _ if device.size() < BLOCKS_MIN * BLOCK as u64 => ": it is too short for one".to_owned(),
+        Ok(Content::Known(name)) => format!(", but {name}"),
+        Ok(Content::Nothing) => ": it begins with zeros".to_owned(),
+        Ok(Content::Unknown) => ": it begins with something else".to_owned(),
+        Err(error) => format!(", or none that can be read: {error}"),
+    };
+    Error::NoVolume {
+        device: device.describe(),
+        instead,
+    }
 }
 
 /// The newest whole superblock of a device.
