@@ -90,15 +90,24 @@ pub(crate) fn rows(mount: &Controlled, root: &Path, request: &Request) -> Result
     mount.call(&request).map_err(|error| refused(root, &error))
 }
 
+/// An answer that this version does not know.
+pub(crate) fn other_answer(root: &Path) -> Failure {
+    Failure::new("its daemon answers something that this version does not understand")
+        .at(root)
+        .hint("it is of another version: mount it again with this one")
+}
+
 /// A call that failed.
 pub(crate) fn refused(root: &Path, error: &io::Error) -> Failure {
     use rustix::io::Errno;
     let failure = match Errno::from_io_error(error) {
-        Some(Errno::NOTTY) => Failure::new("its daemon does not answer such requests"),
+        Some(Errno::NOTTY) => Failure::new("its daemon does not answer such requests")
+            .hint("it is of another version: mount it again with this one"),
         Some(Errno::PERM) => Failure::new("may not be asked for that by this user")
             .hint("run as root, or as the user who mounted it"),
         Some(Errno::OPNOTSUPP) => {
             Failure::new("cannot do that: it is no volume, or its device cannot")
+                .hint("holdfast info DIR tells what is mounted there")
         }
         _ => Failure::new(error.to_string()),
     };

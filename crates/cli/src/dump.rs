@@ -1,6 +1,8 @@
 //! `holdfast dump`: what single parts of a volume hold.
 
 use crate::message::{Failure, Result};
+use crate::volume::hint_at_opening;
+use holdfast::types::Errno;
 use holdfast_device::{Access, BlockDevice, FileDevice, FileOptions};
 use holdfast_volume::dump::{Dump, Shown};
 use serde_json::{Map, Value};
@@ -55,10 +57,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         access: Access::ReadOnly,
         ..FileOptions::default()
     };
-    let failed = |error: String| Failure::new(error).at(&arguments.volume);
-    let device = FileDevice::open(&arguments.volume, options);
-    let device: Arc<dyn BlockDevice> = Arc::new(device.map_err(|error| failed(error.to_string()))?);
-    let volume_failed = |error: holdfast_volume::Error| failed(error.to_string());
+    let path = &arguments.volume;
+    let failed = |error: String, errno: Errno| {
+        hint_at_opening(Failure::new(error).at(path), path, errno.raw())
+    };
+    let device = FileDevice::open(path, options);
+    let device = device.map_err(|error| failed(error.to_string(), error.errno()))?;
+    let device: Arc<dyn BlockDevice> = Arc::new(device);
+    let volume_failed = |error: holdfast_volume::Error| failed(error.to_string(), error.errno());
     let dump = Dump::open(device).map_err(volume_failed)?;
     let mut out = std::io::stdout().lock();
     let mut print = |shown: &Shown| -> std::io::Result<()> {

@@ -67,12 +67,17 @@ impl Failure {
         }
     }
 
+    /// Does the message name it already, as one from below may?
+    fn names(&self, subject: &str) -> bool {
+        let as_devices_do = ["image file", "block device", "cannot open"];
+        let mut devices = as_devices_do.iter();
+        self.message.contains(&format!("{subject}: "))
+            || devices.any(|of| self.message.contains(&format!("{of} {subject} ")))
+    }
+
     fn line(&self) -> String {
         match &self.subject {
-            // A message from below may name it already.
-            Some(subject) if !self.message.contains(&format!("{subject}: ")) => {
-                format!("{subject}: {}", self.message)
-            }
+            Some(subject) if !self.names(subject) => format!("{subject}: {}", self.message),
             _ => self.message.clone(),
         }
     }
@@ -90,24 +95,40 @@ impl fmt::Display for Failure {
 
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
-        Self::new(format!("{error:#}"))
+        let mut causes = error.chain();
+        let is_broken_pipe = causes.any(|cause| cause.downcast_ref().is_some_and(is_broken_pipe));
+        Self {
+            quiet: is_broken_pipe && has_lost_its_reader(),
+            ..Self::new(format!("{error:#}"))
+        }
     }
 }
 
+/// What is written or read as JSON fails as its stream does, or contradicts itself.
 impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Self {
-        Self::new(error.to_string())
+        if error.is_io() {
+            return std::io::Error::from(error).into();
+        }
+        Self::new(format!("what its daemon answers cannot be read: {error}"))
+            .hint("it is of another version: mount it again with this one")
     }
 }
 
-/// Standard output that went away (`holdfast info | head -1`) is no failure worth words.
+/// Standard output that went away (`holdfast info | head -1`) is no failure worth words. An error that is a number alone is
+/// that of standard output: what else fails says in its text what it is about.
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         Self {
-            quiet: error.kind() == std::io::ErrorKind::BrokenPipe && has_lost_its_reader(),
+            quiet: is_broken_pipe(&error) && has_lost_its_reader(),
+            subject: error.raw_os_error().map(|_| "standard output".to_owned()),
             ..Self::new(error.to_string())
         }
     }
+}
+
+fn is_broken_pipe(error: &std::io::Error) -> bool {
+    error.kind() == std::io::ErrorKind::BrokenPipe
 }
 
 /// Is standard output a pipe that nobody reads any more?
@@ -135,6 +156,19 @@ mod tests {
     fn a_message_that_names_its_subject_is_not_given_it_again() {
         let failure = |message| Failure::new(message).at(Path::new("/a.hf")).to_string();
         assert_eq!(failure("image file /a.hf: torn"), "image file /a.hf: torn");
+        let holds = "image file /a.hf holds no Holdfast volume";
+        assert_eq!(failure(holds), holds);
         assert_eq!(failure("not in /a.hf"), "/a.hf: not in /a.hf");
+    }
+
+    #[test]
+    fn an_error_that_is_a_number_alone_is_that_of_standard_output() {
+        let full = std::io::Error::from_raw_os_error(libc::ENOSPC);
+        let text = "standard output: No space left on device (os error 28)";
+        assert_eq!(Failure::from(full).to_string(), text);
+        let named = std::io::Error::other("/proc/self/mounts: gone");
+        assert_eq!(Failure::from(named).to_string(), "/proc/self/mounts: gone");
+        let wrong = serde_json::from_str::<u32>("x").unwrap_err();
+        assert!(Failure::from(wrong).to_string().contains("its daemon"));
     }
 }

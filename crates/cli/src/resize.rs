@@ -61,13 +61,22 @@ pub(crate) fn resize(arguments: &ResizeArguments) -> Result<()> {
             };
             match control::ask(&control::open(&root)?, &root, &request)? {
                 Answer::Resized(size) => size,
-                _ => return Err(Failure::new("its daemon answers something else").at(&root)),
+                _ => return Err(control::other_answer(&root)),
             }
         }
         Target::Volume(image) => {
             let volume = Volume::open(&image).map_err(|error| volume_failure(&image, &error))?;
             let grown = volume.grow(arguments.size);
-            let grown = grown.map_err(|error| Failure::new(error.to_string()).at(&image));
+            let grown = grown.map_err(|error| {
+                let failure = Failure::new(error.to_string()).at(&image);
+                match error.errno().raw() {
+                    libc::EINVAL => {
+                        failure.hint("volumes only grow: copy the files to a smaller one")
+                    }
+                    libc::ENOSPC => failure.hint("make room where it lies first"),
+                    _ => failure,
+                }
+            });
             close_after(volume, &image, grown)?
         }
     };

@@ -41,7 +41,10 @@ impl Source {
 fn absolute(path: PathBuf) -> Result<PathBuf> {
     match path.canonicalize() {
         Ok(path) => Ok(path),
-        Err(_) => Ok(std::path::absolute(&path)?),
+        Err(_) => std::path::absolute(&path).map_err(|error| {
+            let failure = Failure::new(format!("the current directory is unknown: {error}"));
+            failure.at(&path).hint("give the whole path")
+        }),
     }
 }
 
@@ -60,7 +63,7 @@ impl Source {
                 Ok(Self::Directory(OsStr::from_bytes(path).into()))
             }
             _ if path.is_empty() => Err(Failure::new("there is no such source")
-                .about(text)
+                .about(format!("{text:?}"))
                 .hint("an image file, a block device, a directory, or `mem:`: a new file system in memory")),
             _ if is_scheme(path) => Err(Failure::new("there is no such kind of source")
                 .about(text)

@@ -24,7 +24,9 @@ impl Target {
         let meta = match std::fs::metadata(path) {
             Ok(meta) => meta,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(Failure::new("there is no such volume or directory").at(path));
+                return Err(Failure::new(error.to_string())
+                    .at(path)
+                    .hint("a directory in a mount, or the image file or device of a volume"));
             }
             // A dead mount cannot be looked at, and has its line in the table.
             Err(_) => return Ok(Self::Mounted(root_of(path)?)),

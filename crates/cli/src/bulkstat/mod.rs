@@ -77,7 +77,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             let mount = control::open(&root)?;
             let request = Request::Split { parts: jobs };
             let Answer::Cuts(cuts) = control::ask(&mount, &root, &request)? else {
-                return Err(Failure::new("its daemon answers something else").at(&root));
+                return Err(control::other_answer(&root));
             };
             drop(mount);
             let begins = [0].into_iter().chain(cuts.iter().copied());
@@ -179,7 +179,7 @@ fn of_mount(root: &Path, mut after: u64, upto: u64, lines: &mut Lines<'_>) -> Re
         }
         for row in rows.chunks_exact(row::ROW) {
             let attr = row::get(row).filter(|attr| attr.ino.0 > after);
-            let attr = attr.ok_or_else(|| Failure::new("its daemon answers no inodes").at(root))?;
+            let attr = attr.ok_or_else(|| control::other_answer(root))?;
             after = attr.ino.0;
             if !lines.add(&attr) {
                 return Ok(());

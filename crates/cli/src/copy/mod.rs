@@ -9,6 +9,7 @@ use crate::volume::{close_after, volume_failure};
 use holdfast::{Copied, CopyError, CopyEvent, CopyOptions, FileSystem, Volume};
 use meter::{Meter, summary};
 use place::Place;
+use rustix::io::Errno;
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -97,7 +98,9 @@ fn copy_all(
     let goal_is_dir = is_dir(to, inside.as_ref())?.unwrap_or(false);
     if from.len() > 1 && !goal_is_dir {
         return Err(
-            Failure::new("is no directory, and several things are copied").about(to.to_string()),
+            Failure::new("is no directory, and several things are copied")
+                .about(to.to_string())
+                .hint("name a directory that is there as the last one"),
         );
     }
     let mut total = Copied::default();
@@ -116,7 +119,8 @@ fn copy_all(
             (None, _) => None,
         };
         let is_tree = is_dir(place, source_fs.as_ref())?.ok_or_else(|| {
-            Failure::new("there is nothing of this name").about(place.to_string())
+            let missing = io::Error::from(Errno::NOENT);
+            Failure::new(missing.to_string()).about(place.to_string())
         })?;
         if is_tree && !arguments.recursive {
             return Err(Failure::new("is a directory")

@@ -143,7 +143,7 @@ fn on_mount(root: &Path, job: Job, archive: Option<OwnedFd>, shown: &mut Shown) 
     // Held until the end, so that nobody unmounts meanwhile.
     let mount = control::open(root)?;
     let Answer::Job(name) = control::ask(&mount, root, &Request::Job)? else {
-        return Err(Failure::new("its daemon answers something else").at(root));
+        return Err(control::other_answer(root));
     };
     let socket = Socket::connect(&name).map_err(|error| {
         let failure = Failure::new(format!("its daemon cannot be reached: {error}")).at(root);

@@ -1,8 +1,10 @@
 //! `holdfast rm`, `holdfast chown`, `holdfast chmod`: whole trees at a time.
 
 use std::ffi::OsString;
+use std::io;
+use std::path::Component;
 
-use holdfast::Named;
+use holdfast::{Named, Volume};
 
 use super::job::Counts;
 use super::names::number;
@@ -10,6 +12,7 @@ use super::{Inside, Job, RawPath, perform};
 use crate::copy::place::Place;
 use crate::info::units::number as shown_number;
 use crate::message::{Failure, Result};
+use crate::volume::volume_failure;
 
 /// Remove files and trees inside a volume, mounted or not, as rm(1)
 ///
@@ -72,26 +75,15 @@ pub(crate) fn remove(arguments: &RemoveArguments) -> Result<()> {
     let mut failed = 0;
     for text in &arguments.paths {
         let place = Place::of(text);
-        if place.image().is_none() {
-            let meta = std::fs::symlink_metadata(place.path());
-            let is_missing = meta
-                .as_ref()
-                .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
-            if arguments.force && is_missing {
-                continue;
-            }
-            refuse_tree(
-                &place,
-                meta.is_ok_and(|meta| meta.is_dir()),
-                arguments.recursive,
-                "-r removes it",
-            )?;
-        } else if !arguments.recursive {
-            return Err(Failure::new("is in a volume that is not mounted")
-                .about(place.to_string())
-                .hint("-r removes it, whatever it is"));
+        let inside = Inside::of(&place, "rm(1) removes it");
+        if let Ok(inside) = &inside {
+            refuse_root(&place, inside)?;
         }
-        let inside = Inside::of(&place, "rm(1) removes it")?;
+        let Some(is_dir) = is_dir(&place, arguments.force)? else {
+            continue;
+        };
+        refuse_tree(&place, is_dir, arguments.recursive, "-r removes it")?;
+        let inside = inside?;
         let path = RawPath::from(&*inside.path);
         failed += perform(&inside, Job::Remove { path }, None)?.failed;
     }
@@ -131,17 +123,52 @@ fn each(
     let mut failed = 0;
     for text in paths {
         let place = Place::of(text);
-        let is_dir = match place.image() {
-            None => std::fs::symlink_metadata(place.path()).is_ok_and(|meta| meta.is_dir()),
-            Some(_) => true,
-        };
-        refuse_tree(&place, is_dir, recursive, "-R changes it with all below it")?;
+        let is_dir = is_dir(&place, false)?;
+        let hint = "-R changes it with all below it";
+        refuse_tree(&place, is_dir == Some(true), recursive, hint)?;
         let inside = Inside::of(&place, instead)?;
         let path = RawPath::from(&*inside.path);
         let Counts { failed: more, .. } = perform(&inside, job(path), None)?;
         failed += more;
     }
     told(failed, "changed")
+}
+
+/// Is it a directory itself? `None`: it is not there, which is no error where `may_miss`.
+fn is_dir(place: &Place, may_miss: bool) -> Result<Option<bool>> {
+    let found = match place.image() {
+        None => std::fs::symlink_metadata(place.path()).map(|meta| meta.is_dir()),
+        Some(image) => {
+            let volume = Volume::open_read_only(image);
+            let volume = volume.map_err(|error| volume_failure(image, &error))?;
+            let about = volume.file_system().symlink_metadata(place.path());
+            about.map(|about| about.is_dir())
+        }
+    };
+    match found {
+        Ok(is_dir) => Ok(Some(is_dir)),
+        Err(error) if may_miss && error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Failure::new(error.to_string()).about(place.to_string())),
+    }
+}
+
+/// Refuses to remove the root of a file system, which no directory has as a name.
+fn refuse_root(place: &Place, inside: &Inside) -> Result<()> {
+    let mut parts = inside.path.components();
+    if parts.any(|part| !matches!(part, Component::RootDir | Component::CurDir)) {
+        return Ok(());
+    }
+    let (what, hint) = match place.image() {
+        None => (
+            "is the mount point of a file system, whose root cannot be removed",
+            "holdfast umount ends the mount; to empty it, name what it holds",
+        ),
+        Some(_) => (
+            "is the root of the volume, which cannot be removed",
+            "name what it holds, or holdfast mkfs --force makes an empty volume",
+        ),
+    };
+    Err(Failure::new(what).about(place.to_string()).hint(hint))
 }
 
 fn refuse_tree(place: &Place, is_dir: bool, recursive: bool, hint: &str) -> Result<()> {
@@ -168,9 +195,11 @@ fn parse_owner(text: &str) -> Result<(Option<u32>, Option<u32>)> {
         "" => Ok(None),
         name => {
             let found = number(kind, name).or_else(|| name.parse().ok());
-            found
-                .map(Some)
-                .ok_or_else(|| Failure::new(format!("there is no {what} of this name")).about(name))
+            found.map(Some).ok_or_else(|| {
+                Failure::new(format!("there is no {what} of this name"))
+                    .about(name)
+                    .hint("a number does as well")
+            })
         }
     };
     let found = (

@@ -81,10 +81,14 @@ pub(crate) fn root_of(dir: &Path) -> Result<PathBuf> {
     let path = match std::fs::canonicalize(dir) {
         Ok(path) => path,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(Failure::new("there is no such directory").at(dir));
+            return Err(Failure::new(error.to_string())
+                .at(dir)
+                .hint("a directory in a mount of holdfast"));
         }
         // A dead mount still has its line in the table.
-        Err(_) => std::path::absolute(dir)?,
+        Err(_) => {
+            std::path::absolute(dir).map_err(|error| Failure::new(error.to_string()).at(dir))?
+        }
     };
     let mounted = mounts()?
         .into_iter()
@@ -100,7 +104,7 @@ fn not_ours(dir: &Path, mounted: Option<&Mounted>) -> Failure {
     let failure = Failure::new("is not in a file system mounted by holdfast").at(dir);
     match mounted {
         Some(mounted) => failure.hint(format!(
-            "it is in {:?}, a mount of type {}",
+            "it is in {:?}, a mount of type {}; holdfast mount mounts volumes and directories",
             mounted.mount_point, mounted.fs_type
         )),
         None => failure,
@@ -123,10 +127,14 @@ pub(crate) fn read(root: &Path, attribute: &str) -> Result<String> {
     };
     let length = length.map_err(|code| match code {
         Code::NODATA if attribute != INFO_XATTR && read(root, INFO_XATTR).is_ok() => {
-            Failure::new("its daemon is of a version that cannot count inodes").at(root)
+            Failure::new("its daemon is of a version that cannot count inodes")
+                .at(root)
+                .hint("mount it again with this version")
         }
         Code::NODATA | Code::NOTSUP | Code::NOSYS | Code::NOENT => {
-            Failure::new("is a FUSE file system, but not one of holdfast").at(root)
+            Failure::new("is a FUSE file system, but not one of holdfast")
+                .at(root)
+                .hint("a directory in a mount of holdfast")
         }
         Code::IO => Failure::new("was taken away by force: nothing can be asked any more")
             .at(root)

@@ -117,7 +117,7 @@ pub(super) fn open(path: &Path, plan: &Plan) -> Result<FileSystem> {
         xattrs: plan.xattrs,
         ..Options::default()
     };
-    let failed = |error| Failure::new(io::Error::from(error).to_string()).at(path);
+    let failed = |error| not_opened(path, &io::Error::from(error));
     let store = HostDirectory::open(path, options).map_err(failed)?;
     if matches!(plan.coherence, Some(Coherence::Told { .. })) && !store.hears() {
         return Err(Failure::new(
@@ -128,6 +128,19 @@ pub(super) fn open(path: &Path, plan: &Plan) -> Result<FileSystem> {
     }
     let fs = core::FileSystem::new(Arc::new(store), plan.core).map_err(failed)?;
     Ok(FileSystem::from_core(fs))
+}
+
+fn not_opened(path: &Path, error: &io::Error) -> Failure {
+    let failure = Failure::new(error.to_string()).at(path);
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            failure.hint("check SOURCE: dir:PATH takes a directory that is there")
+        }
+        io::ErrorKind::PermissionDenied => {
+            failure.hint("run as root, or as a user who may list it")
+        }
+        _ => failure,
+    }
 }
 
 /// Refuses what does not go together with writing.

@@ -51,7 +51,9 @@ pub(super) fn launch(
         command.arg("--made");
     }
     if let Some(log) = log {
-        command.arg("--log").arg(std::path::absolute(log)?);
+        let log =
+            std::path::absolute(log).map_err(|error| Failure::new(error.to_string()).at(log))?;
+        command.arg("--log").arg(log);
     }
     if !given.is_empty() {
         let items: Vec<String> = given.iter().map(|item| escaped(item)).collect();
@@ -65,26 +67,31 @@ pub(super) fn launch(
     if let Err(error) = close_all_on_exec() {
         tracing::info!(%error, "the daemon inherits descriptors");
     }
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()?;
+    let failed = |error: io::Error| {
+        Failure::new(format!("the daemon cannot be started: {error}")).at(&point.path)
+    };
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| {
+        failed(error).hint("it takes /dev/null, /proc, and the right to start another process")
+    })?;
     let mut line = String::new();
     if let Some(pipe) = child.stdout.take() {
-        BufReader::new(pipe).read_line(&mut line)?;
+        let read = BufReader::new(pipe).read_line(&mut line);
+        read.map_err(failed)?;
     }
     match serde_json::from_str(&line) {
         Ok(Report::Live) => Ok(()),
         Ok(Report::Failed(failure)) => {
-            child.wait()?;
+            child.wait().map_err(failed)?;
             Err(failure)
         }
         Err(_) => {
-            let status = child.wait()?;
+            let status = child.wait().map_err(failed)?;
             Err(Failure::new(format!(
                 "the daemon ended before the mount was live: {status}"
             ))
-            .at(&point.path))
+            .at(&point.path)
+            .hint("--foreground shows what it says"))
         }
     }
 }

@@ -4,7 +4,7 @@ use super::{directory, options::Plan, surroundings};
 use crate::{
     message::{Failure, Result},
     source::Source,
-    volume::close_failure,
+    volume::{close_failure, hint_at_opening},
 };
 use holdfast::{FileSystem, Volume, VolumeBuilder, VolumeError};
 use parking_lot::Mutex;
@@ -199,9 +199,15 @@ fn volume_failure(path: &Path, error: &VolumeError) -> Failure {
     let failure = Failure::new(error.to_string()).at(path);
     match error.kind() {
         io::ErrorKind::ReadOnlyFilesystem => failure.hint("mount it read-only: -o ro"),
-        io::ErrorKind::NotFound => {
-            failure.hint("to make the image file, with an empty volume: --create")
+        io::ErrorKind::NotFound if !path.starts_with("/dev") => failure.hint(
+            "check SOURCE: an image file, a block device or a directory; --create makes an image file with an empty volume",
+        ),
+        io::ErrorKind::StorageFull => {
+            failure.hint("make room there, or take less: --create --size AMOUNT")
         }
-        _ => surroundings::hint_at_size(failure, error.raw_os_error()),
+        io::ErrorKind::FileTooLarge => {
+            surroundings::hint_at_size(failure, error.raw_os_error())
+        }
+        _ => hint_at_opening(failure, path, error.errno().raw()),
     }
 }

@@ -23,7 +23,7 @@ impl MountPoint {
     pub(crate) fn prepare(dir: &Path) -> Result<Self> {
         match fs::create_dir(dir) {
             Ok(()) => {
-                let path = fs::canonicalize(dir)?;
+                let path = fs::canonicalize(dir).map_err(|error| unusable(dir, &error))?;
                 Ok(Self { path, made: true })
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Self::existing(dir),

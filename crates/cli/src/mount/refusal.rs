@@ -3,14 +3,16 @@
 use super::point::stale;
 use crate::message::Failure;
 use holdfast_fuse::mount::{MountError, UmountError};
+use std::{io, path::Path};
 
 pub(crate) fn mount_failure(error: &MountError) -> Failure {
     match error {
-        MountError::NoDevice => Failure::new("there is no /dev/fuse")
-            .hint("modprobe fuse; in a container, give it the device"),
+        MountError::NoDevice => Failure::new("is not there: No such file or directory")
+            .about("/dev/fuse")
+            .hint("modprobe fuse; for a container: --device /dev/fuse --cap-add SYS_ADMIN"),
         MountError::DeviceRefused { source } => Failure::new(format!("cannot be opened: {source}"))
             .about("/dev/fuse")
-            .hint("run as root"),
+            .hint(device_hint(source)),
         MountError::NotADirectory { dir } => Failure::new("is not a directory").at(dir),
         MountError::NotEmpty { dir } => Failure::new("is not empty, and the mount would hide that")
             .at(dir)
@@ -44,10 +46,64 @@ pub(crate) fn mount_failure(error: &MountError) -> Failure {
         }
         MountError::Queue { .. } => Failure::new(error.to_string()).hint("--transport dev"),
         MountError::Refused { dir, source } => {
-            Failure::new(format!("mount(2) failed: {source}")).at(dir)
+            let failure = Failure::new(format!("mount(2) failed: {source}")).at(dir);
+            match source.raw_os_error() {
+                Some(libc::ENODEV) => failure.hint("load the module: modprobe fuse"),
+                Some(libc::EINVAL) => failure.hint("leave options out; dmesg(1) may tell which"),
+                _ => failure,
+            }
+        }
+        MountError::Helper { message } => {
+            let failure = Failure::new(error.to_string());
+            match helper_hint(message) {
+                Some(hint) => failure.hint(hint),
+                None => failure,
+            }
         }
         // Their texts hold the remedy, where there is one.
         _ => Failure::new(error.to_string()),
+    }
+}
+
+/// What is said of a place where a mount was expected.
+pub(crate) fn not_mounted(dir: &Path) -> Failure {
+    Failure::new("nothing is mounted there")
+        .at(dir)
+        .hint("findmnt -t fuse.holdfast,fuseblk.holdfast lists what holdfast has mounted")
+}
+
+/// What to do about what fusermount3 says.
+fn helper_hint(message: &str) -> Option<&'static str> {
+    let hints = [
+        (
+            "device not found",
+            "modprobe fuse; for a container: --device /dev/fuse",
+        ),
+        (
+            "/dev/fuse",
+            "modprobe fuse, if it is not there; else let others use it: chmod 666 /dev/fuse",
+        ),
+        (
+            "user_allow_other",
+            "add the line user_allow_other to /etc/fuse.conf, or leave allow_other out",
+        ),
+        (
+            "Operation not permitted",
+            "fusermount3 has to be root's and setuid; in a container: --cap-add SYS_ADMIN",
+        ),
+    ];
+    let found = hints.iter().find(|(part, _)| message.contains(part));
+    found.map(|(_, hint)| *hint)
+}
+
+/// What to do where `/dev/fuse` is there and cannot be opened.
+fn device_hint(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        // The node is there, and nothing behind it.
+        Some(libc::ENODEV | libc::ENXIO) => "load the module: modprobe fuse",
+        // What a container's rules for devices answer.
+        Some(libc::EPERM) => "for a container: --device /dev/fuse --cap-add SYS_ADMIN",
+        _ => "run as root, or let others use the device, as most systems do: chmod 666 /dev/fuse",
     }
 }
 
@@ -59,7 +115,7 @@ pub(crate) fn umount_failure(error: &UmountError) -> Failure {
                  --force takes it away from them",
             )
         }
-        UmountError::NotMounted { dir } => Failure::new("nothing is mounted there").at(dir),
+        UmountError::NotMounted { dir } => not_mounted(dir),
         UmountError::Foreign { dir, fs_type } => {
             Failure::new(format!("is a mount of type {fs_type}, not one of holdfast"))
                 .at(dir)

@@ -51,7 +51,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Some(target) => match Target::of(target)? {
             Target::Mounted(root) => root,
             Target::Volume(image) => {
-                return Err(Failure::new("is not mounted: it does nothing").at(&image));
+                return Err(Failure::new("is not mounted: it does nothing")
+                    .at(&image)
+                    .hint(format!("holdfast mount {} DIR", image.display())));
             }
         },
     };
@@ -80,7 +82,7 @@ fn print(mut looks: Looks) -> Result<()> {
                 out.flush()?;
             }
             Looked::Ended(how) => {
-                eprintln!("holdfast: {}: {how}", looks.root().display());
+                anstream::eprintln!("holdfast: {}: {how}", looks.root().display());
                 return Ok(());
             }
         }

@@ -47,9 +47,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let What::Reclaim(reclaim) = &arguments.what;
     match Target::of(&reclaim.target)? {
         Target::Mounted(root) => watch(&root, reclaim.json),
-        Target::Volume(image) => {
-            Err(Failure::new("is not mounted: nothing is in memory").at(&image))
-        }
+        Target::Volume(image) => Err(Failure::new("is not mounted: nothing is in memory")
+            .at(&image)
+            .hint(format!("holdfast mount {} DIR", image.display()))),
     }
 }
 
@@ -59,7 +59,7 @@ fn watch(root: &Path, json: bool) -> Result<()> {
     let mut out = anstream::stdout();
     loop {
         if traced.missed > 0 {
-            eprintln!("holdfast: {} records came too fast", traced.missed);
+            anstream::eprintln!("holdfast: {} records came too fast", traced.missed);
         }
         for record in &traced.records {
             match json {
@@ -86,6 +86,6 @@ fn ask(root: &Path, from: Option<u64>) -> Result<Traced> {
     let request = Request::Reclaim { from };
     match control::ask(&control::open(root)?, root, &request)? {
         Answer::Reclaim(traced) => Ok(traced),
-        _ => Err(Failure::new("its daemon answers something else").at(root)),
+        _ => Err(control::other_answer(root)),
     }
 }

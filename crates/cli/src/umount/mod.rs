@@ -193,7 +193,9 @@ impl Daemon {
                 break;
             }
             if waited >= END_TIMEOUT_SECONDS {
-                return Err(Failure::new("is unmounted, but its daemon still runs").at(dir));
+                return Err(Failure::new("is unmounted, but its daemon still runs")
+                    .at(dir)
+                    .hint("wait for it: until it ends, the volume is not closed"));
             }
         }
         match self.report.map(ExitReport::read) {

@@ -147,7 +147,10 @@ fn plan(arguments: &Arguments) -> Result<Walk> {
     let root = walk::open_top(&arguments.dir);
     let threads = usize::from(arguments.threads);
     Ok(Walk {
-        root: root.map_err(|error| Failure::new(error.to_string()).at(&arguments.dir))?,
+        root: root.map_err(|error| {
+            let failure = Failure::new(error.to_string()).at(&arguments.dir);
+            failure.hint("name a directory: of a volume, one in its mount")
+        })?,
         queue: Queue::new(threads),
         pace: Pace::new(threads, arguments.rate),
         totals: Totals::default(),

@@ -30,3 +30,4 @@ mod volumes;
 mod warm;
 mod whole;
 mod written;
+mod wrong;

@@ -82,7 +82,6 @@ pub(crate) fn attach(dir: &Path, options: &MountOptions) -> Result<Attached, Mou
             no_block,
         }),
         Err(Code::PERM | Code::ACCESS) => Err(MountError::NotPermitted { dir }),
-        Err(Code::NODEV) => Err(MountError::NoDevice),
         Err(code) => Err(MountError::Refused {
             dir,
             source: code.into(),
@@ -164,7 +163,7 @@ fn check(dir: &Path, options: &MountOptions) -> Result<(PathBuf, u32), MountErro
 fn open_device() -> Result<OwnedFd, MountError> {
     rustix::fs::open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(|code| {
         match code {
-            Code::NOENT | Code::NODEV | Code::NXIO => MountError::NoDevice,
+            Code::NOENT => MountError::NoDevice,
             code => MountError::DeviceRefused {
                 source: code.into(),
             },

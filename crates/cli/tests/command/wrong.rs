@@ -1,0 +1,371 @@
+//! Wrong uses, one a line: each is refused with the right exit code, and its message names the thing and the remedy.
+
+use crate::fixture::{HOLDFAST, Place, Run, holdfast, named};
+use holdfast_testkit::skip::skipped;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Words of a call, its exit code, and two parts of what it says: the thing, and the remedy.
+type Wrong = (&'static str, i32, &'static str, &'static str);
+
+/// A part of the list.
+fn table(title: &str) -> Vec<Wrong> {
+    let heading = format!("[{title}]");
+    let lines = include_str!("wrong.list").lines();
+    let mut table = Vec::new();
+    for line in lines.skip_while(|line| *line != heading).skip(1) {
+        let mut fields = line.split('|').map(str::trim);
+        match (fields.next(), fields.next(), fields.next()) {
+            _ if line.starts_with('[') => break,
+            _ if line.is_empty() || line.starts_with('#') => {}
+            (Some(words), Some(code), Some(thing)) => {
+                let remedy = fields.next().unwrap_or_default();
+                table.push((words, code.parse().expect("a number"), thing, remedy));
+            }
+            _ => panic!("not a line of the list: {line:?}"),
+        }
+    }
+    assert!(!table.is_empty(), "{title}");
+    table
+}
+
+/// A folder with what the calls name.
+fn furnish(place: &Place) {
+    let path = |name: &str| place.path(name);
+    let image = path("v.hf");
+    fs::create_dir_all(path("d/full/dir")).unwrap();
+    fs::create_dir(path("from")).unwrap();
+    fs::create_dir(path("from/dir")).unwrap();
+    fs::write(path("from/file"), "x").unwrap();
+    let from = path("from");
+    let make = [
+        "mkfs",
+        "-q",
+        "--size",
+        "64m",
+        "--from",
+        from.to_str().unwrap(),
+    ];
+    holdfast([&make[..], &[image.to_str().unwrap()]].concat()).ok();
+    fs::copy(&image, path("root.hf")).unwrap();
+    fs::set_permissions(path("root.hf"), fs::Permissions::from_mode(0o600)).unwrap();
+    let mut headless = fs::read(&image).unwrap();
+    headless[..8192].fill(0);
+    fs::write(path("headless.hf"), headless).unwrap();
+    fs::write(path("empty"), "").unwrap();
+    fs::write(path("short"), "hello\n").unwrap();
+    fs::write(path("other"), vec![b'x'; 4 << 20]).unwrap();
+    fs::write(path("zeros"), vec![0; 4 << 20]).unwrap();
+    let mut ext = vec![0; 4 << 20];
+    ext[1080..1082].copy_from_slice(b"\x53\xef");
+    fs::write(path("e4"), ext).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), 0o644.into()).unwrap();
+}
+
+/// Calls the command in a folder.
+fn call(dir: &Path, words: &str, change: &dyn Fn(&mut Command)) -> Run {
+    let mut command = Command::new(HOLDFAST);
+    command.args(words.split_whitespace()).current_dir(dir);
+    command.stdin(Stdio::null()).arg0("holdfast");
+    change(&mut command);
+    command.output().unwrap().into()
+}
+
+/// Asserts all of a table; tells of each line that is not so.
+#[track_caller]
+fn assert_refused(dir: &Path, title: &str, change: &dyn Fn(&mut Command)) {
+    let mut missed = Vec::new();
+    for (words, code, thing, remedy) in table(title) {
+        let run = call(dir, words, change);
+        let said = format!("{}{}", run.out, run.error);
+        // A code of the system is not alone: its text says what is meant.
+        let is_bare = said.contains("holdfast: Invalid argument") || said.contains("panicked");
+        if run.code != Some(code) || !said.contains(thing) || !said.contains(remedy) || is_bare {
+            missed.push(format!(
+                "holdfast {words}: {:?} for {code}, {thing:?}, {remedy:?}:\n{said}",
+                run.code
+            ));
+        }
+    }
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
+    assert!(!Path::new("/dev/holdfast-typo").exists());
+}
+
+fn as_it_is(_: &mut Command) {}
+
+#[test]
+fn wrong_uses_are_refused_by_name_and_with_a_remedy() {
+    let place = Place::new();
+    furnish(&place);
+    let before = fs::read(place.path("e4")).unwrap();
+    assert_refused(&place.path(""), "any user, nothing mounted", &as_it_is);
+    assert!(fs::read(place.path("e4")).unwrap() == before);
+    for left in ["x.hf", "x", "m", "none"] {
+        assert!(!place.path(left).exists(), "{left}");
+    }
+    holdfast(["fsck", place.path("v.hf").to_str().unwrap()]).ok();
+}
+
+#[test]
+fn wrong_mounts_are_refused_by_name_and_with_a_remedy() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    furnish(&place);
+    assert_refused(&place.path(""), "mounts", &as_it_is);
+    assert!(!place.path("m").exists());
+}
+
+#[test]
+fn wrong_uses_of_a_mount_are_refused_by_name_and_with_a_remedy() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    furnish(&place);
+    let image = place.path("v.hf");
+    holdfast(["mount", image.to_str().unwrap(), &place.mnt()]).ok();
+    assert_refused(&place.path(""), "within a mount", &as_it_is);
+    assert_eq!(fs::read(place.path("mnt/file")).unwrap(), b"x");
+    place.umount();
+    holdfast(["fsck", image.to_str().unwrap()]).ok();
+}
+
+/// The call runs as an ordinary user.
+fn as_user(command: &mut Command) {
+    command.uid(12_345).gid(12_345);
+}
+
+#[test]
+fn wrong_uses_of_users_are_refused_by_name_and_with_a_remedy() {
+    if !rustix::process::geteuid().is_root() {
+        return skipped("becoming another user takes root");
+    }
+    let place = Place::new();
+    furnish(&place);
+    fs::set_permissions(place.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+    // Others may be kept out of the folder that the command lies in.
+    let help = Command::new(HOLDFAST).arg("--help").uid(12_345).output();
+    if !help.is_ok_and(|output| output.status.success()) {
+        return skipped("another user cannot run the command where it lies");
+    }
+    assert_refused(&place.path(""), "ordinary users", &as_user);
+}
+
+/// Runs `$2 mount` in the root directory `$1`, which has a `/dev` of its own that `$3` furnishes. (A mount namespace would keep
+/// the mounts of all other tests.)
+const MOUNT_ELSEWHERE: &str = r#"
+    set -e
+    root=$1
+    mkdir "$root"
+    mount -t tmpfs none "$root"
+    trap 'umount -R -l "$root"' EXIT
+    mkdir "$root/dev" "$root/proc" "$root/tmp" "$root/nodev"
+    for dir in /usr /bin /lib /lib64; do
+        if [ -L $dir ]; then cp -P $dir "$root$dir"
+        elif [ -d $dir ]; then mkdir "$root$dir"; mount --bind $dir "$root$dir"
+        fi
+    done
+    mount -t proc none "$root/proc"
+    mknod -m 666 "$root/dev/null" c 1 3
+    : >"$root/holdfast"
+    mount --bind "$2" "$root/holdfast"
+    cd "$root/dev"
+    eval "$3"
+    cd /
+    code=0
+    chroot "$root" /holdfast mount mem: /tmp/mnt || code=$?
+    [ ! -e "$root/tmp/mnt" ] || code=made
+    exit $code
+"#;
+
+#[test]
+fn a_device_of_fuse_that_is_not_to_be_had_is_named_with_the_remedy() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    for (make, thing, remedy) in [
+        (
+            "true",
+            "/dev/fuse: is not there",
+            "modprobe fuse; for a container",
+        ),
+        // Nothing has this number.
+        (
+            "mknod fuse c 10 222",
+            "/dev/fuse: cannot be opened: No such device",
+            "modprobe fuse",
+        ),
+        (
+            "mount -t tmpfs -o nodev none ../nodev; mknod ../nodev/fuse c 10 229; : >fuse; mount --bind ../nodev/fuse fuse",
+            "/dev/fuse: cannot be opened: Permission denied",
+            "chmod 666 /dev/fuse",
+        ),
+        ("rm null", "the daemon cannot be started", "/dev/null"),
+    ] {
+        let mut command = Command::new("sh");
+        command.args(["-c", MOUNT_ELSEWHERE, "sh"]);
+        command.args([&place.path("root"), Path::new(HOLDFAST)]);
+        let output = command.arg(make).stdin(Stdio::null()).output().unwrap();
+        fs::remove_dir(place.path("root")).unwrap();
+        let said = Run::from(output).fails(1);
+        assert!(
+            said.contains(thing) && said.contains(remedy),
+            "{make}: {said}"
+        );
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error_worth_words() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    furnish(&place);
+    let image = place.path("v.hf");
+    holdfast(["mount", image.to_str().unwrap(), &place.mnt()]).ok();
+    for words in [
+        "top --json --interval 0.1 mnt",
+        "info mnt",
+        "info --json root.hf",
+        "bulkstat mnt",
+        "bulkstat root.hf",
+        "dump root.hf superblock",
+        "dump --json root.hf journal",
+        "fsck root.hf",
+        "fsck --json root.hf",
+        "warm mnt",
+        "cp -r root.hf:/ out",
+        "completions bash",
+        "man",
+        "--help",
+        "mount --help",
+        "bench --help",
+        "--version",
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = Command::new(HOLDFAST);
+        command
+            .args(words.split_whitespace())
+            .current_dir(place.path(""));
+        command
+            .stdin(Stdio::null())
+            .stdout(writer)
+            .stderr(Stdio::piped());
+        let output = command.spawn().unwrap().wait_with_output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{words}");
+        assert!(output.status.code().is_some(), "{words}: {}", output.status);
+    }
+    place.umount();
+}
+
+#[test]
+fn output_that_cannot_be_written_is_named() {
+    let place = Place::new();
+    furnish(&place);
+    for words in [
+        "info v.hf",
+        "bulkstat v.hf",
+        "fsck v.hf",
+        "man",
+        "completions zsh",
+    ] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut command = Command::new(HOLDFAST);
+        command
+            .args(words.split_whitespace())
+            .current_dir(place.path(""));
+        let output = command.stdout(full).stderr(Stdio::piped()).output();
+        let said = String::from_utf8_lossy(&output.unwrap().stderr).into_owned();
+        let expected = "holdfast: standard output: No space left on device";
+        assert!(said.contains(expected), "{words}: {said}");
+    }
+}
+
+#[test]
+fn a_volume_that_does_not_fit_leaves_no_image_and_what_was_there() {
+    let Some(place) = Place::with_mounts() else {
+        return;
+    };
+    furnish(&place);
+    fs::write(place.path("from/big"), vec![1; 8 << 20]).unwrap();
+    for (size, words) in [
+        ("2m", "mkfs --size 64m tiny/new.hf"),
+        ("2m", "mkfs tiny/new.hf"),
+        ("2m", "mkfs --force --size 64m tiny/there"),
+        ("2m", "mkfs tiny/zeros"),
+        ("5m", "mkfs --force --size 64m tiny/there"),
+        ("12m", "mkfs --size 64m --from from tiny/new.hf"),
+        ("2m", "mount --create --size 64m tiny/new.hf m"),
+    ] {
+        let script = r#"
+            mkdir -p tiny
+            mount -t tmpfs -o "size=$1" none tiny
+            trap 'umount -l tiny' EXIT
+            shift
+            echo content >tiny/there
+            truncate -s 64m tiny/zeros
+            "$@"
+            code=$?
+            ls -s tiny
+            cat tiny/there
+            exit $code"#;
+        let mut command = Command::new("sh");
+        command.args(["-c", script, "sh", size, HOLDFAST]);
+        command
+            .args(words.split_whitespace())
+            .current_dir(place.path(""));
+        let run = Run::from(command.stdin(Stdio::null()).output().unwrap());
+        assert_eq!(run.code, Some(1), "{words}: {}{}", run.out, run.error);
+        assert!(run.error.contains("room"), "{words}: {}", run.error);
+        let left: Vec<&str> = run.out.lines().skip(1).map(str::trim).collect();
+        assert!(left.last() == Some(&"content"), "{words}: {}", run.out);
+        assert!(!run.out.contains("new.hf"), "{words}: {}", run.out);
+    }
+}
+
+#[test]
+fn files_in_a_volume_that_is_not_mounted_are_removed_and_changed_as_in_a_mount() {
+    let place = Place::new();
+    furnish(&place);
+    let dir = place.path("");
+    let run = |words: &str| call(&dir, words, &as_it_is);
+    run("chmod 600 v.hf:/file").ok();
+    run("chown 5:6 v.hf:/file").ok();
+    run("rm v.hf:/file").ok();
+    run("rm -f v.hf:/file").ok();
+    run("rm v.hf:/file").fails(1);
+    run("fsck v.hf").ok();
+}
+
+#[test]
+fn helpers_give_the_exit_codes_of_mount_and_fsck() {
+    let place = Place::new();
+    furnish(&place);
+    let path = |name: &str| place.path(name).to_str().unwrap().to_owned();
+    for (program, words, code) in [
+        ("mount.holdfast", vec![], 1),
+        ("mount.holdfast", vec![path("none"), path("none/m")], 32),
+        ("umount.holdfast", vec![path("d")], 32),
+        ("umount.holdfast", vec![], 1),
+        ("mkfs.holdfast", vec![path("v.hf")], 1),
+        ("fsck.holdfast", vec![], 16),
+        ("fsck.holdfast", vec![path("none")], 8),
+        ("fsck.holdfast", vec![path("e4")], 8),
+        ("fsck.holdfast", vec!["-a".into(), path("e4")], 8),
+        ("fsck.holdfast", vec!["-y".into(), path("empty")], 8),
+        (
+            "fsck.holdfast",
+            vec!["-y".into(), "-n".into(), path("v.hf")],
+            16,
+        ),
+        ("fsck.holdfast", vec![path("headless.hf")], 4),
+        ("fsck.holdfast", vec![path("v.hf")], 0),
+    ] {
+        let run = named(program, &words);
+        assert_eq!(run.code, Some(code), "{program} {words:?}: {}", run.error);
+    }
+}
