@@ -67,8 +67,11 @@ impl FileSystem {
         let changed = self.core.rename(who, from, to, flags)?;
         self.core.tell_entry(who, from.dir.ino(), from.name);
         self.core.tell_entry(who, to.dir.ino(), to.name);
+        // A listing of a directory names its parent.
+        let has_moved = from.dir.ino() != to.dir.ino();
         for node in changed {
-            self.core.tell_inode(who, node.ino(), false);
+            let is_listing = has_moved && node.kind() == FileType::Directory;
+            self.core.tell_inode(who, node.ino(), is_listing);
         }
         Ok(())
     }

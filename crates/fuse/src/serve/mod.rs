@@ -15,6 +15,7 @@ mod content;
 pub(crate) mod control;
 mod flags;
 mod handles;
+mod kept_listings;
 mod listing_ends;
 mod locks;
 mod names;
@@ -39,6 +40,7 @@ use holdfast_core::{
     FileSystem, Node, OpenFile,
     types::{Attr, Errno, Ino, Result},
 };
+use kept_listings::KeptListings;
 use listing_ends::ListingEnds;
 use parking_lot::{MappedRwLockReadGuard, RwLock};
 use std::{
@@ -81,6 +83,7 @@ pub struct CoreOperations {
     backings: Backings,
     closing: Closing,
     listing_ends: ListingEnds,
+    kept_listings: KeptListings,
     callers: Callers,
     /// Guards what answers for [`INFO_XATTR`] and [`INODES_XATTR`].
     info: RwLock<Option<InfoSource>>,
@@ -169,6 +172,7 @@ impl CoreOperations {
             handles: Handles::new(),
             closing: Closing::default(),
             listing_ends: ListingEnds::default(),
+            kept_listings: KeptListings::default(),
             info: RwLock::default(),
             control: RwLock::default(),
             no_open: config.no_open,
