@@ -1,17 +1,22 @@
 //! Access times.
 
+use crate::FileSystem;
 use crate::clock::{self, tick};
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
+use crate::open::OpenFile;
 use crate::options::AtimePolicy;
 use crate::store::{Change, Intent, Reservation};
-use crate::types::Time;
+use crate::types::{OpenFlags, Time};
 
 #[inline]
-fn is_due((atime, mtime, ctime): (Time, Time, Time), policy: AtimePolicy, now: Time) -> bool {
-    if atime == now {
-        return false;
-    }
+fn is_due(times: (Time, Time, Time), policy: AtimePolicy, now: Time) -> bool {
+    times.0 != now && moves_later(times, policy, now)
+}
+
+/// Does a read move the access time, once the clock is past it?
+#[inline]
+fn moves_later((atime, mtime, ctime): (Time, Time, Time), policy: AtimePolicy, now: Time) -> bool {
     match policy {
         AtimePolicy::None => false,
         AtimePolicy::Strict => true,
@@ -32,6 +37,28 @@ fn times(inode: &Inode) -> (Time, Time, Time) {
 /// Is an access time that is later than every change so old that a read moves it?
 fn is_old(atime: Time, now: Time) -> bool {
     atime <= clock::day_before(now)
+}
+
+impl FileSystem {
+    /// Does a read of this open file move its access time, now or with the next tick of the
+    /// clock? A front end that keeps content has to pass such a read on.
+    #[must_use]
+    pub fn is_access_time_due(&self, file: &OpenFile) -> bool {
+        let (core, inode, flags) = (&self.core, file.node().inode(), file.flags());
+        let policy = core.policy.atime();
+        if policy == AtimePolicy::None
+            || core.has_settled_access_time(inode)
+            || !flags.readable()
+            || flags.contains(OpenFlags::NOATIME)
+        {
+            return false;
+        }
+        // The times of a store that is written through are its own.
+        core.through.is_none()
+            && !inode.is_noatime()
+            && core.writable().is_ok()
+            && moves_later(inode.latest_times(), policy, clock::now())
+    }
 }
 
 impl Core {
@@ -117,11 +144,10 @@ impl Core {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MemoryLimits;
     use crate::clock::DAY;
-    use crate::open::OpenFile;
     use crate::options::Options;
-    use crate::types::{Caller, OpenFlags, SetAttr, SetTime};
-    use crate::{FileSystem, MemoryLimits};
+    use crate::types::{Caller, SetAttr, SetTime};
     use holdfast_sync::Keeper;
 
     fn at(atime: i64, mtime: i64) -> (Time, Time, Time) {
@@ -282,6 +308,38 @@ mod tests {
             let (atime, mtime, ctime) = times(file.node().inode());
             assert!(atime >= mtime && atime >= ctime, "{done:?}");
         }
+    }
+
+    #[test]
+    fn a_front_end_is_told_of_each_file_that_a_later_read_moves() {
+        let (fs, file) = written(1);
+        assert!(fs.is_access_time_due(&file), "made and written in one tick");
+        let read_later = || {
+            does(Done::Wait, &fs, &file);
+            assert_eq!(fs.read(&file, 0, &mut [0]), Ok(1));
+            // Moved to a tick that is not that of the change.
+            does(Done::Wait, &fs, &file);
+        };
+        read_later();
+        assert!(!fs.is_access_time_due(&file));
+        for done in [Done::Write, Done::Chmod, Done::Earlier, Done::LongAgo] {
+            does(done, &fs, &file);
+            assert!(fs.is_access_time_due(&file), "{done:?}");
+            read_later();
+            assert!(!fs.is_access_time_due(&file), "read after {done:?}");
+        }
+        does(Done::Strict, &fs, &file);
+        assert!(fs.is_access_time_due(&file));
+        let open = |flags| fs.open(&Caller::root(), file.node(), flags).unwrap();
+        assert!(!fs.is_access_time_due(&open(OpenFlags::WRITE_ONLY)));
+        assert!(!fs.is_access_time_due(&open(OpenFlags::NOATIME)));
+        let read_only = Options {
+            atime: AtimePolicy::Strict,
+            read_only: true,
+            ..Options::default()
+        };
+        fs.set_options(read_only);
+        assert!(!fs.is_access_time_due(&file));
     }
 
     #[test]

@@ -251,7 +251,9 @@ impl CoreOperations {
         let mut flags = OpenReply::PARALLEL_DIRECT_WRITES;
         let kept = self.content != KeptContent::Mapped;
         flags.set(OpenReply::PASSTHROUGH, passed);
-        flags.set(OpenReply::KEEP_CACHE, kept && !passed);
+        // Else the first read asks, and moves the access time: what the kernel keeps it reads by itself.
+        let is_unseen = !self.fs.is_access_time_due(file);
+        flags.set(OpenReply::KEEP_CACHE, kept && !passed && is_unseen);
         flags.set(OpenReply::DIRECT_IO, !kept && !passed);
         // FLUSH gives record locks back, and tells of what was written and is lost.
         let tells = self.blocks && file.flags().writable();
