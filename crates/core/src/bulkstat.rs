@@ -1,7 +1,7 @@
 //! Attributes of all inodes, in the order of their numbers.
 //!
 //! A scanner that meets every inode once must not fill the memory with them, nor push out what
-//! others use. So what it alone brings in is let go with its last use, at once (XFS's
+//! others use. So what it alone brings in is let go with its last use, soon (XFS's
 //! `DONTCACHE`); what was in memory before, or is asked for by others meanwhile, stays.
 
 use holdfast_cache::PAGE_SIZE;
@@ -79,7 +79,7 @@ impl Default for Bulkstat {
 impl FileSystem {
     /// Shows every inode of the file system, in memory or not, with its attributes, in the order
     /// of numbers, until the visitor wants no more, fails, or the scan is done; it goes on from
-    /// there the next time. Inodes that are not in memory are let go after the visit.
+    /// there the next time. Inodes that are not in memory are let go after the visit of a batch.
     ///
     /// # Errors
     /// The visitor's; what the store answers; `EOPNOTSUPP` over a store that does not
@@ -97,8 +97,12 @@ impl FileSystem {
         }
         let walk = core.store.walk().ok_or(Errno::EOPNOTSUPP)?;
         let mut run = Vec::with_capacity(BATCH);
+        let mut shown: Vec<Node> = Vec::with_capacity(BATCH);
         while !scan.done {
             run.clear();
+            // All at once: the end of an inode makes records of its neighbours that were read before
+            // it out of date, which would then be read one by one.
+            shown.drain(..).for_each(|node| core.put(node));
             let ends = core.ends.snapshot();
             walk.walk(scan.after, BATCH, &mut run)?;
             scan.done = run.is_empty();
@@ -125,7 +129,7 @@ impl FileSystem {
                     Err(error) => return Err(error),
                 };
                 let verdict = show(&node);
-                core.put(node);
+                shown.push(node);
                 if verdict? == Visit::Stop {
                     return Ok(());
                 }

@@ -26,7 +26,7 @@ fn made(stage: &Stage, files: u32) -> Vec<Ino> {
 }
 
 #[test]
-fn what_a_scan_alone_brought_in_goes_with_its_visit() {
+fn what_a_scan_alone_brought_in_goes_soon_after_its_visit() {
     let stage = Stage::model();
     let all = made(&stage, 600);
     assert_eq!(
@@ -39,7 +39,7 @@ fn what_a_scan_alone_brought_in_goes_with_its_visit() {
         Ok(Visit::Continue)
     });
     assert_eq!(met, all);
-    assert_eq!(most, 2, "the root and the one shown");
+    assert!(most <= 1 + 256, "the root and those of a batch: {most}");
     assert_eq!(stage.fs.stats().inodes, 1);
 }
 
