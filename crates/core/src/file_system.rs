@@ -377,8 +377,8 @@ impl Core {
         })?;
         let mut meta = Meta::new(
             options.root_perm & 0o7777,
-            options.root_uid,
-            options.root_gid,
+            options.root_uid.unwrap_or(0),
+            options.root_gid.unwrap_or(0),
             clock::now(),
         );
         meta.nlink = 2;
