@@ -32,6 +32,8 @@ pub struct Options {
     pub noexec: bool,
     /// Every change is durable when its call returns.
     pub sync: bool,
+    /// Every change of a directory's names is: what makes, links, renames and removes files.
+    pub dirsync: bool,
     /// Most names an inode can have; one more is `EMLINK`.
     pub link_max: u32,
     /// Bytes of memory that all file systems of this process may take together, with all that they keep: inodes, names and
@@ -67,6 +69,7 @@ impl Default for Options {
             nodev: false,
             noexec: false,
             sync: false,
+            dirsync: false,
             link_max: i32::MAX as u32,
             memory: None,
             whole_directory: 4096,
@@ -127,6 +130,7 @@ impl Options {
             "exec" => self.noexec = false,
             "sync" => self.sync = true,
             "async" => self.sync = false,
+            "dirsync" => self.dirsync = true,
             _ => return Ok(false),
         }
         Ok(true)

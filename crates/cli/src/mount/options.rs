@@ -220,6 +220,7 @@ impl Plan {
         core.nodev = mount.nodev;
         core.noexec = mount.noexec;
         core.sync = mount.sync;
+        core.dirsync = mount.dirsync;
         core.nodiratime = mount.nodiratime;
         core.lazytime = mount.lazytime;
         core.atime = match mount.atime {
