@@ -53,8 +53,7 @@ Options for -o:
                       fsync(2) and sync(1) flush at once
   mode=OCTAL          permissions of the root directory (default: 755); as uid= and gid= for `mem:`, and
                       for a volume that `create` makes
-  uid=NUMBER, gid=NUMBER
-                      owner of the root directory (default: 0)
+  uid=USER, gid=GROUP owner of the root directory, by name or number (default: the user and the group that mount)
   told                of a directory as SOURCE: others may change it, and what they changed is seen as soon as this machine's kernel has told of it
                       (inotify). What they store to a mapping is seen when they close the file, and what is done to it by another
                       of its names, or by one that is made elsewhere: after a minute at most. What nobody tells of: after a second

@@ -7,8 +7,9 @@
 use super::metrics;
 use super::nearest::nearest;
 use super::size::{memory_bytes, parse_amount};
+use crate::engine::names::parse_id;
 use crate::message::{Failure, Result};
-use holdfast::{AtimePolicy, MemoryLimits, Options, core::store::Coherence};
+use holdfast::{AtimePolicy, MemoryLimits, Named, Options, core::store::Coherence};
 use holdfast_fuse::{
     TransportChoice,
     mount::{AtimeOption, MountOptions},
@@ -196,6 +197,10 @@ impl Plan {
             );
         }
         plan.agree();
+        // The user who mounts, also where a program with the set-user-ID bit lies in between.
+        let (user, group) = (rustix::process::getuid(), rustix::process::getgid());
+        plan.core.root_uid.get_or_insert(user.as_raw());
+        plan.core.root_gid.get_or_insert(group.as_raw());
         if plan.no_recovery && !plan.core.read_only {
             return Err(
                 Failure::new("a volume is not changed whose journal is not replayed")
@@ -269,6 +274,8 @@ impl Plan {
             "norecovery" | "noload" if value.is_none() => self.no_recovery = true,
             "auto_unmount" if value.is_none() => self.auto_unmount = true,
             "noxattr" if value.is_none() => self.xattrs = false,
+            "uid" => self.core.root_uid = Some(id(Named::User, needed()?).map_err(wrong)?),
+            "gid" => self.core.root_gid = Some(id(Named::Group, needed()?).map_err(wrong)?),
             "metrics" => {
                 let address = needed()?;
                 metrics::check(address).map_err(wrong)?;
@@ -332,6 +339,18 @@ fn validity(text: &str) -> std::result::Result<Coherence, String> {
         }
         _ => Err(format!("{text:?} is not a number of seconds up to {most}")),
     }
+}
+
+fn log_file(path: &str) -> std::result::Result<PathBuf, String> {
+    std::path::absolute(path).map_err(|error| format!("{path:?}: {error}"))
+}
+
+/// A user or a group, by name or number.
+fn id(kind: Named, text: &str) -> std::result::Result<u32, String> {
+    parse_id(kind, text).map_err(|_| match kind {
+        Named::User => format!("there is no user {text:?}"),
+        Named::Group => format!("there is no group {text:?}"),
+    })
 }
 
 fn transport(name: &str) -> std::result::Result<TransportChoice, String> {
@@ -511,7 +530,8 @@ mod tests {
         for (list, part) in [
             ("size=lots", "\"lots\" is not a number of bytes"),
             ("mode=9", "\"9\" is not octal"),
-            ("uid=root", "\"root\" is not a number"),
+            ("uid=no-such-user", "there is no user \"no-such-user\""),
+            ("gid=", "there is no group"),
             ("transport=pigeon", "none of auto, uring, dev"),
             ("locks=never", "none of local, served"),
             ("statahead=no", "none of on, off"),
