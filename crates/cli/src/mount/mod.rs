@@ -29,7 +29,10 @@ use launch::Daemon;
 pub(crate) use launch::program;
 use options::Plan;
 use point::MountPoint;
-use std::{ffi::OsString, path::PathBuf};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 /// The options, for `--help` and the manual.
 const OPTIONS_HELP: &str = "\
@@ -47,6 +50,8 @@ Options for -o:
   metrics=HOST:PORT   serve what `holdfast info` tells, and more, at http://HOST:PORT/metrics, in the form that Prometheus
                       reads: 127.0.0.1:9464. Of port 0 any that is free, which `holdfast info` tells. No password is asked
                       for: choose an address that only those can reach who may know what the mount is used for
+  log=FILE            the daemon's log is appended to FILE, as with --log (default: the journal or syslog, as
+                      `holdfast`; in the foreground, standard error)
   commit=SECONDS      a volume's changes are flushed to the device after so long at most (1 to 86400;
                       default: 5): so much a power cut or a crash of the host may lose. They are handed
                       to the host within 1 second in any case: so much is lost if the daemon is killed.
@@ -113,7 +118,8 @@ By other names: linked as /sbin/mount.holdfast, /sbin/mount.fuse.holdfast and
 unmounts for umount(8):
   ln -s \"$(command -v holdfast)\" /sbin/mount.holdfast
 
-HOLDFAST_LOG chooses what is logged, by the directives of tracing's EnvFilter (default: warn).
+HOLDFAST_LOG chooses what is logged, by the directives of tracing's EnvFilter (default: warn). Errors are logged unless
+it says off. Where nothing listens at /dev/log, what has no file is lost.
 
 SIGINT and SIGTERM unmount. If the mount is in use, it stays, and whoever uses it is named; a second
 signal detaches it, to end with its last user, and a third ends the process. So do SIGQUIT, SIGABRT and
@@ -169,7 +175,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     auto_unmount: bool,
 
-    /// Append the daemon's log to FILE
+    /// Append the daemon's log to FILE: -o log=FILE. Without this it goes to the journal or to
+    /// syslog
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
 
@@ -231,15 +238,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let source = Source::of(&arguments.source)?.absolute()?;
     let point = MountPoint::prepare(&arguments.dir)?;
     if arguments.foreground {
-        return foreground(source, plan, &point, arguments.log.as_deref());
+        let log = arguments.log.clone().or_else(|| plan.log.clone());
+        return foreground(source, plan, &point, log.as_deref());
     }
     memory::prepare(&source, &plan);
-    let launched = launch::launch(
-        &source.argument(),
-        &point,
-        &plan.given,
-        arguments.log.as_deref(),
-    );
+    let log = arguments.log.as_deref();
+    let launched = launch::launch(&source.argument(), &point, &plan.given, log);
     if launched.is_err() {
         point.remove_if_made();
     }
@@ -269,16 +273,11 @@ pub(crate) fn run_helper(request: &Request) -> Result<()> {
     launched
 }
 
-fn foreground(
-    source: Source,
-    plan: Plan,
-    point: &MountPoint,
-    log: Option<&std::path::Path>,
-) -> Result<()> {
+fn foreground(source: Source, plan: Plan, point: &MountPoint, log: Option<&Path>) -> Result<()> {
     if let Some(log) = log {
         launch::log_to(log)?;
     }
-    crate::log::begin();
+    crate::log::begin(None);
     surroundings::leave_limits();
     memory::prepare(&source, &plan);
     let result = serve::serve(source, plan, point, |transport| {
@@ -292,36 +291,49 @@ fn foreground(
 
 /// The process that the parent waits for.
 fn daemon(arguments: &Arguments) -> Result<()> {
-    let result = serve_as_daemon(arguments);
+    let lists = arguments.lists();
+    let plan = Plan::parse(lists.iter().map(String::as_str), false)?;
+    let log = arguments.log.clone().or_else(|| plan.log.clone());
+    let mut live = false;
+    let result = serve_as_daemon(arguments, plan, log.as_deref(), &mut live);
     if let Err(failure) = &result {
-        // The parent prints what it is told. Before the mount is live, standard error is the terminal that it prints to:
-        // there the log would say the same once more. Afterwards the exit code says that something was wrong at the end.
-        let told = launch::report_failure(failure);
-        if told.is_err() || arguments.log.is_some() {
-            tracing::error!(%failure, "the daemon ends");
+        // Before the mount is live, the parent prints what it is told, to the terminal that
+        // standard error is as well: there the log would say the same once more. Afterwards the
+        // exit code says that something was wrong at the end.
+        let told = !live && launch::report_failure(failure).is_ok();
+        if !told || log.is_some() {
+            tracing::error!("the daemon ends: {failure}");
         }
         std::process::exit(1);
     }
     Ok(())
 }
 
-fn serve_as_daemon(arguments: &Arguments) -> Result<()> {
-    let daemon = Daemon::begin(arguments.log.as_deref())
+/// `live` becomes true once the mount is live.
+fn serve_as_daemon(
+    arguments: &Arguments,
+    plan: Plan,
+    log: Option<&Path>,
+    live: &mut bool,
+) -> Result<()> {
+    let daemon = Daemon::begin(log)
         .map_err(|error| Failure::new(format!("the daemon cannot start: {error}")))?;
-    crate::log::begin();
-    let lists = arguments.lists();
-    let plan = Plan::parse(lists.iter().map(String::as_str), false)?;
+    let source = Source::of(&arguments.source)?;
+    let subject = crate::log::Subject {
+        mount_point: &arguments.dir,
+        source: &source.to_string(),
+    };
+    crate::log::begin(log.is_none().then_some(&subject));
     let point = MountPoint {
         path: arguments.dir.clone(),
         made: arguments.made,
     };
-    let mut live = false;
-    let result = serve::serve(Source::of(&arguments.source)?, plan, &point, |_| {
-        live = true;
+    let result = serve::serve(source, plan, &point, |_| {
+        *live = true;
         daemon.live()
     });
     // Before that, the parent does.
-    if live {
+    if *live {
         point.remove_if_made();
     }
     result

@@ -27,6 +27,7 @@ pub(crate) const KNOWN: [&str; 75] = [
     "nr_inodes=",
     "memory=",
     "cache=",
+    "log=",
     "metrics=",
     "commit=",
     "valid=",
@@ -136,6 +137,10 @@ pub(crate) struct Plan {
     pub(crate) passthrough: Choice,
     /// Is the device of a volume to be left as it is, and what its journal holds replayed in memory?
     pub(crate) no_recovery: bool,
+    /// Does a volume give its free space back to the image or device when it is unmounted?
+    pub(crate) discard: bool,
+    /// Where the daemon's log goes: a file, else the system's log.
+    pub(crate) log: Option<PathBuf>,
     /// Where metrics are served: `HOST:PORT`.
     pub(crate) metrics: Option<String>,
     /// What was asked for, in order, without what only mount(8) cares about.
@@ -163,6 +168,8 @@ impl Default for Plan {
             block: Choice::default(),
             passthrough: Choice::default(),
             no_recovery: false,
+            discard: false,
+            log: None,
             metrics: None,
             serve_opens: None,
             given: Vec::new(),
@@ -186,7 +193,11 @@ impl Plan {
                 return Err(unknown(&item));
             }
             if known && !is_mount_helpers(&item) {
-                plan.given.push(item);
+                plan.given.push(match &plan.log {
+                    // The daemon, which has another working directory, is given it as well.
+                    Some(log) if item.starts_with("log=") => format!("log={}", log.display()),
+                    _ => item,
+                });
             }
         }
         if plan.serve_locks && plan.serve_opens == Some(false) {
@@ -281,6 +292,7 @@ impl Plan {
                 metrics::check(address).map_err(wrong)?;
                 self.metrics = Some(address.to_owned());
             }
+            "log" => self.log = Some(log_file(needed()?).map_err(wrong)?),
             "fuseblk" => self.block = choice(needed()?).map_err(wrong)?,
             "passthrough" => self.passthrough = choice(needed()?).map_err(wrong)?,
             "locks" => self.serve_locks = is_served(needed()?).map_err(wrong)?,
@@ -445,7 +457,7 @@ mod tests {
                 "transport=" => "dev",
                 "fuseblk=" | "statahead=" | "passthrough=" => "off",
                 "locks=" | "opens=" => "served",
-                "subtype=" | "fsname=" | "comment=" | "user=" => "x",
+                "subtype=" | "fsname=" | "comment=" | "user=" | "log=" => "x",
                 "mode=" => "755",
                 "metrics=" => "127.0.0.1:0",
                 _ if option.ends_with('=') => "4096",

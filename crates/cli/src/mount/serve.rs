@@ -41,7 +41,7 @@ pub(super) fn serve(
         .map_err(|error| Failure::new(format!("the daemon cannot start: {error}")))?;
     let served = serve_to_the_end(source, plan, point, live);
     if let Err(error) = report.write(&served) {
-        tracing::error!(%error, "what unmounts is not told how the daemon ends");
+        tracing::error!("what unmounts is not told how the daemon ends: {error}");
     }
     served
 }

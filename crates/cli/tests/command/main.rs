@@ -19,6 +19,7 @@ mod force;
 mod forms;
 mod hanging;
 mod lasting;
+mod logged;
 mod metrics;
 mod mounts;
 mod options;
