@@ -132,6 +132,20 @@ impl Helper {
         }
     }
 
+    /// Is this a call of mount.fuse3(8)? Of the type `fuse.NAME` it calls `NAME SOURCE DIR -o
+    /// OPTIONS`, without a command of this program's.
+    pub(crate) fn of_mount_fuse(
+        arguments: &[OsString],
+        is_command: impl Fn(&OsStr) -> bool,
+    ) -> Option<Self> {
+        let [_, source, dir, option, _, ..] = arguments else {
+            return None;
+        };
+        let is_path = |text: &OsString| !text.as_encoded_bytes().starts_with(b"-");
+        let is_one = is_path(source) && is_path(dir) && option == "-o" && !is_command(source);
+        is_one.then_some(Self::Mount)
+    }
+
     pub(crate) fn run(self) -> ExitCode {
         let (result, failed) = match self {
             Self::Mount => (MountArguments::try_parse().map(run_mount), FAILED),
@@ -243,6 +257,24 @@ mod tests {
         assert_eq!(named("fsck.holdfast"), Some(Helper::Fsck));
         assert_eq!(named("/usr/bin/holdfast"), None);
         assert_eq!(named(""), None);
+    }
+
+    #[test]
+    fn calls_of_mount_fuse_are_told_from_commands() {
+        let helper = |call: &[&str]| {
+            let arguments: Vec<OsString> = call.iter().map(OsString::from).collect();
+            Helper::of_mount_fuse(&arguments, |name| name == "mount")
+        };
+        let call = ["holdfast", "mem:", "/mnt", "-o", "rw,remount"];
+        assert_eq!(helper(&call), Some(Helper::Mount));
+        for call in [
+            &call[..3],
+            &["holdfast", "mount", "mem:", "-o", "ro"],
+            &["holdfast", "--version", "mem:", "-o", "ro"],
+            &["holdfast", "mem:", "/mnt", "-f", "ro"],
+        ] {
+            assert_eq!(helper(call), None, "{call:?}");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod nearest;
 mod opened;
 pub(crate) mod options;
 pub(crate) mod point;
+mod read_only;
 pub(crate) mod refusal;
 mod remount;
 mod reporter;
@@ -105,7 +106,7 @@ Options for -o:
   max_read=BYTES      largest read request
   blksize=BYTES       preferred size of reads and writes, as stat(2) tells it
   remount             change ro, rw, [no]suid, [no]dev, [no]exec of what is mounted at DIR; with ro, all
-                      that was changed is durable then
+                      that was changed is durable then. A directory that was mounted ro stays so
   ro, rw, [no]suid, [no]dev, [no]exec, [a]sync, dirsync, [no]symfollow, [no]atime, [no]relatime,
   [no]strictatime, [no]diratime, [no]lazytime, defaults
                       as in mount(8)
@@ -116,7 +117,9 @@ By other names: linked as /sbin/mount.holdfast, /sbin/mount.fuse.holdfast and
 /sbin/mount.fuseblk.holdfast, this program serves `mount -t holdfast mem: DIR`, fstab, and
 `mount -o remount,ro DIR`; as umount.holdfast, umount.fuse.holdfast and umount.fuseblk.holdfast it
 unmounts for umount(8):
-  ln -s \"$(command -v holdfast)\" /sbin/mount.holdfast
+  for name in mount mount.fuse mount.fuseblk umount umount.fuse umount.fuseblk; do
+    ln -s \"$(command -v holdfast)\" /sbin/$name.holdfast
+  done
 
 HOLDFAST_LOG chooses what is logged, by the directives of tracing's EnvFilter (default: warn). Errors are logged unless
 it says off. Where nothing listens at /dev/log, what has no file is lost.

@@ -25,6 +25,7 @@ mod mounts;
 mod options;
 mod private;
 mod refusals;
+mod remounts;
 mod surroundings;
 mod terminal;
 mod tools;
