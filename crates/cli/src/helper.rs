@@ -11,7 +11,7 @@ use crate::{
 use clap::Parser;
 use std::{
     ffi::{OsStr, OsString},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
@@ -98,7 +98,7 @@ pub(crate) struct UmountArguments {
     #[arg(short = 'n')]
     no_mtab: bool,
 
-    /// Without effect: a mount that is in use stays as it is
+    /// Make a mount read-only that cannot be unmounted
     #[arg(short = 'r')]
     read_only: bool,
 
@@ -206,15 +206,32 @@ fn run_mount(arguments: MountArguments) -> Result<()> {
 fn run_umount(arguments: UmountArguments) -> Result<()> {
     enter(arguments.namespace)?;
     let dir = arguments.dir;
-    umount::run(&umount::Arguments::new(
-        dir.clone(),
-        arguments.lazy,
-        arguments.force,
-    ))?;
+    let whole = umount::Arguments::new(dir.clone(), arguments.lazy, arguments.force);
+    if let Err(failure) = umount::run(&whole) {
+        if arguments.read_only && make_read_only(&dir).is_ok() {
+            anstream::eprintln!(
+                "holdfast: {}: is in use: it is mounted read-only now",
+                dir.display()
+            );
+            return Ok(());
+        }
+        return Err(failure);
+    }
     if arguments.verbose {
         anstream::println!("{}: unmounted", dir.display());
     }
     Ok(())
+}
+
+/// As `mount -o remount,ro`.
+fn make_read_only(dir: &Path) -> Result<()> {
+    mount::run_helper(&mount::Request {
+        source: OsString::new(),
+        dir: dir.to_owned(),
+        options: vec!["remount,ro".to_owned()],
+        sloppy: false,
+        fake: false,
+    })
 }
 
 /// Moves this process into a mount namespace, which the daemon inherits.
