@@ -1,6 +1,7 @@
 //! `holdfast mount`: checks what is asked for, and starts the daemon that serves it.
 
 mod answers;
+mod applicable;
 mod directory;
 pub(crate) mod exit_report;
 pub(crate) mod failing;
@@ -28,6 +29,7 @@ use crate::{
 };
 use launch::Daemon;
 pub(crate) use launch::program;
+pub(crate) use nearest::nearest;
 use options::Plan;
 use point::MountPoint;
 use std::{
@@ -105,11 +107,15 @@ Options for -o:
   subtype=NAME        type fuse.NAME in the mount table (default: holdfast)
   max_read=BYTES      largest read request
   blksize=BYTES       preferred size of reads and writes, as stat(2) tells it
+  [no]discard         of a volume: free space goes back to the image or device when it is unmounted, as by `holdfast trim`
+                      (default: nodiscard: when the host runs short of room)
   remount             change ro, rw, [no]suid, [no]dev, [no]exec of what is mounted at DIR; with ro, all
                       that was changed is durable then. A directory that was mounted ro stays so
   ro, rw, [no]suid, [no]dev, [no]exec, [a]sync, dirsync, [no]symfollow, [no]atime, [no]relatime,
   [no]strictatime, [no]diratime, [no]lazytime, defaults
-                      as in mount(8)
+                      as in mount(8). With dirsync, names that are made, linked, moved or removed are durable
+                      when the call returns; with sync, all changes are. What can have no effect is refused:
+                      of `mem:` nothing is durable; the times of a directory are its host's
   auto, noauto, [no]user, users, owner, group, nofail, _netdev, comment=, x-...
                       for fstab; without effect here
 

@@ -14,7 +14,7 @@ use holdfast_fuse::{
     TransportChoice,
     mount::{AtimeOption, MountOptions},
 };
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 /// A day.
 const COMMIT_MAX: u64 = 86_400;
@@ -88,14 +88,13 @@ pub(crate) const KNOWN: [&str; 75] = [
     "_netdev",
     "nofail",
     "comment=",
-    "mand",
     "nomand",
     "loud",
     "silent",
-    "iversion",
     "noiversion",
     "nostrictatime",
-    "allow_root",
+    "discard",
+    "nodiscard",
     "user=",
 ];
 
@@ -282,6 +281,8 @@ impl Plan {
                 self.create_size = Some(parse_amount(needed()?, None).map_err(wrong)?);
             }
             "transport" => self.transport = transport(needed()?).map_err(wrong)?,
+            "discard" if value.is_none() => self.discard = true,
+            "nodiscard" if value.is_none() => self.discard = false,
             "norecovery" | "noload" if value.is_none() => self.no_recovery = true,
             "auto_unmount" if value.is_none() => self.auto_unmount = true,
             "noxattr" if value.is_none() => self.xattrs = false,
@@ -401,8 +402,32 @@ fn is_mount_helpers(item: &str) -> bool {
         || ["user_id", "group_id", "rootmode"].contains(&name)
 }
 
+/// Options of other file systems that cannot have an effect here, and why.
+const WITHOUT_EFFECT: [(&str, &str, &str); 3] = [
+    (
+        "allow_root",
+        "the kernel lets in all users or only the one who mounts",
+        "allow_other, or leave it out",
+    ),
+    (
+        "mand",
+        "the kernel has no mandatory locks any more",
+        "leave it out",
+    ),
+    (
+        "iversion",
+        "the kernel counts no versions of inodes for FUSE",
+        "leave it out",
+    ),
+];
+
 fn unknown(item: &str) -> Failure {
     let name = item.split('=').next().unwrap_or(item);
+    if let Some((name, reason, hint)) = WITHOUT_EFFECT.iter().find(|(name, ..)| *name == item) {
+        return Failure::new(*reason)
+            .about(format!("option {name}"))
+            .hint(*hint);
+    }
     let failure = Failure::new("there is no such option").about(format!("option {name}"));
     let exact = KNOWN
         .iter()
@@ -533,6 +558,9 @@ mod tests {
         assert!(refusal("ro=yes").contains("it takes no value: ro"));
         assert!(refusal("encryption=aes").contains("--help"));
         assert!(refusal("size").contains("needs a value"));
+        for (name, reason, _) in WITHOUT_EFFECT {
+            assert!(refusal(name).contains(reason), "{name}");
+        }
         assert!(refusal("auto_unmount=1").contains("takes no value"));
         assert!(Plan::parse(["rw,encryption=aes"], true).unwrap().given == ["rw"]);
     }
