@@ -39,6 +39,8 @@ pub(crate) enum Request {
     Job,
     /// What was mounted read-only takes changes from now on.
     Writable,
+    /// What is mounted takes no changes from now on.
+    ReadOnly,
     /// How memory was freed.
     Reclaim {
         /// From this record on; `None`: from now on.
@@ -58,6 +60,8 @@ pub(crate) enum Answer {
     Job(Vec<u8>),
     /// It takes changes.
     Writable,
+    /// It takes none.
+    ReadOnly,
     /// The next records.
     Reclaim(Traced),
     /// It could not be done.

@@ -26,9 +26,10 @@ const DONE: Style = AnsiColor::Green.on_default().bold();
 
 /// Check a volume that is not mounted; changes nothing, unless asked to repair it
 ///
-/// Every block, name, inode, extent and count is compared with all that refers to it. A volume that was not
-/// closed cleanly is checked as its journal leaves it, in memory. If it failed while it was mounted, the daemon's log and
-/// `holdfast umount` have told the reason: a volume that failed writes nothing more, and cannot.
+/// Every block, name, inode, extent and count is compared with all that refers to it. A volume that
+/// was not closed cleanly is checked as its journal leaves it, in memory. If it failed while it was
+/// mounted, the daemon's log (the journal or syslog, or the file of `-o log=`) and `holdfast
+/// umount` have told the reason: a volume that failed writes nothing more, and cannot.
 ///
 /// With --repair the journal is replayed, and what is wrong is made to agree. What has lost its name is put
 /// to lost+found. A volume of which nothing else exists is better copied first.
@@ -264,7 +265,7 @@ fn print_unclosed(out: &mut impl Write, arguments: &Arguments) -> io::Result<()>
     writeln!(
         out,
         "{}: was left unclosed: its daemon was killed, its host stopped, or it failed while it was in use (its device, or the \
-         space where the image lies). Of a failure the daemon's log has the reason, and whatever unmounted it told it",
+         space where the image lies). Of a failure the daemon's log (journal, syslog or log=FILE) has the reason, and whatever unmounted it told it",
         arguments.volume.display()
     )
 }

@@ -11,7 +11,7 @@ use crate::{
 use clap::Parser;
 use std::{
     ffi::{OsStr, OsString},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
@@ -98,7 +98,7 @@ pub(crate) struct UmountArguments {
     #[arg(short = 'n')]
     no_mtab: bool,
 
-    /// Without effect: a mount that is in use stays as it is
+    /// Make a mount read-only that cannot be unmounted
     #[arg(short = 'r')]
     read_only: bool,
 
@@ -130,6 +130,20 @@ impl Helper {
             "fsck.holdfast" => Some(Self::Fsck),
             _ => None,
         }
+    }
+
+    /// Is this a call of mount.fuse3(8)? Of the type `fuse.NAME` it calls `NAME SOURCE DIR -o
+    /// OPTIONS`, without a command of this program's.
+    pub(crate) fn of_mount_fuse(
+        arguments: &[OsString],
+        is_command: impl Fn(&OsStr) -> bool,
+    ) -> Option<Self> {
+        let [_, source, dir, option, _, ..] = arguments else {
+            return None;
+        };
+        let is_path = |text: &OsString| !text.as_encoded_bytes().starts_with(b"-");
+        let is_one = is_path(source) && is_path(dir) && option == "-o" && !is_command(source);
+        is_one.then_some(Self::Mount)
     }
 
     pub(crate) fn run(self) -> ExitCode {
@@ -192,15 +206,32 @@ fn run_mount(arguments: MountArguments) -> Result<()> {
 fn run_umount(arguments: UmountArguments) -> Result<()> {
     enter(arguments.namespace)?;
     let dir = arguments.dir;
-    umount::run(&umount::Arguments::new(
-        dir.clone(),
-        arguments.lazy,
-        arguments.force,
-    ))?;
+    let whole = umount::Arguments::new(dir.clone(), arguments.lazy, arguments.force);
+    if let Err(failure) = umount::run(&whole) {
+        if arguments.read_only && make_read_only(&dir).is_ok() {
+            anstream::eprintln!(
+                "holdfast: {}: is in use: it is mounted read-only now",
+                dir.display()
+            );
+            return Ok(());
+        }
+        return Err(failure);
+    }
     if arguments.verbose {
         anstream::println!("{}: unmounted", dir.display());
     }
     Ok(())
+}
+
+/// As `mount -o remount,ro`.
+fn make_read_only(dir: &Path) -> Result<()> {
+    mount::run_helper(&mount::Request {
+        source: OsString::new(),
+        dir: dir.to_owned(),
+        options: vec!["remount,ro".to_owned()],
+        sloppy: false,
+        fake: false,
+    })
 }
 
 /// Moves this process into a mount namespace, which the daemon inherits.
@@ -243,6 +274,24 @@ mod tests {
         assert_eq!(named("fsck.holdfast"), Some(Helper::Fsck));
         assert_eq!(named("/usr/bin/holdfast"), None);
         assert_eq!(named(""), None);
+    }
+
+    #[test]
+    fn calls_of_mount_fuse_are_told_from_commands() {
+        let helper = |call: &[&str]| {
+            let arguments: Vec<OsString> = call.iter().map(OsString::from).collect();
+            Helper::of_mount_fuse(&arguments, |name| name == "mount")
+        };
+        let call = ["holdfast", "mem:", "/mnt", "-o", "rw,remount"];
+        assert_eq!(helper(&call), Some(Helper::Mount));
+        for call in [
+            &call[..3],
+            &["holdfast", "mount", "mem:", "-o", "ro"],
+            &["holdfast", "--version", "mem:", "-o", "ro"],
+            &["holdfast", "mem:", "/mnt", "-f", "ro"],
+        ] {
+            assert_eq!(helper(call), None, "{call:?}");
+        }
     }
 
     #[test]

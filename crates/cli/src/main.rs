@@ -27,11 +27,11 @@ mod umount;
 mod volume;
 mod warm;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use helper::Helper;
 use holdfast_allocator::Allocator;
 use message::Result;
-use std::process::ExitCode;
+use std::{ffi::OsStr, process::ExitCode};
 
 /// Made for many small allocations by all threads at once.
 #[global_allocator]
@@ -85,8 +85,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let name = std::env::args_os().next();
-    if let Some(helper) = name.as_deref().and_then(Helper::named) {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    let named = arguments.first().and_then(|name| Helper::named(name));
+    if let Some(helper) = named.or_else(|| Helper::of_mount_fuse(&arguments, is_command)) {
         return helper.run();
     }
     let command = Cli::parse().command;
@@ -100,6 +101,14 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Is this the name of a command, or meant to be?
+fn is_command(name: &OsStr) -> bool {
+    let cli = Cli::command();
+    let names = cli.get_subcommands().map(clap::Command::get_name);
+    let name = name.to_string_lossy();
+    mount::nearest(&name, names.chain(["help"])).is_some()
 }
 
 fn run(command: Command) -> Result<()> {

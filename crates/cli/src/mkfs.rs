@@ -5,11 +5,12 @@ use crate::copy::{
     place::Place,
     skip,
 };
+use crate::engine::names::parse_owner;
 use crate::info::units::{bytes, number};
 use crate::message::{Failure, Result};
 use crate::mount::size::parse_amount;
 use crate::volume::{DEVICES_HINT, close_after};
-use holdfast::{Copied, CopyOptions, Volume, VolumeError};
+use holdfast::{Copied, CopyOptions, Options, Volume, VolumeError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -42,6 +43,11 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_name = "AMOUNT", value_parser = amount)]
     journal: Option<u64>,
 
+    /// Owner of the root directory, by names or numbers: USER, USER:GROUP or :GROUP. Without this,
+    /// the user and the group that run the command
+    #[arg(long, value_name = "OWNER", conflicts_with = "from")]
+    owner: Option<String>,
+
     /// Overwrite what is there
     #[arg(short, long)]
     force: bool,
@@ -72,7 +78,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             Err(error) => return Err(Failure::new(error.to_string()).at(dir).hint(hint)),
         }
     }
-    let mut builder = Volume::builder().force(arguments.force);
+    let (uid, gid) = match &arguments.owner {
+        Some(owner) => parse_owner(owner)?,
+        None => (None, None),
+    };
+    let options = Options {
+        root_uid: uid.or(Some(rustix::process::getuid().as_raw())),
+        root_gid: gid.or(Some(rustix::process::getgid().as_raw())),
+        ..Options::default()
+    };
+    let builder = Volume::builder().options(options);
+    let mut builder = builder.force(arguments.force);
     if let Some(size) = arguments.size {
         builder = builder.size(size);
     }

@@ -377,8 +377,8 @@ impl Core {
         })?;
         let mut meta = Meta::new(
             options.root_perm & 0o7777,
-            options.root_uid,
-            options.root_gid,
+            options.root_uid.unwrap_or(0),
+            options.root_gid.unwrap_or(0),
             clock::now(),
         );
         meta.nlink = 2;
@@ -511,8 +511,9 @@ impl Core {
         }
     }
 
-    /// Hands one operation's changes to the store, with what was reserved for them; waits for them with the
-    /// option `sync`. `whose`: the inodes whose attributes are among the changes, but for new ones.
+    /// Hands one operation's changes to the store, with what was reserved for them; waits for them
+    /// with the option `sync`, and for changes of names with `dirsync`. `whose`: the inodes whose
+    /// attributes are among the changes, but for new ones.
     ///
     /// # Errors
     /// What the store answers; from then on nothing can be changed.
@@ -544,7 +545,11 @@ impl Core {
             return Ok(());
         }
         let held = reservation.held();
-        self.in_turn(turns, || {
+        let scope = match self.policy.dirsync() {
+            true => Scope::of(batch),
+            false => Scope::Inodes,
+        };
+        self.in_turn(turns, scope, || {
             hand_over(&whose, batch, |batch| self.behind.apply(held, batch))
         })
     }
@@ -556,19 +561,21 @@ impl Core {
         (!self.pinned).then(|| turns::take(whose))
     }
 
-    /// As [`Core::apply`], by `hand_over`, which finds out what the attributes are in [these turns](Self::turns). Not for
-    /// stores that pin everything.
+    /// As [`Core::apply`], by `hand_over`, which finds out what the attributes are in [these
+    /// turns](Self::turns). `scope`: what the changes are about. Not for stores that pin
+    /// everything.
     ///
     /// # Errors
     /// Those of `apply`.
     pub(crate) fn in_turn<const N: usize>(
         &self,
         turns: Option<Taken<'_, N>>,
+        scope: Scope,
         hand_over: impl FnOnce() -> Result<Stamp>,
     ) -> Result<()> {
         let handed_over = hand_over();
         drop(turns);
-        self.settle(handed_over)
+        self.settle(handed_over, scope)
     }
 
     /// As [`Core::apply_in`], for writes to a file whose pages the store may keep. The caller has it locked.
@@ -587,7 +594,7 @@ impl Core {
             return Ok(());
         }
         let written = |batch: &[Change<'_>]| self.accept_written(held, batch, page);
-        self.in_turn(turn, || hand_over(&[whose], batch, written))
+        self.in_turn(turn, Scope::Inodes, || hand_over(&[whose], batch, written))
     }
 
     /// Hands writes to one file over: a store that can keeps its pages, any other copies what was written.
@@ -624,18 +631,43 @@ impl Core {
         let held = reservation.held();
         let handed_over = hand_over(&[whose], batch, |batch| self.behind.apply(held, batch));
         drop(turn);
-        self.settle(handed_over).map(|()| true)
+        self.settle(handed_over, Scope::of(batch)).map(|()| true)
     }
 
-    fn settle(&self, handed_over: Result<Stamp>) -> Result<()> {
+    /// Does a call that changed this wait until it is durable?
+    pub(crate) fn waits_for(&self, scope: Scope) -> bool {
+        self.policy.sync() || scope == Scope::Names && self.policy.dirsync()
+    }
+
+    fn settle(&self, handed_over: Result<Stamp>, scope: Scope) -> Result<()> {
         let applied = handed_over.and_then(|stamp| {
-            if self.policy.sync() {
+            if self.waits_for(scope) {
                 self.store.commit(Some(stamp))
             } else {
                 Ok(())
             }
         });
         applied.inspect_err(|error| self.failure.latch(*error))
+    }
+}
+
+/// What a batch of changes is about, as the options `sync` and `dirsync` tell them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Names come or go.
+    Names,
+    /// Attributes and content change.
+    Inodes,
+}
+
+impl Scope {
+    pub(crate) fn of(batch: &[Change<'_>]) -> Self {
+        let is_name =
+            |change: &Change<'_>| matches!(change, Change::Enter { .. } | Change::Leave { .. });
+        match batch.iter().any(is_name) {
+            true => Self::Names,
+            false => Self::Inodes,
+        }
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Options {
     pub noexec: bool,
     /// Every change is durable when its call returns.
     pub sync: bool,
+    /// Every change of a directory's names is: what makes, links, renames and removes files.
+    pub dirsync: bool,
     /// Most names an inode can have; one more is `EMLINK`.
     pub link_max: u32,
     /// Bytes of memory that all file systems of this process may take together, with all that they keep: inodes, names and
@@ -47,10 +49,11 @@ pub struct Options {
     /// Inodes that a program is likely to ask for next come along with the one that it asks for, by the order of what it
     /// asked for before (stat-ahead).
     pub statahead: bool,
-    /// Owner of a root directory that is made anew.
-    pub root_uid: u32,
+    /// Owner of a root directory that is made anew. `None`: the user that the maker acts for, where
+    /// it acts for one, else the superuser.
+    pub root_uid: Option<u32>,
     /// Its group.
-    pub root_gid: u32,
+    pub root_gid: Option<u32>,
     /// Its permission bits.
     pub root_perm: u16,
 }
@@ -66,12 +69,13 @@ impl Default for Options {
             nodev: false,
             noexec: false,
             sync: false,
+            dirsync: false,
             link_max: i32::MAX as u32,
             memory: None,
             whole_directory: 4096,
             statahead: true,
-            root_uid: 0,
-            root_gid: 0,
+            root_uid: None,
+            root_gid: None,
             root_perm: 0o755,
         }
     }
@@ -99,8 +103,8 @@ impl Options {
         };
         match key {
             "mode" => self.root_perm = octal(value)? & 0o7777,
-            "uid" => self.root_uid = number(value)?,
-            "gid" => self.root_gid = number(value)?,
+            "uid" => self.root_uid = Some(number(value)?),
+            "gid" => self.root_gid = Some(number(value)?),
             "statahead" => {
                 self.statahead = match value {
                     Some("on") => true,
@@ -126,6 +130,7 @@ impl Options {
             "exec" => self.noexec = false,
             "sync" => self.sync = true,
             "async" => self.sync = false,
+            "dirsync" => self.dirsync = true,
             _ => return Ok(false),
         }
         Ok(true)
@@ -178,7 +183,7 @@ mod tests {
         }
         assert!(options.read_only && options.nodev);
         assert_eq!(options.atime, AtimePolicy::None);
-        assert_eq!((options.root_perm, options.root_uid), (0o1777, 7));
+        assert_eq!((options.root_perm, options.root_uid), (0o1777, Some(7)));
         assert!(options.statahead);
         assert_eq!(options.parse("statahead=off"), Ok(true));
         assert!(!options.statahead);

@@ -14,6 +14,7 @@ const LAZYTIME: u32 = 1 << 5;
 const ATIME_STRICT: u32 = 1 << 6;
 const ATIME_NONE: u32 = 1 << 7;
 const STATAHEAD: u32 = 1 << 10;
+const DIRSYNC: u32 = 1 << 12;
 /// No option: every operation fails.
 const REVOKED: u32 = 1 << 8;
 /// No option: somebody watches, or did.
@@ -44,6 +45,7 @@ impl Policy {
         let bit = |on: bool, bit: u32| if on { bit } else { 0 };
         let bits = bit(options.read_only, READ_ONLY)
             | bit(options.sync, SYNC)
+            | bit(options.dirsync, DIRSYNC)
             | bit(options.nodev, NODEV)
             | bit(options.noexec, NOEXEC)
             | bit(options.nodiratime, NODIRATIME)
@@ -63,6 +65,10 @@ impl Policy {
 
     pub(crate) fn sync(&self) -> bool {
         self.has(SYNC)
+    }
+
+    pub(crate) fn dirsync(&self) -> bool {
+        self.has(DIRSYNC)
     }
 
     pub(crate) fn nodev(&self) -> bool {

@@ -52,7 +52,7 @@ fn ends(record: &RecordingStore, ino: Ino) -> (usize, Option<usize>) {
     let events = record.hook().events();
     let batches = events.iter().filter_map(|event| match event {
         Recorded::Batch(batch) => Some(batch),
-        Recorded::Commit(_) => None,
+        _ => None,
     });
     let ends = |batch: &Vec<OwnedChange>| {
         let mut changes = batch.iter().map(OwnedChange::borrowed);

@@ -126,6 +126,13 @@ pub trait Operations: Send + Sync + 'static {
         false
     }
 
+    /// A change was refused because the file system is read-only (`EROFS`), though the kernel
+    /// passed it on: it does not while it has the mount read-only. `true`: the file system takes
+    /// changes by now, and the request is served again.
+    fn became_writable(&self) -> bool {
+        false
+    }
+
     /// Is the kernel told when this inode changes, or a name of this directory, so that what it was told of it now holds
     /// longer ([`Config::heard_timeout`](crate::Config::heard_timeout))?
     fn is_heard(&self, ino: Ino) -> bool {

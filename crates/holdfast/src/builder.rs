@@ -52,7 +52,9 @@ impl Builder {
         self
     }
 
-    /// On whose behalf the file system handle acts; without this, the superuser with umask 022.
+    /// On whose behalf the file system handle acts; without this, the superuser with umask 022. The
+    /// root directory belongs to this user and group, unless the [options](Self::options) name
+    /// others.
     pub fn caller(mut self, caller: Caller) -> Self {
         self.caller = caller;
         self
@@ -61,7 +63,15 @@ impl Builder {
     /// Makes the file system, with an empty root directory.
     #[must_use]
     pub fn build(self) -> FileSystem {
-        let core = holdfast_core::FileSystem::memory(self.limits, self.options);
+        let Options {
+            root_uid, root_gid, ..
+        } = self.options;
+        let options = Options {
+            root_uid: root_uid.or(Some(self.caller.uid)),
+            root_gid: root_gid.or(Some(self.caller.gid)),
+            ..self.options
+        };
+        let core = holdfast_core::FileSystem::memory(self.limits, options);
         FileSystem::from_core(core).as_user(self.caller)
     }
 }

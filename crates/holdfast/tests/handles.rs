@@ -202,7 +202,7 @@ fn limits_and_options_hold() {
     fs.core().set_options(options);
     assert_eq!(errno(fs.create_dir("/e")), Errno::EROFS);
     let options = Options {
-        root_uid: 5,
+        root_uid: Some(5),
         root_perm: 0o700,
         ..Options::default()
     };
@@ -212,6 +212,18 @@ fn limits_and_options_hold() {
         .build();
     assert_eq!(errno(fs.read_dir("/")), Errno::EACCES);
     assert_eq!(fs.metadata("/").unwrap().uid(), 5);
+}
+
+#[test]
+fn the_root_directory_belongs_to_the_caller_that_the_file_system_is_made_for() {
+    let fs = FileSystem::builder().caller(Caller::user(6, 7)).build();
+    fs.create_dir("/d").unwrap();
+    for path in ["/", "/d"] {
+        let meta = fs.metadata(path).unwrap();
+        assert_eq!((meta.uid(), meta.gid()), (6, 7), "{path}");
+    }
+    let root = FileSystem::memory().metadata("/").unwrap();
+    assert_eq!((root.uid(), root.gid()), (0, 0));
 }
 
 #[test]

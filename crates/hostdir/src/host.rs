@@ -299,7 +299,12 @@ impl Host {
     pub(crate) fn open_listing(&self, dir: Ino) -> Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         self.in_directory(dir, |dir| {
-            openat(dir, ".", flags, Mode::empty()).map_err(errno)
+            let open = |flags| openat(dir, ".", flags, Mode::empty());
+            // As with files: what this side reads is not what moves access times.
+            match open(flags | OFlags::NOATIME) {
+                Err(rustix::io::Errno::PERM) => open(flags).map_err(errno),
+                opened => opened.map_err(errno),
+            }
         })
     }
 

@@ -69,6 +69,9 @@ pub trait Hook: Send + Sync + 'static {
 
     /// After the store has made everything up to a point durable (`None`: all of it).
     fn committed(&self, _upto: Option<Stamp>) {}
+
+    /// After a store that is written through has done what it was asked for.
+    fn performed(&self, _operation: &Operation<'_>) {}
 }
 
 /// A store with a hook before every call.
@@ -253,7 +256,9 @@ impl<H: Hook> Behind for Wrapped<H> {
 impl<H: Hook> Through for Wrapped<H> {
     fn perform(&self, caller: &Caller, operation: &Operation<'_>) -> Result<Done> {
         self.hook.before(Call::Perform)?;
-        self.through()?.perform(caller, operation)
+        let done = self.through()?.perform(caller, operation)?;
+        self.hook.performed(operation);
+        Ok(done)
     }
 
     fn open(&self, caller: &Caller, ino: Ino) -> Result<()> {

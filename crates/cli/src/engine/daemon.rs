@@ -69,7 +69,7 @@ impl Jobs {
         let (core, notifier) = (self.core.clone(), self.notifier.lock().clone());
         let work = move || {
             if let Err(error) = serve(core, notifier, caller, &listener, &end.stop) {
-                tracing::warn!(%error, "a job was not done");
+                tracing::warn!("a job was not done: {error}");
             }
         };
         let name_of_thread = "holdfast-job".to_owned();

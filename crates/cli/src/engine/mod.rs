@@ -13,7 +13,7 @@ mod client;
 mod compression;
 pub(crate) mod daemon;
 mod job;
-mod names;
+pub(crate) mod names;
 mod relay;
 mod run;
 mod shown;

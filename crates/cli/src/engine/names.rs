@@ -6,6 +6,8 @@ use holdfast::{Named, Owners};
 use nix::unistd::{Gid, Group, Uid, User};
 use parking_lot::Mutex;
 
+use crate::message::{Failure, Result};
+
 /// What the host's user and group databases say; each is asked once.
 #[derive(Debug, Default)]
 pub(super) struct HostNames {
@@ -40,16 +42,68 @@ impl Owners for HostNames {
 }
 
 /// The number of a user or group; a database that cannot be asked knows nobody.
-pub(super) fn number(kind: Named, name: &str) -> Option<u32> {
+fn number(kind: Named, name: &str) -> Option<u32> {
     match kind {
         Named::User => Some(User::from_name(name).ok()??.uid.as_raw()),
         Named::Group => Some(Group::from_name(name).ok()??.gid.as_raw()),
     }
 }
 
+/// `USER`, `USER:GROUP`, `:GROUP`; each a name or a number.
+pub(crate) fn parse_owner(text: &str) -> Result<(Option<u32>, Option<u32>)> {
+    let (user, group) = text.split_once(':').unwrap_or((text, ""));
+    let find = |kind, name: &str| match name {
+        "" => Ok(None),
+        name => parse_id(kind, name).map(Some),
+    };
+    let found = (find(Named::User, user)?, find(Named::Group, group)?);
+    if found == (None, None) {
+        return Err(Failure::new("names no owner")
+            .about(format!("`{text}`"))
+            .hint("USER, USER:GROUP or :GROUP"));
+    }
+    Ok(found)
+}
+
+/// The number of a user or group that is given as a name or as a number.
+pub(crate) fn parse_id(kind: Named, name: &str) -> Result<u32> {
+    let what = match kind {
+        Named::User => "user",
+        Named::Group => "group",
+    };
+    number(kind, name)
+        .or_else(|| name.parse().ok())
+        // It stands for "none" in system calls.
+        .filter(|&number| number != u32::MAX)
+        .ok_or_else(|| {
+            Failure::new(format!("there is no {what} of this name"))
+                .about(name)
+                .hint("a number does as well")
+        })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn owners_are_names_or_numbers() {
+        assert_eq!(parse_owner("root").unwrap(), (Some(0), None));
+        assert_eq!(parse_owner("root:root").unwrap(), (Some(0), Some(0)));
+        assert_eq!(parse_owner(":77").unwrap(), (None, Some(77)));
+        assert_eq!(parse_owner("5:6").unwrap(), (Some(5), Some(6)));
+        for text in [
+            "",
+            ":",
+            "no-such-user",
+            "root:no-such-group",
+            "-1",
+            "4294967295",
+            "4294967296",
+        ] {
+            assert!(parse_owner(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn root_is_known_by_name_and_number() {

@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Component;
 
-use holdfast::{Named, Volume};
+use holdfast::Volume;
 
 use super::job::Counts;
-use super::names::number;
+use super::names::parse_owner;
 use super::{Inside, Job, RawPath, perform};
 use crate::copy::place::Place;
 use crate::info::units::number as shown_number;
@@ -186,53 +186,4 @@ fn told(failed: u64, what: &str) -> Result<()> {
         return Err(Failure::new(format!("{failed} names were not {what}")));
     }
     Ok(())
-}
-
-/// `USER`, `USER:GROUP`, `:GROUP`.
-fn parse_owner(text: &str) -> Result<(Option<u32>, Option<u32>)> {
-    let (user, group) = text.split_once(':').unwrap_or((text, ""));
-    let find = |kind, name: &str, what: &str| match name {
-        "" => Ok(None),
-        name => {
-            let found = number(kind, name).or_else(|| name.parse().ok());
-            found.map(Some).ok_or_else(|| {
-                Failure::new(format!("there is no {what} of this name"))
-                    .about(name)
-                    .hint("a number does as well")
-            })
-        }
-    };
-    let found = (
-        find(Named::User, user, "user")?,
-        find(Named::Group, group, "group")?,
-    );
-    if found == (None, None) {
-        return Err(Failure::new("names no owner")
-            .about(format!("`{text}`"))
-            .hint("USER, USER:GROUP or :GROUP"));
-    }
-    Ok(found)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn owners_are_names_or_numbers() {
-        assert_eq!(parse_owner("root").unwrap(), (Some(0), None));
-        assert_eq!(parse_owner("root:root").unwrap(), (Some(0), Some(0)));
-        assert_eq!(parse_owner(":77").unwrap(), (None, Some(77)));
-        assert_eq!(parse_owner("5:6").unwrap(), (Some(5), Some(6)));
-        for text in [
-            "",
-            ":",
-            "no-such-user",
-            "root:no-such-group",
-            "-1",
-            "4294967296",
-        ] {
-            assert!(parse_owner(text).is_err(), "{text}");
-        }
-    }
 }

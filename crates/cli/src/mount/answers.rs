@@ -1,12 +1,13 @@
 //! The daemon's side of commands about its mount: see [`crate::control`].
 
 use super::opened::Ending;
+use super::read_only::ReadOnly;
 use crate::bulkstat::row::{self, ROW};
 use crate::control::{Answer, Request};
 use crate::engine::daemon::Jobs;
 use holdfast::core::{Bulkstat, FileSystem};
 use holdfast::types::{Errno, Ino, Result};
-use holdfast::{Options, Visit, Volume};
+use holdfast::{Visit, Volume};
 use holdfast_fuse::serve::{Asking, CONTROL_BYTES, Control, InfoDetail, InfoSource};
 use holdfast_volume::VolumeStore;
 use std::sync::{Arc, OnceLock, Weak};
@@ -24,8 +25,7 @@ const PARTS_MAX: usize = 512;
 pub(super) struct Answers {
     fs: FileSystem,
     store: Option<Arc<VolumeStore>>,
-    /// Is what is mounted open for reading only?
-    fixed: bool,
+    read_only: Arc<ReadOnly>,
     /// What there is to tell about the mount.
     info: InfoSource,
     /// Work on whole trees.
@@ -35,15 +35,14 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    /// `fixed`: what is mounted is open for reading only.
     pub(super) fn new(
         fs: FileSystem,
         volume: Option<&Volume>,
-        fixed: bool,
+        read_only: Arc<ReadOnly>,
         info: InfoSource,
     ) -> Self {
         Self {
-            fixed,
+            read_only,
             info,
             jobs: Jobs::new(fs.clone()),
             fs,
@@ -74,14 +73,11 @@ impl Answers {
 
     /// Changes are taken from now on, if they can be kept.
     fn become_writable(&self) -> Answer {
-        if self.fixed {
-            let why = "what is mounted is open for reading only, which only a new mount changes";
+        if self.read_only.is_fixed() {
+            let why = "what is mounted is open for reading only: unmount it, and mount it again without ro";
             return Answer::Failed(why.to_owned());
         }
-        self.fs.set_options(Options {
-            read_only: false,
-            ..self.fs.options()
-        });
+        self.read_only.set(false);
         Answer::Writable
     }
 
@@ -90,11 +86,15 @@ impl Answers {
             return Err(Errno::EPERM);
         }
         Ok(match request {
-            Request::Job => match self.jobs.announce(asking.caller.clone()) {
-                Ok(name) => Answer::Job(name),
-                Err(error) => Answer::Failed(format!("its daemon takes no work now: {error}")),
-            },
+            Request::Job => {
+                self.read_only.follow();
+                match self.jobs.announce(asking.caller.clone()) {
+                    Ok(name) => Answer::Job(name),
+                    Err(error) => Answer::Failed(format!("its daemon takes no work now: {error}")),
+                }
+            }
             Request::Resize { bytes } => {
+                self.read_only.follow();
                 if self.fs.options().read_only {
                     return Err(Errno::EROFS);
                 }
@@ -110,6 +110,10 @@ impl Answers {
                 Answer::Cuts(begins.collect())
             }
             Request::Writable => self.become_writable(),
+            Request::ReadOnly => {
+                self.read_only.set(true);
+                Answer::ReadOnly
+            }
             Request::Reclaim { from } => match self.fs.memory_in_use() {
                 Some(memory) => {
                     let records = memory.shrinkers().trace().read(from, RECORDS);
@@ -125,6 +129,11 @@ impl Answers {
 }
 
 impl Control for Answers {
+    fn became_writable(&self) -> bool {
+        self.read_only.set(false);
+        !self.read_only.is_fixed()
+    }
+
     fn unmounting(&self) {
         self.jobs.end();
         if let Some(ending) = self.ending.get().and_then(Weak::upgrade) {
@@ -134,6 +143,7 @@ impl Control for Answers {
 
     fn trim(&self, start: u64, len: u64, least: u64) -> Result<u64> {
         let store = self.store.as_ref().ok_or(Errno::EOPNOTSUPP)?;
+        self.read_only.follow();
         if self.fs.options().read_only {
             return Err(Errno::EROFS);
         }
@@ -181,12 +191,9 @@ mod tests {
         for number in 0..500 {
             fs.write(format!("/{number}"), "x").unwrap();
         }
-        let answers = Answers::new(
-            fs.core().clone(),
-            None,
-            false,
-            Arc::new(|_| "{}".to_owned()),
-        );
+        let read_only = ReadOnly::new(fs.core().clone(), false);
+        let info: InfoSource = Arc::new(|_| "{}".to_owned());
+        let answers = Answers::new(fs.core().clone(), None, Arc::new(read_only), info);
         let (mut after, mut count) = (0, 0);
         loop {
             let request = Request::Inodes {

@@ -19,61 +19,11 @@ const LOOK: Duration = Duration::from_secs(1);
 /// So long a host may take to answer what was asked before the mount ended.
 const END_WAIT_MAX: Duration = Duration::from_secs(3);
 
-/// Options of what holds its files itself, and why a directory has none of them.
-const OF_OTHERS: [(&str, &str); 14] = [
-    ("create", "a directory is mounted as it is"),
-    ("create_size=", "a directory is mounted as it is"),
-    ("size=", "the host limits what a directory holds"),
-    ("nr_inodes=", "the host limits what a directory holds"),
-    ("commit=", "what is written is the host's at once"),
-    ("lazytime", "the times are the host's"),
-    ("strictatime", "the times are the host's"),
-    ("mode=", "the root directory has its own permissions"),
-    ("uid=", "the root directory has its own owner"),
-    ("gid=", "the root directory has its own group"),
-    ("fuseblk=on", "a directory lies on no device of its own"),
-    ("norecovery", "a directory has no journal"),
-    ("noload", "a directory has no journal"),
-    ("cache=", "what a directory may take is memory=AMOUNT"),
-];
-
-/// Refuses the options of directories for all else.
-///
-/// # Errors
-/// Names the option.
-pub(super) fn refuse_its_options(plan: &Plan) -> Result<()> {
-    let others = "nobody else changes what is mounted here";
-    let files = "no files of the host are behind what is mounted here";
-    let its = [
-        ("valid=", others),
-        ("told", others),
-        ("exclusive", others),
-        ("passthrough=", files),
-    ];
-    for (name, reason) in its {
-        if let Some(item) = plan.given.iter().find(|item| item.starts_with(name)) {
-            return Err(Failure::new(reason)
-                .about(format!("option {item}"))
-                .hint("it is for a directory as SOURCE"));
-        }
-    }
-    Ok(())
-}
-
 /// Opens a directory before anything is mounted: so it may be the mount point itself.
 ///
 /// # Errors
-/// Names an option that makes no sense for it, or says why it cannot be opened.
+/// Names an option that does not go with another one, or says why it cannot be opened.
 pub(super) fn open(path: &Path, plan: &Plan) -> Result<FileSystem> {
-    for (name, reason) in OF_OTHERS {
-        let is_it = |item: &&String| match name.ends_with('=') {
-            true => item.starts_with(name),
-            false => *item == name,
-        };
-        if let Some(item) = plan.given.iter().find(is_it) {
-            return Err(Failure::new(reason).about(format!("option {item}")));
-        }
-    }
     if plan.serve_opens == Some(false) && opens_are_served(plan) {
         let (reason, remedy) = match plan.core.read_only {
             true if plan.passthrough == Choice::On => (
@@ -99,6 +49,13 @@ pub(super) fn open(path: &Path, plan: &Plan) -> Result<FileSystem> {
         )
         .about("option passthrough=on")
         .hint("leave out exclusive, or mount the directory read-only: -o ro"));
+    }
+    if plan.passthrough == Choice::On && waits_for_writes(plan) {
+        return Err(Failure::new(
+            "what the kernel writes by itself is not durable when the call returns",
+        )
+        .about("option passthrough=on")
+        .hint("leave out sync, or mount the directory read-only: -o ro"));
     }
     if !plan.core.read_only {
         refuse_half_of_writing(plan)?;
@@ -171,6 +128,12 @@ fn sees_what_kernels_write(plan: &Plan) -> bool {
     plan.core.read_only || validity(plan).is_some()
 }
 
+/// Is each write durable when its call returns? The kernel does not do so with what it writes by
+/// itself.
+fn waits_for_writes(plan: &Plan) -> bool {
+    plan.core.sync && !plan.core.read_only
+}
+
 /// What is known of changes by others. They are told, where that can be.
 fn coherence(plan: &Plan) -> Coherence {
     plan.coherence.unwrap_or(TOLD)
@@ -192,7 +155,11 @@ pub(super) fn configure(config: &mut Config, plan: &Plan) {
     }
     config.passthrough = match plan.passthrough {
         Choice::On => Passthrough::All,
-        Choice::Auto if !config.no_open && sees_what_kernels_write(plan) => Passthrough::Auto,
+        Choice::Auto
+            if !config.no_open && sees_what_kernels_write(plan) && !waits_for_writes(plan) =>
+        {
+            Passthrough::Auto
+        }
         Choice::Auto | Choice::Off => Passthrough::Off,
     };
     let Some(valid) = valid else { return };
@@ -263,25 +230,14 @@ mod tests {
     }
 
     #[test]
-    fn options_of_others_are_refused_by_name() {
+    fn options_that_do_not_go_together_are_refused_by_name() {
         let dir = tempfile::tempdir().unwrap();
-        for (name, _) in OF_OTHERS {
-            let value = if name.ends_with('=') { "7" } else { "" };
-            let given = plan(&format!("ro,{name}{value}"));
-            let refused = open(dir.path(), &given).unwrap_err().to_string();
-            assert!(refused.contains(name), "{refused}");
-        }
         assert!(open(dir.path(), &plan("")).is_ok());
         let refused = open(dir.path(), &plan("opens=local")).unwrap_err();
         assert!(refused.to_string().contains("opens=local"), "{refused}");
         assert!(open(dir.path(), &plan("ro,opens=local")).is_ok());
         let refused = open(dir.path(), &plan("ro,opens=local,valid=0")).unwrap_err();
         assert!(refused.to_string().contains("opens=local"), "{refused}");
-        for its in ["valid=3", "exclusive", "told"] {
-            assert!(refuse_its_options(&plan(its)).is_err());
-            assert!(open(dir.path(), &plan(&format!("ro,{its}"))).is_ok());
-        }
-        assert!(refuse_its_options(&plan("ro,noatime")).is_ok());
     }
 
     #[test]
@@ -323,6 +279,9 @@ mod tests {
             ("valid=0", Passthrough::Auto),
             ("ro,valid=0", Passthrough::Auto),
             ("ro", Passthrough::Off),
+            ("sync", Passthrough::Off),
+            ("dirsync", Passthrough::Auto),
+            ("ro,sync,passthrough=on", Passthrough::All),
             ("exclusive", Passthrough::Off),
             ("passthrough=off", Passthrough::Off),
             ("passthrough=on", Passthrough::All),
@@ -332,7 +291,11 @@ mod tests {
             assert_eq!(passthrough(options), expected, "{options}");
         }
         let dir = tempfile::tempdir().unwrap();
-        for options in ["exclusive,passthrough=on", "ro,opens=local,passthrough=on"] {
+        for options in [
+            "exclusive,passthrough=on",
+            "ro,opens=local,passthrough=on",
+            "sync,passthrough=on",
+        ] {
             assert!(open(dir.path(), &plan(options)).is_err(), "{options}");
         }
     }

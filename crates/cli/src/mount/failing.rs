@@ -30,18 +30,17 @@ pub(super) fn watch(store: &VolumeStore, dir: &Path) {
     store.notify_failure(move |reason| {
         tracing::error!(
             ?dir,
-            reason,
-            "the volume failed: nothing is written any more, and what was not durable is lost; \
+            "the volume failed: {reason}: nothing is written any more, and what was not durable is lost; \
              unmount it and mount it again"
         );
         let mark = move || {
             if let Err(error) = have_it_marked(&dir) {
-                tracing::warn!(%error, "the mount is not marked read-only");
+                tracing::warn!("the mount is not marked read-only: {error}");
             }
         };
         let thread = thread::Builder::new().name("holdfast-failed".to_owned());
         if let Err(error) = thread.spawn(mark) {
-            tracing::warn!(%error, "the mount is not marked read-only");
+            tracing::warn!("the mount is not marked read-only: {error}");
         }
     });
 }

@@ -26,14 +26,14 @@ pub(super) fn hand_over(store: Option<&Arc<VolumeStore>>, mut hurry: impl FnMut(
         let _ = done.send(store.hand_over());
     };
     if let Err(error) = thread::Builder::new().spawn(work) {
-        tracing::error!(%error, "what was changed last is lost");
+        tracing::error!("what was changed last is lost: {error}");
         return;
     }
     while begun.elapsed() < PATIENCE && !hurry() {
         match outcome.recv_timeout(PAUSE) {
             Ok(Ok(())) => return,
             Ok(Err(error)) => {
-                tracing::error!(%error, "what was changed last is lost");
+                tracing::error!("what was changed last is lost: {error}");
                 return;
             }
             Err(mpsc::RecvTimeoutError::Timeout) => {}

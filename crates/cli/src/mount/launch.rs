@@ -1,8 +1,9 @@
 //! From a command to a daemon: this program starts itself anew and waits until the mount is live.
 //!
 //! The child's standard output is a pipe to the parent, on which it says one line: that the mount
-//! is live, or why there is none. Its standard error stays the parent's until then, so that even
-//! a panic is seen; afterwards it is the log file, or nothing.
+//! is live, or why there is none. Its standard error stays the parent's until then, so that even a
+//! panic is seen; afterwards it is the log file, or nothing, and the system's log has what the
+//! daemon says.
 
 use super::{options::escaped, point::MountPoint, surroundings::leave_limits};
 use crate::{

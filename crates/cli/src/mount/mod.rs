@@ -1,6 +1,7 @@
 //! `holdfast mount`: checks what is asked for, and starts the daemon that serves it.
 
 mod answers;
+mod applicable;
 mod directory;
 pub(crate) mod exit_report;
 pub(crate) mod failing;
@@ -12,6 +13,7 @@ mod nearest;
 mod opened;
 pub(crate) mod options;
 pub(crate) mod point;
+mod read_only;
 pub(crate) mod refusal;
 mod remount;
 mod reporter;
@@ -27,9 +29,13 @@ use crate::{
 };
 use launch::Daemon;
 pub(crate) use launch::program;
+pub(crate) use nearest::nearest;
 use options::Plan;
 use point::MountPoint;
-use std::{ffi::OsString, path::PathBuf};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 /// The options, for `--help` and the manual.
 const OPTIONS_HELP: &str = "\
@@ -47,18 +53,20 @@ Options for -o:
   metrics=HOST:PORT   serve what `holdfast info` tells, and more, at http://HOST:PORT/metrics, in the form that Prometheus
                       reads: 127.0.0.1:9464. Of port 0 any that is free, which `holdfast info` tells. No password is asked
                       for: choose an address that only those can reach who may know what the mount is used for
+  log=FILE            the daemon's log is appended to FILE, as with --log (default: the journal or syslog, as
+                      `holdfast`; in the foreground, standard error)
   commit=SECONDS      a volume's changes are flushed to the device after so long at most (1 to 86400;
                       default: 5): so much a power cut or a crash of the host may lose. They are handed
                       to the host within 1 second in any case: so much is lost if the daemon is killed.
                       fsync(2) and sync(1) flush at once
   mode=OCTAL          permissions of the root directory (default: 755); as uid= and gid= for `mem:`, and
                       for a volume that `create` makes
-  uid=NUMBER, gid=NUMBER
-                      owner of the root directory (default: 0)
+  uid=USER, gid=GROUP owner of the root directory, by name or number (default: the user and the group that mount)
   told                of a directory as SOURCE: others may change it, and what they changed is seen as soon as this machine's kernel has told of it
-                      (inotify). What they store to a mapping is seen when they close the file, and what is done to it by another
-                      of its names, or by one that is made elsewhere: after a minute at most. What nobody tells of: after a second
-                      (default, but for file systems of other machines, or of programs, where valid=1 is)
+                      (inotify). Of some changes it does not tell: stores to a mapping, io_submit(2), writes of a loop device, and writes
+                      by a second name that is made elsewhere. Files that are open show these after a second at most. stat(1) of a
+                      file that is not open may show the old size and times for a minute. What has several names is a second old at
+                      most (default, but for file systems of other machines, or of programs, where valid=1 is)
   valid=SECONDS       of a directory as SOURCE: others may change it, and what is seen of that is at most this old (0 to
                       86400, also 0.5). What is changed here is changed there before the call returns
   exclusive           of a directory as SOURCE: nobody else changes it while it is mounted, so that what was seen once is
@@ -102,13 +110,18 @@ Options for -o:
   subtype=NAME        type fuse.NAME in the mount table (default: holdfast)
   max_read=BYTES      largest read request
   blksize=BYTES       preferred size of reads and writes, as stat(2) tells it
+  [no]discard         of a volume: free space goes back to the image or device when it is unmounted, as by `holdfast trim`
+                      (default: nodiscard: when the host runs short of room)
   remount             change ro, rw, [no]suid, [no]dev, [no]exec of what is mounted at DIR; with ro, all
-                      that was changed is durable then
+                      that was changed is durable then. A directory that was mounted ro stays so
   ro, rw, [no]suid, [no]dev, [no]exec, [a]sync, dirsync, [no]symfollow, [no]atime, [no]relatime,
   [no]strictatime, [no]diratime, [no]lazytime, defaults
-                      as in mount(8). strictatime: the first read after each open moves a file's access time,
-                      and each listing and readlink(2) that of a directory or link; further reads
-                      through the same open file may be answered from the kernel's cache
+                      as in mount(8). With dirsync, names that are made, linked, moved or removed are durable
+                      when the call returns; with sync, all changes are. What can have no effect is refused:
+                      of `mem:` nothing is durable; the times of a directory are its host's. With
+                      strictatime the first read after each open moves a file's access time, and each
+                      listing and readlink(2) that of a directory or link; further reads through the
+                      same open file may be answered from the kernel's cache
   auto, noauto, [no]user, users, owner, group, nofail, _netdev, comment=, x-...
                       for fstab; without effect here
 
@@ -116,9 +129,12 @@ By other names: linked as /sbin/mount.holdfast, /sbin/mount.fuse.holdfast and
 /sbin/mount.fuseblk.holdfast, this program serves `mount -t holdfast mem: DIR`, fstab, and
 `mount -o remount,ro DIR`; as umount.holdfast, umount.fuse.holdfast and umount.fuseblk.holdfast it
 unmounts for umount(8):
-  ln -s \"$(command -v holdfast)\" /sbin/mount.holdfast
+  for name in mount mount.fuse mount.fuseblk umount umount.fuse umount.fuseblk; do
+    ln -s \"$(command -v holdfast)\" /sbin/$name.holdfast
+  done
 
-HOLDFAST_LOG chooses what is logged, by the directives of tracing's EnvFilter (default: warn).
+HOLDFAST_LOG chooses what is logged, by the directives of tracing's EnvFilter (default: warn). Errors are logged unless
+it says off. Where nothing listens at /dev/log, what has no file is lost.
 
 SIGINT and SIGTERM unmount. If the mount is in use, it stays, and whoever uses it is named; a second
 signal detaches it, to end with its last user, and a third ends the process. So do SIGQUIT, SIGABRT and
@@ -174,7 +190,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     auto_unmount: bool,
 
-    /// Append the daemon's log to FILE
+    /// Append the daemon's log to FILE: -o log=FILE. Without this it goes to the journal or to
+    /// syslog
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
 
@@ -236,15 +253,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let source = Source::of(&arguments.source)?.absolute()?;
     let point = MountPoint::prepare(&arguments.dir)?;
     if arguments.foreground {
-        return foreground(source, plan, &point, arguments.log.as_deref());
+        let log = arguments.log.clone().or_else(|| plan.log.clone());
+        return foreground(source, plan, &point, log.as_deref());
     }
     memory::prepare(&source, &plan);
-    let launched = launch::launch(
-        &source.argument(),
-        &point,
-        &plan.given,
-        arguments.log.as_deref(),
-    );
+    let log = arguments.log.as_deref();
+    let launched = launch::launch(&source.argument(), &point, &plan.given, log);
     if launched.is_err() {
         point.remove_if_made();
     }
@@ -274,16 +288,11 @@ pub(crate) fn run_helper(request: &Request) -> Result<()> {
     launched
 }
 
-fn foreground(
-    source: Source,
-    plan: Plan,
-    point: &MountPoint,
-    log: Option<&std::path::Path>,
-) -> Result<()> {
+fn foreground(source: Source, plan: Plan, point: &MountPoint, log: Option<&Path>) -> Result<()> {
     if let Some(log) = log {
         launch::log_to(log)?;
     }
-    crate::log::begin();
+    crate::log::begin(None);
     surroundings::leave_limits();
     memory::prepare(&source, &plan);
     let result = serve::serve(source, plan, point, |transport| {
@@ -297,36 +306,49 @@ fn foreground(
 
 /// The process that the parent waits for.
 fn daemon(arguments: &Arguments) -> Result<()> {
-    let result = serve_as_daemon(arguments);
+    let lists = arguments.lists();
+    let plan = Plan::parse(lists.iter().map(String::as_str), false)?;
+    let log = arguments.log.clone().or_else(|| plan.log.clone());
+    let mut live = false;
+    let result = serve_as_daemon(arguments, plan, log.as_deref(), &mut live);
     if let Err(failure) = &result {
-        // The parent prints what it is told. Before the mount is live, standard error is the terminal that it prints to:
-        // there the log would say the same once more. Afterwards the exit code says that something was wrong at the end.
-        let told = launch::report_failure(failure);
-        if told.is_err() || arguments.log.is_some() {
-            tracing::error!(%failure, "the daemon ends");
+        // Before the mount is live, the parent prints what it is told, to the terminal that
+        // standard error is as well: there the log would say the same once more. Afterwards the
+        // exit code says that something was wrong at the end.
+        let told = !live && launch::report_failure(failure).is_ok();
+        if !told || log.is_some() {
+            tracing::error!("the daemon ends: {failure}");
         }
         std::process::exit(1);
     }
     Ok(())
 }
 
-fn serve_as_daemon(arguments: &Arguments) -> Result<()> {
-    let daemon = Daemon::begin(arguments.log.as_deref())
+/// `live` becomes true once the mount is live.
+fn serve_as_daemon(
+    arguments: &Arguments,
+    plan: Plan,
+    log: Option<&Path>,
+    live: &mut bool,
+) -> Result<()> {
+    let daemon = Daemon::begin(log)
         .map_err(|error| Failure::new(format!("the daemon cannot start: {error}")))?;
-    crate::log::begin();
-    let lists = arguments.lists();
-    let plan = Plan::parse(lists.iter().map(String::as_str), false)?;
+    let source = Source::of(&arguments.source)?;
+    let subject = crate::log::Subject {
+        mount_point: &arguments.dir,
+        source: &source.to_string(),
+    };
+    crate::log::begin(log.is_none().then_some(&subject));
     let point = MountPoint {
         path: arguments.dir.clone(),
         made: arguments.made,
     };
-    let mut live = false;
-    let result = serve::serve(Source::of(&arguments.source)?, plan, &point, |_| {
-        live = true;
+    let result = serve::serve(source, plan, &point, |_| {
+        *live = true;
         daemon.live()
     });
     // Before that, the parent does.
-    if live {
+    if *live {
         point.remove_if_made();
     }
     result

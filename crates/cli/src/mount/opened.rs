@@ -1,6 +1,6 @@
 //! What a daemon serves: opened at the beginning, closed once.
 
-use super::{directory, options::Plan, surroundings};
+use super::{applicable, directory, options::Plan, surroundings};
 use crate::{
     message::{Failure, Result},
     source::Source,
@@ -57,6 +57,8 @@ pub(super) enum Opened {
         volume: Box<Volume>,
         /// Is its device open for reading only?
         fixed: bool,
+        /// Is free space given back at the end?
+        discard: bool,
     },
     Directory {
         fs: FileSystem,
@@ -67,47 +69,17 @@ pub(super) enum Opened {
 
 impl Opened {
     pub(super) fn of(source: &Source, plan: &Plan) -> Result<Self> {
+        applicable::check(source, plan)?;
         match source {
             Source::Directory(path) => Ok(Self::Directory {
                 fs: directory::open(path, plan)?,
                 fixed: plan.core.read_only,
             }),
             Source::Memory => {
-                directory::refuse_its_options(plan)?;
-                let of_volumes = |name: &str| plan.given.iter().find(|item| item.starts_with(name));
-                let in_memory = |item: &String| {
-                    Failure::new("what `mem:` holds is in memory alone")
-                        .about(format!("option {item}"))
-                };
-                if let Some(item) = of_volumes("memory=").or_else(|| of_volumes("cache=")) {
-                    return Err(in_memory(item).hint("the most that it may hold: size=AMOUNT"));
-                }
-                if let Some(item) = of_volumes("commit=") {
-                    return Err(in_memory(item).hint("what is to last belongs on a volume"));
-                }
                 let fs = FileSystem::builder().limits(plan.limits);
                 Ok(Self::Memory(fs.options(plan.core).build()))
             }
             Source::Volume(path) => {
-                directory::refuse_its_options(plan)?;
-                let only_memory =
-                    |item: &&String| item.starts_with("size=") || item.starts_with("nr_inodes=");
-                if let Some(item) = plan.given.iter().find(only_memory) {
-                    return Err(Failure::new("only `mem:` has such a limit")
-                        .about(format!("option {item}"))
-                        .hint("the size of a new image file: --create --size AMOUNT"));
-                }
-                let of_root = |item: &&String| {
-                    let names = ["mode=", "uid=", "gid="];
-                    names.iter().any(|name| item.starts_with(name))
-                };
-                if let Some(item) = plan.given.iter().find(of_root).filter(|_| !plan.create) {
-                    return Err(Failure::new(
-                        "the root directory of a volume that exists has its own",
-                    )
-                    .about(format!("option {item}"))
-                    .hint("chmod or chown the mount point once it is mounted"));
-                }
                 if !plan.core.read_only {
                     surroundings::check_size(path)?;
                 }
@@ -128,6 +100,7 @@ impl Opened {
                 Ok(Self::Volume {
                     volume: Box::new(volume),
                     fixed,
+                    discard: plan.discard,
                 })
             }
         }
@@ -157,11 +130,25 @@ impl Opened {
     fn close(self, source: &str) -> Result<()> {
         match self {
             Self::Memory(_) | Self::Directory { .. } => Ok(()),
-            Self::Volume { volume, .. } => {
+            Self::Volume {
+                volume,
+                fixed,
+                discard,
+            } => {
+                if discard && !fixed && !volume.core().options().read_only {
+                    give_back(&volume);
+                }
                 let closed = volume.close();
                 closed.map_err(|error| close_failure(&error).about(source.to_owned()))
             }
         }
+    }
+}
+
+/// Discards what is free. What keeps it is in the log: all else is as without.
+fn give_back(volume: &Volume) {
+    if let Err(error) = volume.store().trim(0..u64::MAX, 0) {
+        tracing::warn!("free space was not given back: {error}");
     }
 }
 

@@ -7,13 +7,14 @@
 use super::metrics;
 use super::nearest::nearest;
 use super::size::{memory_bytes, parse_amount};
+use crate::engine::names::parse_id;
 use crate::message::{Failure, Result};
-use holdfast::{AtimePolicy, MemoryLimits, Options, core::store::Coherence};
+use holdfast::{AtimePolicy, MemoryLimits, Named, Options, core::store::Coherence};
 use holdfast_fuse::{
     TransportChoice,
     mount::{AtimeOption, MountOptions},
 };
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 /// A day.
 const COMMIT_MAX: u64 = 86_400;
@@ -26,6 +27,7 @@ pub(crate) const KNOWN: [&str; 75] = [
     "nr_inodes=",
     "memory=",
     "cache=",
+    "log=",
     "metrics=",
     "commit=",
     "valid=",
@@ -86,14 +88,13 @@ pub(crate) const KNOWN: [&str; 75] = [
     "_netdev",
     "nofail",
     "comment=",
-    "mand",
     "nomand",
     "loud",
     "silent",
-    "iversion",
     "noiversion",
     "nostrictatime",
-    "allow_root",
+    "discard",
+    "nodiscard",
     "user=",
 ];
 
@@ -135,6 +136,10 @@ pub(crate) struct Plan {
     pub(crate) passthrough: Choice,
     /// Is the device of a volume to be left as it is, and what its journal holds replayed in memory?
     pub(crate) no_recovery: bool,
+    /// Does a volume give its free space back to the image or device when it is unmounted?
+    pub(crate) discard: bool,
+    /// Where the daemon's log goes: a file, else the system's log.
+    pub(crate) log: Option<PathBuf>,
     /// Where metrics are served: `HOST:PORT`.
     pub(crate) metrics: Option<String>,
     /// What was asked for, in order, without what only mount(8) cares about.
@@ -162,6 +167,8 @@ impl Default for Plan {
             block: Choice::default(),
             passthrough: Choice::default(),
             no_recovery: false,
+            discard: false,
+            log: None,
             metrics: None,
             serve_opens: None,
             given: Vec::new(),
@@ -185,7 +192,11 @@ impl Plan {
                 return Err(unknown(&item));
             }
             if known && !is_mount_helpers(&item) {
-                plan.given.push(item);
+                plan.given.push(match &plan.log {
+                    // The daemon, which has another working directory, is given it as well.
+                    Some(log) if item.starts_with("log=") => format!("log={}", log.display()),
+                    _ => item,
+                });
             }
         }
         if plan.serve_locks && plan.serve_opens == Some(false) {
@@ -203,6 +214,10 @@ impl Plan {
                     .hint("leave out opens=local"),
             );
         }
+        // The user who mounts, also where a program with the set-user-ID bit lies in between.
+        let (user, group) = (rustix::process::getuid(), rustix::process::getgid());
+        plan.core.root_uid.get_or_insert(user.as_raw());
+        plan.core.root_gid.get_or_insert(group.as_raw());
         if plan.no_recovery && !plan.core.read_only {
             return Err(
                 Failure::new("a volume is not changed whose journal is not replayed")
@@ -234,6 +249,7 @@ impl Plan {
         core.nodev = mount.nodev;
         core.noexec = mount.noexec;
         core.sync = mount.sync;
+        core.dirsync = mount.dirsync;
         core.nodiratime = mount.nodiratime;
         core.lazytime = mount.lazytime;
         core.atime = match mount.atime {
@@ -279,14 +295,19 @@ impl Plan {
                 self.create_size = Some(parse_amount(needed()?, None).map_err(wrong)?);
             }
             "transport" => self.transport = transport(needed()?).map_err(wrong)?,
+            "discard" if value.is_none() => self.discard = true,
+            "nodiscard" if value.is_none() => self.discard = false,
             "norecovery" | "noload" if value.is_none() => self.no_recovery = true,
             "auto_unmount" if value.is_none() => self.auto_unmount = true,
             "noxattr" if value.is_none() => self.xattrs = false,
+            "uid" => self.core.root_uid = Some(id(Named::User, needed()?).map_err(wrong)?),
+            "gid" => self.core.root_gid = Some(id(Named::Group, needed()?).map_err(wrong)?),
             "metrics" => {
                 let address = needed()?;
                 metrics::check(address).map_err(wrong)?;
                 self.metrics = Some(address.to_owned());
             }
+            "log" => self.log = Some(log_file(needed()?).map_err(wrong)?),
             "fuseblk" => self.block = choice(needed()?).map_err(wrong)?,
             "passthrough" => self.passthrough = choice(needed()?).map_err(wrong)?,
             "locks" => self.serve_locks = is_served(needed()?).map_err(wrong)?,
@@ -328,8 +349,8 @@ fn seconds(text: &str) -> std::result::Result<Duration, String> {
     }
 }
 
-/// What others change is told, and what is not told of is a second old at most. Stores to a mapping nobody tells of before the file is closed, nor
-/// what is done to a file by another name elsewhere: that is a minute old at most, as with NFS.
+/// What others change is told, and what is not told of is a second old at most. Of stores to a mapping, asynchronous writes and writes by a name
+/// that was made elsewhere nobody tells: open files show them after a second, attributes alone after a minute.
 pub(super) const TOLD: Coherence = Coherence::Told {
     valid: Duration::from_secs(1),
     heard: Duration::from_secs(60),
@@ -345,6 +366,18 @@ fn validity(text: &str) -> std::result::Result<Coherence, String> {
         }
         _ => Err(format!("{text:?} is not a number of seconds up to {most}")),
     }
+}
+
+fn log_file(path: &str) -> std::result::Result<PathBuf, String> {
+    std::path::absolute(path).map_err(|error| format!("{path:?}: {error}"))
+}
+
+/// A user or a group, by name or number.
+fn id(kind: Named, text: &str) -> std::result::Result<u32, String> {
+    parse_id(kind, text).map_err(|_| match kind {
+        Named::User => format!("there is no user {text:?}"),
+        Named::Group => format!("there is no group {text:?}"),
+    })
 }
 
 fn transport(name: &str) -> std::result::Result<TransportChoice, String> {
@@ -383,8 +416,32 @@ fn is_mount_helpers(item: &str) -> bool {
         || ["user_id", "group_id", "rootmode"].contains(&name)
 }
 
+/// Options of other file systems that cannot have an effect here, and why.
+const WITHOUT_EFFECT: [(&str, &str, &str); 3] = [
+    (
+        "allow_root",
+        "the kernel lets in all users or only the one who mounts",
+        "allow_other, or leave it out",
+    ),
+    (
+        "mand",
+        "the kernel has no mandatory locks any more",
+        "leave it out",
+    ),
+    (
+        "iversion",
+        "the kernel counts no versions of inodes for FUSE",
+        "leave it out",
+    ),
+];
+
 fn unknown(item: &str) -> Failure {
     let name = item.split('=').next().unwrap_or(item);
+    if let Some((name, reason, hint)) = WITHOUT_EFFECT.iter().find(|(name, ..)| *name == item) {
+        return Failure::new(*reason)
+            .about(format!("option {name}"))
+            .hint(*hint);
+    }
     let failure = Failure::new("there is no such option").about(format!("option {name}"));
     let exact = KNOWN
         .iter()
@@ -439,7 +496,7 @@ mod tests {
                 "transport=" => "dev",
                 "fuseblk=" | "statahead=" | "passthrough=" => "off",
                 "locks=" | "opens=" => "served",
-                "subtype=" | "fsname=" | "comment=" | "user=" => "x",
+                "subtype=" | "fsname=" | "comment=" | "user=" | "log=" => "x",
                 "mode=" => "755",
                 "metrics=" => "127.0.0.1:0",
                 _ if option.ends_with('=') => "4096",
@@ -515,6 +572,9 @@ mod tests {
         assert!(refusal("ro=yes").contains("it takes no value: ro"));
         assert!(refusal("encryption=aes").contains("--help"));
         assert!(refusal("size").contains("needs a value"));
+        for (name, reason, _) in WITHOUT_EFFECT {
+            assert!(refusal(name).contains(reason), "{name}");
+        }
         assert!(refusal("auto_unmount=1").contains("takes no value"));
         assert!(Plan::parse(["rw,encryption=aes"], true).unwrap().given == ["rw"]);
     }
@@ -524,7 +584,8 @@ mod tests {
         for (list, part) in [
             ("size=lots", "\"lots\" is not a number of bytes"),
             ("mode=9", "\"9\" is not octal"),
-            ("uid=root", "\"root\" is not a number"),
+            ("uid=no-such-user", "there is no user \"no-such-user\""),
+            ("gid=", "there is no group"),
             ("transport=pigeon", "none of auto, uring, dev"),
             ("locks=never", "none of local, served"),
             ("statahead=no", "none of on, off"),

@@ -12,10 +12,7 @@ use crate::{
     },
     message::{Failure, Result},
 };
-use holdfast_fuse::{
-    mount::{Mounted, mounted_at},
-    serve::INFO_XATTR,
-};
+use holdfast_fuse::{mount::mounted_at, serve::INFO_XATTR};
 use rustix::mount::MountFlags;
 use std::{fs, io, path::Path};
 
@@ -28,12 +25,14 @@ const SWITCHES: [(&str, &str, MountFlags); 4] = [
 ];
 
 /// Flags that are kept as they are, by their words in the mount table.
-const KEPT: [(&str, MountFlags); 5] = [
+const KEPT: [(&str, MountFlags); 7] = [
     ("noatime", MountFlags::NOATIME),
     ("relatime", MountFlags::RELATIME),
     ("nodiratime", MountFlags::NODIRATIME),
     ("sync", MountFlags::SYNCHRONOUS),
     ("dirsync", MountFlags::DIRSYNC),
+    ("lazytime", MountFlags::LAZYTIME),
+    ("nosymfollow", MountFlags::NOSYMFOLLOW),
 ];
 
 /// Changes the switches in `plan` of what is mounted at `dir`.
@@ -49,7 +48,7 @@ pub(super) fn run(dir: &Path, plan: &Plan) -> Result<()> {
             .at(dir)
             .hint("unmount it and mount it again"));
     }
-    let table = format!("{},{}", mounted.options, kernel_options(&mounted)?);
+    let table = format!("{},{}", mounted.options, mounted.super_options);
     let flags = flags(dir, &plan.given, &table, &report.options)?;
     if plan.given.iter().any(|item| item == "rw") && report.state == State::ReadOnly {
         let root = &mounted.mount_point;
@@ -63,6 +62,8 @@ pub(super) fn run(dir: &Path, plan: &Plan) -> Result<()> {
             ))
             .at(dir)
         })?;
+        let root = &mounted.mount_point;
+        control::ask(&control::open(root)?, root, &control::Request::ReadOnly)?;
     }
     Ok(())
 }
@@ -80,7 +81,8 @@ pub(super) fn make_read_only(dir: &Path) -> Result<()> {
     let Some(mounted) = mounted_at(dir)? else {
         return Err(Failure::new("nothing is mounted there").at(dir));
     };
-    let flags = flags(dir, &["ro".to_owned()], &mounted.options, "")?;
+    let table = format!("{},{}", mounted.options, mounted.super_options);
+    let flags = flags(dir, &["ro".to_owned()], &table, "")?;
     remount(dir, &mounted.mount_point, flags | MountFlags::BIND)
 }
 
@@ -93,21 +95,6 @@ fn remount(dir: &Path, root: &Path, flags: MountFlags) -> Result<()> {
             _ => failure,
         }
     })
-}
-
-/// The options of the file system, as opposed to those of the mount: the last column of the table.
-fn kernel_options(mounted: &Mounted) -> io::Result<String> {
-    let table = fs::read("/proc/self/mountinfo")?;
-    // Paths in it need not be text; options are.
-    let table = String::from_utf8_lossy(&table);
-    let device = format!("{}:{}", mounted.device_major, mounted.device_minor);
-    let line = table
-        .lines()
-        .find(|line| line.split(' ').nth(2) == Some(&device));
-    Ok(line
-        .and_then(|line| line.rsplit(' ').next())
-        .unwrap_or_default()
-        .to_owned())
 }
 
 /// The flags after the change. `table` is what the kernel tells of the mount, `daemon` what its

@@ -216,6 +216,7 @@ fn in_force(options: &Options, given: &[String]) -> String {
         (options.nodev, "nodev"),
         (options.noexec, "noexec"),
         (options.sync, "sync"),
+        (options.dirsync, "dirsync"),
         (options.nodiratime, "nodiratime"),
         (options.lazytime, "lazytime"),
     ] {

@@ -9,6 +9,7 @@ use super::{
     opened::{Ending, Opened},
     options::{Choice, Plan},
     point::MountPoint,
+    read_only::ReadOnly,
     refusal::mount_failure,
     reporter::{Reporter, transport_name},
     signals::Caught,
@@ -41,7 +42,7 @@ pub(super) fn serve(
         .map_err(|error| Failure::new(format!("the daemon cannot start: {error}")))?;
     let served = serve_to_the_end(source, plan, point, live);
     if let Err(error) = report.write(&served) {
-        tracing::error!(%error, "what unmounts is not told how the daemon ends");
+        tracing::error!("what unmounts is not told how the daemon ends: {error}");
     }
     served
 }
@@ -69,14 +70,15 @@ fn serve_to_the_end(
         listening.as_ref().map(Listening::url),
     ));
     let config = config(&source, &plan);
-    let reports = reporter.clone();
-    let info: InfoSource = Arc::new(move |detail| reports.json(detail));
-    let answers = Answers::new(
-        fs.core().clone(),
-        opened.volume(),
-        opened.is_fixed(),
-        info.clone(),
-    );
+    let read_only = ReadOnly::new(fs.core().clone(), opened.is_fixed());
+    let read_only = Arc::new(read_only);
+    let (reports, follower) = (reporter.clone(), read_only.clone());
+    let info: InfoSource = Arc::new(move |detail| {
+        follower.follow();
+        reports.json(detail)
+    });
+    let (core, volume) = (fs.core().clone(), opened.volume());
+    let answers = Answers::new(core, volume, read_only.clone(), info.clone());
     let answers = Arc::new(answers);
     let ending = Arc::new(Ending::of(opened, &source));
     answers.end_by(&ending);
@@ -86,6 +88,7 @@ fn serve_to_the_end(
     let session = Arc::new(session);
     directory::check_passthrough(&session, &plan)?;
     reporter.attach(Arc::downgrade(&session));
+    read_only.attach(&point.path);
     answers.jobs.attach(session.notifier());
     let report = Box::new(move || reporter.report(InfoDetail::Brief));
     let metrics = listening.map(|listening| listening.answer(report));

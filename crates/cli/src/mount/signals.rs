@@ -113,10 +113,7 @@ impl Watch {
 /// Ends the process.
 fn end(signal: c_int, signals: &mut Signals, store: Option<&Arc<VolumeStore>>) {
     let name = low_level::signal_name(signal).unwrap_or("a signal");
-    tracing::error!(
-        signal = name,
-        "the daemon ends, and nothing serves the mount"
-    );
+    tracing::error!("{name}: the daemon ends, and nothing serves the mount");
     let mut hurry = || signals.pending().any(|other| !IGNORED.contains(&other));
     last_words::hand_over(store, &mut hurry);
     if UNMOUNT.contains(&signal) {

@@ -124,9 +124,9 @@ pub(super) fn take_away(root: &Path, daemon: Option<&Daemon>) -> Result<bool> {
     // One that did not answer before was revoked then.
     if matches!(answer, Answer::Failed) && daemon.is_some() {
         let text = "what was done before could not all be made durable";
-        return Err(Failure::new(text)
-            .at(root)
-            .hint("the daemon's log has the reason"));
+        return Err(Failure::new(text).at(root).hint(
+            "the daemon's log has the reason: the journal or syslog, or the file that log= named",
+        ));
     }
     Ok(false)
 }

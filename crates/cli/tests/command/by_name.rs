@@ -1,6 +1,6 @@
 //! The program by the names that mount(8) and umount(8) call.
 
-use crate::fixture::{HOLDFAST, Place, on_each_store, wait_until};
+use crate::fixture::{HOLDFAST, Place, Store, named, on_each_store, wait_until};
 use std::{
     fs,
     os::unix::fs::symlink,
@@ -74,7 +74,32 @@ fn a_link_named_mount_holdfast_serves_mount() {
 }
 
 on_each_store! {
-    fn a_helper_mounts_in_another_mount_namespace(place: &Place) {
+    fn a_mount_in_use_becomes_read_only_where_umount_asks_for_that(place: &Place) {
+        place.mount(&[]);
+        let file = place.path("mnt/file");
+        fs::write(&file, "content").unwrap();
+        let held = fs::File::open(&file).unwrap();
+        let mnt = place.mnt();
+        let error = named("umount.holdfast", [&mnt]).fails(32);
+        assert!(error.contains("is in use"), "{error}");
+        fs::write(&file, "still writable").unwrap();
+        let run = named("umount.holdfast", ["-r", &mnt]);
+        assert_eq!(run.code, Some(0), "{}", run.error);
+        assert!(run.error.contains("it is mounted read-only now"), "{}", run.error);
+        let refused = fs::write(&file, "").unwrap_err();
+        assert_eq!(refused.kind(), std::io::ErrorKind::ReadOnlyFilesystem);
+        assert_eq!(place.info()["state"], "read_only");
+        drop(held);
+        place.umount();
+    }
+}
+
+#[test]
+fn a_helper_mounts_in_another_mount_namespace() {
+    for store in [Store::Memory, Store::Volume] {
+        let Some(place) = Place::alone_over(store) else {
+            return;
+        };
         let helper = place.path("mount.holdfast");
         symlink(HOLDFAST, &helper).unwrap();
         let mut other = Command::new("unshare")

@@ -1,6 +1,7 @@
 //! A folder of the test's own, the built command, and mounts that do not outlive the test.
 
 use holdfast_testkit::skip::{mount_obstacle, skipped};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::{
     ffi::OsStr,
     fs, io,
@@ -101,10 +102,22 @@ macro_rules! on_each_store {
 }
 pub(crate) use on_each_store;
 
+/// A test that makes a mount namespace gets copies of the mounts of all others, which outlive them
+/// there: it runs alone.
+static NAMESPACES: RwLock<()> = RwLock::new(());
+
 /// A folder whose mounts go with it.
 pub(crate) struct Place {
     folder: tempfile::TempDir,
     store: Store,
+    beside: Among,
+}
+
+/// Does the test run beside others that mount, or alone?
+enum Among {
+    Nothing,
+    Others(#[expect(dead_code, reason = "held")] RwLockReadGuard<'static, ()>),
+    Alone(#[expect(dead_code, reason = "held")] RwLockWriteGuard<'static, ()>),
 }
 
 impl Place {
@@ -112,28 +125,46 @@ impl Place {
         Self {
             folder: tempfile::tempdir().expect("a folder"),
             store: Store::Memory,
+            beside: Among::Nothing,
         }
     }
 
     /// A place where mounting works; says why there is none.
     pub(crate) fn with_mounts() -> Option<Self> {
-        match mount_obstacle() {
-            Some(obstacle) => {
-                skipped(obstacle);
-                None
-            }
-            None => Some(Self::new()),
+        Self::among(|| Among::Others(NAMESPACES.read()))
+    }
+
+    /// A place where mounting works, for a test that makes a mount namespace.
+    pub(crate) fn alone() -> Option<Self> {
+        Self::among(|| Among::Alone(NAMESPACES.write()))
+    }
+
+    fn among(others: impl FnOnce() -> Among) -> Option<Self> {
+        if let Some(obstacle) = mount_obstacle() {
+            skipped(obstacle);
+            return None;
         }
+        let mut place = Self::new();
+        place.beside = others();
+        Some(place)
     }
 
     /// A place where this is mounted.
     pub(crate) fn over(store: Store) -> Option<Self> {
-        let mut place = Self::with_mounts()?;
-        place.store = store;
+        Some(Self::with_mounts()?.of(store))
+    }
+
+    /// As [`over`](Self::over), for a test that makes a mount namespace.
+    pub(crate) fn alone_over(store: Store) -> Option<Self> {
+        Some(Self::alone()?.of(store))
+    }
+
+    fn of(mut self, store: Store) -> Self {
+        self.store = store;
         if store == Store::Volume {
-            holdfast(["mkfs", "--quiet", "--size", "64m", &place.source()]).ok();
+            holdfast(["mkfs", "--quiet", "--size", "64m", &self.source()]).ok();
         }
-        Some(place)
+        self
     }
 
     /// What is mounted, as an argument.
@@ -153,10 +184,13 @@ impl Place {
         holdfast(["fsck", &self.source()]).ok();
     }
 
+    /// Itself.
+    pub(crate) fn folder(&self) -> PathBuf {
+        fs::canonicalize(self.folder.path()).expect("a folder")
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        fs::canonicalize(self.folder.path())
-            .expect("a folder")
-            .join(name)
+        self.folder().join(name)
     }
 
     /// `mnt`, as an argument.

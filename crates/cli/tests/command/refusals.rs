@@ -27,6 +27,14 @@ fn an_unknown_option_is_named_with_the_nearest_one() {
 }
 
 #[test]
+fn a_command_that_is_misspelled_is_no_call_of_mount_fuse() {
+    for name in ["moutn", "mounts"] {
+        let error = holdfast([name, "mem:", "/mnt", "-o", "ro"]).fails(2);
+        assert!(error.contains("unrecognized subcommand"), "{error}");
+    }
+}
+
+#[test]
 fn a_mount_point_without_a_parent_is_refused() {
     let place = Place::new();
     let dir = place.path("none/mnt");

@@ -6,7 +6,7 @@ use holdfast_cache::Pages;
 use holdfast_sync::epoch;
 
 use crate::acl::ACL_ACCESS;
-use crate::file_system::Core;
+use crate::file_system::{Core, Scope};
 use crate::inode::{Meta, MetaWrite, Numbered as _, Rare};
 use crate::node::Node;
 use crate::open::OpenFile;
@@ -218,7 +218,9 @@ impl Core {
         if acl.is_none() && !capability {
             // Nearly always: it needs no memory of its own, nor a look whether others came in between.
             let held = reservation.held();
-            return self.in_turn(turn, || self.behind.apply(held, &[attributes()]));
+            return self.in_turn(turn, Scope::Inodes, || {
+                self.behind.apply(held, &[attributes()])
+            });
         }
         let acl = acl.map(|acl| (ACL_ACCESS, Some(acl)));
         let capability = capability.then_some((CAPABILITY, None));

@@ -3,7 +3,7 @@ use std::io::IoSlice;
 
 use super::{SIZE_MAX, check_range, writable};
 use crate::FileSystem;
-use crate::file_system::Core;
+use crate::file_system::{Core, Scope};
 use crate::inode::{Inode, Numbered as _, WHOLE};
 use crate::open::OpenFile;
 use crate::quota::Check;
@@ -243,7 +243,7 @@ impl Core {
         };
         let held = reservation.held();
         if let [buf] = bufs {
-            return self.in_turn(turn, || {
+            return self.in_turn(turn, Scope::Inodes, || {
                 let batch = [attributes(), write(start, &buf[..done])];
                 self.accept_written(held, &batch, &page)
             });

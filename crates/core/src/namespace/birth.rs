@@ -5,7 +5,7 @@ use holdfast_sync::epoch;
 
 use crate::acl::{self, ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::directory::Names;
-use crate::file_system::Core;
+use crate::file_system::{Core, Scope};
 use crate::inode::{
     Content, Extension, Inode, Known, Meta, Numbered as _, Object, Rare, directory_size,
 };
@@ -255,7 +255,7 @@ impl Core {
             return Ok(());
         };
         let held = reservation.held();
-        self.in_turn(turn, || {
+        self.in_turn(turn, Scope::Names, || {
             let enter = || Change::Enter {
                 dir: dir.ino(),
                 name,

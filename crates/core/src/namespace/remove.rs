@@ -5,7 +5,7 @@ use holdfast_sync::epoch;
 use super::lookup::dangling;
 use crate::FileSystem;
 use crate::directory::Names;
-use crate::file_system::Core;
+use crate::file_system::{Core, Scope};
 use crate::inode::time_of_changes;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::inodes::Ending;
@@ -243,7 +243,7 @@ impl Core {
             inode: dir.record(&dir.meta()),
         };
         match victim {
-            Victim::Used(_) => self.in_turn(turns, || {
+            Victim::Used(_) => self.in_turn(turns, Scope::Names, || {
                 let of_inode = Change::Attributes {
                     inode: inode.record(&inode.meta()),
                 };
@@ -259,7 +259,7 @@ impl Core {
                 };
                 let free = Change::Free { ino: inode.ino() };
                 let batch = [last, leave, of_dir(), free];
-                self.in_turn(turns, || self.behind.apply(held, &batch))
+                self.in_turn(turns, Scope::Names, || self.behind.apply(held, &batch))
             }
         }
     }

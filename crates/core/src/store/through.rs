@@ -176,6 +176,24 @@ pub enum Operation<'a> {
     },
 }
 
+impl Operation<'_> {
+    /// The directories of which it changes names.
+    #[must_use]
+    pub fn directories(&self) -> [Option<Ino>; 2] {
+        match *self {
+            Self::Make { dir, .. } | Self::Link { dir, .. } | Self::Remove { dir, .. } => {
+                [Some(dir), None]
+            }
+            Self::Rename {
+                from: (from, _),
+                to: (to, _),
+                ..
+            } => [Some(from), (to != from).then_some(to)],
+            _ => [None, None],
+        }
+    }
+}
+
 /// An inode that is to be made.
 #[derive(Clone, Copy, Debug)]
 pub struct New<'a> {

@@ -23,7 +23,7 @@ mod xattr;
 
 pub(crate) use open::Created;
 
-use crate::file_system::Core;
+use crate::file_system::{Core, Scope};
 use crate::shared::SharedStore;
 use crate::store::{Done, Operation, Through};
 use crate::types::{Caller, Result};
@@ -52,15 +52,22 @@ impl Core {
 }
 
 impl ThroughStore<'_> {
-    /// Has the store do it; waits until it is durable with the option `sync`.
+    /// Has the store do it; waits until it is durable with the option `sync`, until the directories
+    /// are with `dirsync`.
     ///
     /// # Errors
     /// What the store answers.
     fn perform(self, who: &Caller, operation: &Operation<'_>) -> Result<Done> {
         self.core.alive()?;
         let done = self.store.perform(who, operation)?;
-        if self.core.policy.sync() {
+        if self.core.waits_for(Scope::Inodes) {
             self.core.store.commit(None)?;
+        } else if self.core.waits_for(Scope::Names) {
+            for ino in operation.directories().into_iter().flatten() {
+                let data_only = false;
+                let sync = Operation::Sync { ino, data_only };
+                self.store.perform(&itself(), &sync)?;
+            }
         }
         Ok(done)
     }

@@ -171,14 +171,14 @@ impl MountOptions {
             "lazytime" => self.lazytime = true,
             "nolazytime" => self.lazytime = false,
             "allow_other" => self.allow_other = Some(true),
-            "noallow_other" | "allow_root" => self.allow_other = Some(false),
+            "noallow_other" => self.allow_other = Some(false),
             "default_permissions" => self.default_permissions = true,
             "nonempty" => self.nonempty = true,
             "remount" => self.remount = true,
             "defaults" => self.reset_defaults(),
-            // What mount(8) itself acts on, and what has no meaning any more.
+            // What mount(8) itself acts on, and what is so in any case.
             "auto" | "noauto" | "user" | "nouser" | "users" | "owner" | "group" | "_netdev"
-            | "nofail" | "mand" | "nomand" | "loud" | "silent" | "iversion" | "noiversion" => {}
+            | "nofail" | "nomand" | "loud" | "silent" | "noiversion" => {}
             _ => return false,
         }
         true
@@ -237,8 +237,7 @@ impl MountOptions {
         flags.set(MountFlags::RELATIME, self.atime == AtimeOption::Relatime);
         flags.set(MountFlags::NODIRATIME, self.nodiratime);
         flags.set(MountFlags::LAZYTIME, self.lazytime);
-        // The crate has no name for MS_NOSYMFOLLOW.
-        flags.set(MountFlags::from_bits_retain(256), self.nosymfollow);
+        flags.set(MountFlags::NOSYMFOLLOW, self.nosymfollow);
         flags
     }
 
@@ -252,6 +251,8 @@ impl MountOptions {
             (self.sync, "sync"),
             (self.dirsync, "dirsync"),
             (self.atime == AtimeOption::None, "noatime"),
+            // Versions of it that do not know this refuse it.
+            (self.nosymfollow, "nosymfollow"),
         ];
         chosen
             .into_iter()

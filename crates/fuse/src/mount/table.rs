@@ -19,6 +19,8 @@ pub struct Mounted {
     pub source: String,
     /// Options of the mount.
     pub options: String,
+    /// Options of the file system, which all its mounts share.
+    pub super_options: String,
     /// Major device number: 0, or that of the block device below.
     pub device_major: u32,
     /// Minor device number.
@@ -146,6 +148,7 @@ fn parse(line: &[u8]) -> Option<Mounted> {
         options: text(fields.get(5)?),
         fs_type: text(fields.get(dash + 1)?),
         source: text(fields.get(dash + 2)?),
+        super_options: fields.get(dash + 3).map_or_else(String::new, |it| text(it)),
         device_major: major.parse().ok()?,
         device_minor: minor.parse().ok()?,
     })
@@ -189,6 +192,10 @@ mod tests {
         assert_eq!(
             (mounted.fs_type.as_str(), mounted.source.as_str()),
             ("fuse.holdfast", "mem:")
+        );
+        assert_eq!(
+            (mounted.options.as_str(), mounted.super_options.as_str()),
+            ("rw,nosuid", "rw")
         );
         assert_eq!(mounted.connection(), 52);
         assert!(mounted.is_fuse() && mounted.is_holdfast() && !mounted.is_on_a_device());

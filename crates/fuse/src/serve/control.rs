@@ -58,6 +58,13 @@ pub trait Control: Send + Sync {
     /// An error that the caller's ioctl(2) fails with; `EPERM`.
     fn call(&self, request: &[u8], asking: &Asking) -> Result<Vec<u8>>;
 
+    /// The kernel passed a change on that the file system refused as read-only (`EROFS`): by now
+    /// the kernel has it mounted for writing. `true`: so has this side, and the change is asked for
+    /// again.
+    fn became_writable(&self) -> bool {
+        false
+    }
+
     /// The kernel unmounts, and umount(2) waits until this returns: see
     /// [`Operations::unmounting`](crate::Operations::unmounting). The file system is in nobody's hands any more.
     fn unmounting(&self) {}

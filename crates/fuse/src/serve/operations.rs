@@ -70,6 +70,11 @@ impl Operations for CoreOperations {
         self.fs.stats().open_files
     }
 
+    fn became_writable(&self) -> bool {
+        let control = self.control.read().clone();
+        control.is_some_and(|control| control.became_writable())
+    }
+
     fn takes_long(&self, _: Ino, request: &Request<'_>) -> bool {
         match request {
             Request::CopyFileRange(copy) => copy.len > LONG_BYTES,

@@ -47,7 +47,15 @@ impl Handler {
     pub(crate) fn serve(&self, frame: &mut Frame, post: &mut Post) -> Outcome {
         let header = frame.header();
         post.count(header.opcode);
-        let served = catch_unwind(AssertUnwindSafe(|| self.run(&header, frame, post)));
+        let served = catch_unwind(AssertUnwindSafe(|| {
+            match self.run(&header, frame, post) {
+                // Refused before anything was done.
+                Outcome::Reply(Err(Errno::EROFS)) if self.operations.became_writable() => {
+                    self.run(&header, frame, post)
+                }
+                outcome => outcome,
+            }
+        }));
         served.unwrap_or_else(|_| {
             post.counters.panic();
             let name = Opcode::from_raw(header.opcode).map_or("?", Opcode::name);

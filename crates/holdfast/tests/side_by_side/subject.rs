@@ -123,8 +123,8 @@ impl Host {
         let umask = !metadata.mode() & 0o777;
         let root = std::fs::metadata(self.0.path()).expect("the root's metadata");
         let options = Options {
-            root_uid: uid,
-            root_gid: gid,
+            root_uid: Some(uid),
+            root_gid: Some(gid),
             root_perm: (root.mode() & 0o7777) as u16,
             ..Options::default()
         };

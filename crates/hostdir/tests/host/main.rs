@@ -3,6 +3,7 @@
 mod bypass;
 mod changes;
 mod conforms;
+mod durable;
 mod random;
 mod seen;
 mod told;

@@ -1,6 +1,6 @@
 use super::{Call, Hook, OwnedChange, Wrapped};
-use holdfast_core::store::{Behind, Change, Stamp};
-use holdfast_types::Result;
+use holdfast_core::store::{Behind, Change, Operation, Stamp};
+use holdfast_types::{Ino, Result};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 
@@ -14,6 +14,10 @@ pub enum Recorded {
     Batch(Vec<OwnedChange>),
     /// Everything up to a point was made durable (`None`: all of it).
     Commit(Option<Stamp>),
+    /// A store that is written through did something.
+    Performed,
+    /// Such a store made an inode durable.
+    Synced(Ino),
 }
 
 #[derive(Debug, Default)]
@@ -58,7 +62,7 @@ impl Record {
         let log = self.log();
         let recorded = log.events.iter().filter_map(|event| match event {
             Recorded::Batch(batch) => Some(batch),
-            Recorded::Commit(_) => None,
+            Recorded::Commit(_) | Recorded::Performed | Recorded::Synced(_) => None,
         });
         for batch in recorded.take(batches) {
             let batch: Vec<Change<'_>> = batch.iter().map(OwnedChange::borrowed).collect();
@@ -81,5 +85,13 @@ impl Hook for Record {
 
     fn committed(&self, upto: Option<Stamp>) {
         self.log().events.push(Recorded::Commit(upto));
+    }
+
+    fn performed(&self, operation: &Operation<'_>) {
+        let event = match *operation {
+            Operation::Sync { ino, .. } => Recorded::Synced(ino),
+            _ => Recorded::Performed,
+        };
+        self.log().events.push(event);
     }
 }

@@ -1,0 +1,228 @@
+//! Which options have an effect on which source: one that would have none is refused, with the
+//! reason.
+
+use super::options::{Choice, Plan};
+use crate::{
+    message::{Failure, Result},
+    source::Source,
+};
+
+/// An option, with `=` where any value is meant; why it has no effect; what to do instead.
+type Rule = (&'static str, &'static str, &'static str);
+
+const LASTS: &str = "what `mem:` holds is in memory alone";
+const ON_A_VOLUME: &str = "what is to last belongs on a volume";
+const NEW: &str = "`mem:` is new at each mount";
+const NO_JOURNAL: &str = "there is no journal to be replayed";
+const NO_DEVICE: &str = "it lies on no device of its own";
+const OTHERS: &str = "nobody else changes what is mounted here";
+const FILES: &str = "no files of the host are behind what is mounted here";
+const OF_DIRECTORIES: &str = "it is for a directory as SOURCE";
+const AS_IT_IS: &str = "a directory is mounted as it is";
+const ITS_LIMIT: &str = "the host limits what a directory holds";
+const TIMES: &str = "the times are the host's";
+const LEAVE_OUT: &str = "leave it out";
+
+const MEMORY: [Rule; 17] = [
+    ("memory=", LASTS, "the most that it may hold: size=AMOUNT"),
+    ("cache=", LASTS, "the most that it may hold: size=AMOUNT"),
+    ("commit=", LASTS, ON_A_VOLUME),
+    ("sync", LASTS, ON_A_VOLUME),
+    ("dirsync", LASTS, ON_A_VOLUME),
+    ("lazytime", LASTS, ON_A_VOLUME),
+    ("statahead=", LASTS, LEAVE_OUT),
+    ("create", NEW, LEAVE_OUT),
+    (
+        "create_size=",
+        NEW,
+        "the most that it may hold: size=AMOUNT",
+    ),
+    ("norecovery", NO_JOURNAL, LEAVE_OUT),
+    ("noload", NO_JOURNAL, LEAVE_OUT),
+    ("fuseblk=on", NO_DEVICE, LEAVE_OUT),
+    ("discard", NO_DEVICE, LEAVE_OUT),
+    ("valid=", OTHERS, OF_DIRECTORIES),
+    ("told", OTHERS, OF_DIRECTORIES),
+    ("exclusive", OTHERS, OF_DIRECTORIES),
+    ("passthrough=", FILES, OF_DIRECTORIES),
+];
+
+const VOLUME: [Rule; 6] = [
+    (
+        "size=",
+        "only `mem:` has such a limit",
+        "the size of a new image file: --create --size AMOUNT",
+    ),
+    (
+        "nr_inodes=",
+        "only `mem:` has such a limit",
+        "the size of a new image file: --create --size AMOUNT",
+    ),
+    ("valid=", OTHERS, OF_DIRECTORIES),
+    ("told", OTHERS, OF_DIRECTORIES),
+    ("exclusive", OTHERS, OF_DIRECTORIES),
+    ("passthrough=", FILES, OF_DIRECTORIES),
+];
+
+/// Of a volume that no `create` makes.
+const VOLUME_AS_IT_IS: [Rule; 4] = [
+    ("mode=", HAS_ITS_ROOT, CHANGE_ROOT),
+    ("uid=", HAS_ITS_ROOT, CHANGE_ROOT),
+    ("gid=", HAS_ITS_ROOT, CHANGE_ROOT),
+    (
+        "create_size=",
+        "no image file is made",
+        "to make one where there is none: create",
+    ),
+];
+const HAS_ITS_ROOT: &str = "the root directory of a volume that exists has its own";
+const CHANGE_ROOT: &str = "chmod or chown the mount point once it is mounted";
+
+const DIRECTORY: [Rule; 16] = [
+    ("create", AS_IT_IS, LEAVE_OUT),
+    ("create_size=", AS_IT_IS, LEAVE_OUT),
+    ("size=", ITS_LIMIT, LEAVE_OUT),
+    ("nr_inodes=", ITS_LIMIT, LEAVE_OUT),
+    (
+        "commit=",
+        "what is written is the host's at once",
+        LEAVE_OUT,
+    ),
+    ("lazytime", TIMES, LEAVE_OUT),
+    ("strictatime", TIMES, LEAVE_OUT),
+    ("norelatime", TIMES, LEAVE_OUT),
+    (
+        "mode=",
+        "the root directory has its own permissions",
+        LEAVE_OUT,
+    ),
+    ("uid=", "the root directory has its own owner", LEAVE_OUT),
+    ("gid=", "the root directory has its own group", LEAVE_OUT),
+    ("fuseblk=on", NO_DEVICE, LEAVE_OUT),
+    ("norecovery", NO_JOURNAL, LEAVE_OUT),
+    ("noload", NO_JOURNAL, LEAVE_OUT),
+    ("discard", NO_DEVICE, LEAVE_OUT),
+    (
+        "cache=",
+        "what a directory may take is memory=AMOUNT",
+        LEAVE_OUT,
+    ),
+];
+
+/// Refuses what would have no effect on this source.
+///
+/// # Errors
+/// Names the option, the reason and the remedy.
+pub(super) fn check(source: &Source, plan: &Plan) -> Result<()> {
+    match source {
+        Source::Memory => refuse(&MEMORY, plan),
+        Source::Directory(_) => refuse(&DIRECTORY, plan),
+        Source::Volume(_) => {
+            refuse(&VOLUME, plan)?;
+            if !plan.create {
+                refuse(&VOLUME_AS_IT_IS, plan)?;
+            }
+            refuse_half(plan)
+        }
+    }
+}
+
+fn refuse(rules: &[Rule], plan: &Plan) -> Result<()> {
+    for (name, reason, remedy) in rules {
+        let is_it = |item: &&String| match name.ends_with('=') {
+            true => item.starts_with(name),
+            false => *item == name,
+        };
+        if let Some(item) = plan.given.iter().find(is_it) {
+            return Err(Failure::new(*reason)
+                .about(format!("option {item}"))
+                .hint(*remedy));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses options of a volume of which another one takes the effect.
+fn refuse_half(plan: &Plan) -> Result<()> {
+    let name = plan.given.iter().find(|item| item.starts_with("fsname="));
+    if let Some(item) = name.filter(|_| plan.block == Choice::On) {
+        return Err(
+            Failure::new("the first column of a mount as fuseblk is its device")
+                .about(format!("option {item}"))
+                .hint("leave it out, or fuseblk=on"),
+        );
+    }
+    if plan.create && plan.no_recovery {
+        return Err(
+            Failure::new("an image that is not written to is not made either")
+                .about("option create")
+                .hint("leave it out, or norecovery"),
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(source: &Source, list: &str) -> Option<String> {
+        let plan = Plan::parse([list], false).unwrap();
+        check(source, &plan)
+            .err()
+            .map(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn what_has_no_effect_is_refused_by_name_with_a_remedy() {
+        let volume = Source::Volume("/v.hf".into());
+        let directory = Source::Directory("/d".into());
+        let rules = MEMORY
+            .iter()
+            .map(|rule| (&Source::Memory, rule))
+            .chain(DIRECTORY.iter().map(|rule| (&directory, rule)))
+            .chain(VOLUME.iter().map(|rule| (&volume, rule)))
+            .chain(VOLUME_AS_IT_IS.iter().map(|rule| (&volume, rule)));
+        for (source, (name, reason, _)) in rules {
+            let value = match *name {
+                "passthrough=" => "off",
+                "statahead=" => "on",
+                _ if name.ends_with('=') => "7",
+                _ => "",
+            };
+            let item = format!("{name}{value}");
+            let refused = refusal(source, &format!("ro,{item}")).unwrap();
+            assert!(
+                refused.starts_with(&format!("option {item}: {reason} (hint: ")),
+                "{refused}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_goes_together_is_not_refused() {
+        let volume = Source::Volume("/v.hf".into());
+        for list in [
+            "sync,dirsync,lazytime,commit=9,memory=64m,statahead=off,discard,nodiscard",
+            "create,create_size=64m,mode=700,uid=7,gid=7",
+            "fuseblk=off,fsname=x",
+        ] {
+            assert_eq!(refusal(&volume, list), None, "{list}");
+        }
+        assert!(refusal(&volume, "fuseblk=on,fsname=x").is_some());
+        assert!(refusal(&volume, "ro,norecovery,create").is_some());
+        let directory = Source::Directory("/d".into());
+        for list in [
+            "sync,dirsync,noatime,memory=64m",
+            "valid=3",
+            "exclusive",
+            "told",
+        ] {
+            assert_eq!(refusal(&directory, list), None, "{list}");
+        }
+        assert_eq!(
+            refusal(&Source::Memory, "size=1g,nr_inodes=1k,mode=700,noatime"),
+            None
+        );
+    }
+}
