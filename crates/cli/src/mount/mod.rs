@@ -56,9 +56,10 @@ Options for -o:
   uid=NUMBER, gid=NUMBER
                       owner of the root directory (default: 0)
   told                of a directory as SOURCE: others may change it, and what they changed is seen as soon as this machine's kernel has told of it
-                      (inotify). What they store to a mapping is seen when they close the file, and what is done to it by another
-                      of its names, or by one that is made elsewhere: after a minute at most. What nobody tells of: after a second
-                      (default, but for file systems of other machines, or of programs, where valid=1 is)
+                      (inotify). Of some changes it does not tell: stores to a mapping, io_submit(2), writes of a loop device, and writes
+                      by a second name that is made elsewhere. Files that are open show these after a second at most. stat(1) of a
+                      file that is not open may show the old size and times for a minute. What has several names is a second old at
+                      most (default, but for file systems of other machines, or of programs, where valid=1 is)
   valid=SECONDS       of a directory as SOURCE: others may change it, and what is seen of that is at most this old (0 to
                       86400, also 0.5). What is changed here is changed there before the call returns
   exclusive           of a directory as SOURCE: nobody else changes it while it is mounted, so that what was seen once is

@@ -314,8 +314,8 @@ fn seconds(text: &str) -> std::result::Result<Duration, String> {
     }
 }
 
-/// What others change is told, and what is not told of is a second old at most. Stores to a mapping nobody tells of before the file is closed, nor
-/// what is done to a file by another name elsewhere: that is a minute old at most, as with NFS.
+/// What others change is told, and what is not told of is a second old at most. Of stores to a mapping, asynchronous writes and writes by a name
+/// that was made elsewhere nobody tells: open files show them after a second, attributes alone after a minute.
 pub(super) const TOLD: Coherence = Coherence::Told {
     valid: Duration::from_secs(1),
     heard: Duration::from_secs(60),
