@@ -23,6 +23,13 @@ impl FileSystem {
         }
     }
 
+    /// Was a use of this inode turned into a number ([`Node::into_raw`](crate::Node::into_raw)) that was not given back? Never
+    /// `false` of one that is used so throughout.
+    #[must_use]
+    pub fn is_known_by_number(&self, ino: Ino) -> bool {
+        self.core.ends.may_be_held(&self.core.index, ino)
+    }
+
     /// Shows every inode of which a use was turned into a number ([`Node::into_raw`](crate::Node::into_raw)) that was not given back, in memory or
     /// not, with the number of such uses; one that many threads use at the moment may be shown without any. What leaves memory or comes
     /// back meanwhile may be shown twice.

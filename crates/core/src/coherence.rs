@@ -95,6 +95,11 @@ pub(crate) struct Standing {
 }
 
 impl Checked {
+    /// Was a change told since the store was asked? Then observers were told as well.
+    pub(crate) fn is_in_doubt(self) -> bool {
+        self.doubt.is_some() && self.doubt >= self.at
+    }
+
     /// Can it have changed by what was done through the mount, without this core?
     pub(crate) fn is_bypassed(self) -> bool {
         self.bypassed || self.expired
@@ -145,6 +150,18 @@ impl Coherence {
         !checked.bypassed && checked.at.is_some_and(stands)
     }
 
+    /// Does the store tell of changes, so that a front end keeps what it is told for longer?
+    pub(crate) fn is_told(&self) -> bool {
+        self.valid.is_some_and(|valid| self.heard > valid)
+    }
+
+    /// Was the store asked for an inode as lately as it is for one of which no changes are told?
+    pub(crate) fn is_recent(&self, checked: &Checked, now: Instant) -> bool {
+        let Some(valid) = self.valid else { return true };
+        let stands = |at| self.stands(checked, (at, false), valid, now);
+        !checked.bypassed && checked.at.is_some_and(stands)
+    }
+
     /// Do the names of a directory hold by themselves, whatever its times say?
     pub(crate) fn names_hold(&self, checked: &Checked, names: &NamesRead, now: Instant) -> bool {
         let Some(valid) = self.valid else { return true };
@@ -162,10 +179,14 @@ impl Coherence {
         checked.doubt.is_none_or(|doubt| doubt < at) && now.saturating_duration_since(at) < valid
     }
 
-    /// Will a change of this inode by others be told, so that what was told of it holds longer?
-    pub(crate) fn is_heard(&self, ino: Ino, now: Instant) -> bool {
+    /// Will a change of this inode by others be told, so that what was read of it since then holds longer?
+    ///
+    /// Not if a change was told since then: what was read may be from before that change, although the
+    /// store was asked again meanwhile.
+    pub(crate) fn is_heard(&self, ino: Ino, since: Instant, now: Instant) -> bool {
         let checked = self.checked(ino);
-        checked.heard && self.holds(&checked, now)
+        let is_later = checked.doubt.is_none_or(|doubt| doubt < since);
+        checked.heard && is_later && self.holds(&checked, now)
     }
 
     pub(crate) fn note(&self, ino: Ino, at: Instant, standing: Standing) {

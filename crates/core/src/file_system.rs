@@ -12,6 +12,7 @@ use parking_lot::RwLock;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use crate::coherence::Coherence;
 use crate::ends::Ends;
@@ -343,12 +344,13 @@ impl FileSystem {
         self.core.coherence.is_some()
     }
 
-    /// Is a front end that was just told of this inode, or of a name of this directory, told as well when others change it
-    /// ([`Coherence::Told`](crate::store::Coherence::Told))? Then it may keep it for as long as such answers hold.
+    /// Is a front end that read this inode, or a name of this directory, since then told as well when others change it
+    /// ([`Coherence::Told`](crate::store::Coherence::Told))? Then it may keep what it read for as long as such answers hold.
+    /// `since` is from before it began to read.
     #[must_use]
-    pub fn is_heard(&self, ino: Ino) -> bool {
+    pub fn is_heard(&self, ino: Ino, since: Instant) -> bool {
         let shared = self.core.shared();
-        shared.is_some_and(|shared| shared.coherence.is_heard(ino, shared.now()))
+        shared.is_some_and(|shared| shared.coherence.is_heard(ino, since, shared.now()))
     }
 }
 

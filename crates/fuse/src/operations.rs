@@ -9,6 +9,7 @@ use crate::{
     },
 };
 use holdfast_types::{Attr, Errno, Ino, Result, StatFs};
+use std::time::Instant;
 
 /// On whose behalf a request runs.
 #[derive(Clone, Copy, Debug)]
@@ -114,6 +115,11 @@ pub trait Operations: Send + Sync + 'static {
     /// Shows every inode of which the kernel may hold a reference, and perhaps others.
     fn known(&self, visit: &mut dyn FnMut(Ino)) {}
 
+    /// May the kernel hold a reference of this inode, or is a reply under way that gives it one? Never `false` if so.
+    fn is_known(&self, ino: Ino) -> bool {
+        false
+    }
+
     /// How many files and directories are open.
     fn open_files(&self) -> u64 {
         0
@@ -133,9 +139,9 @@ pub trait Operations: Send + Sync + 'static {
         false
     }
 
-    /// Is the kernel told when this inode changes, or a name of this directory, so that what it was told of it now holds
+    /// Is the kernel told when this inode changes, or a name of this directory, so that what was read of it since then holds
     /// longer ([`Config::heard_timeout`](crate::Config::heard_timeout))?
-    fn is_heard(&self, ino: Ino) -> bool {
+    fn is_heard(&self, ino: Ino, since: Instant) -> bool {
         false
     }
 

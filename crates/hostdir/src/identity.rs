@@ -2,7 +2,7 @@
 
 use holdfast_core::types::{FileType, Time};
 use rustix::fs::{Statx, StatxFlags, StatxTimestamp};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Times of a host move in steps that are not longer than this; where they have whole seconds, than that.
 const GRAIN: Duration = Duration::from_millis(20);
@@ -33,6 +33,14 @@ impl Identity {
             birth: birth(stat),
         }
     }
+
+    /// The same number of the host, and no file that there is.
+    pub(crate) fn of_none(self) -> Self {
+        Self {
+            birth: Some(Time::new(i64::MIN, 0)),
+            ..self
+        }
+    }
 }
 
 impl HostNumber {
@@ -60,10 +68,37 @@ pub(crate) fn time(time: StatxTimestamp) -> Time {
 
 /// Would a change from now on move the times of a file that has these?
 pub(crate) fn is_settled(mtime: Time, ctime: Time) -> bool {
+    is_settled_by(mtime, ctime, SystemTime::now())
+}
+
+/// Would a change since then move the times of a file that had these then?
+pub(crate) fn is_settled_since(mtime: Time, ctime: Time, since: Instant) -> bool {
+    let by = SystemTime::now().checked_sub(since.elapsed());
+    by.is_some_and(|by| is_settled_by(mtime, ctime, by))
+}
+
+fn is_settled_by(mtime: Time, ctime: Time, by: SystemTime) -> bool {
     let changed = mtime.max(ctime);
     let coarse = mtime.subsec_nanos() == 0 && ctime.subsec_nanos() == 0;
     let grain = if coarse { COARSE_GRAIN } else { GRAIN };
     let nanos = u64::from(changed.subsec_nanos()) + grain.as_nanos() as u64;
     let secs = changed.secs().saturating_add((nanos / NANOS) as i64);
-    Time::from(SystemTime::now()) > Time::new(secs, (nanos % NANOS) as u32)
+    Time::from(by) > Time::new(secs, (nanos % NANOS) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_settled_by_when_it_was_asked_for_and_not_by_when_that_is_looked_at() {
+        let begun = Instant::now();
+        let changed = Time::from(SystemTime::now());
+        assert!(!is_settled_since(changed, changed, begun));
+        std::thread::sleep(3 * GRAIN);
+        // A change within the same step of the clock, after the question, would not show.
+        assert!(!is_settled_since(changed, changed, begun));
+        assert!(is_settled_since(changed, changed, Instant::now()));
+        assert!(is_settled(changed, changed));
+    }
 }

@@ -77,6 +77,17 @@ fn kind_of(kind: rustix::fs::FileType) -> Option<FileType> {
 /// A name that came, what the host calls its number, and its type as far as that is told.
 pub(crate) type Raw = (Box<[u8]>, u64, Option<FileType>);
 
+/// Takes the type from each name of a listing whose number is known [elsewhere](crate::places::Places::is_elsewhere): it is
+/// asked for as a name of which no type was told.
+pub(crate) fn check_numbers(host: &Host, dir: Ino, names: &mut [Raw]) {
+    for (name, number, kind) in names {
+        *kind = kind.filter(|kind| {
+            let ino = host.listed(*number);
+            !host.places.is_elsewhere(ino, dir, name, *kind)
+        });
+    }
+}
+
 /// Are the numbers that a listing tells those of the files? Some are compared.
 ///
 /// # Errors
@@ -207,7 +218,8 @@ impl Open {
     }
 
     /// Numbers and types of names: as they were listed, unless the listing does not say them.
-    fn number(&mut self, raw: Vec<Raw>, host: &Arc<Host>, lanes: &Lanes) -> Result<()> {
+    fn number(&mut self, mut raw: Vec<Raw>, host: &Arc<Host>, lanes: &Lanes) -> Result<()> {
+        check_numbers(host, self.dir, &mut raw);
         let trusted = match self.trusted {
             Some(trusted) => trusted,
             None => {

@@ -4,7 +4,7 @@
 //! still the same file. A place stays until the core lets its inode go, and that of a directory also
 //! as long as one below it is known.
 
-use holdfast_core::types::{Ino, Time};
+use holdfast_core::types::{FileType, Ino, Time};
 use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -42,6 +42,15 @@ impl Places {
     pub(crate) fn get(&self, ino: Ino) -> Option<Place> {
         let table = self.table.read();
         table.get(&ino).map(|kept| kept.place.clone())
+    }
+
+    /// Is a number that a listing tells for a name known for another place, or for a file of another type? Then the listing alone does not say
+    /// whether the file has moved, has several names, or has got the number of one that is gone.
+    pub(crate) fn is_elsewhere(&self, ino: Ino, dir: Ino, name: &[u8], kind: FileType) -> bool {
+        let table = self.table.read();
+        table.get(&ino).is_some_and(|Kept { place, .. }| {
+            place.parent != dir || *place.name != *name || place.is.kind != kind
+        })
     }
 
     /// An inode is here, and the core gets it.
@@ -113,6 +122,14 @@ impl Places {
         }
     }
 
+    /// The file in this place is not the one that is known under the number, though they look alike: a file that is looked
+    /// up there gets another number.
+    pub(crate) fn replaced(&self, ino: Ino) {
+        if let Some(kept) = self.table.write().get_mut(&ino) {
+            kept.place.is = kept.place.is.of_none();
+        }
+    }
+
     fn count(&self, was: &[u8], now: &[u8]) {
         self.bytes.fetch_add(now.len() as u64, Relaxed);
         self.bytes.fetch_sub(was.len() as u64, Relaxed);
@@ -163,8 +180,6 @@ impl Places {
 mod tests {
     use super::*;
     use crate::identity::HostNumber;
-    use holdfast_core::types::FileType;
-
     fn is(number: u64) -> Identity {
         Identity {
             host: HostNumber {
@@ -188,6 +203,20 @@ mod tests {
         places.forget(Ino(4));
         let left = [2, 3, 4].map(|ino| places.get(Ino(ino)).is_some());
         assert_eq!((left, places.bytes()), ([false; 3], 0));
+    }
+
+    #[test]
+    fn a_number_that_is_known_for_another_place_or_type_is_not_taken_for_this_one() {
+        let places = Places::default();
+        places.note(Ino(2), Ino::ROOT, b"two", is(2));
+        let elsewhere = |dir, name: &[u8], kind| places.is_elsewhere(Ino(2), dir, name, kind);
+        let dir = FileType::Directory;
+        assert!(!elsewhere(Ino::ROOT, b"two", dir));
+        assert!(elsewhere(Ino::ROOT, b"other", dir));
+        assert!(elsewhere(Ino(3), b"two", dir));
+        assert!(elsewhere(Ino::ROOT, b"two", FileType::Fifo));
+        places.forget(Ino(2));
+        assert!(!elsewhere(Ino(3), b"two", dir), "nobody knows it");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use crate::attributes::{self, File};
 use crate::host::{Found, Host, errno};
-use crate::identity::is_settled;
+use crate::identity::is_settled_since;
 use crate::lanes::Lanes;
 use crate::listing::Listings;
 use crate::member::Places;
@@ -139,7 +139,13 @@ impl HostDirectory {
     fn rest(host: &Host, file: &InodeRecord) -> Result<Rest> {
         let of = |dir: BorrowedFd<'_>, name: &[u8]| {
             let target = match file.kind {
-                FileType::Symlink => Some(attributes::target(dir, name)?),
+                FileType::Symlink => Some(attributes::target(dir, name).map_err(|error| {
+                    match error {
+                        // The name leads to something else by now, or nowhere.
+                        Errno::EINVAL | Errno::ENOENT => Errno::ESTALE,
+                        error => error,
+                    }
+                })?),
                 _ => None,
             };
             let xattrs = match file.xattrs {
@@ -358,8 +364,12 @@ impl Shared for HostDirectory {
         self.host.hears_of(record, since)
     }
 
-    fn is_settled(&self, record: &InodeRecord) -> bool {
-        is_settled(record.mtime, record.ctime)
+    fn is_settled(&self, record: &InodeRecord, at: Instant) -> bool {
+        is_settled_since(record.mtime, record.ctime, at)
+    }
+
+    fn is_another(&self, ino: Ino) {
+        self.host.places.replaced(ino);
     }
 
     fn read_directories(

@@ -116,6 +116,7 @@ fn open(
     if names.len() > most {
         return Ok(None);
     }
+    listing::check_numbers(host, dir, &mut names);
     let trusted = match inodes {
         // All are asked for.
         true => false,

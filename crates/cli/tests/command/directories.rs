@@ -183,6 +183,59 @@ fn what_others_change_on_a_local_host_is_told_and_nothing_else_is_asked_for_agai
 }
 
 #[test]
+fn an_open_file_shows_what_others_write_by_its_mapping_too_and_by_a_name_that_nobody_watches() {
+    let script = "
+import mmap, os, sys, time
+below, seen, aside = sys.argv[1:]
+def write(path, content):
+    fd = os.open(path, os.O_WRONLY)
+    os.pwrite(fd, content, 0)
+    os.close(fd)
+def shows(what, get, content):
+    begun = time.monotonic()
+    while get() != content:
+        assert time.monotonic() - begun < 20, (what, get())
+        time.sleep(0.001)
+write(below, b'one')
+shows('read', lambda: open(seen, 'rb').read(), b'one')
+with open(seen, 'rb') as f:
+    mapped = mmap.mmap(f.fileno(), 3, prot=mmap.PROT_READ)
+    assert mapped[:] == b'one'
+    for content in b'two', b'abc':
+        write(below, content)
+        shows('mapping', lambda: mapped[:], content)
+    # No event tells of this.
+    for content in b'ten', b'xyz':
+        os.link(below, aside)
+        write(aside, content)
+        os.unlink(aside)
+        shows('mapping', lambda: mapped[:], content)
+    mapped.close()
+# The same of a file that is not open meanwhile: what is older than a second is not read.
+os.link(below, aside)
+write(aside, b'end')
+os.unlink(aside)
+time.sleep(1)
+assert open(seen, 'rb').read() == b'end'
+";
+    for options in ["told", "valid=1"] {
+        let Some(place) = place() else { return };
+        fs::write(place.path("dir").join("one/two/three/7"), b"old").unwrap();
+        mount(&place, options);
+        let output = Command::new("python3")
+            .args(["-c", script])
+            .arg(place.path("dir").join("one/two/three/7"))
+            .arg(place.path("mnt").join("one/two/three/7"))
+            .arg(place.path("aside"))
+            .output()
+            .expect("python3 runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{options}: {said}");
+        place.umount();
+    }
+}
+
+#[test]
 fn what_is_changed_through_the_mount_is_not_told_to_it() {
     let Some(place) = place() else { return };
     mount(&place, "told");

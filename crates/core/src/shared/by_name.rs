@@ -12,7 +12,10 @@ use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::load::Asked;
 use crate::node::Node;
 use crate::store::InodeRecord;
-use crate::types::{Errno, Ino, Result};
+use crate::types::{Errno, FileType, Ino, Result};
+
+/// How often a name is asked for again that leads elsewhere each time.
+const AGAIN_MAX: u32 = 16;
 
 impl Core {
     /// The inode of a name of a directory that is fresh.
@@ -56,6 +59,7 @@ impl Core {
     ) -> Result<Node> {
         if self.is_there(entry.ino)
             && let Some(node) = self.node_in_memory(entry.ino)?
+            && node.kind() == entry.kind
         {
             return Ok(node);
         }
@@ -77,6 +81,7 @@ impl Core {
         dir: &Inode,
         name: &[u8],
     ) -> Result<Option<Node>> {
+        let mut again = 0;
         loop {
             let ends = self.ends.snapshot();
             let at = shared.ask(dir.ino());
@@ -90,7 +95,17 @@ impl Core {
                 return Err(Errno::EUCLEAN);
             }
             if let Some(node) = self.node_in_memory(record.ino)? {
-                self.date(shared, node.inode(), &record, at, false)?;
+                match self.date(shared, node.inode(), &record, at, false) {
+                    Err(Errno::ESTALE) if again < AGAIN_MAX => {
+                        again += 1;
+                        if !self.is_same(node.inode(), &record) {
+                            // The name leads to another inode, which has the number of one that is gone.
+                            shared.is_another(record.ino);
+                        }
+                        continue;
+                    }
+                    dated => dated?,
+                }
                 return Ok(Some(node));
             }
             let taken = self.take_in_told(&record, Ends::of(&ends, record.ino));
@@ -106,10 +121,28 @@ impl Core {
                 Ok(None) => {}
                 Err(error) => {
                     self.let_go_unless_known(record.ino);
-                    return Err(error);
+                    if error != Errno::ESTALE || again == AGAIN_MAX {
+                        return Err(error);
+                    }
+                    // It was replaced between two questions.
+                    again += 1;
                 }
             }
         }
+    }
+
+    /// Can a record be of this inode? A link with another target is another link.
+    fn is_same(&self, inode: &Inode, record: &InodeRecord) -> bool {
+        if record.kind != inode.kind() {
+            return false;
+        }
+        let mut rests = Vec::new();
+        record.kind != FileType::Symlink
+            || (self.store)
+                .load_rests(std::slice::from_ref(record), &mut rests)
+                .is_ok_and(|()| {
+                    rests.pop().and_then(|rest| rest.target).as_deref() == inode.target()
+                })
     }
 
     /// Brings the inodes of some names of a listing into memory, and asks for those again of which the store's answer does not

@@ -11,6 +11,7 @@
 //! *Invariant.* What is answered was so when the store was last asked, or later, and `now - asked < valid`. So answers are taken in
 //! in the order of their questions: under the lock of a shard, which is not held while the store is asked.
 
+mod again;
 mod by_name;
 mod bypass;
 mod names;
@@ -28,6 +29,15 @@ use crate::inode::{Inode, Numbered as _, Rare};
 use crate::load::parts;
 use crate::store::{self, InodeRecord, StoredSpace, Version};
 use crate::types::{Caller, Errno, FileFlags, FileType, Ino, Result};
+
+/// For whom the store is asked for an inode.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asks {
+    /// A front end, which is told the attributes.
+    Front,
+    /// This side alone: a front end that keeps attributes learns of a change only if it is told.
+    Core,
+}
 
 /// A store that numbers its inodes, and what is known of when it was asked.
 #[derive(Clone, Copy)]
@@ -54,7 +64,7 @@ impl SharedStore<'_> {
     /// How far an answer stands that was asked for then.
     pub(crate) fn standing(&self, record: &InodeRecord, at: Instant) -> Standing {
         Standing {
-            settled: self.store.is_settled(record),
+            settled: self.store.is_settled(record, at),
             heard: self.store.hears_of(record, at),
         }
     }
@@ -92,9 +102,22 @@ impl Core {
         {
             return Ok(());
         }
-        let at = shared.ask(ino);
-        let record = self.ask_for_record(ino)?;
-        self.renew(shared, inode, &record, at)
+        self.ask_again(shared, inode, Asks::Front).map(drop)
+    }
+
+    /// Asks the store for an inode. Has it changed since it was asked for last?
+    ///
+    /// # Errors
+    /// `ESTALE`: there is no such inode any more. What the store answers.
+    pub(super) fn ask_again(
+        &self,
+        shared: SharedStore<'_>,
+        inode: &Inode,
+        asks: Asks,
+    ) -> Result<bool> {
+        let at = shared.ask(inode.ino());
+        let record = self.ask_for_record(inode.ino())?;
+        self.renew(shared, inode, (&record, at), asks)
     }
 
     /// What the store has of an inode now.
@@ -134,7 +157,9 @@ impl Core {
             return Ok(());
         }
         if !made {
-            return self.renew(shared, inode, record, at);
+            return self
+                .renew(shared, inode, (record, at), Asks::Front)
+                .map(drop);
         }
         if let Some(_order) = coherence.in_order(record.ino, at) {
             coherence.note(record.ino, at, shared.standing(record, at));
@@ -142,7 +167,7 @@ impl Core {
         Ok(())
     }
 
-    /// Takes in what the store told of an inode that is in memory, asked at this time.
+    /// Takes in what the store told of an inode that is in memory, asked at this time. Has it changed?
     ///
     /// # Errors
     /// `ESTALE`: it is another inode by now. What the store answers.
@@ -150,9 +175,9 @@ impl Core {
         &self,
         shared: SharedStore<'_>,
         inode: &Inode,
-        record: &InodeRecord,
-        at: Instant,
-    ) -> Result<()> {
+        (record, at): (&InodeRecord, Instant),
+        asks: Asks,
+    ) -> Result<bool> {
         if record.kind != inode.kind() {
             return Err(Errno::ESTALE);
         }
@@ -162,16 +187,17 @@ impl Core {
             true => None,
             false => self.renewed_rare(inode, record)?,
         };
-        let was_known;
+        let (was_known, is_news);
         {
             // First: while another thread has them the store may be asked.
             let mut pages = inode.regular().ok().map(Pages::lock);
             let Some(_order) = shared.coherence.in_order(record.ino, at) else {
-                return Ok(());
+                return Ok(false);
             };
             let checked = shared.coherence.checked(record.ino);
             // A kernel that writes a file itself keeps nothing of it.
             was_known = checked.at.is_some() && !checked.is_bypassed();
+            is_news = shared.coherence.is_told() && !checked.is_in_doubt();
             if let Some(pages) = &mut pages
                 && !same
             {
@@ -181,13 +207,15 @@ impl Core {
             let standing = shared.standing(record, at);
             shared.coherence.note(record.ino, at, standing);
         }
-        let shows = (was.size, was.mtime) != (is.size, is.mtime);
-        if was_known && !same && !shows && record.kind == FileType::Regular {
-            // A kernel may have what it read past memory, and cannot tell by the attributes. Where it can it is not told: it would not
-            // believe those that it has asked for meanwhile, the length among them.
+        let changed = was_known && !same;
+        let shows = asks == Asks::Front && !is_news && (was.size, was.mtime) != (is.size, is.mtime);
+        if changed && !shows && record.kind == FileType::Regular {
+            // A kernel may have what it read past memory, and cannot tell by the attributes, or believes those that it has for long since it
+            // would be told. Where it can tell soon it is not told: it would not believe those that it has asked for meanwhile, the
+            // length among them.
             self.tell_inode(&Caller::root(), record.ino, true);
         }
-        Ok(())
+        Ok(changed)
     }
 
     /// Of a file's content, which is locked, nothing is known any more but the space that it takes.

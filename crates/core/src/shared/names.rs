@@ -112,7 +112,7 @@ impl Core {
             // What is known of the names may be of after that change.
             return Err(Errno::ESTALE);
         }
-        self.put_names(&body.names, &mut names, listed)?;
+        self.put_names(shared, &body.names, &mut names, listed)?;
         names.become_whole(coherence.is_dated() || !is_true);
         let Standing { settled, heard } = shared.standing(record, at);
         let read = NamesRead {
@@ -146,6 +146,7 @@ impl Core {
     /// Makes the names of a directory, which are locked, those that were listed. Names that stay keep their cookies.
     fn put_names(
         &self,
+        shared: SharedStore<'_>,
         directory: &Directory,
         names: &mut Names<'_>,
         listed: &NameRun,
@@ -159,11 +160,15 @@ impl Core {
             let gone = before.filter(|(name, _)| !there.contains(name));
             gone.map(|(name, _)| name.into()).collect()
         };
+        // An inode that has lost a name may be gone, and its number another's. When its store tells of that the name may not
+        // be known here any more.
+        let left = |ino: Ino| shared.coherence.doubt(ino, shared.now());
         let before = i64::from(names.len());
         // What went goes last: a lookup meanwhile finds what moved.
         let put = listed().try_for_each(|entry| match names.get(entry.name) {
             Some(old) if (old.ino, old.kind) == (entry.ino, entry.kind) => Ok(()),
-            Some(_) => {
+            Some(old) => {
+                left(old.ino);
                 names.replace(entry.name, entry.ino, entry.kind);
                 Ok(())
             }
@@ -174,6 +179,9 @@ impl Core {
             }
         });
         for name in &gone {
+            if let Some(old) = names.get(name) {
+                left(old.ino);
+            }
             names.remove(name);
         }
         self.names.add(i64::from(names.len()) - before);

@@ -18,16 +18,17 @@ impl Core {
         }
     }
 
-    fn doubt(&self, shared: SharedStore<'_>, ino: Ino) {
+    fn doubt(&self, shared: SharedStore<'_>, ino: Ino, content: bool) {
         shared.coherence.doubt(ino, shared.now());
-        self.tell_inode(&Caller::root(), ino, false);
+        // A kernel that shows pages by a mapping asks for no attributes: the pages go now.
+        self.tell_inode(&Caller::root(), ino, content);
     }
 }
 
 impl Changes for Core {
-    fn inode(&self, ino: Ino) {
+    fn inode(&self, ino: Ino, content: bool) {
         if let Some(shared) = self.shared() {
-            self.doubt(shared, ino);
+            self.doubt(shared, ino, content);
         }
     }
 
@@ -37,7 +38,7 @@ impl Changes for Core {
         if let Some(node) = self.index.get(dir.0).map(Node::new) {
             // It may have lost this name, or another is its only one now.
             if let Some(child) = known_child(node.inode(), name) {
-                self.doubt(shared, child);
+                self.doubt(shared, child, false);
             }
             self.put(node);
         }

@@ -25,8 +25,9 @@ pub enum Coherence {
 
 /// What is above a store, and told of changes that others made. Called with nothing locked, after the change; may wait.
 pub trait Changes: Send + Sync {
-    /// An inode may have changed: its attributes, extended ones too, its content, or the names of a directory.
-    fn inode(&self, ino: Ino);
+    /// An inode may have changed: its attributes, extended ones too, or the names of a directory; with `content` also the
+    /// bytes of a file.
+    fn inode(&self, ino: Ino, content: bool);
     /// A name of a directory appeared, went, or leads elsewhere.
     fn entry(&self, dir: Ino, name: &[u8]);
     /// Changes were missed: anything may have changed.
@@ -61,10 +62,10 @@ pub trait Shared: Send + Sync {
     /// How long what was told may be kept. Constant over its life.
     fn coherence(&self) -> Coherence;
 
-    /// Would any later change show in the record of this inode, which was just read? Not if it was changed a moment ago,
-    /// and times are coarse.
-    fn is_settled(&self, record: &InodeRecord) -> bool {
-        let _ = record;
+    /// Would any change since `at`, when the store was asked for it, show in the record of this inode? Not if it had been
+    /// changed a moment before, and times are coarse.
+    fn is_settled(&self, record: &InodeRecord, at: Instant) -> bool {
+        let _ = (record, at);
         true
     }
 
@@ -83,6 +84,12 @@ pub trait Shared: Send + Sync {
     fn hears_of(&self, record: &InodeRecord, since: Instant) -> bool {
         let _ = (record, since);
         false
+    }
+
+    /// What is told under this number is another inode than the one that the core knows by it, though nothing else tells them
+    /// apart. The other one gets another number, before it is looked up again.
+    fn is_another(&self, ino: Ino) {
+        let _ = ino;
     }
 
     /// Reads several directories, of at most so many names each, with the inodes that these lead to if `inodes` says so: an answer

@@ -12,6 +12,7 @@ use holdfast_core::{
     DirEntry, Listing, Node, OpenFile,
     types::{Attr, Errno, Fallocate, FileFlags, Ino, OpenFlags, Result, Whence, is_special},
 };
+use std::time::Instant;
 
 /// `__FMODE_EXEC` of the kernel's `fs.h`, in the flags of an open that is for running the file.
 const FOR_RUNNING: OpenFlags = OpenFlags::from_bits_retain(0o40);
@@ -54,6 +55,11 @@ impl CoreOperations {
             return Err(Errno::ETXTBSY);
         }
         let asked = flags | asked_to_append(request.flags);
+        // The kernel believes attributes and pages that are older than an open file may be. It looks the name up again, which brings new
+        // ones, and then opens. The second time nothing is asked.
+        if self.again.is_some() && self.fs.look_again(&node)? {
+            return Err(Errno::ESTALE);
+        }
         let file = self.fs.open(&caller(cx), &node, asked)?;
         file.set_flags(flags);
         self.opened(file)
@@ -275,6 +281,7 @@ impl CoreOperations {
     ) -> Result<()> {
         let plan = self.callers.plan(cx.pid, request.offset == 0);
         let (mut given, mut tried) = (0, false);
+        let since = self.is_told.then(Instant::now);
         let wants = |entry: &DirEntry<'_>| plan.attributes || entry.kind.is_dir();
         let listed = self.with_listing(ino, request, |listing| {
             self.fs
@@ -311,7 +318,7 @@ impl CoreOperations {
                     }
                     // Read anew, with the use that the kernel is told by.
                     let attr = self.give(&node);
-                    let is_heard = self.is_told && self.fs.is_heard(entry.ino);
+                    let is_heard = since.is_some_and(|since| self.fs.is_heard(entry.ino, since));
                     let taken = sink.push_heard(entry.name, &attr, entry.cookie, is_heard);
                     if taken {
                         given += usize::from(!entry.kind.is_dir());

@@ -6,6 +6,7 @@
 //! FORGET gives back. The kernel checks permissions (`default_permissions`), so callers come to
 //! the core as checked.
 
+mod again;
 mod attributes;
 mod backing;
 mod caller;
@@ -32,6 +33,7 @@ use crate::{
     mount::MountError,
     wire::{InitFlags, OpenReply},
 };
+use again::Again;
 use backing::Backings;
 use callers::Callers;
 use closing::Closing;
@@ -69,6 +71,9 @@ pub enum InfoDetail {
 /// changes of content.
 const ABI_TELLS_OF_CHANGES: u32 = 38;
 
+/// How often open files are looked at again where nothing that was seen holds for any time.
+const AGAIN: Duration = Duration::from_millis(250);
+
 /// The extended attribute of the root directory that holds what the mount's [`InfoSource`] tells.
 pub const INFO_XATTR: &str = "holdfast.info";
 
@@ -79,7 +84,9 @@ pub const INODES_XATTR: &str = "holdfast.info.inodes";
 pub struct CoreOperations {
     fs: FileSystem,
     notifier: Notifier,
-    handles: Handles,
+    handles: Arc<Handles>,
+    /// Looks at open files again, if others may change them.
+    again: Option<Arc<Again>>,
     backings: Backings,
     closing: Closing,
     listing_ends: ListingEnds,
@@ -157,19 +164,35 @@ pub fn mount_with_control(
     session
 }
 
+/// What looks at open files again, where others may change them.
+fn again(fs: &FileSystem, handles: &Arc<Handles>, config: &Config) -> Option<Arc<Again>> {
+    let valid = config.attr_timeout;
+    if !fs.is_shared() || valid == Duration::MAX {
+        return None;
+    }
+    let every = match valid.is_zero() {
+        true => AGAIN,
+        false => valid / 2,
+    };
+    // Without the thread, what is told is seen all the same.
+    Again::start(fs, handles, every).ok()
+}
+
 impl CoreOperations {
     /// Serves `fs`, and becomes its observer until the session ends. The session must be
     /// mounted with the same notifier ([`Session::mount_with`]).
     #[must_use]
     pub fn new(fs: FileSystem, config: &Config, notifier: Notifier) -> Self {
         fs.set_observer(Some(Arc::new(KernelCaches::new(notifier.clone()))));
+        let handles = Arc::new(Handles::new());
         Self {
+            again: again(&fs, &handles, config),
             blocks: fs.blocks(),
             callers: Callers::new(fs.is_shared()),
             backings: Backings::new(&fs, config),
             fs,
             notifier,
-            handles: Handles::new(),
+            handles,
             closing: Closing::default(),
             listing_ends: ListingEnds::default(),
             kept_listings: KeptListings::default(),
@@ -240,6 +263,9 @@ impl CoreOperations {
     /// Keeps a regular file that was opened: the reply to OPEN.
     fn opened(&self, file: OpenFile) -> Result<Opened> {
         let fh = self.handles.insert(file)?;
+        if let Some(again) = &self.again {
+            again.opened();
+        }
         let handle = self.handle(fh)?;
         let backing = self.backings.opened(&self.fs, &handle.file);
         let flags = self.open_reply(&handle.file, backing.is_some());

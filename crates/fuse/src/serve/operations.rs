@@ -9,6 +9,7 @@ use crate::{
     },
 };
 use holdfast_core::types::{Access, Attr, Errno, Ino, Result, StatFs};
+use std::time::Instant;
 
 /// Bytes of copying or allocating above which a request leaves its caller's processor.
 const LONG_BYTES: u64 = 4 << 20;
@@ -28,6 +29,9 @@ impl Operations for CoreOperations {
     }
 
     fn destroy(&self) {
+        if let Some(again) = &self.again {
+            again.end();
+        }
         self.handles
             .each(|handle| self.backings.released(&self.fs, &handle.file));
         self.handles.drain();
@@ -36,8 +40,8 @@ impl Operations for CoreOperations {
         self.fs.set_observer(None);
     }
 
-    fn is_heard(&self, ino: Ino) -> bool {
-        self.fs.is_heard(ino)
+    fn is_heard(&self, ino: Ino, since: Instant) -> bool {
+        self.fs.is_heard(ino, since)
     }
 
     fn unmounting(&self) {
@@ -64,6 +68,10 @@ impl Operations for CoreOperations {
 
     fn known(&self, visit: &mut dyn FnMut(Ino)) {
         self.each_known(visit);
+    }
+
+    fn is_known(&self, ino: Ino) -> bool {
+        self.fs.is_known_by_number(ino)
     }
 
     fn open_files(&self) -> u64 {

@@ -21,6 +21,7 @@ use holdfast_types::{Errno, NAME_MAX, Result};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
+    time::Instant,
 };
 
 /// Serves requests.
@@ -144,17 +145,35 @@ impl Handler {
                 .wait_for_lock(&cx, header, &lock, post)
                 .and_then(|answer| encode(Ok(answer), &self.validities, frame.out())),
             request => {
-                let answer = self.answer(header, request);
-                if let Ok(Answer::Written(bytes)) = answer {
-                    counters.written(bytes);
-                }
+                let answer = self.fixed(header, request, counters);
                 self.encode(header, answer, frame)
             }
         })
     }
 
+    /// Serves a request of fixed reply; tells since when, if that makes a difference.
+    fn fixed(
+        &self,
+        header: &Header,
+        request: Request<'_>,
+        counters: &Counters,
+    ) -> (Result<Answer>, Option<Instant>) {
+        let since = self.validities.heard.map(|_| Instant::now());
+        let answer = self.answer(header, request);
+        if let Ok(Answer::Written(bytes)) = answer {
+            counters.written(bytes);
+        }
+        (answer, since)
+    }
+
     /// Writes an answer, with how long it may be believed: attributes not at all of a file that the kernel writes by itself.
-    fn encode(&self, header: &Header, answer: Result<Answer>, frame: &mut Frame) -> Result<usize> {
+    /// `since` is from before the question; `None`: that makes no difference.
+    fn encode(
+        &self,
+        header: &Header,
+        (answer, since): (Result<Answer>, Option<Instant>),
+        frame: &mut Frame,
+    ) -> Result<usize> {
         let told = match &answer {
             Ok(Answer::Entry(attr) | Answer::Attr(attr) | Answer::StatX(attr)) => Some(attr.ino),
             Ok(Answer::Created(attr, _)) => Some(attr.ino),
@@ -162,7 +181,7 @@ impl Handler {
         };
         // Else of the directory in which there is no such name.
         let absent = matches!(answer, Ok(Answer::Absent)).then_some(header.ino);
-        let is_heard = |ino| self.operations.is_heard(ino);
+        let is_heard = |ino| since.is_some_and(|since| self.operations.is_heard(ino, since));
         let mut validities = self.validities.of(|| told.or(absent).is_some_and(is_heard));
         if told.is_some_and(|ino| self.operations.is_passed_through(ino)) {
             validities = validities.without_attributes();

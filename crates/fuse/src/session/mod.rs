@@ -16,6 +16,7 @@ mod encode;
 pub(crate) mod handler;
 mod handshake;
 mod info;
+mod late;
 mod mapped;
 mod negotiate;
 mod notifier;

@@ -6,7 +6,13 @@
 //! only queue, but for [`Notifier::drop_listing`], for which the kernel takes no such lock.
 //! Nothing is dropped while the connection lives; when the kernel is slow, callers wait, unless
 //! they serve requests.
+//!
+//! The kernel ignores a notification of an inode whose first reply it has not processed yet, and
+//! then fills its caches from that reply. When it processes the reply is not observable. So a
+//! notification of an unknown inode is [late](Late): it is sent again until the kernel takes it
+//! or has given back all its references to the inode.
 
+use super::late::Late;
 use super::service::Service;
 use crate::{
     transport::is_serving,
@@ -22,7 +28,7 @@ use std::{
     os::fd::OwnedFd,
     sync::{Arc, OnceLock},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 use zerocopy::IntoBytes;
 
@@ -37,7 +43,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 const REPEATS: usize = 8;
 
 #[derive(PartialEq)]
-enum Notice {
+pub(super) enum Notice {
     Inode {
         ino: Ino,
         offset: i64,
@@ -212,24 +218,36 @@ impl Notifier {
             notifier: self,
             service,
         };
+        let mut late = Late::default();
         let mut state = self.shared.state.lock();
         while !state.closed {
-            if state.queue.is_empty() {
-                self.shared.work.wait(&mut state);
+            let pause = late.pause(Instant::now());
+            if state.queue.is_empty() && pause != Some(Duration::ZERO) {
+                match pause {
+                    Some(pause) => drop(self.shared.work.wait_for(&mut state, pause)),
+                    None => self.shared.work.wait(&mut state),
+                }
                 continue;
             }
-            let batch = mem::take(&mut state.queue);
+            let mut batch = mem::take(&mut state.queue);
             state.sending = true;
             self.shared.room.notify_all();
             drop(state);
+            batch.extend(late.due(Instant::now()));
             let alive = batch.iter().all(|notice| match sent(device, notice) {
-                Ok(alive) => alive,
+                Ok(Taken::Unknown) => {
+                    let keeps = |ino| service.handler.operations.is_known(ino);
+                    late.put(notice, Instant::now(), keeps);
+                    true
+                }
+                Ok(taken) => taken == Taken::Yes,
                 Err(error) => {
                     // The kernel would go on believing what is not true any more.
                     service.fail(format_args!("the kernel took no notification: {error}"));
                     false
                 }
             });
+            late.tidy();
             state = self.shared.state.lock();
             state.sending = false;
             state.closed |= !alive;
@@ -254,14 +272,26 @@ impl Drop for End<'_> {
     }
 }
 
-/// Sends one notice, again and again while the kernel has no memory for it; `false` if the
-/// connection is gone.
-fn sent(device: &OwnedFd, notice: &Notice) -> Result<bool, Code> {
+/// What became of a notice.
+#[derive(Clone, Copy, PartialEq)]
+enum Taken {
+    Yes,
+    /// The kernel does not know the inode.
+    Unknown,
+    /// The connection is gone.
+    Gone,
+}
+
+/// Sends one notice, again and again while the kernel has no memory for it.
+fn sent(device: &OwnedFd, notice: &Notice) -> Result<Taken, Code> {
     let mut tries = 0;
     loop {
         match send(device, notice) {
-            Ok(()) => return Ok(true),
-            Err(Code::NODEV | Code::NOTCONN | Code::CONNABORTED) => return Ok(false),
+            Ok(()) => return Ok(Taken::Yes),
+            Err(Code::NODEV | Code::NOTCONN | Code::CONNABORTED) => return Ok(Taken::Gone),
+            Err(Code::NOENT) if matches!(notice, Notice::Inode { .. }) => {
+                return Ok(Taken::Unknown);
+            }
             // Not cached, in use (a directory with something mounted below), or an older kernel.
             Err(
                 Code::NOENT
@@ -270,7 +300,7 @@ fn sent(device: &OwnedFd, notice: &Notice) -> Result<bool, Code> {
                 | Code::BUSY
                 | Code::INVAL
                 | Code::NOSYS,
-            ) => return Ok(true),
+            ) => return Ok(Taken::Yes),
             Err(Code::NOMEM | Code::AGAIN | Code::INTR) if tries < TRIES_MAX => {
                 tries += 1;
                 thread::sleep(PAUSE);

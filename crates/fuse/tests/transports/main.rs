@@ -177,6 +177,32 @@ fn changes_from_outside_show_after_an_invalidation() {
     });
 }
 
+#[test]
+fn a_change_that_overtakes_the_first_reply_of_an_inode_shows() {
+    on_each_transport(|toy, session, dir| {
+        for round in 0..20 {
+            let name = format!("file-{round}");
+            toy.add(&name);
+            let (notifier, changed) = (session.notifier().clone(), name.clone());
+            toy.meanwhile(move |toy| {
+                let ino = toy.replace(&changed, b"longer by now");
+                notifier.invalidate_inode(ino, 0, 0);
+                // The kernel has taken it, and did not know the inode.
+                notifier.flush();
+            });
+            // stat(2): the time of birth, which std asks for, does not come with a lookup.
+            let size = || rustix::fs::stat(dir.join(&name)).unwrap().st_size;
+            size();
+            let begun = Instant::now();
+            // The mount's replies hold for ever.
+            while size() != 13 {
+                assert!(begun.elapsed() < Duration::from_secs(20), "{name}");
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+    });
+}
+
 /// Reads the file past the kernel's cache, from processor 0, so that one queue has to bear it.
 /// What the first bytes are without the kernel's pages, which would have one thread read for all.
 fn read_directly(path: &Path) -> io::Result<Vec<u8>> {

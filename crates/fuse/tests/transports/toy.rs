@@ -33,6 +33,8 @@ pub(crate) struct Toy {
     /// Does it wait with reads when it is asked for its space? And how often it was.
     holds_space: AtomicBool,
     asked_for_space: AtomicUsize,
+    /// What happens when the next lookup is answered, and the kernel does not have the answer yet.
+    meanwhile: Mutex<Option<Box<dyn FnOnce(&Toy) + Send>>>,
 }
 
 /// How long making a file takes whose name begins with `late`.
@@ -98,6 +100,7 @@ impl Toy {
             let_go: Condvar::new(),
             holds_space: AtomicBool::new(false),
             asked_for_space: AtomicUsize::new(0),
+            meanwhile: Mutex::default(),
         })
     }
 
@@ -151,6 +154,11 @@ impl Toy {
         file.data = data.to_vec();
         file.attr.size = data.len() as u64;
         ino
+    }
+
+    /// Does this when the next lookup is answered, before the kernel has the answer.
+    pub(crate) fn meanwhile(&self, act: impl FnOnce(&Self) + Send + 'static) {
+        *self.meanwhile.lock().unwrap() = Some(Box::new(act));
     }
 
     /// Adds a name behind the kernel's back.
@@ -217,6 +225,11 @@ impl Operations for Toy {
         inos.into_iter().for_each(visit);
     }
 
+    fn is_known(&self, ino: Ino) -> bool {
+        let mut state = self.state.lock().unwrap();
+        state.file(ino).is_ok_and(|file| file.references > 0)
+    }
+
     fn takes_long(&self, ino: Ino, request: &Request<'_>) -> bool {
         if let Request::Create(create) = request {
             return create.name.starts_with(b"late");
@@ -237,7 +250,13 @@ impl Operations for Toy {
         let ino = *state.names.get(name).ok_or(Errno::ENOENT)?;
         let file = state.file(ino)?;
         file.references += 1;
-        Ok(file.attr)
+        let attr = file.attr;
+        drop(state);
+        let act = self.meanwhile.lock().unwrap().take();
+        if let Some(act) = act {
+            act(self);
+        }
+        Ok(attr)
     }
 
     fn forget(&self, ino: Ino, count: u64) {

@@ -37,7 +37,9 @@ pub(super) struct Queue {
 
 impl Queue {
     fn put(&mut self, key: Key, what: ReadFlags) {
-        match self.own.iter_mut().find(|own| own.causes(&key, what)) {
+        let own = self.own.iter_mut();
+        let mut causing = own.filter_map(|own| own.causes(&key, what).then_some(own));
+        match causing.next() {
             Some(own) => own.caused.push((key, what)),
             None => *self.waiting.entry(key).or_insert(ReadFlags::empty()) |= what,
         }
@@ -87,7 +89,7 @@ impl Told {
 
 #[cfg(test)]
 mod tests {
-    use super::super::own::OwnChange;
+    use super::super::own::{Own, OwnChange};
     use super::*;
     use rustix::fs::{CWD, Mode, OFlags, openat};
     use std::fs::{self, Permissions};
@@ -131,18 +133,27 @@ mod tests {
         assert!(read(&told).1.is_empty(), "said once");
     }
 
+    fn names(told: &Told) -> Vec<Box<[u8]>> {
+        let mut names: Vec<_> = read(told).1.into_keys().map(|(_, name)| name).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// An operation that causes this to `own`.
+    fn causing(causes: ReadFlags) -> Vec<Own> {
+        vec![Own {
+            key: (Ino::ROOT, (*b"own").into()),
+            causes,
+        }]
+    }
+
     #[test]
     fn an_operation_drops_its_own_and_one_that_fails_drops_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let told = told(dir.path());
         let make = |name: &str| fs::write(dir.path().join(name), b"x").unwrap();
-        let keys = || vec![(Ino::ROOT, (*b"own").into())];
-        let names = |told: &Told| -> Vec<Box<[u8]>> {
-            let mut names: Vec<_> = read(told).1.into_keys().map(|(_, name)| name).collect();
-            names.sort_unstable();
-            names
-        };
-        let own: OwnChange<'_> = told.begin(keys(), None);
+        let making = ReadFlags::CREATE | ReadFlags::MODIFY | ReadFlags::CLOSE_WRITE;
+        let own: OwnChange<'_> = told.begin(causing(making));
         make("own");
         make("other");
         own.settle();
@@ -150,20 +161,48 @@ mod tests {
         make("own");
         drop(own);
         assert_eq!(names(&told), [(*b"other").into(), (*b"own").into()]);
-        let own = told.begin(keys(), None);
+        let own = told.begin(causing(making));
         make("own");
         // As the thread does meanwhile.
         assert!(names(&told).is_empty());
         drop(own);
         assert_eq!(names(&told), [(*b"own").into()]);
-        let own = told.begin(keys(), Some(ReadFlags::CLOSE_WRITE));
+        let own = told.begin(causing(ReadFlags::CLOSE_WRITE));
         make("own");
         own.settle();
         let told = read(&told).1;
         assert_eq!(
-            told[&keys()[0]],
+            told[&(Ino::ROOT, (*b"own").into())],
             ReadFlags::MODIFY,
             "only the closing is its own"
         );
+    }
+
+    #[test]
+    fn an_operation_does_not_hide_what_others_do_to_its_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let told = told(dir.path());
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("own"), b"x").unwrap();
+        fs::write(at("new"), b"y").unwrap();
+        assert_eq!(names(&told).len(), 2);
+        let is_told = |what: &str| assert_eq!(names(&told), [(*b"own").into()], "{what}");
+        let writing = ReadFlags::MODIFY | ReadFlags::ATTRIB | ReadFlags::CLOSE_WRITE;
+        let own = told.begin(causing(writing));
+        fs::write(at("own"), b"z").unwrap();
+        fs::remove_file(at("own")).unwrap();
+        own.settle();
+        is_told("the file that is written is removed");
+        let own = told.begin(causing(ReadFlags::CREATE | writing));
+        fs::write(at("own"), b"z").unwrap();
+        fs::remove_file(at("own")).unwrap();
+        fs::write(at("own"), b"by another").unwrap();
+        own.settle();
+        is_told("the file that was made is replaced");
+        let own = told.begin(causing(ReadFlags::DELETE | writing));
+        fs::remove_file(at("own")).unwrap();
+        fs::create_dir(at("own")).unwrap();
+        own.settle();
+        is_told("the name that was removed is used again");
     }
 }

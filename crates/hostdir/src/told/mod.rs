@@ -116,12 +116,13 @@ impl Told {
 
     /// Watches a directory, if there may be one more.
     fn watch(&self, ino: Ino, dir: BorrowedFd<'_>) {
-        if !self.watches.read().has_room() {
-            return;
-        }
-        if let Ok(watch) = inotify::add_watch(&self.inotify, path_of(dir), WATCHED) {
+        // Locked over both: else one that is just given up would be found, and be noted when it has ended.
+        let mut watches = self.watches.write();
+        if watches.has_room()
+            && let Ok(watch) = inotify::add_watch(&self.inotify, path_of(dir), WATCHED)
+        {
             // What happened before is in all answers to what is asked from now on.
-            self.watches.write().note(ino, watch);
+            watches.note(ino, watch);
         }
     }
 
@@ -198,10 +199,9 @@ impl Host {
         if !told.watches.read().is_to_sweep() {
             return;
         }
-        let gone = told
-            .watches
-            .write()
-            .sweep(|ino| ino == Ino::ROOT || self.places.get(ino).is_some());
+        // Locked over both, as in `watch`.
+        let mut watches = told.watches.write();
+        let gone = watches.sweep(|ino| ino == Ino::ROOT || self.places.get(ino).is_some());
         for watch in gone {
             // It may have ended by itself.
             let _ = inotify::remove_watch(&told.inotify, watch);

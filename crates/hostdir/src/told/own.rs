@@ -1,8 +1,9 @@
 //! Operations of this store that are under way. What they cause tells nothing new: their answers are of after it.
 //!
 //! An operation begins, changes the host, and is *settled*: all events are read that there are by then, and those that may be its own
-//! are dropped. What others did to the same names by then is dropped with them, and is in what the operation looks at from then on. One that failed
-//! looks at nothing: then all is passed on.
+//! are dropped. Of an inode it looks at the attributes from then on, so events of content and attributes are dropped that others caused by then.
+//! Of a name it does not: each event of a name that it causes is dropped once, and a second one is another's. An operation that failed looks at
+//! nothing: then all is passed on.
 
 use holdfast_core::store::Operation;
 use holdfast_core::types::{FileType, Ino};
@@ -12,19 +13,43 @@ use super::Told;
 use super::event::Key;
 use crate::host::Host;
 
+/// Events of names; the rest is of what a name leads to.
+const NAMES: ReadFlags = ReadFlags::CREATE
+    .union(ReadFlags::DELETE)
+    .union(ReadFlags::MOVED_FROM)
+    .union(ReadFlags::MOVED_TO);
+/// Events of an inode that is written or has its attributes changed.
+const INODES: ReadFlags = ReadFlags::MODIFY
+    .union(ReadFlags::ATTRIB)
+    .union(ReadFlags::CLOSE_WRITE);
+
+/// What an operation does to a name, or to what it leads to.
+pub(super) struct Own {
+    pub(super) key: Key,
+    /// What is still to come.
+    pub(super) causes: ReadFlags,
+}
+
 /// An operation as the queue knows it.
 pub(super) struct Owned {
     id: u64,
-    keys: Vec<Key>,
-    /// What it does to them. `None`: anything.
-    only: Option<ReadFlags>,
+    own: Vec<Own>,
     pub(super) caused: Vec<(Key, ReadFlags)>,
 }
 
 impl Owned {
-    pub(super) fn causes(&self, key: &Key, what: ReadFlags) -> bool {
-        let of_kind = self.only.is_none_or(|only| only.contains(what));
-        of_kind && self.keys.contains(key)
+    /// May it have caused this event? Then it causes that of a name no more.
+    pub(super) fn causes(&mut self, key: &Key, what: ReadFlags) -> bool {
+        // Whether it is a directory says nothing.
+        let what = what.difference(ReadFlags::ISDIR);
+        let own = self
+            .own
+            .iter_mut()
+            .find(|own| own.key == *key && own.causes.contains(what));
+        own.is_some_and(|own| {
+            own.causes.remove(what & NAMES);
+            true
+        })
     }
 }
 
@@ -73,14 +98,13 @@ impl Drop for OwnChange<'_> {
 }
 
 impl Told {
-    pub(super) fn begin(&self, keys: Vec<Key>, only: Option<ReadFlags>) -> OwnChange<'_> {
+    pub(super) fn begin(&self, own: Vec<Own>) -> OwnChange<'_> {
         let mut queue = self.queue.lock();
         queue.last += 1;
         let id = queue.last;
         queue.own.push(Owned {
             id,
-            keys,
-            only,
+            own,
             caused: Vec::new(),
         });
         OwnChange(Some((self, id)))
@@ -99,28 +123,35 @@ impl Host {
         let Some(told) = &self.told else {
             return OwnChange(None);
         };
-        let keys = self.keys(operation);
-        match keys.is_empty() {
+        let own = self.caused_by(operation);
+        match own.is_empty() {
             true => OwnChange(None),
-            false => told.begin(keys, None),
+            false => told.begin(own),
         }
     }
 
     /// A file that was written is about to be closed, of which the host tells those that listen.
     pub(crate) fn begin_close(&self, ino: Ino) -> OwnChange<'_> {
         match &self.told {
-            Some(told) => told.begin(self.keys_of(ino), Some(ReadFlags::CLOSE_WRITE)),
+            Some(told) => told.begin(self.caused_at(ino, ReadFlags::CLOSE_WRITE)),
             None => OwnChange(None),
         }
     }
 
-    fn keys(&self, operation: &Operation<'_>) -> Vec<Key> {
+    fn caused_by(&self, operation: &Operation<'_>) -> Vec<Own> {
+        let at = |dir: Ino, name: &[u8], names: ReadFlags| Own {
+            key: (dir, name.into()),
+            causes: names | INODES,
+        };
         match *operation {
-            Operation::Make { dir, name, .. }
-            | Operation::Link { dir, name, .. }
-            | Operation::Remove { dir, name, .. } => vec![(dir, name.into())],
+            Operation::Make { dir, name, .. } | Operation::Link { dir, name, .. } => {
+                vec![at(dir, name, ReadFlags::CREATE)]
+            }
+            Operation::Remove { dir, name, .. } => vec![at(dir, name, ReadFlags::DELETE)],
+            // Two names are exchanged, or one is left: each may go, and each may come.
             Operation::Rename { from, to, .. } => {
-                vec![(from.0, from.1.into()), (to.0, to.1.into())]
+                let names = ReadFlags::MOVED_FROM | ReadFlags::MOVED_TO;
+                vec![at(from.0, from.1, names), at(to.0, to.1, names)]
             }
             Operation::SetAttributes { ino, .. }
             | Operation::SetFlags { ino, .. }
@@ -129,7 +160,7 @@ impl Host {
             | Operation::Allocate { ino, .. }
             | Operation::Copy { to: (ino, _), .. }
             | Operation::SetXattr { ino, .. }
-            | Operation::RemoveXattr { ino, .. } => self.keys_of(ino),
+            | Operation::RemoveXattr { ino, .. } => self.caused_at(ino, INODES),
             Operation::MakeUnnamed { .. } | Operation::Sync { .. } | Operation::Flush { .. } => {
                 Vec::new()
             }
@@ -137,15 +168,21 @@ impl Host {
     }
 
     /// What changes of an inode are told by: its name, and a directory by itself as well.
-    fn keys_of(&self, ino: Ino) -> Vec<Key> {
+    fn caused_at(&self, ino: Ino, causes: ReadFlags) -> Vec<Own> {
         let place = self.places.get(ino);
         let is_directory =
             (place.as_ref()).is_none_or(|place| place.is.kind == FileType::Directory);
-        let mut keys = Vec::with_capacity(2);
-        keys.extend(place.map(|place| (place.parent, (*place.name).into())));
+        let mut own = Vec::with_capacity(2);
+        own.extend(place.map(|place| Own {
+            key: (place.parent, (*place.name).into()),
+            causes,
+        }));
         if is_directory {
-            keys.push((ino, [].into()));
+            own.push(Own {
+                key: (ino, [].into()),
+                causes,
+            });
         }
-        keys
+        own
     }
 }

@@ -87,8 +87,9 @@ impl Told {
     }
 
     fn end_watches(&self) {
-        let watches = self.watches.write().take_all();
-        for watch in watches {
+        // Locked over both, as in `watch`.
+        let mut watches = self.watches.write();
+        for watch in watches.take_all() {
             // It may have ended by itself.
             let _ = inotify::remove_watch(&self.inotify, watch);
         }
@@ -104,7 +105,7 @@ impl Told {
 /// Tells of what happened to a name of a directory, or to the directory.
 fn tell(host: &Host, above: &dyn Changes, (dir, name): (Ino, &[u8]), what: ReadFlags) {
     if name.is_empty() {
-        above.inode(dir);
+        above.inode(dir, false);
         return;
     }
     let names = ReadFlags::CREATE | ReadFlags::DELETE | ReadFlags::MOVED_FROM | ReadFlags::MOVED_TO;
@@ -117,6 +118,7 @@ fn tell(host: &Host, above: &dyn Changes, (dir, name): (Ino, &[u8]), what: ReadF
     // The one that it led to may be elsewhere by now: then that is told as well.
     let found = host.in_directory(dir, |open| host.find(open, name));
     if let Ok(Some(found)) = found {
-        above.inode(found.ino);
+        let content = ReadFlags::MODIFY | ReadFlags::CLOSE_WRITE;
+        above.inode(found.ino, what.intersects(content));
     }
 }

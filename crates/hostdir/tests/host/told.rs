@@ -38,9 +38,10 @@ pub(crate) fn wait(fs: &FileSystem, root: &Path) {
 }
 
 fn is_heard(fs: &FileSystem, path: &[u8]) -> bool {
+    let since = Instant::now();
     let node = seen::node(fs, path).unwrap();
     fs.attributes(&node).unwrap();
-    fs.is_heard(node.ino())
+    fs.is_heard(node.ino(), since)
 }
 
 /// A directory with two files and a directory, and a file system over it that has seen all.
@@ -162,8 +163,9 @@ fn own_changes_leave_nothing_in_doubt() {
     // Events of others are told meanwhile, and none of these.
     sleep(Duration::from_millis(100));
     for path in all {
+        let since = Instant::now();
         let node = seen::node(&fs, path).unwrap();
-        assert!(fs.is_heard(node.ino()), "{path:?}");
+        assert!(fs.is_heard(node.ino(), since), "{path:?}");
     }
     seen::compare(&fs, dir.path());
     fs::write(dir.path().join("moved"), b"by another").unwrap();
@@ -211,4 +213,48 @@ fn what_is_not_known_any_more_is_not_watched() {
     assert!(seen::node(&fs, b"7/file").is_ok());
     assert!(store.watched() < 100, "{}", store.watched());
     seen::compare(&fs, dir.path());
+}
+
+#[test]
+fn links_that_are_made_again_at_once_lead_where_they_lead() {
+    let (dir, fs) = seen_once();
+    let path = dir.path().join("below/link");
+    for round in 0..300 {
+        let target = format!("target {round}");
+        std::os::unix::fs::symlink(&target, &path).unwrap();
+        wait_for(&target, || {
+            let link = seen::node(&fs, b"below/link");
+            link.and_then(|link| fs.readlink(&link)) == Ok(target.as_bytes().into())
+        });
+        fs::remove_file(&path).unwrap();
+    }
+}
+
+#[test]
+fn a_number_that_the_host_uses_again_is_not_taken_for_the_file_that_is_gone() {
+    let (dir, fs) = seen_once();
+    let (file, pipe) = (dir.path().join("reused"), dir.path().join("below/pipe"));
+    let below = seen::node(&fs, b"below").unwrap();
+    for round in 0..200 {
+        fs::write(&file, format!("{round}")).unwrap();
+        wait_for("the file", || seen::node(&fs, b"reused").is_ok());
+        let held = seen::node(&fs, b"reused").unwrap();
+        fs::remove_file(&file).unwrap();
+        let (at, mode) = (rustix::fs::CWD, rustix::fs::Mode::RUSR);
+        rustix::fs::mknodat(at, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        // The names are listed before the events are passed on, or after.
+        let _ = seen::names(&fs, &fs.root());
+        let _ = seen::names(&fs, &below);
+        wait_for("the pipe", || {
+            let found = seen::node(&fs, b"below/pipe");
+            found.is_ok_and(|found| {
+                let kind = fs.attributes(&found).map(|attr| attr.kind);
+                kind == Ok(holdfast_core::types::FileType::Fifo)
+            })
+        });
+        assert_ne!(seen::node(&fs, b"below/pipe").unwrap().ino(), held.ino());
+        drop(held);
+        fs::remove_file(&pipe).unwrap();
+        wait_for("nothing", || seen::node(&fs, b"below/pipe").is_err());
+    }
 }

@@ -1,5 +1,6 @@
 //! A store that others change below the file system over it, which is written through.
 
+mod others;
 mod state;
 mod through;
 
@@ -9,6 +10,7 @@ use holdfast_core::store::{
     SpaceRun, Stamp, WholeDirectory, Writes,
 };
 use holdfast_types::{Errno, FileType, Ino, Result};
+use others::Meanwhile;
 use parking_lot::Mutex;
 pub use state::SharedState;
 use std::collections::BTreeSet;
@@ -37,6 +39,8 @@ pub struct SharedStore {
     /// Does it hear of changes of every second inode only?
     half_deaf: AtomicBool,
     above: Above,
+    /// What another does after the next answer is made, and before it is told.
+    meanwhile: Meanwhile,
 }
 
 /// What is told of changes.
@@ -72,6 +76,7 @@ impl SharedStore {
             unsettled: AtomicBool::new(false),
             half_deaf: AtomicBool::new(false),
             above: Above::default(),
+            meanwhile: Meanwhile::default(),
         }
     }
 
@@ -96,7 +101,7 @@ impl SharedStore {
 
     fn tell_of(&self, ino: Ino) {
         if !self.is_deaf_to(ino) {
-            self.tell(|above| above.inode(ino));
+            self.tell(|above| above.inode(ino, true));
         }
     }
 
@@ -233,10 +238,13 @@ impl Store for SharedStore {
     }
 
     fn load_inodes(&self, inos: &[Ino], found: &mut Vec<InodeRecord>) -> Result<()> {
-        let held = self.ask();
-        let known = self.known.lock();
-        let known = inos.iter().filter(|ino| known.contains(ino));
-        found.extend(known.filter_map(|ino| held.record(*ino)));
+        {
+            let held = self.ask();
+            let known = self.known.lock();
+            let known = inos.iter().filter(|ino| known.contains(ino));
+            found.extend(known.filter_map(|ino| held.record(*ino)));
+        }
+        self.answered();
         Ok(())
     }
 
@@ -252,6 +260,8 @@ impl Store for SharedStore {
                     .collect(),
             });
         }
+        drop(held);
+        self.answered();
         Ok(())
     }
 
@@ -273,6 +283,8 @@ impl Store for SharedStore {
             };
             Some((entry, Some(record)))
         }));
+        drop(held);
+        self.answered();
         Ok(())
     }
 
@@ -285,6 +297,8 @@ impl Store for SharedStore {
             let kind = held.record(*ino).map(|record| record.kind);
             run.push(name, cookie, *ino, kind.unwrap_or(FileType::Regular));
         }
+        drop(held);
+        self.answered();
         Ok(())
     }
 
@@ -307,6 +321,8 @@ impl Store for SharedStore {
         let held = self.ask();
         let inode = held.inodes.get(&ino).ok_or(Errno::ESTALE)?;
         inode.pages.read(offset, buf);
+        drop(held);
+        self.answered();
         Ok(())
     }
 
@@ -337,7 +353,7 @@ impl Shared for SharedStore {
         matches!(self.coherence, Coherence::Told { .. }) && !self.is_deaf_to(record.ino)
     }
 
-    fn is_settled(&self, _record: &InodeRecord) -> bool {
+    fn is_settled(&self, _record: &InodeRecord, _at: Instant) -> bool {
         !self.unsettled.load(Ordering::SeqCst)
     }
 
@@ -366,7 +382,14 @@ impl Shared for SharedStore {
             }
             Some(whole)
         };
-        dirs.iter().map(read).collect()
+        let told = dirs.iter().map(read).collect();
+        drop(held);
+        self.answered();
+        told
+    }
+
+    fn is_another(&self, ino: Ino) {
+        self.renumber(ino);
     }
 
     fn forgotten(&self, ino: Ino) {

@@ -1,6 +1,8 @@
 //! Over a store that others change nothing is answered that is older than the store allows (D9), by a clock that the test
 //! moves.
 
+mod under_way;
+
 use holdfast_core::store::Coherence;
 use holdfast_core::types::{Attr, Caller, Errno, FileType, Ino, OpenFlags, RenameFlags, Result};
 use holdfast_core::{DirEntry, FileSystem, Node, Observer, Options};

@@ -1,0 +1,153 @@
+//! Answers that a change overtakes, and changes of which nothing is told.
+
+use super::{FOR_A_SECOND, Pair, TOLD, Told, VALID};
+use holdfast_core::store::Shared as _;
+use holdfast_core::types::{Errno, Ino};
+use holdfast_testkit::store::SharedStore;
+use std::sync::Arc;
+
+/// What another does to the name `a` of the root, of which `b` is another file.
+type Change = fn(&SharedStore);
+
+const CHANGES: [(&str, Change); 4] = [
+    ("written", |store| {
+        store.write(Ino::ROOT, b"a", b"another");
+    }),
+    ("removed", |store| store.remove(Ino::ROOT, b"a")),
+    ("replaced", |store| {
+        store.rename((Ino::ROOT, b"b"), (Ino::ROOT, b"a"))
+    }),
+    ("made again", |store| {
+        store.remove(Ino::ROOT, b"a");
+        store.write(Ino::ROOT, b"a", b"another");
+    }),
+];
+
+/// All that the root shows of `a`: in its listing, by its attributes, and its content.
+fn shown(pair: &Pair) -> (bool, Option<(u64, Vec<u8>)>) {
+    let root = pair.fs.root();
+    let listed = pair.list(&root).contains(&(*b"a").into());
+    let node = match pair.lookup(&root, b"a") {
+        Err(Errno::ENOENT) => return (listed, None),
+        found => found.unwrap(),
+    };
+    let size = pair.fs.attributes(&node).unwrap().size;
+    (listed, Some((size, pair.content(&node).unwrap())))
+}
+
+#[test]
+fn an_answer_that_a_change_overtakes_is_not_kept() {
+    type Ask = fn(&Pair);
+    let asks: [(&str, Ask); 4] = [
+        ("looked up", |pair| drop(pair.lookup(&pair.fs.root(), b"a"))),
+        ("listed", |pair| drop(pair.list(&pair.fs.root()))),
+        ("asked for attributes", |pair| {
+            let _ = (pair.lookup(&pair.fs.root(), b"a")).map(|node| pair.fs.attributes(&node));
+        }),
+        ("read", |pair| {
+            let _ = (pair.lookup(&pair.fs.root(), b"a")).map(|node| pair.content(&node));
+        }),
+    ];
+    for (asked, ask) in asks {
+        for (what, change) in CHANGES {
+            // How many answers there are until it is changed, beginning with none in memory or all of them old.
+            for answers in 1..8 {
+                for known in [false, true] {
+                    let mut pair = Pair::new(TOLD);
+                    pair.store.write(Ino::ROOT, b"a", b"one");
+                    pair.store.write(Ino::ROOT, b"b", b"other");
+                    if known {
+                        shown(&pair);
+                        pair.pass(3_600_000);
+                    }
+                    meanwhile(&pair.store, answers, change);
+                    ask(&pair);
+                    // There were fewer answers.
+                    pair.store.meanwhile(|_| {});
+                    pair.pass(1);
+                    let state = pair.store.state();
+                    let content = state.child(Ino::ROOT, b"a").map(|ino| {
+                        let content = state.content(ino).unwrap();
+                        (content.len() as u64, content)
+                    });
+                    let is = (content.is_some(), content);
+                    assert_eq!(shown(&pair), is, "{asked}, {what} after {answers} answers");
+                }
+            }
+        }
+    }
+}
+
+/// Another makes this change while so many answers from now on are on their way.
+fn meanwhile(store: &SharedStore, answers: u32, change: Change) {
+    store.meanwhile(move |store| match answers {
+        1 => change(store),
+        _ => meanwhile(store, answers - 1, change),
+    });
+}
+
+#[test]
+fn what_was_read_before_a_change_is_not_taken_for_heard_though_the_store_was_asked_again() {
+    let mut pair = Pair::new(TOLD);
+    let file = pair.store.write(Ino::ROOT, b"a", b"one");
+    pair.pass(1);
+    let since = pair.store.now();
+    let node = pair.lookup(&pair.fs.root(), b"a").unwrap();
+    let was = pair.fs.attributes(&node).unwrap();
+    assert!(pair.fs.is_heard(file, since));
+    pair.pass(1);
+    // The reply is not there yet, and others ask.
+    pair.store.write(Ino::ROOT, b"a", b"longer");
+    pair.pass(1);
+    assert_ne!(pair.fs.attributes(&node).unwrap().size, was.size);
+    assert!(!pair.fs.is_heard(file, since), "what was read is not true");
+    pair.pass(1);
+    assert!(pair.fs.is_heard(file, pair.store.now()));
+}
+
+#[test]
+fn a_link_that_has_the_number_of_one_that_is_gone_is_another() {
+    for coherence in [TOLD, FOR_A_SECOND] {
+        let mut pair = Pair::new(coherence);
+        pair.store.link(Ino::ROOT, b"link", b"one");
+        let target = |pair: &Pair| {
+            let node = pair.lookup(&pair.fs.root(), b"link")?;
+            pair.fs.readlink(&node)
+        };
+        let held = pair.lookup(&pair.fs.root(), b"link").unwrap();
+        for round in 0..5 {
+            let to = format!("{round}");
+            pair.store.link(Ino::ROOT, b"link", to.as_bytes());
+            pair.pass(VALID);
+            assert_eq!(target(&pair), Ok(to.into_bytes().into()));
+        }
+        assert_eq!(pair.fs.readlink(&held), Err(Errno::ESTALE));
+    }
+}
+
+#[test]
+fn a_file_that_is_looked_at_again_shows_changes_of_which_nobody_told() {
+    for coherence in [TOLD, FOR_A_SECOND] {
+        let mut pair = Pair::new(coherence);
+        let file = pair.store.write(Ino::ROOT, b"a", b"one");
+        let told = Arc::new(Told::default());
+        pair.fs.set_observer(Some(told.clone()));
+        let node = pair.lookup(&pair.fs.root(), b"a").unwrap();
+        let held = node.clone().into_raw();
+        assert_eq!(pair.content(&node), Ok(b"one".to_vec()));
+        pair.store.write_untold(Ino::ROOT, b"a", b"another");
+        assert_eq!(
+            pair.fs.look_again(&node),
+            Ok(false),
+            "it was asked just now"
+        );
+        pair.pass(VALID);
+        // Without events it is not believed any more.
+        assert_eq!(pair.fs.look_again(&node), Ok(coherence == TOLD));
+        assert_eq!(*told.0.lock().unwrap(), [(file, true)]);
+        assert_eq!(pair.content(&node), Ok(b"another".to_vec()));
+        pair.pass(VALID);
+        assert_eq!(pair.fs.look_again(&node), Ok(false), "nothing changed");
+        pair.fs.forget(held, 1);
+    }
+}

@@ -1,0 +1,139 @@
+//! Notices of inodes that the kernel does not know yet.
+//!
+//! # Invariants
+//! `notices` has one entry for each inode. An entry leaves when the kernel takes the notice, when the
+//! kernel holds no reference of the inode any more, or after [`TRIES_MAX`] tries.
+
+use super::notifier::Notice;
+use holdfast_types::Ino;
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
+
+/// After what time a notice is sent again at first, and at most: twice as long each time.
+const PAUSE: Duration = Duration::from_millis(1);
+const PAUSE_MAX: Duration = Duration::from_millis(64);
+/// How often a notice is sent again: for about a minute, which is longer than the kernel believes most replies.
+const TRIES_MAX: u32 = 1000;
+
+#[derive(Default)]
+pub(super) struct Late {
+    notices: HashMap<Ino, Waiting>,
+}
+
+struct Waiting {
+    /// Does cached data go as well?
+    data: bool,
+    tries: u32,
+    due: Instant,
+    /// Was it sent since it was put here last?
+    sent: bool,
+}
+
+impl Late {
+    /// A notice was not taken, because its inode is unknown. `keeps`: may the kernel hold a reference all the same?
+    pub(super) fn put(&mut self, notice: &Notice, now: Instant, keeps: impl Fn(Ino) -> bool) {
+        let &Notice::Inode { ino, offset, .. } = notice else {
+            return;
+        };
+        if !keeps(ino) {
+            return;
+        }
+        let waiting = self.notices.entry(ino).or_insert(Waiting {
+            data: false,
+            tries: 0,
+            due: now,
+            sent: false,
+        });
+        waiting.data |= offset >= 0;
+        if waiting.tries < TRIES_MAX {
+            let pause = PAUSE.saturating_mul(1 << waiting.tries.min(10));
+            waiting.due = now + pause.min(PAUSE_MAX);
+            waiting.tries += 1;
+            waiting.sent = false;
+        }
+    }
+
+    /// Those that are to be sent again now. The ones that are not [put](Self::put) back were taken.
+    pub(super) fn due(&mut self, now: Instant) -> Vec<Notice> {
+        let due = self.notices.iter_mut().filter(|(_, it)| it.due <= now);
+        let notices = due.map(|(ino, waiting)| {
+            waiting.sent = true;
+            Notice::Inode {
+                ino: *ino,
+                offset: if waiting.data { 0 } else { -1 },
+                len: 0,
+            }
+        });
+        notices.collect()
+    }
+
+    /// Lets those go that were sent and not put back.
+    pub(super) fn tidy(&mut self) {
+        self.notices.retain(|_, waiting| !waiting.sent);
+    }
+
+    /// How long it is until one is due; `None`: there is none.
+    pub(super) fn pause(&self, now: Instant) -> Option<Duration> {
+        let due = self.notices.values().map(|waiting| waiting.due).min()?;
+        Some(due.saturating_duration_since(now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn notice(ino: u64, offset: i64) -> Notice {
+        Notice::Inode {
+            ino: Ino(ino),
+            offset,
+            len: 0,
+        }
+    }
+
+    #[test]
+    fn a_notice_is_sent_again_until_it_is_taken() {
+        let (mut late, mut now) = (Late::default(), Instant::now());
+        assert_eq!(late.pause(now), None);
+        late.put(&notice(7, -1), now, |_| true);
+        for _ in 0..20 {
+            now += late.pause(now).expect("it waits");
+            assert!(late.due(now) == [notice(7, -1)]);
+            late.put(&notice(7, -1), now, |_| true);
+            late.tidy();
+        }
+        assert!(late.pause(now) <= Some(PAUSE_MAX));
+        now += PAUSE_MAX;
+        assert!(late.due(now) == [notice(7, -1)]);
+        late.tidy();
+        assert_eq!(late.pause(now), None, "it was taken");
+    }
+
+    #[test]
+    fn notices_of_one_inode_become_one_and_those_of_inodes_that_are_given_back_go() {
+        let (mut late, now) = (Late::default(), Instant::now());
+        late.put(&notice(7, 0), now, |_| true);
+        late.put(&notice(7, -1), now, |_| true);
+        late.put(&notice(8, 0), now, |_| false);
+        assert!(late.due(now + PAUSE_MAX) == [notice(7, 0)]);
+        late.put(&notice(7, 0), now, |_| false);
+        late.tidy();
+        assert_eq!(late.pause(now), None);
+    }
+
+    #[test]
+    fn what_is_never_taken_is_not_tried_for_ever() {
+        let (mut late, mut now) = (Late::default(), Instant::now());
+        late.put(&notice(7, 0), now, |_| true);
+        let mut sent = 0;
+        while let Some(pause) = late.pause(now) {
+            now += pause;
+            sent += late.due(now).len();
+            late.put(&notice(7, 0), now, |_| true);
+            late.tidy();
+        }
+        assert_eq!(sent, 1000);
+    }
+}
