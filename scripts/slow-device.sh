@@ -107,6 +107,35 @@ say(reader.is_alive(), "that read was under way all the time")
 reader.join(); syncer.join()
 say(time.monotonic() - begun < 8, "it ended, and the fsync after it")
 
+# Cold reads of one file by several threads, 5 ms each; writes to a page of it beside a read of 4 s.
+large = os.open(path("large"), os.O_RDWR)
+os.posix_fadvise(large, 0, 0, os.POSIX_FADV_RANDOM)
+os.pread(large, 4096, 0)
+# Pages far from each other, so that nothing is read ahead.
+cold_pages = iter(range(100, 16000, 3))
+def read_cold(count):
+    for _ in range(count): os.pread(large, 4096, next(cold_pages) * 4096)
+order("read 5")
+for threads in [8, 16]:
+    each = 100
+    work = [threading.Thread(target=read_cold, args=(each,)) for _ in range(threads)]
+    begun = time.monotonic()
+    for thread in work: thread.start()
+    for thread in work: thread.join()
+    took, ideal = time.monotonic() - begun, each * 0.005
+    say(took < 2 * ideal, f"{threads * each} cold reads of one file by {threads} threads took {took:.2f} s, {ideal:.2f} s at best")
+order("read 4000")
+reader = threading.Thread(target=read_cold, args=(1,))
+reader.start()
+time.sleep(0.3)
+took = longest(lambda: os.pwrite(large, b"x", 0), 3)
+say(reader.is_alive(), "a cold read of that file was under way all the time")
+most = took[len(took) * 99 // 100] * 1000
+say(most < 5, f"meanwhile 99 % of {len(took)} writes to a page of it in memory took less than {most:.2f} ms")
+order("read 0")
+reader.join()
+os.close(large)
+
 # 64 fsyncs at once, a flush takes 200 ms.
 order("flush 200")
 over = False

@@ -122,6 +122,13 @@ impl CacheStats {
         self.bytes.own()
     }
 
+    /// Counts bytes as held until the answer is dropped: of a buffer whose content becomes pages.
+    pub fn hold(&self, bytes: u64) -> HeldBytes<'_> {
+        let bytes = bytes.cast_signed();
+        self.bytes.add(bytes);
+        HeldBytes { stats: self, bytes }
+    }
+
     pub(crate) fn settle(&self, before: Held, after: Held) {
         if before.frames != after.frames {
             self.frames
@@ -131,6 +138,20 @@ impl CacheStats {
             self.bytes
                 .add(after.bytes.wrapping_sub(before.bytes).cast_signed());
         }
+    }
+}
+
+/// Bytes that are counted, and will be pages.
+#[derive(Debug)]
+#[must_use = "they are counted as long as this is there"]
+pub struct HeldBytes<'s> {
+    stats: &'s CacheStats,
+    bytes: i64,
+}
+
+impl Drop for HeldBytes<'_> {
+    fn drop(&mut self) {
+        self.stats.bytes.add(-self.bytes);
     }
 }
 

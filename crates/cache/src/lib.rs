@@ -23,8 +23,10 @@ mod pool;
 mod ranges;
 pub mod reclaim;
 
-pub use account::{Account, CacheStats, Reservation, Space};
+pub use account::{Account, CacheStats, HeldBytes, Reservation, Space};
 pub use holdfast_sync::frame::{Arrival, Set};
 pub use memory::Memory;
-pub use pages::{Contended, MAX_SIZE, PAGE_SIZE, Pages, PagesLock, Piece, Pieces, Unused};
+pub use pages::{
+    Contended, Flight, MAX_SIZE, Missing, PAGE_SIZE, Pages, PagesLock, Piece, Pieces, Unused,
+};
 pub use pool::SpacePool;

@@ -19,6 +19,7 @@ mod apart;
 mod change;
 mod copy;
 mod fallocate;
+mod flight;
 mod heat;
 mod pieces;
 mod read;
@@ -28,6 +29,7 @@ mod tests;
 mod write;
 
 use apart::Apart;
+pub use flight::{Flight, Missing};
 pub use heat::Unused;
 pub use pieces::{Piece, Pieces};
 pub use read::Contended;

@@ -36,6 +36,7 @@ use crate::store::{
 };
 use crate::turns::{self, HasTurn as _, Taken};
 use crate::types::{Errno, FileType, Ino, NAME_MAX, Result, StatFs};
+use crate::unmapped::Unmapped;
 use crate::watch::WatchRegistry;
 use crate::{clock, inode};
 
@@ -91,6 +92,8 @@ pub(crate) struct Core {
     pub(crate) observer: RwLock<Option<Arc<dyn Observer>>>,
     pub(crate) observed: AtomicBool,
     pub(crate) cache: CacheStats,
+    /// What the store is asked about files that are not mapped.
+    pub(crate) unmapped: Unmapped,
     pub(crate) reclaim: Reclaim,
     pub(crate) names: ShardedCounter,
     pub(crate) quotas: Quotas,
@@ -157,6 +160,7 @@ impl FileSystem {
             observer: RwLock::new(None),
             observed: AtomicBool::new(false),
             cache: CacheStats::new(),
+            unmapped: Unmapped::new(),
             reclaim: Reclaim::new(memory),
             names: ShardedCounter::new(),
             quotas: Quotas::new(),

@@ -61,6 +61,7 @@ mod through;
 mod trails;
 mod turns;
 mod turns_primitive;
+mod unmapped;
 mod watch;
 mod xattr;
 

@@ -15,6 +15,8 @@ use holdfast_core::{FileSystem, OpenFile};
 use holdfast_types::{Caller, Errno, Fallocate, OpenFlags, Result, SetAttr, Whence};
 use std::fmt::Write as _;
 use std::io::{IoSlice, IoSliceMut};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 /// What to exercise, and how much.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +37,48 @@ struct Exercise<'a> {
     who: Caller,
     file: OpenFile,
     image: Image,
+}
+
+/// As [`exercise`], with threads beside it that read the file at random places, and have what is in
+/// memory forgotten: what they bring back may not be what was there before a change.
+///
+/// # Errors
+/// As [`exercise`].
+pub fn exercise_beside_readers(
+    fs: &FileSystem,
+    name: &str,
+    plan: &Plan,
+) -> std::result::Result<(), String> {
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for reader in 0..2 {
+            let is_over = &is_over;
+            let seed = plan.seed ^ (reader + 1) << 32;
+            scope.spawn(move || read_at_random(fs, name, (seed, plan.most), is_over));
+        }
+        let report = exercise(fs, name, plan);
+        is_over.store(true, Ordering::Relaxed);
+        report
+    })
+}
+
+fn read_at_random(fs: &FileSystem, name: &str, (seed, most): (u64, u64), is_over: &AtomicBool) {
+    let (who, mut rng) = (Caller::root(), Rng::new(seed));
+    let open = || fs.open_at(&who, &fs.root(), name.as_bytes(), OpenFlags::empty(), 0);
+    let mut buf = vec![0; 64 << 10];
+    while !is_over.load(Ordering::Relaxed) {
+        // It has not been made yet, or an operation opens it anew.
+        let Ok(file) = open() else {
+            thread::yield_now();
+            continue;
+        };
+        for _ in 0..16 {
+            let len = 1 + rng.below(buf.len() as u64) as usize;
+            // What it sees depends on the moment; errors are found by the exercise as well.
+            let _ = fs.read(&file, rng.below(most), &mut buf[..len]);
+        }
+        let _ = fs.drop_caches();
+    }
 }
 
 /// Runs the plan on a new file of this name in the root directory.

@@ -64,6 +64,9 @@ pub trait Hook: Send + Sync + 'static {
         Ok(())
     }
 
+    /// After the store has read bytes of a file.
+    fn has_read(&self, _ino: Ino, _offset: u64) {}
+
     /// After the store accepted a batch.
     fn applied(&self, _batch: &[Change<'_>]) {}
 
@@ -185,7 +188,9 @@ impl<H: Hook> Store for Wrapped<H> {
 
     fn read_data(&self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.hook.before(Call::ReadData)?;
-        self.inner.read_data(ino, offset, buf)
+        self.inner.read_data(ino, offset, buf)?;
+        self.hook.has_read(ino, offset);
+        Ok(())
     }
 
     fn space(&self) -> Result<SpaceReport> {

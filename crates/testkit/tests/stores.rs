@@ -9,9 +9,9 @@ use holdfast_testkit::diff::target::Target;
 use holdfast_testkit::fsx;
 use holdfast_testkit::memory::{partial, within};
 use holdfast_testkit::store::{
-    Call, Fault, Faults, FaultyStore, ModelStore, Record, Recorded, RecordingStore,
+    Call, Fault, Faults, FaultyStore, Hook, ModelStore, Record, Recorded, RecordingStore, Wrapped,
 };
-use holdfast_types::{Caller, Errno, OpenFlags};
+use holdfast_types::{Caller, Errno, Ino, OpenFlags, Result};
 use std::sync::Arc;
 
 fn plan(seed: u64, steps: usize) -> Plan {
@@ -90,6 +90,35 @@ fn fsx_finds_nothing_over_a_store_either() {
             between_checks: 500,
         };
         fsx::exercise(&fs, "fsx", &plan).unwrap_or_else(|report| panic!("{memory:?}: {report}"));
+    }
+}
+
+/// Lets others go on when bytes have been read.
+struct Yields;
+
+impl Hook for Yields {
+    fn before(&self, _call: Call) -> Result<()> {
+        Ok(())
+    }
+
+    fn has_read(&self, _ino: Ino, _offset: u64) {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn fsx_finds_nothing_beside_readers_either() {
+    for (seed, most) in [(1, 256 << 10), (2, 1 << 20), (3, 1 << 20)] {
+        let store = Wrapped::new(Arc::new(ModelStore::new()), Yields);
+        let fs = within(store, Options::default(), Some(300 << 10)).unwrap();
+        let plan = fsx::Plan {
+            seed,
+            operations: 3000,
+            most,
+            between_checks: 100,
+        };
+        let done = fsx::exercise_beside_readers(&fs, "fsx", &plan);
+        done.unwrap_or_else(|report| panic!("{seed}: {report}"));
     }
 }
 

@@ -117,6 +117,25 @@ fn fsx_finds_nothing_over_a_volume() {
 }
 
 #[test]
+fn fsx_finds_nothing_over_a_volume_beside_readers() {
+    for (seed, most) in [(1, 256 << 10), (2, 1 << 20)] {
+        let device = device(64 * MIB);
+        let store = open(&device);
+        let fs = within(store.clone(), Options::default(), Some(300 << 10)).unwrap();
+        let plan = fsx::Plan {
+            seed,
+            operations: 3000,
+            most,
+            between_checks: 100,
+        };
+        let done = fsx::exercise_beside_readers(&fs, "fsx", &plan);
+        done.unwrap_or_else(|report| panic!("{seed}: {report}"));
+        fs.close().unwrap();
+        store.close().unwrap();
+    }
+}
+
+#[test]
 fn a_file_that_was_not_read_yet_shows_its_space() {
     let device = device(64 * MIB);
     let who = Caller::root();

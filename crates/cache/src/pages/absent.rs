@@ -32,17 +32,6 @@ impl PagesLock<'_> {
         self.frames.next_frame(page)
     }
 
-    /// How many pages directly before this one are in memory, counted up to `most`.
-    #[must_use]
-    pub fn present_before(&self, page: u64, most: u64) -> u64 {
-        let mut at = page;
-        let floor = page.saturating_sub(most);
-        while at > floor && self.frames.get(at - 1).is_some() {
-            at -= 1;
-        }
-        page - at
-    }
-
     /// Says of pages that have no frame that their bytes are elsewhere. Readers do not learn it here:
     /// the owner sees to it that they ask, before he gives up the lock.
     ///

@@ -1,5 +1,6 @@
 //! Pages that take space and have no frame, kept beside the frames for the writer.
 
+use super::flight::Flights;
 use crate::page_set::PageSet;
 use std::ops::Range;
 
@@ -12,6 +13,8 @@ pub(super) struct Apart {
     unwritten: PageSet,
     /// Their bytes are not in memory: the owner can bring them.
     absent: PageSet,
+    /// Absent pages that are being read.
+    pub(super) flights: Flights,
 }
 
 impl Apart {
@@ -58,18 +61,21 @@ impl Apart {
 
     /// These are absent from now on.
     pub(super) fn put_aside(&mut self, pages: Range<u64>) {
+        self.flights.cut(&pages);
         self.unwritten.remove(pages.clone());
         self.absent.insert(pages);
     }
 
     /// These are none of them any more.
     pub(super) fn remove(&mut self, pages: Range<u64>) {
+        self.flights.cut(&pages);
         self.unwritten.remove(pages.clone());
         self.absent.remove(pages);
     }
 
     /// Moves them, from page `from` on, by `delta`; see [`PageSet::shift`].
     pub(super) fn shift(&mut self, from: u64, delta: i64) {
+        self.flights.cut(&(from..u64::MAX));
         self.unwritten.shift(from, delta);
         self.absent.shift(from, delta);
     }

@@ -118,6 +118,7 @@ impl PagesLock<'_> {
     /// Zeroes part of a page, if it has a frame. (The bytes of an absent one are not here.)
     pub(super) fn zero_in_page(&mut self, page: u64, bytes: Range<usize>) {
         let Some(stored) = self.frames.get(page) else {
+            self.change_absent(page..page + 1);
             return;
         };
         let old = stored.bytes();
@@ -175,6 +176,7 @@ impl PagesLock<'_> {
         if self.is_empty() {
             return;
         }
+        self.change_absent(0..PAGE_END);
         let mut change = Change::new(self, account);
         change.frames().clear();
     }

@@ -100,20 +100,22 @@ impl Core {
         to_offset: u64,
         len: u64,
     ) -> Result<u64> {
-        let mut pages = pages.lock();
-        let size = to.node().inode().size();
-        let len = len
-            .min(size.saturating_sub(from_offset))
-            .min(SIZE_MAX - to_offset);
+        let inode = to.node().inode();
+        let given = len;
+        let mut len = 0;
+        let mut pages = self.lock_with(inode, pages, |pages| {
+            let all = copied_len(given, inode.size(), from_offset, to_offset);
+            if all > 0 && to_offset + all > from_offset && to_offset < from_offset + all {
+                return Err(Errno::EINVAL);
+            }
+            len = self.at_once(all);
+            let missing = |at: u64| self.missing(inode, pages, at..at.saturating_add(len));
+            Ok(missing(from_offset).or_else(|| missing(to_offset)))
+        })?;
         if len == 0 {
             return Ok(0);
         }
-        if to_offset + len > from_offset && to_offset < from_offset + len {
-            return Err(Errno::EINVAL);
-        }
-        let inode = to.node().inode();
-        let len = self.bring_to_copy(inode, &mut pages, from_offset, len)?;
-        let len = self.bring_to_copy(inode, &mut pages, to_offset, len)?;
+        let size = inode.size();
         let (len, holes) = self.few_holes(&pages, from_offset, len);
         let mut reservation =
             self.reserve_change(|| self.intent_to_copy(size, to_offset, len, holes))?;
@@ -133,24 +135,14 @@ impl Core {
         len: u64,
     ) -> Result<u64> {
         let target = to.node().inode();
-        // By number, so that two copies in opposite directions cannot wait for each other.
-        let (mut source_pages, mut target_pages);
-        if source.ino() < target.ino() {
-            source_pages = source_body.lock();
-            target_pages = target_body.lock();
-        } else {
-            target_pages = target_body.lock();
-            source_pages = source_body.lock();
-        }
-        let size = source.size();
-        let len = len
-            .min(size.saturating_sub(from_offset))
-            .min(SIZE_MAX - to_offset);
+        let (source_pages, mut target_pages, len) = self.lock_to_copy(
+            (source, source_body, from_offset),
+            (target, target_body, to_offset),
+            len,
+        )?;
         if len == 0 {
             return Ok(0);
         }
-        let len = self.bring_to_copy(source, &mut source_pages, from_offset, len)?;
-        let len = self.bring_to_copy(target, &mut target_pages, to_offset, len)?;
         let (len, holes) = self.few_holes(&source_pages, from_offset, len);
         let mut reservation =
             self.reserve_change(|| self.intent_to_copy(target.size(), to_offset, len, holes))?;
@@ -167,6 +159,48 @@ impl Core {
             copied,
         )?;
         Ok(copied)
+    }
+
+    /// Locks the pages of two files once those that a copy reads and those that it writes are in
+    /// memory; says how much it may copy.
+    fn lock_to_copy<'p>(
+        &self,
+        (source, source_body, from): (&Inode, &'p Pages, u64),
+        (target, target_body, to): (&Inode, &'p Pages, u64),
+        given: u64,
+    ) -> Result<(PagesLock<'p>, PagesLock<'p>, u64)> {
+        let mut tries = 0;
+        loop {
+            // By number, so that two copies in opposite directions cannot wait for each other.
+            let (mut source_pages, mut target_pages);
+            if source.ino() < target.ino() {
+                source_pages = source_body.lock();
+                target_pages = target_body.lock();
+            } else {
+                target_pages = target_body.lock();
+                source_pages = source_body.lock();
+            }
+            let len = self.at_once(copied_len(given, source.size(), from, to));
+            let (read, written) = (from..from.saturating_add(len), to..to.saturating_add(len));
+            let of_source = self.missing(source, &source_pages, read.clone());
+            let of_target = self.missing(target, &target_pages, written.clone());
+            let missing = of_source.as_ref().or(of_target.as_ref());
+            if len == 0 || missing.is_none() {
+                return Ok((source_pages, target_pages, len));
+            }
+            if missing.is_some_and(|needed| needed.tries() <= tries) {
+                source_pages = self.bring_locked(source, source_body, source_pages, read)?;
+                target_pages = self.bring_locked(target, target_body, target_pages, written)?;
+                return Ok((source_pages, target_pages, len));
+            }
+            if let Some(needed) = of_source {
+                drop(target_pages);
+                self.bring(source, source_body, source_pages, needed, &mut tries)?;
+            } else if let Some(needed) = of_target {
+                drop(source_pages);
+                self.bring(target, target_body, target_pages, needed, &mut tries)?;
+            }
+        }
     }
 
     /// What a copy of bytes with so many holes may take.
@@ -194,25 +228,12 @@ impl Core {
         (len, holes)
     }
 
-    /// Makes sure that of the bytes that a copy reads, or writes, none is absent; returns how many
-    /// it may copy.
-    fn bring_to_copy(
-        &self,
-        inode: &Inode,
-        pages: &mut PagesLock<'_>,
-        offset: u64,
-        len: u64,
-    ) -> Result<u64> {
-        if self.pinned {
-            return Ok(len);
+    /// As much of a copy as is done at once: all of it is in memory then.
+    fn at_once(&self, len: u64) -> u64 {
+        match self.pinned {
+            true => len,
+            false => len.min(PART),
         }
-        let len = len.min(PART);
-        if inode.is_complete() {
-            return Ok(len);
-        }
-        let end = offset.saturating_add(len);
-        self.bring(inode, pages, offset..end)?;
-        Ok(len)
     }
 
     /// Bytes arrived in a file whose pages are locked.
@@ -257,4 +278,9 @@ impl Core {
         let held = reservation.held();
         self.apply_written(turn, held, target, &batch, &|page| pages.show(page))
     }
+}
+
+/// How much of so many bytes there is to copy, of a source of this size.
+fn copied_len(given: u64, size: u64, from: u64, to: u64) -> u64 {
+    given.min(size.saturating_sub(from)).min(SIZE_MAX - to)
 }

@@ -73,12 +73,13 @@ impl FileSystem {
             return through.allocate(who, file, mode, (offset, len));
         }
         {
-            let mut pages = pages.lock();
-            match mode.difference(Fallocate::KEEP_SIZE).is_empty() {
-                true => inode.not_immutable()?,
-                false => inode.allow_change()?,
-            }
-            core.map(inode, &mut pages)?;
+            let mut pages = core.lock_with(inode, pages, |_| {
+                match mode.difference(Fallocate::KEEP_SIZE).is_empty() {
+                    true => inode.not_immutable()?,
+                    false => inode.allow_change()?,
+                }
+                Ok(core.map_missing(inode))
+            })?;
             core.drop_privileges(who, node)?;
             core.has_room_for(request, pages.pages())?;
             for part in core.parts(request) {

@@ -8,6 +8,7 @@
 pub(crate) mod bring;
 mod copy;
 mod fallocate;
+mod map;
 mod read;
 mod resize;
 mod seek;

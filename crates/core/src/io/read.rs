@@ -2,8 +2,9 @@ use holdfast_cache::{Contended, Pages, PagesLock};
 use holdfast_sync::epoch;
 use holdfast_sync::frame::SMALL_MAX;
 use std::io::IoSliceMut;
+use std::ops::Range;
 
-use super::bring::{BYTES_MAX, PAGE};
+use super::bring::{BYTES_MAX, Leading, PAGE, TRIES};
 use super::check_range;
 use crate::FileSystem;
 use crate::clock::tick;
@@ -64,8 +65,8 @@ impl FileSystem {
                 done
             }
             Err(Contended) => {
-                let bufs = bufs.iter_mut().map(|buf| &mut **buf);
-                core.read_locked(inode, pages, offset, asked, bufs)?
+                let mut bufs: Vec<_> = bufs.iter_mut().map(|buf| &mut **buf).collect();
+                core.read_locked(inode, pages, offset, asked, &mut bufs)?
             }
         };
         core.has_read(file, inode);
@@ -181,7 +182,7 @@ impl Core {
     fn read_slowly(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> Result<usize> {
         let len = buf.len();
         let (inode, pages) = self.readable_at(file, offset, len)?;
-        let done = self.read_locked(inode, pages, offset, len, [buf])?;
+        let done = self.read_locked(inode, pages, offset, len, &mut [buf])?;
         self.has_read(file, inode);
         Ok(done)
     }
@@ -204,8 +205,7 @@ impl Core {
         Ok((inode, pages))
     }
 
-    /// Reads a small file of which nothing is in memory past memory: what the store answers is the same while the lock of the
-    /// pages is held. `None`: it is another file.
+    /// Reads a small file of which nothing is in memory past memory. `None`: it is another file.
     ///
     /// A large one is brought, with what follows, so that few calls of the store read it.
     fn read_from_store(
@@ -216,78 +216,79 @@ impl Core {
     ) -> Result<Option<usize>> {
         let (inode, pages) = self.readable_at(file, offset, buf.len())?;
         self.refresh(inode)?;
-        if self.pinned || inode.is_mapped() || inode.size() > WHOLE {
+        let wanted = || !inode.is_mapped() && inode.size() <= WHOLE;
+        if self.pinned || !wanted() {
             return Ok(None);
         }
-        let lock = pages.lock();
-        let len = inode.size().saturating_sub(offset).min(buf.len() as u64) as usize;
-        if len > 0 {
-            self.store.read_data(inode.ino(), offset, &mut buf[..len])?;
-        }
+        let read = || {
+            let len = inode.size().saturating_sub(offset).min(buf.len() as u64) as usize;
+            if len > 0 {
+                self.store.read_data(inode.ino(), offset, &mut buf[..len])?;
+            }
+            Ok(len)
+        };
+        let Some((lock, read)) = self.ask(inode, pages, wanted, read) else {
+            return Ok(None);
+        };
         drop(lock);
+        let len = read?;
         self.has_read(file, inode);
         Ok(Some(len))
     }
 
-    /// Reads into several buffers in turn, `asked` bytes in all, under the lock: what is not in memory
-    /// is brought, or if that is much, goes past it.
+    /// Reads into several buffers in turn, `asked` bytes in all: what is not in memory is brought,
+    /// or if that is much, goes past it. The bytes are those of one moment.
     #[cold]
-    fn read_locked<'b>(
+    fn read_locked(
         &self,
         inode: &Inode,
-        pages: &Pages,
+        body: &Pages,
         offset: u64,
         asked: usize,
-        bufs: impl IntoIterator<Item = &'b mut [u8]>,
+        bufs: &mut [&mut [u8]],
     ) -> Result<usize> {
         let held = self.cached();
-        let done = {
-            let mut pages = pages.lock();
-            if asked as u64 <= BYTES_MAX.max(self.reclaim.limit() / 8) {
-                self.bring_to_read(inode, &mut pages, offset..offset + asked as u64)?;
-            } else {
-                self.map(inode, &mut pages)?;
+        let comes = asked as u64 <= BYTES_MAX.max(self.reclaim.limit() / 8);
+        let mut tries = 0;
+        let done = loop {
+            let mut pages = self.lock_with(inode, body, |pages| {
+                let bytes = offset..offset + asked as u64;
+                Ok(match comes {
+                    true => self.missing_to_read(inode, pages, bytes),
+                    false => self.map_missing(inode),
+                })
+            })?;
+            let (done, gaps) = read_present(&pages, inode.size(), offset, bufs);
+            if gaps.is_empty() {
+                break done;
             }
-            let mut done = 0;
-            for buf in bufs {
-                let read = self.read_past(inode, &pages, offset + done as u64, buf)?;
-                done += read;
-                if read < buf.len() {
-                    break;
-                }
+            if tries == TRIES {
+                // Others change it all the time.
+                self.read_gaps(inode, &gaps, bufs)?;
+                break done;
             }
-            done
+            tries += 1;
+            let flight = Leading(pages.watch(gaps.iter().map(Gap::pages)));
+            drop(pages);
+            let filled = self.read_gaps(inode, &gaps, bufs);
+            body.lock().land(&flight.0);
+            if !flight.0.is_cut() {
+                filled?;
+                break done;
+            }
+            self.alive()?;
         };
-        self.use_pages(pages, offset, done);
+        self.use_pages(body, offset, done);
         self.relieve_since(held);
         Ok(done)
     }
 
-    /// Reads from memory what is there, and the rest from the store.
-    fn read_past(
-        &self,
-        inode: &Inode,
-        pages: &PagesLock<'_>,
-        offset: u64,
-        buf: &mut [u8],
-    ) -> Result<usize> {
-        let size = inode.size();
-        let len = size.saturating_sub(offset).min(buf.len() as u64);
-        let (mut at, end) = (offset, offset + len);
-        let mut rest = &mut buf[..len as usize];
-        while at < end {
-            let absent = pages.next_absent(at / PAGE..end.div_ceil(PAGE));
-            let start = absent.as_ref().map_or(end, |run| at.max(run.start * PAGE));
-            let until = absent.map_or(end, |run| end.min(run.end * PAGE));
-            let (there, later) = rest.split_at_mut((start - at) as usize);
-            let (gone, later) = later.split_at_mut((until - start) as usize);
-            let _ = pages.read(at, there, size);
-            if !gone.is_empty() {
-                self.store.read_data(inode.ino(), start, gone)?;
-            }
-            (at, rest) = (until, later);
-        }
-        Ok(len as usize)
+    /// Reads what was not in memory.
+    fn read_gaps(&self, inode: &Inode, gaps: &[Gap], bufs: &mut [&mut [u8]]) -> Result<()> {
+        gaps.iter().try_for_each(|gap| {
+            let buf = &mut bufs[gap.buf][gap.within.clone()];
+            self.store.read_data(inode.ino(), gap.offset, buf)
+        })
     }
 
     /// Whoever must hear of a read hears of it. Mostly there is nobody, which is all that is asked here.
@@ -320,6 +321,59 @@ impl Core {
         }
         self.happened(inode, EventMask::ACCESS);
     }
+}
+
+/// A part of a buffer for bytes that are not in memory.
+struct Gap {
+    /// Which of the buffers.
+    buf: usize,
+    within: Range<usize>,
+    /// Where the bytes are in the file.
+    offset: u64,
+}
+
+impl Gap {
+    fn pages(&self) -> Range<u64> {
+        let end = self.offset + self.within.len() as u64;
+        self.offset / PAGE..end.div_ceil(PAGE)
+    }
+}
+
+/// Reads what is in memory into several buffers in turn; returns the length of all that is to be
+/// read, and what is missing of it.
+fn read_present(
+    pages: &PagesLock<'_>,
+    size: u64,
+    offset: u64,
+    bufs: &mut [&mut [u8]],
+) -> (usize, Vec<Gap>) {
+    let (mut at, mut gaps) = (offset, Vec::new());
+    for (number, buf) in bufs.iter_mut().enumerate() {
+        let len = size.saturating_sub(at).min(buf.len() as u64);
+        let (first, end) = (at, at + len);
+        while at < end {
+            let absent = pages.next_absent(at / PAGE..end.div_ceil(PAGE));
+            let start = absent.as_ref().map_or(end, |run| at.max(run.start * PAGE));
+            let until = absent.map_or(end, |run| end.min(run.end * PAGE));
+            let _ = pages.read(
+                at,
+                &mut buf[(at - first) as usize..(start - first) as usize],
+                size,
+            );
+            if start < until {
+                gaps.push(Gap {
+                    buf: number,
+                    within: (start - first) as usize..(until - first) as usize,
+                    offset: start,
+                });
+            }
+            at = until;
+        }
+        if len < buf.len() as u64 {
+            break;
+        }
+    }
+    ((at - offset) as usize, gaps)
 }
 
 #[cfg(test)]

@@ -16,12 +16,12 @@ impl Core {
             return through.resize(who, node, size);
         }
         {
-            let mut pages = pages.lock();
             // What is to be thrown away need not be loaded first.
             let keeps = size > 0;
-            if keeps {
-                self.map(inode, &mut pages)?;
-            }
+            let mut pages = match keeps {
+                true => self.lock_mapped(inode, pages)?,
+                false => pages.lock(),
+            };
             let mut reservation = self.reserve_change(|| {
                 let (old, ranges) = (inode.size(), 1);
                 let class = match size > old {
@@ -58,6 +58,7 @@ impl Core {
             pages.has_size(size);
             if !keeps {
                 // Only now, that the size says so too: there is nothing to be asked for.
+                self.unmapped.cut(inode.ino());
                 inode.completed();
             }
             if !self.pinned {

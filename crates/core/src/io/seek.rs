@@ -26,8 +26,7 @@ impl FileSystem {
         let found = match found {
             Ok(found) => found,
             Err(Contended) => {
-                let mut pages = pages.lock();
-                self.core.map(inode, &mut pages)?;
+                let pages = self.core.lock_mapped(inode, pages)?;
                 match whence {
                     Whence::Data => pages.seek_data(offset, inode.size()),
                     Whence::Hole => pages.seek_hole(offset, inode.size()),

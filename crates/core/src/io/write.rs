@@ -1,6 +1,7 @@
-use holdfast_cache::{Arrival, PagesLock};
+use holdfast_cache::{Arrival, Pages, PagesLock};
 use std::io::IoSlice;
 
+use super::bring::PAGE;
 use super::{SIZE_MAX, check_range, writable};
 use crate::FileSystem;
 use crate::file_system::{Core, Scope};
@@ -77,30 +78,21 @@ impl FileSystem {
             return through.write(who, file, offset, bufs);
         }
         let inode = file.node().inode();
+        if given == 0 {
+            return Ok((offset.unwrap_or(inode.size()), 0));
+        }
         let held = core.cached();
         let (start, done) = {
-            let mut pages = pages.lock();
+            let (mut pages, past) = core.lock_to_write(inode, pages, offset, bufs)?;
             let size = inode.size();
             let start = offset.unwrap_or(size);
-            if given == 0 {
-                return Ok((start, 0));
-            }
-            inode.allow_writing(offset)?;
-            if start >= SIZE_MAX {
-                return Err(Errno::EFBIG);
-            }
-            pages.fetch_place(start);
-            let past = bufs.len() == 1
-                && core.goes_past(inode, &mut pages, start..start.saturating_add(given as u64))?;
-            if !past {
-                core.bring_edges(inode, &mut pages, start, bufs.iter().map(|buf| buf.len()))?;
-            }
             let mut reservation =
                 core.reserve_change(|| core.intent_to_write(size, start, given as u64))?;
             core.drop_privileges(who, file.node())?;
             let space = core.space_of(inode, Check::of(who));
             let done = if past {
-                // Nothing changes in memory: readers who come to this page take the lock, and read all anew.
+                // Nothing changes in memory: readers of this page take the lock, and read it anew.
+                pages.change_absent(start / PAGE..start / PAGE + 1);
                 given
             } else {
                 core.write_in_memory(inode, &mut pages, start, bufs, &space)?
@@ -180,6 +172,39 @@ impl Core {
             ..Intent::default()
         }
         .writing(start, len, size)
+    }
+
+    /// Locks the pages of a file once nothing is missing that a write needs. Does the write
+    /// [go past memory](Self::goes_past)?
+    #[inline]
+    fn lock_to_write<'p>(
+        &self,
+        inode: &Inode,
+        body: &'p Pages,
+        offset: Option<u64>,
+        bufs: &[IoSlice<'_>],
+    ) -> Result<(PagesLock<'p>, bool)> {
+        let mut past = false;
+        let pages = self.lock_with(inode, body, |pages| {
+            let start = offset.unwrap_or(inode.size());
+            inode.allow_writing(offset)?;
+            if start >= SIZE_MAX {
+                return Err(Errno::EFBIG);
+            }
+            pages.fetch_place(start);
+            if self.pinned || inode.is_complete() {
+                past = false;
+                return Ok(None);
+            }
+            let end = start.saturating_add(total(bufs) as u64);
+            past = bufs.len() == 1 && self.goes_past(inode, pages, start..end);
+            let lens = bufs.iter().map(|buf| buf.len());
+            Ok(match past {
+                true => None,
+                false => self.missing_edges(inode, pages, start, lens),
+            })
+        })?;
+        Ok((pages, past))
     }
 
     /// Writes to pages of which nothing is missing; returns the bytes written.

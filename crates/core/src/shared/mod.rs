@@ -225,6 +225,7 @@ impl Core {
         pages: &mut PagesLock<'_>,
         space: StoredSpace,
     ) {
+        self.unmapped.cut(inode.ino());
         pages.begin();
         inode.changed_below(space);
         pages.clear(self.loaded());

@@ -152,6 +152,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Reads bytes of a regular file; holes read as zeros.
     ///
+    /// The file may change meanwhile. Of what changes the bytes may be any, and the call may fail
+    /// for that reason: the caller discards them then. All others are right.
+    ///
     /// # Errors
     /// `EIO` or `EUCLEAN` when they cannot be read.
     fn read_data(&self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<()>;

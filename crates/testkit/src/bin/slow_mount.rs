@@ -1,8 +1,9 @@
 //! Mounts a volume on a device that can be made slow: `slow_mount DIR [--transport auto|uring|dev]`.
 //!
-//! The volume, in memory, has files `cold0` to `cold99` of 64 KiB, none of which is in the cache.
-//! Once it says `ready` it takes lines: `read MS`, `write MS` and `flush MS` say how long each such call of
-//! the device takes from now on. It ends with the mount.
+//! The volume, in memory, has files `cold0` to `cold99` of 64 KiB and `large` of 64 MiB, none of
+//! which is in the cache. Once it says `ready` it takes lines: `read MS`, `write MS` and `flush MS`
+//! say how long each such call of the device takes from now on, `forget` has everything forgotten
+//! that can be read again. It ends with the mount.
 
 use holdfast_core::{FileSystem, Options};
 use holdfast_device::{BlockDevice, MemoryDevice};
@@ -51,7 +52,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         ..Config::default()
     };
     let session = serve::mount(&fs, Path::new(dir), &config, None)?;
-    thread::spawn(move || take_orders(&slow));
+    let own = fs.clone();
+    thread::spawn(move || take_orders(&slow, &own));
     println!("ready over {}", session.info().transport);
     session.wait();
     if let Some(reason) = session.failure() {
@@ -73,12 +75,23 @@ fn fill(device: &Arc<dyn BlockDevice>) -> Result<(), Box<dyn Error>> {
         let file = fs.create(&who, &fs.root(), name.as_bytes(), 0o644, flags)?;
         fs.write(&who, &file, 0, &vec![number; 64 << 10])?;
     }
+    let file = fs.create(&who, &fs.root(), b"large", 0o644, OpenFlags::WRITE_ONLY)?;
+    for part in 0..64 {
+        fs.write(&who, &file, part << 20, &vec![1; 1 << 20])?;
+    }
+    drop(file);
     fs.close()?;
     Ok(())
 }
 
-fn take_orders(device: &SlowDevice) {
+fn take_orders(device: &SlowDevice, fs: &FileSystem) {
     for line in io::stdin().lock().lines().map_while(Result::ok) {
+        if line == "forget" {
+            if let Err(error) = fs.drop_caches() {
+                eprintln!("forget: {error:?}");
+            }
+            continue;
+        }
         let order = line.split_once(' ').and_then(|(call, millis)| {
             let call = match call {
                 "read" => Call::Read,

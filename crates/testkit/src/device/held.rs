@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 /// A device on which a chosen call does not return before the test lets it.
 ///
-/// What is held is one read or one call by one thread, or every flush: a test waits until the call has begun, looks at what
-/// other threads can do meanwhile, and releases it. So it needs no times to tell who waits for whom.
+/// What is held is one read or one call by one thread, every read, or every flush: a test waits
+/// until the call has begun, looks at what other threads can do meanwhile, and releases it. So it
+/// needs no times to tell who waits for whom.
 #[derive(Debug)]
 pub struct HeldDevice {
     inner: Arc<dyn BlockDevice>,
@@ -25,6 +26,10 @@ struct State {
     passed: usize,
     /// Are flushes held?
     flushes: bool,
+    /// Are the reads of all threads held?
+    reads: bool,
+    /// Reads so far.
+    read: usize,
     /// Calls that are held now.
     held: usize,
 }
@@ -63,6 +68,28 @@ impl HeldDevice {
         self.state.lock().flushes = true;
     }
 
+    /// Holds all reads from now on.
+    pub fn hold_reads(&self) {
+        self.state.lock().reads = true;
+    }
+
+    /// How many reads were asked for so far.
+    #[must_use]
+    pub fn reads(&self) -> usize {
+        self.state.lock().read
+    }
+
+    /// Waits until so many calls are held at once; `false`: they are not, and there was time
+    /// enough.
+    pub fn holds(&self, calls: usize, patience: Duration) -> bool {
+        let until = Instant::now() + patience;
+        let mut state = self.state.lock();
+        while state.held < calls && Instant::now() < until {
+            self.changed.wait_until(&mut state, until);
+        }
+        state.held >= calls
+    }
+
     /// Waits until a call is held, or `is_over` says that none will be; `false`: none is, and there was time enough.
     pub fn is_held(&self, is_over: impl Fn() -> bool, patience: Duration) -> bool {
         let until = Instant::now() + patience;
@@ -76,12 +103,15 @@ impl HeldDevice {
     /// Lets all calls that are held return, and holds no more.
     pub fn release(&self) {
         let mut state = self.state.lock();
-        (state.caller, state.flushes) = (None, false);
+        (state.caller, state.flushes, state.reads) = (None, false, false);
         self.changed.notify_all();
     }
 
     fn before_read(&self) {
         self.before_call_of_one(true);
+        let mut state = self.state.lock();
+        state.read += 1;
+        self.hold(state, |state| state.reads);
     }
 
     fn before_write(&self) {

@@ -5,6 +5,7 @@
 
 mod checkpoints;
 mod others;
+mod pages;
 mod room;
 mod world;
 

@@ -26,7 +26,8 @@ pub(in crate::store) fn run_of(extent: &tree::Extent) -> Run {
 }
 
 impl Inner {
-    /// Reads bytes of a file that nobody changes meanwhile.
+    /// Reads bytes of a file. Those that change meanwhile may come as any: their blocks may be
+    /// another file's by then.
     ///
     /// # Errors
     /// Those of the device, and of what was found damaged.

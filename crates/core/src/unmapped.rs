@@ -1,0 +1,101 @@
+//! What is being asked of the store about files that are not mapped.
+//!
+//! The pages of such a file cannot tell that its map is on its way, or that somebody reads it past
+//! memory; so it is noted here, as a [`Flight`] of the whole file.
+//!
+//! *Invariants.* One flight of a file at most brings its map. The content of a file that is not
+//! mapped changes only together with a [`cut`](Unmapped::cut), or once the file is mapped, which is
+//! a cut as well.
+//!
+//! *Locking.* Flights begin and are cut with the pages of their file locked. A shard is a leaf.
+
+use holdfast_cache::Flight;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+use crate::types::{Ino, Result};
+
+const SHARDS: usize = 64;
+
+/// Flights of files that are not mapped.
+pub(crate) struct Unmapped([Mutex<Vec<Entry>>; SHARDS]);
+
+struct Entry {
+    ino: Ino,
+    flight: Arc<Flight>,
+    /// Does it bring the map?
+    maps: bool,
+}
+
+/// A flight, and its place in the table until this is dropped.
+pub(crate) struct Noted<'t> {
+    shard: &'t Mutex<Vec<Entry>>,
+    pub(crate) flight: Arc<Flight>,
+}
+
+impl Unmapped {
+    pub(crate) fn new() -> Self {
+        Self(std::array::from_fn(|_| Mutex::default()))
+    }
+
+    fn shard(&self, ino: Ino) -> &Mutex<Vec<Entry>> {
+        &self.0[ino.0 as usize % SHARDS]
+    }
+
+    /// Begins to map a file, or gives the flight that does already, and its cuts.
+    pub(crate) fn begin_map(&self, ino: Ino) -> std::result::Result<Noted<'_>, (Arc<Flight>, u32)> {
+        let shard = self.shard(ino);
+        let mut entries = shard.lock();
+        let of_it = |entry: &&Entry| entry.ino == ino && entry.maps && !entry.flight.is_cut();
+        if let Some(entry) = entries.iter().find(of_it) {
+            return Err((Arc::clone(&entry.flight), 0));
+        }
+        Ok(Self::note(shard, &mut entries, ino, true))
+    }
+
+    /// Begins to ask something else, which is of use if the flight was not cut by then.
+    pub(crate) fn begin_ask(&self, ino: Ino) -> Noted<'_> {
+        let shard = self.shard(ino);
+        Self::note(shard, &mut shard.lock(), ino, false)
+    }
+
+    fn note<'t>(
+        shard: &'t Mutex<Vec<Entry>>,
+        entries: &mut Vec<Entry>,
+        ino: Ino,
+        maps: bool,
+    ) -> Noted<'t> {
+        let flight = Arc::<Flight>::default();
+        entries.push(Entry {
+            ino,
+            flight: Arc::clone(&flight),
+            maps,
+        });
+        Noted { shard, flight }
+    }
+
+    /// The file has changed, or is mapped now: what is being asked about it is of no use.
+    pub(crate) fn cut(&self, ino: Ino) {
+        let entries = self.shard(ino).lock();
+        let of_it = entries.iter().filter(|entry| entry.ino == ino);
+        of_it.for_each(|entry| entry.flight.cut());
+    }
+}
+
+impl Noted<'_> {
+    /// Tells those that wait for it.
+    pub(crate) fn end(self, end: Result<()>) {
+        self.flight.end(end);
+    }
+}
+
+impl Drop for Noted<'_> {
+    fn drop(&mut self) {
+        let flight = &self.flight;
+        let mut entries = self.shard.lock();
+        entries.retain(|entry| !Arc::ptr_eq(&entry.flight, flight));
+        drop(entries);
+        // After a panic, too.
+        flight.end(Ok(()));
+    }
+}
