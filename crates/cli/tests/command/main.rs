@@ -20,6 +20,7 @@ mod hanging;
 mod lasting;
 mod metrics;
 mod mounts;
+mod promised;
 mod refusals;
 mod surroundings;
 mod terminal;

@@ -115,8 +115,10 @@ impl Core {
         let len = self.bring_to_copy(inode, &mut pages, from_offset, len)?;
         let len = self.bring_to_copy(inode, &mut pages, to_offset, len)?;
         let (len, holes) = self.few_holes(&pages, from_offset, len);
-        let mut reservation =
-            self.reserve_change(|| self.intent_to_copy(size, to_offset, len, holes))?;
+        let bytes = to_offset..to_offset + len;
+        let mut reservation = self.reserve_for(inode, &pages, bytes, || {
+            self.intent_to_copy(size, to_offset, len, holes)
+        })?;
         self.drop_privileges(who, to.node())?;
         let space = self.space_of(inode, Check::of(who));
         let copied = pages.copy_within(to_offset, from_offset, len, space.account())?;
@@ -152,8 +154,10 @@ impl Core {
         let len = self.bring_to_copy(source, &mut source_pages, from_offset, len)?;
         let len = self.bring_to_copy(target, &mut target_pages, to_offset, len)?;
         let (len, holes) = self.few_holes(&source_pages, from_offset, len);
-        let mut reservation =
-            self.reserve_change(|| self.intent_to_copy(target.size(), to_offset, len, holes))?;
+        let bytes = to_offset..to_offset + len;
+        let mut reservation = self.reserve_for(target, &target_pages, bytes, || {
+            self.intent_to_copy(target.size(), to_offset, len, holes)
+        })?;
         self.drop_privileges(who, to.node())?;
         let space = self.space_of(target, Check::of(who));
         let copied =

@@ -95,8 +95,10 @@ impl FileSystem {
             if !past {
                 core.bring_edges(inode, &mut pages, start, bufs.iter().map(|buf| buf.len()))?;
             }
-            let mut reservation =
-                core.reserve_change(|| core.intent_to_write(size, start, given as u64))?;
+            let end = start.saturating_add(given as u64);
+            let mut reservation = core.reserve_for(inode, &pages, start..end, || {
+                core.intent_to_write(size, start, given as u64)
+            })?;
             core.drop_privileges(who, file.node())?;
             let space = core.space_of(inode, Check::of(who));
             let done = if past {
