@@ -13,6 +13,7 @@ use holdfast_sync::Bolt;
 use holdfast_sync::epoch;
 use holdfast_sync::frame::{Frames, FramesLock, Stored};
 use std::fmt;
+use std::ops::Range;
 
 mod absent;
 mod apart;
@@ -138,6 +139,12 @@ impl PagesLock<'_> {
     #[must_use]
     pub fn pages(&self) -> u64 {
         self.held().pages
+    }
+
+    /// Do all of these pages take space: framed, unwritten or absent?
+    #[must_use]
+    pub fn have_space(&self, pages: &Range<u64>) -> bool {
+        self.count_in(pages) == pages.end.saturating_sub(pages.start)
     }
 
     /// Pages that have a frame in memory.

@@ -81,7 +81,8 @@ impl Error {
     pub fn errno(&self) -> Errno {
         match self {
             Self::Device(error) => error.errno(),
-            Self::Tree(tree::Error::Device { errno, .. }) => *errno,
+            Self::Tree(tree::Error::Device { errno, .. })
+            | Self::Space(space::Error::Unread { errno, .. }) => *errno,
             Self::Tree(tree::Error::NoSpace)
             | Self::Space(space::Error::Full { .. } | space::Error::Later { .. })
             | Self::Journal(journal::Error::Full | journal::Error::TooLarge { .. }) => {

@@ -24,6 +24,7 @@ mod metrics;
 mod mounts;
 mod options;
 mod private;
+mod promised;
 mod refusals;
 mod remounts;
 mod surroundings;

@@ -117,8 +117,10 @@ impl Core {
         }
         let size = inode.size();
         let (len, holes) = self.few_holes(&pages, from_offset, len);
-        let mut reservation =
-            self.reserve_change(|| self.intent_to_copy(size, to_offset, len, holes))?;
+        let bytes = to_offset..to_offset + len;
+        let mut reservation = self.reserve_for(inode, &pages, bytes, || {
+            self.intent_to_copy(size, to_offset, len, holes)
+        })?;
         self.drop_privileges(who, to.node())?;
         let space = self.space_of(inode, Check::of(who));
         let copied = pages.copy_within(to_offset, from_offset, len, space.account())?;
@@ -144,8 +146,10 @@ impl Core {
             return Ok(0);
         }
         let (len, holes) = self.few_holes(&source_pages, from_offset, len);
-        let mut reservation =
-            self.reserve_change(|| self.intent_to_copy(target.size(), to_offset, len, holes))?;
+        let bytes = to_offset..to_offset + len;
+        let mut reservation = self.reserve_for(target, &target_pages, bytes, || {
+            self.intent_to_copy(target.size(), to_offset, len, holes)
+        })?;
         self.drop_privileges(who, to.node())?;
         let space = self.space_of(target, Check::of(who));
         let copied =

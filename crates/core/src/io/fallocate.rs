@@ -81,7 +81,7 @@ impl FileSystem {
                 Ok(core.map_missing(inode))
             })?;
             core.drop_privileges(who, node)?;
-            core.has_room_for(request, pages.pages())?;
+            core.has_room_for(request, &pages)?;
             for part in core.parts(request) {
                 core.fallocate(who, inode, &mut pages, part)?;
             }
@@ -103,8 +103,10 @@ impl Core {
     ) -> Result<()> {
         let size = inode.size();
         let new_size = new_size(request, size)?;
-        let mut reservation =
-            self.reserve_change(|| self.intent_of(request, size, pages.pages()))?;
+        let bytes = request.offset..request.offset + request.len;
+        let mut reservation = self.reserve_for(inode, pages, bytes, || {
+            self.intent_of(request, size, pages.pages())
+        })?;
         let space = self.space_of(inode, Check::of(who));
         if new_size < size {
             pages.begin();
@@ -155,13 +157,18 @@ impl Core {
         })
     }
 
-    /// Refuses what comes in several parts and has no room, before the first of them. `held`: pages of the file.
-    fn has_room_for(&self, request: Request, held: u64) -> Result<()> {
+    /// Refuses what comes in several parts and has no room, before the first of them.
+    fn has_room_for(&self, request: Request, held: &PagesLock<'_>) -> Result<()> {
         let takes = matches!(request.what, What::Allocate | What::Zero);
         if self.pinned || !takes || request.len <= PART {
             return Ok(());
         }
-        let pages = (request.len / PAGE_SIZE as u64).saturating_sub(held);
+        let page = PAGE_SIZE as u64;
+        let end = request.offset + request.len;
+        if held.have_space(&(request.offset / page..end.div_ceil(page))) {
+            return Ok(());
+        }
+        let pages = (request.len / page).saturating_sub(held.pages());
         self.reserve(&Intent {
             pages,
             ..Intent::default()

@@ -14,10 +14,14 @@ mod resize;
 mod seek;
 mod write;
 
-use holdfast_cache::Pages;
+use std::ops::Range;
+
+use holdfast_cache::{PAGE_SIZE, Pages, PagesLock};
 
 use crate::file_system::Core;
+use crate::inode::{Inode, Numbered as _};
 use crate::open::OpenFile;
+use crate::store::{Class, Intent, Reservation};
 use crate::types::{Errno, Result};
 
 /// Largest size of a file, in bytes: offsets are signed.
@@ -28,6 +32,67 @@ impl Core {
     /// first one of a [small](crate::store::Guarantees::small) file.
     fn outgrown(&self, old: u64, new: u64) -> u64 {
         u64::from(0 < old && old <= self.small && self.small < new)
+    }
+
+    /// Reserves what a change of these bytes may need.
+    ///
+    /// # Errors
+    /// Those of [`Core::reserve`].
+    #[inline]
+    fn reserve_for(
+        &self,
+        inode: &Inode,
+        pages: &PagesLock<'_>,
+        bytes: Range<u64>,
+        intent: impl FnOnce() -> Intent,
+    ) -> Result<Reservation<'_>> {
+        if self.pinned {
+            return Ok(Reservation::none());
+        }
+        let intent = intent();
+        match Reservation::at_once(&*self.behind, &intent) {
+            Some(reservation) => Ok(reservation),
+            None => self.reserve_in_place(inode, pages, bytes, &intent),
+        }
+    }
+
+    /// As [`reserve_for`](Self::reserve_for), where room may be short. A change of bytes that have space
+    /// takes none, even behind the end of the file.
+    #[cold]
+    fn reserve_in_place(
+        &self,
+        inode: &Inode,
+        pages: &PagesLock<'_>,
+        bytes: Range<u64>,
+        intent: &Intent,
+    ) -> Result<Reservation<'_>> {
+        if intent.class == Class::GivingBack || !self.has_space(inode, pages, bytes)? {
+            return self.reserve(intent);
+        }
+        self.reserve(&Intent {
+            class: Class::InPlace,
+            moved: 0,
+            allocated: 0,
+            ..*intent
+        })
+    }
+
+    /// Do all of these bytes have space in the store, and the first page of the file, if it has bytes?
+    ///
+    /// # Errors
+    /// What the store answers.
+    fn has_space(&self, inode: &Inode, pages: &PagesLock<'_>, bytes: Range<u64>) -> Result<bool> {
+        let page = PAGE_SIZE as u64;
+        if !pages.have_space(&(bytes.start / page..bytes.end.div_ceil(page))) {
+            return Ok(false);
+        }
+        let size = inode.size();
+        if size == 0 || size > self.small {
+            return Ok(true);
+        }
+        // What the store keeps without pages ends where the file does.
+        let first = self.store.next_space(inode.ino(), 0)?;
+        Ok(first.is_some_and(|run| run.start + run.len >= page))
     }
 }
 

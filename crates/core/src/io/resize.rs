@@ -22,7 +22,7 @@ impl Core {
                 true => self.lock_mapped(inode, pages)?,
                 false => pages.lock(),
             };
-            let mut reservation = self.reserve_change(|| {
+            let mut reservation = self.reserve_for(inode, &pages, 0..0, || {
                 let (old, ranges) = (inode.size(), 1);
                 let class = match size > old {
                     true => Class::Changing,

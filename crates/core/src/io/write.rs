@@ -86,8 +86,10 @@ impl FileSystem {
             let (mut pages, past) = core.lock_to_write(inode, pages, offset, bufs)?;
             let size = inode.size();
             let start = offset.unwrap_or(size);
-            let mut reservation =
-                core.reserve_change(|| core.intent_to_write(size, start, given as u64))?;
+            let end = start.saturating_add(given as u64);
+            let mut reservation = core.reserve_for(inode, &pages, start..end, || {
+                core.intent_to_write(size, start, given as u64)
+            })?;
             core.drop_privileges(who, file.node())?;
             let space = core.space_of(inode, Check::of(who));
             let done = if past {

@@ -21,6 +21,9 @@ pub enum Class {
     Growing,
     /// It changes what is there, and adds next to nothing: it may draw on half of the reserve.
     Changing,
+    /// It changes bytes that all have space: it may draw on half of the reserve, and is refused only if
+    /// less than that is left, not because of what others may need at the same time.
+    InPlace,
     /// It gives back, or must not fail: it may draw on all of the reserve, and is never refused for want of
     /// space.
     GivingBack,

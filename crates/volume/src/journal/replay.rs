@@ -179,6 +179,19 @@ impl Replay {
         }
     }
 
+    /// Ends the replay of a journal that was closed behind all that was committed, without a look at what a crash may
+    /// have left; `false` if something was committed behind that all the same.
+    ///
+    /// *Invariant.* The life of the position is that of the journal that was closed. It is later than
+    /// that of any frame behind the position, since the opening of that journal had looked for them.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn is_at_end(&mut self) -> Result<bool> {
+        self.ended = self.scan.is_blank()?;
+        Ok(self.ended)
+    }
+
     /// The next batch; `None` at the end of the journal.
     ///
     /// # Errors

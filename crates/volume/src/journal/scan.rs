@@ -160,6 +160,17 @@ impl Scan {
         self.life
     }
 
+    /// Does no frame of the last life or a later one lie where the next group would begin? Nothing else is looked at.
+    ///
+    /// # Errors
+    /// The device's.
+    pub(super) fn is_blank(&mut self) -> Result<bool> {
+        let end = self.end.min(self.next + FRAME_BLOCKS as u64);
+        let bytes = self.window.from(&self.area, self.next, end)?;
+        let found = Found::read(bytes, self.area.region.volume, self.next);
+        Ok(found.is_none_or(|found| found.place.life < self.life))
+    }
+
     /// Reads the next group; `false` at the end of the journal, which is where a group is torn,
     /// stale, or was never written; or was written without a flush, and what held it is gone.
     ///

@@ -76,6 +76,7 @@ impl Space {
     /// # Errors
     /// [`Error::Later`], [`Error::Full`].
     pub fn allocate(&self, request: &Request) -> Result<Extent, Error> {
+        self.ready()?;
         let (least, wanted) = (
             request.least.max(1),
             request.wanted.max(request.least).max(1),
@@ -113,6 +114,7 @@ impl Space {
         promise: &mut Reservation,
         request: &Request,
     ) -> Result<Extent, Error> {
+        self.ready()?;
         let least = request.least.max(1);
         assert!(promise.blocks() >= least, "nobody promised so many blocks");
         let wanted = request.wanted.clamp(least, promise.blocks());
@@ -145,6 +147,9 @@ impl Space {
         purpose: Purpose,
     ) -> Option<Extent> {
         let layout = self.layout();
+        if self.table().count() == 0 {
+            return None;
+        }
         let least = u32::try_from(least)
             .ok()
             .filter(|&least| u64::from(least) <= layout.room())?;

@@ -1,6 +1,7 @@
 use super::group::Range;
 use super::layout::Part;
 use super::slot::Block;
+use super::table::Table;
 use super::{Error, Extent, Kind, Layout, Space};
 use crate::space_primitive::Ordering;
 
@@ -176,6 +177,7 @@ impl Space {
     /// If one is under way, or if records behind the cut were committed: the bitmaps would not be
     /// those of the trees.
     pub fn begin_checkpoint(&self, stamp: u64) -> Result<(), Error> {
+        self.ready()?;
         let mut order = self.order.lock();
         let cut = self.cut();
         assert!(!cut.open, "one checkpoint at a time");
@@ -359,8 +361,9 @@ impl Space {
     fn parts(&self, extent: Extent) -> Result<impl Iterator<Item = (u64, Range)>, Error> {
         let layout = self.layout();
         let parts = layout.parts(extent)?;
-        // The volume may be growing just now.
-        if extent.end() > layout.group(self.table().count()).start {
+        // The volume may be growing just now; not before its groups were read.
+        let groups = self.table.get().map_or(layout.groups(), Table::count);
+        if extent.end() > layout.group(groups).start {
             return Err(Error::Outside { extent });
         }
         let range = |Part { group, from, to }| (group, Range { from, to });

@@ -1,4 +1,5 @@
 use super::{Extent, SlotError};
+use holdfast_types::Errno;
 use std::fmt;
 use thiserror::Error;
 
@@ -61,6 +62,14 @@ pub enum Error {
     Layout {
         /// What is wrong with it.
         reason: &'static str,
+    },
+    /// The device gave no bitmaps.
+    #[error("the bitmaps cannot be read: {reason}")]
+    Unread {
+        /// What the device said.
+        reason: String,
+        /// Its number.
+        errno: Errno,
     },
     /// Neither slot of a group holds a bitmap that can be used.
     #[error("group {group} has no usable bitmap: {}; {}", slots[0], slots[1])]

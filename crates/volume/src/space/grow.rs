@@ -10,6 +10,7 @@ impl Space {
     /// # Errors
     /// [`Error::Layout`] if it would not grow, or beyond what can be.
     pub fn grow(&self, end: u64) -> Result<u64, Error> {
+        self.ready()?;
         let _order = self.order.lock();
         let old = self.layout();
         let new = Layout { end, ..old };

@@ -42,7 +42,8 @@ impl Loader {
         self.layout.groups()
     }
 
-    /// Where a group's two slots lie: adjacent blocks, so that one read gets both.
+    /// Where a group's two slots lie: adjacent blocks, so that one read gets both. Those of the
+    /// groups of a bundle are adjacent as well, in order.
     #[must_use]
     pub fn slots(&self, group: u64) -> [u64; 2] {
         [0, 1].map(|slot| self.layout.slot(group, slot))
@@ -120,6 +121,12 @@ impl Loader {
     /// # Errors
     /// [`Error::Stale`]; [`Error::Layout`] if a group was never added.
     pub fn finish(self, seal: Option<Seal>) -> Result<Arc<Space>, Error> {
+        let layout = self.layout;
+        Ok(Space::of(layout, self.states(seal)?))
+    }
+
+    /// As [`finish`](Self::finish), the groups alone.
+    pub(super) fn states(self, seal: Option<Seal>) -> Result<Vec<State>, Error> {
         let mut suspects = Vec::new();
         let mut found = Seal::default();
         let mut states = Vec::with_capacity(self.groups.len());
@@ -139,6 +146,6 @@ impl Loader {
         if seal.is_some_and(|seal| seal != found) {
             return Err(Error::Stale { suspects });
         }
-        Ok(Space::of(self.layout, states))
+        Ok(states)
     }
 }

@@ -16,6 +16,10 @@
 //!
 //! Promises ([`Reservation`]) are kept in a ledger apart: whoever has one gets his blocks.
 //!
+//! The bitmaps of a large volume are read when a group is first needed. Until then the seal says
+//! how much is free, and blocks are promised by that. No block is placed by bitmaps of which the
+//! seal does not say that they are the newest.
+//!
 //! *Invariants.* Used = recorded, and preallocated, and placed but not recorded, and deferred: no
 //! block twice. Blocks promised are never more than blocks free. `docs/disk-format.md` has the bytes.
 //!
@@ -59,10 +63,21 @@ use allocate::ATTEMPTS;
 use checkpoint::{Change, Order};
 use group::State;
 use holdfast_sync::{PerCore, ShardedCounter};
+use holdfast_types::Errno;
 use ledger::Ledger;
 use preallocation::Locality;
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 use table::Table;
+
+/// Reads the groups of a volume.
+struct Unread(Box<dyn FnOnce() -> Result<Table, Error> + Send>);
+
+impl fmt::Debug for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Unread")
+    }
+}
 
 /// The space of one volume.
 #[derive(Debug)]
@@ -70,7 +85,13 @@ pub struct Space {
     layout: Layout,
     /// The number behind the last block: the layout's own is that of the beginning.
     end: AtomicU64,
-    table: Table,
+    /// Filled when the groups are [first needed](Self::table), and empty for good where they could not be read.
+    table: OnceLock<Table>,
+    unread: Mutex<Option<Unread>>,
+    /// Why they could not be read.
+    unreadable: OnceLock<Error>,
+    /// Blocks that were free when the volume was opened, or made.
+    free_at_first: u64,
     ledger: Ledger,
     /// Where each core goes on, if it has no goal.
     cursors: PerCore<AtomicU64>,
@@ -104,11 +125,36 @@ impl Space {
 
     fn of(layout: Layout, states: Vec<State>) -> Arc<Self> {
         let free = states.iter().map(|state| u64::from(state.free())).sum();
-        let table = Table::new();
-        let groups = states.len() as u64;
-        for state in states {
-            table.push(&layout, state);
-        }
+        Self::with(layout, free, Table::of(&layout, states).into(), None)
+    }
+
+    /// The space of a volume whose bitmaps are read when they are first needed, or when they are
+    /// [asked for](Self::ready). Until then the seal says how much is free.
+    ///
+    /// # Errors
+    /// [`Error::Layout`].
+    pub(crate) fn unread(
+        layout: Layout,
+        generation: u64,
+        seal: Seal,
+        read: impl FnOnce(&mut Loader) -> Result<(), Error> + Send + 'static,
+    ) -> Result<Arc<Self>, Error> {
+        let mut loader = Loader::new(layout, generation)?;
+        let load = move || {
+            read(&mut loader)?;
+            Ok(Table::of(&layout, loader.states(Some(seal))?))
+        };
+        let unread = Some(Unread(Box::new(load)));
+        Ok(Self::with(layout, seal.free, OnceLock::new(), unread))
+    }
+
+    fn with(
+        layout: Layout,
+        free: u64,
+        table: OnceLock<Table>,
+        unread: Option<Unread>,
+    ) -> Arc<Self> {
+        let groups = layout.groups();
         // Cores begin in groups of their own, as far as there are some, and as far from each other as can be: what
         // one writes in a row shall not soon meet what another has.
         let next = AtomicU64::new(0);
@@ -122,6 +168,9 @@ impl Space {
             layout,
             end: AtomicU64::new(layout.end),
             table,
+            unread: Mutex::new(unread),
+            unreadable: OnceLock::new(),
+            free_at_first: free,
             ledger: Ledger::new(free),
             cursors: PerCore::new(cursor),
             changes: PerCore::new(|| Mutex::new(Vec::new())),
@@ -147,9 +196,10 @@ impl Space {
     /// What the newest superblock says, or must say, of the bitmaps that it means.
     #[must_use]
     pub fn seal(&self) -> Seal {
-        let groups = 0..self.table.count();
+        let table = self.table();
+        let groups = 0..table.count();
         groups.fold(Seal::default(), |seal, group| {
-            let state = self.table.lock(group);
+            let state = table.lock(group);
             Seal {
                 fingerprint: seal.fingerprint ^ state.print(),
                 free: seal.free + u64::from(state.free() + state.ahead()),
@@ -219,8 +269,29 @@ impl Space {
         u64::try_from(self.preallocated.sum()).unwrap_or(0)
     }
 
+    /// Reads the bitmaps, if nobody has.
+    ///
+    /// # Errors
+    /// Why they cannot be read, at each call.
+    pub(crate) fn ready(&self) -> Result<(), Error> {
+        self.table();
+        self.unreadable.get().cloned().map_or(Ok(()), Err)
+    }
+
+    /// The groups, read now if nobody has: a table without groups where that fails.
     fn table(&self) -> &Table {
-        &self.table
+        self.table.get_or_init(|| {
+            let unread = self.unread.lock().take();
+            let panicked = || Error::Unread {
+                reason: "an earlier attempt panicked".to_owned(),
+                errno: Errno::EIO,
+            };
+            let read = unread.ok_or_else(panicked).and_then(|unread| (unread.0)());
+            read.unwrap_or_else(|error| {
+                let _ = self.unreadable.set(error);
+                Table::new()
+            })
+        })
     }
 
     fn ledger(&self) -> &Ledger {

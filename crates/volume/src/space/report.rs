@@ -36,18 +36,25 @@ impl Report {
 }
 
 impl Space {
-    /// How the blocks are used. Looks at every group.
+    /// How the blocks are used. Looks at every group, if they were read.
     #[must_use]
     pub fn report(&self) -> Report {
-        let mut report = Report::default();
-        let layout = self.layout();
-        for group in 0..self.table().count() {
-            let state = self.table().lock(group);
-            report.total += state.extent().length - layout.reserved(group);
-            report.free += u64::from(state.free());
-            report.unrecorded += u64::from(state.ahead());
-        }
+        let mut report = Report {
+            total: self.layout().capacity(),
+            ..Report::default()
+        };
         let (unpromised, spare) = self.ledger().balance();
+        match self.table.get() {
+            Some(table) => {
+                for group in 0..table.count() {
+                    let state = table.lock(group);
+                    report.free += u64::from(state.free());
+                    report.unrecorded += u64::from(state.ahead());
+                }
+            }
+            // Nothing has been placed, so all that is free is on the ledger, or promised.
+            None => report.free = self.free_at_first,
+        }
         report.spare = spare;
         report.withheld = self.withheld();
         let ours = unpromised + spare + report.withheld;

@@ -57,6 +57,15 @@ impl Table {
         }
     }
 
+    /// A table of these groups.
+    pub(super) fn of(layout: &Layout, states: Vec<State>) -> Self {
+        let table = Self::new();
+        for state in states {
+            table.push(layout, state);
+        }
+        table
+    }
+
     pub(super) fn count(&self) -> u64 {
         // Acquire: pairs with the release of `push`, which made the group.
         self.count.load(Ordering::Acquire)

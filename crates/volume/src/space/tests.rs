@@ -101,16 +101,16 @@ fn a_full_group_is_offered_to_no_search() {
     let placed = fill(&space);
     for group in 0..4 {
         for class in 1..16 {
-            assert!(!space.table.is_offered(group, class), "{group} {class}");
+            assert!(!space.table().is_offered(group, class), "{group} {class}");
         }
     }
     let (one, _) = placed[2].split(1);
     space.give_back(one).expect("placed");
     let group = space.layout().find(one.start).expect("a group").0;
-    assert!(space.table.is_offered(group, 1));
-    assert!(!space.table.is_offered(group, 2));
+    assert!(space.table().is_offered(group, 1));
+    assert!(!space.table().is_offered(group, 2));
     assert_eq!(data(&space, 9), one);
-    assert!(!space.table.is_offered(group, 1));
+    assert!(!space.table().is_offered(group, 1));
 }
 
 /// Invariant P7: there is no room only if there is none, and none on its way.

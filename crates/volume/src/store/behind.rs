@@ -30,11 +30,15 @@ impl Behind for VolumeStore {
         } else {
             self.keep_up()?;
         }
+        if intent.allocated > 0 {
+            // They get places in the midst of the batch.
+            self.inner.space.ready().map_err(Error::from)?;
+        }
         Ok(self.inner.reserve(intent)?)
     }
 
     fn reserve_at_once(&self, intent: &Intent) -> Option<Grant> {
-        let may = self.keeps_up_at_once();
+        let may = intent.allocated == 0 && self.keeps_up_at_once();
         may.then(|| self.inner.reserve_at_once(intent)).flatten()
     }
 

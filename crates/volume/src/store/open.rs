@@ -18,7 +18,7 @@ use super::survey::Survey;
 use super::tally::Tallies;
 use super::{Inner, Promptness, VolumeStore};
 use crate::journal::Journal;
-use crate::space::{Loader, Space};
+use crate::space::{self, Layout, Loader, Space};
 use crate::store::commit::progress::Progress;
 use crate::store::commit::worker::Worker;
 use crate::store::load::device::Blocks;
@@ -39,6 +39,8 @@ use crate::{BLOCK, Error, Result};
 const NUMBERS_LOST: u64 = 1 << 32;
 /// Bitmaps read at once.
 const BITMAPS: usize = 256;
+/// Reads of bitmaps at most before the first request to a volume is answered. With more they come later.
+const AT_ONCE: u64 = 2;
 
 /// How a volume is opened.
 #[derive(Clone, Copy, Debug)]
@@ -106,6 +108,10 @@ impl VolumeStore {
         let layers = Layers::over(Roots::of_superblock(&superblock));
         let (region, from) = (superblock.region(), superblock.journal_position);
         let mut journal = Journal::open(Arc::clone(&device), region, from)?;
+        let is_closed = superblock.clean && journal.is_at_end()?;
+        if !is_closed {
+            space.ready()?;
+        }
         let survey = Survey::of(&mut journal, &space)?;
         let journal = journal.finish()?;
         if journal.owes_mark() {
@@ -147,8 +153,10 @@ impl VolumeStore {
         });
         // Before the trees change.
         inner.catch_up(&behind)?;
-        let most = options.changes.unwrap_or_else(budget::changes_of_process);
-        inner.replay(Journal::open(device, region, from)?, most)?;
+        if !is_closed {
+            let most = options.changes.unwrap_or_else(budget::changes_of_process);
+            inner.replay(Journal::open(device, region, from)?, most)?;
+        }
         inner.note_trees();
         inner.set_reserve();
         inner.mark(false)?;
@@ -220,15 +228,40 @@ impl VolumeStore {
 }
 
 impl Inner {
-    /// How many nodes the trees of a volume have that is being opened, and how high they are.
+    /// How high the trees of a volume are that is being opened, and how many nodes they have, at most.
     fn note_trees(&self) {
-        self.nodes.store(self.count_nodes(), Ordering::Relaxed);
-        self.note_height(&self.gate.pass().roots);
+        let roots = self.gate.pass().roots;
+        let nodes = match takes_few_reads(&roots) {
+            true => self.count_nodes(),
+            false => {
+                let most = roots.each().into_iter().flatten().map(most_nodes);
+                most.fold(0, u64::saturating_add)
+            }
+        };
+        self.nodes.store(nodes, Ordering::Relaxed);
+        self.note_height(&roots);
+    }
+
+    /// Reads what the first requests to a volume did not need: the bitmaps, and how many nodes the trees have.
+    ///
+    /// # Errors
+    /// If the bitmaps cannot be read, or are damaged: that stops the store.
+    pub(super) fn read_the_rest(&self) -> Result<()> {
+        self.space
+            .ready()
+            .map_err(|error| self.stop(error.into()))?;
+        // Checkpoints change what is counted.
+        let _one = self.checkpointing.lock();
+        let roots = self.gate.pass().roots;
+        if !takes_few_reads(&roots) {
+            self.nodes.store(self.count_nodes(), Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// How many nodes the trees have; a tree that is damaged, at most.
     fn count_nodes(&self) -> u64 {
-        let layers = self.gate.pass();
+        let layers = self.gate.snapshot();
         let finder = self.finder(&layers);
         let counts = [
             finder.inodes().nodes(),
@@ -238,10 +271,9 @@ impl Inner {
             finder.orphans().nodes(),
         ];
         let roots = layers.roots.each();
-        let most = |root: Option<Root>| root.map_or(0, |root| root.records.saturating_add(1));
         let counts = counts.into_iter().zip(roots);
         counts
-            .map(|(count, root)| count.unwrap_or_else(|_| most(root)))
+            .map(|(count, root)| count.unwrap_or_else(|_| root.map_or(0, most_nodes)))
             .fold(0, u64::saturating_add)
     }
 
@@ -277,6 +309,20 @@ impl Inner {
         let written = superblock.clone();
         drop(superblock);
         self.write_superblock(&written)
+    }
+}
+
+/// Does it take at most a read of each tree to know how many nodes they have?
+fn takes_few_reads(roots: &Roots) -> bool {
+    let levels = roots.each().into_iter().flatten();
+    levels.map(|root| root.level).max() <= Some(1)
+}
+
+/// How many nodes a tree has, at most.
+fn most_nodes(root: Root) -> u64 {
+    match root.level {
+        0 => 1,
+        _ => root.records.saturating_add(1),
     }
 }
 
@@ -316,17 +362,14 @@ pub(super) fn fits(device: &Arc<dyn BlockDevice>) -> Result<()> {
 
 /// The newest whole superblock, and the slots that do not hold it.
 pub(super) fn read_superblock(device: &Arc<dyn BlockDevice>) -> Result<(Superblock, Vec<u64>)> {
-    let read = |slot: u64| -> Result<Result<Superblock, SlotError>> {
-        let mut bytes = vec![0; BLOCK];
-        if device.size() < (slot + 1) * BLOCK as u64 {
-            return Ok(Err(SlotError::Magic));
-        }
-        device.read(slot * BLOCK as u64, &mut bytes)?;
-        Ok(Superblock::decode(&bytes, slot))
-    };
-    let slots = SLOTS.map(read);
-    let [one, other] = slots;
-    let (one, other) = (one?, other?);
+    let mut bytes = [0; SLOTS.len() * BLOCK];
+    let there = device.size().min(bytes.len() as u64) as usize / BLOCK * BLOCK;
+    device.read(0, &mut bytes[..there])?;
+    let (blocks, _) = bytes[..there].as_chunks::<BLOCK>();
+    let [one, other] = SLOTS.map(|slot| match blocks.get(slot as usize) {
+        Some(block) => Superblock::decode(block, slot),
+        None => Err(SlotError::Magic),
+    });
     let newest = match (&one, &other) {
         (Ok(one), Ok(other)) if other.generation > one.generation => other,
         (Ok(one), _) => one,
@@ -365,25 +408,48 @@ pub(crate) fn newest_superblock(device: &Arc<dyn BlockDevice>) -> Result<Superbl
     read_superblock(device).map(|(newest, _)| newest)
 }
 
-/// Reads the bitmaps of all groups.
+/// The space of a volume. Its bitmaps are read now if that takes few reads, and else when they are needed.
 fn load_space(device: &Arc<dyn BlockDevice>, superblock: &Superblock) -> Result<Arc<Space>> {
-    let mut loader = Loader::new(superblock.layout(), superblock.generation)?;
+    let (device, layout) = (Arc::clone(device), superblock.layout());
+    let read = move |loader: &mut Loader| read_bitmaps(&*device, &layout, loader);
+    let space = Space::unread(layout, superblock.generation, superblock.seal, read)?;
+    if layout.groups().div_ceil(layout.bundle) <= AT_ONCE {
+        space.ready()?;
+    }
+    Ok(space)
+}
+
+/// Reads the bitmaps of all groups: those of a bundle lie together.
+fn read_bitmaps(
+    device: &dyn BlockDevice,
+    layout: &Layout,
+    loader: &mut Loader,
+) -> Result<(), space::Error> {
     let groups: Vec<u64> = (0..loader.groups()).collect();
-    for some in groups.chunks(BITMAPS) {
-        let mut pairs: Vec<Box<[u8; 2 * BLOCK]>> =
-            some.iter().map(|_| Box::new([0; 2 * BLOCK])).collect();
+    let bundles: Vec<&[u64]> = groups.chunks(layout.bundle as usize).collect();
+    for some in bundles.chunks(BITMAPS.div_ceil(layout.bundle as usize)) {
+        let mut slots: Vec<Vec<u8>> = some
+            .iter()
+            .map(|bundle| vec![0; bundle.len() * 2 * BLOCK])
+            .collect();
         let mut requests: Vec<ReadRequest<'_>> = some
             .iter()
-            .zip(&mut pairs)
-            .map(|(group, pair)| {
-                ReadRequest::new(loader.slots(*group)[0] * BLOCK as u64, &mut pair[..])
+            .zip(&mut slots)
+            .map(|(bundle, slots)| {
+                ReadRequest::new(loader.slots(bundle[0])[0] * BLOCK as u64, slots)
             })
             .collect();
-        device.read_batch(&mut requests)?;
-        for (group, pair) in some.iter().zip(&pairs) {
-            let (blocks, _) = pair.as_chunks::<BLOCK>();
-            loader.add(*group, [&blocks[0], &blocks[1]])?;
+        let read = device.read_batch(&mut requests);
+        read.map_err(|error| space::Error::Unread {
+            reason: error.to_string(),
+            errno: error.errno(),
+        })?;
+        for (bundle, slots) in some.iter().zip(&slots) {
+            let (blocks, _) = slots.as_chunks::<BLOCK>();
+            for (group, pair) in bundle.iter().zip(blocks.chunks_exact(2)) {
+                loader.add(*group, [&pair[0], &pair[1]])?;
+            }
         }
     }
-    Ok(loader.finish(Some(superblock.seal))?)
+    Ok(())
 }

@@ -195,7 +195,7 @@ impl Files {
         }
         let layout = self.space.layout();
         for group in 0..layout.groups() {
-            let mut state = self.space.table.lock(group);
+            let mut state = self.space.table().lock(group);
             let start = layout.group(group).start;
             let entries: Vec<_> = state.preallocated.keys().copied().collect();
             for (offset, id) in entries {
@@ -304,7 +304,7 @@ fn pieces_used_up_at_the_end_of_a_group_leave_their_own_list() {
 
     let mut other = File::new(&space);
     other.write(0, 64, None).expect("room");
-    let empty = |group| space.table.lock(group).preallocated.is_empty();
+    let empty = |group| space.table().lock(group).preallocated.is_empty();
     assert!((0..2).all(empty));
 }
 

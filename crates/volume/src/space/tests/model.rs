@@ -106,7 +106,7 @@ impl Model {
         let layout = self.space.layout();
         for (&block, &now) in &self.blocks {
             let (group, at) = layout.find(block).expect("a group");
-            let views = self.space.table.lock(group).views(at);
+            let views = self.space.table().lock(group).views(at);
             let expected = match now {
                 Now::Free => (false, false),
                 Now::Recorded => (true, true),

@@ -262,6 +262,8 @@ impl<'s> Hook<'s> {
 
     fn cut(&self, commit: &mut Commit<'_>) -> Result<()> {
         let store = self.store;
+        // Not behind the gate, where others would have to wait for it.
+        store.space.ready()?;
         let looked = store.look_for_neighbours();
         let mark;
         let (placed, ahead, all) = {

@@ -66,6 +66,8 @@ impl Worker {
         let bell = Arc::clone(&worker.bell);
         inner.journal.when_roused(move || bell.rouse());
         worker.spawn("holdfast-volume", inner, move |store, bell| {
+            // What fails stops the store, which says so.
+            let _ = store.read_the_rest();
             bell.commit_in_time(store, every);
         })?;
         if let Some(every) = writes_every(every, writes) {

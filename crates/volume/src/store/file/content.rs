@@ -432,10 +432,6 @@ impl Content {
         let bytes = std::mem::take(bytes);
         let mut dirty = Dirty::default();
         for (block, part) in bytes.chunks(BLOCK).enumerate() {
-            if part.iter().all(|byte| *byte == 0) {
-                // It needs no place to read as zeros.
-                continue;
-            }
             let mut page = zeros();
             page[..part.len()].copy_from_slice(part);
             dirty.put(block as u64, Changed::Whole(page), false);

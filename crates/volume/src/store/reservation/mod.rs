@@ -6,7 +6,8 @@
 //! of it. Blocks promised for pages are taken from the free ones at once.
 //!
 //! A growing operation is refused where this would not hold, when neither a commit nor a checkpoint helps. One that
-//! changes what is there may draw on half of the reserve, one that gives back on all of it.
+//! changes what is there may draw on half of the reserve, one that gives back on all of it. One that changes bytes which
+//! have space is not refused because of what others have claimed: each claims the worst case, and takes a part of it.
 //!
 //! Of an image on a host with less room than the image promises no more is free than the host has room for: see [`host`].
 //!

@@ -209,11 +209,24 @@ impl Inner {
         }
         let reserve = match class {
             Class::Growing => self.reserve_wanted(),
-            Class::Changing => self.reserve_wanted() / 2,
+            Class::Changing | Class::InPlace => self.reserve_wanted() / 2,
             Class::GivingBack => return true,
         };
         let kept = self.changed(&layers).kept(self.node_count());
         kept + self.pool.claimed() + reserve <= there
+    }
+
+    /// May an operation of this class take what it needs, though others may need as much? Of what operations under way
+    /// have claimed they take a small part, so this is asked once all that changed was folded.
+    pub(super) fn may_overdraw(&self, class: Class) -> bool {
+        match class {
+            Class::Growing | Class::Changing => false,
+            Class::InPlace => {
+                let kept = self.changed(&self.gate.pass()).kept(self.node_count());
+                kept + self.reserve_wanted() / 2 <= self.look()
+            }
+            Class::GivingBack => true,
+        }
     }
 
     /// What all overlays hold.

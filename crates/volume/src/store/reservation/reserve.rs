@@ -28,7 +28,8 @@ impl Inner {
     /// Keeps room for all that an operation may need. Makes some first, where a commit or a checkpoint would.
     ///
     /// # Errors
-    /// [`space::Error::Full`] if there is none: never for an operation that gives back. What stopped the store.
+    /// [`space::Error::Full`] if there is none: never for an operation that gives back, and not for one in place as long as
+    /// half of the reserve is left. What stopped the store.
     pub(in crate::store) fn reserve(&self, intent: &Intent) -> Result<Grant> {
         self.reserve_blocks(&self.blocks_for(intent), intent.class)
     }
@@ -155,7 +156,7 @@ impl Inner {
         }
         match lack {
             Lack::Pages(error) => Err(error.into()),
-            _ if class == Class::GivingBack => {
+            _ if self.may_overdraw(class) => {
                 self.pool.claim(wanted.records, wanted.journal);
                 Ok(Grant {
                     pages: 0,
