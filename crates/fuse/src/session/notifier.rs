@@ -155,7 +155,10 @@ impl Notifier {
             len: 0,
         };
         let device = self.shared.device.get();
-        if device.is_none_or(|device| !matches!(sent(device, &notice), Ok(true))) {
+        let is_dropped = |device: &Arc<OwnedFd>| {
+            matches!(sent(device, &notice), Ok(Taken::Yes | Taken::Unknown))
+        };
+        if !device.is_some_and(is_dropped) {
             // The thread tries it again, and says what is wrong.
             self.queue(notice);
         }
