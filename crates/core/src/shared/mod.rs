@@ -215,7 +215,8 @@ impl Core {
             // length among them.
             self.tell_inode(&Caller::root(), record.ino, true);
         }
-        Ok(changed)
+        // An answer that was not settled may stand: then only the content is in doubt.
+        Ok(was_known && was != is)
     }
 
     /// Of a file's content, which is locked, nothing is known any more but the space that it takes.

@@ -34,8 +34,10 @@ pub(crate) struct Toy {
     holds_space: AtomicBool,
     asked_for_space: AtomicUsize,
     /// What happens when the next lookup is answered, and the kernel does not have the answer yet.
-    meanwhile: Mutex<Option<Box<dyn FnOnce(&Toy) + Send>>>,
+    meanwhile: Mutex<Option<Act>>,
 }
+
+type Act = Box<dyn FnOnce(&Toy) + Send>;
 
 /// How long making a file takes whose name begins with `late`.
 const LATE: Duration = Duration::from_millis(300);
