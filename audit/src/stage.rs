@@ -40,8 +40,8 @@ impl Stage {
     /// What the calls answer.
     pub(crate) fn new(placement: Placement, rounds: usize, store: StoreKind) -> Result<Self> {
         let options = Options {
-            root_uid: USER,
-            root_gid: USER,
+            root_uid: Some(USER),
+            root_gid: Some(USER),
             ..Options::default()
         };
         let fs = store.file_system(options)?;

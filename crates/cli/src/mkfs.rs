@@ -118,8 +118,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             let _ = std::fs::remove_file(path);
         }
     })?;
+    let mut out = anstream::stdout();
     if !arguments.quiet {
-        let mut out = anstream::stdout();
         writeln!(
             out,
             "{}: a volume of {}, {} groups, a journal of {}, {}",
@@ -129,9 +129,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             bytes(info.journal_size),
             info.uuid
         )?;
-        if let Some(copied) = &copied {
-            out.write_all(summary(path, copied).as_bytes())?;
-        }
+    }
+    if let Some(copied) = &copied {
+        out.write_all(summary(path, copied, arguments.quiet).as_bytes())?;
     }
     match copied {
         Some(copied) if copied.failed > 0 => {

@@ -95,6 +95,10 @@ impl Meter {
                 let failure = self.failure(error);
                 self.bar.suspend(|| failure.print());
             }
+            CopyEvent::Warning { path, text } => {
+                let failure = Failure::new(*text).at(path);
+                self.bar.suspend(|| failure.print());
+            }
             CopyEvent::Skipped(path) => {
                 let failure = Failure::new("is left out: it is what is copied into").at(path);
                 self.bar.suspend(|| failure.print());
@@ -139,8 +143,8 @@ impl Meter {
     }
 }
 
-/// What was copied, and what was left behind, in lines.
-pub(crate) fn summary(to: &Path, copied: &Copied) -> String {
+/// What was copied, unless `quiet`, and what was left behind, in lines.
+pub(crate) fn summary(to: &Path, copied: &Copied, quiet: bool) -> String {
     let mut text = format!("{}: ", to.display());
     let counts = [
         (copied.directories, "directory", "directories"),
@@ -158,6 +162,9 @@ pub(crate) fn summary(to: &Path, copied: &Copied) -> String {
     words.push(bytes(copied.bytes));
     text.push_str(&words.join(", "));
     text.push('\n');
+    if quiet {
+        text.clear();
+    }
     let lost = &copied.lost;
     let losses = [
         (
@@ -178,7 +185,7 @@ pub(crate) fn summary(to: &Path, copied: &Copied) -> String {
             // Writing to a string does not fail.
             let _ = writeln!(
                 text,
-                "{} of them {what} (the first: {})",
+                "{} names {what} (the first: {})",
                 number(*count),
                 first.display()
             );
@@ -199,17 +206,19 @@ mod tests {
             bytes: 2048,
             ..Copied::default()
         };
-        let told = |copied: &Copied| summary(Path::new("data.hf"), copied);
+        let told = |copied: &Copied| summary(Path::new("data.hf"), copied, false);
         assert_eq!(
             told(&copied),
             "data.hf: 1 directory, 1,234 files, 2.0 KiB\n"
         );
         copied.lost.owners = (3, Some("a/b".into()));
         assert!(
-            told(&copied).contains("3 of them have another owner"),
+            told(&copied).contains("3 names have another owner"),
             "{}",
             told(&copied)
         );
         assert!(told(&copied).contains("(the first: a/b)"));
+        let quiet = summary(Path::new("data.hf"), &copied, true);
+        assert!(quiet.starts_with("3 names have another owner"), "{quiet}");
     }
 }

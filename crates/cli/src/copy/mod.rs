@@ -76,9 +76,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         (Some(volume), Some(image)) => close_after(volume, image, copied)?,
         _ => copied?,
     };
-    if !arguments.quiet {
-        anstream::stdout().write_all(summary(Path::new(&arguments.to), &copied).as_bytes())?;
-    }
+    let summary = summary(Path::new(&arguments.to), &copied, arguments.quiet);
+    anstream::stdout().write_all(summary.as_bytes())?;
     if copied.failed > 0 {
         return Err(Failure::new(format!(
             "{} names were not copied",

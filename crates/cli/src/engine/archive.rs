@@ -23,8 +23,9 @@ use crate::message::{Failure, Result};
 /// Kept are what tar(1) keeps: modes, owners (for root; by name where this host knows it), times of
 /// modification to the nanosecond, symbolic and hard links, pipes, devices, holes, extended attributes and
 /// ACLs. Nothing is made outside of DIR: no name with `..`, an absolute one below DIR, and no symbolic link is
-/// followed. What cannot be unpacked is told, and the rest is; the exit code is 1 then. Interrupting the
-/// command stops the work.
+/// followed. What cannot be unpacked, or only in part, is told, and the rest is unpacked; the exit code is 1
+/// then. A compressed archive is read to its end, where its damage shows. Interrupting the command stops the
+/// work.
 #[derive(Debug, clap::Args)]
 pub(crate) struct UnpackArguments {
     /// The archive
@@ -93,12 +94,11 @@ pub(crate) fn unpack(arguments: &UnpackArguments) -> Result<()> {
         permissions: arguments.same_permissions.then_some(true),
         numeric: arguments.numeric_owner,
     };
-    let counts = perform(&inside, job, Some(archive))?;
-    if !arguments.quiet {
-        let copied = Copied::from(&counts);
-        anstream::stdout().write_all(summary(Path::new(&arguments.to), &copied).as_bytes())?;
-    }
-    not_done(counts.failed, "unpacked")
+    let counts = perform(&inside, job, Some((archive, &arguments.archive)))?;
+    let copied = Copied::from(&counts);
+    let summary = summary(Path::new(&arguments.to), &copied, arguments.quiet);
+    anstream::stdout().write_all(summary.as_bytes())?;
+    not_done(counts.failed, "unpacked as the archive has them")
 }
 
 pub(crate) fn pack(arguments: &PackArguments) -> Result<()> {
@@ -119,7 +119,9 @@ pub(crate) fn pack(arguments: &PackArguments) -> Result<()> {
         compression: arguments.compress.or(named).unwrap_or_default(),
         numeric: arguments.numeric_owner,
     };
-    let counts = perform(&inside, job, Some(out))?;
+    let name = arguments.output.as_deref();
+    let name = name.unwrap_or(Path::new("standard output"));
+    let counts = perform(&inside, job, Some((out, name)))?;
     not_done(counts.failed, "packed")
 }
 

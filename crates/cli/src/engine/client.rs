@@ -95,12 +95,19 @@ impl Inside {
     }
 }
 
-/// Has a job done where a tree lies, and shows how it goes. `archive` goes along.
+/// Has a job done where a tree lies, and shows how it goes. An archive goes along with its name.
 ///
 /// # Errors
 /// If it could not be done to its end. (Names that were not done are counted.)
-pub(crate) fn perform(inside: &Inside, job: Job, archive: Option<OwnedFd>) -> Result<Counts> {
-    let mut shown = Shown::new(&inside.root.to_string());
+pub(crate) fn perform(
+    inside: &Inside,
+    job: Job,
+    archive: Option<(OwnedFd, &Path)>,
+) -> Result<Counts> {
+    let (archive, name) = archive.unzip();
+    let is_source = matches!(job, Job::Unpack { .. });
+    let name = name.map(|name| (name.display().to_string(), is_source));
+    let mut shown = Shown::new(&inside.root.to_string(), name);
     let ended = match &inside.root {
         Root::Volume(image) => on_volume(image, &job, archive, &mut shown)?,
         Root::Mount(root) => on_mount(root, job, archive, &mut shown)?,
@@ -108,6 +115,10 @@ pub(crate) fn perform(inside: &Inside, job: Job, archive: Option<OwnedFd>) -> Re
     shown.end();
     match ended {
         Told::Done(counts) => Ok(counts),
+        // No word of a standard output that went away.
+        Told::Ended(wrong) if wrong.no_reader => {
+            Err(io::Error::new(io::ErrorKind::BrokenPipe, wrong.text).into())
+        }
         Told::Ended(wrong) => Err(shown.failure(&wrong)),
         _ => {
             Err(Failure::new("its daemon ended before the work did").about(inside.root.to_string()))
@@ -179,6 +190,7 @@ fn on_mount(root: &Path, job: Job, archive: Option<OwnedFd>, shown: &mut Shown) 
         is_source: false,
         path: root.into(),
         text: "its daemon ended before the work did".to_owned(),
+        no_reader: false,
     };
     Ok(Told::Ended(gone))
 }

@@ -1,13 +1,16 @@
 //! How an archive is compressed: found out by its first bytes, or chosen.
 
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+
+use flate2::bufread::GzDecoder;
 
 use serde::{Deserialize, Serialize};
 
 /// Most memory that unpacking xz may take: as much as its highest level asks for, in KiB.
 const XZ_MEMORY_KIB: u32 = 192 << 10;
-/// Bytes at the beginning by which a compression is known.
-const MAGIC: usize = 6;
+/// Bytes at the beginning by which a compression is known, and a tar archive by its own magic.
+const MAGIC: usize = 262;
+const TAR_MAGIC: &[u8] = b"ustar";
 /// Levels that each program takes by itself.
 const GZIP_LEVEL: u32 = 6;
 const ZSTD_LEVEL: i32 = 3;
@@ -43,19 +46,22 @@ impl Compression {
     }
 }
 
-/// What a stream holds, whatever it is compressed with.
+/// What a stream holds, and the compression that was taken off. Damage is an error when the stream
+/// is read to its end.
 ///
 /// # Errors
 /// Those of reading; `Unsupported` for a compression that is known and not read here.
 pub(super) fn decompressed(
     mut stream: impl Read + Send + 'static,
-) -> io::Result<Box<dyn Read + Send>> {
+) -> io::Result<(Box<dyn Read + Send>, Compression)> {
     let mut begin = Vec::new();
     (&mut stream).take(MAGIC as u64).read_to_end(&mut begin)?;
     let kind = match &begin[..] {
+        tar if tar.ends_with(TAR_MAGIC) && tar.len() == MAGIC => Compression::None,
         [0x1f, 0x8b, ..] => Compression::Gzip,
-        [0xfd, b'7', b'z', b'X', b'Z', 0] => Compression::Xz,
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Compression::Zstd,
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Compression::Xz,
+        // A frame, or one to be skipped, with which pzstd begins.
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Compression::Zstd,
         [b'B', b'Z', b'h', ..] => {
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,
@@ -65,16 +71,62 @@ pub(super) fn decompressed(
         _ => Compression::None,
     };
     let whole = BufReader::with_capacity(BUFFER, io::Cursor::new(begin).chain(stream));
-    Ok(match kind {
+    let content: Box<dyn Read + Send> = match kind {
         Compression::None => Box::new(whole),
-        Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(whole)),
+        Compression::Gzip => Box::new(Gzip(GzDecoder::new(Box::new(whole)))),
         Compression::Xz => Box::new(lzma_rust2::XzReader::new_mem_limit(
             whole,
             true,
             XZ_MEMORY_KIB,
         )),
         Compression::Zstd => Box::new(zstd::Decoder::with_buffer(whole)?),
-    })
+    };
+    Ok((Box::new(Content(content)), kind))
+}
+
+/// What a decompressor gives, whose own words for an early end say less.
+struct Content(Box<dyn Read + Send>);
+
+impl Read for Content {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buf).map_err(|error| match error.kind() {
+            kind @ io::ErrorKind::UnexpectedEof => {
+                io::Error::new(kind, "the compressed stream was cut off")
+            }
+            _ => error,
+        })
+    }
+}
+
+/// The members of a gzip stream, as gzip(1) reads them: zeros may follow the last one, which
+/// `flate2::MultiGzDecoder` takes for damage.
+struct Gzip(GzDecoder<Box<dyn BufRead + Send>>);
+
+impl Read for Gzip {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let read = self.0.read(buf)?;
+            if read > 0 || buf.is_empty() {
+                return Ok(read);
+            }
+            let rest = self.0.get_mut();
+            match rest.fill_buf()? {
+                [] => return Ok(0),
+                [0x1f, ..] => {
+                    let rest = std::mem::replace(rest, Box::new(io::empty()));
+                    self.0 = GzDecoder::new(rest);
+                }
+                piece => {
+                    let zeros = piece.iter().take_while(|byte| **byte == 0).count();
+                    if zeros == 0 {
+                        let what = "something that is not gzip's follows its end";
+                        return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+                    }
+                    rest.consume(zeros);
+                }
+            }
+        }
+    }
 }
 
 /// Writes what `fill` writes, compressed.
@@ -146,10 +198,9 @@ mod tests {
                 stream.extend(again);
             }
             let mut all = Vec::new();
-            decompressed(io::Cursor::new(stream))
-                .unwrap()
-                .read_to_end(&mut all)
-                .unwrap();
+            let (mut read, found) = decompressed(io::Cursor::new(stream)).unwrap();
+            assert_eq!(found, kind);
+            read.read_to_end(&mut all).unwrap();
             assert!(all.starts_with(&content), "{kind:?}");
             assert_eq!(
                 all.len() / content.len(),
@@ -167,7 +218,7 @@ mod tests {
         ] {
             let read = decompressed(io::Cursor::new(magic.to_vec()));
             assert!(
-                read.and_then(|mut read| read.read_to_end(&mut Vec::new()))
+                read.and_then(|(mut read, _)| read.read_to_end(&mut Vec::new()))
                     .is_err(),
                 "{magic:?}"
             );
@@ -175,6 +226,68 @@ mod tests {
         let bzip2 = decompressed(&b"BZh91AY"[..]).err().unwrap();
         assert!(bzip2.to_string().contains("bzip2"));
         assert!(decompressed(&b"ab"[..]).is_ok());
+    }
+
+    /// All that a stream holds.
+    fn read(stream: &[u8]) -> io::Result<Vec<u8>> {
+        let mut all = Vec::new();
+        let (mut content, _) = decompressed(io::Cursor::new(stream.to_vec()))?;
+        content.read_to_end(&mut all)?;
+        Ok(all)
+    }
+
+    #[test]
+    fn no_changed_byte_and_no_missing_end_goes_unnoticed() {
+        let content: Vec<u8> = (0..900_u32).flat_map(|at| (at / 7).to_le_bytes()).collect();
+        for kind in [Compression::Gzip, Compression::Xz, Compression::Zstd] {
+            let mut stream = Vec::new();
+            let written = compress(&mut stream, kind, |out| out.write_all(&content));
+            written.unwrap().unwrap();
+            for at in 0..stream.len() {
+                for bit in [0x01, 0x10, 0x80] {
+                    let mut changed = stream.clone();
+                    changed[at] ^= bit;
+                    // One byte of the magic makes it another stream, which no archive is.
+                    let found = read(&changed);
+                    let is_other = found.as_ref().is_ok_and(|found| *found == changed);
+                    let same = found.is_ok_and(|found| found == content);
+                    assert!(
+                        is_other || same || read(&changed).is_err(),
+                        "{kind:?} {at} {bit}"
+                    );
+                }
+                if at > 6 {
+                    assert!(read(&stream[..at]).is_err(), "{kind:?} {at}");
+                }
+            }
+            for (behind, is_right) in [
+                (&[0; 4096][..], kind != Compression::Zstd),
+                (b"behind the end", false),
+                (b"\0\0\0\0behind the end", false),
+            ] {
+                let longer = [&stream[..], behind].concat();
+                assert_eq!(read(&longer).is_ok(), is_right, "{kind:?} {behind:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn zstd_may_begin_with_a_frame_to_be_skipped() {
+        let mut stream = b"\x50\x2a\x4d\x18\x03\0\0\0abc".to_vec();
+        let written = compress(&mut stream, Compression::Zstd, |out| {
+            out.write_all(b"content")
+        });
+        written.unwrap().unwrap();
+        assert_eq!(read(&stream).unwrap(), b"content");
+    }
+
+    #[test]
+    fn an_archive_is_one_whatever_its_first_name_is() {
+        let mut archive = b"BZh9".to_vec();
+        archive.resize(257, 0);
+        archive.extend(b"ustar\x0000");
+        archive.resize(1024, 0);
+        assert_eq!(read(&archive).unwrap(), archive);
     }
 
     #[test]

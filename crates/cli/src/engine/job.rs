@@ -19,6 +19,17 @@ impl From<&Path> for RawPath {
     }
 }
 
+/// Most bytes of a path that is only shown: an archive may have names longer than a message.
+const SHOWN_MAX: usize = 4096;
+
+impl RawPath {
+    /// A path that is only shown.
+    pub(super) fn shown(path: &Path) -> Self {
+        let bytes = path.as_os_str().as_bytes();
+        Self(bytes[..bytes.len().min(SHOWN_MAX)].to_vec())
+    }
+}
+
 impl From<&RawPath> for PathBuf {
     fn from(path: &RawPath) -> Self {
         OsString::from_vec(path.0.clone()).into()
@@ -80,6 +91,8 @@ pub(crate) enum Told {
     Failed(Wrong),
     /// A name was left out, as it must be.
     Skipped(RawPath),
+    /// There is something to know about a name that was done.
+    Warning(Wrong),
     /// It is done.
     Done(Counts),
     /// It came to an end before.
@@ -104,8 +117,9 @@ pub(crate) struct Counts {
 
 impl From<&Copied> for Counts {
     fn from(copied: &Copied) -> Self {
-        let lost =
-            |(count, first): &(u64, Option<PathBuf>)| (*count, first.as_deref().map(RawPath::from));
+        let lost = |(count, first): &(u64, Option<PathBuf>)| {
+            (*count, first.as_deref().map(RawPath::shown))
+        };
         Self {
             names: copied.names(),
             files: copied.files,
@@ -160,14 +174,17 @@ pub(crate) struct Wrong {
     pub(crate) is_source: bool,
     pub(crate) path: RawPath,
     pub(crate) text: String,
+    /// Is it that nobody reads what is written?
+    pub(crate) no_reader: bool,
 }
 
 impl From<&CopyError> for Wrong {
     fn from(error: &CopyError) -> Self {
         Self {
             is_source: error.side == Side::From,
-            path: RawPath::from(&*error.path),
+            path: RawPath::shown(&error.path),
             text: error.error.to_string(),
+            no_reader: error.error.kind() == std::io::ErrorKind::BrokenPipe,
         }
     }
 }
@@ -175,6 +192,17 @@ impl From<&CopyError> for Wrong {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_has_room_for_any_name_of_an_archive() {
+        let path = PathBuf::from("n".repeat(8 << 20));
+        let error = std::io::ErrorKind::BrokenPipe.into();
+        let side = Side::From;
+        let wrong = Wrong::from(&CopyError { side, path, error });
+        assert!(wrong.no_reader);
+        let told = serde_json::to_vec(&Told::Failed(wrong)).unwrap();
+        assert!(told.len() < super::super::socket::MESSAGE_MAX);
+    }
 
     #[test]
     fn paths_that_are_no_text_come_through() {

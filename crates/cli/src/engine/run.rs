@@ -12,7 +12,7 @@ use holdfast::{
     Owners, PackOptions, Side, UnpackOptions,
 };
 
-use super::compression::{compress, decompressed};
+use super::compression::{Compression, compress, decompressed};
 use super::job::{Counts, Job, RawPath, Told, Wrong};
 use super::names::HostNames;
 use super::stream::{ReadAhead, Stoppable};
@@ -68,7 +68,7 @@ pub(super) fn run(
             Some(archive) => on_archive(fs, job, archive, ended, &mut told),
             None => Err(failed(
                 Side::From,
-                "archive".into(),
+                PathBuf::new(),
                 io::ErrorKind::NotFound.into(),
             )),
         },
@@ -88,7 +88,7 @@ fn on_archive(
     stop: &Arc<AtomicBool>,
     told: &mut Paced<'_>,
 ) -> Result<Counts, CopyError> {
-    let of_archive = |side| move |error| failed(side, "archive".into(), error);
+    let of_archive = |side| move |error| failed(side, PathBuf::new(), error);
     let stream = Stoppable::new(archive, Arc::clone(stop));
     let names =
         |numeric: bool| (!numeric).then(|| Arc::new(HostNames::default()) as Arc<dyn Owners>);
@@ -107,14 +107,17 @@ fn on_archive(
                 }
                 _ => {}
             }
+            let is_stored = stream.is_stored();
+            let (stream, compression) = decompressed(stream).map_err(of_archive(Side::From))?;
             let usual = UnpackOptions::of(fs.caller());
             let options = UnpackOptions {
                 owners: owners.unwrap_or(usual.owners),
                 permissions: permissions.unwrap_or(usual.permissions),
                 names: names(*numeric),
+                // A tape or a disk need not be read to its end for an archive on it.
+                drain: compression != Compression::None || !is_stored,
                 stop: Some(Arc::clone(stop)),
             };
-            let stream = decompressed(stream).map_err(of_archive(Side::From))?;
             let mut stream = ReadAhead::of(stream);
             fs.unpack(&mut stream, to, &options, watch)?
         }
@@ -156,7 +159,13 @@ impl Paced<'_> {
         match event {
             CopyEvent::Progress(copied) => self.progress(|| Counts::from(*copied)),
             CopyEvent::Failed(error) => (self.tell)(Told::Failed(Wrong::from(*error))),
-            CopyEvent::Skipped(path) => (self.tell)(Told::Skipped(RawPath::from(*path))),
+            CopyEvent::Skipped(path) => (self.tell)(Told::Skipped(RawPath::shown(path))),
+            CopyEvent::Warning { path, text } => (self.tell)(Told::Warning(Wrong {
+                is_source: true,
+                path: RawPath::shown(path),
+                text: (*text).to_owned(),
+                no_reader: false,
+            })),
         }
     }
 

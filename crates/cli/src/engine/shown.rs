@@ -1,6 +1,6 @@
 //! What is shown while a job goes on.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -12,11 +12,13 @@ use crate::message::Failure;
 pub(super) struct Shown {
     bar: ProgressBar,
     root: String,
+    /// The archive of the job, and whether the job reads it.
+    archive: Option<(String, bool)>,
 }
 
 impl Shown {
-    /// `root` stands before paths.
-    pub(super) fn new(root: &str) -> Self {
+    /// `root` stands before paths in a file system, the archive's name before those in an archive.
+    pub(super) fn new(root: &str, archive: Option<(String, bool)>) -> Self {
         // Hidden by itself where standard error is no terminal.
         let bar = ProgressBar::no_length();
         if let Ok(style) =
@@ -27,6 +29,7 @@ impl Shown {
         Self {
             bar,
             root: root.trim_end_matches('/').to_owned(),
+            archive,
         }
     }
 
@@ -38,7 +41,7 @@ impl Shown {
                 }
                 self.bar.set_position(counts.names);
             }
-            Told::Failed(wrong) => {
+            Told::Failed(wrong) | Told::Warning(wrong) => {
                 let failure = self.failure(wrong);
                 self.bar.suspend(|| failure.print());
             }
@@ -56,7 +59,16 @@ impl Shown {
     pub(super) fn failure(&self, wrong: &Wrong) -> Failure {
         let path = PathBuf::from(&wrong.path);
         let failure = Failure::new(wrong.text.clone());
-        if path == Path::new("archive") || path.starts_with(&self.root) {
+        // A path of an archive's member, or an empty one for the archive itself.
+        if let Some((archive, _)) = self
+            .archive
+            .as_ref()
+            .filter(|(_, is_source)| path.as_os_str().is_empty() || *is_source && wrong.is_source)
+        {
+            let member = format!("{archive}: {}", path.display());
+            return failure.about(member.trim_end_matches(": "));
+        }
+        if path.starts_with(&self.root) {
             return failure.at(&path);
         }
         failure.about(format!(

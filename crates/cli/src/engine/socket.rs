@@ -12,7 +12,7 @@ use rustix::net::{
 };
 
 /// Bytes of a message, at most.
-const MESSAGE_MAX: usize = 64 << 10;
+pub(super) const MESSAGE_MAX: usize = 64 << 10;
 /// Descriptors with one.
 const DESCRIPTORS: usize = 1;
 

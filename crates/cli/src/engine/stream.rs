@@ -43,6 +43,13 @@ impl Stoppable {
         }
     }
 
+    /// Is it a file or a device, and no pipe or socket that something is still written to?
+    pub(super) fn is_stored(&self) -> bool {
+        use std::os::unix::fs::FileTypeExt as _;
+        let kind = self.file.metadata().map(|meta| meta.file_type());
+        kind.is_ok_and(|kind| !kind.is_fifo() && !kind.is_socket())
+    }
+
     fn ready(&self, flags: PollFlags) -> io::Result<()> {
         // Relaxed: the flag carries nothing else.
         while !self.stop.load(Ordering::Relaxed) {
@@ -89,6 +96,7 @@ pub(super) struct ReadAhead {
     pieces: Receiver<io::Result<Vec<u8>>>,
     piece: Vec<u8>,
     at: usize,
+    ended: bool,
 }
 
 impl ReadAhead {
@@ -108,6 +116,7 @@ impl ReadAhead {
                 pieces,
                 piece: Vec::new(),
                 at: 0,
+                ended: false,
             }),
             Err(_) => match shared.lock().take() {
                 Some(reader) => reader,
@@ -117,7 +126,7 @@ impl ReadAhead {
     }
 }
 
-/// Reads until the end, an error, or until nobody takes the pieces any more.
+/// Reads until the end, which is an empty piece, an error, or until nobody takes the pieces any more.
 fn fill(mut reader: Box<dyn Read + Send>, sender: &SyncSender<io::Result<Vec<u8>>>) {
     loop {
         let mut piece = Vec::with_capacity(PIECE);
@@ -126,11 +135,9 @@ fn fill(mut reader: Box<dyn Read + Send>, sender: &SyncSender<io::Result<Vec<u8>
         if !piece.is_empty() && sender.send(Ok(piece)).is_err() {
             return;
         }
-        if let Err(error) = read {
-            // Nobody is there to be told.
-            let _ = sender.send(Err(error));
-        }
         if end {
+            // A reader that is gone needs neither.
+            let _ = sender.send(read.map(|_| Vec::new()));
             return;
         }
     }
@@ -139,11 +146,13 @@ fn fill(mut reader: Box<dyn Read + Send>, sender: &SyncSender<io::Result<Vec<u8>
 impl Read for ReadAhead {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         if self.at == self.piece.len() {
-            // The other thread's end is that of the stream.
-            let Ok(piece) = self.pieces.recv() else {
+            if self.ended {
                 return Ok(0);
-            };
-            (self.piece, self.at) = (piece?, 0);
+            }
+            let lost = |_| io::Error::other("the thread that reads it ended before the stream did");
+            self.piece = self.pieces.recv().map_err(lost)??;
+            self.at = 0;
+            self.ended = self.piece.is_empty();
         }
         let read = (&self.piece[self.at..]).read(buf)?;
         self.at += read;
@@ -171,6 +180,19 @@ mod tests {
             .unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         assert!(all == content);
+    }
+
+    #[test]
+    fn a_reader_that_panics_is_no_end_of_the_stream() {
+        struct Panics;
+        impl Read for Panics {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                panic!("this is part of the test");
+            }
+        }
+        let reader = (&b"begin"[..]).chain(Panics);
+        let read = ReadAhead::of(Box::new(reader)).read_to_end(&mut Vec::new());
+        assert_eq!(read.unwrap_err().kind(), io::ErrorKind::Other);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::fixture::{HOLDFAST, Place, holdfast};
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::os::unix::process::CommandExt as _;
@@ -456,5 +456,99 @@ fn what_lies_elsewhere_is_left_to_the_usual_programs() {
     ])
     .fails(1);
     assert!(error.contains("no tar archive"), "{error}");
+    place.umount();
+}
+
+/// Packs a tree by tar(1), and unpacks it once its bytes are changed; gives what is said.
+#[track_caller]
+fn unpack_damaged(place: &Place, goal: &str, name: &str, change: fn(&mut Vec<u8>)) -> String {
+    let archive = place.path(name);
+    tar(&place.path("tree"), &archive);
+    let mut bytes = fs::read(&archive).unwrap();
+    change(&mut bytes);
+    fs::write(&archive, bytes).unwrap();
+    let error = holdfast(["unpack", "-q", archive.to_str().unwrap(), goal]).fails(1);
+    assert!(
+        error.starts_with(&format!("holdfast: {}: ", archive.display())),
+        "{error}"
+    );
+    error
+}
+
+#[test]
+fn damage_of_a_compressed_archive_is_told_with_its_name_and_the_members() {
+    let Some(place) = prepared() else {
+        return;
+    };
+    let image = place.path("other.hf");
+    holdfast(["mkfs", image.to_str().unwrap(), "--size", "256m"]).ok();
+    let goals = [
+        place.path("mnt/goal").display().to_string(),
+        format!("{}:/goal", image.display()),
+    ];
+    for goal in goals {
+        for name in ["a.tar.gz", "a.tar.xz", "a.tar.zst"] {
+            // The end has the checksum of what came before, which gzip tells only there.
+            let changed = |bytes: &mut Vec<u8>| {
+                let at = bytes.len() - 6;
+                bytes[at] ^= 1;
+            };
+            unpack_damaged(&place, &goal, name, changed);
+            let cut = |bytes: &mut Vec<u8>| bytes.truncate(bytes.len() / 2);
+            let error = unpack_damaged(&place, &goal, name, cut);
+            assert!(
+                error.contains("the compressed stream was cut off"),
+                "{error}"
+            );
+            // The whole content of this tree is one block for the others.
+            let names_member = error.contains(&format!("{name}: ./"));
+            assert!(names_member || name != "a.tar.gz", "{error}");
+            let longer = |bytes: &mut Vec<u8>| bytes.extend(b"behind the end");
+            let error = unpack_damaged(&place, &goal, name, longer);
+            assert!(error.contains("behind the last member"), "{error}");
+        }
+    }
+    place.umount();
+}
+
+#[test]
+fn an_archive_that_nobody_reads_on_is_left_without_a_word_and_a_full_disk_is_told() {
+    let Some(place) = prepared() else {
+        return;
+    };
+    let (mnt, image) = (place.mnt(), place.path("other.hf"));
+    let image = image.to_str().unwrap();
+    let tree = place.path("tree");
+    holdfast([
+        "mkfs",
+        image,
+        "--size",
+        "256m",
+        "--from",
+        tree.to_str().unwrap(),
+    ])
+    .ok();
+    make_tree(&place.path("mnt/tree"));
+    for from in [format!("{mnt}/tree"), format!("{image}:/")] {
+        // More than a pipe takes.
+        let mut command = Command::new(HOLDFAST)
+            .args(["pack", &from])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdout = command.stdout.take().unwrap();
+        stdout.read_exact(&mut [0; 100]).unwrap();
+        drop(stdout);
+        let output = command.wait_with_output().unwrap();
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+        assert_eq!(output.status.code(), Some(1));
+        for compression in ["none", "gzip"] {
+            let error = holdfast(["pack", "-c", compression, "-o", "/dev/full", &from]).fails(1);
+            let text = "holdfast: /dev/full: No space left";
+            assert!(error.starts_with(text), "{error}");
+        }
+    }
     place.umount();
 }

@@ -14,14 +14,18 @@ const VERSION: u32 = 2;
 const ENTRY_LEN: usize = 8;
 /// The id of entries that name nobody.
 const NO_ID: u32 = u32::MAX;
+const USER: u16 = 0x01;
+const GROUP: u16 = 0x04;
+const MASK: u16 = 0x10;
+const OTHER: u16 = 0x20;
 /// Tags with the word for each, and whether it is followed by somebody's name where it has an id.
 const TAGS: [(u16, &str, Option<Named>); 6] = [
-    (0x01, "user", None),
+    (USER, "user", None),
     (0x02, "user", Some(Named::User)),
-    (0x04, "group", None),
+    (GROUP, "group", None),
     (0x08, "group", Some(Named::Group)),
-    (0x10, "mask", None),
-    (0x20, "other", None),
+    (MASK, "mask", None),
+    (OTHER, "other", None),
 ];
 
 /// The text of an attribute's value; `None` if it is not one.
@@ -56,6 +60,18 @@ pub(super) fn from_text(text: &[u8], names: Option<&dyn Owners>) -> Option<Vec<u
             entries.push(entry(line, names)?);
         }
     }
+    let count = |wanted| entries.iter().filter(|(tag, ..)| *tag == wanted).count();
+    if [USER, GROUP, OTHER].iter().any(|tag| count(*tag) != 1) || count(MASK) > 1 {
+        return None;
+    }
+    if count(MASK) == 0 && entries.len() > 3 {
+        // Nobody is denied what an entry grants, as setfacl(1) does it.
+        let grouped = entries
+            .iter()
+            .filter(|(tag, ..)| !matches!(*tag, USER | OTHER));
+        let perm = grouped.fold(0, |sum, (_, perm, _)| sum | perm);
+        entries.push((MASK, perm, NO_ID));
+    }
     // Linux wants tags in their order, and ids within.
     entries.sort_by_key(|(tag, _, id)| (*tag, *id));
     let mut value = VERSION.to_le_bytes().to_vec();
@@ -64,7 +80,7 @@ pub(super) fn from_text(text: &[u8], names: Option<&dyn Owners>) -> Option<Vec<u
         value.extend(perm.to_le_bytes());
         value.extend(id.to_le_bytes());
     }
-    (!entries.is_empty()).then_some(value)
+    Some(value)
 }
 
 fn entry(line: &[u8], names: Option<&dyn Owners>) -> Option<(u16, u16, u32)> {
@@ -142,9 +158,23 @@ mod unit {
     }
 
     #[test]
+    fn an_acl_without_a_mask_denies_nothing() {
+        let text = b"user::rw-,user:7:rwx,group::r--,other::---";
+        let whole = to_text(&from_text(text, None).unwrap()).unwrap();
+        assert_eq!(
+            whole,
+            b"user::rw-\nuser:7:rwx\ngroup::r--\nmask::rwx\nother::---\n"
+        );
+        let small = b"user::rw-\ngroup::r--\nother::---\n";
+        assert_eq!(to_text(&from_text(small, None).unwrap()).unwrap(), small);
+    }
+
+    #[test]
     fn what_is_no_acl_is_none() {
         for text in [
             &b""[..],
+            b"user::rw-,user:7:rw-,other::r--",
+            b"user::rw-,user::rw-,group::r--,other::r--",
             b"user",
             b"user::rwz",
             b"user:nobody-here:rw-",

@@ -1,23 +1,35 @@
 //! The members of an archive, one after the other.
 //!
-//! *Invariant.* What an archive makes this allocate is bounded, whatever it says of itself: headers beside a
-//! member's own have [`EXTENSION_MAX`] bytes at most, maps of sparse files a bounded number of runs, and
-//! content goes through in pieces.
+//! Headers are those of the `tar` crate; its iterators are not used. They end at the first header
+//! that is damaged, refuse signed checksums and blank sizes, take PAX headers into memory whatever
+//! their size, and skip the data of links whose header has the size of the file.
+//!
+//! *Invariant.* What an archive makes this allocate is bounded, whatever it says of itself: headers
+//! beside a member's own have [`EXTENSION_MAX`] bytes at most, maps of sparse files a bounded number
+//! of runs, and content goes through in pieces.
 
 use std::io::{self, Read};
 
 use tar::{EntryType, GnuExtSparseHeader, Header};
 
-use super::damaged;
-use super::header::Member;
+use super::header::{self, Member};
 use super::pax::Records;
-use super::sparse;
+use super::{damaged, sparse};
 
 const BLOCK: usize = 512;
-/// Most bytes of a PAX header, or of a long name.
+/// Most bytes of a PAX header, of all global ones, or of a long name.
 const EXTENSION_MAX: u64 = 8 << 20;
 /// Where a header has its checksum.
 const CHECKSUM: std::ops::Range<usize> = 148..156;
+
+/// What is found on the way to the next member.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// What was lost before it, or of it.
+    pub(super) wrong: Vec<String>,
+    /// What was found before it, and is no loss.
+    pub(super) warnings: Vec<String>,
+}
 
 /// An archive that is read.
 pub(super) struct Members<'a> {
@@ -28,6 +40,10 @@ pub(super) struct Members<'a> {
     left: u64,
     /// Bytes behind those up to a whole block.
     padding: u64,
+    /// A block that was read to find out whether a link has data.
+    ahead: Option<Option<Header>>,
+    /// Was there any header?
+    begun: bool,
 }
 
 impl<'a> Members<'a> {
@@ -37,152 +53,230 @@ impl<'a> Members<'a> {
             global: Records::default(),
             left: 0,
             padding: 0,
+            ahead: None,
+            begun: false,
         }
     }
 
-    /// The next member; its data is read from here next.
+    /// The next member, none at the archive's end; its data is read from here next.
     ///
     /// # Errors
     /// `InvalidData`; `UnexpectedEof` in the middle of something; those of reading.
-    pub(super) fn next(&mut self) -> io::Result<Option<Member>> {
+    pub(super) fn next(&mut self, found: &mut Found) -> io::Result<Option<Member>> {
         self.skip_rest()?;
-        let (mut name, mut target, mut records) = (None, None, Records::default());
+        let (mut name, mut target, mut records) = (None, None, None);
         loop {
-            let Some(header) = self.header()? else {
-                return Ok(None);
+            let known = found.wrong.len();
+            let Some(header) = self.header(found)? else {
+                break;
             };
+            if found.wrong.len() > known {
+                // Those belong to a member whose own header was skipped.
+                (name, target, records) = (None, None, None);
+            }
             match header.entry_type() {
-                EntryType::XHeader => records = Records::parse(&self.extension(&header)?)?,
                 EntryType::XGlobalHeader => {
-                    let more = Records::parse(&self.extension(&header)?)?;
-                    self.global = self.global.over(more);
+                    let content = self.extension(&header)?;
+                    self.global
+                        .add_global(Records::parse(&content, &mut found.wrong));
+                    if self.global.bytes() as u64 > EXTENSION_MAX {
+                        return Err(damaged("its global headers are too large"));
+                    }
+                }
+                // Solaris has its own letter for the header of one member.
+                kind if matches!(kind.as_byte(), b'x' | b'X') => {
+                    let content = self.extension(&header)?;
+                    records = Some(Records::parse(&content, &mut found.wrong));
                 }
                 EntryType::GNULongName => name = Some(without_zero(self.extension(&header)?)),
                 EntryType::GNULongLink => target = Some(without_zero(self.extension(&header)?)),
                 _ => {
-                    let records = self.global.over(records);
-                    let mut member = Member::new(header, name, target, records)?;
-                    self.rest_of_map(&mut member)?;
+                    let records = self.global.under(records.take().unwrap_or_default());
+                    let (name, target) = (name.take(), target.take());
+                    let wrong = &mut found.wrong;
+                    // A header without a size is skipped as one that is damaged.
+                    let Some(mut member) = Member::new(header, name, target, records, wrong) else {
+                        wrong.push("a header before it has no size: skipped".to_owned());
+                        continue;
+                    };
+                    self.begin_data(&mut member)?;
                     return Ok(Some(member));
                 }
             }
         }
+        if name.is_some() || target.is_some() || records.is_some() {
+            return Err(ends("in front of a member whose name was told"));
+        }
+        Ok(None)
     }
 
-    /// Reads data of the last member; 0 at its end.
-    ///
-    /// # Errors
-    /// `UnexpectedEof` if the archive ends before; those of reading.
-    pub(super) fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let most = usize::try_from(self.left).map_or(buf.len(), |left| left.min(buf.len()));
-        if most == 0 {
-            return Ok(0);
-        }
-        let read = self.archive.read(&mut buf[..most])?;
-        if read == 0 {
-            return Err(io::Error::new(
-                io::ErrorKind::UnexpectedEof,
-                "the archive ends in the middle of a file",
-            ));
-        }
-        self.left -= read as u64;
-        Ok(read)
-    }
-
+    /// Skips the rest of the last member's data.
     fn skip_rest(&mut self) -> io::Result<()> {
         let skipped = self.left + self.padding;
         let found = io::copy(&mut self.archive.take(skipped), &mut io::sink())?;
-        if found < self.left {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+        if found < skipped {
+            return Err(ends("in the middle of it"));
         }
         (self.left, self.padding) = (0, 0);
         Ok(())
     }
 
-    /// The next header; none at the archive's end: a block of zeros, or no more bytes.
-    fn header(&mut self) -> io::Result<Option<Header>> {
+    /// The next header whose checksum is right; blocks that are none are skipped. None at the
+    /// archive's end: a block of zeros, or no more bytes.
+    fn header(&mut self, found: &mut Found) -> io::Result<Option<Header>> {
+        let mut skipped = 0_u64;
+        let header = loop {
+            match self.block()? {
+                Some(header) if is_right(&header) => break Some(header),
+                Some(header) if is_zero(&header) => {
+                    if self.block()?.is_none_or(|second| !is_zero(&second)) {
+                        let alone = "the archive ends with one block of zeros instead of two";
+                        found.warnings.push(alone.to_owned());
+                    }
+                    self.begun = true;
+                    break None;
+                }
+                Some(_) => skipped += 1,
+                None if self.begun => {
+                    if skipped == 0 {
+                        let no_end = "the archive has no end mark: it may have been cut off";
+                        found.warnings.push(no_end.to_owned());
+                    }
+                    break None;
+                }
+                None => return Err(damaged("this is no tar archive")),
+            }
+        };
+        self.begun = true;
+        if skipped > 0 {
+            let place = if header.is_some() { "before" } else { "behind" };
+            let what = format!("a header {place} it is damaged: {skipped} blocks were skipped");
+            found.wrong.push(what);
+        }
+        Ok(header)
+    }
+
+    /// The next block; none at the end of the stream.
+    fn block(&mut self) -> io::Result<Option<Header>> {
+        if let Some(ahead) = self.ahead.take() {
+            return Ok(ahead);
+        }
         let mut header = Header::new_old();
         let bytes = header.as_mut_bytes();
         let mut filled = 0;
         while filled < BLOCK {
             match self.archive.read(&mut bytes[filled..]) {
                 Ok(0) if filled == 0 => return Ok(None),
-                Ok(0) => return Err(damaged("the archive ends in the middle of a header")),
+                Ok(0) if !self.begun => return Err(damaged("this is no tar archive")),
+                Ok(0) => return Err(ends("in the middle of a header")),
                 Ok(read) => filled += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
-        }
-        if bytes.iter().all(|byte| *byte == 0) {
-            return Ok(None);
-        }
-        let said = header.cksum();
-        if !said.is_ok_and(|said| sums(header.as_bytes()).contains(&i64::from(said))) {
-            return Err(damaged(
-                "this is no tar archive, or damaged: the checksum of a header is wrong",
-            ));
         }
         Ok(Some(header))
     }
 
     /// The content of a header that is about another one.
     fn extension(&mut self, header: &Header) -> io::Result<Vec<u8>> {
-        let size = header.entry_size()?;
-        if size > EXTENSION_MAX {
-            return Err(damaged(format!(
-                "a header of {size} bytes (at most {EXTENSION_MAX})"
-            )));
-        }
+        let size = header::size(header).filter(|size| *size <= EXTENSION_MAX);
+        let size = size.ok_or_else(|| damaged("a header before a member is damaged: its size"))?;
+        (self.left, self.padding) = (size, padding(size));
         let mut content = vec![0; size as usize];
-        self.archive.read_exact(&mut content)?;
-        self.padding = padding(size);
+        self.read_exact(&mut content)?;
         self.skip_rest()?;
         Ok(content)
     }
 
-    /// Reads what is still to come of a sparse member's map; the data is next then.
-    fn rest_of_map(&mut self, member: &mut Member) -> io::Result<()> {
+    /// Prepares to read a member's data: reads what is still to come of a sparse member's map.
+    fn begin_data(&mut self, member: &mut Member) -> io::Result<()> {
         let mut goes_on = member.map_goes_on();
         while goes_on {
             let mut block = GnuExtSparseHeader::new();
-            self.archive.read_exact(block.as_mut_bytes())?;
+            (self.left, self.padding) = (BLOCK as u64, 0);
+            self.read_exact(block.as_mut_bytes())?;
             let runs = member.runs.get_or_insert_default();
-            for piece in block.sparse().iter().filter(|piece| !piece.is_empty()) {
-                sparse::add(runs, piece.offset()?, piece.length()?, member.size)?;
-            }
+            let mut pieces = block.sparse().iter();
+            let added = pieces.try_for_each(|piece| sparse::add_piece(runs, piece, member.size));
+            member.broken = member.broken.take().or(added.err());
             goes_on = block.is_extended();
         }
         (self.left, self.padding) = (member.stored, padding(member.stored));
         if member.map_in_data {
-            let (runs, taken) = sparse::from_data(&mut self.archive, member.size)?;
-            member.runs = Some(runs);
-            let left = self.left.checked_sub(taken);
-            self.left = left.ok_or_else(|| damaged("the map of a sparse file is damaged"))?;
+            match sparse::from_data(self, member.size)? {
+                Ok(runs) => member.runs = Some(runs),
+                Err(why) => member.broken = Some(why),
+            }
         }
         if let Some(runs) = &member.runs {
             let all: u64 = runs.iter().map(|run| run.end - run.start).sum();
             if all > self.left {
-                return Err(damaged("the map of a sparse file is damaged"));
+                member
+                    .broken
+                    .get_or_insert_with(|| sparse::DAMAGED.to_owned());
             }
         }
+        self.skip_data_of_link(member.size_of_link())
+    }
+
+    /// Skips the data of a hard link. Old programs write the size of the file and no data, others
+    /// the data once more: then the block that follows is no header.
+    fn skip_data_of_link(&mut self, size: u64) -> io::Result<()> {
+        if size == 0 {
+            return Ok(());
+        }
+        let ahead = self.block()?;
+        if let Some(block) = &ahead
+            && !is_right(block)
+            && !is_zero(block)
+        {
+            self.left = size.saturating_sub(BLOCK as u64);
+            self.padding = if self.left > 0 { padding(size) } else { 0 };
+            return Ok(());
+        }
+        self.ahead = Some(ahead);
         Ok(())
     }
+}
+
+/// The data of the last member.
+impl Read for Members<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let most = usize::try_from(self.left).map_or(buf.len(), |left| left.min(buf.len()));
+        if most == 0 {
+            return Ok(0);
+        }
+        let read = self.archive.read(&mut buf[..most])?;
+        if read == 0 {
+            return Err(ends("in the middle of it"));
+        }
+        self.left -= read as u64;
+        Ok(read)
+    }
+}
+
+fn ends(place: &str) -> io::Error {
+    let what = format!("the archive ends {place}");
+    io::Error::new(io::ErrorKind::UnexpectedEof, what)
 }
 
 fn padding(size: u64) -> u64 {
     (BLOCK as u64 - size % BLOCK as u64) % BLOCK as u64
 }
 
-/// The sum of a header's bytes, where its own is taken as blanks; and as old programs had it, with signs.
-fn sums(header: &[u8]) -> [i64; 2] {
-    let bytes = || {
-        let blank = |(at, byte): (usize, &u8)| if CHECKSUM.contains(&at) { b' ' } else { *byte };
-        header.iter().enumerate().map(blank)
-    };
-    [
-        bytes().map(i64::from).sum(),
-        bytes().map(|byte| i64::from(byte.cast_signed())).sum(),
-    ]
+fn is_zero(block: &Header) -> bool {
+    block.as_bytes().iter().all(|byte| *byte == 0)
+}
+
+/// Has a header its checksum: the sum of its bytes, where its own are blanks? Old programs summed
+/// bytes with signs.
+fn is_right(header: &Header) -> bool {
+    let blank = |(at, byte): (usize, &u8)| if CHECKSUM.contains(&at) { b' ' } else { *byte };
+    let bytes = || header.as_bytes().iter().enumerate().map(blank);
+    let unsigned: i64 = bytes().map(i64::from).sum();
+    let signed: i64 = bytes().map(|byte| i64::from(byte.cast_signed())).sum();
+    let said = header::number(&header.as_old().cksum);
+    !is_zero(header) && said.is_some_and(|said| said == unsigned || said == signed)
 }
 
 fn without_zero(mut name: Vec<u8>) -> Vec<u8> {

@@ -1,7 +1,7 @@
 //! Trees as tar archives: unpacked into a file system, and packed from one, inside the process.
 //!
-//! What is read is any tar of the last forty years: POSIX (PAX records), GNU (long names, sparse files)
-//! and ustar. What is written is POSIX, as GNU tar writes it with `--format=posix --xattrs --acls
+//! What is read is any tar of the last forty years: POSIX (PAX records), GNU (long names, sparse
+//! files, incremental archives), ustar and what came before it, member by member as GNU tar does. What is written is POSIX, as GNU tar writes it with `--format=posix --xattrs --acls
 //! --sparse`. Kept are names and owners' names of any bytes, modes, owners, modification times to the
 //! nanosecond, symbolic and hard links, pipes, devices, holes, extended attributes and ACLs.
 //!
@@ -43,6 +43,9 @@ pub struct UnpackOptions {
     pub permissions: bool,
     /// Names of users and groups on this host; without them owners go by number.
     pub names: Option<Arc<dyn Owners>>,
+    /// Read on to the end of the stream behind the end of the archive? A decompressor compares its
+    /// checksums only there, so that damage of the last files is an error.
+    pub drain: bool,
     /// Once true, the work ends with `ECANCELED`.
     pub stop: Option<Arc<AtomicBool>>,
 }
@@ -57,6 +60,7 @@ impl UnpackOptions {
             owners: privileged,
             permissions: privileged,
             names: None,
+            drain: true,
             stop: None,
         }
     }
@@ -73,9 +77,10 @@ pub struct PackOptions {
 
 impl FileSystem {
     /// Unpacks a tar archive into a directory that is there. Directories are merged with those that
-    /// are there; other names replace what is there, but no directory.
+    /// are there; other names replace what is there, but no directory with names in it.
     ///
-    /// What cannot be unpacked is told to `watch`, and the rest goes on.
+    /// What cannot be unpacked, or only in part, is told to `watch` and counted as failed, and the
+    /// rest goes on. A damaged header is skipped, up to the next one.
     ///
     /// ```
     /// use holdfast::{FileSystem, PackOptions, UnpackOptions};
@@ -95,7 +100,8 @@ impl FileSystem {
     /// ```
     ///
     /// # Errors
-    /// If the archive cannot be read further (`InvalidData`: it is damaged, or no tar); if nothing
+    /// If the archive cannot be read further (`InvalidData`: it is damaged, or no tar), with the
+    /// path of the member that was read; if nothing
     /// more can be written: no space, read-only, `EIO`; `ECANCELED` when stopped.
     pub fn unpack(
         &self,

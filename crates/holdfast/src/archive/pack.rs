@@ -14,7 +14,6 @@ use super::acl_text;
 use super::header::time_text;
 use super::owners::Named;
 use super::{PackOptions, check_stop, sparse};
-use crate::copy::counts::count;
 use crate::copy::tree::{About, Tree as _};
 use crate::copy::walk::split;
 use crate::copy::{Copied, CopyError, CopyEvent, Inside, Names, Side};
@@ -66,6 +65,9 @@ struct Pack<'p> {
     buffer: Vec<u8>,
 }
 
+/// Keys and values of PAX records.
+type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// A member on its way out.
 struct Outgoing<'o> {
     kind: EntryType,
@@ -73,7 +75,7 @@ struct Outgoing<'o> {
     path: &'o [u8],
     target: &'o [u8],
     size: u64,
-    records: Vec<(String, Vec<u8>)>,
+    records: Pairs,
 }
 
 /// What keeps a name from being packed.
@@ -151,7 +153,7 @@ impl Pack<'_> {
     fn of_archive(&self, error: io::Error) -> CopyError {
         CopyError {
             side: Side::To,
-            path: PathBuf::from("archive"),
+            path: PathBuf::new(),
             error,
         }
     }
@@ -238,20 +240,20 @@ impl Pack<'_> {
         Ok(deeper)
     }
 
-    fn xattrs(&mut self, dir: &Dir, name: &OsStr) -> io::Result<Vec<(String, Vec<u8>)>> {
+    fn xattrs(&self, dir: &Dir, name: &OsStr) -> io::Result<Pairs> {
         let mut records = Vec::new();
         for (name, value) in self.inside.xattrs(dir, name)? {
             let acl = acl_text::KEYS
                 .iter()
                 .find(|(_, attribute)| name == *attribute);
             let text = acl.and_then(|(key, _)| Some((*key, acl_text::to_text(&value)?)));
-            match (text, name.to_str()) {
-                (Some((key, text)), _) => records.push((key.to_owned(), text)),
-                (None, Some(name)) if !name.contains('=') => {
-                    records.push((format!("SCHILY.xattr.{name}"), value));
-                }
-                _ => count(&mut self.copied.lost.xattrs, &self.below),
-            }
+            records.push(match text {
+                Some((key, text)) => (key.into(), text),
+                None => (
+                    [&b"SCHILY.xattr."[..], &escaped(name.as_bytes())].concat(),
+                    value,
+                ),
+            });
         }
         Ok(records)
     }
@@ -262,7 +264,7 @@ impl Pack<'_> {
         name: &OsStr,
         about: &About,
         path: &[u8],
-        mut records: Vec<(String, Vec<u8>)>,
+        mut records: Pairs,
     ) -> Result<(), Trouble> {
         let file = self.inside.open(dir, name)?;
         let whole = 0..about.size;
@@ -291,7 +293,7 @@ impl Pack<'_> {
             ("GNU.sparse.name", path.to_vec()),
             ("GNU.sparse.realsize", about.size.to_string().into_bytes()),
         ] {
-            records.push((key.to_owned(), value));
+            records.push((key.into(), value));
         }
         let shown = [
             b"GNUSparseFile.0/",
@@ -367,7 +369,7 @@ impl Pack<'_> {
         path: &[u8],
         target: &[u8],
         size: u64,
-        records: Vec<(String, Vec<u8>)>,
+        records: Pairs,
     ) -> Result<(), Trouble> {
         let mut outgoing = Outgoing {
             kind,
@@ -380,6 +382,14 @@ impl Pack<'_> {
         let header = outgoing.header(self.options).map_err(Trouble::Name)?;
         if !outgoing.records.is_empty() {
             let mut content = Vec::new();
+            let names = [&b"path"[..], b"linkpath", b"GNU.sparse.name"];
+            let mut records = outgoing.records.iter();
+            // Records are UTF-8, where nothing else is said.
+            if records.any(|(key, value)| {
+                names.contains(&&key[..]) && std::str::from_utf8(value).is_err()
+            }) {
+                record(&mut content, b"hdrcharset", b"BINARY");
+            }
             for (key, value) in &outgoing.records {
                 record(&mut content, key, value);
             }
@@ -455,22 +465,38 @@ impl Outgoing<'_> {
             return number;
         }
         self.records
-            .push((key.to_owned(), number.to_string().into_bytes()));
+            .push((key.into(), number.to_string().into_bytes()));
         0
     }
 
     fn name(&mut self, key: &str, name: &[u8], field: &mut [u8; NAME_LEN]) {
         let fits = name.len().min(NAME_LEN);
         field[..fits].copy_from_slice(&name[..fits]);
-        let is_sparse = self.records.iter().any(|(key, _)| key == "GNU.sparse.name");
+        let is_sparse = self
+            .records
+            .iter()
+            .any(|(key, _)| key == b"GNU.sparse.name");
         if name.len() > NAME_LEN && !(key == "path" && is_sparse) {
-            self.records.push((key.to_owned(), name.to_vec()));
+            self.records.push((key.into(), name.to_vec()));
         }
     }
 }
 
+/// The name of an attribute as GNU tar writes it into the key of a record, which ends at a `=`.
+fn escaped(name: &[u8]) -> Vec<u8> {
+    let mut found = Vec::with_capacity(name.len());
+    for byte in name {
+        match byte {
+            b'=' => found.extend(b"%3D"),
+            b'%' => found.extend(b"%25"),
+            byte => found.push(*byte),
+        }
+    }
+    found
+}
+
 /// Adds a PAX record: its length counts itself, too.
-fn record(content: &mut Vec<u8>, key: &str, value: &[u8]) {
+fn record(content: &mut Vec<u8>, key: &[u8], value: &[u8]) {
     let rest = key.len() + value.len() + b" =\n".len();
     let mut length = rest + 1;
     while length != rest + length.to_string().len() {
@@ -478,7 +504,7 @@ fn record(content: &mut Vec<u8>, key: &str, value: &[u8]) {
     }
     content.extend(length.to_string().as_bytes());
     content.push(b' ');
-    content.extend(key.as_bytes());
+    content.extend(key);
     content.push(b'=');
     content.extend(value);
     content.push(b'\n');

@@ -1,74 +1,86 @@
-//! PAX records: `LENGTH KEY=VALUE\n`, where the length counts all of it. A value may hold any bytes.
+//! PAX records: `LENGTH KEY=VALUE\n`, where the length counts all of it.
+//!
+//! A value may hold any bytes, newlines too: `tar::PaxExtensions` ends it at the first of those.
 
-use super::damaged;
-use std::io;
+use std::rc::Rc;
 
-/// The records of one member, the last of a key in force.
+/// Keys and values.
+type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// The records of one member; the last of a key is in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Records(Vec<(Vec<u8>, Vec<u8>)>);
+pub(super) struct Records {
+    /// Those of global headers, which hold for all members that follow.
+    global: Rc<Pairs>,
+    own: Pairs,
+}
 
 impl Records {
-    /// Reads the content of a PAX header.
-    ///
-    /// # Errors
-    /// `InvalidData` where a record does not have its length.
-    pub(super) fn parse(mut bytes: &[u8]) -> io::Result<Self> {
-        let mut records = Vec::new();
+    /// Reads the content of a PAX header, up to the first record that is damaged.
+    pub(super) fn parse(mut bytes: &[u8], wrong: &mut Vec<String>) -> Self {
+        let mut own = Pairs::new();
         // Some writers fill the rest of a block with zeros.
         while bytes.first().is_some_and(|first| *first != 0) {
-            let bad = || damaged("a PAX record is damaged");
-            let space = bytes
-                .iter()
-                .position(|byte| *byte == b' ')
-                .ok_or_else(bad)?;
-            let length: usize = number(&bytes[..space]).ok_or_else(bad)?;
-            let record = bytes.get(space + 1..length).ok_or_else(bad)?;
-            let record = record.strip_suffix(b"\n").ok_or_else(bad)?;
-            let equals = record.iter().position(|byte| *byte == b'=');
-            let (key, value) = record.split_at(equals.ok_or_else(bad)?);
-            records.push((key.to_vec(), value[1..].to_vec()));
+            let Some((key, value, length)) = record(bytes) else {
+                wrong.push("a PAX record before it is damaged".to_owned());
+                break;
+            };
+            own.push((key.to_vec(), value.to_vec()));
             bytes = &bytes[length..];
         }
-        Ok(Self(records))
+        let global = Rc::default();
+        Self { global, own }
     }
 
     /// The value of a key; an empty one takes a key back.
     pub(super) fn get(&self, key: &str) -> Option<&[u8]> {
-        let found = self
-            .0
-            .iter()
-            .rev()
-            .find(|(other, _)| other == key.as_bytes());
-        found
-            .map(|(_, value)| &value[..])
-            .filter(|value| !value.is_empty())
+        let pairs = self.own.iter().rev().chain(self.global.iter().rev());
+        let mut pairs = pairs.filter(|(other, _)| other == key.as_bytes());
+        let (_, value) = pairs.next()?;
+        (!value.is_empty()).then_some(&value[..])
     }
 
-    /// The value of a key as a number.
-    ///
-    /// # Errors
-    /// `InvalidData` if it is none.
-    pub(super) fn number(&self, key: &str) -> io::Result<Option<u64>> {
-        let Some(value) = self.get(key) else {
-            return Ok(None);
-        };
-        let parsed = number(value).map(|found: usize| found as u64);
-        parsed
-            .map(Some)
-            .ok_or_else(|| damaged(format!("{key} is not a number")))
+    /// The value of a key as a number that is not negative.
+    pub(super) fn number(&self, key: &str, wrong: &mut Vec<String>) -> Option<u64> {
+        let found = number(self.get(key)?).and_then(|found: i64| u64::try_from(found).ok());
+        if found.is_none() {
+            wrong.push(format!("its PAX record {key} is no number"));
+        }
+        found
     }
 
     /// All records in their order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.0.iter().map(|(key, value)| (&key[..], &value[..]))
+        let pairs = self.global.iter().chain(&self.own);
+        pairs.map(|(key, value)| (&key[..], &value[..]))
     }
 
-    /// Puts records of one member over these, which hold for all that follow.
-    pub(super) fn over(&self, member: Self) -> Self {
-        let mut all = self.0.clone();
-        all.extend(member.0);
-        Self(all)
+    /// Adds records that hold for all members that follow.
+    pub(super) fn add_global(&mut self, more: Self) {
+        Rc::make_mut(&mut self.global).extend(more.own);
     }
+
+    /// Bytes of all records.
+    pub(super) fn bytes(&self) -> usize {
+        self.iter()
+            .map(|(key, value)| key.len() + value.len())
+            .sum()
+    }
+
+    /// Adds those of the global headers to the records of one member.
+    pub(super) fn under(&self, member: Self) -> Self {
+        let global = Rc::clone(&self.global);
+        Self { global, ..member }
+    }
+}
+
+/// The first record, and its length.
+fn record(bytes: &[u8]) -> Option<(&[u8], &[u8], usize)> {
+    let space = bytes.iter().position(|byte| *byte == b' ')?;
+    let length: usize = number(&bytes[..space])?;
+    let record = bytes.get(space + 1..length)?.strip_suffix(b"\n")?;
+    let equals = record.iter().position(|byte| *byte == b'=')?;
+    Some((&record[..equals], &record[equals + 1..], length))
 }
 
 /// A decimal number.
@@ -80,18 +92,30 @@ pub(super) fn number<N: std::str::FromStr>(text: &[u8]) -> Option<N> {
 mod unit {
     use super::*;
 
+    fn parsed(bytes: &[u8]) -> (Records, usize) {
+        let mut wrong = Vec::new();
+        let records = Records::parse(bytes, &mut wrong);
+        (records, wrong.len())
+    }
+
     #[test]
     fn values_hold_any_bytes_and_the_last_of_a_key_counts() {
-        let records = Records::parse(b"9 a=1\n2\n\n11 b=four\n0\n8 a=\xff\n=\n").unwrap_err();
-        assert_eq!(records.kind(), io::ErrorKind::InvalidData);
-        let records = Records::parse(b"9 a=1\n2\n\n11 size=7\n8 a=\xff\n=\n\0\0").unwrap_err();
-        assert_eq!(records.kind(), io::ErrorKind::InvalidData);
-        let records = Records::parse(b"9 a=1\n2\n\n9 size=7\n8 a=\xff\n=\n\0\0").unwrap();
+        assert_eq!(parsed(b"9 a=1\n2\n\n11 b=four\n0\n8 a=\xff\n=\n").1, 1);
+        let (records, wrong) = parsed(b"9 a=1\n2\n\n9 size=7\n8 a=\xff\n=\n\0\0");
+        assert_eq!(wrong, 0);
         assert_eq!(records.get("a"), Some(&b"\xff\n="[..]));
-        assert_eq!(records.number("size").unwrap(), Some(7));
+        assert_eq!(records.number("size", &mut Vec::new()), Some(7));
         assert_eq!(records.get("b"), None);
-        assert!(records.number("a").is_err());
-        let taken_back = records.over(Records::parse(b"8 size=\n").unwrap());
+        let mut wrong = Vec::new();
+        assert_eq!(records.number("a", &mut wrong), None);
+        assert_eq!(wrong.len(), 1);
+        let mut global = Records::default();
+        global.add_global(records);
+        assert_eq!(
+            global.under(Records::default()).get("size"),
+            Some(&b"7"[..])
+        );
+        let taken_back = global.under(parsed(b"8 size=\n").0);
         assert_eq!(taken_back.get("size"), None);
     }
 
@@ -105,7 +129,7 @@ mod unit {
             b"18446744073709551615 a=b\n",
             b"0 a=b\n",
         ] {
-            assert!(Records::parse(bytes).is_err(), "{bytes:?}");
+            assert_eq!(parsed(bytes), (Records::default(), 1), "{bytes:?}");
         }
     }
 }

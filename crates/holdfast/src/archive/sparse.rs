@@ -3,23 +3,24 @@
 use std::io::{self, Read};
 use std::ops::Range;
 
-use super::damaged;
+use tar::GnuSparseHeader;
+
+use super::header;
 use super::pax::{Records, number};
 
 /// Runs of data in a file, in their order, without overlaps.
 pub(super) type Runs = Vec<Range<u64>>;
 
+/// What is said of a map that cannot be followed.
+pub(super) const DAMAGED: &str = "the map of this sparse file is damaged";
 /// Most runs of one file: a map of more is damage, or meant to use memory up.
 const RUNS_MAX: usize = 1 << 20;
 /// Longest number in a map within the data.
 const DIGITS_MAX: usize = 20;
 const BLOCK: u64 = 512;
 
-/// Adds a run.
-///
-/// # Errors
-/// `InvalidData` if it begins before the last one ends, or ends beyond the file.
-pub(super) fn add(runs: &mut Runs, at: u64, len: u64, size: u64) -> io::Result<()> {
+/// Adds a run, if it begins where the last one ends or later, and ends within the file.
+pub(super) fn add(runs: &mut Runs, at: u64, len: u64, size: u64) -> Result<(), String> {
     let end = at.checked_add(len).filter(|end| *end <= size);
     let before = runs.last().map_or(0, |last| last.end);
     match end {
@@ -29,87 +30,101 @@ pub(super) fn add(runs: &mut Runs, at: u64, len: u64, size: u64) -> io::Result<(
             }
             Ok(())
         }
-        _ => Err(damaged("the map of a sparse file is damaged")),
+        _ => Err(DAMAGED.to_owned()),
     }
+}
+
+/// Adds a run of one of GNU's own maps; an empty field ends such a map.
+pub(super) fn add_piece(runs: &mut Runs, piece: &GnuSparseHeader, size: u64) -> Result<(), String> {
+    if piece.is_empty() {
+        return Ok(());
+    }
+    let part = |field| header::number(field).and_then(|found| u64::try_from(found).ok());
+    let run = part(&piece.offset).zip(part(&piece.numbytes));
+    let (at, len) = run.ok_or(DAMAGED)?;
+    add(runs, at, len, size)
 }
 
 /// The map in PAX records of versions 0.0 and 0.1.
-///
-/// # Errors
-/// `InvalidData`.
-pub(super) fn from_records(records: &Records, size: u64) -> io::Result<Option<Runs>> {
-    let bad = || damaged("the map of a sparse file is damaged");
-    let mut numbers: Vec<u64> = Vec::new();
+pub(super) fn from_records(records: &Records, size: u64) -> Result<Option<Runs>, String> {
+    let mut texts: Vec<&[u8]> = Vec::new();
     if let Some(map) = records.get("GNU.sparse.map") {
-        for text in map.split(|byte| *byte == b',') {
-            numbers.push(number(text).ok_or_else(bad)?);
-        }
+        texts.extend(map.split(|byte| *byte == b','));
     } else {
-        for (key, value) in records.iter() {
-            if matches!(key, b"GNU.sparse.offset" | b"GNU.sparse.numbytes") {
-                numbers.push(number(value).ok_or_else(bad)?);
-            }
-        }
-        if numbers.is_empty() {
+        let is_part = |key: &[u8]| matches!(key, b"GNU.sparse.offset" | b"GNU.sparse.numbytes");
+        let parts = records.iter().filter(|(key, _)| is_part(key));
+        texts.extend(parts.map(|(_, value)| value));
+        if texts.is_empty() {
             return Ok(None);
         }
     }
-    let (pairs, rest) = numbers.as_chunks::<2>();
-    if !rest.is_empty() {
-        return Err(bad());
-    }
+    let (pairs, rest) = texts.as_chunks::<2>();
     let mut runs = Runs::new();
     for [at, len] in pairs {
-        add(&mut runs, *at, *len, size)?;
+        let (at, len) = number(at).zip(number(len)).ok_or(DAMAGED)?;
+        add(&mut runs, at, len, size)?;
     }
-    Ok(Some(runs))
+    match rest {
+        [] => Ok(Some(runs)),
+        _ => Err(DAMAGED.to_owned()),
+    }
 }
 
-/// The map before the data, of version 1.0. Gives how many bytes it took: whole blocks.
+/// The map of version 1.0, which precedes the data in whole blocks.
 ///
 /// # Errors
-/// `InvalidData`; those of reading.
-pub(super) fn from_data(data: &mut dyn Read, size: u64) -> io::Result<(Runs, u64)> {
+/// Those of reading. (A map that is damaged is the inner error.)
+pub(super) fn from_data(data: &mut impl Read, size: u64) -> io::Result<Result<Runs, String>> {
     let mut reader = Decimals {
         data,
         block: [0; BLOCK as usize],
         at: BLOCK as usize,
-        taken: 0,
     };
-    let count = reader.next()?;
     let mut runs = Runs::new();
+    let Some(count) = reader.next()? else {
+        return Ok(Err(DAMAGED.to_owned()));
+    };
     for _ in 0..count {
         let (at, len) = (reader.next()?, reader.next()?);
-        add(&mut runs, at, len, size)?;
+        let run = at.zip(len).ok_or_else(|| DAMAGED.to_owned());
+        if let Err(damaged) = run.and_then(|(at, len)| add(&mut runs, at, len, size)) {
+            return Ok(Err(damaged));
+        }
     }
-    Ok((runs, reader.taken))
+    Ok(Ok(runs))
 }
 
 /// Numbers of a line each, in blocks.
-struct Decimals<'d> {
-    data: &'d mut dyn Read,
+struct Decimals<'d, R> {
+    data: &'d mut R,
     block: [u8; BLOCK as usize],
     at: usize,
-    taken: u64,
 }
 
-impl Decimals<'_> {
-    fn next(&mut self) -> io::Result<u64> {
+impl<R: Read> Decimals<'_, R> {
+    /// The next number; none if there is something else.
+    fn next(&mut self) -> io::Result<Option<u64>> {
         let mut digits = Vec::new();
         loop {
             if self.at == self.block.len() {
-                self.data.read_exact(&mut self.block)?;
-                (self.at, self.taken) = (0, self.taken + BLOCK);
+                let mut rest = &mut self.block[..];
+                while !rest.is_empty() {
+                    match self.data.read(rest)? {
+                        // The member's data ends here.
+                        0 => return Ok(None),
+                        read => rest = &mut rest[read..],
+                    }
+                }
+                self.at = 0;
             }
             let byte = self.block[self.at];
             self.at += 1;
             match byte {
-                b'\n' => break,
-                _ if digits.len() == DIGITS_MAX => break,
+                b'\n' => return Ok(number(&digits)),
+                _ if digits.len() == DIGITS_MAX => return Ok(None),
                 byte => digits.push(byte),
             }
         }
-        number(&digits).ok_or_else(|| damaged("the map of a sparse file is damaged"))
     }
 }
 
@@ -133,8 +148,8 @@ mod unit {
         let runs: Runs = (0..200).map(|at| at * 8192..at * 8192 + 4096).collect();
         let text = to_data(&runs);
         let mut data = &text[..];
-        let (found, taken) = from_data(&mut data, 200 * 8192).unwrap();
-        assert_eq!((found, taken as usize), (runs, text.len()));
+        let found = from_data(&mut data, 200 * 8192).unwrap();
+        assert_eq!(found, Ok(runs));
         assert!(data.is_empty());
     }
 
@@ -150,10 +165,14 @@ mod unit {
         ] {
             let record = format!("GNU.sparse.map={map}\n");
             let length = record.len() + 3;
-            let records = Records::parse(format!("{length} {record}").as_bytes()).unwrap();
+            let mut wrong = Vec::new();
+            let records = format!("{length} {record}");
+            let records = Records::parse(records.as_bytes(), &mut wrong);
+            assert!(wrong.is_empty());
             assert!(from_records(&records, 10).is_err(), "{map}");
         }
-        assert!(from_data(&mut &[b'9'; 512][..], 10).is_err());
-        assert!(from_data(&mut &b"1\n"[..], 10).is_err());
+        for data in [&[b'9'; 512][..], b"1\n"] {
+            assert!(from_data(&mut &data[..], 10).unwrap().is_err());
+        }
     }
 }

@@ -251,6 +251,214 @@ fn nothing_is_made_outside_of_the_directory() {
     assert_eq!(fs.read("/tree/dirlink/f").unwrap(), b"inside");
 }
 
+/// A PAX header.
+fn records(kind: u8, pairs: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut content = Vec::new();
+    for (key, value) in pairs {
+        let rest = key.len() + value.len() + 3;
+        let length = (rest + 1..).find(|length| rest + length.to_string().len() == *length);
+        content.extend(format!("{} {key}=", length.unwrap()).bytes());
+        content.extend(*value);
+        content.push(b'\n');
+    }
+    member(EntryType::new(kind), "PaxHeaders", "", &content)
+}
+
+/// A member by hand whose size is another than that of its data.
+fn with_size(mut bytes: Vec<u8>, size: &[u8; 12]) -> Vec<u8> {
+    let mut header = Header::new_old();
+    header.as_mut_bytes().copy_from_slice(&bytes[..512]);
+    header.as_old_mut().size = *size;
+    header.set_cksum();
+    bytes[..512].copy_from_slice(header.as_bytes());
+    bytes
+}
+
+#[test]
+fn a_directory_that_appears_twice_has_the_last_attributes() {
+    let mut again = member(EntryType::Directory, "dir", "", b"");
+    let mut header = Header::new_old();
+    header.as_mut_bytes().copy_from_slice(&again);
+    header.set_mode(0o700);
+    header.set_mtime(99);
+    header.set_cksum();
+    again.copy_from_slice(header.as_bytes());
+    let archive = [
+        member(EntryType::Directory, "dir/", "", b""),
+        member(EntryType::Regular, "dir/file", "", b"x"),
+        again,
+    ];
+    let fs = unpacked(&archive.concat());
+    let meta = fs.metadata("/tree/dir").unwrap();
+    assert_eq!((meta.mode() & 0o7777, meta.mtime()), (0o700, 99));
+}
+
+#[test]
+fn the_size_of_a_hard_link_is_data_only_where_there_is_data() {
+    let link = || member(EntryType::Link, "link", "file", b"");
+    let data = [&[7; 600][..], &[0; 424]].concat();
+    for between in [
+        with_size(link(), b"00000001130\0"),
+        [with_size(link(), b"00000001130\0"), data.clone()].concat(),
+        [records(b'x', &[("size", b"600")]), link(), data].concat(),
+    ] {
+        let archive = [
+            member(EntryType::Regular, "file", "", b"x"),
+            between,
+            member(EntryType::Regular, "last", "", b"y"),
+            vec![0; 1024],
+        ];
+        let fs = unpacked(&archive.concat());
+        assert_eq!(fs.read("/tree/last").unwrap(), b"y");
+        assert_eq!(fs.read("/tree/link").unwrap(), b"x");
+        assert_eq!(fs.metadata("/tree/file").unwrap().nlink(), 2);
+    }
+    let fs = plain();
+    let itself = member(EntryType::Link, "link", "link", b"");
+    let missing = member(EntryType::Link, "made/link", "missing/file", b"");
+    assert_eq!(failures(&fs, &[itself, missing].concat()).len(), 2);
+    assert!(fs.exists("/tree/made") && !fs.exists("/tree/missing"));
+}
+
+#[test]
+fn labels_dumps_and_unknown_types_are_what_gnu_tar_makes_of_them() {
+    let fs = plain();
+    let archive = [
+        member(EntryType::new(b'V'), "label", "", b""),
+        member(EntryType::new(b'D'), "dump", "", b"Yfile\0\0"),
+        member(EntryType::new(b'M'), "continued", "", b"rest"),
+        member(EntryType::new(b'Z'), "unknown", "", b"content"),
+        // The name is that of the header that is lost.
+        member(EntryType::GNULongName, "L", "", b"lost\0"),
+        [b'j'; 512].to_vec(),
+        with_size(member(EntryType::Regular, "no-size", "", b""), &[b' '; 12]),
+        records(
+            b'x',
+            &[("mtime", b"later"), ("SCHILY.acl.ace", b"owner@:r:allow")],
+        ),
+        member(EntryType::Regular, "file", "", b"x"),
+    ];
+    let failed = failures(&fs, &archive.concat());
+    assert_eq!(failed.len(), 4, "{failed:#?}");
+    assert!(
+        failed[0].contains("goes on from another archive"),
+        "{failed:#?}"
+    );
+    assert!(
+        failed[1..].iter().all(|text| text.starts_with("file: ")),
+        "{failed:#?}"
+    );
+    let names = fs
+        .read_dir("/tree")
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<_> = names.collect();
+    names.sort();
+    assert_eq!(names, ["dump", "file", "unknown"]);
+    assert!(fs.metadata("/tree/dump").unwrap().is_dir());
+    assert_eq!(fs.read("/tree/unknown").unwrap(), b"content");
+}
+
+#[test]
+fn attributes_of_bsdtar_are_what_it_packed() {
+    let acl = b"user::rw-,group::r--,other::---,user:7:rwx:7,mask::rwx";
+    let archive = [
+        records(
+            b'x',
+            &[
+                ("LIBARCHIVE.xattr.user.a%20b%3D", b"AQI"),
+                ("SCHILY.xattr.user.a%20b%3D", b"\x01\x02"),
+                ("SCHILY.xattr.user.gnu%3D%25%20", b"kept\n"),
+                ("SCHILY.acl.access", acl),
+            ],
+        ),
+        member(EntryType::Regular, "file", "", b"x"),
+    ];
+    let fs = unpacked(&archive.concat());
+    let mut names = fs.list_xattr("/tree/file").unwrap();
+    names.sort();
+    let expected = ["system.posix_acl_access", "user.a b=", "user.gnu=%%20"];
+    assert_eq!(names, expected);
+    assert_eq!(
+        fs.get_xattr("/tree/file", "user.a b=").unwrap().unwrap(),
+        [1, 2]
+    );
+    // The header has the group's permissions, 5; the mask's are 7.
+    let mode = fs.metadata("/tree/file").unwrap().mode();
+    assert_eq!(mode & 0o7777, 0o670, "{mode:o}");
+    let again = unpacked(&packed(&fs));
+    assert_eq!(kept(&again), kept(&fs));
+}
+
+#[test]
+fn what_a_directory_lends_its_files_is_no_part_of_an_archive() {
+    let fs = plain();
+    let acl = acl_text::from_text(
+        b"user::rwx,user:9:rwx,group::rwx,mask::rwx,other::---",
+        None,
+    );
+    fs.set_xattr(
+        "/tree",
+        "system.posix_acl_default",
+        acl.unwrap(),
+        XattrSet::Any,
+    )
+    .unwrap();
+    let archive = member(EntryType::Regular, "file", "", b"x");
+    assert_eq!(failures(&fs, &archive), [""; 0]);
+    assert_eq!(fs.list_xattr("/tree/file").unwrap(), [""; 0]);
+    assert_eq!(fs.metadata("/tree/file").unwrap().mode() & 0o777, 0o755);
+}
+
+/// A stream that is damaged behind all that was read of it.
+struct DamagedEnd<'a>(&'a [u8]);
+
+impl Read for DamagedEnd<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self.0.read(buf)? {
+            0 => Err(io::Error::new(io::ErrorKind::InvalidData, "wrong checksum")),
+            read => Ok(read),
+        }
+    }
+}
+
+#[test]
+fn damage_names_the_member_and_that_of_the_streams_end_is_found() {
+    let file = member(EntryType::Regular, "file", "", &[7; 5000]);
+    let dir = member(EntryType::Directory, "dir", "", b"");
+    let whole = [dir, file, vec![0; 1024]].concat();
+    let fs = plain();
+    let options = UnpackOptions::of(fs.caller());
+    let unpack = |archive: &mut dyn Read, options: &UnpackOptions| {
+        fs.unpack(archive, "/tree", options, &mut |_| ())
+    };
+    let error = unpack(&mut DamagedEnd(&whole), &options).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("behind the last member: wrong checksum"),
+        "{error}"
+    );
+    let less = UnpackOptions {
+        drain: false,
+        ..options.clone()
+    };
+    assert!(unpack(&mut DamagedEnd(&whole), &less).is_ok());
+    let error = unpack(&mut DamagedEnd(&whole[..3000]), &options).unwrap_err();
+    assert_eq!(error.to_string(), "file: wrong checksum");
+    for cut in [1025, 3000, 1024 + 5000, 512 + 7] {
+        let error = unpack(&mut &whole[..cut], &options).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("the archive ends in the middle of"),
+            "{error}"
+        );
+        // Its directories are finished all the same.
+        assert_eq!(fs.metadata("/tree/dir").unwrap().mtime(), 9);
+    }
+}
+
 #[test]
 fn a_user_gets_his_own_files_by_his_own_rights() {
     let root = plain();
@@ -359,14 +567,14 @@ fn a_damaged_archive_is_an_error_and_never_a_panic() {
 fn no_tar_at_all_says_so() {
     let fs = plain();
     let options = UnpackOptions::of(fs.caller());
-    let error = fs
-        .unpack(&mut &[b'x'; 2048][..], "/tree", &options, &mut |_| ())
-        .unwrap_err();
-    assert!(error.to_string().contains("no tar archive"), "{error}");
-    assert!(
-        fs.unpack(&mut &[][..], "/tree", &options, &mut |_| ())
-            .is_ok()
-    );
+    for bytes in [&[b'x'; 2048][..], b"abc", b""] {
+        let error = fs
+            .unpack(&mut &bytes[..], "/tree", &options, &mut |_| ())
+            .unwrap_err();
+        assert_eq!(error.to_string(), "this is no tar archive");
+    }
+    let empty = fs.unpack(&mut &[0; 512][..], "/tree", &options, &mut |_| ());
+    assert_eq!(empty.unwrap(), crate::Copied::default());
 }
 
 #[test]

@@ -1,18 +1,19 @@
 //! From an archive into a directory.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::io;
+use std::io::{self, Read as _};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::header::{Kind, Member};
-use super::members::Members;
+use super::members::{Found, Members};
 use super::sparse::Runs;
 use super::{UnpackOptions, check_stop, damaged};
 use crate::copy::counts::count;
 use crate::copy::tree::{About, Tree as _, Xattrs};
-use crate::copy::walk::{is_fatal, replacing};
+use crate::copy::walk::is_fatal;
 use crate::copy::{Copied, CopyError, CopyEvent, Inside, Side};
 use crate::types::{Errno, FileType};
 use crate::{Dir, File, FileSystem};
@@ -39,61 +40,97 @@ pub(super) fn unpack(
     let unpack = Unpack {
         inside,
         to,
+        caller: (fs.caller().uid, fs.caller().gid),
         umask: fs.caller().umask,
         options,
         watch,
         levels: vec![(PathBuf::new(), top)],
-        directories: Vec::new(),
+        directories: BTreeMap::new(),
         copied: Copied::default(),
         buffer: vec![0; CHUNK],
     };
-    unpack.all(Members::new(archive))
+    unpack.all(archive)
 }
 
 struct Unpack<'u> {
     inside: Inside,
     to: &'u Path,
+    caller: (u32, u32),
     umask: u16,
     options: &'u UnpackOptions,
     watch: &'u mut dyn FnMut(CopyEvent<'_>),
     /// The directories on the way to the last member, each held, with its path below the top.
     levels: Vec<(PathBuf, Dir)>,
-    /// What directories get at the end: until then they have to let members in, and each changes their times.
-    directories: Vec<(PathBuf, About, Xattrs)>,
+    /// The attributes that directories get at the end: until then they have to let members in, and
+    /// each changes their times. A directory that appears twice gets the last.
+    directories: BTreeMap<PathBuf, (About, Xattrs)>,
     copied: Copied,
     buffer: Vec<u8>,
 }
 
 impl Unpack<'_> {
-    fn all(mut self, mut members: Members<'_>) -> Result<Copied, CopyError> {
+    fn all(mut self, archive: &mut dyn io::Read) -> Result<Copied, CopyError> {
+        match self.members(&mut Members::new(archive)) {
+            Err(error) if error.side == Side::To => return Err(error),
+            // Directories get their attributes even if the archive ends early.
+            read => read.and(self.finish_directories())?,
+        }
+        if self.options.drain {
+            io::copy(archive, &mut io::sink()).map_err(|error| {
+                let what = format!("behind the last member: {error}: the copy may be wrong");
+                of_archive(Path::new(""), io::Error::new(error.kind(), what))
+            })?;
+        }
+        Ok(self.copied)
+    }
+
+    fn members(&mut self, members: &mut Members<'_>) -> Result<(), CopyError> {
+        let mut shown = PathBuf::new();
         loop {
-            check_stop(self.options.stop.as_ref())
-                .map_err(|error| self.failed(Path::new(""), error))?;
-            let of_archive = |error| CopyError {
-                side: Side::From,
-                path: PathBuf::from("archive"),
-                error,
+            let stop = check_stop(self.options.stop.as_ref());
+            stop.map_err(|error| self.failed(Path::new(""), error))?;
+            let mut found = Found::default();
+            let next = members.next(&mut found);
+            let member = next.map_err(|error| of_archive(&shown, error));
+            if let Ok(Some(member)) = &member {
+                shown = PathBuf::from(OsStr::from_bytes(&member.path));
+            }
+            let done = match &member {
+                Ok(Some(member)) => self.one(member, members, &mut found),
+                _ => Ok(()),
             };
-            let Some(member) = members.next().map_err(of_archive)? else {
-                break;
-            };
-            let shown = PathBuf::from(OsStr::from_bytes(&member.path));
-            match self.one(&member, &mut members) {
+            for text in found.warnings {
+                // Of the archive itself, behind the last member.
+                let path = member.as_ref().ok().and_then(Option::as_ref);
+                let path = path.map_or(Path::new(""), |_| &shown);
+                (self.watch)(CopyEvent::Warning { path, text: &text });
+            }
+            for text in found.wrong {
+                self.count_failed(&of_archive(&shown, damaged(text)));
+            }
+            match done {
                 Ok(()) => {}
-                Err(Trouble::Archive(error)) => return Err(of_archive(error)),
+                Err(Trouble::Archive(error)) => return Err(of_archive(&shown, error)),
                 Err(Trouble::Member(error)) => self.unless_fatal(&shown, error)?,
+            }
+            if member?.is_none() {
+                return Ok(());
             }
             (self.watch)(CopyEvent::Progress(&self.copied));
         }
-        while let Some((path, about, xattrs)) = self.directories.pop() {
+    }
+
+    /// From the bottom up: one that is finished may not let its caller in any more.
+    fn finish_directories(&mut self) -> Result<(), CopyError> {
+        while let Some((path, (about, xattrs))) = self.directories.pop_last() {
             let finished = self
-                .enter(&path)
+                .enter(&path, true)
                 .and_then(|dir| self.finish(&dir, OsStr::new(SELF), &path, about, &xattrs));
             if let Err(error) = finished {
                 self.unless_fatal(&path, error)?;
             }
         }
-        Ok(self.copied)
+        Ok(())
     }
 
     fn failed(&self, path: &Path, error: io::Error) -> CopyError {
@@ -111,26 +148,43 @@ impl Unpack<'_> {
         if is_fatal(&failed) {
             return Err(failed);
         }
-        self.copied.failed += 1;
-        (self.watch)(CopyEvent::Failed(&failed));
+        self.count_failed(&failed);
         Ok(())
     }
 
-    fn one(&mut self, member: &Member, members: &mut Members<'_>) -> Result<(), Trouble> {
-        let path = below(&member.path)?;
+    fn count_failed(&mut self, failed: &CopyError) {
+        self.copied.failed += 1;
+        (self.watch)(CopyEvent::Failed(failed));
+    }
+
+    fn one(
+        &mut self,
+        member: &Member,
+        members: &mut Members<'_>,
+        found: &mut Found,
+    ) -> Result<(), Trouble> {
         let kind = match member.kind {
             Kind::File(kind) => kind,
-            Kind::HardLink => return Ok(self.hard_link(&path, member)?),
-            Kind::Unknown(kind) => {
-                let what = format!("is of a kind that is not known: {:?}", char::from(kind));
-                return Err(damaged(what).into());
+            Kind::HardLink => return Ok(self.hard_link(member)?),
+            Kind::Label => return Ok(()),
+            Kind::Continued => {
+                return Err(damaged("goes on from another archive: not unpacked").into());
             }
         };
-        let mut about = member.about(kind, self.options)?;
+        let path = below(&member.path)?;
+        if let Some(why) = &member.broken {
+            return Err(damaged(why).into());
+        }
+        if let Some(letter) = member.unknown_type() {
+            let what = format!("its type {letter:?} is not known: unpacked as a file");
+            found.warnings.push(what);
+        }
+        let names = self.options.names.as_deref();
+        let mut about = member.about(kind, self.caller, names, &mut found.wrong);
         if !self.options.permissions {
             about.perm &= 0o777 & !self.umask;
         }
-        let (xattrs, lost) = member.xattrs(self.options.names.as_deref());
+        let (xattrs, lost) = member.xattrs(names);
         if lost > 0 {
             count(&mut self.copied.lost.xattrs, &path);
         }
@@ -138,34 +192,35 @@ impl Unpack<'_> {
             (Some(above), Some(name)) => (above, name),
             // The top itself.
             _ if kind.is_dir() => {
-                self.directories.push((path, about, xattrs));
+                self.directories.insert(path, (about, xattrs));
                 return Ok(());
             }
             _ => return Err(damaged("has no name").into()),
         };
-        let dir = self.enter(above)?;
+        let dir = self.enter(above, true)?;
         match kind {
             FileType::Directory => {
                 self.make_dir(&dir, name)?;
-                self.copied.directories += 1;
-                self.directories.push((path, about, xattrs));
+                if self.directories.insert(path, (about, xattrs)).is_none() {
+                    self.copied.directories += 1;
+                }
                 return Ok(());
             }
             FileType::Regular => {
-                let make = || self.inside.make_file(&dir, name, &about);
-                let file = replacing(&self.inside, (&dir, name), make)?;
+                let make = |inside: &Inside| inside.make_file(&dir, name, &about);
+                let file = self.replacing(&path, (&dir, name), make)?;
                 self.content(&file, member, members)?;
                 self.copied.files += 1;
             }
             FileType::Symlink => {
                 let target = OsStr::from_bytes(&member.target);
-                let make = || self.inside.make_symlink(&dir, name, target);
-                replacing(&self.inside, (&dir, name), make)?;
+                let make = |inside: &Inside| inside.make_symlink(&dir, name, target);
+                self.replacing(&path, (&dir, name), make)?;
                 self.copied.symlinks += 1;
             }
             _ => {
-                let make = || self.inside.make_special(&dir, name, &about);
-                replacing(&self.inside, (&dir, name), make)?;
+                let make = |inside: &Inside| inside.make_special(&dir, name, &about);
+                self.replacing(&path, (&dir, name), make)?;
                 self.copied.special += 1;
             }
         }
@@ -173,24 +228,46 @@ impl Unpack<'_> {
     }
 
     /// One more name of what was unpacked before, or was there.
-    fn hard_link(&mut self, path: &Path, member: &Member) -> io::Result<()> {
-        let target = below(&member.target)?;
-        let (Some(target_above), Some(target_name)) = (target.parent(), target.file_name()) else {
-            return Err(damaged("is a link to nothing"));
-        };
+    fn hard_link(&mut self, member: &Member) -> io::Result<()> {
+        let path = below(&member.path)?;
+        let target = below(behind_climbs(&member.target))?;
         let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(damaged("has no name"));
         };
+        let dir = self.enter(above, true)?;
+        let (Some(target_above), Some(target_name)) = (target.parent(), target.file_name()) else {
+            return Err(damaged("is a link to nothing"));
+        };
+        let place = self.enter(target_above, false)?;
+        let place = self.inside.place(&target, &place, target_name)?;
         if target == path {
             return Ok(());
         }
-        let place = self.enter(target_above)?;
-        let place = self.inside.place(&target, &place, target_name)?;
-        let dir = self.enter(above)?;
-        let make = || self.inside.link(&dir, &place, &dir, name);
-        replacing(&self.inside, (&dir, name), make)?;
+        let make = |inside: &Inside| inside.link(&dir, &place, &dir, name);
+        self.replacing(&path, (&dir, name), make)?;
         self.copied.links += 1;
         Ok(())
+    }
+
+    /// Makes a name; what is there already goes first, if it is no directory with names in it.
+    fn replacing<R>(
+        &mut self,
+        path: &Path,
+        (dir, name): (&Dir, &OsStr),
+        make: impl Fn(&Inside) -> io::Result<R>,
+    ) -> io::Result<R> {
+        match make(&self.inside) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let is_dir = self.inside.about(dir, name)?.kind.is_dir();
+                self.inside.remove_name(dir, name, is_dir)?;
+                if is_dir {
+                    self.directories.remove(path);
+                    self.levels.retain(|(at, _)| !at.starts_with(path));
+                }
+                make(&self.inside)
+            }
+            made => made,
+        }
     }
 
     /// Makes a directory, or takes one that is there.
@@ -207,8 +284,9 @@ impl Unpack<'_> {
         }
     }
 
-    /// The directory at a path below the top; made, with those above it, if it is not there.
-    fn enter(&mut self, path: &Path) -> io::Result<Dir> {
+    /// The directory at a path below the top; with `make` it is made, with those above it, if it is
+    /// not there.
+    fn enter(&mut self, path: &Path, make: bool) -> io::Result<Dir> {
         while self.levels.len() > 1
             && self
                 .levels
@@ -224,7 +302,7 @@ impl Unpack<'_> {
         let rest = path.strip_prefix(&at).unwrap_or(path).to_owned();
         for name in rest.iter() {
             let below = match self.inside.enter(&dir, name) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(error) if make && error.kind() == io::ErrorKind::NotFound => {
                     let perm = 0o777 & !self.umask;
                     dir.make(Path::new(name), perm)?;
                     self.inside.enter(&dir, name)?
@@ -301,6 +379,15 @@ impl Unpack<'_> {
     }
 }
 
+/// What is wrong with an archive, or with a member of it.
+fn of_archive(path: &Path, error: io::Error) -> CopyError {
+    CopyError {
+        side: Side::From,
+        path: path.to_owned(),
+        error,
+    }
+}
+
 /// What keeps a member from being unpacked.
 enum Trouble {
     /// The archive cannot be read further.
@@ -313,6 +400,17 @@ impl From<io::Error> for Trouble {
     fn from(error: io::Error) -> Self {
         Self::Member(error)
     }
+}
+
+/// The part of a hard link's target behind the last `..`, as GNU tar has it.
+fn behind_climbs(target: &[u8]) -> &[u8] {
+    let mut climbs = target.windows(2).enumerate().filter(|(at, two)| {
+        let begins = target[..*at].last().is_none_or(|byte| *byte == b'/');
+        begins && *two == b".." && target.get(at + 2).is_none_or(|byte| *byte == b'/')
+    });
+    climbs
+        .next_back()
+        .map_or(target, |(at, _)| &target[at + 2..])
 }
 
 /// The path of a member below the top: without what is in front of an absolute one.

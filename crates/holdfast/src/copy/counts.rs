@@ -66,7 +66,7 @@ pub enum Side {
 pub struct CopyError {
     /// On which side.
     pub side: Side,
-    /// The path on that side.
+    /// The path on that side: empty for an archive itself.
     pub path: PathBuf,
     /// What went wrong with it.
     pub error: io::Error,
@@ -74,7 +74,10 @@ pub struct CopyError {
 
 impl fmt::Display for CopyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path.display(), self.error)
+        if !self.path.as_os_str().is_empty() {
+            write!(f, "{}: ", self.path.display())?;
+        }
+        self.error.fmt(f)
     }
 }
 

@@ -238,14 +238,11 @@ impl Tree for Host {
         }
         if !xattrs.is_empty() {
             let path = by_descriptor(dir, name);
-            lost.xattrs = set_xattrs(xattrs, |name, value| {
-                Ok(rustix::fs::lsetxattr(
-                    &path,
-                    name,
-                    value,
-                    XattrFlags::empty(),
-                )?)
-            })?;
+            let set = |name: &OsStr, value: &[u8]| {
+                let flags = XattrFlags::empty();
+                Ok(rustix::fs::lsetxattr(&path, name, value, flags)?)
+            };
+            lost.xattrs = set_xattrs(xattrs, |_| true, set)?;
         }
         if about.kind != FileType::Symlink {
             let perm = if lost.owner {

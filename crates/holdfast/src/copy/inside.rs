@@ -19,6 +19,10 @@ const INODES_KEPT: u64 = 50_000;
 /// How often that is looked at: after so many names.
 const LOOK: u32 = 256;
 
+/// What the names of ACLs begin with, and the one of the file itself.
+const ACLS: &[u8] = b"system.posix_acl_";
+const ACCESS: &[u8] = b"system.posix_acl_access";
+
 /// A file system of the core, as one caller sees it.
 pub(crate) struct Inside {
     root: Dir,
@@ -182,7 +186,9 @@ impl Tree for Inside {
         dir.remove_file(name)
     }
 
-    /// In this order because a change of owner clears what lends privileges.
+    /// A change of owner clears what lends privileges, a file that nobody may write takes no
+    /// attributes from others than root, and a change of mode changes the mask of an ACL: hence the
+    /// order.
     fn finish(&self, dir: &Dir, name: &OsStr, about: &About, xattrs: &Xattrs) -> io::Result<Lost> {
         let View { core, who } = &*dir.view;
         let node = dir.resolve(Path::new(name), false)?;
@@ -209,10 +215,21 @@ impl Tree for Inside {
                 other => drop(other?),
             }
         }
-        lost.xattrs = set_xattrs(xattrs, |name, value| {
+        let set = |name: &OsStr, value: &[u8]| {
             Ok(core.setxattr(who, &node, name.as_bytes(), value, XattrSet::Any)?)
-        })?;
+        };
+        let is_acl = |name: &OsStr| name.as_bytes().starts_with(ACLS);
+        lost.xattrs = set_xattrs(xattrs, |name| !is_acl(name), set)?;
         core.setattr(who, &node, &rest, None)?;
+        lost.xattrs += set_xattrs(xattrs, is_acl, set)?;
+        // One that was inherited from the directory is no part of the copy.
+        if !is_link && !xattrs.iter().any(|(name, _)| name.as_bytes() == ACCESS) {
+            match core.getxattr(who, &node, ACCESS) {
+                Ok(_) => core.removexattr(who, &node, ACCESS)?,
+                Err(Errno::ENODATA | Errno::EOPNOTSUPP) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
         Ok(lost)
     }
 

@@ -44,6 +44,13 @@ pub enum CopyEvent<'c> {
     Progress(&'c Copied),
     /// One name was not copied; the copy goes on.
     Failed(&'c CopyError),
+    /// This name is copied, and there is something to know about it.
+    Warning {
+        /// Its path.
+        path: &'c Path,
+        /// What is to know.
+        text: &'c str,
+    },
     /// This name, below the top, was left out as the options say.
     Skipped(&'c Path),
 }

@@ -315,3 +315,28 @@ fn what_a_caller_may_not_keep_is_counted() {
         "and lends no privileges"
     );
 }
+
+#[test]
+fn a_file_that_is_cut_off_meanwhile_is_told() {
+    for sparse in [false, true] {
+        let host = tempfile::tempdir().unwrap();
+        let path = host.path().join("file");
+        fs::write(&path, vec![7; 3 << 20]).unwrap();
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        if sparse {
+            file.set_len(9 << 20).unwrap();
+        }
+        let mut told = Vec::new();
+        let watch = &mut |event: CopyEvent<'_>| match event {
+            CopyEvent::Progress(copied) if copied.bytes == 1 << 20 => {
+                file.set_len(1 << 20).unwrap();
+            }
+            CopyEvent::Failed(failed) => told.push(failed.error.to_string()),
+            _ => {}
+        };
+        let copy = FileSystem::memory();
+        let copied = copy.copy_in(host.path(), "/copy", &CopyOptions::default(), watch);
+        assert_eq!(copied.unwrap().failed, 1);
+        assert_eq!(told, ["became shorter while it was copied"]);
+    }
+}

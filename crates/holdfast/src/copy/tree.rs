@@ -124,13 +124,14 @@ pub(crate) trait Tree {
     fn relax(&self) -> io::Result<()>;
 }
 
-/// Sets extended attributes by `set`; gives how many are not to be had there.
+/// Sets those extended attributes that are `wanted` by `set`; gives how many are not to be had there.
 pub(crate) fn set_xattrs(
     xattrs: &Xattrs,
-    mut set: impl FnMut(&OsStr, &[u8]) -> io::Result<()>,
+    wanted: impl Fn(&OsStr) -> bool,
+    set: impl Fn(&OsStr, &[u8]) -> io::Result<()>,
 ) -> io::Result<u64> {
     let mut lost = 0;
-    for (name, value) in xattrs {
+    for (name, value) in xattrs.iter().filter(|(name, _)| wanted(name)) {
         match set(name, value) {
             Err(error) if is_refusal(&error) => lost += 1,
             other => other?,

@@ -290,6 +290,12 @@ impl<'w, F: Tree, T: Tree> Walk<'w, F, T> {
                 .set_len(&target, about.size.max(at))
                 .map_err(self.at(Side::To))?;
         }
+        // Files of sysfs end before their size, and keep it.
+        let now = (at < about.size).then(|| self.from.about(from.0, from.1));
+        if now.is_some_and(|now| now.is_ok_and(|now| now.size < about.size)) {
+            let error = io::Error::other("became shorter while it was copied");
+            return Err(self.at(Side::From)(error));
+        }
         Ok(())
     }
 
