@@ -256,14 +256,14 @@ impl<H: Hook> Through for Wrapped<H> {
         self.through()?.perform(caller, operation)
     }
 
-    fn open(&self, caller: &Caller, ino: Ino) -> Result<()> {
+    fn open(&self, caller: &Caller, ino: Ino, writes: bool) -> Result<()> {
         self.hook.before(Call::Open)?;
-        self.through()?.open(caller, ino)
+        self.through()?.open(caller, ino, writes)
     }
 
-    fn close(&self, ino: Ino) {
+    fn close(&self, ino: Ino, writes: bool) {
         if let Ok(through) = self.through() {
-            through.close(ino);
+            through.close(ino, writes);
         }
     }
 }

@@ -80,8 +80,10 @@ Options for -o:
                       `holdfast info` and a forced unmount count no open files; watches of a
                       program that embeds the file system see no opens; truncate(2) of an empty
                       file to nothing moves its times; direct writes to one file go one after the
-                      other. served: the daemon does (default: local; with locks=served, and for a directory
-                      that is not read-only: served)
+                      other; and access times move as relatime says only with reads that are not
+                      answered from the kernel's cache. served: the daemon does, and a file whose
+                      access time is due is read anew by the first read after an open (default: local;
+                      with locks=served, strictatime, and for a directory that is not read-only: served)
   noxattr             files have no extended attributes and no ACLs, which saves `ls -l` a request a file: none
                       can be read or set (EOPNOTSUPP), and those that a volume has are kept, but not
                       obeyed, so that an ACL refuses nobody
@@ -104,7 +106,9 @@ Options for -o:
                       that was changed is durable then
   ro, rw, [no]suid, [no]dev, [no]exec, [a]sync, dirsync, [no]symfollow, [no]atime, [no]relatime,
   [no]strictatime, [no]diratime, [no]lazytime, defaults
-                      as in mount(8)
+                      as in mount(8). strictatime: the first read after each open moves a file's access time,
+                      and each listing and readlink(2) that of a directory or link; further reads
+                      through the same open file may be answered from the kernel's cache
   auto, noauto, [no]user, users, owner, group, nofail, _netdev, comment=, x-...
                       for fstab; without effect here
 

@@ -112,7 +112,7 @@ impl Core {
             // What is known of the names may be of after that change.
             return Err(Errno::ESTALE);
         }
-        self.put_names(&body.names, &mut names, listed)?;
+        self.put_names(shared, (dir.ino(), &body.names), &mut names, listed)?;
         names.become_whole(coherence.is_dated() || !is_true);
         let Standing { settled, heard } = shared.standing(record, at);
         let read = NamesRead {
@@ -146,7 +146,8 @@ impl Core {
     /// Makes the names of a directory, which are locked, those that were listed. Names that stay keep their cookies.
     fn put_names(
         &self,
-        directory: &Directory,
+        shared: SharedStore<'_>,
+        (dir, directory): (Ino, &Directory),
         names: &mut Names<'_>,
         listed: &NameRun,
     ) -> Result<()> {
@@ -160,18 +161,23 @@ impl Core {
             gone.map(|(name, _)| name.into()).collect()
         };
         let before = i64::from(names.len());
+        let now = shared.now();
         // What went goes last: a lookup meanwhile finds what moved.
-        let put = listed().try_for_each(|entry| match names.get(entry.name) {
-            Some(old) if (old.ino, old.kind) == (entry.ino, entry.kind) => Ok(()),
-            Some(_) => {
+        let put = listed().try_for_each(|entry| {
+            let old = names.get(entry.name);
+            if old.is_some_and(|old| (old.ino, old.kind) == (entry.ino, entry.kind)) {
+                return Ok(());
+            }
+            if !shared.is_known_by(entry.ino, dir, entry.name) {
+                shared.coherence.doubt_if_known(entry.ino, now);
+            }
+            if old.is_some() {
                 names.replace(entry.name, entry.ino, entry.kind);
-                Ok(())
+                return Ok(());
             }
-            None => {
-                let cookie = names.next_cookie(Time(0));
-                self.reclaim.name_sizes.came(1, entry.name.len());
-                names.insert(entry.name, cookie, entry.ino, entry.kind)
-            }
+            let cookie = names.next_cookie(Time(0));
+            self.reclaim.name_sizes.came(1, entry.name.len());
+            names.insert(entry.name, cookie, entry.ino, entry.kind)
         });
         for name in &gone {
             names.remove(name);

@@ -109,6 +109,7 @@ impl CoreOperations {
         let opened = self.open_flags(request.flags);
         let flags = opened | asked_to_append(request.flags);
         let made = self.create_or_open(cx, &dir, request, perm, flags)?;
+        self.names_changed(parent);
         made.set_flags(opened);
         self.created(made)
     }
@@ -250,7 +251,17 @@ impl CoreOperations {
             self.fs.read_dir(listing, request.offset, &mut |entry| {
                 sink.push(entry.name, entry.ino, entry.kind, entry.cookie)
             })
-        })
+        })?;
+        self.listed(ino, request, sink.len() == 0);
+        Ok(())
+    }
+
+    /// What the kernel may keep of a listing is remembered. `is_end`: the reply is empty.
+    fn listed(&self, ino: Ino, request: &ReadRequest, is_end: bool) {
+        if self.cache_listings {
+            let listings = &self.kept_listings;
+            listings.gives(&self.notifier, ino, request.offset, is_end);
+        }
     }
 
     /// Lists with the attributes of each directory, and of each file of which the kernel does not have them, if this caller
@@ -311,7 +322,9 @@ impl CoreOperations {
                 })
         });
         self.callers.gave(cx.pid, plan, given, tried);
-        listed
+        listed?;
+        self.listed(ino, request, sink.len() == 0);
+        Ok(())
     }
 
     /// Goes on with the listing of an open directory, or, where the kernel opens none, of the directory itself.

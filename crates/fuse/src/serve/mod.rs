@@ -15,6 +15,7 @@ mod content;
 pub(crate) mod control;
 mod flags;
 mod handles;
+mod kept_listings;
 mod listing_ends;
 mod locks;
 mod names;
@@ -39,6 +40,7 @@ use holdfast_core::{
     FileSystem, Node, OpenFile,
     types::{Attr, Errno, Ino, Result},
 };
+use kept_listings::KeptListings;
 use listing_ends::ListingEnds;
 use parking_lot::{MappedRwLockReadGuard, RwLock};
 use std::{
@@ -81,6 +83,7 @@ pub struct CoreOperations {
     backings: Backings,
     closing: Closing,
     listing_ends: ListingEnds,
+    kept_listings: KeptListings,
     callers: Callers,
     /// Guards what answers for [`INFO_XATTR`] and [`INODES_XATTR`].
     info: RwLock<Option<InfoSource>>,
@@ -169,6 +172,7 @@ impl CoreOperations {
             handles: Handles::new(),
             closing: Closing::default(),
             listing_ends: ListingEnds::default(),
+            kept_listings: KeptListings::default(),
             info: RwLock::default(),
             control: RwLock::default(),
             no_open: config.no_open,
@@ -247,7 +251,9 @@ impl CoreOperations {
         let mut flags = OpenReply::PARALLEL_DIRECT_WRITES;
         let kept = self.content != KeptContent::Mapped;
         flags.set(OpenReply::PASSTHROUGH, passed);
-        flags.set(OpenReply::KEEP_CACHE, kept && !passed);
+        // Else the first read asks, and moves the access time: what the kernel keeps it reads by itself.
+        let is_unseen = !self.fs.is_access_time_due(file);
+        flags.set(OpenReply::KEEP_CACHE, kept && !passed && is_unseen);
         flags.set(OpenReply::DIRECT_IO, !kept && !passed);
         // FLUSH gives record locks back, and tells of what was written and is lost.
         let tells = self.blocks && file.flags().writable();

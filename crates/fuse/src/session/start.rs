@@ -93,6 +93,7 @@ impl Start<'_> {
         {
             service.watch.seats.refuse(reason);
         }
+        self.notifier.begin(&device);
         handshake.finish(&negotiated)?;
         let no_passthrough = self.pass_through(&negotiated, &device).err();
         let transport = match queues {

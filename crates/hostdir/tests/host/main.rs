@@ -3,6 +3,7 @@
 mod bypass;
 mod changes;
 mod conforms;
+mod open;
 mod random;
 mod seen;
 mod told;
