@@ -58,12 +58,7 @@ impl CoreOperations {
         if request.set == SetAttr::default() {
             return self.change_nothing(cx, &node);
         }
-        let changed = self.fs.setattr(&who, &node, &request.set, file)?;
-        if node.kind().is_dir() {
-            // Its access time is due: the next listing is asked for, and moves it.
-            self.names_changed(ino);
-        }
-        Ok(changed)
+        self.fs.setattr(&who, &node, &request.set, file)
     }
 
     /// A change of no attribute is how the kernel takes set-id bits (and capabilities) from what is not a

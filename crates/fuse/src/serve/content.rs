@@ -56,7 +56,7 @@ impl CoreOperations {
         let asked = flags | asked_to_append(request.flags);
         let file = self.fs.open(&caller(cx), &node, asked)?;
         file.set_flags(flags);
-        self.opened(file)
+        self.opened(file, request.flags)
     }
 
     /// Is a file of which this is the number open to be run? Looks at all that are open.
@@ -109,9 +109,8 @@ impl CoreOperations {
         let opened = self.open_flags(request.flags);
         let flags = opened | asked_to_append(request.flags);
         let made = self.create_or_open(cx, &dir, request, perm, flags)?;
-        self.names_changed(parent);
         made.set_flags(opened);
-        self.created(made)
+        self.created(made, request.flags)
     }
 
     fn create_or_open(
@@ -149,12 +148,13 @@ impl CoreOperations {
         let dir = self.fs.node(parent)?;
         let perm = (request.mode & 0o7777) as u16;
         let flags = self.open_flags(request.flags);
-        self.created(self.fs.tmpfile(&caller(cx), &dir, perm, flags)?)
+        let file = self.fs.tmpfile(&caller(cx), &dir, perm, flags)?;
+        self.created(file, request.flags)
     }
 
-    fn created(&self, file: OpenFile) -> Result<(Attr, Opened)> {
+    fn created(&self, file: OpenFile, raw: i32) -> Result<(Attr, Opened)> {
         let node = file.node().clone();
-        let opened = self.opened(file)?;
+        let opened = self.opened(file, raw)?;
         Ok((self.give(&node), opened))
     }
 
@@ -251,17 +251,7 @@ impl CoreOperations {
             self.fs.read_dir(listing, request.offset, &mut |entry| {
                 sink.push(entry.name, entry.ino, entry.kind, entry.cookie)
             })
-        })?;
-        self.listed(ino, request, sink.len() == 0);
-        Ok(())
-    }
-
-    /// What the kernel may keep of a listing is remembered. `is_end`: the reply is empty.
-    fn listed(&self, ino: Ino, request: &ReadRequest, is_end: bool) {
-        if self.cache_listings {
-            let listings = &self.kept_listings;
-            listings.gives(&self.notifier, ino, request.offset, is_end);
-        }
+        })
     }
 
     /// Lists with the attributes of each directory, and of each file of which the kernel does not have them, if this caller
@@ -322,9 +312,7 @@ impl CoreOperations {
                 })
         });
         self.callers.gave(cx.pid, plan, given, tried);
-        listed?;
-        self.listed(ino, request, sink.len() == 0);
-        Ok(())
+        listed
     }
 
     /// Goes on with the listing of an open directory, or, where the kernel opens none, of the directory itself.

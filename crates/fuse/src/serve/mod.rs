@@ -15,7 +15,6 @@ mod content;
 pub(crate) mod control;
 mod flags;
 mod handles;
-mod kept_listings;
 mod listing_ends;
 mod locks;
 mod names;
@@ -40,7 +39,6 @@ use holdfast_core::{
     FileSystem, Node, OpenFile,
     types::{Attr, Errno, Ino, Result},
 };
-use kept_listings::KeptListings;
 use listing_ends::ListingEnds;
 use parking_lot::{MappedRwLockReadGuard, RwLock};
 use std::{
@@ -83,7 +81,6 @@ pub struct CoreOperations {
     backings: Backings,
     closing: Closing,
     listing_ends: ListingEnds,
-    kept_listings: KeptListings,
     callers: Callers,
     /// Guards what answers for [`INFO_XATTR`] and [`INODES_XATTR`].
     info: RwLock<Option<InfoSource>>,
@@ -167,15 +164,14 @@ impl CoreOperations {
             blocks: fs.blocks(),
             callers: Callers::new(fs.is_shared()),
             backings: Backings::new(&fs, config),
+            no_open: config.no_open && !fs.has_no_sizes(),
             fs,
             notifier,
             handles: Handles::new(),
             closing: Closing::default(),
             listing_ends: ListingEnds::default(),
-            kept_listings: KeptListings::default(),
             info: RwLock::default(),
             control: RwLock::default(),
-            no_open: config.no_open,
             no_opendir: config.opens_no_directories(),
             cache_listings: config.cache_listings,
             content: config.content,
@@ -237,24 +233,26 @@ impl CoreOperations {
         act(&self.open_for_once(ino)?)
     }
 
-    /// Keeps a regular file that was opened: the reply to OPEN.
-    fn opened(&self, file: OpenFile) -> Result<Opened> {
+    /// Keeps a regular file that was opened, with these flags: the reply to OPEN.
+    fn opened(&self, file: OpenFile, raw: i32) -> Result<Opened> {
         let fh = self.handles.insert(file)?;
         let handle = self.handle(fh)?;
         let backing = self.backings.opened(&self.fs, &handle.file);
-        let flags = self.open_reply(&handle.file, backing.is_some());
+        let flags = self.open_reply(&handle.file, raw, backing.is_some());
         Ok(Opened { fh, flags, backing })
     }
 
     /// What replies to OPEN ask of the kernel.
-    fn open_reply(&self, file: &OpenFile, passed: bool) -> OpenReply {
+    fn open_reply(&self, file: &OpenFile, raw: i32, passed: bool) -> OpenReply {
         let mut flags = OpenReply::PARALLEL_DIRECT_WRITES;
-        let kept = self.content != KeptContent::Mapped;
+        // The kernel reads what it keeps as far as the file's size tells.
+        let has_no_size = !file.flags().writable() && self.fs.has_no_size(file.node());
+        let kept = self.content != KeptContent::Mapped && !has_no_size;
         flags.set(OpenReply::PASSTHROUGH, passed);
-        // Else the first read asks, and moves the access time: what the kernel keeps it reads by itself.
-        let is_unseen = !self.fs.is_access_time_due(file);
-        flags.set(OpenReply::KEEP_CACHE, kept && !passed && is_unseen);
-        flags.set(OpenReply::DIRECT_IO, !kept && !passed);
+        flags.set(OpenReply::KEEP_CACHE, kept && !passed);
+        // It sends what is appended page by page, unless it passes its pages by: others who append could come in between.
+        let appends = raw & libc::O_APPEND != 0 && self.fs.sees_bypass();
+        flags.set(OpenReply::DIRECT_IO, (!kept || appends) && !passed);
         // FLUSH gives record locks back, and tells of what was written and is lost.
         let tells = self.blocks && file.flags().writable();
         flags.set(

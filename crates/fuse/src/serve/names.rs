@@ -37,11 +37,7 @@ impl CoreOperations {
             // A kernel that opens files by itself makes those that it believes absent, and opens those that are there.
             // This one was made past it meanwhile: it looks again, and then knows which it is.
             Err(Errno::EEXIST) if self.no_open && kind == FileType::Regular => Err(Errno::ESTALE),
-            made => {
-                let node = made?;
-                self.names_changed(parent);
-                Ok(self.give(&node))
-            }
+            made => Ok(self.give(&made?)),
         }
     }
 
@@ -54,9 +50,7 @@ impl CoreOperations {
     ) -> Result<Attr> {
         let dir = self.fs.node(parent)?;
         let perm = (mode & 0o7777) as u16;
-        let made = self.fs.mkdir(&caller(cx), &dir, name, perm)?;
-        self.names_changed(parent);
-        Ok(self.give(&made))
+        Ok(self.give(&self.fs.mkdir(&caller(cx), &dir, name, perm)?))
     }
 
     pub(super) fn make_symlink(
@@ -67,9 +61,7 @@ impl CoreOperations {
         target: &[u8],
     ) -> Result<Attr> {
         let dir = self.fs.node(parent)?;
-        let made = self.fs.symlink(&caller(cx), &dir, name, target)?;
-        self.names_changed(parent);
-        Ok(self.give(&made))
+        Ok(self.give(&self.fs.symlink(&caller(cx), &dir, name, target)?))
     }
 
     pub(super) fn make_link(
@@ -82,7 +74,6 @@ impl CoreOperations {
         let node = self.fs.node(ino)?;
         let dir = self.fs.node(parent)?;
         self.fs.link(&caller(cx), &node, &dir, name)?;
-        self.names_changed(parent);
         Ok(self.give(&node))
     }
 
@@ -96,50 +87,8 @@ impl CoreOperations {
         let flags = RenameFlags::from_bits(flags).ok_or(Errno::EINVAL)?;
         let dir = self.fs.node(parent)?;
         let new_dir = self.fs.node(new_parent)?;
-        let who = caller(cx);
         self.fs
-            .rename(&who, &dir, name, &new_dir, new_name, flags)?;
-        self.names_changed(parent);
-        if parent != new_parent {
-            self.names_changed(new_parent);
-            // A listing of a directory names its parent.
-            let moved = [(&new_dir, new_name), (&dir, name)];
-            let exchanges = flags.contains(RenameFlags::EXCHANGE);
-            for (dir, name) in moved.into_iter().take(1 + usize::from(exchanges)) {
-                match self.fs.lookup(&who, dir, name) {
-                    Ok(node) if node.kind() == FileType::Directory => {
-                        self.names_changed(node.ino())
-                    }
-                    _ => {}
-                }
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) fn remove_file(&self, cx: &Context<'_>, parent: Ino, name: &[u8]) -> Result<()> {
-        self.fs.unlink(&caller(cx), &self.fs.node(parent)?, name)?;
-        self.names_changed(parent);
-        Ok(())
-    }
-
-    pub(super) fn remove_directory(
-        &self,
-        cx: &Context<'_>,
-        parent: Ino,
-        name: &[u8],
-    ) -> Result<()> {
-        self.fs.rmdir(&caller(cx), &self.fs.node(parent)?, name)?;
-        self.names_changed(parent);
-        Ok(())
-    }
-
-    /// A request that is not answered yet has changed what a listing of this directory shows, or
-    /// made it due to be seen.
-    pub(super) fn names_changed(&self, dir: Ino) {
-        if self.cache_listings {
-            self.kept_listings.changed(&self.notifier, dir);
-        }
+            .rename(&caller(cx), &dir, name, &new_dir, new_name, flags)
     }
 
     pub(super) fn target(&self, ino: Ino, out: &mut [u8]) -> Result<usize> {

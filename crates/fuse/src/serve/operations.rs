@@ -123,11 +123,11 @@ impl Operations for CoreOperations {
     }
 
     fn unlink(&self, cx: &Context<'_>, parent: Ino, name: &[u8]) -> Result<()> {
-        self.remove_file(cx, parent, name)
+        self.fs.unlink(&caller(cx), &self.fs.node(parent)?, name)
     }
 
     fn rmdir(&self, cx: &Context<'_>, parent: Ino, name: &[u8]) -> Result<()> {
-        self.remove_directory(cx, parent, name)
+        self.fs.rmdir(&caller(cx), &self.fs.node(parent)?, name)
     }
 
     fn rename(

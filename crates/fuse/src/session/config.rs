@@ -98,8 +98,6 @@ pub struct Config {
     pub no_opendir: bool,
     /// The kernel keeps listings of directories, and asks for one again when its names changed.
     pub cache_listings: bool,
-    /// The kernel keeps the targets of symbolic links: it asks for each once.
-    pub cache_links: bool,
     /// What the kernel keeps of the content of files.
     pub content: KeptContent,
     /// Which files the kernel reads and writes by itself. Not together with `writeback`.
@@ -134,7 +132,6 @@ impl Default for Config {
             no_open: false,
             no_opendir: true,
             cache_listings: true,
-            cache_links: true,
             content: KeptContent::Told,
             passthrough: Passthrough::Off,
             posix_acl: true,

@@ -101,6 +101,7 @@ fn wanted(config: &Config, uring: bool) -> InitFlags {
         | InitFlags::DONT_MASK
         | InitFlags::PARALLEL_DIROPS
         | InitFlags::MAX_PAGES
+        | InitFlags::CACHE_SYMLINKS
         | InitFlags::HANDLE_KILLPRIV_V2
         | InitFlags::SETXATTR_EXT
         | InitFlags::INIT_EXT
@@ -110,7 +111,6 @@ fn wanted(config: &Config, uring: bool) -> InitFlags {
     let by_attributes = config.content != KeptContent::Told;
     flags.set(InitFlags::EXPLICIT_INVAL_DATA, !by_attributes);
     flags.set(InitFlags::AUTO_INVAL_DATA, by_attributes);
-    flags.set(InitFlags::CACHE_SYMLINKS, config.cache_links);
     flags.set(InitFlags::OVER_IO_URING, uring);
     flags.set(InitFlags::WRITEBACK_CACHE, config.writeback);
     flags.set(InitFlags::EXPORT_SUPPORT, config.export);

@@ -3,9 +3,8 @@
 //! # Invariants
 //! Only the notifier's own thread writes notifications: the kernel takes one under the inode's
 //! lock, which a request under way may hold, so a thread that serves requests must not. Calls
-//! only queue, but for [`Notifier::drop_listing`], for which the kernel takes no such lock.
-//! Nothing is dropped while the connection lives; when the kernel is slow, callers wait, unless
-//! they serve requests.
+//! only queue. Nothing is dropped while the connection lives; when the kernel is slow, callers
+//! wait, unless they serve requests.
 
 use super::service::Service;
 use crate::{
@@ -16,13 +15,7 @@ use holdfast_types::Ino;
 use parking_lot::{Condvar, Mutex};
 use rustix::io::Errno as Code;
 use std::{
-    collections::VecDeque,
-    io::IoSlice,
-    mem,
-    os::fd::OwnedFd,
-    sync::{Arc, OnceLock},
-    thread,
-    time::Duration,
+    collections::VecDeque, io::IoSlice, mem, os::fd::OwnedFd, sync::Arc, thread, time::Duration,
 };
 use zerocopy::IntoBytes;
 
@@ -75,8 +68,6 @@ struct Shared {
     state: Mutex<State>,
     work: Condvar,
     room: Condvar,
-    /// Where notices go, once there is a session.
-    device: OnceLock<Arc<OwnedFd>>,
 }
 
 #[derive(Default)]
@@ -139,22 +130,6 @@ impl Notifier {
         }
     }
 
-    /// The kernel drops what it keeps of a directory's listing before this returns. It is called by
-    /// a thread that serves a request of this directory, which exists then, and whose pages have
-    /// nothing to be written.
-    pub(crate) fn drop_listing(&self, dir: Ino) {
-        let notice = Notice::Inode {
-            ino: dir,
-            offset: 0,
-            len: 0,
-        };
-        let device = self.shared.device.get();
-        if device.is_none_or(|device| !matches!(sent(device, &notice), Ok(true))) {
-            // The thread tries it again, and says what is wrong.
-            self.queue(notice);
-        }
-    }
-
     /// Waits until the kernel has taken everything queued so far.
     pub fn flush(&self) {
         let mut state = self.shared.state.lock();
@@ -198,12 +173,6 @@ impl Notifier {
         state.queue.clear();
         self.shared.work.notify_all();
         self.shared.room.notify_all();
-    }
-
-    /// Where notices go from now on.
-    pub(super) fn begin(&self, device: &Arc<OwnedFd>) {
-        // A notifier has one session.
-        let _ = self.shared.device.set(device.clone());
     }
 
     /// The thread.

@@ -93,7 +93,6 @@ impl Start<'_> {
         {
             service.watch.seats.refuse(reason);
         }
-        self.notifier.begin(&device);
         handshake.finish(&negotiated)?;
         let no_passthrough = self.pass_through(&negotiated, &device).err();
         let transport = match queues {

@@ -1,7 +1,5 @@
 //! The core's memory file system through the kernel, over both transports.
 
-mod atimes;
-mod listings;
 mod mapped;
 #[path = "../support/mod.rs"]
 mod support;
