@@ -64,7 +64,7 @@ Options for -o:
   exclusive           of a directory as SOURCE: nobody else changes it while it is mounted, so that what was seen once is
                       believed for ever
   passthrough=WHEN    of a directory as SOURCE: the kernel reads and writes the directory's files by itself, at the speed
-                      that they have there. auto: files of 1 MiB and more, where the daemon opens files anyway (see opens=) and
+                      that they have there. auto: files of 1 MiB and more, where the daemon opens files (see opens=) and
                       the kernel can (Linux 6.9, root, a file system that lies over no other one); with valid=0 all files. on: all
                       files, or no mount; each open and close is a request then, and no content is kept, which costs where
                       many small files are read again and again. off: none (default: auto)
@@ -80,10 +80,9 @@ Options for -o:
                       `holdfast info` and a forced unmount count no open files; watches of a
                       program that embeds the file system see no opens; truncate(2) of an empty
                       file to nothing moves its times; direct writes to one file go one after the
-                      other; and access times move as relatime says only with reads that are not
-                      answered from the kernel's cache. served: the daemon does, and a file whose
-                      access time is due is read anew by the first read after an open (default: local;
-                      with locks=served, strictatime, and for a directory that is not read-only: served)
+                      other. served: the daemon does (default: local; with locks=served, and for a directory
+                      that others may change: served). ro,opens=local of a directory that others may change: a file that they
+                      remove or replace while it is open can answer ESTALE
   noxattr             files have no extended attributes and no ACLs, which saves `ls -l` a request a file: none
                       can be read or set (EOPNOTSUPP), and those that a volume has are kept, but not
                       obeyed, so that an ACL refuses nobody
@@ -106,9 +105,7 @@ Options for -o:
                       that was changed is durable then
   ro, rw, [no]suid, [no]dev, [no]exec, [a]sync, dirsync, [no]symfollow, [no]atime, [no]relatime,
   [no]strictatime, [no]diratime, [no]lazytime, defaults
-                      as in mount(8). strictatime: the first read after each open moves a file's access time,
-                      and each listing and readlink(2) that of a directory or link; further reads
-                      through the same open file may be answered from the kernel's cache
+                      as in mount(8)
   auto, noauto, [no]user, users, owner, group, nofail, _netdev, comment=, x-...
                       for fstab; without effect here
 

@@ -196,13 +196,6 @@ impl Plan {
             );
         }
         plan.agree();
-        if plan.sees_each_read() && plan.serve_opens == Some(false) {
-            return Err(
-                Failure::new("what the kernel opens by itself it reads without a request")
-                    .about("option strictatime")
-                    .hint("leave out opens=local"),
-            );
-        }
         if plan.no_recovery && !plan.core.read_only {
             return Err(
                 Failure::new("a volume is not changed whose journal is not replayed")
@@ -213,16 +206,9 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Are files opened and closed by the file system? Without closes nothing tells it when a lock
-    /// ends, and without opens nothing that a file is read which the kernel keeps.
+    /// Are files opened and closed by the file system? Without closes nothing tells it when a lock ends.
     pub(crate) fn serves_opens(&self) -> bool {
-        self.serve_opens
-            .unwrap_or(self.serve_locks || self.sees_each_read())
-    }
-
-    /// Does each read move an access time, so that the kernel has to ask?
-    pub(crate) fn sees_each_read(&self) -> bool {
-        self.core.atime == AtimePolicy::Strict && !self.core.read_only
+        self.serve_opens.unwrap_or(self.serve_locks)
     }
 
     /// Where both know an option, the core takes what the mount understood: that follows
@@ -533,7 +519,6 @@ mod tests {
             ("commit=1.5", "seconds from 1"),
             ("metrics=9464", "is no HOST:PORT"),
             ("opens=local,locks=served", "leave out opens=local"),
-            ("strictatime,opens=local", "leave out opens=local"),
             ("max_read=1", "from 4096"),
         ] {
             let refused = refusal(list);
@@ -565,9 +550,6 @@ mod tests {
         assert!(!plan("").serves_opens());
         assert!(plan("locks=served").serves_opens());
         assert!(plan("opens=served").serves_opens() && !plan("opens=served").serve_locks);
-        assert!(plan("strictatime").serves_opens());
-        assert!(!plan("strictatime,ro").serves_opens());
-        assert!(!plan("strictatime,relatime,opens=local").serves_opens());
     }
 
     #[test]

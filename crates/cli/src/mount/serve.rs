@@ -154,8 +154,6 @@ fn config(source: &Source, plan: &Plan) -> Config {
         transport: plan.transport,
         serve_locks: plan.serve_locks,
         no_open: !plan.serves_opens(),
-        cache_listings: !plan.sees_each_read() || plan.core.nodiratime,
-        cache_links: !plan.sees_each_read(),
         xattrs: plan.xattrs,
         mount,
         ..Config::default()

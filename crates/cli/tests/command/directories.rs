@@ -1,9 +1,7 @@
 //! A directory of the host, mounted.
 
 use crate::fixture::{Place, holdfast};
-use rustix::fs::{Mode, OFlags, RawDir, SeekFrom};
 use std::fs;
-use std::mem::MaybeUninit;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -61,50 +59,6 @@ fn lookups(place: &Place) -> u64 {
     let line = told.lines().find(|line| line.contains("LOOKUP"));
     let count = line.and_then(|line| line.split_whitespace().next_back());
     count.map_or(0, |count| count.replace(',', "").parse().expect("a count"))
-}
-
-/// Names from this position of a directory on, each with the position behind it.
-fn names_from(dir: &Path, position: u64) -> Vec<(String, u64)> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let dir = rustix::fs::open(dir, flags, Mode::empty()).unwrap();
-    rustix::fs::seek(&dir, SeekFrom::Start(position)).unwrap();
-    let mut buffer = [MaybeUninit::uninit(); 4096];
-    let mut listing = RawDir::new(&dir, &mut buffer);
-    let mut names = Vec::new();
-    while let Some(entry) = listing.next() {
-        let entry = entry.unwrap();
-        let name = entry.file_name().to_str().unwrap().to_owned();
-        names.push((name, entry.next_entry_cookie()));
-    }
-    names
-}
-
-#[test]
-fn a_remembered_position_shows_no_name_that_was_removed() {
-    for options in ["exclusive", "valid=1", "told"] {
-        let Some(place) = place() else { return };
-        mount(&place, options);
-        let dir = place.path("mnt").join("one/two/three");
-        let positions = names_from(&dir, 0);
-        assert_eq!(names_from(&dir, 0), positions);
-        let (gone, left): (Vec<_>, Vec<_>) = positions
-            .iter()
-            .enumerate()
-            .partition(|(n, _)| (10..35).contains(n));
-        for (_, (name, _)) in &gone {
-            fs::remove_file(dir.join(name)).unwrap();
-        }
-        for (n, (_, position)) in positions.iter().enumerate().take(40) {
-            let expected = left.iter().filter(|(at, _)| *at > n);
-            let expected: Vec<(String, u64)> = expected.map(|(_, it)| (*it).clone()).collect();
-            assert_eq!(
-                names_from(&dir, *position),
-                expected,
-                "{options}, behind {n}"
-            );
-        }
-        place.umount();
-    }
 }
 
 #[test]
@@ -306,7 +260,7 @@ fn the_kernel_reads_and_writes_large_files_by_itself_and_all_if_it_is_told_to() 
         assert_eq!(transfers(&place), 0, "{options}");
         place.umount();
     }
-    for options in ["ro", "passthrough=off"] {
+    for options in ["ro,opens=local", "passthrough=off"] {
         mount(&place, options);
         fs::read(place.path("mnt/large")).unwrap();
         assert!(transfers(&place) > 0, "{options}");

@@ -17,6 +17,7 @@ mod failed;
 mod force;
 mod forms;
 mod hanging;
+mod held;
 mod lasting;
 mod metrics;
 mod mounts;

@@ -2,7 +2,7 @@
 
 use crate::fixture::{Place, Store, holdfast, is_gone, on_each_store};
 use holdfast_testkit::skip::skipped_by_kernel;
-use std::{fs, os::unix::fs::MetadataExt, path::Path, thread, time::Duration};
+use std::{fs, path::Path};
 
 on_each_store! {
     fn a_mount_is_live_when_the_command_returns_and_gone_after_umount(place: &Place) {
@@ -259,38 +259,6 @@ on_each_store! {
         assert!(!is_gone(daemon));
         drop(held);
         crate::fixture::wait_until("the daemon ends with its last user", || is_gone(daemon));
-    }
-}
-
-on_each_store! {
-    fn strictatime_has_each_first_read_seen(place: &Place) {
-        for transport in ["dev", "uring"] {
-            let options = format!("strictatime,transport={transport}");
-            place.mount(&["-o", &options]);
-            let at = |name: &str| place.path("mnt").join(name);
-            fs::create_dir_all(at("dir/below")).unwrap();
-            fs::write(at("file"), "content").unwrap();
-            let _ = fs::remove_file(at("link"));
-            std::os::unix::fs::symlink("file", at("link")).unwrap();
-            let moves = |name: &str, act: &dyn Fn()| {
-                let time = || {
-                    let meta = fs::symlink_metadata(at(name)).unwrap();
-                    (meta.atime(), meta.atime_nsec())
-                };
-                // More than a tick of the clock.
-                thread::sleep(Duration::from_millis(11));
-                let before = time();
-                act();
-                time() != before
-            };
-            for time in 0..3 {
-                assert!(moves("file", &|| drop(fs::read(at("file")).unwrap())), "{time}");
-                assert!(moves("link", &|| drop(fs::read_link(at("link")).unwrap())), "{time}");
-                let list = || assert_eq!(fs::read_dir(at("dir")).unwrap().count(), 1);
-                assert!(moves("dir", &list), "{time}");
-            }
-            place.umount();
-        }
     }
 }
 

@@ -5,10 +5,6 @@
 //! without its ghosts: Yang et al., SOSP 2023). So a scan of everything passes through the small
 //! queue and leaves the rest alone.
 //!
-//! What is read for a scan of all records (`Use::Once`) is forgotten when the scan is past it,
-//! unless another reader asked for it meanwhile, and is not counted until then: it takes no memory
-//! from what other caches hold.
-//!
 //! *Invariants.* Nodes are found by block number and birth generation: a block that is used
 //! again has another generation, so what is cached never goes stale. Cached nodes have been
 //! verified. The bytes kept stay within the bound, but for one node a shard; within one that was lowered as others come, or when
@@ -114,17 +110,6 @@ pub struct CacheCounts {
     pub nodes: usize,
     /// Their bytes.
     pub bytes: usize,
-    /// Of these the bytes of nodes that were read for a scan alone.
-    pub once: usize,
-}
-
-/// What a node is loaded for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Use {
-    /// It may be asked for again.
-    Again,
-    /// A scan that does not come back to it.
-    Once,
 }
 
 /// A [`NodeSource`] and the nodes of it that are in memory.
@@ -147,7 +132,6 @@ struct Shard {
     main: VecDeque<Place>,
     small_bytes: usize,
     bytes: usize,
-    once_bytes: usize,
     hits: u64,
     misses: u64,
 }
@@ -158,8 +142,6 @@ struct Held {
     uses: u8,
     /// In the small queue.
     small: bool,
-    /// Read for a scan; no other reader has asked for it.
-    once: bool,
 }
 
 impl<S: NodeSource> NodeCache<S> {
@@ -203,7 +185,6 @@ impl<S: NodeSource> NodeCache<S> {
             counts.misses += shard.misses;
             counts.nodes += shard.held.len();
             counts.bytes += shard.bytes;
-            counts.once += shard.once_bytes;
         }
         counts
     }
@@ -232,16 +213,6 @@ impl<S: NodeSource> NodeCache<S> {
             .forget((pointer.block, pointer.birth));
     }
 
-    /// A scan is past this node.
-    pub(super) fn pass(&self, node: &Node) {
-        let pointer = node.pointer();
-        let place = (pointer.block, pointer.birth);
-        let mut shard = self.shard(pointer).lock();
-        if shard.held.get(&place).is_some_and(|held| held.once) {
-            shard.forget(place);
-        }
-    }
-
     /// Forgets every node.
     pub fn clear(&self) {
         for shard in &self.shards {
@@ -262,19 +233,9 @@ impl<S: NodeSource> NodeCache<S> {
 
     /// The node at `pointer`, which must stand at `level` in a tree of `R`.
     pub(super) fn load<R: Record>(&self, pointer: Pointer, level: u8) -> Result<Node> {
-        self.load_for::<R>(Use::Again, pointer, level)
-    }
-
-    /// As [`load`](Self::load), for one use or more.
-    pub(super) fn load_for<R: Record>(
-        &self,
-        usage: Use,
-        pointer: Pointer,
-        level: u8,
-    ) -> Result<Node> {
-        match self.find::<R>(usage, pointer, level) {
+        match self.find::<R>(pointer, level) {
             Some(found) => found,
-            None => self.read::<R>(usage, pointer, level),
+            None => self.read::<R>(pointer, level),
         }
     }
 
@@ -282,13 +243,12 @@ impl<S: NodeSource> NodeCache<S> {
     /// [`Trails`] expects to be asked for next.
     pub(super) fn load_child<R: Record>(
         &self,
-        usage: Use,
         parent: &Node,
         index: usize,
         level: u8,
     ) -> Result<Node> {
         let (_, pointer) = child::<R>(parent, index)?;
-        if let Some(found) = self.find::<R>(usage, pointer, level) {
+        if let Some(found) = self.find::<R>(pointer, level) {
             return found;
         }
         let bytes = self.shard_bytes.load(Relaxed) * SHARDS / AHEAD_PART;
@@ -296,17 +256,17 @@ impl<S: NodeSource> NodeCache<S> {
         let left = parent.count() - index;
         let count = (self.trails).follow(parent.pointer(), index, most.min(left));
         if count == 1 {
-            return self.read::<R>(usage, pointer, level);
+            return self.read::<R>(pointer, level);
         }
         let behind = (index..index + count).map(|at| Ok(child::<R>(parent, at)?.1));
-        self.prefetch::<R>(usage, &behind.collect::<Result<Vec<Pointer>>>()?, level);
-        self.load_for::<R>(usage, pointer, level)
+        self.prefetch::<R>(&behind.collect::<Result<Vec<Pointer>>>()?, level);
+        self.load::<R>(pointer, level)
     }
 
     /// A node that is in memory.
-    fn find<R: Record>(&self, usage: Use, pointer: Pointer, level: u8) -> Option<Result<Node>> {
+    fn find<R: Record>(&self, pointer: Pointer, level: u8) -> Option<Result<Node>> {
         let mut shard = self.shard(pointer).lock();
-        let node = shard.find((pointer.block, pointer.birth), usage)?;
+        let node = shard.find((pointer.block, pointer.birth))?;
         drop(shard);
         // Another tree's, or of another level: verified, but not for this place.
         let fits = node.belongs(R::KIND, level) && node.pointer() == pointer;
@@ -317,9 +277,9 @@ impl<S: NodeSource> NodeCache<S> {
     }
 
     /// Reads a node that is not in memory, and keeps it.
-    fn read<R: Record>(&self, usage: Use, pointer: Pointer, level: u8) -> Result<Node> {
+    fn read<R: Record>(&self, pointer: Pointer, level: u8) -> Result<Node> {
         let node = self.load_anew::<R>(pointer, level)?;
-        self.keep(node.clone(), usage);
+        self.keep(node.clone());
         Ok(node)
     }
 
@@ -335,7 +295,7 @@ impl<S: NodeSource> NodeCache<S> {
 
     /// Reads those of `pointers` that are not in memory, as one batch. A hint: what fails here
     /// fails again where somebody waits for the answer.
-    pub(super) fn prefetch<R: Record>(&self, usage: Use, pointers: &[Pointer], level: u8) {
+    pub(super) fn prefetch<R: Record>(&self, pointers: &[Pointer], level: u8) {
         let absent = |pointer: &&Pointer| {
             let held = self
                 .shard(**pointer)
@@ -356,7 +316,7 @@ impl<S: NodeSource> NodeCache<S> {
         }
         for (pointer, (_, bytes)) in missing.into_iter().zip(reads) {
             if let Ok(node) = self.verify::<R>(bytes.into(), pointer, level) {
-                self.keep(node, usage);
+                self.keep(node);
             }
         }
     }
@@ -373,11 +333,11 @@ impl<S: NodeSource> NodeCache<S> {
         }
     }
 
-    fn keep(&self, node: Node, usage: Use) {
+    fn keep(&self, node: Node) {
         let pointer = node.pointer();
         self.shard(pointer)
             .lock()
-            .keep(node, usage, self.shard_bytes.load(Relaxed));
+            .keep(node, self.shard_bytes.load(Relaxed));
     }
 
     fn verify<R: Record>(&self, bytes: Arc<[u8]>, pointer: Pointer, level: u8) -> Result<Node> {
@@ -392,20 +352,13 @@ fn zeroed(pointer: Pointer) -> Box<[u8]> {
 }
 
 impl Shard {
-    fn find(&mut self, place: Place, usage: Use) -> Option<Node> {
+    fn find(&mut self, place: Place) -> Option<Node> {
         let Some(held) = self.held.get_mut(&place) else {
             self.misses += 1;
             return None;
         };
         self.hits += 1;
-        if usage == Use::Again {
-            match held.once {
-                // Its first use that counts.
-                true => self.once_bytes -= held.node.bytes().len(),
-                false => held.uses = (held.uses + 1).min(USES_MAX),
-            }
-            held.once = false;
-        }
+        held.uses = (held.uses + 1).min(USES_MAX);
         Some(held.node.clone())
     }
 
@@ -413,7 +366,7 @@ impl Shard {
         self.held.contains_key(&place)
     }
 
-    fn keep(&mut self, node: Node, usage: Use, limit: usize) {
+    fn keep(&mut self, node: Node, limit: usize) {
         let Pointer { block, birth, .. } = node.pointer();
         let len = node.bytes().len();
         if self.holds((block, birth)) {
@@ -428,12 +381,8 @@ impl Shard {
                 node,
                 uses: 0,
                 small: true,
-                once: usage == Use::Once,
             },
         );
-        if usage == Use::Once {
-            self.once_bytes += len;
-        }
         self.small.push_back((block, birth));
         self.small_bytes += len;
         self.bytes += len;
@@ -463,9 +412,6 @@ impl Shard {
             held.small = false;
             self.main.push_back(place);
         } else {
-            if held.once {
-                self.once_bytes -= len;
-            }
             self.held.remove(&place);
             self.bytes -= len;
         }
@@ -477,9 +423,6 @@ impl Shard {
         };
         let len = held.node.bytes().len();
         self.bytes -= len;
-        if held.once {
-            self.once_bytes -= len;
-        }
         if held.small {
             self.small_bytes -= len;
         }

@@ -3,7 +3,7 @@
 //! *Invariants.* Keys ascend strictly over the whole of a scan, or it ends with an error: so it
 //! ends, whatever the nodes hold.
 
-use super::cache::{NodeSource, Use};
+use super::cache::NodeSource;
 use super::error::{Defect, Error, Result};
 use super::lookup::{Tree, child};
 use super::node::Node;
@@ -24,7 +24,6 @@ pub struct Cursor<'c, R: Record, S> {
     leaf: Option<Run<R>>,
     /// The range of keys of the open leaf, once somebody asked.
     span: Option<Span<R::Key>>,
-    usage: Use,
 }
 
 /// Records between two keys that are looked for, of which each is read rather than searched past.
@@ -47,15 +46,6 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
             path: Vec::new(),
             leaf: None,
             span: None,
-            usage: Use::Again,
-        }
-    }
-
-    /// Of which no node is kept behind it that it alone reads.
-    pub(super) fn of_scan(tree: Tree<'c, R, S>) -> Self {
-        Self {
-            usage: Use::Once,
-            ..Self::new(tree)
         }
     }
 
@@ -80,8 +70,7 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
             return Ok(());
         };
         let mut level = root.level.min(LEVEL_MAX);
-        let (cache, usage) = (self.tree.cache, self.usage);
-        let mut node = cache.load_for::<R>(usage, root.node, level)?;
+        let mut node = self.tree.cache.load::<R>(root.node, level)?;
         while level > 0 {
             let upto = from.map_or(Some(0), |key| node.children_upto(key));
             let block = node.pointer().block;
@@ -91,7 +80,7 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
             })?;
             let index = upto.saturating_sub(1);
             level -= 1;
-            let below = cache.load_child::<R>(usage, &node, index, level)?;
+            let below = self.tree.cache.load_child::<R>(&node, index, level)?;
             self.path.push(Step {
                 node,
                 next: index + 1,
@@ -265,26 +254,19 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
         }
     }
 
-    /// The cursor is past this node.
-    fn pass(&self, node: &Node) {
-        if self.usage == Use::Once {
-            self.tree.cache.pass(node);
-        }
-    }
-
     /// Opens the leaf behind the one that ended. `false`: there is none.
     fn open_next(&mut self) -> Result<bool> {
         self.span = None;
-        let leaf = self.leaf.take();
-        let last = leaf.as_ref().and_then(Run::last);
-        if let Some(leaf) = leaf {
-            self.pass(leaf.node());
-        }
+        let last = self.leaf.take().and_then(|leaf| leaf.last());
         let Some(root) = self.tree.root else {
             return Ok(false);
         };
-        while let Some(step) = self.path.pop_if(|step| step.next == step.node.count()) {
-            self.pass(&step.node);
+        while self
+            .path
+            .last()
+            .is_some_and(|step| step.next == step.node.count())
+        {
+            self.path.pop();
         }
         if self.path.is_empty() {
             return Ok(false);
@@ -296,7 +278,7 @@ impl<'c, R: Record, S: NodeSource> Cursor<'c, R, S> {
             };
             let index = step.next;
             step.next += 1;
-            let node = (self.tree.cache).load_child::<R>(self.usage, &step.node, index, level)?;
+            let node = (self.tree.cache).load_child::<R>(&step.node, index, level)?;
             if level == 0 {
                 self.leaf = Some(Run::after(node, last));
                 return Ok(true);

@@ -1,6 +1,6 @@
 //! Finding one record.
 
-use super::cache::{NodeCache, NodeSource, Use};
+use super::cache::{NodeCache, NodeSource};
 use super::cursor::Cursor;
 use super::error::{Defect, Error, Result};
 use super::node::Node;
@@ -129,7 +129,7 @@ impl<'c, R: Record, S: NodeSource> Tree<'c, R, S> {
                 return Ok(None);
             }
             level -= 1;
-            node = (self.cache).load_child::<R>(Use::Again, &node, upto - 1, level)?;
+            node = self.cache.load_child::<R>(&node, upto - 1, level)?;
         }
         Ok(Some(node))
     }
@@ -140,16 +140,6 @@ impl<'c, R: Record, S: NodeSource> Tree<'c, R, S> {
     /// When a node cannot be read or is damaged.
     pub fn range(&self, from: Option<&R::Key>) -> Result<Cursor<'c, R, S>> {
         let mut cursor = Cursor::new(*self);
-        cursor.seek(from)?;
-        Ok(cursor)
-    }
-
-    /// As [`Self::range`], for a scan of all records: what it reads alone is not kept behind it.
-    ///
-    /// # Errors
-    /// When a node cannot be read or is damaged.
-    pub fn scan(&self, from: Option<&R::Key>) -> Result<Cursor<'c, R, S>> {
-        let mut cursor = Cursor::of_scan(*self);
         cursor.seek(from)?;
         Ok(cursor)
     }
@@ -201,7 +191,7 @@ impl<'c, R: Record, S: NodeSource> Tree<'c, R, S> {
         for level in (1..=root.level.min(LEVEL_MAX)).rev() {
             let mut below = Vec::new();
             for some in row.chunks(AT_ONCE) {
-                self.cache.prefetch::<R>(Use::Again, some, level);
+                self.cache.prefetch::<R>(some, level);
                 for pointer in some {
                     if level == 1 {
                         nodes += self.cache.load::<R>(*pointer, level)?.count() as u64;

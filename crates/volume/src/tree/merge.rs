@@ -13,7 +13,7 @@
 //! unless it is the last of its level: the right edge stays as it is, so that appending fills
 //! every node.
 
-use super::cache::{NodeSource, Use};
+use super::cache::NodeSource;
 use super::error::{Defect, Error, Result};
 use super::lookup::{Tree, child};
 use super::node::{Birth, Node};
@@ -250,8 +250,7 @@ impl<R: Record, S: NodeSource, N: NodeSpace> Merge<'_, '_, R, S, N> {
                 self.output.reuse(first, pointer, level)?;
             } else {
                 // Where neighbours changed, the next ones mostly do: then they come with it.
-                let (cache, index) = (self.tree.cache, step.next - 1);
-                let node = cache.load_child::<R>(Use::Again, &step.node, index, level)?;
+                let node = (self.tree.cache).load_child::<R>(&step.node, step.next - 1, level)?;
                 self.enter(node, level, end);
             }
         }

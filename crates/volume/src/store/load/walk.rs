@@ -81,7 +81,7 @@ impl Finder<'_> {
     }
 
     fn walk_trees(&self, after: Ino, max: usize, run: &mut Vec<InodeRecord>) -> Result<()> {
-        let mut cursor = self.inodes().scan(Some(&Ino(after.0.saturating_add(1))))?;
+        let mut cursor = self.inodes().range(Some(&Ino(after.0.saturating_add(1))))?;
         let mut left = max;
         cursor.each(|_, inode| {
             if left == 0 {

@@ -163,9 +163,8 @@ impl Member for Inner {
             (changes.sum::<u64>(), layers.active.dirty())
         };
         let pages = pages + self.blocks().on_their_way();
-        let nodes = self.cache.counts();
         Usage::NONE
-            .with(Class::Nodes, (nodes.bytes - nodes.once) as u64)
+            .with(Class::Nodes, self.cache.counts().bytes as u64)
             .with(Class::Dirty, changes + self.journal.memory())
             .with(Class::Waiting, pages * BLOCK as u64)
     }

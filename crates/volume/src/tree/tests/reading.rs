@@ -134,69 +134,6 @@ fn the_cache_keeps_to_its_bound_and_keeps_what_is_used_through_a_scan() {
 }
 
 #[test]
-fn what_a_scan_alone_reads_is_forgotten_behind_it() {
-    let memory = Memory::default();
-    let bench = numbered(&memory, 90_000);
-    let cache = NodeCache::new(&memory, 1 << 30);
-    let tree = Tree::<Inodes, _>::new(&cache, bench.root);
-    let look_up = || {
-        for ino in 1..=20 {
-            let found = tree.get(&Ino(ino * 4000), |_| ()).expect("sound");
-            assert!(found.is_some());
-        }
-    };
-    look_up();
-    let before = cache.counts();
-    // In parts, as a walk is made.
-    let (mut from, mut records) = (Ino(0), 0);
-    loop {
-        let mut cursor = tree.scan(Some(&from)).expect("sound");
-        let mut part = 0;
-        cursor
-            .each(|ino, _| {
-                if part == 1000 {
-                    return ControlFlow::Break(());
-                }
-                from = Ino(ino.0 + 1);
-                part += 1;
-                ControlFlow::Continue(())
-            })
-            .expect("sound");
-        records += part;
-        let counts = cache.counts();
-        assert_eq!(counts.bytes - counts.once, before.bytes);
-        if part < 1000 {
-            break;
-        }
-    }
-    assert_eq!(records, 90_000);
-    let after = cache.counts();
-    assert_eq!(
-        (after.nodes, after.bytes, after.once),
-        (before.nodes, before.bytes, 0)
-    );
-    assert!(after.misses - before.misses <= 2 * bench.nodes().len() as u64);
-    look_up();
-    assert_eq!(
-        cache.counts().misses,
-        after.misses,
-        "what was there is there"
-    );
-    // What another reader asks for while a scan is under way stays.
-    let mut cursor = tree.scan(None).expect("sound");
-    assert!(cursor.next().expect("sound").is_some());
-    let first = || tree.get(&Ino(1), |_| ()).expect("sound");
-    assert!(first().is_some());
-    cursor
-        .each(|_, _| ControlFlow::Continue(()))
-        .expect("sound");
-    let counts = cache.counts();
-    assert_eq!((counts.nodes, counts.once), (before.nodes + 1, 0));
-    assert!(first().is_some());
-    assert_eq!(cache.counts().misses, counts.misses);
-}
-
-#[test]
 fn a_bound_that_was_lowered_is_kept_once_nodes_are_reclaimed() {
     let memory = Memory::default();
     let bench = numbered(&memory, 90_000);
