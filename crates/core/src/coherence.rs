@@ -10,6 +10,7 @@
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::readahead::Walks;
@@ -17,6 +18,8 @@ use crate::store;
 use crate::types::{Ino, Time};
 
 const SHARDS: usize = 64;
+/// So long each name is asked for alone after the store had lost an inode that it had told of.
+const ASKING_EACH: Duration = Duration::from_secs(1);
 
 /// What is known of when the store was asked.
 pub(crate) struct Coherence {
@@ -26,6 +29,15 @@ pub(crate) struct Coherence {
     heard: Duration,
     shards: Box<[Shard]>,
     pub(crate) walks: Walks,
+    gone: Gone,
+}
+
+/// When the store answered last that an inode which it had told of has gone.
+#[derive(Default)]
+struct Gone {
+    /// Is there such a time, and is it not too long ago? A hint, so that the lock is not taken without need.
+    is_recent: AtomicBool,
+    at: Mutex<Option<Instant>>,
 }
 
 #[derive(Default)]
@@ -120,6 +132,7 @@ impl Coherence {
             heard,
             shards,
             walks: Walks::new(valid),
+            gone: Gone::default(),
         }))
     }
 
@@ -209,6 +222,34 @@ impl Coherence {
         let checked = table.entry(ino);
         checked.doubt = Some(now);
         (checked.bypassed, checked.expired, checked.settled) = (false, true, false);
+    }
+
+    /// As [`doubt`](Self::doubt), of an inode that was asked for before.
+    pub(crate) fn doubt_if_known(&self, ino: Ino, now: Instant) {
+        if let Some(checked) = self.shard(ino).table.lock().of.get_mut(&ino) {
+            checked.doubt = Some(now);
+        }
+    }
+
+    /// The store has lost an inode that it had told of.
+    pub(crate) fn note_gone(&self, now: Instant) {
+        *self.gone.at.lock() = Some(now);
+        // Relaxed: the caller that was told so looks again after this; others need not see it.
+        self.gone.is_recent.store(true, Ordering::Relaxed);
+    }
+
+    /// Is the store to be asked for each name, because inodes go away below faster than what is known of them?
+    pub(crate) fn asks_each(&self, now: Instant) -> bool {
+        if !self.gone.is_recent.load(Ordering::Relaxed) {
+            return false;
+        }
+        let mut at = self.gone.at.lock();
+        let asks = at.is_some_and(|at| now.saturating_duration_since(at) < ASKING_EACH);
+        if !asks {
+            *at = None;
+            self.gone.is_recent.store(false, Ordering::Relaxed);
+        }
+        asks
     }
 
     /// A change by others was told: what was asked for until now does not hold any more.

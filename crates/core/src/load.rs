@@ -43,7 +43,7 @@ impl Core {
             let record = found
                 .into_iter()
                 .find(|record| record.ino == ino)
-                .ok_or(Errno::ESTALE)?;
+                .ok_or_else(|| self.or_gone(Errno::ESTALE))?;
             let object = self.build(&record);
             if let Some((node, made)) = self.take_in_built(&record, object, ends, once)? {
                 if let Some((shared, at)) = asked {

@@ -98,9 +98,14 @@ impl Drop for OpenFile {
 }
 
 impl OpenFile {
-    /// Was a store that is written through told that it is open?
-    pub(crate) fn is_opened_through(&self) -> bool {
-        self.through
+    /// Was a store that is written through told that it is open for writing?
+    pub(crate) fn is_written_through(&self) -> bool {
+        self.through && self.writes()
+    }
+
+    /// Is it a regular file that is open for writing?
+    fn writes(&self) -> bool {
+        self.flags().writable() && self.node.kind() == FileType::Regular
     }
 
     /// Lets go of its locks, and tells watchers and the store.
@@ -124,7 +129,7 @@ impl OpenFile {
             core.happened(self.node.inode(), mask);
         }
         if let (true, Some(through)) = (self.through, core.through()) {
-            through.close(self.node.ino());
+            through.close(self.node.ino(), self.is_written_through());
         }
     }
 }
@@ -171,22 +176,20 @@ impl FileSystem {
         }
         let mut file = self.open_file(node, flags);
         file.seen = false;
-        self.open_through(&who, &mut file)?;
+        if file.writes() {
+            self.open_through(&who, &mut file)?;
+        }
         Ok(file)
     }
 
-    /// Tells a store that is written through of a regular file that is open for writing.
+    /// Tells a store that is written through of an open file.
     ///
     /// # Errors
     /// What the store answers.
     #[inline]
     fn open_through(&self, who: &Caller, file: &mut OpenFile) -> Result<()> {
-        if let Some(through) = self.core.through()
-            && file.flags().writable()
-            && file.node.kind() == FileType::Regular
-        {
-            through.open(who, &file.node)?;
-            file.through = true;
+        if let Some(through) = self.core.through() {
+            file.through = through.open(who, &file.node, file.writes())?;
         }
         Ok(())
     }
@@ -200,7 +203,9 @@ impl FileSystem {
             return Err(Errno::ENOTDIR);
         }
         if flags.contains(OpenFlags::PATH) {
-            return Ok(self.open_file(node, flags));
+            let mut file = self.open_file(node, flags);
+            self.open_through(who, &mut file)?;
+            return Ok(file);
         }
         let truncate = flags.contains(OpenFlags::TRUNCATE) && node.kind() == FileType::Regular;
         core.may_open(who, &node, flags)?;
@@ -287,7 +292,7 @@ impl FileSystem {
             };
             core.tell_entry(who, dir.ino(), name);
             core.relieve_inodes_since(added);
-            return Ok(self.made_through(node, flags));
+            return self.made_through(who, node, flags);
         }
         let exclusive = flags.contains(OpenFlags::EXCLUSIVE);
         let known = if exclusive {
@@ -389,7 +394,7 @@ impl FileSystem {
         if let Some(through) = core.through() {
             let linkable = !flags.contains(OpenFlags::EXCLUSIVE);
             let node = through.make_unnamed(who, dir, birth, linkable)?;
-            return Ok(self.made_through(node, flags));
+            return self.made_through(who, node, flags);
         }
         let mut reservation = core.reserve_birth(dir, None, &birth)?;
         let inode = core.conceive(who, dir, clock::change(), 0, birth)?;
@@ -451,10 +456,16 @@ impl FileSystem {
     }
 
     /// A file that a store which is written through has just made, and opened if it is to be written.
-    fn made_through(&self, node: Node, flags: OpenFlags) -> OpenFile {
+    ///
+    /// # Errors
+    /// `ESTALE`: others have removed it already. What the store answers.
+    fn made_through(&self, who: &Caller, node: Node, flags: OpenFlags) -> Result<OpenFile> {
         let mut file = self.opened(node, flags);
-        file.through = flags.writable();
-        file
+        file.through = file.writes();
+        if !file.through {
+            self.open_through(who, &mut file)?;
+        }
+        Ok(file)
     }
 
     #[inline(always)]

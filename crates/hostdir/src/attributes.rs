@@ -116,8 +116,8 @@ pub(crate) fn all(file: &File) -> Result<XattrList> {
     Ok(all)
 }
 
-/// The target of a symbolic link.
-pub(crate) fn target(dir: BorrowedFd<'_>, name: &[u8]) -> Result<Box<[u8]>> {
-    let target = readlinkat(dir, name, Vec::new()).map_err(errno)?;
+/// The target of a symbolic link that a descriptor names.
+pub(crate) fn target(open: BorrowedFd<'_>) -> Result<Box<[u8]>> {
+    let target = readlinkat(open, "", Vec::new()).map_err(errno)?;
     Ok(target.into_bytes().into())
 }

@@ -17,6 +17,8 @@ struct Open {
     /// Each with the time of its last use.
     of: HashMap<Ino, (Arc<OwnedFd>, u64)>,
     now: u64,
+    /// The time of the last [`Descriptors::drop_unused`].
+    dropped: u64,
     /// To be closed, and not here: closing may wait for the host.
     aside: Vec<Arc<OwnedFd>>,
 }
@@ -41,6 +43,16 @@ impl Descriptors {
 
     /// Keeps this one, and closes a quarter of all if they are too many: those that were not used for longest.
     pub(crate) fn keep(&self, ino: Ino, descriptor: OwnedFd) -> Arc<OwnedFd> {
+        self.keep_and(ino, descriptor, |_, _| ())
+    }
+
+    /// The same, and shows those that are about to be closed.
+    pub(crate) fn keep_and(
+        &self,
+        ino: Ino,
+        descriptor: OwnedFd,
+        mut show: impl FnMut(Ino, &OwnedFd),
+    ) -> Arc<OwnedFd> {
         let descriptor = Arc::new(descriptor);
         let mut closed = Vec::new();
         {
@@ -59,7 +71,10 @@ impl Descriptors {
                     .map(|was| (ino, was)),
             );
         }
-        // Closing may wait for the host: with nothing locked.
+        // With nothing locked: closing may wait for the host, as may what it is shown to.
+        for (ino, (descriptor, _)) in &closed {
+            show(*ino, descriptor);
+        }
         drop(closed);
         descriptor
     }
@@ -80,6 +95,21 @@ impl Descriptors {
         drop(aside);
     }
 
+    /// Closes those that were not used since this was done last. Are others left?
+    pub(crate) fn drop_unused(&self) -> bool {
+        let mut open = self.open.lock();
+        let limit = open.dropped;
+        let unused: Vec<_> = (open.of)
+            .extract_if(|_, (_, used)| *used <= limit)
+            .collect();
+        open.dropped = open.now;
+        let are_left = !open.of.is_empty();
+        drop(open);
+        // Closing may wait for the host: with nothing locked.
+        drop(unused);
+        are_left
+    }
+
     /// How many are open.
     pub(crate) fn len(&self) -> usize {
         self.open.lock().of.len()
@@ -90,6 +120,19 @@ impl Descriptors {
 mod tests {
     use super::*;
     use std::fs::File;
+
+    #[test]
+    fn what_is_not_used_from_one_look_to_the_next_goes() {
+        let open = || OwnedFd::from(File::open("/").unwrap());
+        let descriptors = Descriptors::at_most(8);
+        descriptors.keep(Ino(1), open());
+        descriptors.keep(Ino(2), open());
+        assert!(descriptors.drop_unused(), "they have just come");
+        assert!(descriptors.get(Ino(2)).is_some());
+        assert!(descriptors.drop_unused());
+        assert!(descriptors.get(Ino(1)).is_none());
+        assert!(!descriptors.drop_unused());
+    }
 
     #[test]
     fn the_latest_used_stay() {

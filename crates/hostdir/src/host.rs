@@ -1,11 +1,13 @@
 //! The directory of the host: opened once, and never left.
 //!
 //! The root is open as long as this is. A directory below is reached from the nearest one that is open, name by name;
-//! a file, by its name in its directory. The way never leads through a symbolic link, upwards, or onto another mount,
+//! a file, by its name in its directory. What is open above is reached by the descriptor that is [held](crate::held) for it, and what has moved by
+//! others' hands by one that happens to be open, or by its handle. The way never leads through a symbolic link, upwards, or onto another mount,
 //! and what is found at its end must be what was there before.
 
 use holdfast_core::store::InodeRecord;
 use holdfast_core::types::{Errno, FileType, Ino, Result};
+use parking_lot::Mutex;
 use rustix::fs::{
     AtFlags, CWD, Mode, OFlags, ResolveFlags, Statx, StatxFlags, fcntl_getfl, fstatfs, openat,
     openat2, statx,
@@ -14,16 +16,17 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::acting::Own;
 use crate::attributes::{self, File};
 use crate::descriptors::Descriptors;
 use crate::held::Held;
-use crate::identity::{HostNumber, Identity, is_settled, time};
+use crate::identity::{HostNumber, Identity, is_settled, kind, time};
 use crate::numbers::Numbers;
 use crate::places::Places;
 use crate::record::record;
+use crate::sys::Handle;
 use crate::told::Told;
 
 /// For so many directories a file is open at most.
@@ -34,6 +37,8 @@ const DESCRIPTORS: u64 = 4096;
 
 /// So long the host keeps the space of a file without names that nobody uses any more, if nothing else is done.
 const SOON: Duration = Duration::from_millis(50);
+/// So long what is looked up is held after an inode had gone that was to be used, and at least so long after that lookup.
+const HOLDING: Duration = Duration::from_secs(1);
 /// What a thread needs that closes descriptors.
 const CLOSER_STACK: usize = 64 << 10;
 
@@ -48,6 +53,26 @@ pub(crate) const BENEATH: ResolveFlags = ResolveFlags::BENEATH
 /// File systems in which the number that a listing tells need not be that of the file: they are of several devices (overlayfs, btrfs,
 /// bcachefs).
 const OF_SEVERAL_DEVICES: [u64; 3] = [0x794c_7630, 0x9123_683e, 0xca45_1a4e];
+/// File systems of which the files have content of which their sizes say nothing: procfs, sysfs, debugfs, tracefs, securityfs, cgroup, cgroup2,
+/// configfs, the filter of bpf(2), selinuxfs, smackfs, binfmt_misc, nfsd, rpc_pipefs, fusectl, resctrl.
+const WITHOUT_SIZES: [u64; 16] = [
+    0x9fa0,
+    0x6265_6572,
+    0x6462_6720,
+    0x7472_6163,
+    0x7363_6673,
+    0x0027_e0eb,
+    0x6367_7270,
+    0x6265_6570,
+    0xcafe_4a11,
+    0xf97c_ff8c,
+    0x4341_5d53,
+    0x4249_4e4d,
+    0x6e66_7364,
+    0x6759_6969,
+    0x6573_5543,
+    0x0765_5821,
+];
 /// One with a server that tells what it likes: FUSE.
 const SERVED: u64 = 0x6573_5546;
 
@@ -60,6 +85,8 @@ pub(crate) struct Host {
     mount: Option<u64>,
     /// Are the numbers that a listing tells those of the files? `None`: some are compared.
     pub(crate) trusts_listings: Option<bool>,
+    /// Do sizes of files tell how much is in them? `None`: but that of 0.
+    tells_sizes: Option<bool>,
     /// Does it have extended attributes? Until it says that it has not.
     has_xattrs: AtomicBool,
     pub(crate) numbers: Numbers,
@@ -71,6 +98,12 @@ pub(crate) struct Host {
     pub(crate) own: Own,
     /// Is a thread about to close what was let go?
     closes: AtomicBool,
+    /// And one what was looked up?
+    closes_looked_up: AtomicBool,
+    /// When an inode that was to be used had gone last.
+    gone: Mutex<Option<Instant>>,
+    /// The root, if what is on its mount can be opened by its handle.
+    handles: Option<OwnedFd>,
     /// What hears of changes by others.
     pub(crate) told: Option<Told>,
 }
@@ -104,8 +137,8 @@ impl Host {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = openat(CWD, path, flags, Mode::empty()).map_err(errno)?;
         // One that does not say what it is may be anything.
-        let kind = fstatfs(&root).map_or(SERVED, |of| of.f_type.cast_unsigned());
-        let asked = match kind {
+        let of = fstatfs(&root).map_or(SERVED, |of| of.f_type.cast_unsigned());
+        let asked = match of {
             SERVED => ASKED_SERVED,
             _ => ASKED,
         };
@@ -119,9 +152,13 @@ impl Host {
             root_is,
             asked,
             mount: mount(&stat),
-            trusts_listings: match kind {
+            trusts_listings: match of {
                 SERVED => None,
                 several => Some(!OF_SEVERAL_DEVICES.contains(&several)),
+            },
+            tells_sizes: match of {
+                SERVED => None,
+                of => Some(!WITHOUT_SIZES.contains(&of)),
             },
             has_xattrs: AtomicBool::new(true),
             numbers: Numbers::new(root_is.host),
@@ -131,8 +168,11 @@ impl Host {
             held: Held::new(all, directories + files),
             own: Own::here()?,
             closes: AtomicBool::new(false),
+            closes_looked_up: AtomicBool::new(false),
+            gone: Mutex::default(),
+            handles: opens_handles(root.as_fd()),
             // Without it answers hold for a shorter time.
-            told: hears.then(|| Told::of(kind).ok().flatten()).flatten(),
+            told: hears.then(|| Told::of(of).ok().flatten()).flatten(),
             root,
         })
     }
@@ -148,6 +188,11 @@ impl Host {
     /// Those of statx(2).
     pub(crate) fn stat(&self, file: BorrowedFd<'_>) -> Result<Statx> {
         stat_of(file, self.asked)
+    }
+
+    /// May a file of this size have other content than that says?
+    pub(crate) fn has_no_size(&self, size: u64) -> bool {
+        !self.tells_sizes.unwrap_or(size > 0)
     }
 
     /// What is known of the root.
@@ -185,14 +230,14 @@ impl Host {
         }
     }
 
-    /// An inode that the core knows, wherever it is, as a descriptor that may only name it, with what the host tells of it.
+    /// An inode that the core knows, wherever it is, as a descriptor that names it, with what the host tells of it.
     ///
     /// # Errors
-    /// `ESTALE`: it is not known, or no longer where it was. Those of openat2(2).
+    /// `ESTALE`: it is not known, or has gone. Those of openat2(2).
     pub(crate) fn pin(&self, ino: Ino) -> Result<(Opened, Statx)> {
         let pinned = match ino {
             Ino::ROOT => Opened(None),
-            _ => match self.held.writer(ino).or_else(|| self.held.nameless(ino)) {
+            _ => match self.held.get(ino) {
                 Some(open) => Opened(Some(open)),
                 None => return self.pin_named(ino),
             },
@@ -202,14 +247,14 @@ impl Host {
     }
 
     fn pin_named(&self, ino: Ino) -> Result<(Opened, Statx)> {
-        let place = self.places.get(ino).ok_or(Errno::ESTALE)?;
+        let place = self.places.get(ino).ok_or_else(|| self.has_gone())?;
         let found = self.in_directory(place.parent, |dir| {
             self.find_below(dir, &place.name, OFlags::PATH, &place.is)
         });
         match found {
             Ok((open, stat)) => Ok((Opened(Some(Arc::new(open))), stat)),
-            Err(error @ (Errno::ESTALE | Errno::ENOENT)) => {
-                let open = self.held.displaced(ino).ok_or(error)?;
+            Err(Errno::ESTALE | Errno::ENOENT) => {
+                let open = self.reach(ino, &place.is).ok_or_else(|| self.has_gone())?;
                 let stat = self.stat(open.as_fd())?;
                 Ok((Opened(Some(open)), stat))
             }
@@ -217,11 +262,64 @@ impl Host {
         }
     }
 
-    /// What is known of a file that is open, whatever became of its name.
-    pub(crate) fn stat_open(&self, ino: Ino) -> Result<Option<Statx>> {
-        let open = self.files.get(ino).or_else(|| self.held.writer(ino));
-        let open = open.or_else(|| self.held.displaced(ino));
-        open.map(|open| self.stat(open.as_fd())).transpose()
+    /// Does the name of an inode lead to it? Of a file without names some hosts say that it has one, and of all files some say that they have none.
+    pub(crate) fn is_named(&self, ino: Ino) -> bool {
+        let Some(place) = self.places.get(ino) else {
+            return ino == Ino::ROOT;
+        };
+        let found = self.in_directory(place.parent, |dir| {
+            self.find_below(dir, &place.name, OFlags::PATH, &place.is)
+        });
+        found.is_ok()
+    }
+
+    /// An inode that its name does not lead to any more: by a descriptor that is there, or by its handle.
+    pub(crate) fn reach(&self, ino: Ino, is: &Identity) -> Option<Arc<OwnedFd>> {
+        let open = self.held.get(ino).or_else(|| self.files.get(ino));
+        let open = open.or_else(|| self.directories.get(ino));
+        open.or_else(|| self.by_handle(ino, is).map(Arc::new))
+    }
+
+    fn by_handle(&self, ino: Ino, is: &Identity) -> Option<OwnedFd> {
+        let handle = self.places.handle(ino)?;
+        let open = handle.open(self.handles.as_ref()?.as_fd()).ok()?;
+        let stat = self.stat(open.as_fd()).ok()?;
+        (Identity::of(&stat) == *is).then_some(open)
+    }
+
+    /// An inode will be reached by its handle if its name does not lead to it, since no descriptor of it is left open.
+    pub(crate) fn note_handle(&self, ino: Ino, open: BorrowedFd<'_>) {
+        if self.handles.is_some() {
+            self.places.note_handle(ino, Handle::of(open));
+        }
+    }
+
+    /// An inode that was to be used is not there any more: others remove or replace names. So what is looked up is held for a while, until it is
+    /// used.
+    pub(crate) fn has_gone(&self) -> Errno {
+        *self.gone.lock() = Some(Instant::now());
+        Errno::ESTALE
+    }
+
+    /// Is what is looked up held?
+    pub(crate) fn holds_looked_up(&self) -> bool {
+        let gone = *self.gone.lock();
+        gone.is_some_and(|gone| gone.elapsed() < HOLDING)
+    }
+
+    /// A descriptor that names an inode, and is not the one by which it is written. `None`: of the root.
+    ///
+    /// # Errors
+    /// As [`pin`](Self::pin).
+    pub(crate) fn name(&self, ino: Ino) -> Result<Option<Arc<OwnedFd>>> {
+        let (Opened(pinned), _) = self.pin(ino)?;
+        let Some(open) = pinned else { return Ok(None) };
+        match self.held.writer(ino) {
+            Some(writer) if Arc::ptr_eq(&writer, &open) => {
+                reopen(open.as_fd(), OFlags::PATH).map(|named| Some(Arc::new(named)))
+            }
+            _ => Ok(Some(open)),
+        }
     }
 
     /// What is known of an inode that has lost its last name by an operation from above, or has none yet.
@@ -237,10 +335,10 @@ impl Host {
             if at == Ino::ROOT {
                 break None;
             }
-            if let Some(open) = self.directories.get(at) {
+            if let Some(open) = self.directories.get(at).or_else(|| self.held.get(at)) {
                 break Some(open);
             }
-            let place = self.places.get(at).ok_or(Errno::ESTALE)?;
+            let place = self.places.get(at).ok_or_else(|| self.has_gone())?;
             let parent = place.parent;
             way.push((at, place));
             at = parent;
@@ -252,25 +350,30 @@ impl Host {
         for (ino, place) in way.into_iter().rev() {
             let flags = OFlags::PATH | OFlags::DIRECTORY;
             let parent = open.as_ref().map_or(self.root(), |open| open.as_fd());
-            let found = self.open_below(parent, &place.name, flags, &place.is)?;
-            open = Some(self.directories.keep(ino, found));
+            let (found, _) = match self.find_below(parent, &place.name, flags, &place.is) {
+                Err(Errno::ESTALE) => return self.moved_directory(dir),
+                found => found?,
+            };
+            open = Some(self.keep_directory(ino, found));
         }
         open.ok_or(Errno::ESTALE)
     }
 
-    /// Opens a name of a directory, if it is still this file's.
-    fn open_below(
-        &self,
-        dir: BorrowedFd<'_>,
-        name: &[u8],
-        flags: OFlags,
-        is: &Identity,
-    ) -> Result<OwnedFd> {
-        let (opened, _) = self.find_below(dir, name, flags, is)?;
-        Ok(opened)
+    /// A directory that is not where it was, or one above it.
+    fn moved_directory(&self, dir: Ino) -> Result<Arc<OwnedFd>> {
+        let place = self.places.get(dir);
+        let found = place.and_then(|place| self.by_handle(dir, &place.is));
+        let found = found.ok_or_else(|| self.has_gone())?;
+        Ok(self.keep_directory(dir, found))
     }
 
-    /// The same, with what the host tells of it.
+    /// The latest stay open, and others have a handle from then on.
+    fn keep_directory(&self, dir: Ino, open: OwnedFd) -> Arc<OwnedFd> {
+        let closed = |dir, open: &OwnedFd| self.note_handle(dir, open.as_fd());
+        self.directories.keep_and(dir, open, closed)
+    }
+
+    /// Opens a name of a directory, if it is still this file's, with what the host tells of it.
     fn find_below(
         &self,
         dir: BorrowedFd<'_>,
@@ -311,38 +414,25 @@ impl Host {
     /// A regular file, open for reading; some stay open. It can be read as long as it is, whatever becomes of its name.
     ///
     /// # Errors
-    /// `ESTALE`: it is not known, or no longer where it was. Those of openat2(2).
+    /// As [`pin`](Self::pin); those of open(2).
     pub(crate) fn file(&self, ino: Ino) -> Result<Arc<OwnedFd>> {
         if let Some(open) = self.files.get(ino) {
             return Ok(open);
-        }
-        let place = self.places.get(ino).ok_or(Errno::ESTALE)?;
-        if place.is.kind != FileType::Regular {
-            return Err(Errno::EINVAL);
         }
         if let Some(open) = self.held.writer(ino)
             && fcntl_getfl(&open).is_ok_and(|flags| flags.contains(OFlags::RDWR))
         {
             return Ok(open);
         }
-        if let Some(open) = self.held.nameless(ino) {
-            let opened = reopen(open.as_fd(), OFlags::RDONLY)?;
-            return Ok(self.files.keep(ino, opened));
+        let (pinned, stat) = self.pin(ino)?;
+        if kind(&stat) != FileType::Regular {
+            return Err(Errno::EINVAL);
         }
-        let opened = self.in_directory(place.parent, |dir| {
-            let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-            let quiet = self.open_below(dir, &place.name, flags | OFlags::NOATIME, &place.is);
-            match quiet {
-                // Of others' files that is not for everybody.
-                Err(Errno::EPERM) => self.open_below(dir, &place.name, flags, &place.is),
-                opened => opened,
-            }
-        });
-        let opened = match (opened, self.held.displaced(ino)) {
-            (Err(Errno::ESTALE | Errno::ENOENT), Some(open)) => {
-                reopen(open.as_fd(), OFlags::RDONLY)?
-            }
-            (opened, _) => opened?,
+        let named = pinned.get(self);
+        let opened = match reopen(named, OFlags::RDONLY | OFlags::NOATIME) {
+            // Of others' files that is not for everybody.
+            Err(Errno::EPERM) => reopen(named, OFlags::RDONLY)?,
+            opened => opened?,
         };
         Ok(self.files.keep(ino, opened))
     }
@@ -386,8 +476,36 @@ impl Host {
             return Ok(None);
         };
         self.places.note(file.ino, dir, name, file.is);
-        let has = xattrs && self.has_attributes_of(file.ino, &file.stat, at, name)?;
+        let named = || File::named(at, name);
+        let has = xattrs && self.has_attributes_of(file.ino, &file.stat, named)?;
         Ok(Some(record(file.ino, dir, &file.stat, has)))
+    }
+
+    /// The same, and what was found stays within reach for a moment, whatever becomes of the name.
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) fn tell_and_hold(
+        self: &Arc<Self>,
+        at: BorrowedFd<'_>,
+        dir: Ino,
+        name: &[u8],
+        xattrs: bool,
+    ) -> Result<Option<InodeRecord>> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let Ok(open) = openat2(at, name, flags, Mode::empty(), BENEATH) else {
+            // There is no such name, or it is another mount's.
+            return self.tell(at, dir, name, xattrs);
+        };
+        let stat = self.stat(open.as_fd())?;
+        let is = Identity::of(&stat);
+        let ino = self.number(is.host, &is);
+        self.places.note(ino, dir, name, is);
+        let opened = || File::open(open.as_fd());
+        let has = xattrs && self.has_attributes_of(ino, &stat, opened)?;
+        self.held.looked_up(ino, open);
+        self.close_looked_up();
+        Ok(Some(record(ino, dir, &stat, has)))
     }
 
     /// Has a file of which the place is known, and of which this was just told, extended attributes that are shown?
@@ -398,8 +516,7 @@ impl Host {
         &self,
         ino: Ino,
         stat: &Statx,
-        dir: BorrowedFd<'_>,
-        name: &[u8],
+        file: impl FnOnce() -> File,
     ) -> Result<bool> {
         let (mtime, ctime) = (time(stat.stx_mtime), time(stat.stx_ctime));
         if let Some(has) = self.places.has_xattrs(ino, ctime) {
@@ -407,7 +524,7 @@ impl Host {
         }
         // From before it is asked.
         let is_settled = is_settled(mtime, ctime);
-        let has = self.has_attributes(dir, name)?;
+        let has = self.has_attributes(file)?;
         if is_settled {
             self.places.note_xattrs(ino, ctime, has);
         }
@@ -418,11 +535,11 @@ impl Host {
     ///
     /// # Errors
     /// Those of listxattr(2).
-    pub(crate) fn has_attributes(&self, dir: BorrowedFd<'_>, name: &[u8]) -> Result<bool> {
+    pub(crate) fn has_attributes(&self, file: impl FnOnce() -> File) -> Result<bool> {
         if !self.may_have_attributes() {
             return Ok(false);
         }
-        match attributes::has_any(&File::named(dir, name)) {
+        match attributes::has_any(&file()) {
             Err(Errno::EOPNOTSUPP) => {
                 self.has_xattrs.store(false, Relaxed);
                 Ok(false)
@@ -471,21 +588,54 @@ impl Host {
         self.count_let_go();
         self.files.set_aside(ino);
         self.directories.set_aside(ino);
-        // Relaxed: a flag, beside which nothing is told. What is set aside after it was lowered raises it again.
-        if self.held.forget(ino) && !self.closes.swap(true, Relaxed) {
-            let host = Arc::clone(self);
-            let closer = std::thread::Builder::new().name("holdfast-close".into());
-            let started = closer.stack_size(CLOSER_STACK).spawn(move || {
-                std::thread::sleep(SOON);
+        if self.held.forget(ino) {
+            self.close_soon(&self.closes, SOON, |host| {
                 host.closes.store(false, Relaxed);
                 host.tidy();
             });
-            if started.is_err() {
-                // The next operation closes it.
-                self.closes.store(false, Relaxed);
-            }
         }
     }
+
+    /// What was looked up is closed when it was not used for a while.
+    fn close_looked_up(self: &Arc<Self>) {
+        self.close_soon(&self.closes_looked_up, HOLDING, |host| {
+            host.closes_looked_up.store(false, Relaxed);
+            if host.held.drop_looked_up() {
+                host.close_looked_up();
+            }
+        });
+    }
+
+    /// Has a thread close something after a while, unless `flag` says that there is one.
+    fn close_soon(
+        self: &Arc<Self>,
+        flag: &AtomicBool,
+        after: Duration,
+        close: impl FnOnce(&Arc<Self>) + Send + 'static,
+    ) {
+        // Relaxed: a flag, beside which nothing is told. What is to be closed after it was lowered raises it again.
+        if flag.swap(true, Relaxed) {
+            return;
+        }
+        let host = Arc::clone(self);
+        let closer = std::thread::Builder::new().name("holdfast-close".into());
+        let started = closer.stack_size(CLOSER_STACK).spawn(move || {
+            std::thread::sleep(after);
+            close(&host);
+        });
+        if started.is_err() {
+            // A later operation closes it.
+            flag.store(false, Relaxed);
+        }
+    }
+}
+
+/// The root, open for what is to be opened by its handle. `None`: this process may not, or the file system has no handles.
+fn opens_handles(root: BorrowedFd<'_>) -> Option<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let on = openat(root, ".", flags, Mode::empty()).ok()?;
+    let handle = Handle::of(root)?;
+    handle.open(on.as_fd()).is_ok().then_some(on)
 }
 
 /// Opens what a descriptor names.

@@ -1,7 +1,7 @@
 //! Where the inodes are that the core knows: by which name in which directory.
 //!
-//! Nothing is kept open for an inode. Whatever is asked of one begins with its name, and with a look whether it is
-//! still the same file. A place stays until the core lets its inode go, and that of a directory also
+//! Nothing is kept open for an inode that is not open above. Whatever is asked of one begins with its name, and with a look whether it
+//! is still the same file; if not, with its handle, where it has one. A place stays until the core lets its inode go, and that of a directory also
 //! as long as one below it is known.
 
 use holdfast_core::types::{FileType, Ino, Time};
@@ -11,9 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::identity::Identity;
+use crate::sys::Handle;
 
 /// A place in the table, beside its name, with what the table takes for it.
-const COST: u64 = 176;
+const COST: u64 = 200;
 
 #[derive(Clone)]
 pub(crate) struct Place {
@@ -26,6 +27,8 @@ struct Kept {
     place: Place,
     /// Has it extended attributes, as long as its time of change is this one?
     xattrs: Option<(Time, bool)>,
+    /// Of one that was open and is not any more: it may have moved since.
+    handle: Option<Handle>,
     /// Does the core have the inode?
     held: bool,
     /// Places in this directory.
@@ -53,6 +56,15 @@ impl Places {
         })
     }
 
+    /// Is an inode here, if it is known?
+    pub(crate) fn is_at(&self, ino: Ino, parent: Ino, name: &[u8]) -> bool {
+        let table = self.table.read();
+        table.get(&ino).is_none_or(|kept| {
+            let place = &kept.place;
+            place.parent == parent && *place.name == *name
+        })
+    }
+
     /// An inode is here, and the core gets it.
     pub(crate) fn note(&self, ino: Ino, parent: Ino, name: &[u8], is: Identity) {
         self.put(ino, parent, name, is, true);
@@ -73,6 +85,8 @@ impl Places {
             Some(kept) => {
                 if kept.place.is != is {
                     kept.xattrs = None;
+                    self.bytes.fetch_sub(bytes_of(&kept.handle), Relaxed);
+                    kept.handle = None;
                 }
                 (kept.held, kept.place.is) = (kept.held || gets, is);
                 if kept.place.parent == parent && *kept.place.name == *name {
@@ -93,6 +107,7 @@ impl Places {
                 let kept = Kept {
                     place,
                     xattrs: None,
+                    handle: None,
                     held,
                     below,
                 };
@@ -130,6 +145,19 @@ impl Places {
         }
     }
 
+    /// What leads to an inode whatever becomes of its name, if it is known.
+    pub(crate) fn note_handle(&self, ino: Ino, handle: Option<Handle>) {
+        if let Some(kept) = self.table.write().get_mut(&ino) {
+            self.bytes.fetch_add(bytes_of(&handle), Relaxed);
+            self.bytes.fetch_sub(bytes_of(&kept.handle), Relaxed);
+            kept.handle = handle;
+        }
+    }
+
+    pub(crate) fn handle(&self, ino: Ino) -> Option<Handle> {
+        self.table.read().get(&ino)?.handle.clone()
+    }
+
     fn count(&self, was: &[u8], now: &[u8]) {
         self.bytes.fetch_add(now.len() as u64, Relaxed);
         self.bytes.fetch_sub(was.len() as u64, Relaxed);
@@ -148,8 +176,7 @@ impl Places {
 
     fn remove(&self, table: &mut HashMap<Ino, Kept>, ino: Ino) {
         if let Some(kept) = table.remove(&ino) {
-            let bytes = COST + kept.place.name.len() as u64;
-            self.bytes.fetch_sub(bytes, Relaxed);
+            self.bytes.fetch_sub(cost(&kept), Relaxed);
             self.leave(table, kept.place.parent);
         }
     }
@@ -162,8 +189,7 @@ impl Places {
             if kept.held || kept.below > 0 {
                 return;
             }
-            let bytes = COST + kept.place.name.len() as u64;
-            self.bytes.fetch_sub(bytes, Relaxed);
+            self.bytes.fetch_sub(cost(kept), Relaxed);
             let parent = kept.place.parent;
             table.remove(&dir);
             dir = parent;
@@ -174,6 +200,14 @@ impl Places {
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Relaxed)
     }
+}
+
+fn bytes_of(handle: &Option<Handle>) -> u64 {
+    handle.as_ref().map_or(0, Handle::len)
+}
+
+fn cost(kept: &Kept) -> u64 {
+    COST + kept.place.name.len() as u64 + bytes_of(&kept.handle)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use holdfast_core::store::{
 use holdfast_core::types::{Caller, Errno, FileType, Ino, Result};
 use rustix::fs::{Mode, OFlags, SeekFrom, fstatvfs, openat, seek, syncfs};
 use rustix::io::pread;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -19,8 +19,9 @@ use crate::host::{Found, Host, errno};
 use crate::identity::is_settled_since;
 use crate::lanes::Lanes;
 use crate::listing::Listings;
-use crate::member::Places;
+use crate::member;
 use crate::perform::Performer;
+use crate::places::Place;
 use crate::record::record;
 use crate::together;
 use crate::told::{self, OwnChange, Told};
@@ -54,7 +55,7 @@ pub struct HostDirectory {
     listings: Listings,
     lanes: Lanes,
     /// What counts its memory, as long as this is there.
-    member: Arc<Places>,
+    member: Arc<member::Places>,
 }
 
 impl HostDirectory {
@@ -66,7 +67,7 @@ impl HostDirectory {
         let hears = matches!(options.coherence, Coherence::Told { .. });
         let host = Arc::new(Host::open(path, options.open, hears)?);
         Ok(Self {
-            member: Arc::new(Places(Arc::clone(&host))),
+            member: Arc::new(member::Places(Arc::clone(&host))),
             host,
             options,
             listings: Listings::default(),
@@ -93,16 +94,26 @@ impl HostDirectory {
         let xattrs = self.options.xattrs;
         let names: Vec<Box<[u8]>> = names.iter().map(|name| (*name).into()).collect();
         let found = self.host.opened(dir)?;
-        let answers = self.lanes.map(names, move |name| {
-            host.tell(found.get(&host), dir, name, xattrs)
+        // One that is looked up alone is to be used, and may be replaced before it is.
+        let holds = names.len() == 1 && host.holds_looked_up();
+        let answers = self.lanes.map(names, move |name| match holds {
+            true => host.tell_and_hold(found.get(&host), dir, name, xattrs),
+            false => host.tell(found.get(&host), dir, name, xattrs),
         });
+        if let [Ok(Some(record))] = &answers[..]
+            && record.kind == FileType::Directory
+        {
+            // What is in it is asked for next, most likely, or it is to be a program's working directory: then others may move or remove it. If it
+            // cannot be opened, that is told then.
+            drop(self.host.opened(record.ino));
+        }
         Ok(answers)
     }
 
     fn load(host: &Host, ino: Ino, xattrs: bool) -> Result<Option<InodeRecord>> {
         if ino == Ino::ROOT {
             let Found { stat, .. } = host.stat_root()?;
-            let has = xattrs && host.has_attributes(host.root(), b".")?;
+            let has = xattrs && host.has_attributes(|| File::named(host.root(), b"."))?;
             return Ok(Some(record(ino, ino, &stat, has)));
         }
         let Some(place) = host.places.get(ino) else {
@@ -123,53 +134,52 @@ impl HostDirectory {
             let Some(Found { stat, .. }) = same else {
                 return Ok(None);
             };
-            let has = xattrs && host.has_attributes_of(ino, &stat, dir, &place.name)?;
+            let named = || File::named(dir, &place.name);
+            let has = xattrs && host.has_attributes_of(ino, &stat, named)?;
             Ok(Some(record(ino, place.parent, &stat, has)))
         });
         match found {
-            // A file that is open goes on without its name.
             Ok(None) | Err(Errno::ESTALE | Errno::ENOENT) => {
-                let open = host.stat_open(ino)?;
-                Ok(open.map(|stat| record(ino, place.parent, &stat, false)))
+                Self::load_without_name(host, ino, &place, xattrs)
             }
             found => found,
         }
     }
 
-    fn rest(host: &Host, file: &InodeRecord) -> Result<Rest> {
-        let of = |dir: BorrowedFd<'_>, name: &[u8]| {
-            let target = match file.kind {
-                FileType::Symlink => Some(attributes::target(dir, name).map_err(|error| {
-                    match error {
-                        // The name leads to something else by now, or nowhere.
-                        Errno::EINVAL | Errno::ENOENT => Errno::ESTALE,
-                        error => error,
-                    }
-                })?),
-                _ => None,
-            };
-            let xattrs = match file.xattrs {
-                true => attributes::all(&File::named(dir, name))?,
-                false => Vec::new(),
-            };
-            Ok(Rest { target, xattrs })
+    /// An inode that its name does not lead to any more goes on without it, if it is within reach.
+    fn load_without_name(
+        host: &Host,
+        ino: Ino,
+        place: &Place,
+        xattrs: bool,
+    ) -> Result<Option<InodeRecord>> {
+        let Some(open) = host.reach(ino, &place.is) else {
+            host.has_gone();
+            return Ok(None);
         };
-        if file.ino == Ino::ROOT {
-            return of(host.root(), b".");
-        }
-        if file.kind != FileType::Symlink && host.held.has(file.ino) {
-            let (pinned, _) = host.pin(file.ino)?;
-            let xattrs = match file.xattrs {
-                true => attributes::all(&File::open(pinned.get(host)))?,
-                false => Vec::new(),
-            };
-            return Ok(Rest {
-                target: None,
-                xattrs,
-            });
-        }
-        let place = host.places.get(file.ino).ok_or(Errno::ESTALE)?;
-        host.in_directory(place.parent, |dir| of(dir, &place.name))
+        let stat = host.stat(open.as_fd())?;
+        let opened = || File::open(open.as_fd());
+        let has = xattrs && host.has_attributes_of(ino, &stat, opened)?;
+        Ok(Some(InodeRecord {
+            // Without names, if the host says so: it was removed.
+            nlink: stat.stx_nlink,
+            ..record(ino, place.parent, &stat, has)
+        }))
+    }
+
+    fn rest(host: &Host, file: &InodeRecord) -> Result<Rest> {
+        // Not by its name, which may be another's by now.
+        let (pinned, _) = host.pin(file.ino)?;
+        let open = pinned.get(host);
+        let target = match file.kind {
+            FileType::Symlink => Some(attributes::target(open)?),
+            _ => None,
+        };
+        let xattrs = match file.xattrs {
+            true => attributes::all(&File::open(open))?,
+            false => Vec::new(),
+        };
+        Ok(Rest { target, xattrs })
     }
 }
 
@@ -325,7 +335,7 @@ impl Through for HostDirectory {
         .perform(operation)
     }
 
-    fn open(&self, caller: &Caller, ino: Ino) -> Result<()> {
+    fn open(&self, caller: &Caller, ino: Ino, writes: bool) -> Result<()> {
         let xattrs = self.options.xattrs;
         let host = &self.host;
         Performer {
@@ -334,12 +344,16 @@ impl Through for HostDirectory {
             xattrs,
             own: &OwnChange::none(),
         }
-        .open(ino)
+        .open(ino, writes)
     }
 
-    fn close(&self, ino: Ino) {
+    fn close(&self, ino: Ino, writes: bool) {
+        if !writes {
+            // The host tells nobody of that.
+            return self.host.held.close(ino, false);
+        }
         let own = self.host.begin_close(ino);
-        self.host.held.close(ino);
+        self.host.held.close(ino, true);
         own.settle();
     }
 }
@@ -358,6 +372,10 @@ impl Shared for HostDirectory {
 
     fn listen(&self, ino: Ino) {
         self.host.listen(ino);
+    }
+
+    fn is_known_by(&self, ino: Ino, dir: Ino, name: &[u8]) -> bool {
+        self.host.places.is_at(ino, dir, name)
     }
 
     fn hears_of(&self, record: &InodeRecord, since: Instant) -> bool {
@@ -388,6 +406,23 @@ impl Shared for HostDirectory {
         let _acting = self.host.own.act_within_limits()?;
         act(pinned.get(&self.host));
         Ok(())
+    }
+
+    fn has_no_size(&self, size: u64) -> bool {
+        self.host.has_no_size(size)
+    }
+
+    fn read_without_size(&self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let file = match self.host.held.reader(ino) {
+            Some(open) => open,
+            None => self.host.file(ino)?,
+        };
+        loop {
+            match pread(&file, &mut *buf, offset) {
+                Err(rustix::io::Errno::INTR) => {}
+                read => return read.map_err(errno),
+            }
+        }
     }
 
     fn forgotten(&self, ino: Ino) {

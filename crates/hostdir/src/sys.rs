@@ -1,8 +1,27 @@
-//! The system calls without a safe wrapper: those that act on the calling thread's credentials alone, and a close(2) that says how it went.
+//! The system calls without a safe wrapper: those that act on the calling thread's credentials alone, a close(2) that says how it went, and
+//! file handles.
 #![expect(unsafe_code, reason = "raw system calls without a safe wrapper")]
 
 use holdfast_core::types::{Errno, Result};
-use std::os::fd::{IntoRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
+
+/// Bytes of a handle that the kernel uses, at most (`MAX_HANDLE_SZ`).
+const HANDLE: usize = 128;
+
+/// `struct file_handle` of the kernel, with room for all.
+#[repr(C)]
+struct RawHandle {
+    bytes: u32,
+    kind: i32,
+    handle: [u8; HANDLE],
+}
+
+/// What leads to an inode of a file system whatever becomes of its names, as long as it has one or is open.
+#[derive(Clone, Debug)]
+pub(crate) struct Handle {
+    kind: i32,
+    bytes: Box<[u8]>,
+}
 
 /// Sets the calling thread's file system group.
 ///
@@ -46,5 +65,68 @@ pub(crate) fn close(descriptor: OwnedFd) -> Result<()> {
     match closed {
         0 => Ok(()),
         _ => Err(Errno::from(std::io::Error::last_os_error())),
+    }
+}
+
+impl Handle {
+    /// That of what is open. `None`: its file system has none.
+    pub(crate) fn of(open: BorrowedFd<'_>) -> Option<Self> {
+        let mut raw = RawHandle {
+            bytes: HANDLE as u32,
+            kind: 0,
+            handle: [0; HANDLE],
+        };
+        let mut mount: libc::c_int = 0;
+        // SAFETY: the path is a string that ends; the kernel writes a number to `mount`, and to `raw` at most the `HANDLE` bytes that it
+        // is told to have room for. Both outlive the call.
+        let told = unsafe {
+            libc::syscall(
+                libc::SYS_name_to_handle_at,
+                open.as_raw_fd(),
+                c"".as_ptr(),
+                &raw mut raw,
+                &raw mut mount,
+                libc::AT_EMPTY_PATH,
+            )
+        };
+        let bytes = raw.handle.get(..raw.bytes as usize)?;
+        (told == 0).then(|| Self {
+            kind: raw.kind,
+            bytes: bytes.into(),
+        })
+    }
+
+    /// Opens what it leads to, on the mount of `on`, as a descriptor that only names it.
+    ///
+    /// # Errors
+    /// `ESTALE`: it has gone. `EPERM`: only root may.
+    pub(crate) fn open(&self, on: BorrowedFd<'_>) -> Result<OwnedFd> {
+        let mut raw = RawHandle {
+            bytes: self.bytes.len() as u32,
+            kind: self.kind,
+            handle: [0; HANDLE],
+        };
+        let room = raw.handle.get_mut(..self.bytes.len());
+        room.ok_or(Errno::ESTALE)?.copy_from_slice(&self.bytes);
+        let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+        // SAFETY: the kernel reads `raw`, which outlives the call, and of it as many bytes as it says.
+        let opened = unsafe {
+            libc::syscall(
+                libc::SYS_open_by_handle_at,
+                on.as_raw_fd(),
+                &raw const raw,
+                flags,
+            )
+        };
+        match i32::try_from(opened) {
+            // SAFETY: the kernel has just opened it, and nobody else has its number.
+            Ok(opened @ 0..) => Ok(unsafe { OwnedFd::from_raw_fd(opened) }),
+            _ => Err(Errno::from(std::io::Error::last_os_error())),
+        }
+    }
+
+    /// Bytes that it takes.
+    pub(crate) fn len(&self) -> u64 {
+        self.bytes.len() as u64
     }
 }

@@ -8,6 +8,7 @@ use holdfast_core::types::{Ino, Result};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use crate::attributes::File;
 use crate::host::{Found, Host};
 use crate::identity::{Identity, is_settled, time};
 use crate::lanes::Lanes;
@@ -83,7 +84,7 @@ fn ask(
     };
     // From before it is asked for them.
     let is_settled = is_settled(time(stat.stx_mtime), time(stat.stx_ctime));
-    let has = xattrs && host.has_attributes_of(ino, &stat, at, name)?;
+    let has = xattrs && host.has_attributes_of(ino, &stat, || File::named(at, name))?;
     let record = record(ino, dir, &stat, has);
     Ok(Some(Told {
         is,
@@ -101,7 +102,8 @@ fn open(
 ) -> Result<Option<Opened>> {
     let descriptor = host.open_listing(dir)?;
     let stat = host.stat(descriptor.as_fd())?;
-    let has = xattrs && host.has_attributes_of(dir, &stat, descriptor.as_fd(), b".")?;
+    let named = || File::named(descriptor.as_fd(), b".");
+    let has = xattrs && host.has_attributes_of(dir, &stat, named)?;
     let place = host.places.get(dir);
     // Opening it told that it is still where it was, but for the root.
     let parent = place.as_ref().map_or(dir, |place| place.parent);

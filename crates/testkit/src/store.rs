@@ -266,14 +266,14 @@ impl<H: Hook> Through for Wrapped<H> {
         Ok(done)
     }
 
-    fn open(&self, caller: &Caller, ino: Ino) -> Result<()> {
+    fn open(&self, caller: &Caller, ino: Ino, writes: bool) -> Result<()> {
         self.hook.before(Call::Open)?;
-        self.through()?.open(caller, ino)
+        self.through()?.open(caller, ino, writes)
     }
 
-    fn close(&self, ino: Ino) {
+    fn close(&self, ino: Ino, writes: bool) {
         if let Ok(through) = self.through() {
-            through.close(ino);
+            through.close(ino, writes);
         }
     }
 }

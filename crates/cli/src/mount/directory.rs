@@ -24,7 +24,7 @@ const END_WAIT_MAX: Duration = Duration::from_secs(3);
 /// # Errors
 /// Names an option that does not go with another one, or says why it cannot be opened.
 pub(super) fn open(path: &Path, plan: &Plan) -> Result<FileSystem> {
-    if plan.serve_opens == Some(false) && opens_are_served(plan) {
+    if plan.serve_opens == Some(false) && opens_have_to_be_served(plan) {
         let (reason, remedy) = match plan.core.read_only {
             true if plan.passthrough == Choice::On => (
                 "which file of the host it is has to be told when it is opened",
@@ -115,9 +115,15 @@ fn refuse_half_of_writing(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// Are files opened by this side? A host has to know which ones are open for writing; and only of a file that was opened here the kernel
-/// keeps nothing, not even how long it is: what it is told of a change while it asks for that makes it believe in the old length.
+/// Are files opened by this side? Only those that it knows to be open it can hold while others remove or replace their names.
 fn opens_are_served(plan: &Plan) -> bool {
+    let others_change_it = validity(plan).is_some();
+    opens_have_to_be_served(plan) || others_change_it && plan.serve_opens != Some(false)
+}
+
+/// Can it not be otherwise? A host has to know which ones are open for writing; and only of a file that was opened here the kernel
+/// keeps nothing, not even how long it is: what it is told of a change while it asks for that makes it believe in the old length.
+fn opens_have_to_be_served(plan: &Plan) -> bool {
     !plan.core.read_only
         || plan.passthrough == Choice::On
         || validity(plan).is_some_and(|valid| valid.is_zero())
@@ -147,7 +153,7 @@ fn validity(plan: &Plan) -> Option<Duration> {
     }
 }
 
-/// The kernel keeps what it was told for one half of the time, and this side for the other. A directory that is written opens its files.
+/// The kernel keeps what it was told for one half of the time, and this side for the other.
 pub(super) fn configure(config: &mut Config, plan: &Plan) {
     let valid = validity(plan);
     if opens_are_served(plan) {
@@ -254,7 +260,13 @@ mod tests {
         config.heard_timeout = None;
         configure(&mut config, &plan("ro,valid=3"));
         assert_eq!(config.heard_timeout, None);
-        assert!(config.no_open, "what is only read need not be opened");
+        assert!(!config.no_open, "others may remove what is open");
+        config.no_open = true;
+        configure(&mut config, &plan("ro,valid=3,opens=local"));
+        assert!(config.no_open);
+        configure(&mut config, &plan("ro,exclusive"));
+        assert!(config.no_open, "nobody removes it");
+        configure(&mut config, &plan("ro,valid=3"));
         assert_eq!(config.attr_timeout, Duration::from_millis(1500));
         assert!(!config.cache_listings);
         assert_eq!(config.content, KeptContent::ByAttributes);
@@ -278,7 +290,9 @@ mod tests {
             ("", Passthrough::Auto),
             ("valid=0", Passthrough::Auto),
             ("ro,valid=0", Passthrough::Auto),
-            ("ro", Passthrough::Off),
+            ("ro", Passthrough::Auto),
+            ("ro,opens=local", Passthrough::Off),
+            ("ro,exclusive", Passthrough::Off),
             ("sync", Passthrough::Off),
             ("dirsync", Passthrough::Auto),
             ("ro,sync,passthrough=on", Passthrough::All),

@@ -72,7 +72,7 @@ Options for -o:
   exclusive           of a directory as SOURCE: nobody else changes it while it is mounted, so that what was seen once is
                       believed for ever
   passthrough=WHEN    of a directory as SOURCE: the kernel reads and writes the directory's files by itself, at the speed
-                      that they have there. auto: files of 1 MiB and more, where the daemon opens files anyway (see opens=) and
+                      that they have there. auto: files of 1 MiB and more, where the daemon opens files (see opens=) and
                       the kernel can (Linux 6.9, root, a file system that lies over no other one); with valid=0 all files. on: all
                       files, or no mount; each open and close is a request then, and no content is kept, which costs where
                       many small files are read again and again. off: none (default: auto)

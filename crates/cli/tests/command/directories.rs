@@ -359,7 +359,7 @@ fn the_kernel_reads_and_writes_large_files_by_itself_and_all_if_it_is_told_to() 
         assert_eq!(transfers(&place), 0, "{options}");
         place.umount();
     }
-    for options in ["ro", "passthrough=off"] {
+    for options in ["ro,opens=local", "passthrough=off"] {
         mount(&place, options);
         fs::read(place.path("mnt/large")).unwrap();
         assert!(transfers(&place) > 0, "{options}");

@@ -18,6 +18,7 @@ mod first_contact;
 mod force;
 mod forms;
 mod hanging;
+mod held;
 mod lasting;
 mod logged;
 mod metrics;

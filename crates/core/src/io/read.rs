@@ -35,6 +35,9 @@ impl FileSystem {
     /// # Errors
     /// As [`FileSystem::read`].
     pub fn read_once(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        if let Some(done) = self.core.read_without_size(file, offset, buf)? {
+            return Ok(done);
+        }
         match self.core.read_from_store(file, offset, buf)? {
             Some(done) => Ok(done),
             None => self.read(file, offset, buf),
@@ -55,6 +58,12 @@ impl FileSystem {
             .iter()
             .fold(0_usize, |sum, buf| sum.saturating_add(buf.len()));
         let core = &self.core;
+        if let Some(first) = bufs.first_mut()
+            && let Some(done) = core.read_without_size(file, offset, first)?
+        {
+            // Fewer than asked for, and not at the end: its size does not tell where that is.
+            return Ok(done);
+        }
         let (inode, pages) = core.readable_at(file, offset, asked)?;
         core.refresh(inode)?;
         let (size, whole) = (|| inode.size(), || core.pinned || inode.is_complete());
@@ -131,6 +140,9 @@ impl Core {
         offset: u64,
         buf: &mut [u8],
     ) -> Result<usize> {
+        if let Some(done) = self.read_without_size(file, offset, buf)? {
+            return Ok(done);
+        }
         self.refresh(file.node().inode())?;
         let guard = epoch::pin();
         let Some((inode, pages)) = self.plainly_readable(file) else {

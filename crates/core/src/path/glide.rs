@@ -173,8 +173,10 @@ impl FileSystem {
                 Glide::Found(_) | Glide::Stuck => {}
             }
         }
-        let node = self.resolve_slowly(who, base, path, follow)?;
-        self.attributes(&node)
+        self.core.again_if_gone(|| {
+            let node = self.resolve_slowly(who, base, path, follow)?;
+            self.attributes(&node)
+        })
     }
 
     /// The inode that a path leads to. `follow`: also through a symbolic link at its end (one
@@ -199,7 +201,8 @@ impl FileSystem {
                 Glide::Stuck => {}
             }
         }
-        self.resolve_slowly(who, base, path, follow)
+        self.core
+            .again_if_gone(|| self.resolve_slowly(who, base, path, follow))
     }
 
     /// Walks all of a path but its last name, and does something there. Where everything on the way

@@ -24,6 +24,19 @@ impl FileSystem {
         flags: OpenFlags,
         perm: u16,
     ) -> Result<OpenFile> {
+        self.core
+            .again_if_gone(|| self.open_path(who, base, path, flags, perm))
+    }
+
+    #[inline(always)]
+    fn open_path(
+        &self,
+        who: &Caller,
+        base: &Node,
+        path: &[u8],
+        flags: OpenFlags,
+        perm: u16,
+    ) -> Result<OpenFile> {
         let guard = self.core.calm();
         let follow = !flags.contains(OpenFlags::NOFOLLOW);
         if flags.contains(OpenFlags::PATH) {

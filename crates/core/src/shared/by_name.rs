@@ -30,6 +30,10 @@ impl Core {
         name: &[u8],
     ) -> Result<Node> {
         self.alive()?;
+        if shared.coherence.asks_each(shared.now()) && !body.names.is_dead() {
+            let found = self.ask_by_name(shared, dir, name)?;
+            return found.ok_or_else(|| self.absent());
+        }
         if !self.has_names(shared, dir, body) && self.is_to_list(shared, dir) {
             // What cannot be listed can be searched all the same.
             let _ = self.names_as_they_are(dir, body);
@@ -57,6 +61,11 @@ impl Core {
         name: &[u8],
         entry: Entry,
     ) -> Result<Node> {
+        if !shared.is_known_by(entry.ino, dir.ino(), name) {
+            // The number may be another's, which was told by another name since this one was listed.
+            let found = self.ask_by_name(shared, dir, name)?;
+            return found.ok_or_else(|| self.absent());
+        }
         if self.is_there(entry.ino)
             && let Some(node) = self.node_in_memory(entry.ino)?
             && node.kind() == entry.kind
@@ -86,7 +95,8 @@ impl Core {
             let ends = self.ends.snapshot();
             let at = shared.ask(dir.ino());
             let mut found = Vec::with_capacity(1);
-            self.store.look_up(dir.ino(), &[name], &mut found)?;
+            let asked = self.store.look_up(dir.ino(), &[name], &mut found);
+            asked.map_err(|error| self.or_gone(error))?;
             let Some((entry, record)) = found.pop().ok_or(Errno::EUCLEAN)? else {
                 return Ok(None);
             };

@@ -15,6 +15,7 @@ mod again;
 mod by_name;
 mod bypass;
 mod names;
+mod no_size;
 mod told;
 mod walk;
 
@@ -53,6 +54,9 @@ impl<'c> Deref for SharedStore<'c> {
         self.store
     }
 }
+
+/// So often what names led to may have gone before it is used.
+const ROUNDS: u32 = 16;
 
 impl SharedStore<'_> {
     /// An inode, or what is in a directory, is about to be asked for: the date of the answer.
@@ -128,7 +132,39 @@ impl Core {
         let mut found = Vec::with_capacity(1);
         self.store.load_inodes(&[ino], &mut found)?;
         let record = found.into_iter().find(|record| record.ino == ino);
-        record.ok_or(Errno::ESTALE)
+        record.ok_or_else(|| self.or_gone(Errno::ESTALE))
+    }
+
+    /// Does what begins with names that are looked up: again, if what they led to has gone by the time that it is used, since the names may lead
+    /// to others.
+    ///
+    /// # Errors
+    /// What `act` answers.
+    #[inline]
+    pub(crate) fn again_if_gone<R>(&self, mut act: impl FnMut() -> Result<R>) -> Result<R> {
+        let mut done = act();
+        if self.coherence.as_ref().is_some_and(|it| it.is_dated()) {
+            for _ in 0..ROUNDS {
+                if !matches!(done, Err(Errno::ESTALE)) {
+                    break;
+                }
+                done = act();
+            }
+        }
+        done
+    }
+
+    /// An answer of the store about an inode that it told of. It may say that the inode has gone: then names lead to others
+    /// than those in memory, and for a while the store is asked for
+    /// [each](Coherence::asks_each).
+    #[cold]
+    pub(crate) fn or_gone(&self, error: Errno) -> Errno {
+        if error == Errno::ESTALE
+            && let Some(shared) = self.shared()
+        {
+            shared.coherence.note_gone(shared.now());
+        }
+        error
     }
 
     /// Is an inode in memory, and need the store not be asked for it?

@@ -112,7 +112,7 @@ impl Core {
             // What is known of the names may be of after that change.
             return Err(Errno::ESTALE);
         }
-        self.put_names(shared, &body.names, &mut names, listed)?;
+        self.put_names(shared, (dir.ino(), &body.names), &mut names, listed)?;
         names.become_whole(coherence.is_dated() || !is_true);
         let Standing { settled, heard } = shared.standing(record, at);
         let read = NamesRead {
@@ -147,7 +147,7 @@ impl Core {
     fn put_names(
         &self,
         shared: SharedStore<'_>,
-        directory: &Directory,
+        (dir, directory): (Ino, &Directory),
         names: &mut Names<'_>,
         listed: &NameRun,
     ) -> Result<()> {
@@ -160,27 +160,30 @@ impl Core {
             let gone = before.filter(|(name, _)| !there.contains(name));
             gone.map(|(name, _)| name.into()).collect()
         };
-        // An inode that has lost a name may be gone, and its number another's. When its store tells of that the name may not
-        // be known here any more.
-        let left = |ino: Ino| shared.coherence.doubt(ino, shared.now());
+        let now = shared.now();
         let before = i64::from(names.len());
         // What went goes last: a lookup meanwhile finds what moved.
-        let put = listed().try_for_each(|entry| match names.get(entry.name) {
-            Some(old) if (old.ino, old.kind) == (entry.ino, entry.kind) => Ok(()),
-            Some(old) => {
-                left(old.ino);
+        let put = listed().try_for_each(|entry| {
+            let old = names.get(entry.name);
+            if old.is_some_and(|old| (old.ino, old.kind) == (entry.ino, entry.kind)) {
+                return Ok(());
+            }
+            if !shared.is_known_by(entry.ino, dir, entry.name) {
+                shared.coherence.doubt_if_known(entry.ino, now);
+            }
+            if let Some(old) = old {
+                // The inode lost a name: it may be gone and its number reused.
+                shared.coherence.doubt(old.ino, now);
                 names.replace(entry.name, entry.ino, entry.kind);
-                Ok(())
+                return Ok(());
             }
-            None => {
-                let cookie = names.next_cookie(Time(0));
-                self.reclaim.name_sizes.came(1, entry.name.len());
-                names.insert(entry.name, cookie, entry.ino, entry.kind)
-            }
+            let cookie = names.next_cookie(Time(0));
+            self.reclaim.name_sizes.came(1, entry.name.len());
+            names.insert(entry.name, cookie, entry.ino, entry.kind)
         });
         for name in &gone {
             if let Some(old) = names.get(name) {
-                left(old.ino);
+                shared.coherence.doubt(old.ino, now);
             }
             names.remove(name);
         }

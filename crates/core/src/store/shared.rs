@@ -80,6 +80,13 @@ pub trait Shared: Send + Sync {
         let _ = ino;
     }
 
+    /// Was this inode, if it is known, told by this name last? Else a listing that has the name with its number may mean another, which has
+    /// got the number since.
+    fn is_known_by(&self, ino: Ino, dir: Ino, name: &[u8]) -> bool {
+        let _ = (ino, dir, name);
+        true
+    }
+
     /// Are all changes of this inode told that were made since then? Of a directory also those of its names, and whether its own leads to it.
     fn hears_of(&self, record: &InodeRecord, since: Instant) -> bool {
         let _ = (record, since);
@@ -113,6 +120,21 @@ pub trait Shared: Send + Sync {
     /// `EOPNOTSUPP`: no file of the host is behind it. `ESTALE`: it is not known, or no longer where it was.
     fn with_backing(&self, ino: Ino, act: &mut dyn FnMut(BorrowedFd<'_>)) -> Result<()> {
         let _ = (ino, act);
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    /// May a regular file of this size, as its record tells it, have other content than that says? It is read past memory then.
+    fn has_no_size(&self, size: u64) -> bool {
+        let _ = size;
+        false
+    }
+
+    /// Reads such a file at `offset`; returns how many bytes, none at its end.
+    ///
+    /// # Errors
+    /// What the store answers.
+    fn read_without_size(&self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let _ = (ino, offset, buf);
         Err(Errno::EOPNOTSUPP)
     }
 

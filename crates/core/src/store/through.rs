@@ -26,15 +26,18 @@ pub trait Through: Send + Sync + 'static {
     /// What the store answers: then nothing happened, but for a write of which a part was written (it tells how much).
     fn perform(&self, caller: &Caller, operation: &Operation<'_>) -> Result<Done>;
 
-    /// A caller opens a regular file for writing. From now on, and until it was [closed](Self::close) as often, it can be read and
-    /// written whatever becomes of its names and permissions.
+    /// A caller opens an inode, a regular file for writing if `writes` says so. From now on, and until it was
+    /// [closed](Self::close) as often, it is the same inode whatever becomes of its names, and a file that is open
+    /// for writing can be written whatever becomes of its permissions.
+    ///
+    /// The core opens for reading only if others may change the store.
     ///
     /// # Errors
-    /// `EACCES`, `EROFS`, `ESTALE`; `ENFILE` if too many are open.
-    fn open(&self, caller: &Caller, ino: Ino) -> Result<()>;
+    /// `ESTALE`: it has gone. For writing also `EACCES`, `EROFS`; `ENFILE` if too many are open.
+    fn open(&self, caller: &Caller, ino: Ino, writes: bool) -> Result<()>;
 
     /// One opening ends.
-    fn close(&self, ino: Ino);
+    fn close(&self, ino: Ino, writes: bool);
 }
 
 /// What a store that is written through is asked to do.

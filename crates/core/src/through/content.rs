@@ -164,7 +164,7 @@ impl ThroughStore<'_> {
     /// # Errors
     /// What the store put off and could not do.
     pub(crate) fn flush(self, file: &OpenFile) -> Result<()> {
-        if !file.is_opened_through() {
+        if !file.is_written_through() {
             return Ok(());
         }
         let ino = file.node().ino();

@@ -64,7 +64,7 @@ impl ThroughStore<'_> {
             Ok(_) if !open => core.node(entry.0)?,
             other => {
                 if open {
-                    self.store.close(entry.0);
+                    self.store.close(entry.0, true);
                 }
                 return Err(other.err().unwrap_or(Errno::ESTALE));
             }
@@ -121,7 +121,7 @@ impl ThroughStore<'_> {
         let (ino, _) = done.entry.ok_or(Errno::EUCLEAN)?;
         let taken = self.take_in_entry(&done, &ends);
         let taken = taken.and_then(|node| node.map_or_else(|| core.node(ino), Ok));
-        let node = taken.inspect_err(|_| self.store.close(ino))?;
+        let node = taken.inspect_err(|_| self.store.close(ino, true))?;
         node.inode().write().linkable = linkable;
         Ok(node)
     }

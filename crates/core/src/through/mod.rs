@@ -59,7 +59,8 @@ impl ThroughStore<'_> {
     /// What the store answers.
     fn perform(self, who: &Caller, operation: &Operation<'_>) -> Result<Done> {
         self.core.alive()?;
-        let done = self.store.perform(who, operation)?;
+        let done = self.store.perform(who, operation);
+        let done = done.map_err(|error| self.core.or_gone(error))?;
         if self.core.waits_for(Scope::Inodes) {
             self.core.store.commit(None)?;
         } else if self.core.waits_for(Scope::Names) {

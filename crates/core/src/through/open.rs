@@ -1,4 +1,4 @@
-//! Files that are opened for writing: the store is told, so that they can be written whatever becomes of their names.
+//! Files that are opened: the store is told, so that they stay the same whatever becomes of their names.
 
 use super::ThroughStore;
 use crate::inode::{DirectoryBody, Inode};
@@ -18,18 +18,23 @@ pub(crate) enum Created {
 }
 
 impl ThroughStore<'_> {
-    /// Opens a regular file for writing.
+    /// Opens an inode: for writing, or where others may change the store. Was the store told?
     ///
     /// # Errors
-    /// What the store answers.
-    pub(crate) fn open(self, who: &Caller, node: &Node) -> Result<()> {
+    /// `ESTALE`: it has gone, so its name is to be looked up again. What the store answers.
+    pub(crate) fn open(self, who: &Caller, node: &Node, writes: bool) -> Result<bool> {
         self.core.alive()?;
-        self.store.open(who, node.ino())
+        if !writes && !self.shared.coherence.is_dated() {
+            return Ok(false);
+        }
+        let opened = self.store.open(who, node.ino(), writes);
+        opened.map_err(|error| self.core.or_gone(error))?;
+        Ok(true)
     }
 
     /// An open file is closed that was [opened](Self::open).
-    pub(crate) fn close(self, ino: Ino) {
-        self.store.close(ino);
+    pub(crate) fn close(self, ino: Ino, writes: bool) {
+        self.store.close(ino, writes);
     }
 
     /// Makes a regular file, or finds what has its name.

@@ -62,7 +62,7 @@ impl CoreOperations {
         }
         let file = self.fs.open(&caller(cx), &node, asked)?;
         file.set_flags(flags);
-        self.opened(file)
+        self.opened(file, request.flags)
     }
 
     /// Is a file of which this is the number open to be run? Looks at all that are open.
@@ -117,7 +117,7 @@ impl CoreOperations {
         let made = self.create_or_open(cx, &dir, request, perm, flags)?;
         self.names_changed(parent);
         made.set_flags(opened);
-        self.created(made)
+        self.created(made, request.flags)
     }
 
     fn create_or_open(
@@ -155,12 +155,13 @@ impl CoreOperations {
         let dir = self.fs.node(parent)?;
         let perm = (request.mode & 0o7777) as u16;
         let flags = self.open_flags(request.flags);
-        self.created(self.fs.tmpfile(&caller(cx), &dir, perm, flags)?)
+        let file = self.fs.tmpfile(&caller(cx), &dir, perm, flags)?;
+        self.created(file, request.flags)
     }
 
-    fn created(&self, file: OpenFile) -> Result<(Attr, Opened)> {
+    fn created(&self, file: OpenFile, raw: i32) -> Result<(Attr, Opened)> {
         let node = file.node().clone();
-        let opened = self.opened(file)?;
+        let opened = self.opened(file, raw)?;
         Ok((self.give(&node), opened))
     }
 

@@ -190,6 +190,7 @@ impl CoreOperations {
             blocks: fs.blocks(),
             callers: Callers::new(fs.is_shared()),
             backings: Backings::new(&fs, config),
+            no_open: config.no_open && !fs.has_no_sizes(),
             fs,
             notifier,
             handles,
@@ -198,7 +199,6 @@ impl CoreOperations {
             kept_listings: KeptListings::default(),
             info: RwLock::default(),
             control: RwLock::default(),
-            no_open: config.no_open,
             no_opendir: config.opens_no_directories(),
             cache_listings: config.cache_listings,
             content: config.content,
@@ -260,27 +260,32 @@ impl CoreOperations {
         act(&self.open_for_once(ino)?)
     }
 
-    /// Keeps a regular file that was opened: the reply to OPEN.
-    fn opened(&self, file: OpenFile) -> Result<Opened> {
+    /// Keeps a regular file that was opened, with these flags: the reply to OPEN.
+    fn opened(&self, file: OpenFile, raw: i32) -> Result<Opened> {
         let fh = self.handles.insert(file)?;
         if let Some(again) = &self.again {
             again.opened();
         }
         let handle = self.handle(fh)?;
         let backing = self.backings.opened(&self.fs, &handle.file);
-        let flags = self.open_reply(&handle.file, backing.is_some());
+        let flags = self.open_reply(&handle.file, raw, backing.is_some());
         Ok(Opened { fh, flags, backing })
     }
 
     /// What replies to OPEN ask of the kernel.
-    fn open_reply(&self, file: &OpenFile, passed: bool) -> OpenReply {
+    fn open_reply(&self, file: &OpenFile, raw: i32, passed: bool) -> OpenReply {
         let mut flags = OpenReply::PARALLEL_DIRECT_WRITES;
-        let kept = self.content != KeptContent::Mapped;
+        // The kernel reads what it keeps as far as the file's size tells.
+        let has_no_size = !file.flags().writable() && self.fs.has_no_size(file.node());
+        let kept = self.content != KeptContent::Mapped && !has_no_size;
         flags.set(OpenReply::PASSTHROUGH, passed);
-        // Else the first read asks, and moves the access time: what the kernel keeps it reads by itself.
+        // If the access time is due, the kernel drops its pages, so that the first read is a request.
         let is_unseen = !self.fs.is_access_time_due(file);
         flags.set(OpenReply::KEEP_CACHE, kept && !passed && is_unseen);
-        flags.set(OpenReply::DIRECT_IO, !kept && !passed);
+        // The kernel sends an append through its page cache page by page: others could append in
+        // between. Direct I/O sends it in one piece.
+        let appends = raw & libc::O_APPEND != 0 && self.fs.sees_bypass();
+        flags.set(OpenReply::DIRECT_IO, (!kept || appends) && !passed);
         // FLUSH gives record locks back, and tells of what was written and is lost.
         let tells = self.blocks && file.flags().writable();
         flags.set(

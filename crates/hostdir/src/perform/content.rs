@@ -2,7 +2,9 @@
 
 use holdfast_core::store::Done;
 use holdfast_core::types::{Errno, Fallocate, Ino, Result};
-use rustix::fs::{FallocateFlags, OFlags, copy_file_range, fallocate, fdatasync, fsync, ftruncate};
+use rustix::fs::{
+    FallocateFlags, OFlags, copy_file_range, fallocate, fcntl_getfl, fdatasync, fsync, ftruncate,
+};
 use rustix::io::{ReadWriteFlags, pwritev2};
 use std::io::IoSlice;
 use std::os::fd::{AsFd, OwnedFd};
@@ -23,6 +25,16 @@ impl Performer<'_> {
         self.host.held.writer(ino).ok_or(Errno::EBADF)
     }
 
+    /// The same, to write at a place: one that was opened when the file could only be appended to appends whatever is asked for.
+    fn placed_writer(self, ino: Ino) -> Result<Arc<OwnedFd>> {
+        let file = self.writer(ino)?;
+        if !fcntl_getfl(&file).map_err(errno)?.contains(OFlags::APPEND) {
+            return Ok(file);
+        }
+        let _acting = self.act()?;
+        reopen(file.as_fd(), OFlags::WRONLY).map(Arc::new)
+    }
+
     pub(super) fn resize(self, ino: Ino, size: u64) -> Result<Done> {
         let (pinned, before) = self.host.pin(ino)?;
         let named = pinned.get(self.host);
@@ -38,19 +50,26 @@ impl Performer<'_> {
     }
 
     pub(super) fn write(self, ino: Ino, offset: Option<u64>, bufs: &[IoSlice<'_>]) -> Result<Done> {
-        let file = self.writer(ino)?;
+        let file = match offset {
+            Some(_) => self.placed_writer(ino)?,
+            None => self.writer(ino)?,
+        };
         let before = self.host.stat(file.as_fd())?;
         let count = {
             let _acting = self.act()?;
             write_all(&file, offset, bufs)?
         };
         let mut done = self.done(ino, &before, file.as_fd());
-        // Of what was appended only the host knows where it lies; nobody was faster, mostly.
-        let end = done
-            .of(ino)
-            .map_or(before.stx_size + count, |it| it.record.size);
-        done.start = offset.unwrap_or_else(|| end.saturating_sub(count));
         done.count = count;
+        done.start = offset.unwrap_or(before.stx_size);
+        let touched = done.touched.first_mut().filter(|_| offset.is_none());
+        if let Some(touched) = touched
+            && touched.record.size != before.stx_size + count
+        {
+            // Others have appended as well, and only the host knows where what was written lies: near the end, most likely.
+            done.start = touched.record.size.saturating_sub(count);
+            touched.before = None;
+        }
         Ok(done)
     }
 
@@ -67,7 +86,7 @@ impl Performer<'_> {
 
     pub(super) fn copy(self, from: (Ino, u64), to: (Ino, u64), len: u64) -> Result<Done> {
         let source = self.host.file(from.0)?;
-        let target = self.writer(to.0)?;
+        let target = self.placed_writer(to.0)?;
         let before = self.host.stat(target.as_fd())?;
         let (mut from_at, mut to_at, mut count) = (from.1, to.1, 0);
         {

@@ -7,6 +7,7 @@ use rustix::fs::{
     mkdirat, mknodat, openat, openat2, symlinkat,
 };
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use super::Performer;
 use crate::attributes::{File, path_of};
@@ -32,22 +33,24 @@ impl Performer<'_> {
             make_in(at, name, new, mode, open)?
         };
         let mut done = self.changed();
-        let mut stat = match &made {
-            Some(file) => host.stat(file.as_fd())?,
-            None => host.find(at, name)?.ok_or(Errno::ENOENT)?.stat,
+        let look = || match &made {
+            Some(file) => host.stat(file.as_fd()),
+            None => Ok(host.find(at, name)?.ok_or(Errno::ENOENT)?.stat),
         };
+        let mut stat = look()?;
         if counts && new.kind != FileType::Symlink && lacks(&stat, mode) {
             {
                 let _acting = self.act()?;
                 give(at, name, mode)?;
             }
-            stat = host.find(at, name)?.ok_or(Errno::ENOENT)?.stat;
+            stat = look()?;
         }
         let ino = self.note(dir, name, &stat);
         if let Some(file) = made {
-            host.held.opened(ino, file);
+            host.held.opened(ino, Some(Arc::new(file)), true);
         }
-        let has = self.xattrs && host.has_attributes(at, name).unwrap_or(true);
+        let named = || File::named(at, name);
+        let has = self.xattrs && host.has_attributes(named).unwrap_or(true);
         done.entry = Some((ino, new.kind));
         done.touched.extend(self.touched(dir, Some(&before), at));
         done.touched.push(holdfast_core::store::Touched {
@@ -104,7 +107,8 @@ impl Performer<'_> {
         // It is found by its number alone.
         let ino = self.note(dir, b"", &stat);
         host.held.lost_last(ino, names);
-        let file = host.held.opened(ino, file);
+        let file = Arc::new(file);
+        host.held.opened(ino, Some(Arc::clone(&file)), true);
         done.entry = Some((ino, FileType::Regular));
         done.touched.extend(self.touched(ino, None, file.as_fd()));
         Ok(done)

@@ -93,7 +93,8 @@ impl<'h> Performer<'h> {
         // It may have some: they are asked for when they are needed.
         let xattrs = self.xattrs && self.host.may_have_attributes();
         let mut record = record(ino, parent, &stat, xattrs);
-        if self.host.held.nameless(ino).is_some() {
+        let lost = || stat.stx_nlink == 0 && !self.host.is_named(ino);
+        if self.host.held.nameless(ino).is_some() || lost() {
             record.nlink = 0;
         }
         Some(Touched {

@@ -72,6 +72,7 @@ impl Performer<'_> {
             None => {}
             Some(_) if nlink == 0 => host.held.lost_last(ino, open),
             Some(place) if place.parent == dir && *place.name == *name => {
+                host.note_handle(ino, open.as_fd());
                 host.held.lost_one(ino, open);
             }
             Some(_) => {}

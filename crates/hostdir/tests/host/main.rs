@@ -4,6 +4,7 @@ mod bypass;
 mod changes;
 mod conforms;
 mod durable;
+mod open;
 mod random;
 mod seen;
 mod told;

@@ -176,7 +176,7 @@ impl SharedStore {
         ino
     }
 
-    /// Another removes a name. What it led to is gone with its last one, unless it is open for writing.
+    /// Another removes a name. What it led to is gone with its last one, unless it is open.
     pub fn remove(&self, dir: Ino, name: &[u8]) {
         let mut held = self.held.lock();
         let left = held.leave(dir, name);

@@ -28,7 +28,7 @@ pub(super) struct Inode {
     pub(super) names: Option<BTreeMap<Box<[u8]>, Ino>>,
     pub(super) target: Option<Box<[u8]>>,
     pub(super) xattrs: BTreeMap<Box<[u8]>, Box<[u8]>>,
-    /// How often it is open for writing.
+    /// How often it is open.
     pub(super) open: u32,
 }
 

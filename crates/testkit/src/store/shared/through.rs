@@ -71,12 +71,16 @@ impl Through for SharedStore {
         Ok(done)
     }
 
-    fn open(&self, _caller: &Caller, ino: Ino) -> Result<()> {
-        self.ask().file(ino)?.open += 1;
+    fn open(&self, _caller: &Caller, ino: Ino, writes: bool) -> Result<()> {
+        if writes {
+            self.ask().file(ino)?.open += 1;
+        } else {
+            self.held.lock().inode(ino)?.open += 1;
+        }
         Ok(())
     }
 
-    fn close(&self, ino: Ino) {
+    fn close(&self, ino: Ino, _writes: bool) {
         let mut held = self.ask();
         if let Some(inode) = held.inodes.get_mut(&ino) {
             inode.open = inode.open.saturating_sub(1);
