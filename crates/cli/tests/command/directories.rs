@@ -11,7 +11,10 @@ use std::time::{Duration, Instant};
 
 /// A place with a directory `dir` that has some of everything.
 fn place() -> Option<Place> {
-    let place = Place::with_mounts()?;
+    Some(with_a_directory(Place::with_mounts()?))
+}
+
+fn with_a_directory(place: Place) -> Place {
     let at = |name: &str| place.path("dir").join(name);
     fs::create_dir_all(at("one/two/three")).unwrap();
     fs::write(at("one/file"), vec![7; 400_000]).unwrap();
@@ -23,7 +26,7 @@ fn place() -> Option<Place> {
     for number in 0..300 {
         fs::write(at(&format!("one/two/three/{number}")), format!("{number}")).unwrap();
     }
-    Some(place)
+    place
 }
 
 fn mount(place: &Place, options: &str) {
@@ -369,7 +372,9 @@ fn the_kernel_reads_and_writes_large_files_by_itself_and_all_if_it_is_told_to() 
 
 #[test]
 fn a_daemon_without_the_right_to_pass_files_through_says_so_or_serves_them() {
-    let Some(place) = place() else { return };
+    let Some(place) = Place::alone().map(with_a_directory) else {
+        return;
+    };
     let (dir, mnt) = (place.path("dir"), place.path("mnt"));
     // Root in a user namespace of its own mounts, and is not root for the kernel.
     let apart = |options: &str| {
