@@ -72,11 +72,7 @@ fn serve_to_the_end(
     let config = config(&source, &plan);
     let read_only = ReadOnly::new(fs.core().clone(), opened.is_fixed());
     let read_only = Arc::new(read_only);
-    let (reports, follower) = (reporter.clone(), read_only.clone());
-    let info: InfoSource = Arc::new(move |detail| {
-        follower.follow();
-        reports.json(detail)
-    });
+    let info = info(reporter.clone(), read_only.clone());
     let (core, volume) = (fs.core().clone(), opened.volume());
     let answers = Answers::new(core, volume, read_only.clone(), info.clone());
     let answers = Arc::new(answers);
@@ -130,6 +126,14 @@ fn serve_to_the_end(
             .hint("unmount it, and mount it again"));
     }
     told.map_err(|error| Failure::new(format!("nobody waits for this mount: {error}")))
+}
+
+/// What tells of the mount, by what the kernel has it mounted as.
+fn info(reports: Arc<Reporter>, read_only: Arc<ReadOnly>) -> InfoSource {
+    Arc::new(move |detail| {
+        read_only.follow();
+        reports.json(detail)
+    })
 }
 
 /// Waits for the end of the mount; `false`: the host of a directory does not answer.
