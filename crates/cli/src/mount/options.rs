@@ -594,7 +594,7 @@ mod tests {
             ("commit=1.5", "seconds from 1"),
             ("metrics=9464", "is no HOST:PORT"),
             ("opens=local,locks=served", "leave out opens=local"),
-            ("strictatime,opens=local", "leave out opens=local"),
+            ("opens=local,strictatime", "leave out opens=local"),
             ("max_read=1", "from 4096"),
         ] {
             let refused = refusal(list);

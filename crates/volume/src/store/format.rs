@@ -72,7 +72,7 @@ pub struct Needs {
 /// What a volume of this size takes of the room of its host at first.
 ///
 /// # Errors
-/// [`Error::Geometry`] as [`format`] has it.
+/// [`Error::Geometry`] as [`format()`] has it.
 pub fn needs(size: u64, options: &FormatOptions) -> Result<Needs> {
     let superblock = plan(size, options)?;
     Ok(Needs {

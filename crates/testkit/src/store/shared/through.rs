@@ -80,8 +80,12 @@ impl Through for SharedStore {
         Ok(())
     }
 
-    fn close(&self, ino: Ino, _writes: bool) {
-        let mut held = self.ask();
+    fn close(&self, ino: Ino, writes: bool) {
+        // An inode that is held for reading costs no question, neither to begin nor to end.
+        let mut held = match writes {
+            true => self.ask(),
+            false => self.held.lock(),
+        };
         if let Some(inode) = held.inodes.get_mut(&ino) {
             inode.open = inode.open.saturating_sub(1);
         }
