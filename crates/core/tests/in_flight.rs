@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const PAGE: usize = 4096;
 const LARGE: usize = 1 << 20;
 const SMALL: usize = 10_000;
-/// So long nothing takes that waits for nobody.
+/// Upper bound for an operation that must not wait.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Where a read of bytes is held.

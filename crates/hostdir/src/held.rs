@@ -31,7 +31,7 @@ const LOOKED_UP_SHARE: u64 = 8;
 struct Open {
     /// Names the inode. `None`: it is open for writing only, or there was no room.
     named: Option<Arc<OwnedFd>>,
-    /// Open for reading as who opened it: of a file of which the host decides then what is in it.
+    /// Open for reading with the opener's credentials, by which the host decides what it contains.
     reader: Option<Arc<OwnedFd>>,
     /// How often it is open, for reading or writing.
     count: u64,

@@ -349,7 +349,7 @@ impl Through for HostDirectory {
 
     fn close(&self, ino: Ino, writes: bool) {
         if !writes {
-            // The host tells nobody of that.
+            // The host sends no event for that.
             return self.host.held.close(ino, false);
         }
         let own = self.host.begin_close(ino);

@@ -119,7 +119,7 @@ impl Handle {
             )
         };
         match i32::try_from(opened) {
-            // SAFETY: the kernel has just opened it, and nobody else has its number.
+            // SAFETY: the kernel has just opened it, and nothing else owns its number.
             Ok(opened @ 0..) => Ok(unsafe { OwnedFd::from_raw_fd(opened) }),
             _ => Err(Errno::from(std::io::Error::last_os_error())),
         }

@@ -119,7 +119,7 @@ fn made(size: u64, files: usize) -> Arc<dyn BlockDevice> {
     device
 }
 
-/// What the first requests read: who asks for them waits for nothing else.
+/// What the first requests read. A caller that asks for them waits for nothing else.
 fn first_requests(device: &Arc<dyn BlockDevice>, files: usize) -> (u64, u64) {
     let counting = FirstReads::new(device);
     let (store, fs) = opened(&(Arc::clone(&counting) as _));

@@ -85,7 +85,7 @@ impl Flight {
 /// Some pages that are not in memory.
 #[derive(Debug)]
 pub enum Missing {
-    /// They are absent, and nobody reads them.
+    /// They are absent and not in flight.
     Absent(Range<u64>),
     /// Another thread reads the first of them. The number is for [`Flight::wait`].
     InFlight(Arc<Flight>, u32),
@@ -184,7 +184,7 @@ impl Drop for Flights {
 }
 
 impl PagesLock<'_> {
-    /// The first of these pages that is not in memory; if nobody reads it, those that follow and
+    /// The first of these pages that is not in memory; if it is not in flight, those that follow and
     /// are absent and not in flight either.
     #[must_use]
     pub fn next_missing(&self, pages: Range<u64>) -> Option<Missing> {

@@ -174,7 +174,7 @@ pub(crate) struct Wrong {
     pub(crate) is_source: bool,
     pub(crate) path: RawPath,
     pub(crate) text: String,
-    /// Is it that nobody reads what is written?
+    /// Has the reader of the output gone?
     pub(crate) no_reader: bool,
 }
 

@@ -126,7 +126,7 @@ impl ReadAhead {
     }
 }
 
-/// Reads until the end, which is an empty piece, an error, or until nobody takes the pieces any more.
+/// Reads until the end, which is an empty piece, an error, or until the receiver is gone.
 fn fill(mut reader: Box<dyn Read + Send>, sender: &SyncSender<io::Result<Vec<u8>>>) {
     loop {
         let mut piece = Vec::with_capacity(PIECE);

@@ -88,7 +88,7 @@ fn the_root_directory_of_a_volume_is_the_one_who_makes_its() {
     }
     let error = holdfast(["mkfs", "--force", "--owner", "no-such-user", image]).fails(1);
     assert!(error.contains("no-such-user: there is no user"), "{error}");
-    // What is there is nobody's to give away by mounting it.
+    // A mount does not change the owner of a root directory that exists.
     let error = holdfast(["mount", image, &place.mnt(), "-o", "uid=7"]).fails(1);
     assert!(error.contains("option uid=7"), "{error}");
     fs::remove_file(image).unwrap();

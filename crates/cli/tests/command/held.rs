@@ -84,7 +84,7 @@ fn a_file_that_is_open_stays_the_same_whatever_others_do_to_its_name() {
                 assert!(bytes.iter().all(|byte| *byte == 7), "{case}");
                 let after = reader.metadata().expect(&case);
                 assert_eq!(after.ino(), before.ino(), "{case}");
-                // The host has it still, and nobody else.
+                // Only the host still has it.
                 let again = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&reader));
                 File::open(again).expect(&case);
                 let Ok(writer) = writer else { continue };

@@ -310,7 +310,7 @@ impl Core {
         run.ok_or(Errno::EUCLEAN)
     }
 
-    /// Reads absent pages that nobody else reads, and publishes what is still absent then.
+    /// Reads absent pages that are not in flight, and publishes what is still absent then.
     /// `is_ahead`: others that wait for them are to look for themselves if they cannot be read.
     fn bring_run<'p>(
         &self,

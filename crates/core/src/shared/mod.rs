@@ -31,7 +31,7 @@ use crate::load::parts;
 use crate::store::{self, InodeRecord, StoredSpace, Version};
 use crate::types::{Caller, Errno, FileFlags, FileType, Ino, Result};
 
-/// For whom the store is asked for an inode.
+/// Which side asks the store for an inode.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asks {
     /// A front end, which is told the attributes.

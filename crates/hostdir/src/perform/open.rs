@@ -43,7 +43,7 @@ impl Performer<'_> {
         if kind(&stat) != FileType::Regular || !host.has_no_size(stat.stx_size) {
             return Ok(None);
         }
-        // Whoever is not root has no right to more than its own: a kernel in front has looked at the file's permissions alone.
+        // Only root may raise its limits. The kernel in front has checked the file's permissions only.
         let mut caller = self.caller.clone();
         if caller.uid != 0 {
             caller.caps = Caps::empty();

@@ -147,7 +147,7 @@ impl Changer<'_> {
         Ok(())
     }
 
-    /// Writes it by a second name, in a directory that nobody watches.
+    /// Writes it by a second name, in a directory that is not watched.
     fn write_by_another_name(&mut self, name: &Name, path: &Path, was: State) -> io::Result<()> {
         let state = State {
             version: self.version(),

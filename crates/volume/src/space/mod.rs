@@ -269,7 +269,7 @@ impl Space {
         u64::try_from(self.preallocated.sum()).unwrap_or(0)
     }
 
-    /// Reads the bitmaps, if nobody has.
+    /// Reads the bitmaps, unless they were read.
     ///
     /// # Errors
     /// Why they cannot be read, at each call.
@@ -278,7 +278,7 @@ impl Space {
         self.unreadable.get().cloned().map_or(Ok(()), Err)
     }
 
-    /// The groups, read now if nobody has: a table without groups where that fails.
+    /// The groups, read now unless they were read: a table without groups where that fails.
     fn table(&self) -> &Table {
         self.table.get_or_init(|| {
             let unread = self.unread.lock().take();

@@ -25,7 +25,7 @@ const EXCHANGE_MAX: Duration = Duration::from_secs(10);
 /// Before it is tried again where there was no descriptor for a client.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What is served, and to whom.
+/// What is served, and the clients.
 struct Server<'s> {
     listener: &'s TcpListener,
     report: &'s MakeReport,
