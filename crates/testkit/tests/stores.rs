@@ -153,10 +153,11 @@ fn no_space_in_the_store_is_no_space_in_the_file_system() {
     let (who, root) = (Caller::root(), fs.root());
     let flags = OpenFlags::READ_WRITE | OpenFlags::CREATE;
     let file = fs.create(&who, &root, b"f", 0o644, flags).unwrap();
+    // A write that is refused at once asks a second time, with what is reserved for changes in place.
     store.hook().plan(Fault {
         call: Some(Call::Reserve),
         after: 0,
-        times: Some(1),
+        times: Some(2),
         error: Errno::ENOSPC,
     });
     assert_eq!(fs.write(&who, &file, 0, b"x"), Err(Errno::ENOSPC));

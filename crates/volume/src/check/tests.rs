@@ -1,6 +1,8 @@
 use super::*;
 use crate::{FormatOptions, format};
+use holdfast_core::{FileSystem, Options};
 use holdfast_device::MemoryDevice;
+use holdfast_types::Caller;
 
 const MIB: u64 = 1 << 20;
 
@@ -35,6 +37,11 @@ fn a_volume_without_superblocks_is_told_from_what_never_was_one() {
 
     format(&device, &FormatOptions::default()).unwrap();
     let store = VolumeStore::open(Arc::clone(&device), &OpenOptions::default()).unwrap();
+    let store = Arc::new(store);
+    let fs = FileSystem::new(Arc::clone(&store) as _, Options::default()).unwrap();
+    fs.mkdir(&Caller::root(), &fs.root(), b"dir", 0o755)
+        .unwrap();
+    fs.close().unwrap();
     store.close().unwrap();
     recognize(&device).unwrap();
     for slot in SLOTS {
