@@ -69,6 +69,7 @@ external: build
     scripts/pjdfstest.sh --transport dev
     scripts/fsx.sh
     scripts/real-use.sh
+    scripts/coherence.sh
     scripts/kill9.sh --rounds 30
     scripts/crash9.sh --rounds 200
     scripts/written9.sh --rounds 200
