@@ -9,8 +9,7 @@ use holdfast_core::store::InodeRecord;
 use holdfast_core::types::{Errno, FileType, Ino, Result};
 use parking_lot::Mutex;
 use rustix::fs::{
-    AtFlags, CWD, Mode, OFlags, ResolveFlags, Statx, StatxFlags, fcntl_getfl, fstatfs, openat,
-    openat2, statx,
+    AtFlags, CWD, Mode, OFlags, Statx, StatxFlags, fcntl_getfl, fstatfs, openat, statx,
 };
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -24,6 +23,7 @@ use crate::descriptors::Descriptors;
 use crate::held::Held;
 use crate::identity::{HostNumber, Identity, is_settled, kind, time};
 use crate::numbers::Numbers;
+use crate::one_name::open_name;
 use crate::places::Places;
 use crate::record::record;
 use crate::sys::Handle;
@@ -45,10 +45,6 @@ const CLOSER_STACK: usize = 64 << 10;
 /// What is asked of a file. A kernel keeps the time of birth of a FUSE host's file for no time at all: each stat would be one request more.
 const ASKED_SERVED: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::MNT_ID);
 const ASKED: StatxFlags = ASKED_SERVED.union(StatxFlags::BTIME);
-
-pub(crate) const BENEATH: ResolveFlags = ResolveFlags::BENEATH
-    .union(ResolveFlags::NO_SYMLINKS)
-    .union(ResolveFlags::NO_XDEV);
 
 /// File systems in which the number that a listing tells need not be that of the file: they are of several devices (overlayfs, btrfs,
 /// bcachefs).
@@ -381,9 +377,8 @@ impl Host {
         flags: OFlags,
         is: &Identity,
     ) -> Result<(OwnedFd, Statx)> {
-        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = openat2(dir, name, flags, Mode::empty(), BENEATH);
-        let opened = opened.map_err(|error| match errno(error) {
+        let opened = open_name(dir, name, flags, Mode::empty());
+        let opened = opened.map_err(|error| match error {
             // Something else has its name, or nothing.
             Errno::ENOENT | Errno::ELOOP | Errno::ENOTDIR => Errno::ESTALE,
             error => error,
@@ -492,8 +487,7 @@ impl Host {
         name: &[u8],
         xattrs: bool,
     ) -> Result<Option<InodeRecord>> {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let Ok(open) = openat2(at, name, flags, Mode::empty(), BENEATH) else {
+        let Ok(open) = open_name(at, name, OFlags::PATH, Mode::empty()) else {
             // There is no such name, or it is another mount's.
             return self.tell(at, dir, name, xattrs);
         };

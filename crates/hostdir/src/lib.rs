@@ -26,6 +26,7 @@ mod lanes;
 mod listing;
 mod member;
 mod numbers;
+mod one_name;
 mod perform;
 mod places;
 mod record;

@@ -4,15 +4,16 @@ use holdfast_core::store::{Done, New};
 use holdfast_core::types::{Errno, FileType, Ino, Result, S_ISGID};
 use rustix::fs::{
     AtFlags, CWD, FileType as HostType, Mode, OFlags, Statx, chmodat, fchmod, fstat, linkat,
-    mkdirat, mknodat, openat, openat2, symlinkat,
+    mkdirat, mknodat, openat, symlinkat,
 };
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use super::Performer;
 use crate::attributes::{File, path_of};
-use crate::host::{BENEATH, errno};
+use crate::host::errno;
 use crate::identity::Identity;
+use crate::one_name::open_name;
 use crate::record::record;
 
 /// With it in a directory the umask of a caller does not count.
@@ -143,8 +144,7 @@ fn lacks(stat: &Statx, mode: Mode) -> bool {
 
 /// Gives these bits to what was just made under this name.
 fn give(dir: BorrowedFd<'_>, name: &[u8], mode: Mode) -> Result<()> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let made = openat2(dir, name, flags, Mode::empty(), BENEATH).map_err(errno)?;
+    let made = open_name(dir, name, OFlags::PATH, Mode::empty())?;
     let has = fstat(&made).map_err(errno)?;
     let set_group = Mode::from_raw_mode(has.st_mode) & Mode::SGID;
     chmodat(
@@ -167,9 +167,7 @@ fn make_in(
     let kind = match (new.kind, new.target) {
         (FileType::Regular, _) if open => {
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR;
-            let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let made = openat2(dir, name, flags, mode, BENEATH).map_err(errno)?;
-            return Ok(Some(made));
+            return open_name(dir, name, flags, mode).map(Some);
         }
         (FileType::Directory, _) => return mkdirat(dir, name, mode).map(|()| None).map_err(errno),
         (FileType::Symlink, Some(target)) => {

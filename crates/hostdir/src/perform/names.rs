@@ -2,14 +2,13 @@
 
 use holdfast_core::store::Done;
 use holdfast_core::types::{Errno, FileType, Ino, RenameFlags, Result};
-use rustix::fs::{
-    AtFlags, Mode, OFlags, RenameFlags as HostFlags, Statx, openat2, renameat_with, unlinkat,
-};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags as HostFlags, Statx, renameat_with, unlinkat};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::{Performer, version};
-use crate::host::{BENEATH, Found, errno};
+use crate::host::{Found, errno};
 use crate::identity::Identity;
+use crate::one_name::open_name;
 use crate::record::record;
 use holdfast_core::store::Touched;
 
@@ -25,8 +24,7 @@ impl Performer<'_> {
     /// What a name leads to, so that it can be told of when it has lost that name. `None`: another mount covers it, or it went: the
     /// operation itself tells.
     fn victim(self, dir: BorrowedFd<'_>, name: &[u8]) -> Result<Option<Victim>> {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let open = match openat2(dir, name, flags, Mode::empty(), BENEATH).map_err(errno) {
+        let open = match open_name(dir, name, OFlags::PATH, Mode::empty()) {
             Err(Errno::ENOENT | Errno::EXDEV | Errno::EACCES) => return Ok(None),
             open => open?,
         };

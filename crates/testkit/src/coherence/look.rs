@@ -4,6 +4,7 @@ use super::change::{LABEL, TARGET, content};
 use super::name::{Age, Kind, Name, State};
 use rustix::fs::getxattr;
 use rustix::io::Errno;
+use rustix::pipe::fcntl_getpipe_size;
 use std::fs::{self, File, FileType, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
@@ -201,6 +202,15 @@ impl Looker {
             Ok(None) => self.judged(name, ("open", "no file".into()), during, never, |state| {
                 matches!(state.kind, Kind::Directory | Kind::Pipe)
             }),
+            // The kernel opens a pipe by itself, so the mount does not hold it when others remove it.
+            Err(error)
+                if error.raw_os_error() == Some(libc::ESTALE)
+                    && fcntl_getpipe_size(&file).is_ok() =>
+            {
+                self.judged(name, ("open", "a pipe".into()), during, never, |state| {
+                    state.kind == Kind::Pipe
+                })
+            }
             Err(error) => Err(Wrong(format!(
                 "{}: read after open: {error}",
                 name.path.display()
