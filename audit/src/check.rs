@@ -1,6 +1,6 @@
 //! Comparing what was counted with the constants.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use std::process::ExitCode;
 
 use crate::class::{ALL, CLEAN, Class, TWINS};
@@ -82,16 +82,13 @@ fn suspects(results: &Results, expected: &Expected, store: StoreKind) -> Vec<usi
         .collect()
 }
 
-/// Compares what was counted with the constants; those that shrank are to be lowered.
-///
-/// # Errors
-/// When there is no constant for a class.
+/// Compares what was counted with the constants. A class without a constant is only printed.
 pub(crate) fn compare(
     results: &Results,
     expected: &Expected,
     store: StoreKind,
     symbols: &mut Symbols,
-) -> Result<ExitCode> {
+) -> ExitCode {
     println!("\nCompared with the constants:\n");
     let mut good = true;
     for class in classes().filter(|class| results.holds_all(class)) {
@@ -114,7 +111,7 @@ pub(crate) fn compare(
                 }
                 good = false;
             }
-            Verdict::Unknown => bail!("there is no constant for `{}`", class.word),
+            Verdict::Unknown => println!("{}: {count}, without a constant", class.word),
         }
     }
     for (pair, why) in results.failures() {
@@ -122,7 +119,7 @@ pub(crate) fn compare(
         good = false;
     }
     if good {
-        return Ok(ExitCode::SUCCESS);
+        return ExitCode::SUCCESS;
     }
     for blamed in results.blamed(symbols).iter().take(10) {
         println!(
@@ -130,7 +127,7 @@ pub(crate) fn compare(
             blamed.pairs, blamed.who, blamed.place
         );
     }
-    Ok(ExitCode::FAILURE)
+    ExitCode::FAILURE
 }
 
 #[cfg(test)]

@@ -140,7 +140,8 @@ fn main() -> Result<ExitCode> {
         print!("{}", table::totals(&results));
     }
     if let Some(expected) = expected {
-        check::compare(&results, &expected, arguments.store, &mut symbols)
+        let store = arguments.store;
+        Ok(check::compare(&results, &expected, store, &mut symbols))
     } else if results.failures().next().is_some() {
         Ok(ExitCode::FAILURE)
     } else {
