@@ -183,8 +183,10 @@ mod tests {
     use crate::store::{FormatOptions, OpenOptions, format};
     use holdfast_core::{AtimePolicy, FileSystem, Options};
     use holdfast_device::{BlockDevice, MemoryDevice};
+    use holdfast_sync::PerCore;
     use holdfast_types::{Caller, FileType, OpenFlags};
-    use std::sync::Arc;
+    use std::sync::{Arc, Barrier};
+    use std::thread;
 
     #[test]
     fn what_waits_and_what_changed_keep_to_a_small_limit() {
@@ -222,8 +224,40 @@ mod tests {
         store.close().unwrap();
     }
 
+    /// Runs `test` on a thread that has no slot of its own in a `PerCore`: others have them all.
+    fn without_a_slot(test: impl FnOnce() + Send) {
+        let slots = PerCore::<()>::default();
+        let (taken, done) = (Barrier::new(2), Barrier::new(slots.iter().count() + 1));
+        thread::scope(|scope| {
+            for _ in 0..slots.iter().count() {
+                scope.spawn(|| {
+                    let _ = slots.mine();
+                    taken.wait();
+                    done.wait();
+                });
+                taken.wait();
+            }
+            let test = scope.spawn(|| {
+                assert!(slots.own().is_none());
+                test();
+            });
+            let result = test.join();
+            done.wait();
+            result.unwrap();
+        });
+    }
+
     #[test]
-    fn times_of_those_who_only_read_keep_to_a_small_limit_too() {
+    fn access_times_keep_to_a_small_limit() {
+        read_everything_with_strict_times();
+    }
+
+    #[test]
+    fn access_times_keep_to_a_small_limit_with_more_threads_than_slots() {
+        without_a_slot(read_everything_with_strict_times);
+    }
+
+    fn read_everything_with_strict_times() {
         let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(512 << 20));
         format(&device, &FormatOptions::default()).unwrap();
         let never = OpenOptions {

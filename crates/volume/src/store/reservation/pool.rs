@@ -154,6 +154,8 @@ impl Inner {
     #[inline]
     pub(super) fn pay(&self, records: u64, pages: u64) -> bool {
         let Some(credit) = self.pool.credit.own() else {
+            // More threads than credits: this one has the caller look at the space each time.
+            self.budget.look(self.gate.pass().active.memory());
             return false;
         };
         let cost = records + pages;
