@@ -214,7 +214,7 @@ fn fstrim_trims_a_mount() {
     holdfast(["mount", "mem:", text(&memory)]).ok();
     let error = holdfast(["trim", text(&memory)]).fails(1);
     assert!(error.contains("cannot do that"), "{error}");
-    holdfast(["umount", text(&memory)]).ok();
+    crate::fixture::umount(text(&memory)).ok();
     place.umount();
     holdfast(["fsck", &image]).ok();
 }

@@ -299,7 +299,7 @@ fn what_others_change_is_seen_through_two_mounts_when_nothing_is_kept() {
             assert_eq!(names, fs::read_dir(place.path("dir")).unwrap().count());
         }
     }
-    holdfast(["umount", second.to_str().unwrap()]).ok();
+    crate::fixture::umount(second.to_str().unwrap()).ok();
     place.umount();
 }
 
@@ -311,7 +311,7 @@ fn a_directory_may_be_its_own_mount_point_or_hold_it() {
     let before = shown(&dir);
     holdfast(["mount", "-o", "ro,nonempty", &path(&dir), &path(&dir)]).ok();
     assert_eq!(shown(&dir), before);
-    holdfast(["umount", &path(&dir)]).ok();
+    crate::fixture::umount(&path(&dir)).ok();
     let below = dir.join("one/two/here");
     fs::create_dir(&below).unwrap();
     holdfast(["mount", "-o", "ro,valid=0", &path(&dir), &path(&below)]).ok();
@@ -322,7 +322,7 @@ fn a_directory_may_be_its_own_mount_point_or_hold_it() {
     assert!(fs::metadata(&itself).unwrap().is_dir());
     let entered = fs::read_dir(&itself).and_then(|mut names| names.next().transpose());
     assert_eq!(entered.unwrap_err().raw_os_error(), Some(libc::EXDEV));
-    holdfast(["umount", &path(&below)]).ok();
+    crate::fixture::umount(&path(&below)).ok();
 }
 
 /// How many requests of a kind there were.

@@ -176,7 +176,7 @@ fn a_process_beside_the_daemon_marks_the_mount_of_a_failed_volume_and_ends_with_
     wait_until("the daemon is gone", || is_gone(daemon));
     wait_until("the process beside it is gone", || is_gone(marker));
     drop(held);
-    holdfast(["umount", &place.mnt()]).ok();
+    crate::fixture::umount(&place.mnt()).ok();
     host.make_room();
     assert_eq!(checked(image)["clean"], true);
 }

@@ -210,19 +210,10 @@ impl Place {
         out
     }
 
-    /// Unmounts `mnt`. A program that another test starts has copies of this process's files for
-    /// the moment until it runs, so that the mount may be in use once or twice.
+    /// Unmounts `mnt`.
     #[track_caller]
     pub(crate) fn umount(&self) {
-        let mut run = holdfast(["umount", &self.mnt()]);
-        for _ in 0..20 {
-            if run.code == Some(0) || !run.error.contains("is in use") {
-                break;
-            }
-            thread::sleep(Duration::from_millis(20));
-            run = holdfast(["umount", &self.mnt()]);
-        }
-        run.ok();
+        umount(&self.mnt()).ok();
         assert!(!self.is_mounted());
     }
 
@@ -280,6 +271,20 @@ impl Drop for Place {
             let _ = Command::new("umount").args(["-l", &self.mnt()]).status();
         }
     }
+}
+
+/// Runs `holdfast umount`, again while the mount is in use: a program that another test starts has
+/// copies of all open files of this process until it runs.
+pub(crate) fn umount(mnt: &str) -> Run {
+    let mut run = holdfast(["umount", mnt]);
+    for _ in 0..20 {
+        if run.code == Some(0) || !run.error.contains("is in use") {
+            break;
+        }
+        thread::sleep(Duration::from_millis(20));
+        run = holdfast(["umount", mnt]);
+    }
+    run
 }
 
 /// A command in the foreground, ended with the test.

@@ -263,7 +263,7 @@ fn what_two_mounts_and_the_host_append_is_whole() {
             records += 1;
         }
         assert_eq!(records, 400, "{options}");
-        holdfast(["umount", second.to_str().unwrap()]).ok();
+        crate::fixture::umount(second.to_str().unwrap()).ok();
     });
 }
 

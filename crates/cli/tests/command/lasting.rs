@@ -39,7 +39,7 @@ fn status(mut daemon: Foreground) -> ExitStatus {
 fn assert_all_there(place: &Place, what: &str) {
     use std::os::unix::fs::MetadataExt;
     if place.is_mounted() {
-        holdfast(["umount", &place.mnt()]).ok();
+        crate::fixture::umount(&place.mnt()).ok();
     }
     place.check();
     place.mount(&[]);

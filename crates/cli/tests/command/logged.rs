@@ -85,7 +85,7 @@ fn end_and_read(place: &Place, log: &std::path::Path) {
         fs::read_to_string(log).is_ok_and(|text| text.contains("the daemon ends"))
     });
     wait_until("the mount can be cleared", || {
-        crate::fixture::holdfast(["umount", &place.mnt()]).code == Some(0)
+        crate::fixture::umount(&place.mnt()).code == Some(0)
     });
 }
 

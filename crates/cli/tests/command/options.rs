@@ -245,7 +245,7 @@ fn killed_and_mounted_again(place: &Place) {
     let daemon = place.daemon();
     kill_process(Pid::from_raw(daemon).unwrap(), Signal::KILL).unwrap();
     wait_until("the daemon is gone", || crate::fixture::is_gone(daemon));
-    holdfast(["umount", &place.mnt()]).ok();
+    crate::fixture::umount(&place.mnt()).ok();
     place.mount(&[]);
 }
 

@@ -41,7 +41,7 @@ on_each_store! {
         let daemon = place.daemon();
         let (from, to) = (place.path("mnt/a"), other.to_str().unwrap().to_owned());
         well(&Command::new("mount").arg("--bind").arg(&from).arg(&to).output().unwrap());
-        let run = holdfast(["umount", &place.mnt()]);
+        let run = crate::fixture::umount(&place.mnt());
         assert_eq!(run.code, Some(0), "{}", run.error);
         assert!(run.error.contains("lives on at") && run.error.contains(&to), "{}", run.error);
         assert_eq!(fs::read(other.join("file")).unwrap(), b"x");

@@ -97,7 +97,7 @@ fn signals_and_the_death_of_the_daemon_leave_the_terminal_as_it_was() {
     let (code, written) = top.end();
     assert_eq!(code, Some(1), "{written}");
     assert!(written.contains("holdfast umount"), "{written}");
-    holdfast(["umount", &mnt]).ok();
+    crate::fixture::umount(&mnt).ok();
 }
 
 #[test]

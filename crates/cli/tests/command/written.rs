@@ -264,7 +264,7 @@ fn two_mounts_that_change_a_directory_in_turn_see_each_others_changes() {
         fs::remove_file(other.join("moved")).unwrap();
         assert_eq!(fs::read_dir(one).unwrap().count(), 0);
     }
-    holdfast(["umount", second_name]).ok();
+    crate::fixture::umount(second_name).ok();
     place.umount();
 }
 
