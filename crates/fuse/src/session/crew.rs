@@ -26,10 +26,14 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
+    thread,
+    time::Duration,
 };
 
 /// Threads that are added at a time, at most.
 const ADDED_MAX: usize = 8;
+/// From one look to the next while a thread starts.
+const START_POLL: Duration = Duration::from_micros(50);
 
 /// Starts threads of one kind.
 pub(crate) trait Recruit: Send + Sync {
@@ -154,10 +158,21 @@ impl Crew {
         true
     }
 
-    /// Is there a thread that waits for no other request: one that is ready, on the way, or at work that ends by itself?
+    /// Is there a thread that waits for no other request: one that is ready, or at work that ends
+    /// by itself? A thread on the way does not count until it has joined, because it may fail to
+    /// start; the answer waits for it.
     pub(super) fn has_another(&self) -> bool {
-        let threads = self.threads() + self.coming.load(Ordering::SeqCst);
-        threads > self.request_waits.load(Ordering::SeqCst)
+        loop {
+            // Before the threads: `join` precedes the drop of `Coming`.
+            let coming = self.coming.load(Ordering::SeqCst);
+            if self.threads.load(Ordering::SeqCst) > self.request_waits.load(Ordering::SeqCst) {
+                return true;
+            }
+            if coming == 0 {
+                return false;
+            }
+            thread::sleep(START_POLL);
+        }
     }
 
     /// Sees to it that somebody is ready, or on the way, before the calling thread does what surely
@@ -272,6 +287,34 @@ mod tests {
         assert!(crew.stand_in(&service), "each wait lets in one more");
         drop((first, second));
         assert_eq!(agency.arrive(), 1);
+    }
+
+    #[test]
+    fn no_wait_begins_because_of_a_thread_that_fails_to_start() {
+        let (crew, agency, service) = crew(1, 100);
+        crew.begin();
+        let _wait = RequestWait::new(&service, &crew).unwrap();
+        assert!(crew.stand_in(&service), "one is on the way");
+        thread::scope(|scope| {
+            let another = scope.spawn(|| crew.has_another());
+            thread::sleep(Duration::from_millis(5));
+            agency.hired.lock().clear();
+            assert!(!another.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn a_wait_begins_once_the_thread_on_the_way_has_joined() {
+        let (crew, agency, service) = crew(1, 100);
+        crew.begin();
+        let _wait = RequestWait::new(&service, &crew).unwrap();
+        assert!(crew.stand_in(&service), "one is on the way");
+        thread::scope(|scope| {
+            let another = scope.spawn(|| crew.has_another());
+            thread::sleep(Duration::from_millis(5));
+            assert_eq!(agency.arrive(), 1);
+            assert!(another.join().unwrap());
+        });
     }
 
     #[test]

@@ -79,15 +79,15 @@ impl Post {
         }
     }
 
-    /// The request surely lasts: somebody else stands ready, and the processor is left to those
-    /// who are quick. `false`: there is nobody else.
-    pub(super) fn before_long(&mut self) -> bool {
+    /// The request surely lasts: another thread stands ready if there is one to be had, and the
+    /// processor is left to quick requests.
+    pub(super) fn before_long(&mut self) {
         // First, because threads inherit the policy.
         self.before_wait();
         if !self.away {
             self.away = self.processor.is_some() && self.service.leave_processor();
         }
-        self.crew.stand_in(&self.service)
+        self.crew.stand_in(&self.service);
     }
 
     /// The request waits for another one: an unlock, perhaps for ever, or a write of the kernel's.
@@ -96,7 +96,8 @@ impl Post {
     /// `ENOLCK`: so many wait already, or there is no thread to bring that in.
     pub(super) fn before_request_wait(&mut self) -> Result<RequestWait> {
         let wait = RequestWait::new(&self.service, &self.crew).ok_or(Errno::ENOLCK)?;
-        if self.before_long() || self.crew.has_another() {
+        self.before_long();
+        if self.crew.has_another() {
             Ok(wait)
         } else {
             Err(Errno::ENOLCK)
