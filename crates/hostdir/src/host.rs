@@ -487,9 +487,12 @@ impl Host {
         name: &[u8],
         xattrs: bool,
     ) -> Result<Option<InodeRecord>> {
-        let Ok(open) = open_name(at, name, OFlags::PATH, Mode::empty()) else {
-            // There is no such name, or it is another mount's.
-            return self.tell(at, dir, name, xattrs);
+        let open = match open_name(at, name, OFlags::PATH, Mode::empty()) {
+            Ok(open) => open,
+            // What is told is held, so a name that comes meanwhile is not told of.
+            Err(Errno::ENOENT) => return Ok(None),
+            // It may be another mount's.
+            Err(_) => return self.tell(at, dir, name, xattrs),
         };
         let stat = self.stat(open.as_fd())?;
         let is = Identity::of(&stat);

@@ -83,7 +83,7 @@ pub(crate) fn check_numbers(host: &Host, dir: Ino, names: &mut [Raw]) {
     for (name, number, kind) in names {
         *kind = kind.filter(|kind| {
             let ino = host.listed(*number);
-            !host.places.is_elsewhere(ino, dir, name, *kind)
+            !host.places.is_elsewhere(ino, dir, name, Some(*kind))
         });
     }
 }

@@ -47,21 +47,20 @@ impl Places {
         table.get(&ino).map(|kept| kept.place.clone())
     }
 
-    /// Is a number that a listing tells for a name known for another place, or for a file of another type? Then the listing alone does not say
-    /// whether the file has moved, has several names, or has got the number of one that is gone.
-    pub(crate) fn is_elsewhere(&self, ino: Ino, dir: Ino, name: &[u8], kind: FileType) -> bool {
+    /// Is an inode known at another place than this, or of another type than `kind`? If so, what a
+    /// listing tells does not say whether the file has moved, has several names, or has got the number
+    /// of one that is gone.
+    pub(crate) fn is_elsewhere(
+        &self,
+        ino: Ino,
+        parent: Ino,
+        name: &[u8],
+        kind: Option<FileType>,
+    ) -> bool {
         let table = self.table.read();
         table.get(&ino).is_some_and(|Kept { place, .. }| {
-            place.parent != dir || *place.name != *name || place.is.kind != kind
-        })
-    }
-
-    /// Is an inode here, if it is known?
-    pub(crate) fn is_at(&self, ino: Ino, parent: Ino, name: &[u8]) -> bool {
-        let table = self.table.read();
-        table.get(&ino).is_none_or(|kept| {
-            let place = &kept.place;
-            place.parent == parent && *place.name == *name
+            let is_here = place.parent == parent && *place.name == *name;
+            !is_here || kind.is_some_and(|kind| place.is.kind != kind)
         })
     }
 
@@ -244,11 +243,12 @@ mod tests {
         let places = Places::default();
         places.note(Ino(2), Ino::ROOT, b"two", is(2));
         let elsewhere = |dir, name: &[u8], kind| places.is_elsewhere(Ino(2), dir, name, kind);
-        let dir = FileType::Directory;
+        let dir = Some(FileType::Directory);
         assert!(!elsewhere(Ino::ROOT, b"two", dir));
+        assert!(!elsewhere(Ino::ROOT, b"two", None));
         assert!(elsewhere(Ino::ROOT, b"other", dir));
         assert!(elsewhere(Ino(3), b"two", dir));
-        assert!(elsewhere(Ino::ROOT, b"two", FileType::Fifo));
+        assert!(elsewhere(Ino::ROOT, b"two", Some(FileType::Fifo)));
         places.forget(Ino(2));
         assert!(!elsewhere(Ino(3), b"two", dir), "nobody knows it");
     }

@@ -375,7 +375,7 @@ impl Shared for HostDirectory {
     }
 
     fn is_known_by(&self, ino: Ino, dir: Ino, name: &[u8]) -> bool {
-        self.host.places.is_at(ino, dir, name)
+        !self.host.places.is_elsewhere(ino, dir, name, None)
     }
 
     fn hears_of(&self, record: &InodeRecord, since: Instant) -> bool {

@@ -7,7 +7,7 @@
 use super::Asks;
 use crate::FileSystem;
 use crate::node::Node;
-use crate::types::Result;
+use crate::types::{Errno, Result};
 
 impl FileSystem {
     /// Asks the store for an inode, unless it was asked as lately as for inodes of which no changes are told. If the inode has changed the
@@ -28,5 +28,21 @@ impl FileSystem {
         let believed = shared.coherence.holds(&checked, shared.now());
         let changed = core.ask_again(shared, node.inode(), Asks::Core)?;
         Ok(changed && believed)
+    }
+
+    /// As [`look_again`](Self::look_again), before an inode is opened by its number.
+    ///
+    /// # Errors
+    /// `ESTALE`: the inode has changed, and no change was told. The caller looks the name up again and
+    /// opens what it leads to then. The kernel does so once only, so for a second each lookup asks
+    /// the store: what it finds can be opened even if its name is gone by then.
+    pub fn look_before_open(&self, node: &Node) -> Result<()> {
+        if !self.look_again(node)? {
+            return Ok(());
+        }
+        if let Some(shared) = self.core.shared() {
+            shared.coherence.note_gone(shared.now());
+        }
+        Err(Errno::ESTALE)
     }
 }

@@ -151,3 +151,23 @@ fn a_file_that_is_looked_at_again_shows_changes_of_which_nobody_told() {
         pair.fs.forget(held, 1);
     }
 }
+
+#[test]
+fn after_a_missed_change_a_name_is_asked_for_before_what_it_leads_to_is_opened() {
+    let mut pair = Pair::new(TOLD);
+    pair.store.write(Ino::ROOT, b"a", b"one");
+    pair.pass(1);
+    let root = pair.fs.root();
+    assert_eq!(pair.list_plus(&root).len(), 1);
+    let node = pair.lookup(&root, b"a").unwrap();
+    assert_eq!(pair.fs.look_before_open(&node), Ok(()));
+    pair.store.write_untold(Ino::ROOT, b"a", b"another");
+    pair.pass(VALID);
+    assert_eq!(pair.fs.look_before_open(&node), Err(Errno::ESTALE));
+    // The kernel looks the name up again, once: the store has to have found what is opened then.
+    let asked = pair.store.asked();
+    let node = pair.lookup(&root, b"a").unwrap();
+    assert!(pair.store.asked() > asked, "answered from memory");
+    assert_eq!(pair.fs.look_before_open(&node), Ok(()));
+    assert_eq!(pair.content(&node), Ok(b"another".to_vec()));
+}

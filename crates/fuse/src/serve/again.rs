@@ -6,6 +6,9 @@
 //! # Invariants
 //! While a file is open, either the thread looks within [`Again::every`], or `idle` is set and the opening, which sees that after the file
 //! has its slot, wakes the thread. Without open files the thread sleeps.
+//!
+//! # Locking
+//! `over` and `missed` are leaves.
 
 use super::handles::Handles;
 use holdfast_core::{
@@ -14,18 +17,20 @@ use holdfast_core::{
 };
 use parking_lot::{Condvar, Mutex};
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     io,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// What the thread needs: little more than what the store's questions do.
 const STACK: usize = 256 << 10;
+/// So long a notification that drops a file's pages may take to reach the kernel.
+const MISSED: Duration = Duration::from_secs(1);
 
 /// Looks at open files again.
 pub(super) struct Again {
@@ -35,6 +40,8 @@ pub(super) struct Again {
     /// Guards whether it is over.
     over: Mutex<bool>,
     wake: Condvar,
+    /// Files of which an opening found that a change was missed, and when, for [`MISSED`].
+    missed: Mutex<HashMap<Ino, Instant>>,
 }
 
 impl Again {
@@ -52,6 +59,7 @@ impl Again {
             idle: AtomicBool::new(false),
             over: Mutex::new(false),
             wake: Condvar::new(),
+            missed: Mutex::default(),
         });
         let (own, fs, handles) = (again.clone(), fs.clone(), handles.clone());
         thread::Builder::new()
@@ -70,6 +78,20 @@ impl Again {
             drop(over);
             self.wake.notify_one();
         }
+    }
+
+    /// An opening found that a change of this file was missed.
+    pub(super) fn missed(&self, ino: Ino) {
+        let now = Instant::now();
+        let mut missed = self.missed.lock();
+        missed.retain(|_, at| now - *at < MISSED);
+        missed.insert(ino, now);
+    }
+
+    /// May the kernel have pages of this file from before a change that was missed?
+    pub(super) fn has_missed(&self, ino: Ino) -> bool {
+        let missed = self.missed.lock();
+        missed.get(&ino).is_some_and(|at| at.elapsed() < MISSED)
     }
 
     /// The thread ends when it has the answer that it waits for.

@@ -55,10 +55,14 @@ impl CoreOperations {
             return Err(Errno::ETXTBSY);
         }
         let asked = flags | asked_to_append(request.flags);
-        // The kernel believes attributes and pages that are older than an open file may be. It looks the name up again, which brings new
-        // ones, and then opens. The second time nothing is asked.
-        if self.again.is_some() && self.fs.look_again(&node)? {
-            return Err(Errno::ESTALE);
+        // The kernel believes attributes and pages that are older than an open file may be. After
+        // ESTALE it looks the name up again, which brings new attributes, and then opens. The second
+        // time nothing is asked.
+        if let Some(again) = &self.again
+            && let Err(error) = self.fs.look_before_open(&node)
+        {
+            again.missed(ino);
+            return Err(error);
         }
         let file = self.fs.open(&caller(cx), &node, asked)?;
         file.set_flags(flags);

@@ -281,7 +281,11 @@ impl CoreOperations {
         flags.set(OpenReply::PASSTHROUGH, passed);
         // If the access time is due, the kernel drops its pages, so that the first read is a request.
         let is_unseen = !self.fs.is_access_time_due(file);
-        flags.set(OpenReply::KEEP_CACHE, kept && !passed && is_unseen);
+        // The notification that drops pages from before a missed change may be under way still.
+        let again = self.again.as_ref();
+        let is_old = again.is_some_and(|again| again.has_missed(file.node().ino()));
+        let keeps = kept && !passed && is_unseen && !is_old;
+        flags.set(OpenReply::KEEP_CACHE, keeps);
         // The kernel sends an append through its page cache page by page: others could append in
         // between. Direct I/O sends it in one piece.
         let appends = raw & libc::O_APPEND != 0 && self.fs.sees_bypass();
