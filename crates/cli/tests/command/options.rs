@@ -12,6 +12,7 @@ use std::fs::{self, File, FileTimes};
 use std::io::{Error, Read as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
@@ -313,6 +314,15 @@ fn with_sync_content_is_durable_when_the_call_returns() {
     place.check();
 }
 
+/// A file system of the host, unmounted with the test, also where that fails.
+struct HostMount(PathBuf);
+
+impl Drop for HostMount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
 /// The directory of a host with a file system of its own, whose device shows what is durable.
 #[test]
 fn with_sync_and_dirsync_a_directory_of_the_host_is_durable_as_well() {
@@ -335,6 +345,7 @@ fn with_sync_and_dirsync_a_directory_of_the_host_is_durable_as_well() {
         String::from_utf8(output.stdout).unwrap()
     };
     sh(r#"mkfs.ext4 -q "$1"; mkdir "$2"; mount -o loop "$1" "$2"; mkdir "$2/dir"; sync -f "$2""#);
+    let _mounted = HostMount(host.clone());
     let dir = host.join("dir");
     let dir = dir.to_str().unwrap();
     // What the device has: a copy of it, whose journal is replayed, and a look at the copy.
@@ -369,7 +380,6 @@ fn with_sync_and_dirsync_a_directory_of_the_host_is_durable_as_well() {
         }
         place.umount();
     }
-    sh(r#"umount "$2""#);
 }
 
 #[test]
