@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-const PAGE: &str = "docs/benchmarks.md";
+const PAGE: &str = "docs/performance.md";
 const BEGIN: &str = "<!-- bench:conflicts -->";
 const END: &str = "<!-- /bench:conflicts -->";
 

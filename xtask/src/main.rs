@@ -19,7 +19,7 @@ commands:
   rooms   which imports run back up, from a room of a crate to one above it, and how many
   conflicts [--write] [OPTIONS]
           which operations that commute touch a cache line in common? --write also puts the
-          table into docs/benchmarks.md; --help shows the other options";
+          table into docs/performance.md; --help shows the other options";
 
 fn main() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

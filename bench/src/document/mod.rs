@@ -42,7 +42,7 @@ pub(crate) struct DocumentArgs {
     #[arg(long, value_name = "N,…", default_value = "1,2")]
     threads: String,
     /// The page: what is not generated stays as it is. Charts go to `plots` beside it
-    #[arg(long, value_name = "FILE", default_value = "docs/benchmarks.md")]
+    #[arg(long, value_name = "FILE", default_value = "target/benchmarks.md")]
     out: PathBuf,
     #[command(flatten)]
     report: ReportArgs,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Show what a part of a volume holds: for the curious, and for reports of damage
 ///
 /// Shown is what lies on the device: what only the journal knows is in none but `journal`. Numbers of blocks
-/// are those of messages and of `holdfast fsck`. docs/disk-format.md says what everything means.
+/// are those of messages and of `holdfast fsck`. docs/format.md says what everything means.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The image file or block device

@@ -448,7 +448,7 @@ impl Core {
 }
 
 impl FileSystem {
-    // Inlined, as what it calls: built where it stays (`docs/decisions/0016`).
+    // Inlined, as are its callees: the value is built in the place where it stays.
     #[inline(always)]
     fn opened(&self, node: Node, flags: OpenFlags) -> OpenFile {
         self.core.happened(node.inode(), EventMask::OPEN);

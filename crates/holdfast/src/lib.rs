@@ -1,7 +1,8 @@
 //! Holdfast: a POSIX file system in your process, for trees of very many small files.
 //!
 //! A [`FileSystem`] reads like [`std::fs`] and behaves like it, down to the error numbers. It
-//! needs no mount, no privileges, no thread of its own and no async runtime:
+//! needs no mount, no privileges and no async runtime. (It may start threads: those of a [`Volume`]
+//! commit in the background.)
 //!
 //! ```
 //! use holdfast::FileSystem;

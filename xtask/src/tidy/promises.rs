@@ -1,25 +1,25 @@
-//! The tests that the page on testing promises must be there.
+//! Names in two pages must exist: tests in that on invariants, functions in that on internals.
 
 use std::collections::HashSet;
 
 use super::Finding;
 use super::tree::Tree;
 
-const PAGE: &str = "docs/testing.md";
+const PAGE: &str = "docs/invariants.md";
+
+/// The page that names functions, as `function()` or `Type::function()`.
+const INTERNALS: &str = "docs/internals.md";
 
 /// The part of the page whose tables name tests: what stands between backquotes in their last
 /// column.
 const PART: &str = "## What must hold";
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
-    let Some(page) = tree.get(PAGE) else {
-        return Vec::new();
-    };
     let functions: HashSet<&str> = tree.rust().flat_map(|file| functions(&file.code)).collect();
-    let promised = promised(&page.text);
-    let missing = promised.filter(|(_, name)| !functions.contains(name));
-    missing
-        .map(|(line, name)| {
+    let mut findings = Vec::new();
+    if let Some(page) = tree.get(PAGE) {
+        let missing = promised(&page.text).filter(|(_, name)| !functions.contains(name));
+        findings.extend(missing.map(|(line, name)| {
             let what = format!("no test is called {name}");
             Finding::new(
                 PAGE,
@@ -27,14 +27,27 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
                 what,
                 "name the one that holds this, or write it",
             )
-        })
-        .collect()
+        }));
+    }
+    if let Some(page) = tree.get(INTERNALS) {
+        let missing = named(&page.text).filter(|(_, name)| !functions.contains(name));
+        findings.extend(missing.map(|(line, name)| {
+            let what = format!("no function is called {name}");
+            Finding::new(
+                INTERNALS,
+                line,
+                what,
+                "name the function that does this now",
+            )
+        }));
+    }
+    findings
 }
 
 /// The functions that a source defines.
 fn functions(code: &str) -> impl Iterator<Item = &str> {
     code.match_indices("fn ").filter_map(|(at, word)| {
-        let (name, _) = code[at + word.len()..].split_once('(')?;
+        let (name, _) = code[at + word.len()..].split_once(['(', '<'])?;
         Some(name)
     })
 }
@@ -54,6 +67,18 @@ fn promised(text: &str) -> impl Iterator<Item = (usize, &str)> {
             .skip(1)
             .step_by(2)
             .map(move |name| (line, name))
+    })
+}
+
+/// Line numbers and names of the functions that a page names, without their types.
+fn named(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().flat_map(|(index, line)| {
+        let spans = line.split('`').skip(1).step_by(2);
+        spans.filter_map(move |span| {
+            let path = span.strip_suffix("()")?;
+            let name = path.rsplit_once("::").map_or(path, |(_, name)| name);
+            Some((index + 1, name))
+        })
     })
 }
 
@@ -77,6 +102,19 @@ mod tests {
         assert_eq!(
             (found[0].line, &*found[0].what),
             (7, "no test is called is_gone")
+        );
+    }
+
+    #[test]
+    fn a_function_that_the_page_on_internals_names_and_is_not_there_is_found() {
+        let page = "# Life\n`Core::is_there()` calls `is_generic()`, `is_gone()` and `a_field`.\n";
+        let code = "fn is_there() {}\nfn is_generic<T>(value: T) {}\n";
+        let tree = Tree::of(&[(INTERNALS, page), ("crates/x/src/lib.rs", code)]);
+        let found = check(&tree);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(
+            (found[0].line, &*found[0].what),
+            (2, "no function is called is_gone")
         );
     }
 }

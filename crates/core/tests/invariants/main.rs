@@ -1,6 +1,6 @@
 //! The core's invariants, and errors that others have made before, each as a test.
 //!
-//! The ids in the comments are those of the table in `docs/testing.md`, which also says where ids
+//! The ids in the comments are those of the table in `docs/invariants.md`, which also says where ids
 //! are tested that do not occur here.
 
 mod evict;

@@ -49,8 +49,8 @@ impl CoreOperations {
             self.drop_privileges(cx, &node)?;
         }
         let flags = self.open_flags(request.flags);
-        // The kernel refuses those who would write to a program that runs; whoever only empties it is refused when that is
-        // done (decision 44).
+        // The kernel refuses to open a running program for writing, but sends `O_RDONLY | O_TRUNC`
+        // before it looks.
         if flags.contains(OpenFlags::TRUNCATE) && !flags.writable() && self.is_running(ino) {
             return Err(Errno::ETXTBSY);
         }

@@ -130,7 +130,7 @@ fn wanted(config: &Config, uring: bool) -> InitFlags {
     );
     flags.set(InitFlags::NO_OPEN_SUPPORT, config.no_open);
     // A file that is not opened cannot be truncated on the way: the kernel would forget to.
-    // What it costs a program that runs: decision 44.
+    // With this flag the kernel lets an open truncate a running program: `open_file` refuses it.
     flags.set(InitFlags::ATOMIC_O_TRUNC, !config.no_open);
     flags.set(InitFlags::NO_OPENDIR_SUPPORT, config.opens_no_directories());
     flags.set(InitFlags::PASSTHROUGH, config.passes_through());

@@ -4,7 +4,7 @@
 //! of its core: delta-coded against the batch before, some 30 bytes for a creation. A commit takes
 //! what all lanes hold at one moment, writes it to a ring on the device as one group of frames,
 //! and flushes once for all who wait. A replay gives the groups back, each merged by stamps. The
-//! bytes are in `docs/disk-format.md`.
+//! bytes are in `docs/format.md`.
 //!
 //! *Invariants.*
 //! - A group is replayed whole or not at all, and so is a batch.

@@ -21,7 +21,7 @@
 //! seal does not say that they are the newest.
 //!
 //! *Invariants.* Used = recorded, and preallocated, and placed but not recorded, and deferred: no
-//! block twice. Blocks promised are never more than blocks free. `docs/disk-format.md` has the bytes.
+//! block twice. Blocks promised are never more than blocks free. `docs/format.md` has the bytes.
 //!
 //! *Locking.* Order of the changes (`order`), then a group, then an index of preallocations. The
 //! lists of changes and the ledger are leaves. One group at a time.

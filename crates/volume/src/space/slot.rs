@@ -17,7 +17,7 @@ const MAGIC: [u8; 4] = *b"HFgb";
 /// The bytes of one block.
 pub type Block = [u8; BLOCK_SIZE];
 
-/// The header of a bitmap's block; `docs/disk-format.md` explains the fields.
+/// The header of a bitmap's block; `docs/format.md` explains the fields.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct Header {

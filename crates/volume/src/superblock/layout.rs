@@ -1,4 +1,4 @@
-//! The superblock's bytes. `docs/disk-format.md` has the same as a table.
+//! The superblock's bytes. `docs/format.md` has the same as a table.
 
 use holdfast_types::Time;
 use thiserror::Error;

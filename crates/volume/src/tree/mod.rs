@@ -3,7 +3,7 @@
 //! A [`Tree`] is all that can be reached from one [`Root`]. Nodes are never changed: a
 //! [`Tree::merge`] writes new ones beside them and yields a new root, so whoever reads an old
 //! root goes on undisturbed, until its owner uses the blocks of freed nodes again. Four kinds of
-//! tree differ in their [`Record`]s only. `docs/disk-format.md` has every byte.
+//! tree differ in their [`Record`]s only. `docs/format.md` has every byte.
 //!
 //! *Invariants.* All leaves have level 0 and are equally far from the root; a child's level is its
 //! parent's minus 1. The key beside a pointer is the first key below it. Every pointer carries the

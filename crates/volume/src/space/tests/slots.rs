@@ -77,7 +77,7 @@ fn the_bytes_of_a_bitmap_never_change() {
     assert!(block[72..].iter().all(|&byte| byte == 0xff));
 }
 
-/// Group 1 of [`Saved`], as `docs/disk-format.md` explains it.
+/// Group 1 of [`Saved`], as `docs/format.md` explains it.
 const GOLDEN: &str = concat!(
     "484667624000000066f309b400000000",
     "e0ffffff000000000400000000000000",

@@ -1,4 +1,4 @@
-//! The bytes of `docs/disk-format.md`: a change here is a change of the format.
+//! The bytes of `docs/format.md`: a change here is a change of the format.
 
 use super::super::memory::Memory;
 use super::super::{
