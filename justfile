@@ -43,6 +43,10 @@ conflicts:
     cargo xtask conflicts --check
     cargo xtask conflicts --check --store volume
 
+# How many instructions an operation takes, against the limits (needs valgrind).
+instructions:
+    cargo xtask instructions --check
+
 # Memory errors; leaks are not looked for: see docs/testing.md.
 safety-address SECONDS="60":
     scripts/sanitize.sh address {{SECONDS}}

@@ -1,7 +1,7 @@
 //! Chores of the source tree that cargo has no command for, run as `cargo xtask NAME`.
 //!
 //! `tidy` checks the rules of the house that no compiler lint covers, `rooms` shows what one of them counts; `conflicts` runs the
-//! conflict audit and keeps its table in the documentation.
+//! conflict audit and keeps its table in the documentation; `instructions` counts instructions per operation.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 
 mod conflicts;
+mod instructions;
 mod tidy;
 
 const USAGE: &str = "\
@@ -19,7 +20,10 @@ commands:
   rooms   which imports run back up, from a room of a crate to one above it, and how many
   conflicts [--write] [OPTIONS]
           which operations that commute touch a cache line in common? --write also puts the
-          table into docs/performance.md; --help shows the other options";
+          table into docs/performance.md; --help shows the other options
+  instructions [--check | --write PERCENT]
+          user-space instructions per operation, counted by valgrind, beside the limits of
+          xtask/instructions.table; --write makes new limits, so much above what is counted";
 
 fn main() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -27,6 +31,7 @@ fn main() -> Result<ExitCode> {
     match words.as_slice() {
         ["tidy"] => tidy::run(&workspace_root()?),
         ["rooms"] => tidy::rooms(&workspace_root()?),
+        ["instructions", rest @ ..] => instructions::run(&workspace_root()?, rest),
         ["conflicts", rest @ ..] => conflicts::run(&workspace_root()?, rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

@@ -83,7 +83,7 @@ const TABLE: [Edges; 15] = [
     },
     Edges {
         name: "audit",
-        uses: &["core", "volume", "device"],
+        uses: &["allocator", "core", "volume", "device"],
     },
     Edges {
         name: "cli",
