@@ -2,6 +2,7 @@
 //! own, stores and devices that fail or wait or remember, a conformance suite for every front end, a stress
 //! test, and a crash test of volumes.
 
+pub mod alone;
 pub mod coherence;
 pub mod conformance;
 pub mod crash;
