@@ -8,6 +8,7 @@ pub mod conformance;
 pub mod crash;
 pub mod device;
 pub mod diff;
+pub mod effort;
 pub mod faults;
 pub mod fsx;
 pub mod full;
@@ -18,3 +19,5 @@ pub mod scratch;
 pub mod skip;
 pub mod store;
 pub mod stress;
+
+pub use effort::{effort, seed};

@@ -1,20 +1,12 @@
 //! The library against the host kernel's tmpfs: seeded random operations, compared step by step.
 //!
 //! Needs root (a tmpfs of its own, other users' credentials) and says so where it is skipped.
-//! `HOLDFAST_DIFF_STEPS` sets the steps of each seed, `HOLDFAST_DIFF_SEEDS` the number of seeds,
-//! `HOLDFAST_DIFF_SEED` the first one.
 
 use holdfast_testkit::diff::command::{Against, Arguments, run_seed};
 use holdfast_testkit::diff::host::HostTarget;
 use holdfast_testkit::skip::skipped;
+use holdfast_testkit::{effort, seed};
 use std::sync::Mutex;
-
-fn number(variable: &str, default: u64) -> u64 {
-    std::env::var(variable)
-        .ok()
-        .and_then(|value| value.parse().ok())
-        .unwrap_or(default)
-}
 
 /// Runs all seeds on two threads; panics with the reports of those that failed.
 fn run_all(arguments: &Arguments) {
@@ -43,9 +35,9 @@ fn run_all(arguments: &Arguments) {
 #[test]
 fn the_library_answers_as_the_kernel_does() {
     run_all(&Arguments {
-        seed: number("HOLDFAST_DIFF_SEED", 1),
-        seeds: number("HOLDFAST_DIFF_SEEDS", 4),
-        steps: number("HOLDFAST_DIFF_STEPS", 25_000) as usize,
+        seed: seed(1),
+        seeds: 4,
+        steps: effort().of(2_500, 25_000),
         against: Against::Library,
         ..Arguments::default()
     });
@@ -55,9 +47,9 @@ fn the_library_answers_as_the_kernel_does() {
 #[test]
 fn the_kernel_answers_as_itself() {
     run_all(&Arguments {
-        seed: number("HOLDFAST_DIFF_SEED", 1),
+        seed: seed(1),
         seeds: 2,
-        steps: 10_000,
+        steps: effort().of(1_000, 10_000),
         against: Against::Host,
         ..Arguments::default()
     });

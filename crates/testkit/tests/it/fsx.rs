@@ -1,21 +1,13 @@
-//! fsx through the library: four seeds, 300,000 operations each.
-//!
-//! `HOLDFAST_FSX_OPERATIONS` sets the number of operations, `HOLDFAST_FSX_SEED` the first seed.
+//! fsx through the library, with four seeds.
 
 use holdfast_core::{FileSystem, MemoryLimits, Options};
 use holdfast_testkit::fsx::{Plan, exercise};
-
-fn number(variable: &str, default: u64) -> u64 {
-    std::env::var(variable)
-        .ok()
-        .and_then(|value| value.parse().ok())
-        .unwrap_or(default)
-}
+use holdfast_testkit::{effort, seed};
 
 fn run(nth: u64) {
     let plan = Plan {
-        seed: number("HOLDFAST_FSX_SEED", 1) + nth,
-        operations: number("HOLDFAST_FSX_OPERATIONS", 300_000) as usize,
+        seed: seed(1) + nth,
+        operations: effort().of(30_000, 300_000),
         most: 256 * 1024,
         between_checks: 1000,
     };

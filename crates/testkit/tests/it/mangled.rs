@@ -1,18 +1,11 @@
-//! A slice of the image fuzzing (`fuzz/fuzz_targets/volume_image.rs`) with seeds. `HOLDFAST_FUZZ_SECONDS`
-//! and `HOLDFAST_FUZZ_SEED` choose how much, and where it begins.
+//! A slice of the image fuzzing (`fuzz/fuzz_targets/volume_image.rs`) with seeds.
 
 use holdfast_testkit::crash::Images;
+use holdfast_testkit::{effort, seed};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
-
-fn number(variable: &str, default: u64) -> u64 {
-    let value = std::env::var(variable).ok();
-    value
-        .and_then(|value| value.parse().ok())
-        .unwrap_or(default)
-}
 
 /// Longest time of one image: then it hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -20,8 +13,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[test]
 fn no_image_makes_anything_panic_or_hang() {
     let images = Arc::new(Images::make().unwrap());
-    let first = number("HOLDFAST_FUZZ_SEED", 1);
-    let end = Instant::now() + Duration::from_secs(number("HOLDFAST_FUZZ_SECONDS", 10));
+    let first = seed(1);
+    let end = Instant::now() + Duration::from_secs(effort().of(1, 10));
     let next = Arc::new(AtomicU64::new(first));
     let (tell, hear) = mpsc::channel();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -43,7 +36,7 @@ fn no_image_makes_anything_panic_or_hang() {
     loop {
         match hear.recv_timeout(PATIENCE) {
             Ok((_, true)) => tried += 1,
-            Ok((seed, false)) => panic!("HOLDFAST_FUZZ_SEED={seed}: it panicked"),
+            Ok((seed, false)) => panic!("HOLDFAST_SEED={seed}: it panicked"),
             Err(mpsc::RecvTimeoutError::Disconnected) => break,
             Err(mpsc::RecvTimeoutError::Timeout) => {
                 let latest = next.load(Ordering::Relaxed);

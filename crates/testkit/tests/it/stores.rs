@@ -6,6 +6,7 @@ use holdfast_testkit::diff::host::AtimeRule;
 use holdfast_testkit::diff::library::{LibraryTarget, options};
 use holdfast_testkit::diff::run::{Plan, Sides, generated};
 use holdfast_testkit::diff::target::Target;
+use holdfast_testkit::effort;
 use holdfast_testkit::fsx;
 use holdfast_testkit::memory::{partial, within};
 use holdfast_testkit::store::{
@@ -37,7 +38,7 @@ fn a_tree_is_the_same_in_memory_and_over_a_store_and_loaded_again() {
         (5, None, false),
         (6, Some(20_000), false),
     ] {
-        let plan = plan(seed, 10_000);
+        let plan = plan(seed, effort().of(1_000, 10_000));
         let store = Arc::new(ModelStore::new());
         let options = match whole {
             true => options(plan.atime),
@@ -85,7 +86,7 @@ fn fsx_finds_nothing_over_a_store_either() {
         let fs = within(store, Options::default(), memory).unwrap();
         let plan = fsx::Plan {
             seed: 9,
-            operations: 10_000,
+            operations: effort().of(1_000, 10_000),
             most,
             between_checks: 500,
         };
@@ -113,7 +114,7 @@ fn fsx_finds_nothing_beside_readers_either() {
         let fs = within(store, Options::default(), Some(300 << 10)).unwrap();
         let plan = fsx::Plan {
             seed,
-            operations: 3000,
+            operations: effort().of(1_000, 3_000),
             most,
             between_checks: 100,
         };

@@ -5,8 +5,7 @@
 //! codes and trees have to be the same. What `holdfast pack` then writes has to be that tree for
 //! all who read archives.
 //!
-//! `HOLDFAST_ARCHIVES=2000 HOLDFAST_ARCHIVES_SEED=7 cargo test -p holdfast-cli --test it archives`
-//! runs other cases, and more of them. A case that failed says the seed that repeats it alone.
+//! A case that failed says the seed that repeats it first.
 
 mod makers;
 mod raw;
@@ -22,12 +21,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use holdfast::Volume;
 use holdfast_testkit::rng::Rng;
 use holdfast_testkit::skip::skipped;
+use holdfast_testkit::{effort, seed};
 use makers::Maker;
 use seen::Tree;
 
-/// Cases by default, and their seed.
-const CASES: u64 = 60;
-const SEED: u64 = 1;
 /// Cases in one volume.
 const TOGETHER: u64 = 20;
 
@@ -377,11 +374,6 @@ fn packed_again(
     Err(format!("{reader:?}:\n{}", differences.join("\n")))
 }
 
-fn environment(name: &str, default: u64) -> u64 {
-    let text = std::env::var(name).ok();
-    text.map_or(default, |text| text.parse().expect("a number"))
-}
-
 #[test]
 fn archives_are_the_same_trees_as_for_other_programs() {
     if !rustix::process::geteuid().is_root() {
@@ -391,9 +383,7 @@ fn archives_are_the_same_trees_as_for_other_programs() {
     if !makers.contains(&Maker::Gnu) {
         return;
     }
-    let cases = environment("HOLDFAST_ARCHIVES", CASES);
-    let seed = environment("HOLDFAST_ARCHIVES_SEED", SEED);
-    println!("HOLDFAST_ARCHIVES={cases} HOLDFAST_ARCHIVES_SEED={seed}");
+    let (cases, seed) = (effort().of(30, 600), seed(1));
     let dir = tempfile::tempdir().expect("a directory");
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -422,7 +412,7 @@ fn archives_are_the_same_trees_as_for_other_programs() {
             let suffix = archive.extension().unwrap_or_default().display();
             let kept = format!("{}/archive-{seed}.{suffix}", env!("CARGO_TARGET_TMPDIR"));
             fs::copy(&archive, &kept).expect("there is room");
-            let repeat = format!("HOLDFAST_ARCHIVES=1 HOLDFAST_ARCHIVES_SEED={seed}");
+            let repeat = format!("HOLDFAST_SEED={seed}");
             failures.push(format!("{repeat}, kept as {kept}: {what}\n"));
         }
     }

@@ -1,13 +1,12 @@
 //! Space that fallocate(2) promised, on volumes that are full otherwise: a write within it is never
 //! refused, whatever its size, and whatever was done to the volume since.
-//!
-//! `HOLDFAST_PROMISED_SEED` sets the first seed, `HOLDFAST_PROMISED_ROUNDS` the number of volumes.
 
 mod world;
 
 use std::sync::Barrier;
 use std::thread;
 
+use holdfast_testkit::{effort, seed};
 use holdfast_types::{Caller, Errno, Fallocate};
 use world::{BLOCK, MIB, World};
 
@@ -154,17 +153,10 @@ fn promised_room_is_written_by_many_threads_at_once() {
     world.fs.sync().unwrap();
 }
 
-fn number(variable: &str, default: u64) -> u64 {
-    let value = std::env::var(variable).ok();
-    value
-        .and_then(|value| value.parse().ok())
-        .unwrap_or(default)
-}
-
 #[test]
 fn whatever_is_done_promises_are_kept() {
-    let first = number("HOLDFAST_PROMISED_SEED", 1);
-    for seed in first..first + number("HOLDFAST_PROMISED_ROUNDS", 6) {
+    let first = seed(1);
+    for seed in first..first + effort().of(6, 60) {
         println!("seed {seed}");
         let mut world = World::make(seed, [2, 4, 8, 24][(seed % 4) as usize] * MIB);
         for _ in 0..400 {
