@@ -18,9 +18,9 @@ clippy:
 tidy:
     cargo xtask tidy
 
-# Unit tests, tests of public behaviour, examples in the documentation.
+# Unit tests, tests of public behaviour, examples in the documentation: within ten minutes on two cores.
 test *ARGUMENTS:
-    cargo test --workspace {{ARGUMENTS}}
+    cargo test {{ARGUMENTS}}
 
 # The documentation, with broken links denied.
 docs:
@@ -67,20 +67,11 @@ bench FILES="100000" THREADS="2":
         --target mem: --target dir:/dev/shm/holdfast-bench
     rmdir /dev/shm/holdfast-bench
 
-# The suites on the mount, in full length; they need root and /dev/fuse.
-external: build
-    scripts/pjdfstest.sh --transport auto
-    scripts/pjdfstest.sh --transport dev
-    scripts/fsx.sh
-    scripts/real-use.sh
-    scripts/coherence.sh
-    scripts/kill9.sh --rounds 30
-    scripts/crash9.sh --rounds 200
-    scripts/written9.sh --rounds 200
-
-build:
-    cargo build --release
-
-# What continuous integration runs.
+# What continuous integration runs for each change: within 25 minutes on two cores.
 ci:
     .ci/run
+
+# Everything there is, in full length: tests, suites over each transport, store and option, the conflict
+# audit, the sanitizers. Some hours; it needs root and /dev/fuse, and says at the end what it ran.
+deep:
+    HOLDFAST_EFFORT=deep .ci/run

@@ -129,7 +129,7 @@ need_root() { [ "$(id -u)" = 0 ] || unfit "needs root (users of other names, mou
 need_mount() {
     need_root
     [ -c /dev/fuse ] || unfit "there is no /dev/fuse (modprobe fuse)"
-    [ -x "$HOLDFAST" ] || die "no binary at $HOLDFAST: run cargo build --release, or set HOLDFAST"
+    [ -x "$HOLDFAST" ] || die "no binary at $HOLDFAST: run cargo build --release -p holdfast-cli, or set HOLDFAST"
 }
 
 # alone COMMAND…: no other script of this checkout installs anything meanwhile. In a subshell: it sets

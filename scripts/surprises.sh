@@ -10,7 +10,7 @@
 # overlayfs) is skipped without it.
 #
 # Two things are checked elsewhere: a write beside a cold read by slow-device.sh, and that a scan of all
-# inodes leaves the caches as they were by crates/volume/tests/scans.rs.
+# inodes leaves the caches as they were by crates/volume/tests/it/scans.rs.
 set -euo pipefail
 # shellcheck source=scripts/session.sh
 source "$(dirname "$0")/session.sh"

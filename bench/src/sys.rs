@@ -94,7 +94,7 @@ mod tests {
         )
     }
 
-    // Signals themselves are sent to a process of their own, in `tests/program.rs`.
+    // Signals themselves are sent to a process of their own, in `tests/it/signals.rs`.
     #[test]
     fn handlers_serve_one_signal_and_give_way_to_those_of_before() {
         let before = SIGNALS.map(in_place);

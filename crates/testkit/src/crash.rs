@@ -47,6 +47,8 @@ pub struct Settings {
     pub states: u64,
     /// Of the sequences of more than one step only every so-manieth is tried.
     pub every: u64,
+    /// Of the states of a sequence only every so-manieth is tried.
+    pub stride: u64,
     /// Steps of a random sequence at most.
     pub operations: usize,
     /// Threads.
@@ -65,6 +67,7 @@ impl Default for Settings {
             seed: 1,
             states: 100_000,
             every: 1,
+            stride: 1,
             operations: 60,
             // One more than processors: a quarter of the time of a state is waiting for the volume's own threads.
             threads: std::thread::available_parallelism().map_or(1, usize::from) + 1,
@@ -189,10 +192,13 @@ impl Run<'_> {
         let wanted = states.systematic() + sampled;
         let (skip, take) = match self.settings.state {
             Some(only) => (only, 1),
-            None => (0, wanted),
+            // Not the same ones of each sequence.
+            None => (number % self.settings.stride, wanted),
         };
         let (mut tried, mut closely) = (0, 0);
-        for state in states.iter().skip(skip as usize).take(take as usize) {
+        let chosen = states.iter().take((skip + take) as usize);
+        let stride = self.settings.stride as usize;
+        for state in chosen.skip(skip as usize).step_by(stride) {
             let index = state.index;
             let is_close =
                 self.settings.state.is_some() || (index + number).is_multiple_of(CLOSELY);

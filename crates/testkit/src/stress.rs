@@ -97,6 +97,9 @@ impl fmt::Display for Summary {
     }
 }
 
+/// A run has so many rounds at least: of three in a row two are revoked and one is closed.
+const WAYS: u64 = 3;
+
 /// Runs `body` on a thread of its own: what threads keep for themselves goes with it.
 fn alone<T: Send>(body: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
     thread::scope(|scope| {
@@ -180,7 +183,7 @@ fn rounds(
     closer: &mut Closer,
 ) -> Result<(), String> {
     let end = Instant::now() + settings.time;
-    while Instant::now() < end || summary.rounds == 0 {
+    while Instant::now() < end || summary.rounds < WAYS {
         let left = end.saturating_duration_since(Instant::now());
         let round = Round::new(settings, summary.rounds, settings.round.min(left))?;
         let revoked = round.ends_by_force();

@@ -1,26 +1,19 @@
-//! The stress test in its short form: five seconds over each store, of short rounds.
-//! `HOLDFAST_STRESS_SECONDS` makes it longer, `HOLDFAST_STRESS_SEED` chooses what is asked for.
+//! The stress test in its short form: a second over each store, of short rounds.
 
 use holdfast_testkit::stress::{Base, Settings, run, sys::Counting};
+use holdfast_testkit::{effort, seed};
 use std::alloc::System;
 use std::time::Duration;
 
 #[global_allocator]
 static ALLOCATOR: Counting<System> = Counting(System);
 
-fn number(variable: &str, default: u64) -> u64 {
-    let value = std::env::var(variable).ok();
-    value
-        .and_then(|value| value.parse().ok())
-        .unwrap_or(default)
-}
-
 fn holds_out(base: Base) {
     let settings = Settings {
-        time: Duration::from_secs(number("HOLDFAST_STRESS_SECONDS", 5)),
-        round: Duration::from_millis(400),
+        time: Duration::from_secs(effort().of(1, 5)),
+        round: Duration::from_millis(effort().of(200, 400)),
         threads: 8,
-        seed: number("HOLDFAST_STRESS_SEED", 1),
+        seed: seed(1),
         base,
     };
     match run(&settings, &|line| println!("{line}")) {

@@ -3,6 +3,7 @@
 use super::bench::{ROOT, expect};
 use super::{Bench, Case, Check};
 use crate::diff::op::{Bytes, Op};
+use crate::effort;
 use holdfast_types::{Errno, FileType, OpenFlags};
 use std::collections::BTreeSet;
 
@@ -85,12 +86,9 @@ fn concurrent_changes(bench: &Bench) -> Check {
     expect(staying == STAYING, "no name that stays is left out")
 }
 
-/// 100,000 names, or as many as `HOLDFAST_ENTRIES` says.
+/// 10,000 names, or 100,000.
 fn many_entries(bench: &Bench) -> Check {
-    let wanted = std::env::var("HOLDFAST_ENTRIES")
-        .ok()
-        .and_then(|value| value.parse().ok());
-    let count: usize = wanted.unwrap_or(100_000);
+    let count = effort().of(10_000, 100_000);
     bench.mkdir(ROOT, "d", 0o755)?;
     for nth in 0..count {
         make(bench, &format!("d/entry-number-{nth}"))?;

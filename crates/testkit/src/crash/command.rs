@@ -43,6 +43,7 @@ impl From<Arguments> for Settings {
             seed: arguments.seed,
             states: arguments.states,
             every: 1,
+            stride: 1,
             operations: arguments.operations,
             threads: arguments.threads,
             time: arguments.seconds.map(Duration::from_secs),

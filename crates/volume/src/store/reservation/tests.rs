@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use holdfast_core::{FileSystem, Node, OpenFile, Options};
 use holdfast_device::{BlockDevice, MemoryDevice};
+use holdfast_testkit::seed;
 use holdfast_types::{
     Caller, Errno, Fallocate, FileType, OpenFlags, RenameFlags, SetAttr, XattrSet,
 };
@@ -439,13 +440,6 @@ impl Volume {
     }
 }
 
-fn seed() -> u64 {
-    let given = std::env::var("HOLDFAST_SEED").ok();
-    let seed = given.map_or_else(rand::random, |seed| seed.parse().expect("a number"));
-    println!("HOLDFAST_SEED={seed}");
-    seed
-}
-
 /// Prints a line for each kind, and says what was charged more than twice what was taken.
 fn averages(tallies: &BTreeMap<&str, Tally>) -> Vec<String> {
     let mut dear = Vec::new();
@@ -487,7 +481,7 @@ fn most(kind: &str, of: &str) -> u64 {
 
 #[test]
 fn no_operation_takes_more_than_was_kept_for_it_and_on_average_half_of_it_at_least() {
-    let seed = seed();
+    let seed = seed(rand::random());
     let mut volume = Volume::new(seed);
     let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
     for round in 0..ROUNDS {
@@ -512,7 +506,7 @@ fn no_operation_takes_more_than_was_kept_for_it_and_on_average_half_of_it_at_lea
 
 #[test]
 fn what_was_kept_for_many_operations_is_enough_for_the_checkpoint_of_them_all() {
-    let seed = seed();
+    let seed = seed(rand::random());
     let mut volume = Volume::new(seed);
     for round in 0..ROUNDS {
         volume.settle();

@@ -1,0 +1,42 @@
+//! The `holdfast` command as its users run it: by arguments, exit codes and output, with real
+//! mounts where the machine has them.
+
+mod fixture;
+#[path = "../../src/mount/metrics/openmetrics.rs"]
+mod openmetrics;
+#[path = "../../src/mount/metrics/promtool.rs"]
+mod promtool;
+
+mod archives;
+mod bench;
+mod by_name;
+mod care;
+mod daemon;
+mod directories;
+mod engine;
+mod failed;
+mod first_contact;
+mod force;
+mod forms;
+mod hanging;
+mod held;
+mod lasting;
+mod logged;
+mod metrics;
+mod mounts;
+mod options;
+mod passthrough;
+mod private;
+mod promised;
+mod refusals;
+mod remounts;
+mod surroundings;
+mod terminal;
+mod tools;
+mod top;
+mod trace;
+mod volumes;
+mod warm;
+mod whole;
+mod written;
+mod wrong;

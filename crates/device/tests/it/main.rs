@@ -1,0 +1,6 @@
+//! Devices by their public operations.
+
+mod block;
+mod file;
+mod model;
+mod threads;

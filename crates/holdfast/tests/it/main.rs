@@ -1,0 +1,11 @@
+//! The library as its users call it.
+
+mod archives;
+mod concurrency;
+mod handles;
+mod listing;
+mod open_files;
+mod quota;
+mod revoke;
+mod side_by_side;
+mod volumes;
