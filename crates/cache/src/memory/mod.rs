@@ -35,7 +35,7 @@ pub use follow::Follower;
 use resident::Resident;
 use wakeup::Wakeup;
 
-/// With so much memory some of it is touched before anybody needs it, and large pages are welcome.
+/// With so much memory large pages are welcome.
 pub const AMPLE: u64 = 1 << 30;
 /// What a process takes at least, unless it is told otherwise.
 const LEAST: u64 = 32 << 20;
