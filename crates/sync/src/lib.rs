@@ -3,7 +3,6 @@
 //! [`epoch`] keeps memory from being freed under its readers, [`Published`] is a pointer they follow.
 //! On these stand three structures that are read without a lock: [`Index`] finds counted objects
 //! by number ([`Remembered`] counts those that are away), [`Catalog`] keeps names in order, [`frame`] holds the bytes of files in pages.
-//! A [`Ticker`] keeps the time at hand for those who ask all the time.
 //! [`together`] does work on several threads. Threads are started by
 //! way of [`without_idle_policy`].
 //! [`CoreLocks`] are locks that their threads take without an exchange, a [`Latch`] takes one, and so does a
@@ -49,8 +48,6 @@ mod prefetch;
 mod primitive;
 mod published;
 mod thread_slot;
-mod ticker;
-mod ticker_primitive;
 
 pub use bolt::{Bolt, BoltGuard};
 pub use catalog::{Catalog, CatalogWriter};
@@ -65,4 +62,3 @@ pub use padded::Padded;
 pub use per_core::PerCore;
 pub use prefetch::{prefetch, prefetch_to_fill};
 pub use published::Published;
-pub use ticker::{Keeper, Ticker};

@@ -21,10 +21,8 @@ const SPINS: u32 = 64;
 const LINKABLE: u32 = 1 << 16;
 /// The access time is later than the times of modification and change.
 const READ: u32 = 1 << 17;
-/// The access time is not earlier than either.
-const READ_AS_LATE: u32 = 1 << 18;
 /// Where the file flags begin, one bit each.
-const FLAGS_SHIFT: u32 = 19;
+const FLAGS_SHIFT: u32 = 18;
 const KIND_SHIFT: u32 = 24;
 
 /// The file flags in the order of their bits.
@@ -101,18 +99,13 @@ impl Meta {
         self.nlink = u32::try_from(nlink.max(0)).unwrap_or(u32::MAX);
     }
 
-    /// Permission bits, LINKABLE, READ, READ_AS_LATE and file flags, as [`Front`] keeps them.
+    /// Permission bits, LINKABLE, READ and file flags, as [`Front`] keeps them.
     #[inline]
     fn mode(&self) -> u32 {
         let linkable = if self.linkable { LINKABLE } else { 0 };
         let changed = self.mtime.max(self.ctime);
         let read = if self.atime > changed { READ } else { 0 };
-        let as_late = if self.atime >= changed {
-            READ_AS_LATE
-        } else {
-            0
-        };
-        linkable | read | as_late | packed(self.flags) | u32::from(self.perm & 0o7777)
+        linkable | read | packed(self.flags) | u32::from(self.perm & 0o7777)
     }
 
     /// The content changed now, and so did the inode.
@@ -151,7 +144,7 @@ fn unpacked(mode: u32) -> FileFlags {
 #[repr(C)]
 pub(super) struct Front {
     atime: AtomicI64,
-    /// Permission bits, LINKABLE, READ, READ_AS_LATE, file flags, type.
+    /// Permission bits, LINKABLE, READ, file flags, type.
     mode: AtomicU32,
     uid: AtomicU32,
     gid: AtomicU32,
@@ -216,12 +209,6 @@ impl Front {
     #[inline]
     pub(super) fn is_read(&self) -> bool {
         self.mode.load(Relaxed) & READ != 0
-    }
-
-    /// Is the access time not earlier than the others?
-    #[inline]
-    pub(super) fn is_read_as_late(&self) -> bool {
-        self.mode.load(Relaxed) & READ_AS_LATE != 0
     }
 
     /// Those of the flags *immutable* and *append* that it has.
