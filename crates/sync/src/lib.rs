@@ -5,8 +5,6 @@
 //! by number ([`Remembered`] counts those that are away), [`Catalog`] keeps names in order, [`frame`] holds the bytes of files in pages.
 //! [`together`] does work on several threads. Threads are started by
 //! way of [`without_idle_policy`].
-//! [`CoreLocks`] are locks that their threads take without an exchange, a [`Latch`] takes one, and so does a
-//! [`Bolt`], which is a byte.
 //! [`PerCore`] and [`ShardedCounter`] keep state that is written per thread and summed only when
 //! somebody asks, [`Padded`] keeps neighbours apart; [`collections`] tells what maps take in memory. Nothing here knows a word of file systems.
 //!
@@ -17,17 +15,9 @@
 //! [`epoch`], except for locks that are held for a few stores.
 
 mod barrier;
-mod bolt;
-mod bolt_primitive;
-#[cfg(test)]
-mod bolt_tests;
 pub mod catalog;
 mod catalog_primitive;
 pub mod collections;
-pub mod core_locks;
-mod core_locks_primitive;
-#[cfg(test)]
-mod core_locks_tests;
 mod counter;
 mod crew;
 pub mod epoch;
@@ -41,7 +31,6 @@ mod frame_primitive;
 mod frame_tests;
 mod idle_policy;
 mod index;
-mod latch;
 mod padded;
 mod per_core;
 mod prefetch;
@@ -49,15 +38,12 @@ mod primitive;
 mod published;
 mod thread_slot;
 
-pub use bolt::{Bolt, BoltGuard};
 pub use catalog::{Catalog, CatalogWriter};
-pub use core_locks::CoreLocks;
 pub use counter::ShardedCounter;
 pub use crew::{processors, together};
 pub use estimate::Estimate;
 pub use idle_policy::without_idle_policy;
 pub use index::{Doomed, Held, Index, Prepared, Ref, Remains, Remembered, RememberedLocked, Runs};
-pub use latch::{Latch, LatchGuard};
 pub use padded::Padded;
 pub use per_core::PerCore;
 pub use prefetch::{prefetch, prefetch_to_fill};

@@ -8,7 +8,7 @@
 //! never changes.
 
 use holdfast_sync::catalog::Sums;
-use holdfast_sync::{Bolt, BoltGuard};
+use parking_lot::{Mutex, MutexGuard};
 use std::hint::spin_loop;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, fence};
@@ -280,7 +280,7 @@ impl Back {
 pub(super) struct MetaCell<'i> {
     pub(super) front: &'i Front,
     pub(super) back: &'i Back,
-    pub(super) lock: &'i Bolt,
+    pub(super) lock: &'i Mutex<()>,
 }
 
 impl<'i> MetaCell<'i> {
@@ -347,7 +347,7 @@ impl<'i> MetaCell<'i> {
     }
 
     /// Keeps others from changing them.
-    pub(super) fn lock(self) -> BoltGuard<'i> {
+    pub(super) fn lock(self) -> MutexGuard<'i, ()> {
         self.lock.lock()
     }
 
@@ -433,7 +433,7 @@ mod tests {
     fn a_reader_never_sees_half_a_change() {
         let front = Front::new(1, FileType::Regular, &all(0), 0);
         let back = Back::new(&all(0));
-        let lock = Bolt::new();
+        let lock = Mutex::new(());
         let cell = MetaCell {
             front: &front,
             back: &back,
@@ -465,7 +465,7 @@ mod tests {
         let cell = MetaCell {
             front: &front,
             back: &back,
-            lock: &Bolt::new(),
+            lock: &Mutex::new(()),
         };
         let _lock = cell.lock();
         cell.publish(&all(0o7777), || {});
