@@ -20,6 +20,7 @@ pub mod memory;
 mod page_set;
 mod pages;
 mod pool;
+mod primitive;
 mod ranges;
 pub mod reclaim;
 

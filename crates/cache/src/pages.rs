@@ -9,9 +9,9 @@
 
 use crate::account::Held;
 use crate::group::PAGE_SHIFT;
-use holdfast_sync::Bolt;
 use holdfast_sync::epoch;
 use holdfast_sync::frame::{Frames, FramesLock, Stored};
+use parking_lot::Mutex;
 use std::fmt;
 use std::ops::Range;
 
@@ -104,7 +104,7 @@ impl Pages {
     /// Two locks that are the owner's to use, for which there is room. They have no part in anything
     /// here.
     #[inline]
-    pub fn beside(&self) -> &[Bolt; 2] {
+    pub fn beside(&self) -> &[Mutex<()>; 2] {
         self.frames.beside()
     }
 

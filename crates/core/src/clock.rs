@@ -12,8 +12,6 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::types::Time;
 
-pub(crate) mod tick;
-
 const NANOS: i64 = 1_000_000_000;
 
 /// `relatime` moves an access time that is so old, in nanoseconds: a day.
@@ -107,18 +105,6 @@ impl Lately {
         let (left, none) = self.left.get().overflowing_sub(1);
         self.left.set(left);
         (!none).then(|| self.day_ago.get())
-    }
-
-    /// Is it not yet time to look again? Counts the question if so.
-    #[inline(always)]
-    fn suffices(&self) -> bool {
-        let left = self.left.get().checked_sub(1);
-        left.inspect(|left| self.left.set(*left)).is_some()
-    }
-
-    /// Questions since the latest look that were answered without one.
-    fn answered(&self) -> u32 {
-        self.all.get().saturating_sub(self.left.get())
     }
 
     fn remember(&self, now: Time) {

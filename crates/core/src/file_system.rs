@@ -5,8 +5,8 @@
 //! order stands in `docs/locking.md`.
 
 use holdfast_cache::CacheStats;
-use holdfast_cache::memory::{AMPLE, Memory};
-use holdfast_sync::{Forerunner, Index, Prepared, ShardedCounter, epoch};
+use holdfast_cache::memory::Memory;
+use holdfast_sync::{Index, Prepared, ShardedCounter, epoch};
 use once_cell::race::OnceBox;
 use parking_lot::RwLock;
 use std::fmt;
@@ -97,8 +97,6 @@ pub(crate) struct Core {
     pub(crate) reclaim: Reclaim,
     pub(crate) names: ShardedCounter,
     pub(crate) quotas: Quotas,
-    /// Touches memory ahead of creations of inodes, where there is enough.
-    pub(crate) forerunner: Option<Forerunner>,
     /// How orphans find their way back here. The last to go: inodes carry its number.
     pub(crate) enrolment: Enrolment,
 }
@@ -133,8 +131,6 @@ impl FileSystem {
         }
         // Before there are threads of its own.
         epoch::prepare();
-        let ample = guarantees.pinned || memory.budget() >= AMPLE;
-        let forerunner = ample.then(Forerunner::new);
         let core = Arc::new(Core {
             pinned: guarantees.pinned,
             frees: guarantees.frees,
@@ -164,7 +160,6 @@ impl FileSystem {
             reclaim: Reclaim::new(memory),
             names: ShardedCounter::new(),
             quotas: Quotas::new(),
-            forerunner,
             store,
             behind,
             through,

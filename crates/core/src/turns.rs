@@ -10,7 +10,7 @@
 //! *Locking.* A batch takes the turns of all inodes that it is about in ascending order of their
 //! numbers, and has them while it is handed over. Only attributes are read and changed under them.
 
-use crate::turns_primitive::{Bolt, BoltGuard};
+use crate::turns_primitive::{Mutex, MutexGuard};
 
 /// What takes turns at the store.
 pub(crate) trait HasTurn {
@@ -18,11 +18,11 @@ pub(crate) trait HasTurn {
     fn number(&self) -> u64;
 
     /// Its turn.
-    fn turn(&self) -> &Bolt;
+    fn turn(&self) -> &Mutex<()>;
 }
 
 /// Turns that were taken, until this is dropped.
-pub(crate) struct Taken<'t, const N: usize>([Option<BoltGuard<'t>>; N]);
+pub(crate) struct Taken<'t, const N: usize>([Option<MutexGuard<'t, ()>>; N]);
 
 /// Waits until nobody else hands over attributes of any of these. One may be there twice.
 #[inline]

@@ -8,9 +8,10 @@ pub(crate) use crate::frame_primitive::constant;
 pub(crate) use std::alloc::dealloc;
 pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 
-use crate::bolt::Bolt;
 use crate::thread_slot::thread_slot;
 
+use parking_lot::RawMutex;
+use parking_lot::lock_api::RawMutex as _;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::hint;
 use std::thread;
@@ -47,21 +48,21 @@ pub(crate) fn lane() -> usize {
 }
 
 /// A lock of one byte.
-pub(crate) struct Lock(Bolt);
+pub(crate) struct Lock(RawMutex);
 
 impl Lock {
     pub(crate) const fn new() -> Self {
-        Self(Bolt::new())
+        Self(RawMutex::INIT)
     }
 
     #[inline]
     pub(crate) fn lock(&self) {
-        self.0.take();
+        self.0.lock();
     }
 
     #[inline]
     pub(crate) fn try_lock(&self) -> bool {
-        self.0.try_take()
+        self.0.try_lock()
     }
 
     /// # Safety
@@ -70,7 +71,7 @@ impl Lock {
     #[expect(unsafe_code, reason = "a lock without a guard of its own")]
     pub(crate) unsafe fn unlock(&self) {
         // SAFETY: the caller's promise.
-        unsafe { self.0.give() };
+        unsafe { self.0.unlock() };
     }
 }
 

@@ -1,9 +1,6 @@
-//! Work that falls into parts, on as many threads as there are processors.
+//! Work on as many threads as there are processors.
 
-use crate::hand;
 use crate::idle_policy::without_idle_policy;
-use crate::loan::lend;
-use parking_lot::Mutex;
 use rustix::thread::sched_getaffinity;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,29 +27,13 @@ fn share_of_groups(own: usize, all: usize) -> usize {
     if all < own { all } else { usize::MAX }
 }
 
-/// Does `work` once for each part, on the calling thread and as many others as make `threads` with
-/// it; never more than there are parts, or processors that the caller may use. Whoever is done with one part takes the next.
-/// One other thread is at hand, more are started for this call: it is for work of milliseconds.
+/// Does `work` on the calling thread, and on as many others as make `threads` with it: never more than processors that the
+/// caller may use. `work` may run on fewer threads, and ends when nothing is left to do. The other threads are started for
+/// this call: it is for work of milliseconds.
 ///
 /// # Panics
-/// If `work` does, on whichever thread.
-pub fn divide<T: Send>(parts: Vec<T>, threads: usize, work: impl Fn(T) + Sync) {
-    let threads = threads.min(parts.len());
-    let left = Mutex::new(parts.into_iter());
-    let next = || left.lock().next();
-    together(threads, || {
-        while let Some(part) = next() {
-            work(part);
-        }
-    });
-}
-
-/// Does `work` on the calling thread, and on as many others as make `threads` with it, never more than processors that the
-/// caller may use. None of them need come: `work` ends when there is nothing left to do.
-///
-/// # Panics
-/// If `work` does, on whichever thread.
-pub(crate) fn together(threads: usize, work: impl Fn() + Sync) {
+/// If `work` does, on any of the threads.
+pub fn together(threads: usize, work: impl Fn() + Sync) {
     let threads = if threads > 1 {
         threads.min(processors())
     } else {
@@ -67,22 +48,14 @@ pub(crate) fn together(threads: usize, work: impl Fn() + Sync) {
         ended.fetch_add(1, Ordering::Release);
     };
     thread::scope(|scope| {
-        let at_hand = usize::from(hand::reach().is_some());
-        let start_others = || {
-            for _ in 1 + at_hand..threads {
-                let helper = thread::Builder::new().name("holdfast-helper".into());
-                if without_idle_policy(|| helper.spawn_scoped(scope, help)).is_err() {
-                    // The system has no thread to spare: those who are there do it all.
-                    break;
-                }
+        for _ in 1..threads {
+            let helper = thread::Builder::new().name("holdfast-helper".into());
+            if without_idle_policy(|| helper.spawn_scoped(scope, help)).is_err() {
+                // The system has no thread to spare: those that run do all of it.
+                break;
             }
-            work();
-        };
-        if at_hand == 0 {
-            start_others();
-        } else {
-            lend(&help, hand::send, start_others);
         }
+        work();
     });
     // The scope has waited for them, but a thread sanitizer does not see how: this it sees.
     let ended = ended.load(Ordering::Acquire);
@@ -92,20 +65,9 @@ pub(crate) fn together(threads: usize, work: impl Fn() + Sync) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use parking_lot::Mutex;
     use std::collections::HashSet;
     use std::time::{Duration, Instant};
-
-    #[test]
-    fn every_part_is_done_once_whatever_the_threads() {
-        for threads in [0, 1, 2, 1000] {
-            let done = Mutex::new(Vec::new());
-            divide((0..100).collect(), threads, |part| done.lock().push(part));
-            let mut done = done.into_inner();
-            done.sort_unstable();
-            assert_eq!(done, (0..100).collect::<Vec<_>>());
-        }
-        divide(Vec::<u8>::new(), 8, |_| unreachable!("there is none"));
-    }
 
     #[test]
     fn a_thread_that_is_bound_to_fewer_processors_has_fewer() {
@@ -129,10 +91,8 @@ mod tests {
 
     #[test]
     fn one_thread_is_the_callers() {
-        divide(vec![1, 2, 3], 1, {
-            let caller = thread::current().id();
-            move |_| assert_eq!(thread::current().id(), caller)
-        });
+        let caller = thread::current().id();
+        together(1, || assert_eq!(thread::current().id(), caller));
     }
 
     #[test]
@@ -140,7 +100,7 @@ mod tests {
         let met = Mutex::new(HashSet::new());
         let wanted = processors().min(2);
         let begun = Instant::now();
-        divide((0..1000).collect(), 2, |_: u32| {
+        together(2, || {
             met.lock().insert(thread::current().id());
             // Until the other one has come.
             while met.lock().len() < wanted && begun.elapsed() < Duration::from_secs(60) {

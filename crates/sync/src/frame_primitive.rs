@@ -4,7 +4,6 @@
 //! loom's atomics, and hears of every use of a frame's memory, so that the same source runs under
 //! every interleaving.
 
-pub(crate) use crate::bolt::Bolt;
 pub(crate) use parking_lot::{Mutex, MutexGuard};
 /// A word of guesses, which no model looks at.
 pub(crate) use std::sync::atomic::AtomicU64 as Mark;

@@ -3,6 +3,6 @@
 //! `tests/gate_model` compiles that module a second time, with another module of this name that holds loom's: the same
 //! source runs under every interleaving.
 
-pub(crate) use holdfast_sync::CoreLocks;
-pub(crate) use holdfast_sync::core_locks::{Closed as AllClosed, Reading};
+pub(crate) use holdfast_sync::PerCore;
+pub(crate) use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -47,43 +46,26 @@ impl Memory {
         let memory = Arc::clone(self);
         let thread = thread::Builder::new()
             .name("holdfast-reclaim".to_owned())
-            .spawn(move || while memory.wait_for_moves() && memory.follow_moves() {})?;
+            .spawn(move || while memory.wakeup.sleep() && memory.follow_moves() {})?;
         Ok(Follower {
             memory: Arc::clone(self),
             thread: Some(thread),
         })
     }
 
-    /// Sleeps until something is added; false: the thread ends.
-    fn wait_for_moves(&self) -> bool {
-        let mut bell = self.bell.lock();
-        self.asleep.store(true, Relaxed);
-        // What was added in this moment is found by the next addition.
-        while !bell.rung && !bell.stop && !self.moved.load(Relaxed) {
-            self.rung.wait(&mut bell);
-        }
-        self.asleep.store(false, Relaxed);
-        bell.rung = false;
-        !bell.stop
-    }
-
     /// Looks until nothing moves; false: the thread ends.
     fn follow_moves(&self) -> bool {
         let mut quiet = 0;
         while quiet < QUIET {
-            quiet = match self.moved.swap(false, Relaxed) {
+            quiet = match self.wakeup.take() {
                 true => 0,
                 false => quiet + 1,
             };
             self.look();
             // That is no news.
-            self.moved.store(false, Relaxed);
+            self.wakeup.take();
             self.shrinkers.relieve();
-            let mut bell = self.bell.lock();
-            if !bell.stop {
-                self.rung.wait_for(&mut bell, TICK);
-            }
-            if bell.stop {
+            if !self.wakeup.pause(TICK) {
                 return false;
             }
         }
@@ -93,13 +75,12 @@ impl Memory {
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        self.memory.bell.lock().stop = true;
-        self.memory.rung.notify_all();
+        self.memory.wakeup.stop();
         if let Some(thread) = self.thread.take() {
             // A panic was told of when it happened.
             let _ = thread.join();
         }
-        self.memory.bell.lock().stop = false;
+        self.memory.wakeup.restart();
         self.memory.state.lock().followed = None;
     }
 }

@@ -18,13 +18,14 @@ mod feedback;
 mod follow;
 pub mod host;
 mod resident;
+mod wakeup;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use holdfast_sync::frame;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 
 use crate::reclaim::Registry;
 
@@ -32,8 +33,9 @@ pub use class::{Class, Usage};
 use feedback::Feedback;
 pub use follow::Follower;
 use resident::Resident;
+use wakeup::Wakeup;
 
-/// With so much memory some of it is touched before anybody needs it, and large pages are welcome.
+/// With so much memory large pages are welcome.
 pub const AMPLE: u64 = 1 << 30;
 /// What a process takes at least, unless it is told otherwise.
 const LEAST: u64 = 32 << 20;
@@ -57,19 +59,8 @@ pub struct Memory {
     budget: AtomicU64,
     limit: AtomicU64,
     state: Mutex<State>,
-    /// Has anything been added since the last look of the thread that follows?
-    moved: AtomicBool,
-    /// Does that thread sleep until something is added?
-    asleep: AtomicBool,
-    bell: Mutex<Bell>,
-    rung: Condvar,
+    wakeup: Wakeup,
     shrinkers: Registry,
-}
-
-#[derive(Debug, Default)]
-struct Bell {
-    rung: bool,
-    stop: bool,
 }
 
 #[derive(Default)]
@@ -139,10 +130,7 @@ impl Memory {
                 least: LEAST,
                 ..State::default()
             }),
-            moved: AtomicBool::new(false),
-            asleep: AtomicBool::new(false),
-            bell: Mutex::default(),
-            rung: Condvar::new(),
+            wakeup: Wakeup::new(),
             shrinkers: Registry::default(),
         };
         memory.look();
@@ -187,13 +175,7 @@ impl Memory {
     /// Something was added: the thread that follows memory looks, by and by.
     #[inline]
     pub fn moved(&self) {
-        // Relaxed: what is missed once is seen when more is added. Mostly the line is only read.
-        if !self.moved.load(Relaxed) {
-            self.moved.store(true, Relaxed);
-            if self.asleep.load(Relaxed) {
-                self.ring();
-            }
-        }
+        self.wakeup.moved();
     }
 
     /// Looks how much there is, and tells members how much they may have. Does nothing while another thread looks.
@@ -241,11 +223,6 @@ impl Memory {
             self.budget.store(budget, Relaxed);
         }
         self.budget.load(Relaxed)
-    }
-
-    fn ring(&self) {
-        self.bell.lock().rung = true;
-        self.rung.notify_one();
     }
 }
 

@@ -1,7 +1,7 @@
 //! Access times.
 
 use crate::FileSystem;
-use crate::clock::{self, tick};
+use crate::clock;
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _};
 use crate::open::OpenFile;
@@ -76,15 +76,6 @@ impl Core {
         inode.is_read_since_changed() && inode.atime() > clock::day_ago()
     }
 
-    /// Is the access time of a file whose bytes were read that of the present tick, as far as the thread has been
-    /// told, and nothing changed later? Then a read does not move it, whatever the options say.
-    ///
-    /// Beside a writer that is so of most reads.
-    #[inline(always)]
-    pub(crate) fn has_access_time_of_the_tick(&self, inode: &Inode) -> bool {
-        inode.is_read_as_late_as_changed() && tick::is_told(inode.atime())
-    }
-
     /// An inode's content was read: moves its access time as the options say.
     pub(crate) fn accessed(&self, inode: &Inode) {
         let policy = self.policy.atime();
@@ -148,7 +139,9 @@ mod tests {
     use crate::clock::DAY;
     use crate::options::Options;
     use crate::types::{Caller, SetAttr, SetTime};
-    use holdfast_sync::Keeper;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+    use std::time::{Duration, Instant};
 
     fn at(atime: i64, mtime: i64) -> (Time, Time, Time) {
         (Time(atime), Time(mtime), Time(mtime))
@@ -184,7 +177,7 @@ mod tests {
     fn next_tick(now: Time) {
         let given = clock::change();
         while clock::now() <= now.max(given) {
-            std::thread::yield_now();
+            thread::yield_now();
         }
     }
 
@@ -213,10 +206,9 @@ mod tests {
     }
 
     /// Reads a byte, and looks whether the access time has become what the rule says.
-    fn read(fs: &FileSystem, file: &OpenFile, after: &[Done], ticker: &mut Option<Keeper<'_>>) {
+    fn read(fs: &FileSystem, file: &OpenFile, after: &[Done]) {
         let inode = file.node().inode();
         let (before, now) = (times(inode), clock::change());
-        tick::go_on(ticker);
         assert_eq!(fs.read(file, 0, &mut [0]), Ok(1));
         let moved = is_due(before, fs.core.policy.atime(), now);
         let expected = if moved { now } else { before.0 };
@@ -238,17 +230,16 @@ mod tests {
             Done::Strict,
             Done::Relatime,
         ];
-        for (len, is_kept) in [(1, false), (3 * 4096, false), (1, true), (3 * 4096, true)] {
+        for len in [1, 3 * 4096] {
             let (fs, file) = written(len);
-            let ticker = &mut is_kept.then(|| tick::keep(clock::now()));
             // So often that the clock is mostly not asked.
-            (0..1000).for_each(|_| read(&fs, &file, &[], ticker));
+            (0..1000).for_each(|_| read(&fs, &file, &[]));
             let places = (0..all.len().pow(3)).map(|n| [n / 64, n / 8 % 8, n % 8]);
             for places in places {
                 let after = places.map(|place| all[place]);
                 for done in after {
                     does(done, &fs, &file);
-                    (0..3).for_each(|_| read(&fs, &file, &after, ticker));
+                    (0..3).for_each(|_| read(&fs, &file, &after));
                 }
             }
         }
@@ -264,49 +255,40 @@ mod tests {
         (fs, file)
     }
 
-    /// A file that was just written and read, with a tick kept for those who read it that has
-    /// passed since.
-    fn late(len: usize) -> (FileSystem, OpenFile, Keeper<'static>) {
-        let (fs, file) = written(len);
-        loop {
-            // So often that the clock is mostly not asked.
-            (0..1000).for_each(|_| assert_eq!(fs.read(&file, 0, &mut [0]), Ok(1)));
-            does(Done::Write, &fs, &file);
-            assert_eq!(fs.read(&file, 0, &mut [0]), Ok(1));
-            let (atime, mtime, _) = times(file.node().inode());
-            let keeper = tick::keep(atime);
-            // From the last look on.
-            while tick::is_told(atime) {}
-            let is_present = tick::is_present(atime);
-            if is_present && atime == mtime {
-                next_tick(atime);
-                return (fs, file, keeper);
+    #[test]
+    fn access_times_move_on_beside_writers_of_two_file_systems() {
+        let both = [written(3 * 4096), written(3 * 4096)];
+        let times = |(_, file): &(FileSystem, OpenFile)| times(file.node().inode());
+        let (is_over, begun) = (AtomicBool::new(false), Instant::now());
+        thread::scope(|scope| {
+            for (fs, file) in &both {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::Relaxed) {
+                        fs.write(&Caller::root(), file, 4096, &[2; 4096]).unwrap();
+                    }
+                });
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::Relaxed) {
+                        assert_eq!(fs.read(file, 0, &mut [0]), Ok(1));
+                    }
+                });
             }
-        }
-    }
-
-    #[test]
-    fn a_tick_that_is_kept_too_long_is_believed_for_some_reads_and_put_right() {
-        for len in [1, 3 * 4096] {
-            let (fs, file, _keeper) = late(len);
-            let before = file.node().inode().atime();
-            let reads = (1..).take_while(|_| {
-                assert_eq!(fs.read(&file, 0, &mut [0]), Ok(1));
-                file.node().inode().atime() == before
-            });
-            // None, as long as the thread's pins are not trusted.
-            assert!(reads.count() <= 63);
-        }
-    }
-
-    #[test]
-    fn who_reads_what_was_changed_later_does_not_believe_it() {
-        for (len, done) in [(1, Done::Write), (3 * 4096, Done::Write), (1, Done::Chmod)] {
-            let (fs, file, _keeper) = late(len);
-            does(done, &fs, &file);
-            assert_eq!(fs.read(&file, 0, &mut [0]), Ok(1));
-            let (atime, mtime, ctime) = times(file.node().inode());
-            assert!(atime >= mtime && atime >= ctime, "{done:?}");
+            for each in &both {
+                for _ in 0..100 {
+                    let changed = times(each).1;
+                    while times(each).0 <= changed {
+                        assert!(begun.elapsed() < Duration::from_secs(60), "it is read");
+                        thread::yield_now();
+                    }
+                }
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        for (fs, file) in &both {
+            next_tick(clock::now());
+            assert_eq!(fs.read(file, 0, &mut [0]), Ok(1));
+            let (atime, mtime, _) = super::times(file.node().inode());
+            assert!(atime > mtime);
         }
     }
 
@@ -347,13 +329,10 @@ mod tests {
         let (fs, file) = written(1);
         let settled = || fs.core.has_settled_access_time(file.node().inode());
         assert!(!settled(), "written later");
-        // A tick that another test keeps is believed for some reads.
         let settles = |after: &[Done]| {
             does(Done::Wait, &fs, &file);
-            (0..100).any(|_| {
-                read(&fs, &file, after, &mut None);
-                settled()
-            })
+            read(&fs, &file, after);
+            settled()
         };
         assert!(settles(&[]));
         for done in [Done::Chmod, Done::Earlier, Done::LongAgo, Done::Strict] {

@@ -1,7 +1,7 @@
 //! Attributes of one moment, and their change in one moment.
 
-use holdfast_sync::BoltGuard;
 use holdfast_sync::epoch;
+use parking_lot::MutexGuard;
 use std::ops::{Deref, DerefMut};
 
 use super::{Meta, Object, Rare};
@@ -45,7 +45,7 @@ pub(crate) struct MetaWrite<'i> {
     /// The new state of what few inodes have, if that changes.
     rare: Option<Box<Rare>>,
     published: bool,
-    _lock: BoltGuard<'i>,
+    _lock: MutexGuard<'i, ()>,
 }
 
 impl MetaWrite<'_> {

@@ -8,7 +8,7 @@
 //! never changes.
 
 use holdfast_sync::catalog::Sums;
-use holdfast_sync::{Bolt, BoltGuard};
+use parking_lot::{Mutex, MutexGuard};
 use std::hint::spin_loop;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, fence};
@@ -21,10 +21,8 @@ const SPINS: u32 = 64;
 const LINKABLE: u32 = 1 << 16;
 /// The access time is later than the times of modification and change.
 const READ: u32 = 1 << 17;
-/// The access time is not earlier than either.
-const READ_AS_LATE: u32 = 1 << 18;
 /// Where the file flags begin, one bit each.
-const FLAGS_SHIFT: u32 = 19;
+const FLAGS_SHIFT: u32 = 18;
 const KIND_SHIFT: u32 = 24;
 
 /// The file flags in the order of their bits.
@@ -101,18 +99,13 @@ impl Meta {
         self.nlink = u32::try_from(nlink.max(0)).unwrap_or(u32::MAX);
     }
 
-    /// Permission bits, LINKABLE, READ, READ_AS_LATE and file flags, as [`Front`] keeps them.
+    /// Permission bits, LINKABLE, READ and file flags, as [`Front`] keeps them.
     #[inline]
     fn mode(&self) -> u32 {
         let linkable = if self.linkable { LINKABLE } else { 0 };
         let changed = self.mtime.max(self.ctime);
         let read = if self.atime > changed { READ } else { 0 };
-        let as_late = if self.atime >= changed {
-            READ_AS_LATE
-        } else {
-            0
-        };
-        linkable | read | as_late | packed(self.flags) | u32::from(self.perm & 0o7777)
+        linkable | read | packed(self.flags) | u32::from(self.perm & 0o7777)
     }
 
     /// The content changed now, and so did the inode.
@@ -151,7 +144,7 @@ fn unpacked(mode: u32) -> FileFlags {
 #[repr(C)]
 pub(super) struct Front {
     atime: AtomicI64,
-    /// Permission bits, LINKABLE, READ, READ_AS_LATE, file flags, type.
+    /// Permission bits, LINKABLE, READ, file flags, type.
     mode: AtomicU32,
     uid: AtomicU32,
     gid: AtomicU32,
@@ -216,12 +209,6 @@ impl Front {
     #[inline]
     pub(super) fn is_read(&self) -> bool {
         self.mode.load(Relaxed) & READ != 0
-    }
-
-    /// Is the access time not earlier than the others?
-    #[inline]
-    pub(super) fn is_read_as_late(&self) -> bool {
-        self.mode.load(Relaxed) & READ_AS_LATE != 0
     }
 
     /// Those of the flags *immutable* and *append* that it has.
@@ -293,7 +280,7 @@ impl Back {
 pub(super) struct MetaCell<'i> {
     pub(super) front: &'i Front,
     pub(super) back: &'i Back,
-    pub(super) lock: &'i Bolt,
+    pub(super) lock: &'i Mutex<()>,
 }
 
 impl<'i> MetaCell<'i> {
@@ -360,7 +347,7 @@ impl<'i> MetaCell<'i> {
     }
 
     /// Keeps others from changing them.
-    pub(super) fn lock(self) -> BoltGuard<'i> {
+    pub(super) fn lock(self) -> MutexGuard<'i, ()> {
         self.lock.lock()
     }
 
@@ -446,7 +433,7 @@ mod tests {
     fn a_reader_never_sees_half_a_change() {
         let front = Front::new(1, FileType::Regular, &all(0), 0);
         let back = Back::new(&all(0));
-        let lock = Bolt::new();
+        let lock = Mutex::new(());
         let cell = MetaCell {
             front: &front,
             back: &back,
@@ -478,7 +465,7 @@ mod tests {
         let cell = MetaCell {
             front: &front,
             back: &back,
-            lock: &Bolt::new(),
+            lock: &Mutex::new(()),
         };
         let _lock = cell.lock();
         cell.publish(&all(0o7777), || {});

@@ -353,12 +353,6 @@ impl Object {
         self.front.is_read()
     }
 
-    /// Was it read when it was last changed, to the tick, or later? Of a directory it says nothing.
-    #[inline]
-    pub(crate) fn is_read_as_late_as_changed(&self) -> bool {
-        self.front.is_read_as_late()
-    }
-
     /// Are these the times of modification and change? Each by itself: whoever changes one meanwhile does so after that.
     #[inline]
     pub(crate) fn is_modified(&self, time: Time) -> bool {

@@ -1,7 +1,7 @@
 //! What an inode is to those who know it by its number: callers, the store, and threads that wait for a turn there.
 
-use holdfast_sync::Bolt;
 use holdfast_sync::epoch;
+use parking_lot::Mutex;
 use std::sync::atomic::Ordering;
 
 use super::{Inode, Meta, TURN};
@@ -92,7 +92,7 @@ impl HasTurn for Inode {
         self.key()
     }
 
-    fn turn(&self) -> &Bolt {
+    fn turn(&self) -> &Mutex<()> {
         &self.pages.beside()[TURN]
     }
 }

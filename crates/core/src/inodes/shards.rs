@@ -1,6 +1,6 @@
 //! All inodes at once, divided among the processors.
 
-use holdfast_sync::{divide, processors};
+use holdfast_sync::{processors, together};
 use parking_lot::Mutex;
 
 use super::{Dropped, InodeWalk};
@@ -25,7 +25,13 @@ impl Core {
         if threads == 1 {
             return work((0, u64::MAX));
         }
-        divide(self.index.ranges(threads * SHARDS), threads, work);
+        let shards = Mutex::new(self.index.ranges(threads * SHARDS).into_iter());
+        let next = || shards.lock().next();
+        together(threads, || {
+            while let Some(shard) = next() {
+                work(shard);
+            }
+        });
     }
 
     /// What `let_go` drops of all shards.

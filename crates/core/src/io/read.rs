@@ -7,11 +7,9 @@ use std::ops::Range;
 use super::bring::{BYTES_MAX, Leading, PAGE, TRIES};
 use super::check_range;
 use crate::FileSystem;
-use crate::clock::tick;
 use crate::file_system::Core;
 use crate::inode::{Inode, Numbered as _, WHOLE};
 use crate::open::OpenFile;
-use crate::options::AtimePolicy;
 use crate::types::{Errno, OpenFlags, Result};
 use crate::watch::EventMask;
 
@@ -115,9 +113,7 @@ impl Core {
             return false;
         }
         // Behind the read: who reads what was written after the last access moves the time.
-        self.has_recent_access_time(inode)
-            || self.has_access_time_of_the_tick(inode)
-            || self.has_read_plainly(file, inode)
+        self.has_recent_access_time(inode) || self.has_read_plainly(file, inode)
     }
 
     /// The usual read of a file of one page, behind what [`read_inside`](Self::read_inside) asked.
@@ -127,9 +123,7 @@ impl Core {
         inode
             .pages_if_any()
             .read_alone(offset, buf, inode.size_cell())
-            && (self.has_recent_access_time(inode)
-                || self.has_access_time_of_the_tick(inode)
-                || self.has_read_plainly(file, inode))
+            && (self.has_recent_access_time(inode) || self.has_read_plainly(file, inode))
     }
 
     /// Any read, first without the lock.
@@ -311,18 +305,10 @@ impl Core {
         }
     }
 
-    /// As [`has_read`](Self::has_read), where nobody watches. True, for whoever asks whether the read is done.
-    ///
-    /// Beside a writer the access time is mostly that of the tick, from another read: then there is nothing to do,
-    /// whatever the options say. Nor is there for who moves no access times.
+    /// As [`has_read`](Self::has_read), without a look at who watches. True: the read is done.
     #[inline(never)]
     fn has_read_plainly(&self, file: &OpenFile, inode: &Inode) -> bool {
-        let moves =
-            self.policy.atime() != AtimePolicy::None && !file.flags().contains(OpenFlags::NOATIME);
-        let is_settled = inode.is_read_as_late_as_changed() && tick::is_present(inode.atime());
-        if moves && !is_settled {
-            self.tell_of_read(file, inode);
-        }
+        self.tell_of_read(file, inode);
         true
     }
 
@@ -393,7 +379,7 @@ mod tests {
     use super::*;
     use crate::MemoryLimits;
     use crate::clock;
-    use crate::options::Options;
+    use crate::options::{AtimePolicy, Options};
     use crate::types::Caller;
     use crate::watch::Event;
     use std::thread;

@@ -208,9 +208,6 @@ impl Core {
         let beside = extension.as_ref().map_or(0, |extension| extension.memory());
         let fs = self.enrolment.number();
         let object = Prepared::with(|| Object::new(fs, kind, &meta, extension, Known::All));
-        if let Some(forerunner) = &self.forerunner {
-            forerunner.made(&*object);
-        }
         if !self.pinned {
             self.reclaim.extension_sizes.came(1, beside);
             object.unborn();

@@ -9,13 +9,13 @@ mod turns;
 mod turns_primitive;
 
 use turns::{HasTurn, take};
-use turns_primitive::Bolt;
+use turns_primitive::Mutex;
 
 /// An inode whose only attribute says how often it was changed, and what its store has of it.
 struct File {
     number: u64,
     attribute: AtomicU32,
-    turn: Bolt,
+    turn: Mutex<()>,
     stored: AtomicU32,
 }
 
@@ -24,7 +24,7 @@ impl HasTurn for File {
         self.number
     }
 
-    fn turn(&self) -> &Bolt {
+    fn turn(&self) -> &Mutex<()> {
         &self.turn
     }
 }
@@ -34,7 +34,7 @@ impl File {
         Self {
             number,
             attribute: AtomicU32::new(0),
-            turn: Bolt::new(),
+            turn: Mutex::new(()),
             stored: AtomicU32::new(0),
         }
     }

@@ -1,18 +1,16 @@
 //! Loom's lock under the names that the turns use.
 
-use loom::sync::{Mutex, MutexGuard};
-
-pub(crate) type BoltGuard<'b> = MutexGuard<'b, ()>;
+pub(crate) use loom::sync::MutexGuard;
 
 /// A lock that knows no poison, like the real one.
-pub(crate) struct Bolt(Mutex<()>);
+pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
 
-impl Bolt {
-    pub(crate) fn new() -> Self {
-        Self(Mutex::new(()))
+impl<T> Mutex<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(loom::sync::Mutex::new(value))
     }
 
-    pub(crate) fn lock(&self) -> BoltGuard<'_> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().expect("a panic ends the model")
     }
 }

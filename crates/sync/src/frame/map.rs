@@ -2,7 +2,7 @@ use super::lock::FramesLock;
 use super::node::Node;
 use super::slot::{Entry, Keeps, Slot, Stored};
 use crate::epoch::Guard;
-use crate::frame_primitive::{AtomicU32, Bolt, Mutex, Ordering, constant, fence};
+use crate::frame_primitive::{AtomicU32, Mutex, Ordering, constant, fence};
 use std::cell::Cell;
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub struct Frames<X: Send + 'static> {
     pub(super) root: Slot<X>,
     pub(super) version: AtomicU32,
     pub(super) lock: Mutex<()>,
-    beside: [Bolt; 2],
+    beside: [Mutex<()>; 2],
 }
 
 /// What a map holds.
@@ -43,7 +43,7 @@ impl<X: Send + 'static> Frames<X> {
                 root: Slot::empty(),
                 version: AtomicU32::new(0),
                 lock: Mutex::new(()),
-                beside: [Bolt::new(), Bolt::new()],
+                beside: [Mutex::new(()), Mutex::new(())],
             }
         }
     }
@@ -56,7 +56,7 @@ impl<X: Send + 'static> Frames<X> {
 
     /// Two locks that are the owner's to use, for which there is room.
     #[inline]
-    pub fn beside(&self) -> &[Bolt; 2] {
+    pub fn beside(&self) -> &[Mutex<()>; 2] {
         &self.beside
     }
 

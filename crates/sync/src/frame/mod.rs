@@ -40,7 +40,6 @@ mod shape;
 mod shared;
 mod side;
 mod slot;
-mod stock;
 mod way;
 mod word;
 
@@ -51,7 +50,6 @@ pub use lock::FramesLock;
 pub use map::{Frames, Snapshot, Totals};
 pub use shared::Shared;
 pub use slot::Stored;
-pub use stock::Supplier;
 
 /// Bytes of all frames of this process that the allocator has not back: those in maps, those that others
 /// [share](Shared), those that were retired, and those kept to be used again. Changes under way are counted or not.

@@ -3,26 +3,27 @@
 //! A writer who overwrites makes a frame and retires one, again and again. If garbage were only
 //! counted in pieces, a few hundred of them at a time would be hundreds of pages, more than the
 //! caches next to a core hold, and every write would go to cold memory. So here bytes count: after
-//! a few frames the thread's garbage is handed over, and what comes back is used again at once. What does not
-//! come back is taken from the stock, some at a time.
+//! a few frames the thread's garbage is handed over, and what comes back is used again at once.
 #![expect(unsafe_code, reason = "memory without an owner")]
 
 use super::block::{Block, CLASSES};
-use super::stock::{self, BATCH, STOCKED};
 use crate::epoch;
 use crate::frame_primitive::{memory, owners};
 use std::cell::Cell;
 use std::ptr::NonNull;
 
-/// Blocks of each stocked class that a thread keeps.
-const KEPT: usize = 2 * BATCH;
+/// Classes of which a thread keeps blocks, the largest ones.
+const POOLED: usize = 3;
+
+/// Blocks of each pooled class that a thread keeps.
+const KEPT: usize = 32;
 
 /// Frames that a thread retires before it hands its garbage over.
 const RETIRED_MAX: u64 = 16;
 
 /// What a thread keeps.
 struct Pool {
-    shelves: [Shelf; STOCKED],
+    shelves: [Shelf; POOLED],
     retired: Cell<u64>,
 }
 
@@ -40,28 +41,15 @@ thread_local! {
                     blocks: [const { Cell::new(None) }; KEPT],
                     len: Cell::new(0),
                 }
-            }; STOCKED],
+            }; POOLED],
             retired: Cell::new(0),
         }
     };
 }
 
-/// The number of a class among those of which there is a stock.
-fn stocked(class: usize) -> Option<usize> {
-    class.checked_sub(CLASSES - STOCKED)
-}
-
-impl Pool {
-    fn pop(&self, stocked: usize) -> Option<NonNull<u8>> {
-        let shelf = &self.shelves[stocked];
-        shelf.pop().or_else(|| {
-            stock::take(stocked, |start| {
-                let kept = shelf.push(start);
-                debug_assert!(kept, "it was empty");
-            });
-            shelf.pop()
-        })
-    }
+/// The number of a class among the pooled ones.
+fn pooled(class: usize) -> Option<usize> {
+    class.checked_sub(CLASSES - POOLED)
 }
 
 impl Shelf {
@@ -84,10 +72,10 @@ impl Shelf {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        for (stocked, shelf) in self.shelves.iter().enumerate() {
-            let class = CLASSES - STOCKED + stocked;
+        for (pooled, shelf) in self.shelves.iter().enumerate() {
+            let class = CLASSES - POOLED + pooled;
             while let Some(start) = shelf.pop() {
-                // SAFETY: a block of this class that `free` was given for good, or from the stock.
+                // SAFETY: a block of this class that `free` was given for good.
                 unsafe { Block::at(start, class).deallocate() };
             }
         }
@@ -97,8 +85,11 @@ impl Drop for Pool {
 /// Memory for `len` bytes, at most [`FRAME_SIZE`](super::FRAME_SIZE), none of them filled.
 pub(super) fn allocate(len: usize) -> Block {
     let class = Block::class_for(len);
-    let pop = |stocked| POOL.try_with(|pool| pool.pop(stocked)).ok().flatten();
-    let kept = stocked(class).and_then(pop);
+    let pop = |pooled: usize| {
+        let popped = POOL.try_with(|pool| pool.shelves[pooled].pop());
+        popped.ok().flatten()
+    };
+    let kept = pooled(class).and_then(pop);
     let block = kept.map_or_else(|| Block::allocate(class), |start| Block::at(start, class));
     memory::made(block.start, block.capacity());
     block
@@ -119,11 +110,11 @@ pub(super) unsafe fn free(block: Block) {
     }
     // SAFETY: the caller's promise.
     unsafe { memory::ended(block.start, block.capacity()) };
-    let push = |stocked: usize| {
-        let pushed = POOL.try_with(|pool| pool.shelves[stocked].push(block.start));
+    let push = |pooled: usize| {
+        let pushed = POOL.try_with(|pool| pool.shelves[pooled].push(block.start));
         pushed == Ok(true)
     };
-    if !stocked(block.class()).is_some_and(push) {
+    if !pooled(block.class()).is_some_and(push) {
         // SAFETY: the caller's promise.
         unsafe { block.deallocate() };
     }

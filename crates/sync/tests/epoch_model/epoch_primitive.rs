@@ -55,24 +55,6 @@ impl Drop for Member {
     }
 }
 
-/// A thread that sleeps: barriers do not wait for it meanwhile.
-impl Member {
-    /// The calling thread goes to sleep.
-    pub(crate) fn leave() {
-        fence(Ordering::SeqCst);
-        let own = loom::thread::current().id();
-        MEMBERS.with_borrow_mut(|members| members.retain(|(id, _)| *id != own));
-    }
-
-    /// It is awake again.
-    pub(crate) fn come_back() {
-        let own = loom::thread::current().id();
-        MEMBERS.with_borrow_mut(|members| members.push((own, false)));
-        // Whoever was woken has been through the kernel.
-        fence(Ordering::SeqCst);
-    }
-}
-
 /// Is the calling thread asked? `clear`: it is not from now on.
 fn asked(clear: bool) -> bool {
     let own = loom::thread::current().id();

@@ -24,7 +24,6 @@ mod domain;
 #[expect(dead_code, reason = "threads have no guards here")]
 mod record;
 
-#[expect(dead_code, reason = "nobody sleeps here")]
 mod epoch_primitive;
 
 use bag::{Deferred, STEP};

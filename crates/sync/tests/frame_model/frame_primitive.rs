@@ -1,6 +1,6 @@
 //! Loom's atomics and locks under the names that the frames use, and a watch over their memory.
 
-pub(crate) use lock::{Bolt, Mutex, MutexGuard};
+pub(crate) use lock::{Mutex, MutexGuard};
 pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 /// A word of guesses: no step.
 pub(crate) use std::sync::atomic::AtomicU64 as Mark;
@@ -47,7 +47,7 @@ mod lock {
     pub(crate) use loom::sync::MutexGuard;
 
     /// A lock that knows no poison, like the real one.
-    pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
+    pub struct Mutex<T>(loom::sync::Mutex<T>);
 
     impl<T> Mutex<T> {
         pub(crate) fn new(value: T) -> Self {
@@ -56,15 +56,6 @@ mod lock {
 
         pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
             self.0.lock().expect("a panic ends the model")
-        }
-    }
-
-    /// What lies beside, and has no part in anything.
-    pub struct Bolt;
-
-    impl Bolt {
-        pub(crate) fn new() -> Self {
-            Self
         }
     }
 }

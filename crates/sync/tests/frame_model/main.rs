@@ -10,13 +10,8 @@
 
 #[path = "../../src/frame/mod.rs"]
 pub mod frame;
-/// As it is.
-#[path = "../../src/idle_policy.rs"]
-pub mod idle_policy;
 #[path = "../../src/prefetch.rs"]
 pub mod prefetch;
-#[path = "../../src/service.rs"]
-mod service;
 
 mod alone;
 mod appends;

@@ -12,28 +12,16 @@
 #[path = "../../src/crew.rs"]
 pub mod crew;
 /// As it is.
-#[path = "../../src/hand.rs"]
-#[expect(dead_code, reason = "nobody wants it here")]
-mod hand;
-/// As it is.
 #[path = "../../src/idle_policy.rs"]
 pub mod idle_policy;
 #[path = "../../src/index/mod.rs"]
 pub mod index;
-/// As it is.
-#[path = "../../src/loan.rs"]
-mod loan;
-/// As it is.
-#[path = "../../src/loan_primitive.rs"]
-mod loan_primitive;
 /// As it is.
 #[path = "../../src/padded.rs"]
 pub mod padded;
 /// As it is.
 #[path = "../../src/prefetch.rs"]
 pub mod prefetch;
-#[path = "../../src/service.rs"]
-mod service;
 
 mod counter;
 pub mod epoch;

@@ -52,9 +52,6 @@ pub use tally::Tallied;
 
 use std::sync::Arc;
 
-use holdfast_sync::frame::Supplier;
-use parking_lot::Mutex;
-
 use commit::worker::Worker;
 use inner::Inner;
 
@@ -66,6 +63,4 @@ use inner::Inner;
 pub struct VolumeStore {
     inner: Arc<Inner>,
     worker: Worker,
-    /// Of memory for the pages that are written, where there is enough.
-    supplier: Mutex<Option<Supplier>>,
 }

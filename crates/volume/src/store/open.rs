@@ -162,11 +162,7 @@ impl VolumeStore {
         inner.mark(false)?;
         inner.end_orphans()?;
         let worker = Worker::start(&inner, options.commit_every)?;
-        Ok(Self {
-            inner,
-            worker,
-            supplier: Mutex::default(),
-        })
+        Ok(Self { inner, worker })
     }
 
     /// Folds everything that changed so far into the trees, as the volume does by itself when its

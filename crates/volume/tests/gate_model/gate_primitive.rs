@@ -1,8 +1,7 @@
 //! Loom's atomics and locks under the names that the gate uses.
 
 pub(crate) use loom::sync::atomic::{Ordering, fence};
-use loom::sync::{Mutex, MutexGuard};
-use std::ops::Deref;
+pub(crate) use loom::sync::{RwLockReadGuard, RwLockWriteGuard};
 use std::sync::atomic::AtomicU8;
 
 /// A part of the locks for each of two threads; a third shares the first's.
@@ -15,7 +14,7 @@ pub(crate) enum Broken {
     Nothing,
     /// The count of blocks used again stands still.
     Count,
-    /// Closing keeps one core's part open.
+    /// Closing leaves one core's lock out.
     Closing,
 }
 
@@ -56,54 +55,38 @@ loom::thread_local! {
     static SLOT: usize = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
 }
 
-/// Locks of cores with the interface of the real ones, which have a model of their own.
 #[derive(Debug)]
-pub(crate) struct CoreLocks<T>(Vec<Mutex<T>>);
+pub(crate) struct PerCore<T>(Vec<T>);
 
-pub(crate) struct Reading<'l, T>(MutexGuard<'l, T>);
-
-impl<T> Deref for Reading<'_, T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.0
-    }
-}
-
-impl<T> CoreLocks<T> {
-    pub(crate) fn new(init: impl FnMut(usize) -> T) -> Self {
-        Self((0..SLOTS).map(init).map(Mutex::new).collect())
+impl<T> PerCore<T> {
+    pub(crate) fn new(init: impl Fn() -> T) -> Self {
+        Self((0..SLOTS).map(|_| init()).collect())
     }
 
-    pub(crate) fn read(&self) -> Reading<'_, T> {
-        let own = SLOT.with(|slot| *slot) % SLOTS;
-        Reading(self.0[own].lock().expect("not poisoned"))
-    }
-
-    pub(crate) fn close(&self) -> AllClosed<'_, T> {
-        let open = usize::from(is_broken(Broken::Closing));
-        let locked = self.0[open..].iter();
-        AllClosed(
-            locked
-                .map(|own| own.lock().expect("not poisoned"))
-                .collect(),
-        )
-    }
-}
-
-#[derive(Debug)]
-pub(crate) struct AllClosed<'l, T>(Vec<MutexGuard<'l, T>>);
-
-impl<T> AllClosed<'_, T> {
-    pub(crate) fn first(&self) -> &T {
-        &self.0[0]
+    pub(crate) fn mine(&self) -> &T {
+        &self.0[SLOT.with(|slot| *slot) % SLOTS]
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.0.iter().map(|own| &**own)
+        let open = usize::from(is_broken(Broken::Closing));
+        self.0[open..].iter()
+    }
+}
+
+/// A lock that knows no poison, like the real one.
+#[derive(Debug)]
+pub(crate) struct RwLock<T>(loom::sync::RwLock<T>);
+
+impl<T> RwLock<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(loom::sync::RwLock::new(value))
     }
 
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.0.iter_mut().map(|own| &mut **own)
+    pub(crate) fn read_recursive(&self) -> RwLockReadGuard<'_, T> {
+        self.0.read().expect("a panic ends the model")
+    }
+
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, T> {
+        self.0.write().expect("a panic ends the model")
     }
 }

@@ -85,36 +85,6 @@ impl<T> PerCore<T> {
     }
 }
 
-/// Locks of cores with the interface of the real ones, which have a model of their own.
-#[derive(Debug)]
-pub(crate) struct CoreLocks<T>(Vec<Mutex<T>>);
-
-impl<T> CoreLocks<T> {
-    pub(crate) fn new(init: impl FnMut(usize) -> T) -> Self {
-        Self((0..SLOTS).map(init).map(Mutex::new).collect())
-    }
-
-    pub(crate) fn count() -> usize {
-        SLOTS
-    }
-
-    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-        self.0[SLOT.with(|slot| *slot) % SLOTS].lock()
-    }
-
-    pub(crate) fn close(&self) -> Closed<'_, T> {
-        Closed(self.0.iter().map(Mutex::lock).collect())
-    }
-}
-
-pub(crate) struct Closed<'a, T>(Vec<MutexGuard<'a, T>>);
-
-impl<T> Closed<'_, T> {
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.0.iter_mut().map(|guard| &mut **guard)
-    }
-}
-
 /// A lock with the interface of the real one.
 #[derive(Debug)]
 pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);

@@ -1,8 +1,8 @@
 //! The lock around the layers: who works with them passes on a line of its own core.
 //!
-//! Each core has a lock with the layers behind it. A change takes its core's, which takes no exchange
-//! ([`CoreLocks`]); a commit's cut and the end of a checkpoint take all and change all: that happens once a commit,
-//! passing several times an operation.
+//! Each core has a lock with the layers behind it. A change locks its core's for reading; a commit's cut and the end of a
+//! checkpoint lock all of them for writing, in their order, and change all: that happens once a commit, passing several
+//! times an operation.
 //!
 //! No thread waits for a device while it has passed, or a commit would wait for that device call, and all that come
 //! after it would wait for the commit. Whatever reads the device takes a [`Snapshot`] of the layers and leaves.
@@ -17,12 +17,14 @@ use std::sync::Arc;
 use holdfast_sync::Padded;
 
 use super::layers::Layers;
-use crate::gate_primitive::{AllClosed, AtomicU64, CoreLocks, Ordering, Reading, fence};
+use crate::gate_primitive::{
+    AtomicU64, Ordering, PerCore, RwLock, RwLockReadGuard, RwLockWriteGuard, fence,
+};
 
 /// The layers, for all cores.
 #[derive(Debug)]
 pub(in crate::store) struct Gate {
-    cores: CoreLocks<Own>,
+    cores: PerCore<RwLock<Own>>,
     /// How often blocks of trees that are in no layer any more were about to be given back.
     reuses: Padded<AtomicU64>,
 }
@@ -81,15 +83,16 @@ impl Deref for Snapshot<'_> {
 impl Gate {
     pub(in crate::store) fn new(layers: &Layers) -> Self {
         Self {
-            cores: CoreLocks::new(|_| Own::of(layers)),
+            cores: PerCore::new(|| RwLock::new(Own::of(layers))),
             reuses: Padded(AtomicU64::new(0)),
         }
     }
 
-    /// Keeps the layers as they are while the guard lives. Never over a device call.
+    /// Keeps the layers as they are while the guard lives. Never over a device call. A thread that has passed may pass
+    /// again, even while another one waits to close.
     #[inline]
-    pub(in crate::store) fn pass(&self) -> Reading<'_, Own> {
-        self.cores.read()
+    pub(in crate::store) fn pass(&self) -> RwLockReadGuard<'_, Own> {
+        self.cores.mine().read_recursive()
     }
 
     /// The layers as they are now, for readers of the device.
@@ -110,15 +113,16 @@ impl Gate {
         self.reuses.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Waits until nobody works with them any more, and keeps others waiting. (Never by who has passed.)
+    /// Waits until no thread works with them any more, and keeps others waiting. A thread that has passed would wait for
+    /// itself.
     pub(in crate::store) fn close(&self) -> Closed<'_> {
-        Closed(self.cores.close())
+        Closed(self.cores.iter().map(|own| own.write()).collect())
     }
 }
 
 /// Nobody works with the layers but who has this.
 #[derive(Debug)]
-pub(in crate::store) struct Closed<'g>(AllClosed<'g, Own>);
+pub(in crate::store) struct Closed<'g>(Vec<RwLockWriteGuard<'g, Own>>);
 
 impl Closed<'_> {
     /// Changes them.
@@ -134,7 +138,7 @@ impl Deref for Closed<'_> {
     type Target = Layers;
 
     fn deref(&self) -> &Layers {
-        self.0.first()
+        &self.0[0]
     }
 }
 
@@ -188,7 +192,7 @@ mod tests {
             }
         });
         let closed = gate.close();
-        let same = |own: &Own| {
+        let same = |own: &RwLockWriteGuard<'_, Own>| {
             Arc::ptr_eq(&own.active, &closed.active)
                 && Arc::ptr_eq(&own.shared.active, &closed.active)
         };

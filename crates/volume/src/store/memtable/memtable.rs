@@ -5,15 +5,15 @@
 //!
 //! Once *sealed*, for a checkpoint, it changes no more, and is read without locks.
 //!
-//! *Invariant.* Whenever `sealed` is set, the latches have nothing behind them; whenever it is not, and a latch is
-//! free, all objects of its shard are there.
+//! *Invariant.* Whenever `sealed` is set, the shards have nothing behind them; whenever it is not, and a shard's
+//! lock is free, all its objects are there.
 //!
-//! *Locking.* Each run lies in one shard, by its number; a shard's latch is a leaf, and no device is read or written
+//! *Locking.* Each run lies in one shard, by its number; a shard's lock is a leaf, and no device is read or written
 //! under it. A commit's cut finds no batch half made, because it closes the store's gate.
 
 use std::convert::Infallible;
 
-use holdfast_sync::{Estimate, Latch, Padded, PerCore, ShardedCounter};
+use holdfast_sync::{Estimate, Padded, PerCore, ShardedCounter};
 use holdfast_types::Ino;
 use once_cell::race::OnceBox;
 use parking_lot::Mutex;
@@ -28,7 +28,7 @@ const SHARDS: usize = 64;
 /// All changes.
 #[derive(Debug)]
 pub(in crate::store) struct Overlay {
-    shards: Box<[Padded<Latch<Objects>>]>,
+    shards: Box<[Padded<Mutex<Objects>>]>,
     /// What was in the shards.
     sealed: OnceBox<Vec<Objects>>,
     /// Pages that wait to be written, and those of them that wait for nothing.
@@ -63,7 +63,7 @@ fn ascending(files: impl Iterator<Item = Ino>) -> Vec<Ino> {
 impl Overlay {
     pub(in crate::store) fn new() -> Self {
         Self {
-            shards: (0..SHARDS).map(|_| Padded(Latch::default())).collect(),
+            shards: (0..SHARDS).map(|_| Padded(Mutex::default())).collect(),
             sealed: OnceBox::new(),
             dirty: Estimate::default(),
             ready: Estimate::default(),
@@ -89,7 +89,7 @@ impl Overlay {
 
     /// Nothing changes from now on. Nobody passes the gate meanwhile.
     pub(in crate::store) fn seal(&self) {
-        // With all latches held: `sealed` is set whenever one of them is free again.
+        // With all shards locked: `sealed` is set before one of them is unlocked.
         let mut shards: Vec<_> = self.shards.iter().map(|shard| shard.lock()).collect();
         let objects = shards.iter_mut().map(|shard| std::mem::take(&mut **shard));
         let sealed = self.sealed.set(Box::new(objects.collect()));
@@ -195,7 +195,7 @@ impl Overlay {
     }
 
     /// Shows every object that changed in these runs, in their order. Before it is sealed, those of a run are shown
-    /// under their shard's latch.
+    /// under their shard's lock.
     pub(in crate::store) fn each_of<E>(
         &self,
         runs: &[u64],

@@ -2,14 +2,15 @@
 
 use std::ops::{Deref, DerefMut};
 
-use holdfast_sync::{LatchGuard, ShardedCounter};
+use holdfast_sync::ShardedCounter;
+use parking_lot::MutexGuard;
 
 use super::objects::Objects;
 
 /// Objects of a shard, to be changed: what comes and goes is counted behind that.
 #[derive(Debug)]
 pub(in crate::store) struct Shard<'o> {
-    objects: LatchGuard<'o, Objects>,
+    objects: MutexGuard<'o, Objects>,
     memory: &'o ShardedCounter,
 }
 
@@ -42,7 +43,7 @@ impl Drop for Shard<'_> {
 impl<'o> Shard<'o> {
     /// Counts in `memory`.
     #[inline]
-    pub(super) fn new(objects: LatchGuard<'o, Objects>, memory: &'o ShardedCounter) -> Self {
+    pub(super) fn new(objects: MutexGuard<'o, Objects>, memory: &'o ShardedCounter) -> Self {
         Self { objects, memory }
     }
 }

@@ -13,9 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
-use holdfast_core::budget::{AMPLE, Class, Member, Memory, Usage};
+use holdfast_core::budget::{Class, Member, Memory, Usage};
 use holdfast_core::shrinkers::Registered;
-use holdfast_sync::frame::Supplier;
 
 use super::nodes::{HasNodes, Nodes};
 use crate::store::commit::progress::HELP_MAX;
@@ -100,9 +99,6 @@ impl VolumeStore {
         let first = self.inner.budget.memory.set(Arc::clone(memory)).is_ok();
         if !first {
             return;
-        }
-        if memory.budget() >= AMPLE {
-            *self.supplier.lock() = Some(Supplier::start());
         }
         let nodes = memory.shrinkers().register(Nodes::new(), &self.inner);
         // It shares a memory once.
