@@ -6,10 +6,9 @@
 
 pub(crate) use crate::frame_primitive::constant;
 pub(crate) use std::alloc::dealloc;
-pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
 use crate::bolt::Bolt;
-use crate::thread_slot::thread_slot;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::hint;
@@ -21,9 +20,6 @@ pub(crate) const CLASS_SMALL: u32 = 3;
 
 /// Slots of a bucket: with its head one cache line.
 pub(crate) const BUCKET_SLOTS: usize = 7;
-
-/// Lanes of a big catalog. Threads beyond so many share them.
-pub(crate) const LANES: usize = 16;
 
 /// Buckets that an item may be away from home, as long as the table can grow.
 pub(crate) const REACH: usize = 3;
@@ -40,12 +36,6 @@ const SPINS: u32 = 64;
 const YIELDS: u32 = 256;
 const NAP: Duration = Duration::from_micros(50);
 
-/// The calling thread's lane.
-#[inline]
-pub(crate) fn lane() -> usize {
-    thread_slot() % LANES
-}
-
 /// A lock of one byte.
 pub(crate) struct Lock(Bolt);
 
@@ -59,11 +49,6 @@ impl Lock {
         self.0.take();
     }
 
-    #[inline]
-    pub(crate) fn try_lock(&self) -> bool {
-        self.0.try_take()
-    }
-
     /// # Safety
     /// The caller has locked it, on this thread.
     #[inline]
@@ -71,102 +56,6 @@ impl Lock {
     pub(crate) unsafe fn unlock(&self) {
         // SAFETY: the caller's promise.
         unsafe { self.0.give() };
-    }
-}
-
-/// A lock of one word that is held for a few stores: taken by one exchange, left by a store.
-/// Zeros are an open one.
-#[repr(transparent)]
-pub(crate) struct Latch(AtomicU32);
-
-impl Latch {
-    pub(crate) const fn new() -> Self {
-        Self(AtomicU32::new(0))
-    }
-
-    #[inline]
-    pub(crate) fn lock(&self) {
-        if !self.try_lock() {
-            self.wait();
-        }
-    }
-
-    #[cold]
-    fn wait(&self) {
-        let mut looks = 0;
-        while !self.try_lock() {
-            looks += 1;
-            pause(looks);
-        }
-    }
-
-    #[inline]
-    pub(crate) fn try_lock(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == 0
-            && self
-                .0
-                .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
-                .is_ok()
-    }
-
-    /// To be called by whoever has locked it, once.
-    #[inline]
-    pub(crate) fn unlock(&self) {
-        self.0.store(0, Ordering::Release);
-    }
-}
-
-/// A latch that some want before others: those come again and again.
-pub(crate) struct Gate {
-    latch: Latch,
-    /// How many want it first.
-    wanted: AtomicU32,
-}
-
-impl Gate {
-    pub(crate) const fn new() -> Self {
-        Self {
-            latch: Latch::new(),
-            wanted: AtomicU32::new(0),
-        }
-    }
-
-    /// After whoever wants it first.
-    #[inline]
-    pub(crate) fn lock(&self) {
-        // Relaxed: courtesy, nothing more.
-        if self.wanted.load(Ordering::Relaxed) != 0 || !self.latch.try_lock() {
-            self.wait();
-        }
-    }
-
-    #[cold]
-    fn wait(&self) {
-        let mut looks = 0;
-        while self.wanted.load(Ordering::Relaxed) != 0 || !self.latch.try_lock() {
-            looks += 1;
-            pause(looks);
-        }
-    }
-
-    /// Before those who come again and again.
-    pub(crate) fn lock_first(&self) {
-        if self.latch.try_lock() {
-            return;
-        }
-        self.wanted.fetch_add(1, Ordering::Relaxed);
-        self.latch.lock();
-        self.wanted.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn try_lock(&self) -> bool {
-        self.latch.try_lock()
-    }
-
-    /// To be called by whoever has locked it, once.
-    #[inline]
-    pub(crate) fn unlock(&self) {
-        self.latch.unlock();
     }
 }
 
@@ -219,7 +108,3 @@ pub(crate) trait End {
 }
 
 impl<T> End for AtomicPtr<T> {}
-
-impl End for Latch {}
-
-impl End for Gate {}

@@ -24,16 +24,6 @@ fn moves_later((atime, mtime, ctime): (Time, Time, Time), policy: AtimePolicy, n
     }
 }
 
-/// Access, modification and change; of a directory with all that was noted of its names.
-fn times(inode: &Inode) -> (Time, Time, Time) {
-    if inode.kind().is_dir() {
-        let meta = inode.stat();
-        (meta.atime, meta.mtime, meta.ctime)
-    } else {
-        inode.times()
-    }
-}
-
 /// Is an access time that is later than every change so old that a read moves it?
 fn is_old(atime: Time, now: Time) -> bool {
     atime <= clock::day_before(now)
@@ -99,8 +89,8 @@ impl Core {
             return;
         }
         // Each time is the latest for itself: if they do not fit each other, then because a change is
-        // under way, which may as well come after this read. Of a directory there is more to ask.
-        if inode.kind().is_dir() || is_due(inode.latest_times(), policy, now) {
+        // under way, which may as well come after this read.
+        if is_due(inode.latest_times(), policy, now) {
             self.move_access_time(inode, policy, now);
         }
     }
@@ -109,13 +99,13 @@ impl Core {
     fn move_access_time(&self, inode: &Inode, policy: AtimePolicy, now: Time) {
         if inode.kind().is_dir() && self.policy.nodiratime()
             || self.writable().is_err()
-            || !is_due(times(inode), policy, now)
+            || !is_due(inode.times(), policy, now)
         {
             return;
         }
         let record = {
             let mut meta = inode.write();
-            if !is_due(times(inode), policy, now) {
+            if !is_due(inode.times(), policy, now) {
                 return;
             }
             meta.atime = now;
@@ -215,14 +205,14 @@ mod tests {
     /// Reads a byte, and looks whether the access time has become what the rule says.
     fn read(fs: &FileSystem, file: &OpenFile, after: &[Done], ticker: &mut Option<Keeper<'_>>) {
         let inode = file.node().inode();
-        let (before, now) = (times(inode), clock::change());
+        let (before, now) = (inode.times(), clock::change());
         tick::go_on(ticker);
         assert_eq!(fs.read(file, 0, &mut [0]), Ok(1));
         let moved = is_due(before, fs.core.policy.atime(), now);
         let expected = if moved { now } else { before.0 };
         // Else a tick came in between, or another test's fresh time: it is one of two.
         if clock::change() == now {
-            assert_eq!(times(inode).0, expected, "after {after:?}: {before:?}");
+            assert_eq!(inode.times().0, expected, "after {after:?}: {before:?}");
         }
     }
 
@@ -273,7 +263,7 @@ mod tests {
             (0..1000).for_each(|_| assert_eq!(fs.read(&file, 0, &mut [0]), Ok(1)));
             does(Done::Write, &fs, &file);
             assert_eq!(fs.read(&file, 0, &mut [0]), Ok(1));
-            let (atime, mtime, _) = times(file.node().inode());
+            let (atime, mtime, _) = file.node().inode().times();
             let keeper = tick::keep(atime);
             // From the last look on.
             while tick::is_told(atime) {}
@@ -305,7 +295,7 @@ mod tests {
             let (fs, file, _keeper) = late(len);
             does(done, &fs, &file);
             assert_eq!(fs.read(&file, 0, &mut [0]), Ok(1));
-            let (atime, mtime, ctime) = times(file.node().inode());
+            let (atime, mtime, ctime) = file.node().inode().times();
             assert!(atime >= mtime && atime >= ctime, "{done:?}");
         }
     }

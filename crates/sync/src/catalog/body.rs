@@ -1,13 +1,12 @@
 //! The word from which everything in a catalog is found, in its three forms.
 //!
 //! *Invariant.* A body is empty (and then remembers the greatest order ever), or leads to a row of
-//! one or more names and at most 31 slots, or to a table and the rows of its names (which claims may
-//! have taken out, all of them).
+//! one or more names and at most 31 slots, or to a table and the row of its names (none of them only
+//! while room is [reserved](super::CatalogWriter::reserve)).
 #![expect(unsafe_code, reason = "a pointer whose low bits tell the form")]
 
 use super::item::{self, Item};
 use super::iter::Items;
-use super::lanes::{self, Sums};
 use super::row::{self, Row, RowHead};
 use super::table::{self, Table, TableHead};
 use crate::catalog_primitive::{AtomicPtr, Ordering, constant};
@@ -32,7 +31,7 @@ pub(super) enum Form {
     },
     /// A row that is searched.
     Small(NonNull<RowHead>),
-    /// A table and its rows.
+    /// A table and its row.
     Big(NonNull<TableHead>),
 }
 
@@ -46,7 +45,7 @@ pub(super) enum View<'g> {
     },
     /// A row that is searched.
     Small(Row<'g>),
-    /// A table and its rows.
+    /// A table and its row.
     Big(Table<'g>),
 }
 
@@ -130,16 +129,9 @@ impl Drop for Body {
     fn drop(&mut self) {
         let form = self.load();
         // SAFETY: live until freed below.
-        match unsafe { self.view() } {
-            View::Empty { .. } => {}
-            // SAFETY: every item is in one row, once, and nobody looks at it.
-            View::Small(row) => unsafe { free_items(row.items()) },
-            View::Big(table) => {
-                for row in table.lanes().rows() {
-                    // SAFETY: as above.
-                    unsafe { free_items(row.all()) };
-                }
-            }
+        if let Some(row) = unsafe { self.view() }.row() {
+            // SAFETY: every item is in the row, once, and nobody looks at it.
+            unsafe { free_items(row.items()) };
         }
         match form {
             Form::Empty { .. } => {}
@@ -147,9 +139,9 @@ impl Drop for Body {
             Form::Small(row) => unsafe { row::free(row) },
             Form::Big(table) => {
                 // SAFETY: live until freed below.
-                let all = unsafe { Table::from_raw(table) }.lanes_head();
+                let row = unsafe { Table::from_raw(table) }.row_head();
                 // SAFETY: as above.
-                unsafe { lanes::free(all) };
+                unsafe { row::free(row) };
                 // SAFETY: as above.
                 unsafe { table::free_whole(table) };
             }
@@ -173,34 +165,29 @@ impl<'g> View<'g> {
         (first.order() == order).then_some(first)
     }
 
-    pub(super) fn after(self, order: u64) -> Items<'g> {
+    /// The row of all names, in either form that has one.
+    #[inline]
+    pub(super) fn row(self) -> Option<Row<'g>> {
         match self {
-            View::Empty { .. } => Items::none(),
-            View::Small(row) => row.after(order),
-            View::Big(table) => table.lanes().after(order),
+            View::Empty { .. } => None,
+            View::Small(row) => Some(row),
+            View::Big(table) => Some(table.row()),
         }
     }
 
+    pub(super) fn after(self, order: u64) -> Items<'g> {
+        self.row().map_or_else(Items::none, |row| row.after(order))
+    }
+
     pub(super) fn len(self) -> u32 {
-        match self {
-            View::Empty { .. } => 0,
-            View::Small(row) => row.len() as u32,
-            View::Big(table) => table.lanes().names() as u32,
-        }
+        self.row().map_or(0, |row| row.len() as u32)
     }
 
     pub(super) fn last_order(self) -> u64 {
         match self {
             View::Empty { last_order } => last_order,
             View::Small(row) => row.last_order(),
-            View::Big(table) => table.lanes().last_order(),
-        }
-    }
-
-    pub(super) fn sums(self) -> Option<Sums> {
-        match self {
-            View::Empty { .. } | View::Small(_) => None,
-            View::Big(table) => table.lanes().sums(),
+            View::Big(table) => table.row().last_order(),
         }
     }
 }

@@ -5,8 +5,7 @@
 #![expect(unsafe_code, reason = "readers may look at all that is replaced here")]
 
 use super::item::Item;
-use super::lanes::Lanes;
-use super::row::Row;
+use super::row::RowHead;
 use super::segment::{self, Segment};
 use super::table::{self, Entry, Lead, Table, TableHead};
 use crate::catalog_primitive::{BUCKET_SLOTS, Ordering, SIZE_LOG_MAX};
@@ -25,7 +24,7 @@ pub(super) fn dense(names: usize) -> usize {
 
 /// Makes a table for so many names, and one more.
 pub(super) fn build<'g>(
-    lanes: NonNull<Lanes>,
+    row: NonNull<RowHead>,
     names: usize,
     items: impl Iterator<Item = Item<'g>>,
 ) -> NonNull<TableHead> {
@@ -40,7 +39,7 @@ pub(super) fn build<'g>(
         (segments.ilog2(), SIZE_LOG_MAX)
     };
     let size_log = size_log.min(SIZE_LOG_MAX);
-    let mut head = table::allocate(lanes, depth, 1 << (depth + size_log), |_| Lead {
+    let mut head = table::allocate(row, depth, 1 << (depth + size_log), |_| Lead {
         first: segment::allocate(size_log),
         depth,
         size_log,
@@ -96,21 +95,19 @@ impl<'g> Table<'g> {
         }
     }
 
-    /// The same with twice the entries, for the same segments and the same rows.
+    /// The same with twice the entries, for the same segments and the same row.
     pub(super) fn doubled(self) -> NonNull<TableHead> {
         table::allocate(
-            self.lanes_head(),
+            self.row_head(),
             self.head.depth + 1,
             self.buckets(),
             |index| self.entries[index / 2].load(),
         )
     }
 
-    /// Is there room for so many names in all, in the table and in its trunk?
+    /// Is there room for so many names in all, in the table and in its row?
     pub(super) fn has_room_for(self, names: usize) -> bool {
-        let lanes = self.lanes();
-        let trunk = lanes.row(0).map_or(0, Row::capacity);
-        trunk >= names && self.buckets() * BUCKET_SLOTS * 3 / 4 >= names
+        self.row().capacity() >= names && self.buckets() * BUCKET_SLOTS * 3 / 4 >= names
     }
 
     /// Has the table become much too large for so many names?
@@ -165,8 +162,7 @@ impl<'g> Table<'g> {
         self.head
             .buckets
             .store((self.buckets() + more) as u64, Ordering::Relaxed);
-        // SAFETY: no entry leads there any more, and the catalog's whole lock is held: it is retired
-        // once.
+        // SAFETY: no entry leads there any more, and the catalog's lock is held: it is retired once.
         unsafe { segment::retire(old.first, old.size_log) };
     }
 }

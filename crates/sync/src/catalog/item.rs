@@ -1,7 +1,7 @@
 //! A name's own memory: header and key in one piece, exactly as large as needed.
 #![expect(unsafe_code, reason = "the key's bytes follow the header")]
 
-use crate::catalog_primitive::{AtomicU8, AtomicU32, AtomicU64, MODEL, Ordering, dealloc, memory};
+use crate::catalog_primitive::{AtomicU32, AtomicU64, MODEL, Ordering, dealloc, memory};
 use crate::epoch;
 use crate::prefetch::{prefetch, prefetch_to_fill};
 use std::alloc::{Layout, alloc, handle_alloc_error};
@@ -27,12 +27,9 @@ pub(super) struct Head {
     /// Tag in the top four bits, value below: one word, so that both change at once.
     payload: AtomicU64,
     order: u64,
-    /// The place in its row; read and written by whoever holds the catalog's lock or has the name
-    /// claimed. To others it is a hint.
+    /// The slot in its row; written under the catalog's lock. A reader takes it for a hint.
     position: AtomicU32,
     key_len: u8,
-    /// Whose row that is, as the position.
-    lane: AtomicU8,
 }
 
 const _: () = assert!(MODEL || size_of::<Head>() == 24);
@@ -104,7 +101,6 @@ pub(super) fn allocate(key: &[u8], order: u64, value: u64, tag: u8) -> NonNull<H
         order,
         position: AtomicU32::new(0),
         key_len,
-        lane: AtomicU8::new(0),
     };
     // SAFETY: allocated above with room and alignment for a header.
     unsafe { head.write(fresh) };
@@ -213,7 +209,7 @@ impl<'g> Item<'g> {
         self.payload().1
     }
 
-    /// Sets value and tag and returns the old ones. The catalog's lock is held, or the name claimed.
+    /// Sets value and tag and returns the old ones. The catalog's lock is held.
     pub(super) fn set_payload(self, value: u64, tag: u8) -> (u64, u8) {
         // Relaxed: nobody else sets it.
         let old = self.head().payload.load(Ordering::Relaxed);
@@ -224,18 +220,14 @@ impl<'g> Item<'g> {
         unpack(old)
     }
 
-    /// The lane in whose row it is, and where there.
-    pub(super) fn place(self) -> (usize, usize) {
-        // Relaxed: under a lock, see the fields.
-        (
-            usize::from(self.head().lane.load(Ordering::Relaxed)),
-            self.head().position.load(Ordering::Relaxed) as usize,
-        )
+    /// Where it is in its row.
+    pub(super) fn position(self) -> usize {
+        // Relaxed: under the lock, or a hint.
+        self.head().position.load(Ordering::Relaxed) as usize
     }
 
-    pub(super) fn set_place(self, lane: usize, position: usize) {
+    pub(super) fn set_position(self, position: usize) {
         // Relaxed: as above.
-        self.head().lane.store(lane as u8, Ordering::Relaxed);
         self.head()
             .position
             .store(position as u32, Ordering::Relaxed);

@@ -11,7 +11,7 @@ use super::body::{Form, View};
 use super::growth;
 use super::item::Item;
 use super::outcome::InsertError;
-use super::reshape::{long_rows, retire_form};
+use super::reshape::{filled_row, retire_form};
 use super::row::{self, NAMES_MAX};
 use super::writer::CatalogWriter;
 
@@ -70,9 +70,8 @@ impl CatalogWriter<'_> {
         }
     }
 
-    /// Makes room for so many names in all, if they are more than there is room for. What claims have
-    /// noted is lost then. Room that is not used after all is given back by
-    /// [`shrink`](Self::shrink).
+    /// Makes room for so many names in all, if they are more than there is room for. Room
+    /// that is not used after all is given back by [`shrink`](Self::shrink).
     pub fn reserve(&mut self, names: usize) {
         let names = names.min(NAMES_MAX);
         let class = row::class_for(names);
@@ -86,9 +85,9 @@ impl CatalogWriter<'_> {
             return;
         }
         let items = view.after(0).collect::<Vec<Item<'_>>>();
-        let rows = long_rows(class, items.len(), view.last_order(), items.iter().copied());
+        let row = filled_row(class, view.last_order(), items.iter().copied());
         let old = self.catalog.body.load();
-        let head = growth::build(rows, growth::dense(names), items.into_iter());
+        let head = growth::build(row, growth::dense(names), items.into_iter());
         self.catalog.body.store(Form::Big(head));
         // SAFETY: the body leads to the new form, which has the names.
         unsafe { retire_form(old) };

@@ -1,34 +1,26 @@
 //! Names in order: found by key or by number, by readers that take no lock and write nothing.
 //!
 //! A [`Catalog`] grows through three forms: empty (no memory at all), small (up to 31 slots that
-//! are searched) and big (the same in order, a row for each thread that adds names, and a hash table
-//! beside them). Names are items with memory of their own, which no form ever moves; forms are
-//! changed by building the next one and publishing it with one store.
+//! are searched) and big (the same in order, and a hash table beside them). Names are items with
+//! memory of their own, which no form ever moves; forms are changed by building the next one and
+//! publishing it with one store.
 //!
-//! *Invariants.* A key is there once. Orders are given by whoever inserts; each is greater than
-//! all that its row ever had, and two names never have the same. Every operation leaves a whole
-//! catalog behind. A name is found by key from a moment before it is listed until a moment before it
-//! is listed no more; in between its slot in the listing is marked, so that a search [along the
-//! listing](Trail) ends as one by key does.
+//! *Invariants.* A key is there once. Orders are given by the caller of `insert`; each is greater
+//! than all before. Every operation leaves a whole catalog behind. A name is found by key from a
+//! moment before it is listed until a moment before it is listed no more; in between its slot in the
+//! listing is marked, so that a search [along the listing](Trail) ends as one by key does.
 //!
-//! *Locking.* Who changes the whole catalog, or the small form, takes a lock of one byte and then the
-//! gates of all lanes. Who changes one name or two of the big form [claims](Catalog::claim) them: he
-//! takes the gate of his own lane, then the latches of their home buckets in the order of addresses;
-//! further buckets he only tries. Thus changes of different names write no line in common, unless
-//! their hashes are neighbours. Whatever moves names (growth, splits) is done under the whole lock.
-//! Readers need a guard only; what is taken out is freed when their guards are gone. While two names
-//! change together (a rename), readers of these wait those few stores out.
+//! *Locking.* There is one writer at a time: it holds a lock of one byte. Readers need a guard only;
+//! what is taken out is freed when their guards are gone. While two names change together (a
+//! rename), readers of these wait for the end of that.
 
 mod body;
-mod claim;
 mod growth;
 mod hash;
 mod item;
 mod iter;
-mod lanes;
 mod load;
 mod outcome;
-mod part;
 mod reshape;
 mod row;
 mod segment;
@@ -38,10 +30,8 @@ mod table;
 mod trail;
 mod writer;
 
-pub use claim::Claim;
 pub use item::Item;
 pub use iter::Items;
-pub use lanes::Sums;
 pub use load::NewName;
 pub use outcome::{InsertError, Removed};
 pub use trail::Trail;
@@ -181,14 +171,6 @@ impl Catalog {
         self.len(&epoch::pin()) == 0
     }
 
-    /// What claims have noted: each of the past was counted, those of the moment may be. `None` in
-    /// the forms that nobody claims a part of.
-    #[inline]
-    #[must_use]
-    pub fn sums(&self, guard: &Guard) -> Option<Sums> {
-        self.view(guard).sums()
-    }
-
     /// The greatest order that a name has or ever had. A name that is being added may be there before its order is told
     /// here, never after.
     #[must_use]
@@ -196,35 +178,13 @@ impl Catalog {
         self.view(guard).last_order()
     }
 
-    /// Waits for the right to change the whole catalog. Never under a guard, which would keep memory
-    /// from being freed meanwhile.
+    /// Waits for the right to change the catalog. Under a guard, which keeps memory from being freed
+    /// meanwhile, only where no writer waits for anything that needs time.
     #[inline]
     #[must_use]
     pub fn lock(&self) -> CatalogWriter<'_> {
         self.lock.lock();
-        let writer = CatalogWriter::locked(self);
-        if let View::Big(table) = writer.inside() {
-            table.lanes().lock();
-        }
-        writer
-    }
-
-    /// The right to change the whole catalog, if nobody has it, or a part of it.
-    #[must_use]
-    #[expect(unsafe_code, reason = "a lock that is given back")]
-    pub fn try_lock(&self) -> Option<CatalogWriter<'_>> {
-        if !self.lock.try_lock() {
-            return None;
-        }
-        // SAFETY: only who has this lock replaces what is found.
-        if let View::Big(table) = unsafe { self.body.view() }
-            && !table.lanes().try_lock()
-        {
-            // SAFETY: locked above.
-            unsafe { self.lock.unlock() };
-            return None;
-        }
-        Some(CatalogWriter::locked(self))
+        CatalogWriter::locked(self)
     }
 }
 

@@ -2,20 +2,16 @@
 //!
 //! *Invariants.* The new form is whole before it is published; what it replaces is retired after.
 //!
-//! *Locking.* All of this under the catalog's whole lock.
+//! *Locking.* All of this under the catalog's lock.
 #![expect(unsafe_code, reason = "readers may look at all that is replaced here")]
 
 use super::body::{Form, View};
 use super::growth;
 use super::item::Item;
-use super::lanes::{self, Lanes};
-use super::row::{self, GAPS_FREE, Row};
+use super::row::{self, Row, RowHead};
 use super::table::{self, Table};
 use super::writer::CatalogWriter;
 use std::ptr::NonNull;
-
-/// Names of a table between two looks at whether it is too large for them: that reads the state of all rows.
-const LOOKED_AT: usize = 8;
 
 impl<'a> CatalogWriter<'a> {
     /// Publishes another form and frees the old one, all names included, after a grace period.
@@ -25,7 +21,7 @@ impl<'a> CatalogWriter<'a> {
         let items = self.inside().after(0);
         self.catalog.body.store(form);
         for item in items {
-            // SAFETY: the body does not lead to it any more, and every item is in one row, once.
+            // SAFETY: the body does not lead to it any more, and every item is in the row, once.
             unsafe { item.retire() };
         }
         // SAFETY: the body leads there no more.
@@ -35,7 +31,7 @@ impl<'a> CatalogWriter<'a> {
     /// Provides room in the table for a name of this hash; returns the table to go on with.
     pub(super) fn make_room(&mut self, mut table: Table<'a>, hash: u64) -> Table<'a> {
         self.sought = None;
-        let names = table.lanes().names();
+        let names = table.row().len();
         while !table.make_room(hash, names) {
             let Form::Big(old) = self.catalog.body.load() else {
                 unreachable!("the caller has a table");
@@ -50,40 +46,25 @@ impl<'a> CatalogWriter<'a> {
         table
     }
 
-    /// Provides a free slot at the end of a lane's row, or of the trunk (0).
-    pub(super) fn lengthen(&mut self, lanes: &'a Lanes, number: usize) {
-        let old = lanes.row(number);
-        if old.is_some_and(|row| lanes.tail(number) < row.capacity()) {
-            return;
+    /// The row of this table, with room for one more name.
+    pub(super) fn lengthen(&mut self, table: Table<'a>) -> Row<'a> {
+        let row = table.row();
+        if row.has_room() {
+            return row;
         }
-        let about = old.map_or(0, |row| lanes.names_about(row, number));
-        let head = row::allocate(row::class_for(about + 1));
+        let old = table.row_head();
+        let head = row::allocate(row::class_for(row.len() + 1));
         // SAFETY: made just now.
-        let row: Row<'a> = unsafe { Row::from_raw(head) };
-        let names = old.map_or(0, |old| row.take_over(old, number));
-        if let Some(old) = lanes.set_row(number, head, names) {
-            // SAFETY: no lane has it any more.
-            unsafe { row::retire(old) };
-        }
+        let longer: Row<'a> = unsafe { Row::from_raw(head) };
+        longer.take_over(row);
+        table.set_row(head);
+        // SAFETY: the table has another one.
+        unsafe { row::retire(old) };
+        longer
     }
 
-    /// Gives memory back, if there is much more than the names need. What claims have noted is lost
-    /// then.
+    /// Gives memory back, if there is much more than the names need.
     pub fn shrink(&mut self) {
-        self.shrink_if(|_| true);
-    }
-
-    /// The same once a name was taken out: of a table, it looks at every [`LOOKED_AT`]th only.
-    ///
-    /// Names that come and go beside that leave gaps, but no more than the rows have slots: a full one is
-    /// replaced by one of the right size.
-    #[inline]
-    pub(super) fn shrink_after_one(&mut self) {
-        self.shrink_if(|names| names.is_multiple_of(LOOKED_AT));
-    }
-
-    #[inline]
-    fn shrink_if(&mut self, is_time: impl FnOnce(usize) -> bool) {
         self.sought = None;
         match self.inside() {
             View::Empty { .. } => {}
@@ -93,10 +74,8 @@ impl<'a> CatalogWriter<'a> {
                 }
             }
             View::Big(table) => {
-                let lanes = table.lanes();
-                let names = lanes.names();
-                if is_time(names) && is_wasteful(names, lanes.slots()) {
-                    self.rebuild(table, names);
+                if table.row().is_wasteful() {
+                    self.rebuild(table);
                 }
             }
         }
@@ -113,32 +92,27 @@ impl<'a> CatalogWriter<'a> {
         unsafe { retire_form(old) };
     }
 
-    /// Moves the names of the big form to a single row of the right size. Nobody counts on what
-    /// claims noted: see [`forget_notes`](Self::forget_notes).
-    fn rebuild(&mut self, table: Table<'a>, names: usize) {
-        let old = self.catalog.body.load();
-        let lanes = table.lanes();
-        let last_order = lanes.last_order();
+    /// Moves the names of the big form to a row of the right size, and to another table if this one is
+    /// much too large.
+    fn rebuild(&mut self, table: Table<'a>) {
+        let row = table.row();
+        let (names, last_order) = (row.len(), row.last_order());
         if names == 0 {
             return self.put(Form::Empty { last_order });
         }
         let class = row::class_for(names);
         if row::is_small(class) || table.is_wasteful(names) {
-            let form = form_of(names, last_order, lanes.after(0));
+            let old = self.catalog.body.load();
+            let form = form_of(names, last_order, row.items());
             self.catalog.body.store(form);
             // SAFETY: the body leads to the new form.
             return unsafe { retire_form(old) };
         }
-        let old = table.lanes_head();
-        table.set_lanes(long_rows(class, names, last_order, lanes.after(0)));
-        // SAFETY: the table leads to the new ones.
-        unsafe { lanes::retire(old) };
+        let old = table.row_head();
+        table.set_row(filled_row(class, last_order, row.items()));
+        // SAFETY: the table leads to the new one.
+        unsafe { row::retire(old) };
     }
-}
-
-/// Is there much more than so many names need? `slots`: in use, and all.
-pub(super) fn is_wasteful(names: usize, (used, all): (usize, usize)) -> bool {
-    used > 2 * names + GAPS_FREE || all > 4 * names + GAPS_FREE
 }
 
 /// A form for so many names, one or more.
@@ -148,33 +122,26 @@ fn form_of<'g>(
     items: impl Iterator<Item = Item<'g>> + Clone,
 ) -> Form {
     let class = row::class_for(names);
-    if row::is_small(class) {
-        let head = row::allocate(class);
-        // SAFETY: made just now.
-        unsafe { Row::from_raw(head) }.fill(items, last_order);
-        return Form::Small(head);
+    let row = filled_row(class, last_order, items.clone());
+    match row::is_small(class) {
+        true => Form::Small(row),
+        false => Form::Big(growth::build(row, names, items)),
     }
-    let rows = long_rows(class, names, last_order, items.clone());
-    Form::Big(growth::build(rows, names, items))
 }
 
-/// Rows of the big form: the trunk alone, with all names.
-pub(super) fn long_rows<'g>(
+/// A row of this class with all names, and the greatest order there ever was.
+pub(super) fn filled_row<'g>(
     class: u32,
-    names: usize,
     last_order: u64,
     items: impl Iterator<Item = Item<'g>>,
-) -> NonNull<Lanes> {
+) -> NonNull<RowHead> {
     let head = row::allocate(class);
     // SAFETY: made just now.
-    let row: Row<'g> = unsafe { Row::from_raw(head) };
-    (0..)
-        .zip(items)
-        .for_each(|(position, item)| row.append(position, item, 0));
-    lanes::allocate(head, names, last_order)
+    unsafe { Row::from_raw(head) }.fill(items, last_order);
+    head
 }
 
-/// Frees a row, or a table and its rows, after a grace period; not the items.
+/// Frees a row, or a table and its row, after a grace period; not the items.
 ///
 /// # Safety
 /// The body does not lead there any more, and it is retired once.
@@ -186,11 +153,11 @@ pub(super) unsafe fn retire_form(form: Form) {
         Form::Big(head) => {
             // SAFETY: live until the grace period is over.
             let table: Table<'_> = unsafe { Table::from_raw(head) };
-            let all = table.lanes_head();
+            let row = table.row_head();
             // SAFETY: says the caller.
             unsafe { table::retire_whole(head) };
             // SAFETY: as above.
-            unsafe { lanes::retire(all) };
+            unsafe { row::retire(row) };
         }
     }
 }

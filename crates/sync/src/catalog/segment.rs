@@ -9,8 +9,7 @@
 //! are marked, since before it was put there. The version of a bucket is odd while names that have
 //! it for their home change together with others.
 //!
-//! *Locking.* A bucket is changed under its latch, or under the catalog's whole lock; read under a
-//! guard.
+//! *Locking.* A bucket is changed under the catalog's lock; read under a guard.
 #![expect(unsafe_code, reason = "an array of lines whose length the owner knows")]
 
 mod deal;
@@ -18,17 +17,16 @@ mod deal;
 use super::item::Item;
 use super::slot::{Slot, Word};
 use crate::catalog_primitive::{
-    AtomicU32, BUCKET_SLOTS, End, Latch, MODEL, Ordering, REACH, dealloc, fence, pause,
+    AtomicU32, BUCKET_SLOTS, MODEL, Ordering, REACH, dealloc, fence, pause,
 };
 use crate::epoch;
 use crate::prefetch::prefetch;
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::ptr::NonNull;
 
-/// One line: some slots, and who may change them.
+/// One line: some slots, and their version.
 #[repr(C, align(64))]
 pub(super) struct Bucket {
-    pub(super) latch: Latch,
     version: AtomicU32,
     slots: [Slot; BUCKET_SLOTS],
 }
@@ -68,7 +66,6 @@ pub(super) unsafe fn free(first: NonNull<Bucket>, size_log: u32) {
         let segment: Segment<'_> = unsafe { Segment::from_raw(first, size_log, 0) };
         let slots = segment.buckets.iter().flat_map(|bucket| &bucket.slots);
         slots.for_each(Slot::end);
-        segment.buckets.iter().for_each(|bucket| bucket.latch.end());
     }
     // SAFETY: allocated with this layout.
     unsafe { dealloc(first.as_ptr().cast(), layout(size_log)) };
@@ -186,37 +183,23 @@ impl<'g> Segment<'g> {
     /// The slot and the item of a key.
     #[inline]
     pub(super) fn find(self, hash: u64, key: &[u8]) -> Option<(&'g Slot, Item<'g>)> {
-        let (_, slot, item) = self.locate(hash, key)?;
-        Some((slot, item))
-    }
-
-    /// As [`find`](Self::find), and how many buckets from home they are.
-    #[inline]
-    pub(super) fn locate(self, hash: u64, key: &[u8]) -> Option<(usize, &'g Slot, Item<'g>)> {
         let home = self.bucket(hash, 0);
         match home.find(self.tag(hash), key) {
-            Some((slot, item)) => Some((0, slot, item)),
-            None if home.is_marked() => self.locate_beyond(hash, key),
-            None => None,
+            None if home.is_marked() => self.find_beyond(hash, key),
+            found => found,
         }
     }
 
     #[cold]
-    fn locate_beyond(self, hash: u64, key: &[u8]) -> Option<(usize, &'g Slot, Item<'g>)> {
+    fn find_beyond(self, hash: u64, key: &[u8]) -> Option<(&'g Slot, Item<'g>)> {
         for step in 1..self.buckets.len() {
             let bucket = self.bucket(hash, step);
             match bucket.find(self.tag(hash), key) {
-                Some((slot, item)) => return Some((step, slot, item)),
                 None if bucket.is_marked() => {}
-                None => return None,
+                found => return found,
             }
         }
         None
-    }
-
-    /// Buckets that an item may be away from home when nobody else can make room.
-    pub(super) fn reach(self) -> usize {
-        REACH.min(self.buckets.len())
     }
 
     /// Is there room near the home of this hash?
@@ -265,7 +248,7 @@ impl<'g> Segment<'g> {
 
     /// Fills a free slot.
     #[inline]
-    pub(super) fn put_into(self, slot: &Slot, hash: u64, item: Item<'_>) {
+    fn put_into(self, slot: &Slot, hash: u64, item: Item<'_>) {
         let word = Word::item(item, self.tag(hash));
         let marked = slot.load().is_marked();
         slot.store(if marked { word.marked() } else { word });
@@ -325,7 +308,6 @@ impl Drop for Change<'_> {
 impl Bucket {
     fn new() -> Self {
         Self {
-            latch: Latch::new(),
             version: AtomicU32::new(0),
             slots: std::array::from_fn(|_| Slot::new()),
         }
@@ -343,7 +325,7 @@ impl Bucket {
     }
 
     /// Tells searches to go on behind it.
-    pub(super) fn mark(&self) {
+    fn mark(&self) {
         let first = &self.slots[0];
         first.store(first.load().marked());
     }
@@ -367,7 +349,7 @@ impl Bucket {
     }
 
     #[inline]
-    pub(super) fn free_slot(&self) -> Option<&Slot> {
+    fn free_slot(&self) -> Option<&Slot> {
         let free = self.which(|word| word.is_free());
         // Without any it is beyond all.
         self.slots.get(free.trailing_zeros() as usize)

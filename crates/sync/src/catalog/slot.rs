@@ -20,8 +20,7 @@ const _: () = assert!(usize::BITS == 64);
 /// A word of a row or of a bucket.
 ///
 /// *Invariant.* A reference `&'g Slot` is made only where nothing that is found in the slot is
-/// freed during `'g`: under a guard, or by whoever holds the catalog's lock (or a claim of the name)
-/// and has not retired it.
+/// freed during `'g`: under a guard, or by the holder of the catalog's lock, which has not retired it.
 #[repr(transparent)]
 pub(super) struct Slot(AtomicPtr<Head>);
 
@@ -143,8 +142,7 @@ impl Slot {
         Word::new(self.0.load(Ordering::Acquire))
     }
 
-    /// Changes what it holds. Nobody else may: the catalog's lock is held, or the latch of the slot's
-    /// bucket, or a claim of the name that stands there; or nobody else knows the slot yet.
+    /// Changes what it holds. The catalog's lock is held, or no other thread knows the slot yet.
     pub(super) fn store(&self, word: Word<'_>) {
         // Release: see `load`.
         self.0.store(word.raw, Ordering::Release);

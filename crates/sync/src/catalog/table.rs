@@ -1,4 +1,4 @@
-//! The big form: rows, and a table that finds their items by key.
+//! The big form: a row, and a table that finds its items by key.
 //!
 //! The table is an extendible hash: the top bits of a hash choose an entry, the entry leads to a
 //! segment, and several entries lead to the same one until it is split. Growing thus never moves
@@ -6,16 +6,16 @@
 //!
 //! *Invariants.* All hashes that begin with the same `depth` bits as one of a segment's have that
 //! segment's entry, where `depth` is the segment's own. An item is in a row and in the table, or
-//! about to be or just taken out (under a lock).
+//! about to be or just taken out (under the lock).
 //!
-//! *Locking.* Entries are changed under the catalog's whole lock only; read under a guard. What is
+//! *Locking.* Entries are changed under the catalog's lock only; read under a guard. What is
 //! replaced is retired: a reader may follow an old entry to an old segment, which holds what was
 //! there then.
 #![expect(unsafe_code, reason = "a header with entries behind it")]
 
 use super::hash::NameHasher;
 use super::item::Item;
-use super::lanes::Lanes;
+use super::row::{Row, RowHead};
 use super::segment::{self, Bucket, Segment};
 use super::slot::Slot;
 use crate::catalog_primitive::{AtomicPtr, AtomicU64, End, Ordering, dealloc};
@@ -31,7 +31,7 @@ const SIZE_SHIFT: u32 = 56;
 /// What precedes the entries.
 #[repr(C)]
 pub(super) struct TableHead {
-    lanes: AtomicPtr<Lanes>,
+    row: AtomicPtr<RowHead>,
     hasher: NameHasher,
     /// There are 2^depth entries.
     pub(super) depth: u32,
@@ -98,7 +98,7 @@ pub(super) struct Table<'g> {
 
 /// Makes a table of 2^`depth` entries, the one of each index as `entry` says.
 pub(super) fn allocate(
-    lanes: NonNull<Lanes>,
+    row: NonNull<RowHead>,
     depth: u32,
     buckets: usize,
     mut entry: impl FnMut(usize) -> Lead,
@@ -110,7 +110,7 @@ pub(super) fn allocate(
         handle_alloc_error(layout)
     };
     let fresh = TableHead {
-        lanes: AtomicPtr::new(lanes.as_ptr()),
+        row: AtomicPtr::new(row.as_ptr()),
         hasher: NameHasher::new(),
         depth,
         buckets: AtomicU64::new(buckets as u64),
@@ -128,7 +128,7 @@ pub(super) fn allocate(
     head
 }
 
-/// Gives the memory of a table back, but neither that of its segments nor of its rows.
+/// Gives the memory of a table back, but neither that of its segments nor of its row.
 ///
 /// # Safety
 /// `head` comes from this module, nobody uses it any more, and this is called once for it.
@@ -136,7 +136,7 @@ pub(super) unsafe fn free(head: NonNull<TableHead>) {
     // SAFETY: not freed yet, says the caller.
     let table: Table<'_> = unsafe { Table::from_raw(head) };
     let depth = table.head.depth;
-    table.head.lanes.end();
+    table.head.row.end();
     table.entries.iter().for_each(|entry| entry.0.end());
     // SAFETY: allocated with this layout; the header has nothing to drop.
     unsafe { dealloc(head.as_ptr().cast(), layout(depth)) };
@@ -164,7 +164,7 @@ unsafe fn free_retired(head: *mut ()) {
     }
 }
 
-/// Frees a table after a grace period; its segments and its rows live on.
+/// Frees a table after a grace period; its segments and its row live on.
 ///
 /// # Safety
 /// No reader can find it from now on, and it is retired once.
@@ -173,7 +173,7 @@ pub(super) unsafe fn retire(head: NonNull<TableHead>) {
     unsafe { epoch::retire_with(head.as_ptr().cast(), free_retired) };
 }
 
-/// Frees a table and its segments after a grace period; its rows live on.
+/// Frees a table and its segments after a grace period; its row lives on.
 ///
 /// # Safety
 /// As for [`retire`], of the segments as well.
@@ -207,23 +207,25 @@ impl<'g> Table<'g> {
         }
     }
 
-    /// The rows of the same names.
-    pub(super) fn lanes(self) -> &'g Lanes {
-        // SAFETY: retired when the table gets others, hence freed later than a guard from before
+    /// The row of the same names.
+    #[inline]
+    pub(super) fn row(self) -> Row<'g> {
+        // SAFETY: retired when the table gets another, hence freed later than a guard from before
         // ends.
-        unsafe { self.lanes_head().as_ref() }
+        unsafe { Row::from_raw(self.row_head()) }
     }
 
-    pub(super) fn lanes_head(self) -> NonNull<Lanes> {
-        // Acquire pairs with the release in `set_lanes`.
-        let lanes = self.head.lanes.load(Ordering::Acquire);
-        NonNull::new(lanes).expect("a table always has rows")
+    #[inline]
+    pub(super) fn row_head(self) -> NonNull<RowHead> {
+        // Acquire pairs with the release in `set_row`.
+        let row = self.head.row.load(Ordering::Acquire);
+        NonNull::new(row).expect("a table always has a row")
     }
 
-    /// Publishes other rows.
-    pub(super) fn set_lanes(self, lanes: NonNull<Lanes>) {
-        // Release: they were filled before.
-        self.head.lanes.store(lanes.as_ptr(), Ordering::Release);
+    /// Publishes another row.
+    pub(super) fn set_row(self, row: NonNull<RowHead>) {
+        // Release: it was filled before.
+        self.head.row.store(row.as_ptr(), Ordering::Release);
     }
 
     /// The hash of a key.

@@ -14,12 +14,10 @@
 use super::Catalog;
 use super::body::View;
 use super::item::Item;
-use super::lanes::Lanes;
 use super::row::Row;
 use super::table::Table;
 use crate::epoch::Guard;
 use std::cell::Cell;
-use std::ptr;
 
 /// Gaps between two names of a listing that are passed over.
 const GAPS: usize = 4;
@@ -31,10 +29,9 @@ const AHEAD: usize = 3;
 /// It may be used for any catalog at any time: what it says is tried, never trusted.
 #[derive(Debug, Default)]
 pub struct Trail {
-    /// The address of the rows, which others may have by now.
-    lanes: Cell<usize>,
+    /// The address of the row, where another may be by now.
+    row: Cell<usize>,
     position: Cell<u32>,
-    lane: Cell<u8>,
     /// The last search ended right behind the one before.
     follows: Cell<bool>,
 }
@@ -44,9 +41,8 @@ impl Trail {
     #[must_use]
     pub const fn new() -> Self {
         Self {
-            lanes: Cell::new(0),
+            row: Cell::new(0),
             position: Cell::new(0),
-            lane: Cell::new(0),
             follows: Cell::new(false),
         }
     }
@@ -57,11 +53,10 @@ impl Trail {
         if !self.follows.get() {
             return None;
         }
-        let lanes = table.lanes();
-        if self.lanes.get() != address(lanes) {
+        let row = table.row();
+        if self.row.get() != row.address() {
             return None;
         }
-        let row = lanes.row(usize::from(self.lane.get()))?;
         let (position, item) = behind(row, self.position.get(), key)?;
         self.position.set(position);
         Some(item)
@@ -70,27 +65,20 @@ impl Trail {
     /// A search by hash ended here.
     #[inline]
     fn note(&self, table: Table<'_>, item: Item<'_>) {
-        // Somebody may change it now: then the next search is no faster.
-        let (lane, position) = item.place();
-        let (lane, position) = (lane as u8, position as u32);
-        let lanes = address(table.lanes());
+        // A writer may change it now: then the next search is no faster.
+        let position = item.position() as u32;
+        let row = table.row().address();
         let step = position.wrapping_sub(self.position.get());
-        let same = self.lanes.get() == lanes && self.lane.get() == lane;
         // Asked for once more, it says nothing new: who removes a name has often looked at it before.
         let follows = if step == 0 {
             self.follows.get()
         } else {
             step <= GAPS as u32 + 1
         };
-        self.follows.set(same && follows);
-        self.lanes.set(lanes);
-        self.lane.set(lane);
+        self.follows.set(self.row.get() == row && follows);
+        self.row.set(row);
         self.position.set(position);
     }
-}
-
-fn address(lanes: &Lanes) -> usize {
-    ptr::from_ref(lanes).addr()
 }
 
 /// The next item of a row behind this position, if it has this key and nobody is about to change it.
@@ -143,10 +131,7 @@ impl Catalog {
         if !trail.follows.get() {
             return;
         }
-        let Some(row) = table.lanes().row(usize::from(trail.lane.get())) else {
-            return;
-        };
-        let slots = row.behind(trail.position.get() as usize).iter();
+        let slots = table.row().behind(trail.position.get() as usize).iter();
         let mut items = slots.take(AHEAD).filter_map(|slot| slot.load().as_item());
         if let Some(next) = items.next() {
             table.home(next.key()).fetch();
@@ -229,12 +214,12 @@ mod tests {
         let (catalog, trail) = (filled(100), Trail::new());
         for number in 1..=50 {
             let key = name(number);
-            let mut claim = catalog.claim(&key, None);
+            let mut writer = catalog.lock();
             let guard = epoch::pin();
-            catalog.foresee(claim.get(&key).expect("there"), &trail, &guard);
+            catalog.foresee(writer.get(&key).expect("there"), &trail, &guard);
             drop(guard);
-            assert!(claim.remove(&key).is_some());
-            drop(claim);
+            assert!(writer.remove(&key).is_some());
+            drop(writer);
             assert_eq!(trail.follows.get(), number > 1);
             assert!(leads_to(&catalog, &trail, number + 1) == (number > 1));
         }
@@ -261,9 +246,7 @@ mod tests {
         assert!(catalog.lock().rename(&name(9), b"other").is_some());
         assert_eq!(ask(&catalog, &trail, 9), None);
         assert_eq!(ask(&catalog, &trail, 10), Some(1010));
-        let mut claim = catalog.claim(b"other", None);
-        assert!(claim.remove(b"other").is_some());
-        drop(claim);
+        assert!(catalog.lock().remove(b"other").is_some());
         assert!(catalog.lock().rename_over(&name(12), &name(11)).is_some());
         assert_eq!(ask(&catalog, &trail, 11), Some(1012));
         assert_eq!(ask(&catalog, &trail, 12), None);

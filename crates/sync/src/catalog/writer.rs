@@ -1,4 +1,4 @@
-//! Changing a whole catalog, by whoever has locked it.
+//! Changing a catalog under its lock.
 //!
 //! *Invariants.* What changes is built before anything is published, so that every operation
 //! comes to its end once readers can see a part of it. An item is retired after it was taken out
@@ -9,18 +9,16 @@ use super::Catalog;
 use super::body::{Form, View};
 use super::item::{self, Item, KEY_MAX, TAG_END, VALUE_END};
 use super::iter::Items;
-use super::lanes::Sums;
 use super::load::NewName;
 use super::outcome::{InsertError, Removed};
 use super::row::{self, NAMES_MAX, Row};
 use super::segment::{self, Change};
 use super::sought::Sought;
-use super::table::Table;
 use std::fmt;
 use std::marker::PhantomData;
 
 /// Orders are below this.
-pub(super) const ORDER_END: u64 = 1 << 63;
+const ORDER_END: u64 = 1 << 63;
 
 /// The right to change a catalog; others wait for it until this is dropped.
 ///
@@ -34,10 +32,7 @@ pub struct CatalogWriter<'a> {
 
 impl Drop for CatalogWriter<'_> {
     fn drop(&mut self) {
-        if let View::Big(table) = self.inside() {
-            table.lanes().unlock();
-        }
-        // SAFETY: locked by `Catalog::lock` or `try_lock` for this writer, on this thread.
+        // SAFETY: locked by `Catalog::lock` for this writer, on this thread.
         unsafe { self.catalog.lock.unlock() };
     }
 }
@@ -171,19 +166,13 @@ impl<'a> CatalogWriter<'a> {
                 if !is_new && table.find(hash, key).is_some() {
                     return Err(InsertError::Taken);
                 }
-                let lanes = table.lanes();
-                self.lengthen(lanes, 0);
+                let row = self.lengthen(table);
                 let item = fresh(key, order, value, tag);
                 if !table.put_near(hash, item) {
                     self.make_room(table, hash).put(hash, item);
                 }
-                let tail = lanes.tail(0);
-                if let Some(trunk) = lanes.row(0) {
-                    trunk.append(tail, item, 0);
-                }
-                lanes.set_tail(0, tail + 1);
-                lanes.count(1);
-                lanes.set_last_order(order);
+                let fits = row.push(item);
+                debug_assert!(fits, "room was made for it");
             }
         }
         Ok(())
@@ -193,32 +182,27 @@ impl<'a> CatalogWriter<'a> {
     pub fn remove(&mut self, key: &[u8]) -> Option<Removed> {
         let sought = self.take_found(key);
         let view = self.inside();
-        let item = match view {
-            View::Empty { .. } => return None,
-            View::Small(row) => {
-                let item = row.find(key)?;
-                if row.len() == 1 {
-                    let removed = Removed::of(item);
-                    let last_order = row.last_order();
-                    self.put(Form::Empty { last_order });
-                    return Some(removed);
-                }
-                row.remove(item);
-                item
-            }
+        let row = view.row()?;
+        let (slot, item) = match view {
             View::Big(table) => {
-                let (slot, item) = match sought {
-                    Some(found) => found,
-                    None => table.find(table.hash(key), key)?,
-                };
-                table.lanes().mark(item);
-                segment::clear(slot);
-                take_out(table, item);
-                item
+                let found = sought.or_else(|| table.find(table.hash(key), key));
+                let (slot, item) = found?;
+                (Some(slot), item)
             }
+            _ => (None, row.find(key)?),
         };
         let removed = Removed::of(item);
-        self.shrink_after_one();
+        if row.len() == 1 {
+            let last_order = row.last_order();
+            self.put(Form::Empty { last_order });
+            return Some(removed);
+        }
+        if let Some(slot) = slot {
+            row.mark(item);
+            segment::clear(slot);
+        }
+        row.remove(item);
+        self.shrink();
         // SAFETY: taken out of row and table above; not used below.
         unsafe { item.retire() };
         Some(removed)
@@ -241,19 +225,17 @@ impl<'a> CatalogWriter<'a> {
         }
     }
 
-    /// Lets searches along the rows leave these names alone. Those of the small form look at all names.
+    /// Makes searches along the row pass over these names. Those of the small form look at all names.
     fn mark<const N: usize>(&self, items: [Item<'a>; N]) {
         if let View::Big(table) = self.inside() {
-            items.into_iter().for_each(|item| table.lanes().mark(item));
+            items.into_iter().for_each(|item| table.row().mark(item));
         }
     }
 
     /// The change is over, and they are still there.
     fn unmark<const N: usize>(&self, items: [Item<'a>; N]) {
         if let View::Big(table) = self.inside() {
-            items
-                .into_iter()
-                .for_each(|item| table.lanes().unmark(item));
+            items.into_iter().for_each(|item| table.row().unmark(item));
         }
     }
 
@@ -302,12 +284,11 @@ impl<'a> CatalogWriter<'a> {
             View::Big(table) => {
                 let (from_hash, to_hash) = (table.hash(from), table.hash(to));
                 let table = self.make_room(table, to_hash);
-                table.lanes().mark(old);
+                let row = table.row();
+                row.mark(old);
                 let _change = self.change(from, to);
                 table.put(to_hash, new);
-                if let Some(row) = table.lanes().row(old.place().0) {
-                    row.swap(old, new);
-                }
+                row.substitute(old, new);
                 if let Some((slot, _)) = table.find(from_hash, from) {
                     segment::clear(slot);
                 }
@@ -332,53 +313,21 @@ impl<'a> CatalogWriter<'a> {
         {
             let _change = self.change(from, to);
             target.set_payload(moved.value, moved.tag);
-            match view {
-                View::Empty { .. } => {}
-                // Not the only name: there are two.
-                View::Small(row) => row.remove(source),
-                View::Big(table) => {
-                    if let Some((slot, _)) = table.find(table.hash(from), from) {
-                        segment::clear(slot);
-                    }
-                    take_out(table, source);
-                }
+            if let View::Big(table) = view
+                && let Some((slot, _)) = table.find(table.hash(from), from)
+            {
+                segment::clear(slot);
+            }
+            // Not the only name: there are two.
+            if let Some(row) = view.row() {
+                row.remove(source);
             }
         }
         self.unmark([target]);
-        self.shrink_after_one();
+        self.shrink();
         // SAFETY: taken out of row and table above; not used below.
         unsafe { source.retire() };
         Some((moved, replaced))
-    }
-
-    /// What claims have noted so far, of all that is there. `None` in the forms that nobody claims a
-    /// part of.
-    #[must_use]
-    pub fn sums(&self) -> Option<Sums> {
-        self.view().sums()
-    }
-
-    /// Forgets stamps and tallies. Without this they may get lost when names go.
-    pub fn forget_notes(&mut self) {
-        if let View::Big(table) = self.inside() {
-            table.lanes().forget_notes();
-        }
-    }
-
-    /// Provides what a claim of this key asks for: a lane, and room.
-    pub(super) fn provide(&mut self, number: usize, key: &[u8]) {
-        let View::Big(table) = self.inside() else {
-            return;
-        };
-        let lanes = table.lanes();
-        if lanes.lane(number).is_none() {
-            lanes.add_lane(number);
-        }
-        let hash = table.hash(key);
-        if table.find(hash, key).is_none() {
-            self.lengthen(lanes, number);
-            self.make_room(table, hash);
-        }
     }
 
     /// Removes all names. Orders go on to grow.
@@ -392,28 +341,17 @@ impl<'a> CatalogWriter<'a> {
     /// all names as if they had never been.
     pub fn adopt(&mut self, names: Catalog) {
         let form = {
-            let theirs = names.lock();
+            let _theirs = names.lock();
             let form = names.body.load();
-            // Gates stay locked: from now on it is this writer that opens them.
             names.body.store(Form::Empty { last_order: 0 });
-            drop(theirs);
             form
         };
         self.put(form);
     }
 }
 
-/// Takes an item out of its row, for good.
-fn take_out<'a>(table: Table<'a>, item: Item<'a>) {
-    let lanes = table.lanes();
-    if let Some(row) = lanes.row(item.place().0) {
-        row.vacate(item);
-    }
-    lanes.count(-1);
-}
-
 /// A new item, which the caller is about to put into the catalog.
-pub(super) fn fresh<'a>(key: &[u8], order: u64, value: u64, tag: u8) -> Item<'a> {
+fn fresh<'a>(key: &[u8], order: u64, value: u64, tag: u8) -> Item<'a> {
     // SAFETY: not freed before it is taken out again.
     unsafe { Item::from_raw(item::allocate(key, order, value, tag)) }
 }

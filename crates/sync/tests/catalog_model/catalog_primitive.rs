@@ -1,13 +1,11 @@
 //! Loom's atomics under the names that the catalog uses, small sizes, and a watch over its items.
 
-pub(crate) use atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
-pub(crate) use lock::{Gate, Latch, Lock};
+pub(crate) use atomic::{AtomicPtr, AtomicU32, AtomicU64};
+pub(crate) use lock::Lock;
 pub(crate) use loom::sync::atomic::{Ordering, fence};
 
-use loom::thread::{self, ThreadId};
 use std::alloc::Layout;
 use std::cell::RefCell;
-use std::collections::HashMap;
 
 /// Three slots: the fourth name makes a table.
 pub(crate) const CLASS_SMALL: u32 = 0;
@@ -20,25 +18,6 @@ pub(crate) const REACH: usize = 1;
 pub(crate) const SIZE_LOG_MAX: u32 = 1;
 
 pub(crate) const MODEL: bool = true;
-
-pub(crate) const LANES: usize = 2;
-
-std::thread_local! {
-    // The threads of a model are one thread of the system.
-    static LANE_OF: RefCell<HashMap<ThreadId, usize>> = RefCell::default();
-}
-
-/// The calling thread's lane: what it has said last.
-pub(crate) fn lane() -> usize {
-    let me = thread::current().id();
-    LANE_OF.with_borrow(|lanes| lanes.get(&me).copied().unwrap_or(0))
-}
-
-/// From now on this is the calling thread's lane.
-pub(crate) fn set_lane(lane: usize) {
-    let me = thread::current().id();
-    LANE_OF.with_borrow_mut(|lanes| lanes.insert(me, lane));
-}
 
 /// Loom's atomics are not made in constants.
 macro_rules! constant {
@@ -137,13 +116,11 @@ mod atomic {
     }
 
     atomic!(AtomicPtr<T>: *mut T);
-    atomic!(AtomicU8: u8);
     atomic!(AtomicU32: u32);
     atomic!(AtomicU64: u64);
 }
 
 mod lock {
-    use super::End;
     use loom::sync::{Mutex, MutexGuard};
     use loom::thread::{self, ThreadId};
     use std::cell::{RefCell, UnsafeCell};
@@ -180,15 +157,7 @@ mod lock {
         }
 
         pub(crate) fn lock(&self) {
-            self.locked(self.mutex.lock().expect("a panic ends the model"));
-        }
-
-        pub(crate) fn try_lock(&self) -> bool {
-            let guard = self.mutex.try_lock();
-            guard.map(|guard| self.locked(guard)).is_ok()
-        }
-
-        fn locked<'a>(&'a self, guard: MutexGuard<'a, ()>) {
+            let guard = self.mutex.lock().expect("a panic ends the model");
             // SAFETY: the mutex is boxed, and its owner drops the guard first.
             let guard: MutexGuard<'static, ()> = unsafe { transmute(guard) };
             // SAFETY: locked just now.
@@ -211,97 +180,9 @@ mod lock {
         }
     }
 
-    /// A lock that does not keep all others from storing.
-    pub(crate) struct Latch {
-        // Before the mutex, which it borrows. Touched by whoever holds the lock.
-        guard: UnsafeCell<Option<MutexGuard<'static, ()>>>,
-        mutex: UnsafeCell<Option<Box<Mutex<()>>>>,
-    }
-
-    // SAFETY: `guard` belongs to whoever holds the lock; `mutex` is taken when nobody uses it.
-    unsafe impl Sync for Latch {}
-    // SAFETY: the threads of a model are one thread of the system.
-    unsafe impl Send for Latch {}
-
-    impl Latch {
-        pub(crate) fn new() -> Self {
-            Self {
-                guard: UnsafeCell::new(None),
-                mutex: UnsafeCell::new(Some(Box::new(Mutex::new(())))),
-            }
-        }
-
-        fn mutex(&self) -> &Mutex<()> {
-            // SAFETY: shared but for `end`, which comes last.
-            let mutex = unsafe { &*self.mutex.get() };
-            mutex.as_ref().expect("a latch that is still there")
-        }
-
-        pub(crate) fn lock(&self) {
-            self.locked(self.mutex().lock().expect("a panic ends the model"));
-        }
-
-        pub(crate) fn try_lock(&self) -> bool {
-            let guard = self.mutex().try_lock();
-            guard.map(|guard| self.locked(guard)).is_ok()
-        }
-
-        fn locked<'a>(&'a self, guard: MutexGuard<'a, ()>) {
-            // SAFETY: the mutex is boxed, and is taken when nobody holds it.
-            let guard: MutexGuard<'static, ()> = unsafe { transmute(guard) };
-            // SAFETY: locked just now.
-            unsafe { *self.guard.get() = Some(guard) };
-        }
-
-        pub(crate) fn unlock(&self) {
-            // SAFETY: still locked by the caller.
-            let guard = unsafe { (*self.guard.get()).take() };
-            drop(guard);
-        }
-    }
-
-    impl End for Latch {
-        fn end(&self) {
-            // SAFETY: nobody uses it any more; who does, finds none.
-            drop(unsafe { (*self.mutex.get()).take() });
-        }
-    }
-
-    /// The same: courtesy is no matter of correctness.
-    pub(crate) struct Gate(Latch);
-
-    impl Gate {
-        pub(crate) fn new() -> Self {
-            Self(Latch::new())
-        }
-
-        pub(crate) fn lock(&self) {
-            self.0.lock();
-        }
-
-        pub(crate) fn lock_first(&self) {
-            self.0.lock();
-        }
-
-        pub(crate) fn try_lock(&self) -> bool {
-            self.0.try_lock()
-        }
-
-        pub(crate) fn unlock(&self) {
-            self.0.unlock();
-        }
-    }
-
-    impl End for Gate {
-        fn end(&self) {
-            self.0.end();
-        }
-    }
-
     /// What an execution that failed has left.
     pub(crate) fn forget() {
         HOLDERS.take();
-        super::LANE_OF.take();
     }
 }
 pub(crate) use lock::forget as forget_locks;

@@ -101,6 +101,23 @@ fn a_new_name_is_seen_whole_or_not_at_all() {
 }
 
 #[test]
+fn an_order_that_was_told_has_its_name_in_the_listing() {
+    for names in [&SMALL[..2], SMALL, BIG] {
+        model(PAIR, names, move |catalog| {
+            let before = catalog.last_order(&epoch::pin());
+            let writer = writing(catalog, |writer| {
+                remove(writer, "b");
+                add(writer, "x");
+            });
+            let is_known = catalog.last_order(&epoch::pin()) > before;
+            let listed = list(catalog, 10);
+            assert!(!is_known || times(&listed, "x") == 1);
+            writer.join().unwrap();
+        });
+    }
+}
+
+#[test]
 fn a_removed_name_is_freed_behind_its_readers() {
     for names in [&SMALL[..1], SMALL, BIG] {
         model(PAIR, names, move |catalog| {

@@ -17,7 +17,6 @@ pub mod prefetch;
 
 mod catalog_primitive;
 mod changes;
-mod claims;
 mod forms;
 mod trails;
 

@@ -1,9 +1,7 @@
 //! Searches along the listing beside changes: they find what a search by hash would find.
 
-use super::catalog_primitive::set_lane;
-use super::{PAIR, epoch, find, model};
-use crate::catalog::{Catalog, Trail};
-use loom::sync::Arc;
+use super::{PAIR, epoch, find, model, writing};
+use crate::catalog::{Catalog, CatalogWriter, Trail};
 
 /// Five names are big in the model.
 const BIG: &[&str] = &["a", "b", "c", "d", "e"];
@@ -25,32 +23,23 @@ fn along(catalog: &Catalog, trail: &Trail, name: &str) -> Option<u64> {
     Some(item.value())
 }
 
-/// Runs a change by the right to two names, and in another model by that to all, beside a reader.
+/// Runs a change beside a reader.
 fn beside(
-    by_claim: fn(&Catalog),
-    by_writer: fn(&Catalog),
-    reader: impl Fn(&Catalog, &Trail) + Clone + Send + Sync + 'static,
+    change: fn(&mut CatalogWriter<'_>),
+    reader: impl Fn(&Catalog, &Trail) + Send + Sync + 'static,
 ) {
-    for change in [by_claim, by_writer] {
-        let reader = reader.clone();
-        model(PAIR, BIG, move |catalog| {
-            let trail = before_c(catalog);
-            let theirs = Arc::clone(catalog);
-            let other = loom::thread::spawn(move || {
-                set_lane(1);
-                change(&theirs);
-            });
-            reader(catalog, &trail);
-            other.join().unwrap();
-        });
-    }
+    model(PAIR, BIG, move |catalog| {
+        let trail = before_c(catalog);
+        let other = writing(catalog, change);
+        reader(catalog, &trail);
+        other.join().unwrap();
+    });
 }
 
 #[test]
 fn what_was_missed_by_hash_is_not_found_along_the_row() {
     beside(
-        |catalog| assert!(catalog.claim(b"c", None).remove(b"c").is_some()),
-        |catalog| assert!(catalog.lock().remove(b"c").is_some()),
+        |writer| assert!(writer.remove(b"c").is_some()),
         |catalog, trail| {
             let by_hash = find(catalog, "c");
             let by_row = along(catalog, trail, "c");
@@ -60,52 +49,43 @@ fn what_was_missed_by_hash_is_not_found_along_the_row() {
     );
 }
 
-fn exchange_by_claim(catalog: &Catalog) {
-    assert!(catalog.claim(b"c", Some(b"d")).exchange(b"c", b"d"));
-}
-
-fn exchange_by_writer(catalog: &Catalog) {
-    assert!(catalog.lock().exchange(b"c", b"d"));
+fn exchange(writer: &mut CatalogWriter<'_>) {
+    assert!(writer.exchange(b"c", b"d"));
 }
 
 #[test]
 fn names_that_are_exchanged_never_lead_to_the_same() {
     // The first name is found before the exchange or after it, the second one not earlier.
-    beside(exchange_by_claim, exchange_by_writer, |catalog, trail| {
+    beside(exchange, |catalog, trail| {
         let (first, second) = (along(catalog, trail, "c"), along(catalog, trail, "d"));
         assert!((first, second) != (Some(40), Some(40)), "half of it");
     });
-    beside(exchange_by_claim, exchange_by_writer, |catalog, trail| {
+    beside(exchange, |catalog, trail| {
         let (first, second) = (find(catalog, "d"), along(catalog, trail, "c"));
         assert!((first, second) != (Some(30), Some(30)), "half of it");
     });
-    beside(exchange_by_claim, exchange_by_writer, |catalog, trail| {
+    beside(exchange, |catalog, trail| {
         let (first, second) = (along(catalog, trail, "c"), find(catalog, "d"));
         assert!((first, second) != (Some(40), Some(40)), "half of it");
         assert_eq!(along(catalog, trail, "e"), Some(50));
     });
 }
 
-fn rename_by_claim(catalog: &Catalog) {
-    let order = catalog.claim(b"c", Some(b"x")).rename(b"c", b"x");
-    assert_eq!(order, Some(30));
-}
-
-fn rename_by_writer(catalog: &Catalog) {
-    assert_eq!(catalog.lock().rename(b"c", b"x"), Some(30));
+fn rename(writer: &mut CatalogWriter<'_>) {
+    assert_eq!(writer.rename(b"c", b"x"), Some(30));
 }
 
 #[test]
 fn a_renamed_name_is_found_under_one_key_at_a_time() {
-    beside(rename_by_claim, rename_by_writer, |catalog, trail| {
+    beside(rename, |catalog, trail| {
         let (new, old) = (find(catalog, "x"), along(catalog, trail, "c"));
         assert!(new.is_none() || old.is_none(), "both");
     });
-    beside(rename_by_claim, rename_by_writer, |catalog, trail| {
+    beside(rename, |catalog, trail| {
         let (old, new) = (along(catalog, trail, "c"), find(catalog, "x"));
         assert!(old.is_some() || new.is_some(), "neither");
     });
-    beside(rename_by_claim, rename_by_writer, |catalog, trail| {
+    beside(rename, |catalog, trail| {
         let (new, old) = (along(catalog, trail, "x"), find(catalog, "c"));
         assert!(new.is_none() || old.is_none(), "both");
     });
@@ -114,11 +94,7 @@ fn a_renamed_name_is_found_under_one_key_at_a_time() {
 #[test]
 fn a_name_that_is_replaced_leads_on_only_when_the_other_is_gone() {
     beside(
-        |catalog| {
-            let mut claim = catalog.claim(b"d", Some(b"c"));
-            assert!(claim.rename_over(b"d", b"c").is_some());
-        },
-        |catalog| assert!(catalog.lock().rename_over(b"d", b"c").is_some()),
+        |writer| assert!(writer.rename_over(b"d", b"c").is_some()),
         |catalog, trail| {
             let (target, source) = (along(catalog, trail, "c"), along(catalog, trail, "d"));
             match target {

@@ -1,5 +1,5 @@
 //! Names in the order of their numbers: the small form is one row and nothing else, the big one has
-//! a row for each lane, and a table beside them.
+//! a table beside it.
 //!
 //! A row is a word of state and slots. Names are appended; a name that goes leaves its order
 //! behind as a gap, so that a listing finds its place by binary search. When gaps or unused slots
@@ -8,27 +8,25 @@
 //! *Invariants.* The slots in use are never null. Their orders ascend, and every item that ever
 //! stands in a slot has a greater order than all that stood in the slots before it: a reader that
 //! sees fewer of them still finds what is there throughout. If slot 0 is a gap, it holds instead the
-//! position of the first item: the gaps in front need not be walked. In the small form at most one
-//! gap is at the end; it holds the greatest order ever.
+//! position of the first item: the gaps in front need not be walked. At most one gap is at the end;
+//! it holds the greatest order ever.
 //!
-//! *Locking.* The small form's is changed under the catalog's lock only; for those of lanes see
-//! `long`. Read under a guard.
+//! *Locking.* A row is changed under the catalog's lock; read under a guard.
 #![expect(unsafe_code, reason = "a header with slots behind it")]
 
-mod long;
 mod memory;
 
 pub(super) use memory::{NAMES_MAX, RowHead, allocate, class_for, free, is_small, retire};
 
 use super::item::Item;
-use super::iter::{Cursor, Items};
+use super::iter::Items;
 use super::slot::{Slot, Word};
 use crate::catalog_primitive::Ordering;
-use memory::{State, capacity};
-use std::ptr::NonNull;
+use memory::State;
+use std::ptr::{self, NonNull};
 
 /// Gaps that are never closed for their number alone.
-pub(super) const GAPS_FREE: usize = 4;
+const GAPS_FREE: usize = 4;
 
 /// A row to look at, or to change by whoever holds the lock.
 #[derive(Clone, Copy)]
@@ -68,7 +66,7 @@ impl<'g> Row<'g> {
         self.whole().iter().for_each(Slot::end);
     }
 
-    /// The slots of the small form that readers look at.
+    /// The slots in use.
     #[inline]
     pub(super) fn slots(self) -> &'g [Slot] {
         // SAFETY: no more than were allocated, as zeros: nothing; live by `from_raw`.
@@ -78,9 +76,19 @@ impl<'g> Row<'g> {
     /// All slots.
     #[inline]
     fn whole(self) -> &'g [Slot] {
-        let capacity = capacity(self.state().class);
         // SAFETY: so many were allocated, as zeros: nothing; live by `from_raw`.
-        unsafe { std::slice::from_raw_parts(self.first.as_ptr(), capacity) }
+        unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.capacity()) }
+    }
+
+    /// Slots that there are.
+    pub(super) fn capacity(self) -> usize {
+        memory::capacity(self.state().class)
+    }
+
+    /// Where it is in memory.
+    #[inline]
+    pub(super) fn address(self) -> usize {
+        ptr::from_ref(self.head).addr()
     }
 
     /// The slots behind this position.
@@ -124,7 +132,7 @@ impl<'g> Row<'g> {
 
     /// The names of orders greater than `after`.
     pub(super) fn after(self, after: u64) -> Items<'g> {
-        Items::new(Cursor::behind(self.slots(), after), after)
+        Items::behind(self.slots(), after)
     }
 
     /// All items, in order.
@@ -132,18 +140,26 @@ impl<'g> Row<'g> {
         self.slots().iter().filter_map(|slot| slot.load().as_item())
     }
 
+    /// Is there a gap at the end?
+    fn has_gap_at_end(self) -> bool {
+        let last = self.slots().last();
+        last.is_some_and(|slot| slot.load().as_number().is_some())
+    }
+
+    /// Is there room for one more name?
+    pub(super) fn has_room(self) -> bool {
+        self.state().tail < self.capacity() || self.has_gap_at_end()
+    }
+
     /// Adds a name at the end, unless the row is full. Its order is greater than any before.
     pub(super) fn push(self, item: Item<'g>) -> bool {
         let mut state = self.state();
-        let gap_at_end = self
-            .slots()
-            .last()
-            .is_some_and(|slot| slot.load().as_number().is_some());
+        let gap_at_end = self.has_gap_at_end();
         let position = state.tail - usize::from(gap_at_end);
         let Some(slot) = self.whole().get(position) else {
             return false;
         };
-        item.set_place(0, position);
+        item.set_position(position);
         slot.store(Word::item(item, short_tag(item.key())));
         if gap_at_end {
             state.gaps -= 1;
@@ -157,16 +173,28 @@ impl<'g> Row<'g> {
     /// Puts an item in the place of one with the same order.
     pub(super) fn substitute(self, old: Item<'g>, new: Item<'g>) {
         debug_assert_eq!(old.order(), new.order());
-        let (lane, position) = old.place();
-        new.set_place(lane, position);
+        let position = old.position();
+        new.set_position(position);
         self.whole()[position].store(Word::item(new, short_tag(new.key())));
+    }
+
+    /// Makes searches [along the row](crate::catalog::Trail) pass over this name: it is about to be
+    /// removed, or to lead elsewhere together with another. No reader asks for the tag of a marked
+    /// word.
+    pub(super) fn mark(self, item: Item<'g>) {
+        self.whole()[item.position()].store(Word::item(item, 0).marked());
+    }
+
+    /// The change that it was [marked](Self::mark) for is over, and it is still there.
+    pub(super) fn unmark(self, item: Item<'g>) {
+        self.whole()[item.position()].store(Word::item(item, short_tag(item.key())));
     }
 
     /// Takes out a name that is not the only one.
     pub(super) fn remove(self, item: Item<'g>) {
         let mut state = self.state();
         debug_assert!(state.tail - state.gaps > 1);
-        let (_, position) = item.place();
+        let position = item.position();
         let last_order = self.last_order();
         state.gaps += 1;
         let slots = self.whole();
@@ -205,14 +233,32 @@ impl<'g> Row<'g> {
         state.gaps > names + GAPS_FREE || self.whole().len() > 4 * names + GAPS_FREE
     }
 
-    /// Fills this empty row of the small form with names, and the greatest order there ever was.
+    /// Fills this empty row, which is long enough, with the names of another. Those in front of the
+    /// first gap keep their positions, so they are moved without a look at them.
+    pub(super) fn take_over(self, old: Row<'g>) {
+        let mut state = self.state();
+        for (from, to) in old.slots().iter().zip(self.whole()) {
+            let word = from.load();
+            if !word.is_item() {
+                break;
+            }
+            to.store(word);
+            state.tail += 1;
+        }
+        self.set_state(state);
+        let behind = old.slots()[state.tail..].iter();
+        let items = behind.filter_map(|slot| slot.load().as_item());
+        self.fill(items, old.last_order());
+    }
+
+    /// Adds names, for which there is room, and the greatest order there ever was.
     pub(super) fn fill(self, items: impl Iterator<Item = Item<'g>>, last_order: u64) {
         let to = self.whole();
         let mut state = self.state();
-        let mut last = 0;
+        let mut last = self.last_order();
         for item in items {
             to[state.tail].store(Word::item(item, short_tag(item.key())));
-            item.set_place(0, state.tail);
+            item.set_position(state.tail);
             state.tail += 1;
             last = item.order();
         }
