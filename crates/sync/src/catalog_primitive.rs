@@ -8,7 +8,8 @@ pub(crate) use crate::frame_primitive::constant;
 pub(crate) use std::alloc::dealloc;
 pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
-use crate::bolt::Bolt;
+use parking_lot::RawMutex;
+use parking_lot::lock_api::RawMutex as _;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::hint;
@@ -37,16 +38,16 @@ const YIELDS: u32 = 256;
 const NAP: Duration = Duration::from_micros(50);
 
 /// A lock of one byte.
-pub(crate) struct Lock(Bolt);
+pub(crate) struct Lock(RawMutex);
 
 impl Lock {
     pub(crate) const fn new() -> Self {
-        Self(Bolt::new())
+        Self(RawMutex::INIT)
     }
 
     #[inline]
     pub(crate) fn lock(&self) {
-        self.0.take();
+        self.0.lock();
     }
 
     /// # Safety
@@ -55,7 +56,7 @@ impl Lock {
     #[expect(unsafe_code, reason = "a lock without a guard of its own")]
     pub(crate) unsafe fn unlock(&self) {
         // SAFETY: the caller's promise.
-        unsafe { self.0.give() };
+        unsafe { self.0.unlock() };
     }
 }
 
