@@ -42,7 +42,7 @@ export ASAN_OPTIONS="detect_leaks=0"
 
 packages=()
 tests=(--lib)
-for crate in sync cache core volume; do
+for crate in sync dirindex cache core volume; do
     packages+=(-p "holdfast-$crate")
     # Those of the volume go over whole images, which takes hours here: its units, and the stress test, have its unsafe parts.
     [[ $crate != volume ]] || continue

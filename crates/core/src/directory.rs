@@ -23,7 +23,7 @@ mod partial;
 mod place;
 mod state;
 
-use holdfast_sync::catalog::{Catalog, InsertError, Item};
+use holdfast_dirindex::{Catalog, InsertError, Item};
 use holdfast_sync::epoch::{self, Guard};
 use once_cell::race::OnceBox;
 

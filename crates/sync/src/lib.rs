@@ -1,8 +1,8 @@
 //! Holdfast's concurrency floor: what many threads touch at once, without sharing cache lines.
 //!
 //! [`epoch`] keeps memory from being freed under its readers, [`Published`] is a pointer they follow.
-//! On these stand three structures that are read without a lock: [`Index`] finds counted objects
-//! by number ([`Remembered`] counts those that are away), [`Catalog`] keeps names in order, [`frame`] holds the bytes of files in pages.
+//! On these stand two structures that are read without a lock: [`Index`] finds counted objects
+//! by number ([`Remembered`] counts those that are away), [`frame`] holds the bytes of files in pages.
 //! A [`Forerunner`] touches memory before it is needed, a [`Ticker`] keeps the time at hand for those who ask all the time.
 //! [`divide`] gives parts of a work to a thread that is at hand, and to others. Threads are started by
 //! way of [`without_idle_policy`].
@@ -22,8 +22,6 @@ mod bolt;
 mod bolt_primitive;
 #[cfg(test)]
 mod bolt_tests;
-pub mod catalog;
-mod catalog_primitive;
 pub mod collections;
 pub mod core_locks;
 mod core_locks_primitive;
@@ -60,7 +58,6 @@ mod ticker;
 mod ticker_primitive;
 
 pub use bolt::{Bolt, BoltGuard};
-pub use catalog::{Catalog, CatalogWriter};
 pub use core_locks::CoreLocks;
 pub use counter::ShardedCounter;
 pub use crew::{divide, processors};

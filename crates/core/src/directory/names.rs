@@ -1,6 +1,6 @@
 //! The right to change the names of a directory.
 
-use holdfast_sync::catalog::{CatalogWriter, Removed};
+use holdfast_dirindex::{CatalogWriter, Removed};
 use holdfast_sync::epoch;
 
 use super::partial::Partial;

@@ -10,7 +10,7 @@ use super::iter::Items;
 use super::row::{self, Row, RowHead};
 use super::table::{self, Table, TableHead};
 use crate::catalog_primitive::{AtomicPtr, Ordering, constant};
-use crate::prefetch::prefetch;
+use holdfast_sync::prefetch;
 use std::ptr::{self, NonNull};
 
 /// Set when there are no names; the other bits are the greatest order ever.

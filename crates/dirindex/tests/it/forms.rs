@@ -1,7 +1,8 @@
 //! One thread: every form does what an ordered map does.
 
-use holdfast_sync::catalog::{InsertError, Item};
-use holdfast_sync::{Catalog, CatalogWriter, epoch};
+use holdfast_dirindex::{Catalog, CatalogWriter};
+use holdfast_dirindex::{InsertError, Item};
+use holdfast_sync::epoch;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

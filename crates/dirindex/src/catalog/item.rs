@@ -3,7 +3,7 @@
 
 use crate::catalog_primitive::{AtomicU32, AtomicU64, MODEL, Ordering, dealloc, memory};
 use crate::epoch;
-use crate::prefetch::{prefetch, prefetch_to_fill};
+use holdfast_sync::{prefetch, prefetch_to_fill};
 use std::alloc::{Layout, alloc, handle_alloc_error};
 use std::fmt;
 use std::marker::PhantomData;

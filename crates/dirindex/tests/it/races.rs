@@ -1,7 +1,8 @@
 //! Threads that race: readers check what must hold at every moment.
 
-use holdfast_sync::catalog::{InsertError, Item};
-use holdfast_sync::{Catalog, CatalogWriter, epoch};
+use holdfast_dirindex::{Catalog, CatalogWriter};
+use holdfast_dirindex::{InsertError, Item};
+use holdfast_sync::epoch;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeSet;

@@ -2,7 +2,8 @@
 //! the whole process.
 #![expect(unsafe_code, reason = "an allocator that counts")]
 
-use holdfast_sync::{Catalog, epoch};
+use holdfast_dirindex::Catalog;
+use holdfast_sync::epoch;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicI64, Ordering};
 

@@ -20,7 +20,7 @@ use crate::catalog_primitive::{
     AtomicU32, BUCKET_SLOTS, MODEL, Ordering, REACH, dealloc, fence, pause,
 };
 use crate::epoch;
-use crate::prefetch::prefetch;
+use holdfast_sync::prefetch;
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::ptr::NonNull;
 

@@ -9,11 +9,8 @@
 
 #[path = "../../src/catalog/mod.rs"]
 pub mod catalog;
-#[path = "../frame_model/epoch.rs"]
+#[path = "../../../sync/tests/model/epoch.rs"]
 pub mod epoch;
-/// As it is.
-#[path = "../../src/prefetch.rs"]
-pub mod prefetch;
 
 mod catalog_primitive;
 mod changes;
