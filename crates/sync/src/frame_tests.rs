@@ -334,9 +334,6 @@ fn check(map: &Map, model: &BTreeMap<u64, Vec<u8>>) {
     for around in model.keys().copied().chain([0, 63, 64, 1 << 40]) {
         for number in around.saturating_sub(1)..around + 2 {
             let expected = model.get(&number).map(Vec::as_slice);
-            // Whatever is there or not there: it changes nothing.
-            lock.fetch_place(number);
-            lock.fetch_bytes(number, 100..usize::MAX);
             assert_eq!(lock.get(number).map(Stored::bytes), expected, "{number}");
             let next = model.range(number..).next().map(|(next, _)| *next);
             assert_eq!(lock.next_frame(number), next);
@@ -448,18 +445,6 @@ fn readers_meet_whole_frames_while_they_are_replaced_moved_and_extended() {
 
 fn kept(map: &Map, number: u64) -> Option<Shared> {
     map.lock().get(number).and_then(Stored::share)
-}
-
-#[test]
-fn bytes_to_come_at_the_end_of_a_frame_are_told_from_others() {
-    let _finish = Finish;
-    let map = Map::new();
-    let mut lock = map.lock();
-    for number in [0, 70] {
-        lock.put(number, frame(&[1; 1024]));
-    }
-    assert!(!lock.fetch_bytes(70, 1024..2048));
-    assert!(lock.fetch_bytes(70, 0..1024) && lock.fetch_bytes(70, 2048..3072));
 }
 
 #[test]

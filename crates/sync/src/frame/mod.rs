@@ -24,7 +24,6 @@
 
 mod block;
 mod copying;
-mod fetch;
 mod fill;
 mod fresh;
 mod gate;
