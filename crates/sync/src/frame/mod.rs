@@ -27,7 +27,6 @@ mod copying;
 mod fill;
 mod fresh;
 mod gate;
-mod guess;
 mod heat;
 mod inside;
 mod lock;
