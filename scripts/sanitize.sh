@@ -42,7 +42,7 @@ export ASAN_OPTIONS="detect_leaks=0"
 
 packages=()
 tests=(--lib)
-for crate in sync cache core; do
+for crate in sync dirindex cache core; do
     packages+=(-p "holdfast-$crate")
     for path in "crates/$crate"/tests/*; do
         name=$(basename "$path" .rs)

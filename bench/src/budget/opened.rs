@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result};
 use holdfast_core::store::{
-    EntryRecord, Failure, Guarantees, Hints, InodeRecord, NameRun, Rest, Shared, SharedPages,
-    SpaceReport, SpaceRun, Stamp, WalkInodes, Writes,
+    EntryRecord, Failure, Guarantees, InodeRecord, NameRun, Rest, Shared, SharedPages, SpaceReport,
+    SpaceRun, Stamp, WalkInodes, Writes,
 };
 use holdfast_core::{FileSystem, Memory, Options, Store};
 use holdfast_device::{BlockDevice, FileDevice, FileOptions, ReadRequest, WriteRequest};
@@ -229,10 +229,6 @@ impl<S: Store> Store for CountedLoads<S> {
 
     fn shared(&self) -> Option<&dyn Shared> {
         self.0.shared()
-    }
-
-    fn hints(&self) -> Option<&dyn Hints> {
-        self.0.hints()
     }
 }
 

@@ -5,21 +5,15 @@
 //! A rename within the directory happens at once for readers: they find the old name or the new one,
 //! never both and never neither.
 //!
-//! Changes of the whole directory take turns, and so do all of one with few names. In one with many,
-//! those of different names go side by side ([`Names::claim`]): each thread counts them, with
-//! their times, in a lane of its own, and who wants to know asks all lanes ([`Directory::sums`]). The
-//! inode's own attributes are then those of the time when it was last locked as a whole, and what
-//! the lanes hold is to be added.
+//! Changes of a directory take turns: each locks its names ([`Directory::write`]).
 //!
-//! *Invariants.* No two names have the same cookie. Those that one thread deals ascend; all that is
-//! dealt by a thread that has locked the whole is greater than all before; and cookies of threads are not
-//! below a clock, so that a name is listed behind those that were there when it was made, give or take
-//! a tenth of a second. They are small: below 2^31 until tens of millions of names were made. A directory that is `dead` has no names and gets none.
+//! *Invariants.* The cookie of a new name is one greater than the greatest before. So a name is listed
+//! behind those that were there when it was made. A directory that is `dead` has no names and gets none.
 //!
 //! Over a store a directory need not be in memory as a whole: see [`Place`]. Then the [names that are known](Partial) are looked
 //! at first, and the store is asked for others.
 //!
-//! *Locking.* [`Directory::write`], [`Names::claim`]: see `docs/locking.md`.
+//! *Locking.* [`Directory::write`]: see `docs/locking.md`.
 
 mod changes;
 mod filter;
@@ -29,18 +23,16 @@ mod partial;
 mod place;
 mod state;
 
-use holdfast_sync::catalog::{Catalog, Claim, InsertError, Item, Sums};
+use holdfast_dirindex::{Catalog, InsertError, Item};
 use holdfast_sync::epoch::{self, Guard};
 use once_cell::race::OnceBox;
 
-use crate::inode::Object;
 use crate::numbers::Chunk;
 use crate::trails;
 use crate::types::{Errno, FileType, Ino};
 
 pub(crate) use loaded::Loaded;
 pub(crate) use names::Names;
-use names::Right;
 pub(crate) use partial::Known;
 use partial::Partial;
 use state::State;
@@ -86,7 +78,7 @@ pub(crate) struct Directory {
     state: State,
     /// Unused: it leaves room for what tells a directory from other content.
     _niche: Niche,
-    /// Numbers for what is made here, over a store. Who has locked all names deals them.
+    /// Numbers for what is made here, over a store. They are dealt while the names are locked.
     chunk: Chunk,
     /// What is known of it when its names are not here as a whole; made when that is first so.
     partial: OnceBox<Partial>,
@@ -232,49 +224,19 @@ impl Directory {
         self.catalog.len(&epoch::pin())
     }
 
-    /// What changes of single names have counted, in a directory of many; `None` if the inode's
-    /// attributes say all.
+    /// Locks the names for changes.
     #[inline]
-    pub(crate) fn sums(&self, guard: &Guard) -> Option<Sums> {
-        self.catalog.sums(guard)
-    }
-
-    /// Locks all names for changes. The attributes of `inode`, this directory's, say all from then
-    /// on.
-    pub(crate) fn write(&self, inode: &Object) -> Names<'_> {
-        let mut writer = self.catalog.lock();
-        if let Some(sums) = writer.sums()
-            && (sums.stamp, sums.tally) != (0, 0)
-        {
-            let mut meta = inode.write();
-            meta.add(&sums);
-            meta.publish_with(|| writer.forget_notes());
-        }
-        let right = match self.partial.get() {
-            Some(partial) if self.place() == Place::Partial => Right::Partial(writer, partial),
-            _ => Right::Whole(writer),
-        };
-        Names { dir: self, right }
-    }
-
-    /// Names of which none is locked yet: see [`Names::claim`].
-    #[inline]
-    pub(crate) fn unclaimed(&self) -> Names<'_> {
+    pub(crate) fn write(&self) -> Names<'_> {
+        let writer = self.catalog.lock();
+        let is_partial = self.place() == Place::Partial;
         Names {
             dir: self,
-            right: Right::Claim(Claim::nothing()),
+            writer,
+            partial: self.partial.get().filter(|_| is_partial),
         }
     }
 
-    /// Gives memory back, if there is much more than the names need.
-    #[cold]
-    pub(crate) fn tidy(&self, inode: &Object) {
-        if let Right::Whole(writer) = &mut self.write(inode).right {
-            writer.shrink();
-        }
-    }
-
-    /// Waits until whoever changes a name now has done so.
+    /// Waits for the end of the change that is under way.
     pub(crate) fn wait(&self) {
         drop(self.catalog.lock());
     }

@@ -306,9 +306,7 @@ impl FileSystem {
                 let birth = Birth::of(FileType::Regular, perm);
                 let reserved = core.reserve_birth(dir, Some(name), &birth);
                 let (node, made) = {
-                    let mut names = body.names.unclaimed();
-                    core.lock_one(&mut names, dir, body, name)?;
-                    let _guard = core.calm();
+                    let mut names = core.lock_name(dir, body, name)?;
                     match names.seek(name) {
                         Some(_) if exclusive => return Err(Errno::EEXIST),
                         // Somebody was faster. Under the lock, or it could be gone again.
@@ -348,8 +346,8 @@ impl FileSystem {
         // Before anything is said of a name: a path of one name did not ask yet.
         self.core.alive()?;
         let node = {
-            let mut names = dir.directory()?.names.unclaimed();
-            names.announce(name);
+            let names = &dir.directory()?.names;
+            names.fetch(name);
             let birth = Birth::of(FileType::Regular, perm);
             // While what is known of the name is on its way. It is nearly always free.
             let reserved = self.core.reserve_birth(dir, Some(name), &birth);
@@ -357,8 +355,8 @@ impl FileSystem {
                 let inode = self.core.conceive(who, dir, Time(0), 0, birth)?;
                 Ok((inode, reservation))
             });
-            names.claim(name, None);
-            if names.has(name) {
+            let mut names = names.write();
+            if names.seek(name).is_some() {
                 return Err(Errno::EEXIST);
             }
             self.core

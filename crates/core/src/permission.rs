@@ -2,7 +2,6 @@
 
 use holdfast_sync::epoch;
 
-use crate::directory::Names;
 use crate::file_system::Core;
 use crate::inode::{Inode, Meta, Numbered as _};
 use crate::types::{Access, Caller, Caps, Errno, FileType, Ino, Result, S_ISGID, S_ISUID, S_ISVTX};
@@ -32,9 +31,9 @@ impl Core {
     ///
     /// # Errors
     /// `ENOENT` for a removed directory, `EACCES`, `EROFS`; `EPERM` if it is immutable.
-    pub(crate) fn may_create(&self, who: &Caller, dir: &Inode, names: &Names<'_>) -> Result<()> {
+    pub(crate) fn may_create(&self, who: &Caller, dir: &Inode) -> Result<()> {
         self.writable()?;
-        if names.is_dead() {
+        if dir.directory()?.names.is_dead() {
             return Err(Errno::ENOENT);
         }
         dir.not_immutable()?;
@@ -49,7 +48,6 @@ impl Core {
         &self,
         who: &Caller,
         dir: &Inode,
-        names: &Names<'_>,
         victim: &Inode,
         as_dir: bool,
     ) -> Result<()> {
@@ -67,7 +65,7 @@ impl Core {
         if victim.ino() == Ino::ROOT {
             return Err(Errno::EBUSY);
         }
-        if names.is_dead() {
+        if dir.directory()?.names.is_dead() {
             return Err(Errno::ENOENT);
         }
         Ok(())

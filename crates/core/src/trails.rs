@@ -1,7 +1,7 @@
 //! Where each thread's last searches in directories ended.
 
-use holdfast_sync::Catalog;
-use holdfast_sync::catalog::Trail;
+use holdfast_dirindex::Catalog;
+use holdfast_dirindex::Trail;
 use std::ptr;
 
 /// Directories that a thread goes through at the same time: those of a path, and of a second one.

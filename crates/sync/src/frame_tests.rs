@@ -39,25 +39,6 @@ fn an_empty_map_is_16_bytes() {
 }
 
 #[test]
-fn copies_of_every_length_and_place_are_copies() {
-    let _finish = Finish;
-    let from: Vec<u8> = (0..10_000_u32).map(|at| (at * 7 / 3) as u8).collect();
-    for len in (0..300)
-        .chain(900..1300)
-        .chain(4000..4300)
-        .chain(8100..8300)
-    {
-        for (at, gap) in [(0, 0), (1, 16), (33, 7)] {
-            let mut to = vec![0xEE; len + 100];
-            copy(&from[at..at + len], &mut to[gap..gap + len]);
-            assert!(to[gap..gap + len] == from[at..at + len], "{len} at {at}");
-            let around = to[..gap].iter().chain(&to[gap + len..]);
-            assert!(around.into_iter().all(|byte| *byte == 0xEE), "{len}");
-        }
-    }
-}
-
-#[test]
 fn a_freed_frame_is_the_next_one_made() {
     let _finish = Finish;
     let mut first = Frame::with_capacity(FRAME_SIZE);
@@ -334,9 +315,6 @@ fn check(map: &Map, model: &BTreeMap<u64, Vec<u8>>) {
     for around in model.keys().copied().chain([0, 63, 64, 1 << 40]) {
         for number in around.saturating_sub(1)..around + 2 {
             let expected = model.get(&number).map(Vec::as_slice);
-            // Whatever is there or not there: it changes nothing.
-            lock.fetch_place(number);
-            lock.fetch_bytes(number, 100..usize::MAX);
             assert_eq!(lock.get(number).map(Stored::bytes), expected, "{number}");
             let next = model.range(number..).next().map(|(next, _)| *next);
             assert_eq!(lock.next_frame(number), next);
@@ -448,18 +426,6 @@ fn readers_meet_whole_frames_while_they_are_replaced_moved_and_extended() {
 
 fn kept(map: &Map, number: u64) -> Option<Shared> {
     map.lock().get(number).and_then(Stored::share)
-}
-
-#[test]
-fn bytes_to_come_at_the_end_of_a_frame_are_told_from_others() {
-    let _finish = Finish;
-    let map = Map::new();
-    let mut lock = map.lock();
-    for number in [0, 70] {
-        lock.put(number, frame(&[1; 1024]));
-    }
-    assert!(!lock.fetch_bytes(70, 1024..2048));
-    assert!(lock.fetch_bytes(70, 0..1024) && lock.fetch_bytes(70, 2048..3072));
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Holdfast's concurrency floor: what many threads touch at once, without sharing cache lines.
 //!
 //! [`epoch`] keeps memory from being freed under its readers, [`Published`] is a pointer they follow.
-//! On these stand three structures that are read without a lock: [`Index`] finds counted objects
-//! by number ([`Remembered`] counts those that are away), [`Catalog`] keeps names in order, [`frame`] holds the bytes of files in pages.
+//! On these stand two structures that are read without a lock: [`Index`] finds counted objects
+//! by number ([`Remembered`] counts those that are away), [`frame`] holds the bytes of files in pages.
 //! [`together`] does work on several threads. Threads are started by
 //! way of [`without_idle_policy`].
 //! [`PerCore`] and [`ShardedCounter`] keep state that is written per thread and summed only when
@@ -15,8 +15,6 @@
 //! [`epoch`], except for locks that are held for a few stores.
 
 mod barrier;
-pub mod catalog;
-mod catalog_primitive;
 pub mod collections;
 mod counter;
 mod crew;
@@ -38,7 +36,6 @@ mod primitive;
 mod published;
 mod thread_slot;
 
-pub use catalog::{Catalog, CatalogWriter};
 pub use counter::ShardedCounter;
 pub use crew::{processors, together};
 pub use estimate::Estimate;

@@ -19,9 +19,9 @@ pub use shared::{SharedState, SharedStore};
 pub use slow::{Latency, SlowStore};
 
 use holdfast_core::store::{
-    Behind, Change, Done, EntryRecord, Failure, Grant, Guarantees, Hints, InodeRecord, Intent,
-    NameRun, Operation, PageOf, Rest, Shared, SharedPages, Space, SpaceReport, SpaceRun, Stamp,
-    Through, WalkInodes, Writes,
+    Behind, Change, Done, EntryRecord, Failure, Grant, Guarantees, InodeRecord, Intent, NameRun,
+    Operation, PageOf, Rest, Shared, SharedPages, Space, SpaceReport, SpaceRun, Stamp, Through,
+    WalkInodes, Writes,
 };
 use holdfast_core::{Memory, Store};
 use holdfast_types::{Caller, Errno, Ino, Result};
@@ -211,10 +211,6 @@ impl<H: Hook> Store for Wrapped<H> {
 
     fn pages(&self) -> Option<&dyn SharedPages> {
         self.inner.pages().map(|_| self as &dyn SharedPages)
-    }
-
-    fn hints(&self) -> Option<&dyn Hints> {
-        self.inner.hints()
     }
 
     fn shared(&self) -> Option<&dyn Shared> {

@@ -23,7 +23,7 @@ struct Edges {
 const ANY: &[&str] = &["any"];
 
 /// In an order in which each crate uses only crates above it.
-const TABLE: [Edges; 15] = [
+const TABLE: [Edges; 16] = [
     Edges {
         name: "allocator",
         uses: &[],
@@ -37,12 +37,16 @@ const TABLE: [Edges; 15] = [
         uses: &[],
     },
     Edges {
+        name: "dirindex",
+        uses: &["sync"],
+    },
+    Edges {
         name: "cache",
         uses: &["types", "sync"],
     },
     Edges {
         name: "core",
-        uses: &["types", "sync", "cache"],
+        uses: &["types", "sync", "dirindex", "cache"],
     },
     Edges {
         name: "device",

@@ -24,16 +24,6 @@ fn moves_later((atime, mtime, ctime): (Time, Time, Time), policy: AtimePolicy, n
     }
 }
 
-/// Access, modification and change; of a directory with all that was noted of its names.
-fn times(inode: &Inode) -> (Time, Time, Time) {
-    if inode.kind().is_dir() {
-        let meta = inode.stat();
-        (meta.atime, meta.mtime, meta.ctime)
-    } else {
-        inode.times()
-    }
-}
-
 /// Is an access time that is later than every change so old that a read moves it?
 fn is_old(atime: Time, now: Time) -> bool {
     atime <= clock::day_before(now)
@@ -90,8 +80,8 @@ impl Core {
             return;
         }
         // Each time is the latest for itself: if they do not fit each other, then because a change is
-        // under way, which may as well come after this read. Of a directory there is more to ask.
-        if inode.kind().is_dir() || is_due(inode.latest_times(), policy, now) {
+        // under way, which may as well come after this read.
+        if is_due(inode.latest_times(), policy, now) {
             self.move_access_time(inode, policy, now);
         }
     }
@@ -100,13 +90,13 @@ impl Core {
     fn move_access_time(&self, inode: &Inode, policy: AtimePolicy, now: Time) {
         if inode.kind().is_dir() && self.policy.nodiratime()
             || self.writable().is_err()
-            || !is_due(times(inode), policy, now)
+            || !is_due(inode.times(), policy, now)
         {
             return;
         }
         let record = {
             let mut meta = inode.write();
-            if !is_due(times(inode), policy, now) {
+            if !is_due(inode.times(), policy, now) {
                 return;
             }
             meta.atime = now;
@@ -208,13 +198,13 @@ mod tests {
     /// Reads a byte, and looks whether the access time has become what the rule says.
     fn read(fs: &FileSystem, file: &OpenFile, after: &[Done]) {
         let inode = file.node().inode();
-        let (before, now) = (times(inode), clock::change());
+        let (before, now) = (inode.times(), clock::change());
         assert_eq!(fs.read(file, 0, &mut [0]), Ok(1));
         let moved = is_due(before, fs.core.policy.atime(), now);
         let expected = if moved { now } else { before.0 };
         // Else a tick came in between, or another test's fresh time: it is one of two.
         if clock::change() == now {
-            assert_eq!(times(inode).0, expected, "after {after:?}: {before:?}");
+            assert_eq!(inode.times().0, expected, "after {after:?}: {before:?}");
         }
     }
 
@@ -258,7 +248,7 @@ mod tests {
     #[test]
     fn access_times_move_on_beside_writers_of_two_file_systems() {
         let both = [written(3 * 4096), written(3 * 4096)];
-        let times = |(_, file): &(FileSystem, OpenFile)| times(file.node().inode());
+        let times = |(_, file): &(FileSystem, OpenFile)| file.node().inode().times();
         let (is_over, begun) = (AtomicBool::new(false), Instant::now());
         thread::scope(|scope| {
             for (fs, file) in &both {
@@ -287,7 +277,7 @@ mod tests {
         for (fs, file) in &both {
             next_tick(clock::now());
             assert_eq!(fs.read(file, 0, &mut [0]), Ok(1));
-            let (atime, mtime, _) = super::times(file.node().inode());
+            let (atime, mtime, _) = file.node().inode().times();
             assert!(atime > mtime);
         }
     }

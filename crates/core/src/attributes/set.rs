@@ -156,10 +156,6 @@ impl Core {
             // While it is locked, its writers know whom to charge.
             let pages = node.inode().regular().ok().filter(|_| chown);
             let pages = pages.map(Pages::lock);
-            // Times that are set count from now on, not those that were noted with names.
-            let names = node.inode().directory().ok();
-            let names = names.filter(|_| set.mtime.is_some() || set.ctime.is_some());
-            let _names = names.map(|body| body.names.write(node.inode()));
             turn = self.turns([node.inode()]);
             let mut meta = node.inode().write();
             if chown {

@@ -1,6 +1,6 @@
 //! Names that come from the store.
 
-use holdfast_sync::catalog::{Catalog, NewName};
+use holdfast_dirindex::{Catalog, NewName};
 
 use super::refused;
 use crate::store::NameRun;

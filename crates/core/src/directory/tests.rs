@@ -1,9 +1,7 @@
 //! What changes of names leave behind.
 
 use super::*;
-use crate::clock;
-use crate::inode::directory_size;
-use crate::inode::{Content, DirectoryBody, Extension, Known, Meta};
+use crate::inode::{Content, DirectoryBody, Extension, Known, Meta, Object};
 use crate::store::NameRun;
 use crate::types::{Caller, OpenFlags, Result, Time};
 use crate::{FileSystem, MemoryLimits, Options};
@@ -31,7 +29,7 @@ fn load(loaded: &mut Loaded, name: &[u8], cookie: u64, ino: u64) -> Result<()> {
 }
 
 fn add(names: &mut Names<'_>, name: &[u8], ino: u64) -> u64 {
-    let cookie = names.next_cookie(clock::now());
+    let cookie = names.next_cookie();
     names
         .insert(name, cookie, Ino(ino), FileType::Fifo)
         .unwrap();
@@ -39,50 +37,10 @@ fn add(names: &mut Names<'_>, name: &[u8], ino: u64) -> u64 {
 }
 
 #[test]
-fn what_claims_count_is_seen_and_kept_when_the_whole_is_locked() {
-    let inode = inode(true);
-    let dir = &inode.directory().unwrap().names;
-    let mut last = 0;
-    for number in 0..100 {
-        let name = name(number);
-        let mut names = dir.unclaimed();
-        names.claim(&name, None);
-        let cookie = add(&mut names, &name, 9);
-        assert!(cookie > last && cookie < 1 << 63);
-        last = cookie;
-        names.changed(&inode, 0, 1, Time(1000 + i64::from(number)));
-    }
-    let all = |meta: Meta| (meta.nlink, meta.size, meta.mtime, meta.ctime);
-    let whole = (101, directory_size(100), Time(1099), Time(1099));
-    assert_eq!(all(inode.stat()), whole);
-    assert_ne!(all(inode.meta()), whole, "it has to ask lanes for it");
-    drop(dir.write(&inode));
-    assert_eq!(all(inode.stat()), whole);
-    assert_eq!(all(inode.meta()), whole);
-    for number in 0..99 {
-        let name = name(number);
-        let mut names = dir.unclaimed();
-        names.claim(&name, None);
-        assert!(names.remove(&name).is_some());
-        names.changed(&inode, 0, -1, Time(2000));
-        let wasteful = names.is_wasteful();
-        drop(names);
-        if wasteful {
-            dir.tidy(&inode);
-        }
-    }
-    let left = (2, directory_size(1), Time(2000), Time(2000));
-    assert_eq!(all(inode.stat()), left);
-    assert!(dir.sums(&epoch::pin()).is_none(), "memory was given back");
-    assert_eq!(dir.last_cookie(), last);
-    assert!(dir.write(&inode).next_cookie(clock::now()) > last);
-}
-
-#[test]
 fn cookies_grow_and_survive_the_closing_of_gaps() {
     let inode = inode(true);
     let dir = &inode.directory().unwrap().names;
-    let mut names = dir.write(&inode);
+    let mut names = dir.write();
     for number in 0..1000 {
         add(&mut names, &name(number), u64::from(number) + 2);
     }
@@ -123,7 +81,7 @@ fn a_directory_is_searched_only_once_all_names_are_there() {
         (dir.place(), dir.look(b"b")),
         (Place::Unloaded, super::Known::Unknown)
     );
-    dir.write(&inode).complete(loaded);
+    dir.write().complete(loaded);
     assert!(dir.place() == Place::Whole && dir.find(b"a").is_some());
     assert_eq!(dir.look(b"b"), super::Known::Absent);
     assert_eq!(dir.last_cookie(), 10);
@@ -133,7 +91,7 @@ fn a_directory_is_searched_only_once_all_names_are_there() {
 fn a_name_that_left_memory_is_not_taken_for_absent() {
     let inode = inode(true);
     let dir = &inode.directory().unwrap().names;
-    let mut names = dir.write(&inode);
+    let mut names = dir.write();
     let cookie = add(&mut names, b"a", 9);
     let seen = dir.see();
     names.become_partial(1, cookie + 1);
@@ -156,7 +114,7 @@ fn a_name_that_left_memory_is_not_taken_for_absent() {
     drop(names);
     let mut loaded = Loaded::new();
     load(&mut loaded, b"a", cookie, 9).unwrap();
-    let mut names = dir.write(&inode);
+    let mut names = dir.write();
     names.complete(loaded);
     assert_eq!((names.len(), names.recount()), (1, -2 - filter));
     assert_eq!(dir.look(b"b"), super::Known::Absent);

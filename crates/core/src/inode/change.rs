@@ -32,7 +32,6 @@ impl Object {
             object: self,
             meta: self.cell().load(),
             rare: None,
-            published: false,
             _lock: lock,
         }
     }
@@ -44,7 +43,6 @@ pub(crate) struct MetaWrite<'i> {
     meta: Meta,
     /// The new state of what few inodes have, if that changes.
     rare: Option<Box<Rare>>,
-    published: bool,
     _lock: MutexGuard<'i, ()>,
 }
 
@@ -82,29 +80,14 @@ impl DerefMut for MetaWrite<'_> {
     }
 }
 
-impl MetaWrite<'_> {
-    /// Ends it, and does `more` in the same moment for readers.
-    pub(crate) fn publish_with(mut self, more: impl FnOnce()) {
-        self.publish(more);
-    }
-
-    fn publish(&mut self, more: impl FnOnce()) {
-        if self.published {
-            return;
-        }
-        self.published = true;
+impl Drop for MetaWrite<'_> {
+    /// Readers see all that has changed at once.
+    fn drop(&mut self) {
         let rare = self.rare.take();
         self.object.cell().publish(&self.meta, || {
             if rare.is_some() {
                 self.object.extension_or_new().rare.replace(rare);
             }
-            more();
         });
-    }
-}
-
-impl Drop for MetaWrite<'_> {
-    fn drop(&mut self) {
-        self.publish(|| ());
     }
 }

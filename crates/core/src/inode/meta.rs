@@ -7,7 +7,6 @@
 //! *Invariants.* `seq` is odd exactly while the words are being stored. The type of an inode
 //! never changes.
 
-use holdfast_sync::catalog::Sums;
 use parking_lot::{Mutex, MutexGuard};
 use std::hint::spin_loop;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -88,15 +87,6 @@ impl Meta {
             flags: FileFlags::empty(),
             home: (Ino(0), 0),
         }
-    }
-
-    /// A directory's, with what changes of single names have counted.
-    pub(crate) fn add(&mut self, sums: &Sums) {
-        self.mtime = self.mtime.max(Time(sums.stamp));
-        self.ctime = self.ctime.max(Time(sums.stamp));
-        self.size = super::directory_size(sums.names);
-        let nlink = i64::from(self.nlink).saturating_add(sums.tally);
-        self.nlink = u32::try_from(nlink.max(0)).unwrap_or(u32::MAX);
     }
 
     /// Permission bits, LINKABLE, READ and file flags, as [`Front`] keeps them.

@@ -257,25 +257,10 @@ impl Object {
         (data, pages.pages()) != (self.size().div_ceil(PAGE_SIZE as u64), data)
     }
 
-    /// The attributes of the moment; writes nothing. Of a directory see [`stat`](Self::stat).
+    /// The attributes of the moment; writes nothing.
     #[inline]
     pub(crate) fn meta(&self) -> Meta {
         self.cell().read(|| ()).0
-    }
-
-    /// As [`meta`](Self::meta); size, times and `nlink` of a directory with what changes of single
-    /// names have counted.
-    #[inline]
-    pub(crate) fn stat(&self) -> Meta {
-        let Ok(body) = self.directory() else {
-            return self.meta();
-        };
-        let guard = epoch::pin();
-        let (mut meta, sums) = self.cell().read(|| body.names.sums(&guard));
-        if let Some(sums) = sums {
-            meta.add(&sums);
-        }
-        meta
     }
 
     /// Attributes, and what few inodes have, of one moment.
@@ -347,7 +332,7 @@ impl Object {
         self.front.atime()
     }
 
-    /// Was it read after it was last changed? Of a directory it says nothing.
+    /// Was it read after it was last changed?
     #[inline]
     pub(crate) fn is_read_since_changed(&self) -> bool {
         self.front.is_read()

@@ -48,7 +48,7 @@ impl Numbered for Inode {
     #[inline]
     fn told(&self) -> Attr {
         self.tells_times();
-        self.attr(&self.stat())
+        self.attr(&self.meta())
     }
 
     // What was put together word by word, and is then taken in wider pieces, waits for its way through the cache.

@@ -218,7 +218,7 @@ impl Core {
     /// Empties a directory in memory alone, if the inode is one.
     pub(crate) fn forget_names(&self, inode: &Inode) {
         if let Ok(body) = inode.directory() {
-            let mut names = body.names.write(inode);
+            let mut names = body.names.write();
             if self.pinned {
                 let guard = holdfast_sync::epoch::pin();
                 let names = body.names.after(0, &guard);

@@ -14,9 +14,6 @@ use crate::turns::Taken;
 use crate::types::{Caller, Errno, OpenFlags, Result};
 use crate::watch::EventMask;
 
-/// What a store knows of a file as long as this, that is written here and there, is not in the processor's caches.
-const LARGE: u64 = 16 << 20;
-
 impl FileSystem {
     /// Writes at `offset` (at the end, if the file is open for appending); returns the bytes
     /// written, fewer than given when space ran out or the largest size was reached.
@@ -193,7 +190,6 @@ impl Core {
             if start >= SIZE_MAX {
                 return Err(Errno::EFBIG);
             }
-            pages.fetch_place(start);
             if self.pinned || inode.is_complete() {
                 past = false;
                 return Ok(None);
@@ -222,13 +218,6 @@ impl Core {
         if bufs.len() > 1 && start < size {
             // Several pieces are one write.
             pages.begin();
-        }
-        let here_and_there = pages.fetch_bytes(start, total(bufs));
-        if here_and_there
-            && size >= LARGE
-            && let Some(hints) = self.store.hints()
-        {
-            hints.expect_write(inode.ino(), start);
         }
         if !self.pinned && start.saturating_add(total(bufs) as u64) > WHOLE {
             pages.stamp(self.reclaim.epochs.epoch(), Arrival::Used);

@@ -50,7 +50,7 @@ impl Core {
         } else if from.dir == to.dir && whiteout.is_none() {
             locked.from.rename(from.name, to.name)
         } else {
-            let cookie = locked.to().next_cookie(now);
+            let cookie = locked.to().next_cookie();
             if let Err(error) = locked.to().insert(to.name, cookie, ino, kind) {
                 if let Some(whiteout) = whiteout {
                     reservation.keep_only(kept_values(whiteout.inode()));

@@ -140,9 +140,7 @@ impl Core {
         }
         let reserved = self.reserve_birth(dir, Some(name), &birth);
         let node = {
-            let mut names = body.names.unclaimed();
-            self.lock_one(&mut names, dir, body, name)?;
-            let _guard = self.calm();
+            let mut names = self.lock_name(dir, body, name)?;
             if names.seek(name).is_some() {
                 return Err(Errno::EEXIST);
             }
@@ -164,10 +162,10 @@ impl Core {
         birth: Birth<'_>,
         reserved: Result<Reservation<'_>>,
     ) -> Result<Node> {
-        self.may_make(who, dir, names, birth)?;
+        self.may_make(who, dir, birth)?;
         let reservation = reserved?;
         let now = dir.time_of_change();
-        let cookie = names.next_cookie(now);
+        let cookie = names.next_cookie();
         let inode = self.conceive(who, dir, now, cookie, birth)?;
         let made = (inode, reservation);
         self.bear_in(who, dir, names, (name, cookie), birth, now, made)
@@ -184,26 +182,20 @@ impl Core {
         birth: Birth<'_>,
         conceived: Result<(Prepared<Object>, Reservation<'_>)>,
     ) -> Result<Node> {
-        self.may_make(who, dir, names, birth)?;
+        self.may_make(who, dir, birth)?;
         let (inode, reservation) = conceived?;
         // Now that nobody else changes the name: the times of a directory do not go back.
         let now = dir.time_of_change();
-        let cookie = names.next_cookie(now);
+        let cookie = names.next_cookie();
         inode.begin(now, cookie);
         let made = (inode, reservation);
         self.bear_in(who, dir, names, (name, cookie), birth, now, made)
     }
 
-    /// May somebody make this in a directory whose name for it, or all, are locked?
+    /// May `who` make this in a directory, whose names are locked?
     #[inline]
-    pub(crate) fn may_make(
-        &self,
-        who: &Caller,
-        dir: &Inode,
-        names: &Names<'_>,
-        birth: Birth<'_>,
-    ) -> Result<()> {
-        self.may_create(who, dir, names)?;
+    pub(crate) fn may_make(&self, who: &Caller, dir: &Inode, birth: Birth<'_>) -> Result<()> {
+        self.may_create(who, dir)?;
         // A whiteout (0:0) is no device that anybody could open.
         if birth.kind.is_device()
             && !(birth.kind == FileType::CharDevice && birth.rdev == 0)
@@ -293,7 +285,7 @@ mod tests {
             fs.open_at(&who, &root, b"file", flags, 0o644).unwrap()
         };
         let (file, since) = thread::scope(|scope| {
-            let names = root.inode().directory().unwrap().names.write(root.inode());
+            let names = root.inode().directory().unwrap().names.write();
             let waiting = scope.spawn(create);
             thread::sleep(LONG);
             // Whoever has them changes the directory meanwhile.
@@ -302,7 +294,7 @@ mod tests {
             drop(names);
             (waiting.join().unwrap(), since)
         });
-        let (dir, file) = (root.inode().stat(), file.node().inode().stat());
+        let (dir, file) = (root.inode().meta(), file.node().inode().meta());
         assert!(dir.mtime >= since && dir.ctime >= since, "it went back");
         let times = [file.atime, file.mtime, file.ctime, file.btime];
         assert_eq!(times, [dir.mtime; 4]);

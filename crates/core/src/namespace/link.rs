@@ -55,13 +55,11 @@ impl Core {
         let intent = Intent::default().name(name);
         let reserved = self.reserve(&intent.records(2 + u64::from(nameless)));
         {
-            let mut names = body.names.unclaimed();
-            self.lock_one(&mut names, dir, body, name)?;
-            let _guard = self.calm();
+            let mut names = self.lock_name(dir, body, name)?;
             if names.seek(name).is_some() {
                 return Err(Errno::EEXIST);
             }
-            self.may_create(who, dir, &names)?;
+            self.may_create(who, dir)?;
             node.inode().allow_change()?;
             if node.kind().is_dir() {
                 return Err(Errno::EPERM);
@@ -69,7 +67,7 @@ impl Core {
             dir.take_in_project(node.inode())?;
             let mut reservation = reserved?;
             let now = time_of_changes([dir, node.inode()]);
-            let cookie = names.next_cookie(now);
+            let cookie = names.next_cookie();
             let turns = self.turns([node.inode(), dir]);
             {
                 let mut meta = node.inode().write();

@@ -18,7 +18,7 @@ use crate::inode::{DirectoryBody, Inode, Numbered as _, directory_names, directo
 use crate::inodes::{InodeWalk, Take, Visit};
 use crate::reclaim::{Directories, NAME_BYTES};
 use crate::store::{InodeRecord, NameRun};
-use crate::types::{Errno, Ino, Result, Time};
+use crate::types::{Errno, Ino, Result};
 
 /// Names loaded in one run.
 const RUN: usize = 4096;
@@ -65,7 +65,7 @@ impl Core {
     fn load_now(&self, dir: &Inode, body: &DirectoryBody) -> Result<()> {
         match self.coherence.is_some() {
             true => self.names_as_they_are(dir, body),
-            false => self.load_locked(dir, &mut body.names.write(dir)),
+            false => self.load_locked(dir, &mut body.names.write()),
         }
     }
 
@@ -103,7 +103,7 @@ impl Core {
         }
         let mut next_cookie = self.store.end_cookie(dir.ino())?;
         if names.place() == Place::Partial {
-            next_cookie = next_cookie.max(names.next_cookie(Time(0)));
+            next_cookie = next_cookie.max(names.next_cookie());
         }
         loaded.go_on_at(next_cookie)?;
         self.names.add(i64::from(loaded.len()));
@@ -133,7 +133,7 @@ impl Core {
     /// The names of a directory are not kept as a whole any longer. They are locked.
     pub(crate) fn make_partial(&self, names: &mut Names<'_>) {
         let there = names.len();
-        let next_cookie = names.next_cookie(Time(0));
+        let next_cookie = names.next_cookie();
         names.become_partial(there, next_cookie);
         self.names.add(names.recount() - i64::from(there));
     }
@@ -179,7 +179,7 @@ impl Core {
             return Ok(body.names.find_in_catalog(name));
         }
         let changes = {
-            let mut names = body.names.write(dir);
+            let mut names = body.names.write();
             self.load_locked(dir, &mut names)?;
             match names.hold(name) {
                 Known::Found(entry) => return Ok(Some(entry)),
@@ -189,7 +189,7 @@ impl Core {
         };
         let ends = self.ends.snapshot();
         let asked = self.ask_store(dir.ino(), name);
-        let mut names = body.names.write(dir);
+        let mut names = body.names.write();
         if names.place() == Place::Partial && names.changes() == changes {
             let told = asked?;
             let entry = told.as_ref().map(|(entry, _)| *entry);
@@ -269,7 +269,7 @@ impl Core {
         run: &mut NameRun,
     ) -> Result<()> {
         let changes = {
-            let names = body.names.write(dir);
+            let names = body.names.write();
             (names.place() == Place::Partial).then(|| names.changes())
         };
         let had = run.len();
@@ -281,7 +281,7 @@ impl Core {
         }
         let room = self.known_max();
         if changes.is_some() && room > 0 {
-            let mut names = body.names.write(dir);
+            let mut names = body.names.write();
             if names.place() == Place::Partial && Some(names.changes()) == changes {
                 names.learn_all(run, room);
                 self.reclaim.name_sizes.came(run.len(), run.name_bytes());
@@ -301,7 +301,7 @@ impl Core {
             self.names_as_they_are(dir, body)?;
             return Ok(true);
         }
-        let mut names = body.names.write(dir);
+        let mut names = body.names.write();
         self.load_locked(dir, &mut names)?;
         let there = u64::from(names.len());
         if names.place() == Place::Partial && self.fits_as_whole(there) {
@@ -378,7 +378,7 @@ impl Directories for Core {
         let mut gone = 0;
         let walked = self.walk_inodes_if(walk, is_large, &mut |node| {
             let body = node.inode().directory()?;
-            let mut names = body.names.write(node.inode());
+            let mut names = body.names.write();
             if names.place() == Place::Whole {
                 gone += u64::from(body.names.in_catalog());
                 self.make_partial(&mut names);

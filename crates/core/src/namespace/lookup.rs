@@ -64,8 +64,7 @@ impl Core {
         }
     }
 
-    /// As [`Core::search`], for a change of this name: over a store, where all names are locked for it, which takes
-    /// longer than to fetch the place of one.
+    /// As [`Core::search`], for a change of this name: to lock the names takes longer than to fetch the place of one.
     ///
     /// # Errors
     /// The same.
@@ -76,9 +75,7 @@ impl Core {
         dir: &'n Inode,
         name: &[u8],
     ) -> Result<&'n DirectoryBody> {
-        if !self.pinned
-            && let Ok(body) = dir.directory()
-        {
+        if let Ok(body) = dir.directory() {
             body.names.fetch(name);
         }
         self.search(who, dir)

@@ -23,33 +23,6 @@ pub(super) struct Locked<'a> {
 }
 
 impl<'a> Locked<'a> {
-    /// No name of either.
-    pub(super) fn nothing(from: End<'a>, to: End<'a>) -> Result<Self> {
-        let names = |end: End<'a>| -> Result<Names<'a>> {
-            Ok(end.dir.inode().directory()?.names.unclaimed())
-        };
-        Ok(Self {
-            from: names(from)?,
-            to: match from.dir == to.dir {
-                true => None,
-                false => Some(names(to)?),
-            },
-        })
-    }
-
-    /// Unlocks both.
-    pub(super) fn end(self, from: &Node, to: &Node) {
-        let ends = [(Some(self.from), from), (self.to, to)];
-        // Both are unlocked before either is locked as a whole.
-        let wasteful =
-            ends.map(|(names, dir)| (names.is_some_and(|names| names.is_wasteful()), dir));
-        for (_, dir) in wasteful.into_iter().filter(|(wasteful, _)| *wasteful) {
-            if let Ok(body) = dir.inode().directory() {
-                body.names.tidy(dir.inode());
-            }
-        }
-    }
-
     pub(super) fn to(&mut self) -> &mut Names<'a> {
         self.to.as_mut().unwrap_or(&mut self.from)
     }

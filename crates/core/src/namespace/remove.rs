@@ -4,7 +4,6 @@ use holdfast_sync::epoch;
 
 use super::lookup::dangling;
 use crate::FileSystem;
-use crate::directory::Names;
 use crate::file_system::{Core, Scope};
 use crate::inode::time_of_changes;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
@@ -111,17 +110,14 @@ impl Core {
             gone.leaving(name).records(1)
         };
         let mut reservation = self.reserve_change(intent)?;
-        let wasteful;
         let victim = {
-            let mut names = body.names.unclaimed();
-            self.lock_one(&mut names, dir, body, name)?;
-            let _guard = self.calm();
+            let mut names = self.lock_name(dir, body, name)?;
             let ino = names.seek_to_remove(name).ok_or_else(|| self.absent())?.ino;
-            let victim = match self.end_unused(who, dir, &names, ino, as_dir)? {
+            let victim = match self.end_unused(who, dir, ino, as_dir)? {
                 Some(ending) => Victim::Ended(ending),
                 None => {
                     let node = self.node_in(body, ino).map_err(dangling)?;
-                    self.may_delete(who, dir, &names, node.inode(), as_dir)?;
+                    self.may_delete(who, dir, node.inode(), as_dir)?;
                     if as_dir {
                         self.bury_directory(node.inode())?;
                     }
@@ -148,7 +144,6 @@ impl Core {
             };
             self.tell_lost(victim.inode(), left);
             self.name_happened(dir.ino(), EventMask::DELETE, name, as_dir, 0);
-            wasteful = names.is_wasteful();
             victim
         };
         let ino = victim.inode().ino();
@@ -160,10 +155,6 @@ impl Core {
                 None
             }
         };
-        if wasteful {
-            // After what ends has ended: this waits for others.
-            body.names.tidy(dir);
-        }
         self.tell_entry(who, dir.ino(), name);
         self.tell_inode(who, ino, false);
         if let Some(node) = used {
@@ -186,7 +177,6 @@ impl Core {
         &self,
         who: &Caller,
         dir: &Inode,
-        names: &Names<'_>,
         ino: Ino,
         as_dir: bool,
     ) -> Result<Option<Ending>> {
@@ -199,7 +189,7 @@ impl Core {
             let Some(inode) = self.index.peek(ino.0, &guard) else {
                 return Ok(None);
             };
-            self.may_delete(who, dir, names, inode, as_dir)?;
+            self.may_delete(who, dir, inode, as_dir)?;
             if inode.nlink() != 1 {
                 return Ok(None);
             }
@@ -268,7 +258,7 @@ impl Core {
     pub(super) fn bury_directory(&self, victim: &Inode) -> Result<()> {
         let body = victim.directory()?;
         self.load_names(victim, body)?;
-        let mut names = body.names.write(victim);
+        let mut names = body.names.write();
         if !self.is_empty(victim, &mut names)? {
             return Err(Errno::ENOTEMPTY);
         }

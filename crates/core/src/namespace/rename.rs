@@ -248,8 +248,6 @@ impl Core {
         shape: Option<&shape::Held<'_>>,
         reserved: &mut Option<Result<Reservation<'s>>>,
     ) -> Result<Option<Vec<Node>>> {
-        let _guard = self.calm();
-
         let entry = locked.from.get(from.name).ok_or_else(|| self.absent())?;
         let source = self.node_in(from.dir.inode().directory()?, entry.ino);
         let source = source.map_err(dangling)?;
@@ -276,15 +274,7 @@ impl Core {
         if target.as_ref() == Some(&source) {
             return Ok(Some(Vec::new()));
         }
-        self.may_rename(
-            who,
-            from.dir,
-            to.dir,
-            &mut locked,
-            &source,
-            target.as_ref(),
-            exchange,
-        )?;
+        self.may_rename(who, from.dir, to.dir, &source, target.as_ref(), exchange)?;
 
         let reserved = reserved.take();
         let mut reservation = reserved.unwrap_or_else(|| self.reserve_rename(from, to, flags))?;
@@ -319,7 +309,6 @@ impl Core {
                 now,
             )?;
         }
-        locked.end(from.dir, to.dir);
         Ok(Some(std::iter::once(source).chain(target).collect()))
     }
 
@@ -371,8 +360,7 @@ impl Core {
         if target == Some(source) {
             return Ok(true);
         }
-        let mut names = Locked::nothing(from, to)?;
-        self.may_rename(who, from.dir, to.dir, &mut names, source, target, exchange)?;
+        self.may_rename(who, from.dir, to.dir, source, target, exchange)?;
         Ok(false)
     }
 
@@ -400,28 +388,23 @@ impl Core {
         Ok(())
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "both ends, what is at each, and whose rename"
-    )]
     fn may_rename(
         &self,
         who: &Caller,
         from_dir: &Node,
         to_dir: &Node,
-        locked: &mut Locked<'_>,
         source: &Node,
         target: Option<&Node>,
         exchange: bool,
     ) -> Result<()> {
         let is_dir = source.kind().is_dir();
         let target_is_dir = target.is_some_and(|target| target.kind().is_dir());
-        self.may_delete(who, from_dir.inode(), &locked.from, source.inode(), is_dir)?;
+        self.may_delete(who, from_dir.inode(), source.inode(), is_dir)?;
         match target {
-            None => self.may_create(who, to_dir.inode(), locked.to())?,
+            None => self.may_create(who, to_dir.inode())?,
             Some(target) => {
                 let as_dir = if exchange { target_is_dir } else { is_dir };
-                self.may_delete(who, to_dir.inode(), locked.to(), target.inode(), as_dir)?;
+                self.may_delete(who, to_dir.inode(), target.inode(), as_dir)?;
             }
         }
         to_dir.inode().take_in_project(source.inode())?;

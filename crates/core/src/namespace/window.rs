@@ -282,7 +282,7 @@ impl Core {
     fn names_in(&self, dir: &Inode, body: &DirectoryBody) -> u64 {
         match self.coherence.is_some() {
             true => body.names.in_catalog().into(),
-            false => directory_names(dir.stat().size),
+            false => directory_names(dir.size()),
         }
     }
 

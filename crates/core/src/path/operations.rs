@@ -109,7 +109,6 @@ impl FileSystem {
         to_path: &[u8],
         flags: RenameFlags,
     ) -> Result<()> {
-        let _guard = self.core.calm();
         check_flags(flags)?;
         let from = self.parent_of(who, from_base, from_path)?;
         let to = self.parent_of(who, to_base, to_path)?;

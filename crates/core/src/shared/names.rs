@@ -10,7 +10,7 @@ use crate::directory::{Directory, Names, Place};
 use crate::file_system::Core;
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::store::{InodeRecord, NameRun};
-use crate::types::{Errno, Ino, NAME_MAX, Result, Time};
+use crate::types::{Errno, Ino, NAME_MAX, Result};
 
 /// Names asked for in one run.
 const RUN: usize = 4096;
@@ -105,7 +105,7 @@ impl Core {
     ) -> Result<()> {
         let coherence = shared.coherence;
         self.date(shared, dir, record, at, false)?;
-        let mut names = body.names.write(dir);
+        let mut names = body.names.write();
         // One that was changed through this core meanwhile is read again when it is asked for the next time.
         let is_true = coherence.changes(dir.ino()) == changes;
         if !is_true && ahead {
@@ -177,7 +177,7 @@ impl Core {
                 names.replace(entry.name, entry.ino, entry.kind);
                 return Ok(());
             }
-            let cookie = names.next_cookie(Time(0));
+            let cookie = names.next_cookie();
             self.reclaim.name_sizes.came(1, entry.name.len());
             names.insert(entry.name, cookie, entry.ino, entry.kind)
         });

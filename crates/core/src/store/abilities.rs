@@ -48,10 +48,3 @@ pub trait SharedPages {
         page: &PageOf<'_>,
     ) -> Result<Stamp>;
 }
-
-/// A store that uses what the core knows before it asks. Hints wait for nothing and change nothing that can be seen.
-pub trait Hints {
-    /// A large file is about to be written to at this place, here and there: what is known of that may be fetched from
-    /// memory meanwhile.
-    fn expect_write(&self, ino: Ino, offset: u64);
-}

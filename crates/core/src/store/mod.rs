@@ -11,7 +11,7 @@
 //! an [operation](Operation), and takes in what came of it. What follows on order, atomicity, refusal and failure is about the first.
 //!
 //! *Abilities* are what a store may have beyond that: it answers `Some`, and the core does without where it does not.
-//! [`WalkInodes`], [`SharedPages`], [`Hints`], [`Shared`].
+//! [`WalkInodes`], [`SharedPages`], [`Shared`].
 //!
 //! *Order.* A batch is handed over while the locks of the objects it changes are held: two
 //! batches that touch one object arrive in the order in which the core performed them. Batches
@@ -45,7 +45,7 @@ mod space;
 mod stored_space;
 mod through;
 
-pub use abilities::{Hints, PageOf, SharedPage, SharedPages, ShownPage, WalkInodes};
+pub use abilities::{PageOf, SharedPage, SharedPages, ShownPage, WalkInodes};
 pub use behind::{Behind, Stamp, Writes};
 pub use change::Change;
 pub use failure::Failure;
@@ -184,11 +184,6 @@ pub trait Store: Send + Sync + 'static {
 
     /// Does it find inodes by names, and may others change it? Without that the core deals numbers, and what it knows is so.
     fn shared(&self) -> Option<&dyn Shared> {
-        None
-    }
-
-    /// Does it use what is known before it is asked?
-    fn hints(&self) -> Option<&dyn Hints> {
         None
     }
 }

@@ -26,7 +26,7 @@ impl ThroughStore<'_> {
         open: bool,
     ) -> Result<Node> {
         let core = self.core;
-        if let Err(refused) = core.may_make(who, dir, &body.names.unclaimed(), birth) {
+        if let Err(refused) = core.may_make(who, dir, birth) {
             return Err(match core.child(dir, body, name) {
                 Ok(_) => Errno::EEXIST,
                 Err(_) => refused,
@@ -139,7 +139,7 @@ impl ThroughStore<'_> {
     ) -> Result<()> {
         let core = self.core;
         let allowed = || {
-            core.may_create(who, dir, &body.names.unclaimed())?;
+            core.may_create(who, dir)?;
             node.inode().allow_change()?;
             if node.kind().is_dir() {
                 return Err(Errno::EPERM);

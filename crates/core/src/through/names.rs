@@ -13,7 +13,7 @@ use crate::coherence::NamesRead;
 use crate::directory::{Names, Place};
 use crate::inode::{DirectoryBody, Inode, Numbered as _};
 use crate::store::Done;
-use crate::types::{Errno, FileType, Ino, Result, Time};
+use crate::types::{Errno, FileType, Ino, Result};
 
 /// A change of names of a directory, from before the store is asked for it.
 #[derive(Clone, Copy)]
@@ -47,7 +47,7 @@ impl ThroughStore<'_> {
             self.take_in(dir, &touched, at, Changed::Nothing)?;
             Ok(touched)
         });
-        let mut names = body.names.write(dir);
+        let mut names = body.names.write();
         let checked = coherence.checked(dir.ino());
         let is_there = matches!(names.place(), Place::Whole | Place::Dated);
         let read = checked.names.filter(|read| {
@@ -90,7 +90,7 @@ impl NamesChange<'_> {
         };
         // What is exclusive is as it is in memory.
         if contradicts && coherence.is_dated() {
-            let _names = self.body.names.write(self.dir);
+            let _names = self.body.names.write();
             coherence.note_change(self.dir.ino(), None);
         }
     }
@@ -105,7 +105,7 @@ pub(super) fn enter(
     if names.has(name) {
         names.replace(name, ino, kind);
     } else {
-        let cookie = names.next_cookie(Time(0));
+        let cookie = names.next_cookie();
         names.insert(name, cookie, ino, kind).ok()?;
     }
     names.get(name).map(|entry| entry.cookie)

@@ -24,8 +24,7 @@ impl ThroughStore<'_> {
         let core = self.core;
         if !who.checked {
             let victim = core.child(dir, body, name)?;
-            let names = body.names.unclaimed();
-            core.may_delete(who, dir, &names, victim.inode(), as_dir)?;
+            core.may_delete(who, dir, victim.inode(), as_dir)?;
         }
         let change = self.begin(dir, body);
         let remove = Operation::Remove {
@@ -66,7 +65,7 @@ impl ThroughStore<'_> {
         if let Ok(body) = node.inode().directory()
             && node.inode().nlink() == 0
         {
-            let mut names = body.names.write(node.inode());
+            let mut names = body.names.write();
             let count = names.len();
             names.forget(true);
             debug_assert!(names.place() == Place::Unloaded, "nobody lists it");

@@ -91,8 +91,8 @@ pub fn pending() -> u64 {
 /// `value` is unreachable for threads that pin themselves from now on, and `drop(value)` is sound
 /// once, on any thread, at any later time.
 #[inline]
-#[expect(unsafe_code, reason = "the crate's own objects that are no boxes")]
-pub(crate) unsafe fn retire_with(value: *mut (), drop: unsafe fn(*mut ())) {
+#[expect(unsafe_code, reason = "objects that are no boxes")]
+pub unsafe fn retire_with(value: *mut (), drop: unsafe fn(*mut ())) {
     // SAFETY: the caller's promise is the one asked for.
     guard::defer(unsafe { Deferred::with(value, drop) });
 }

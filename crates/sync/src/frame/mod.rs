@@ -23,12 +23,9 @@
 //! *Locking.* The lock is a leaf as far as this module goes: nothing else is locked under it here.
 
 mod block;
-mod copying;
-mod fetch;
 mod fill;
 mod fresh;
 mod gate;
-mod guess;
 mod heat;
 mod inside;
 mod lock;
@@ -43,7 +40,6 @@ mod slot;
 mod way;
 mod word;
 
-pub use copying::{SMALL_MAX, copy};
 pub use fresh::Frame;
 pub use heat::{Arrival, Set};
 pub use lock::FramesLock;

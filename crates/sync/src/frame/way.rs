@@ -4,7 +4,6 @@
 //! each, and where the last one begins.
 #![expect(unsafe_code, reason = "what words say, for as long as it is kept")]
 
-use super::guess::anticipate;
 use super::node::{Node, place};
 use super::slot::{Keeps, Stored};
 use super::word::{self, Word};
@@ -109,8 +108,7 @@ impl<'g, X> Way<'g, X> {
         }
     }
 
-    /// The leaf that has a place for `number`, and the frame there, for a thread that was at the same leaf just before,
-    /// probably.
+    /// The leaf that has a place for `number`, and the frame there.
     #[inline(always)]
     pub(super) fn near(
         mut self,
@@ -125,7 +123,7 @@ impl<'g, X> Way<'g, X> {
             // SAFETY: just asked.
             self = unsafe { found.way() };
         }
-        let leaf = anticipate(self.node);
+        let leaf = self.node;
         let found = leaf.slots[place(number, 0)].find(keeps);
         let frame = found.frame().filter(|_| leaf.spans_as_leaf(number))?;
         Some((leaf, frame))

@@ -8,6 +8,8 @@
 //! that failed.
 #![expect(unsafe_code, reason = "the same interfaces as those of the real parts")]
 
+#[path = "../model/epoch.rs"]
+pub mod epoch;
 #[path = "../../src/frame/mod.rs"]
 pub mod frame;
 #[path = "../../src/prefetch.rs"]
@@ -16,7 +18,6 @@ pub mod prefetch;
 mod alone;
 mod appends;
 mod broken;
-pub mod epoch;
 mod frame_primitive;
 mod gates;
 mod shapes;

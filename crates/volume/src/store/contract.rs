@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use holdfast_core::store::{
-    EntryRecord, Failure, Guarantees, Hints, InodeRecord, NameRun, Rest, SharedPages, SpaceReport,
+    EntryRecord, Failure, Guarantees, InodeRecord, NameRun, Rest, SharedPages, SpaceReport,
     SpaceRun, Stamp, WalkInodes, Writes,
 };
 use holdfast_core::{Memory, Store};
 use holdfast_types::{Ino, Result};
 
 use super::{INLINE_MAX, VolumeStore};
-use crate::store::memtable::Object;
 
 impl Store for VolumeStore {
     fn guarantees(&self) -> Guarantees {
@@ -115,10 +114,6 @@ impl Store for VolumeStore {
     fn pages(&self) -> Option<&dyn SharedPages> {
         Some(self)
     }
-
-    fn hints(&self) -> Option<&dyn Hints> {
-        Some(self)
-    }
 }
 
 impl WalkInodes for VolumeStore {
@@ -132,15 +127,5 @@ impl WalkInodes for VolumeStore {
 
     fn split(&self, parts: usize) -> Result<Vec<Ino>> {
         Ok(self.inner.read(|finder| finder.split(parts))?)
-    }
-}
-
-impl Hints for VolumeStore {
-    fn expect_write(&self, ino: Ino, offset: u64) {
-        let layers = self.inner.gate.pass();
-        let shard = layers.active.shard(ino);
-        if let Some(content) = shard.get(ino).and_then(Object::content) {
-            content.fetch(offset);
-        }
     }
 }

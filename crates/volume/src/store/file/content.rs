@@ -196,13 +196,6 @@ impl Content {
         Ok(())
     }
 
-    /// Has what is known of the page at this place fetched, if it waits.
-    pub(in crate::store) fn fetch(&self, offset: u64) {
-        if let Form::Mapped { dirty, .. } = &self.form {
-            dirty.fetch(offset / BLOCK_LEN);
-        }
-    }
-
     /// Takes note that more was written to a page that waits as the cache has it, up to the byte `end` of the
     /// file; `false`: it does not, or not as this one.
     pub(in crate::store) fn write_on(&mut self, page: ShownPage<'_>, end: u64) -> bool {

@@ -16,7 +16,6 @@ mod zeroed;
 use std::ops::Range;
 
 use holdfast_core::store::ShownPage;
-use holdfast_sync::prefetch;
 
 use super::page::Changed;
 use crate::space::Extent;
@@ -118,13 +117,6 @@ impl Dirty {
     /// How far they lie apart, at most: blocks from the first to the last.
     pub(in crate::store) fn spread(&self) -> u64 {
         self.span.end - self.span.start
-    }
-
-    /// Has what is kept of a block fetched, if there is anything.
-    pub(in crate::store) fn fetch(&self, block: u64) {
-        if let Some(changed) = self.get(block) {
-            prefetch(changed);
-        }
     }
 
     /// What changed of a block.

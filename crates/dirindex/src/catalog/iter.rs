@@ -1,0 +1,57 @@
+//! Walking a catalog in order.
+
+use super::item::Item;
+use super::row::position_after;
+use super::slot::Slot;
+
+/// The names of a catalog in ascending order, from some order on.
+///
+/// A name that is there throughout comes exactly once. One that is added or removed meanwhile may
+/// come or not; one that is renamed comes once, under either key.
+#[derive(Clone)]
+pub struct Items<'g> {
+    slots: &'g [Slot],
+    next: usize,
+    after: u64,
+}
+
+impl<'g> Items<'g> {
+    pub(super) fn none() -> Self {
+        Self::behind(&[], 0)
+    }
+
+    /// Those in these slots of orders greater than `after`.
+    pub(super) fn behind(slots: &'g [Slot], after: u64) -> Self {
+        Self {
+            slots,
+            next: position_after(slots, after),
+            after,
+        }
+    }
+}
+
+impl<'g> Iterator for Items<'g> {
+    type Item = Item<'g>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Item<'g>> {
+        loop {
+            let word = self.slots.get(self.next)?.load();
+            self.next += 1;
+            if let Some(item) = word.as_item()
+                && item.order() > self.after
+            {
+                self.after = item.order();
+                return Some(item);
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Items<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Items")
+            .field("after", &self.after)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,5 +1,0 @@
-//! What `Catalog` promises, in one thread and among several.
-
-mod claims;
-mod forms;
-mod races;
