@@ -23,7 +23,6 @@ use crate::store::commit::progress::Progress;
 use crate::store::commit::worker::Worker;
 use crate::store::load::device::Blocks;
 use crate::store::load::metered::Metered;
-use crate::store::load::pins::Pins;
 use crate::store::memtable::barrier::Gate;
 use crate::store::memtable::hash::NameHasher;
 use crate::store::memtable::layers::{Layers, Roots};
@@ -128,7 +127,6 @@ impl VolumeStore {
             nodes: AtomicU64::new(0),
             above: AtomicU64::new(0),
             patience: Patience::default(),
-            pins: Pins::new(),
             progress: Progress::default(),
             budget: Budget::new(),
             space,

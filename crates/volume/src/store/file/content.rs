@@ -10,7 +10,6 @@
 //! already when it is replayed, as they were at the end of their commit: pages are left alone then.
 
 mod memory;
-mod neighbours;
 mod places;
 mod read;
 
@@ -24,7 +23,6 @@ use super::extent_map::{Mapping, Run};
 use super::page::{Changed, Page, is_part, zeros};
 use crate::{BLOCK, Result};
 
-pub(in crate::store) use neighbours::{Neighbours, Runs};
 pub(in crate::store) use read::Absent;
 
 /// Files up to this length are kept inside the trees.

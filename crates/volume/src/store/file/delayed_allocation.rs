@@ -74,7 +74,7 @@ pub(in crate::store) fn early(dirty: &Dirty) -> usize {
 }
 
 /// Do blocks that wait lie so far apart that no piece of the file is worth being set aside?
-pub(in crate::store) fn is_far_apart(dirty: &Dirty) -> bool {
+fn is_far_apart(dirty: &Dirty) -> bool {
     dirty.spread() > HOPELESS_SPREAD
 }
 

@@ -53,19 +53,6 @@ impl Device {
     fn write_out(&mut self, content: &mut Content) {
         // Whoever writes early has the device until it is done; others hear of it later.
         self.write_early();
-        let neighbours = content.neighbours_since(&[]).into_iter();
-        let along = neighbours.map(|(at, run)| {
-            let mut bytes = vec![0; run.extent.length as usize * BLOCK];
-            self.read_row(run.extent.start, &mut bytes).unwrap();
-            Neighbours::new(at, run, bytes)
-        });
-        for place in content.take_along(along.collect()) {
-            // Nobody reads there any more.
-            let given_back = place.start..place.end();
-            self.blocks
-                .borrow_mut()
-                .retain(|block, _| !given_back.contains(block));
-        }
         let mut outgoing = Vec::new();
         content
             .take_dirty(self, &mut |_, _| {}, &mut outgoing)
