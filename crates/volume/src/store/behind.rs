@@ -18,7 +18,6 @@ use crate::store::commit::extent_of;
 use crate::store::file::extent_map::Run;
 use crate::store::memtable::layers::Layers;
 use crate::store::memtable::{Growth, REALM};
-use crate::store::writeback::redirty::WrittenOn;
 use crate::{Error, tree};
 
 impl Behind for VolumeStore {
@@ -71,13 +70,6 @@ impl SharedPages for VolumeStore {
         batch: &[Change<'_>],
         page: &PageOf<'_>,
     ) -> Result<Stamp> {
-        if let Some(WrittenOn { stamp, readied }) = self.inner.write_on(batch, page) {
-            // Nothing came to what waits: the batch that brought what is there has looked.
-            if readied {
-                self.look_at_waiting()?;
-            }
-            return Ok(stamp);
-        }
         self.look_at_waiting()?;
         let growth = Growth::of(batch);
         self.use_held(held, growth, |pages| {
