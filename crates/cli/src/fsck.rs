@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use holdfast_device::{Access, BlockDevice, FileDevice, FileOptions};
 use holdfast_volume::check::{Finding, Report, Stage};
 use holdfast_volume::repair::Outcome;
-use holdfast_volume::{CheckOptions, check, recognize, repair, upgrade};
+use holdfast_volume::{CheckOptions, Error as VolumeError, check, recognize, repair};
 use indicatif::ProgressBar;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -34,11 +34,8 @@ const DONE: Style = AnsiColor::Green.on_default().bold();
 /// With --repair the journal is replayed, and what is wrong is made to agree. What has lost its name is put
 /// to lost+found. A volume of which nothing else exists is better copied first.
 ///
-/// With --upgrade a volume in which nothing is wrong gets the features that mkfs gives to new ones: its inodes
-/// say how much space files take, so that a listing need not look for it. An earlier Holdfast refuses it then.
-///
 /// Exit code 0: nothing is wrong; 1: something was, and is repaired; 4: something is; 8: it could not be
-/// checked, repaired or upgraded, or there is no volume.
+/// checked or repaired, or there is no volume.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The image file or block device
@@ -48,10 +45,6 @@ pub(crate) struct Arguments {
     /// Repair what is wrong
     #[arg(short, long)]
     repair: bool,
-
-    /// Give it the features of a new volume
-    #[arg(short, long)]
-    upgrade: bool,
 
     /// Threads that look at the same time; one for each processor if absent
     #[arg(short, long, value_name = "NUMBER")]
@@ -70,9 +63,6 @@ pub(crate) struct Arguments {
 #[derive(Serialize)]
 struct Summary<'r> {
     clean: bool,
-    /// Did an upgrade find something to be done?
-    #[serde(skip_serializing_if = "Option::is_none")]
-    upgraded: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     repaired: Option<Repaired<'r>>,
     replayed: bool,
@@ -130,7 +120,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn checked(arguments: &Arguments) -> Result<ExitCode> {
-    let access = if arguments.repair || arguments.upgrade {
+    let access = if arguments.repair {
         Access::ReadWrite
     } else {
         Access::ReadOnly
@@ -151,7 +141,11 @@ fn checked(arguments: &Arguments) -> Result<ExitCode> {
     let device: Arc<dyn BlockDevice> = Arc::new(device);
     recognize(&device).map_err(|error| {
         let failure = failed(error.to_string());
-        failure.hint("name the image file or device of a volume; blkid(8) tells what others hold")
+        match error {
+            VolumeError::NoVolume { .. } => failure
+                .hint("name the image file or device of a volume; blkid(8) tells what others hold"),
+            _ => failure,
+        }
     })?;
     let mut how = CheckOptions {
         findings_max: arguments.findings,
@@ -174,17 +168,10 @@ fn checked(arguments: &Arguments) -> Result<ExitCode> {
     } else {
         (check(&device, &how, &show), None)
     };
-    let upgraded = if arguments.upgrade && report.is_clean() {
-        let upgraded = upgrade(&device, &how, &show);
-        let (_, upgraded) = upgraded.map_err(|error| failed(error.to_string()))?;
-        Some(upgraded)
-    } else {
-        None
-    };
     bar.finish_and_clear();
     let mut out = anstream::stdout().lock();
     if arguments.json {
-        print_json(&mut out, &report, outcome.as_ref(), upgraded)?;
+        print_json(&mut out, &report, outcome.as_ref())?;
     } else {
         if let Some(outcome) = &outcome {
             print_repair(&mut out, outcome)?;
@@ -193,7 +180,6 @@ fn checked(arguments: &Arguments) -> Result<ExitCode> {
             print_unclosed(&mut out, arguments)?;
         }
         print_text(&mut out, arguments, &report)?;
-        print_upgrade(&mut out, arguments, upgraded)?;
     }
     let was_clean = outcome.is_none_or(|outcome| outcome.before.is_clean());
     Ok(match (report.is_clean(), was_clean) {
@@ -203,15 +189,9 @@ fn checked(arguments: &Arguments) -> Result<ExitCode> {
     })
 }
 
-fn print_json(
-    out: &mut impl Write,
-    report: &Report,
-    outcome: Option<&Outcome>,
-    upgraded: Option<bool>,
-) -> io::Result<()> {
+fn print_json(out: &mut impl Write, report: &Report, outcome: Option<&Outcome>) -> io::Result<()> {
     let result = Summary {
         clean: report.is_clean(),
-        upgraded,
         repaired: outcome.map(|outcome| Repaired {
             findings_before: outcome.before.findings.iter().map(One::of).collect(),
             findings_before_not_shown: outcome.before.more,
@@ -244,20 +224,6 @@ fn print_repair(out: &mut impl Write, outcome: &Outcome) -> io::Result<()> {
         writeln!(out, "and {} more deeds", outcome.more)?;
     }
     Ok(())
-}
-
-fn print_upgrade(
-    out: &mut impl Write,
-    arguments: &Arguments,
-    upgraded: Option<bool>,
-) -> io::Result<()> {
-    let what = match upgraded {
-        Some(true) => "upgraded: an earlier Holdfast refuses it from now on",
-        Some(false) => "has all features of a new volume already",
-        None if arguments.upgrade => "not upgraded: repair it first (--repair)",
-        None => return Ok(()),
-    };
-    writeln!(out, "{}: {what}", arguments.volume.display())
 }
 
 /// A volume that fails writes nothing more, so that it cannot say why it was left as it is.

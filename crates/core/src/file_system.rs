@@ -66,8 +66,6 @@ pub(crate) struct Core {
     pub(crate) frees: bool,
     /// Files up to this length have no page of their own in the store.
     pub(crate) small: u64,
-    /// The store keeps file flags, projects, and times after 2262.
-    pub(crate) times_and_flags: bool,
     pub(crate) options: RwLock<Options>,
     /// The part of the options that every operation asks for, without a lock.
     pub(crate) policy: Policy,
@@ -135,7 +133,6 @@ impl FileSystem {
             pinned: guarantees.pinned,
             frees: guarantees.frees,
             small: guarantees.small,
-            times_and_flags: guarantees.times_and_flags,
             policy: Policy::of(&options),
             options: RwLock::new(options),
             failure: store.failure(),

@@ -198,7 +198,6 @@ impl Store for HostDirectory {
             blocks: true,
             small: 0,
             frees: true,
-            times_and_flags: true,
         }
     }
 

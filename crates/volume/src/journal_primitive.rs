@@ -6,6 +6,3 @@
 pub(crate) use holdfast_sync::PerCore;
 pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-/// May stamps come from the clock? Models have none.
-pub(crate) const CLOCK: bool = true;

@@ -14,7 +14,6 @@ mod space_primitive;
 pub mod store;
 pub mod superblock;
 pub mod tree;
-mod upgrade;
 
 pub use check::{CheckOptions, check, recognize};
 pub use error::{Error, Result};
@@ -24,7 +23,6 @@ pub use store::{
     Transfers, VolumeStore, format, needs, superblock as read_superblock,
 };
 pub use superblock::Label;
-pub use upgrade::upgrade;
 
 /// The unit of space, in bytes.
 pub const BLOCK: usize = 4096;

@@ -82,7 +82,6 @@ impl Store for MadeStore {
             blocks: false,
             small: 0,
             frees: false,
-            times_and_flags: false,
         }
     }
 

@@ -2,6 +2,8 @@
 
 use crate::fixture::{HOLDFAST, Place, Run, holdfast, named};
 use holdfast_testkit::skip::skipped;
+use holdfast_volume::BLOCK;
+use holdfast_volume::superblock::{SLOTS, Superblock};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -55,6 +57,13 @@ fn furnish(place: &Place) {
     let mut headless = fs::read(&image).unwrap();
     headless[..8192].fill(0);
     fs::write(path("headless.hf"), headless).unwrap();
+    let mut old = fs::read(&image).unwrap();
+    for (slot, block) in SLOTS.into_iter().zip(old.chunks_mut(BLOCK)) {
+        let mut superblock = Superblock::decode(block, slot).unwrap();
+        superblock.bundle = 0;
+        block.copy_from_slice(&superblock.encode(slot));
+    }
+    fs::write(path("old.hf"), old).unwrap();
     fs::write(path("empty"), "").unwrap();
     fs::write(path("short"), "hello\n").unwrap();
     fs::write(path("other"), vec![b'x'; 4 << 20]).unwrap();

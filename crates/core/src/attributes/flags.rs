@@ -56,11 +56,6 @@ impl FileSystem {
             }
             return through.set_flags(who, node, flags, project);
         }
-        if !core.times_and_flags
-            && (!flags_now.is_empty() || project.is_some_and(|project| project != 0))
-        {
-            return Err(Errno::EOPNOTSUPP);
-        }
         let mut reservation = core.reserve_change(|| Intent::changing().records(1))?;
         let record = {
             let mut meta = inode.write();

@@ -16,7 +16,7 @@ use crate::store::{Change, Intent, Reservation};
 use crate::turns::Taken;
 use crate::types::{
     Access, Attr, Caller, Caps, Errno, FileType, OpenFlags, Result, S_ISGID, S_ISUID, SetAttr,
-    SetTime, Time,
+    SetTime,
 };
 use crate::watch::EventMask;
 use crate::xattr::CAPABILITY;
@@ -173,13 +173,9 @@ impl Core {
             if let Some(perm) = set.perm {
                 acl = change_mode(who, node.kind(), perm, &mut meta);
             }
-            let latest = match self.times_and_flags {
-                true => Time::LATEST,
-                false => Time(i64::MAX),
-            };
             let at = |time| match time {
                 SetTime::Now => now,
-                SetTime::At(time) => time.min(latest),
+                SetTime::At(time) => time,
             };
             if let Some(time) = set.atime {
                 meta.atime = at(time);

@@ -53,7 +53,6 @@ impl Store for MemoryStore {
             blocks: false,
             small: 0,
             frees: false,
-            times_and_flags: true,
         }
     }
 

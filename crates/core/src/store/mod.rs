@@ -78,8 +78,6 @@ pub struct Guarantees {
     /// Space comes back with the changes that free it: [`Behind::release`] need not hear of pages that were
     /// never loaded, which would have to be counted first.
     pub frees: bool,
-    /// It keeps file flags, projects, and times after 2262. If not, flags are refused, and later times clamped.
-    pub times_and_flags: bool,
 }
 
 /// What stands behind the core: how it is read. See the module's text for order, atomicity and failure.

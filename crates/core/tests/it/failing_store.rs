@@ -22,7 +22,6 @@ impl Store for Fragile {
             blocks: false,
             small: 0,
             frees: false,
-            times_and_flags: false,
         }
     }
     fn writes(self: Arc<Self>) -> Writes {

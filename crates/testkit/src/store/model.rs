@@ -243,7 +243,6 @@ impl Store for ModelStore {
             blocks: false,
             small: 0,
             frees: false,
-            times_and_flags: true,
         }
     }
 

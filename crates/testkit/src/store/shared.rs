@@ -229,7 +229,6 @@ impl Store for SharedStore {
             blocks: true,
             small: 0,
             frees: true,
-            times_and_flags: true,
         }
     }
 

@@ -92,14 +92,8 @@ fn space(context: &Context<'_>, known: &Known) {
         true => size.div_ceil(BLOCK as u64),
         false => known.blocks(),
     };
-    let says_it = context.superblock.features.has_spaces();
-    let expected = match says_it {
-        true => known.space.pages(size),
-        false => known.space.beside_size(),
-    };
-    // Where no file says it, none may.
-    if let Some(expected) = expected
-        && (expected != found || !says_it)
+    if let Some(expected) = known.space.pages(size)
+        && expected != found
     {
         context.sink.put(Finding::Space {
             ino,

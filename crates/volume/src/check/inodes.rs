@@ -10,7 +10,6 @@ use holdfast_types::{FileFlags, FileType, Ino};
 use super::Context;
 use super::finding::{Branch, Finding};
 use super::nodes::tell;
-use crate::superblock::Features;
 use crate::tree::{self, Inode, Inodes, Inspect, Pointer};
 
 /// It has bytes in the tree.
@@ -141,7 +140,7 @@ impl Inspect<Inodes> for Taker<'_> {
     fn record(&mut self, key: Ino, value: Inode) {
         self.context.meter.step();
         let record = &value.record;
-        if file_flags(record, self.context.superblock.features) != (record.flags, record.project) {
+        if file_flags(record) != record.flags {
             self.context.sink.put(Finding::FileFlags {
                 ino: key,
                 flags: record.flags.bits(),
@@ -152,15 +151,9 @@ impl Inspect<Inodes> for Taker<'_> {
     }
 }
 
-/// The file flags and project that an inode may have of those that its record has.
-pub(crate) fn file_flags(record: &InodeRecord, features: Features) -> (FileFlags, u32) {
-    match features.has_times_and_flags() {
-        true => {
-            let known = record.flags & FileFlags::all();
-            (known.of_kind(record.kind), record.project)
-        }
-        false => (FileFlags::empty(), 0),
-    }
+/// The file flags that an inode may have of those that its record has.
+pub(crate) fn file_flags(record: &InodeRecord) -> FileFlags {
+    (record.flags & FileFlags::all()).of_kind(record.kind)
 }
 
 /// Reads the inode tree.

@@ -198,15 +198,14 @@ fn superblocks(device: &Arc<dyn BlockDevice>, sink: &Sink) -> Option<Superblock>
 }
 
 /// Can a crash leave these two, or nothing at all having happened? The first one is written first: by
-/// a checkpoint as a whole, by opening and closing with another flag, the features that go with it and another mark of inode
-/// numbers, by growing with another size.
+/// a checkpoint as a whole, by opening and closing with another flag and another mark of inode numbers, by growing with
+/// another size.
 fn may_stand_together(one: &Superblock, other: &Superblock) -> bool {
     if one.generation == other.generation {
         return has_grown(one, other)
             || *other
                 == Superblock {
                     clean: other.clean,
-                    features: one.features.used_as(other.features),
                     last_ino: other.last_ino,
                     ..one.clone()
                 };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use holdfast_device::BlockDevice;
 
 use crate::store::newest_superblock;
+use crate::superblock::SlotError;
 use crate::{BLOCK, Error, Result};
 
 /// What is looked at where no superblock is: a journal, and nodes and bitmaps behind it.
@@ -17,10 +18,13 @@ const BEGINNINGS: [[u8; 4]; 3] = [*b"HFgb", *b"HfTn", *b"HFJf"];
 /// Tells a volume, whole or damaged, from something else. It may have lost both its superblocks.
 ///
 /// # Errors
-/// [`Error::NoVolume`]; those of the device.
+/// [`Error::NoVolume`]; [`Error::Superblock`] if it is a volume of another version of the format; those of the device.
 pub fn recognize(device: &Arc<dyn BlockDevice>) -> Result<()> {
     match newest_superblock(device) {
-        Ok(_) | Err(Error::Superblock { .. }) => Ok(()),
+        Err(Error::Superblock { slots, .. }) if !slots.iter().any(SlotError::is_other_version) => {
+            Ok(())
+        }
+        Ok(_) => Ok(()),
         Err(Error::NoVolume { .. }) if has_blocks_of_a_volume(device)? => Ok(()),
         Err(error) => Err(error),
     }

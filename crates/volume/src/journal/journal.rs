@@ -2,13 +2,12 @@ use super::error::{Error, Result};
 use super::frame::{FRAME_BLOCKS, Frame};
 use super::lane::{COMMIT, Lane, Supply};
 use super::lanes::Lanes;
-use super::record::{AsRecord, Record};
+use super::record::{AsRecord, BatchHead, Record};
 use super::region::{Area, BLOCK, Position, Region};
 use super::replay::{Replay, Replayed};
 use super::rest::Rest;
 use super::ring::{Mode, Ring};
 use super::room::Room;
-use super::stamps::Stamps;
 use crate::journal_primitive::{AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Ordering};
 use holdfast_core::store::{Change, Stamp};
 use holdfast_device::BlockDevice;
@@ -21,7 +20,8 @@ use std::sync::Arc;
 pub struct Journal {
     capacity: u64,
     supply: Supply,
-    stamps: Stamps,
+    /// The last stamp that was given. If one call returned before another began, the second has the greater stamp.
+    stamp: Padded<AtomicU64>,
     lanes: Lanes,
     writer: Mutex<Writer>,
     turn: Mutex<Turn>,
@@ -150,10 +150,10 @@ impl Commit<'_> {
         let mut own = Vec::new();
         let cut = self.journal.gather(self.waiting);
         if let Some((_, mut lane)) = self.lane.take() {
-            lane.empty(&self.journal.supply, cut, &mut own);
+            lane.empty(&self.journal.supply, &mut own);
             self.waiting.append(&mut own);
         }
-        self.lane = Some((cut, Lane::new(COMMIT, Stamp(cut.0 - 1))));
+        self.lane = Some((cut, Lane::new(COMMIT)));
         cut
     }
 
@@ -170,8 +170,8 @@ impl Commit<'_> {
             self.cut();
         }
         if let Some((cut, lane)) = &mut self.lane {
-            let cut = *cut;
-            lane.append(&self.journal.supply, |_, _| cut, realm, records)?;
+            let head = BatchHead { stamp: *cut, realm };
+            lane.append(&self.journal.supply, head, records)?;
         }
         Ok(())
     }
@@ -184,7 +184,7 @@ impl Commit<'_> {
         }
         let mut own = Vec::new();
         let (cut, lane) = self.lane.as_mut().expect("taken above");
-        lane.empty(&self.journal.supply, *cut, &mut own);
+        lane.empty(&self.journal.supply, &mut own);
         (*cut, own)
     }
 }
@@ -231,8 +231,8 @@ impl Journal {
         Self {
             capacity,
             supply: Supply::new(room, most),
-            stamps: Stamps::after(last),
-            lanes: Lanes::new(capacity, last),
+            stamp: Padded(AtomicU64::new(last.0)),
+            lanes: Lanes::new(capacity),
             writer: Mutex::new(Writer {
                 ring,
                 waiting: Vec::new(),
@@ -294,41 +294,31 @@ impl Journal {
             return Err(Error::Failed);
         }
         if records.is_empty() {
-            return Ok(self.stamps.next());
+            return Ok(self.next_stamp());
         }
-        let now = |lane, last| self.stamps.next_of(lane, last);
         let append = |lane: &mut Lane| -> Result<_> {
-            let stamp = lane.append(&self.supply, now, realm, records)?;
-            Ok((stamp, lane.filled_since()))
+            let stamp = self.next_stamp();
+            let head = BatchHead { stamp, realm };
+            Ok((stamp, lane.append(&self.supply, head, records)?))
         };
-        let (stamp, filled) = self.lanes.with_own(append)?;
-        if let Some((lane, since)) = filled {
-            self.look_for_others(lane, since);
+        let (stamp, took_a_frame) = self.lanes.with_own(append)?;
+        if took_a_frame {
             self.rest.end();
         }
         Ok(stamp)
     }
 
+    #[inline]
+    fn next_stamp(&self) -> Stamp {
+        // Relaxed: what orders two calls orders their additions.
+        Stamp(self.stamp.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
     /// The stamp of a change of which the journal has nothing: the next cut belongs to a commit that makes it
-    /// durable, and no cut up to now does. The caller keeps others from cutting until the change is made. It
-    /// takes no look at the clock.
+    /// durable, and no cut up to now does. The caller keeps others from cutting until the change is made.
     #[must_use]
     pub fn before_next_cut(&self) -> Stamp {
         Stamp(self.last_cut.load(Ordering::Relaxed) + 1)
-    }
-
-    /// Lets this lane, the calling thread's, count its stamps again, if no other has appended since then.
-    #[cold]
-    fn look_for_others(&self, own: u16, since: Stamp) {
-        if !self.stamps.may_be_alone_again(own) {
-            return;
-        }
-        self.lanes.with_all(|lanes| {
-            let mut others = lanes.filter(|lane| lane.number() != own);
-            if others.all(|lane| lane.is_idle_since(since)) {
-                self.stamps.begin_anew();
-            }
-        });
     }
 
     /// Makes all batches up to `upto` durable, all that were appended so far with `None`. Callers
@@ -337,7 +327,7 @@ impl Journal {
     /// # Errors
     /// Those of `hook`, and a device's: after one every call fails with [`Error::Failed`].
     pub fn commit(&self, upto: Option<Stamp>, hook: &dyn BeforeCommit) -> Result<()> {
-        let upto = upto.unwrap_or_else(|| self.stamps.next());
+        let upto = upto.unwrap_or_else(|| self.next_stamp());
         if self.durable() >= upto {
             return Ok(());
         }
@@ -536,11 +526,12 @@ impl Journal {
     /// `waiting` depends on is there too.
     fn gather(&self, waiting: &mut Vec<Frame>) -> Stamp {
         self.lanes.with_all(|lanes| {
-            let cut = self.stamps.cut();
+            // Greater than the stamp of any batch in a lane, and less than those of later ones.
+            let cut = self.next_stamp();
             // Relaxed: whoever keeps others from cutting while he reads it has an order with them.
             self.last_cut.store(cut.0, Ordering::Relaxed);
             for lane in lanes {
-                lane.empty(&self.supply, cut, waiting);
+                lane.empty(&self.supply, waiting);
             }
             cut
         })

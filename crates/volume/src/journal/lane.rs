@@ -78,12 +78,6 @@ pub(super) struct Lane {
     number: u16,
     full: Vec<Frame>,
     open: Option<Open>,
-    /// No batch may have this stamp or a lesser one any more.
-    floor: Stamp,
-    /// The floor when the open frame was opened, and when the one before was.
-    begun: [Stamp; 2],
-    /// Was a frame opened since this was taken?
-    went_on: bool,
 }
 
 /// The frame that takes the next batch.
@@ -102,26 +96,12 @@ impl Open {
 }
 
 impl Lane {
-    pub(super) const fn new(number: u16, floor: Stamp) -> Self {
+    pub(super) const fn new(number: u16) -> Self {
         Self {
             number,
             full: Vec::new(),
             open: None,
-            floor,
-            begun: [floor; 2],
-            went_on: false,
         }
-    }
-
-    /// Its number.
-    pub(super) const fn number(&self) -> u16 {
-        self.number
-    }
-
-    /// Its number, and since when it has filled a whole frame, if another was opened since this was asked last.
-    #[inline]
-    pub(super) fn filled_since(&mut self) -> Option<(u16, Stamp)> {
-        std::mem::take(&mut self.went_on).then_some((self.number, self.begun[1]))
     }
 
     /// Has it no frames?
@@ -129,52 +109,33 @@ impl Lane {
         self.open.is_none() && self.full.is_empty()
     }
 
-    /// Did it append nothing since then?
-    pub(super) fn is_idle_since(&self, since: Stamp) -> bool {
-        self.floor <= since
-    }
-
-    /// Appends one batch, with the stamp that `now` gives for the lane and its last one, or the lane's next.
+    /// Appends one batch, with a stamp greater than those of the batches before. Did that take another frame?
     #[inline]
     pub(super) fn append<R: AsRecord>(
         &mut self,
         supply: &Supply,
-        now: impl FnOnce(u16, Stamp) -> Stamp,
-        realm: u64,
+        head: BatchHead,
         records: &[R],
-    ) -> Result<Stamp> {
+    ) -> Result<bool> {
         let longest = encode::longest(records);
         let fits = self.open.as_ref().is_some_and(|open| open.fits(longest));
-        if !fits && !self.open_frame(supply, longest)? {
-            return self.append_pieces(supply, now, realm, records);
+        if !fits && !self.open_frame(supply, head.stamp, longest)? {
+            self.append_pieces(supply, head, records)?;
+            return Ok(true);
         }
-        let stamp = self.stamp(now(self.number, self.floor));
         let Some(open) = &mut self.open else {
             unreachable!("a frame was opened");
         };
         let frame = &mut open.frame;
-        if frame.batches == 0 {
-            frame.first = stamp;
-            open.context = Context::new(stamp);
-        }
-        let head = BatchHead { stamp, realm };
         encode::batch(&mut frame.bytes, &mut open.context, head, records);
         prefetch_to_fill(frame.bytes.as_ptr_range().end, AHEAD);
-        frame.last = stamp;
+        frame.last = head.stamp;
         frame.batches += 1;
-        Ok(stamp)
+        Ok(!fits)
     }
 
-    fn stamp(&mut self, now: Stamp) -> Stamp {
-        if self.number != COMMIT {
-            self.floor = now.max(Stamp(self.floor.0 + 1));
-            return self.floor;
-        }
-        now
-    }
-
-    /// Opens a frame for a batch of up to `longest` bytes; `false` if none may be that long.
-    fn open_frame(&mut self, supply: &Supply, longest: usize) -> Result<bool> {
+    /// Opens a frame for a batch with this stamp, of up to `longest` bytes; `false` if none may be that long.
+    fn open_frame(&mut self, supply: &Supply, first: Stamp, longest: usize) -> Result<bool> {
         let needed = (HEADER + longest).div_ceil(BLOCK);
         if needed > FRAME_BLOCKS {
             return Ok(false);
@@ -184,11 +145,9 @@ impl Lane {
             return Err(Error::Full);
         };
         self.close(supply);
-        self.begun = [self.floor, self.begun[0]];
-        self.went_on = true;
         self.open = Some(Open {
-            frame: Frame::new(supply.buffer(blocks), self.number, self.floor),
-            context: Context::new(self.floor),
+            frame: Frame::new(supply.buffer(blocks), self.number, first),
+            context: Context::new(first),
             blocks,
         });
         Ok(true)
@@ -206,15 +165,12 @@ impl Lane {
     fn append_pieces<R: AsRecord>(
         &mut self,
         supply: &Supply,
-        now: impl FnOnce(u16, Stamp) -> Stamp,
-        realm: u64,
+        head: BatchHead,
         records: &[R],
-    ) -> Result<Stamp> {
+    ) -> Result<()> {
         const PAYLOAD: usize = FRAME_BLOCKS * BLOCK - HEADER;
-        let stamp = self.stamp(now(self.number, self.floor));
         let mut bytes = Vec::new();
-        let head = BatchHead { stamp, realm };
-        encode::batch(&mut bytes, &mut Context::new(stamp), head, records);
+        encode::batch(&mut bytes, &mut Context::new(head.stamp), head, records);
         let count = bytes.len().div_ceil(PAYLOAD);
         let end = bytes.len() - (count - 1) * PAYLOAD;
         let blocks = ((count - 1) * FRAME_BLOCKS + (end + HEADER).div_ceil(BLOCK)) as u64;
@@ -226,10 +182,9 @@ impl Lane {
             return Err(Error::Full);
         }
         self.close(supply);
-        self.went_on = true;
         for (index, piece) in bytes.chunks(PAYLOAD).enumerate() {
             let frame_blocks = (HEADER + piece.len()).div_ceil(BLOCK) as u64;
-            let mut frame = Frame::new(supply.buffer(frame_blocks), self.number, stamp);
+            let mut frame = Frame::new(supply.buffer(frame_blocks), self.number, head.stamp);
             frame.bytes.extend_from_slice(piece);
             frame.piece = Piece {
                 continues: index > 0,
@@ -238,7 +193,7 @@ impl Lane {
             frame.batches = u32::from(!frame.piece.continued);
             self.full.push(frame);
         }
-        Ok(stamp)
+        Ok(())
     }
 
     /// No more goes into the open frame.
@@ -254,10 +209,9 @@ impl Lane {
         }
     }
 
-    /// Moves all frames to `group`; what comes later has stamps greater than `cut`.
-    pub(super) fn empty(&mut self, supply: &Supply, cut: Stamp, group: &mut Vec<Frame>) {
+    /// Moves all frames to `group`.
+    pub(super) fn empty(&mut self, supply: &Supply, group: &mut Vec<Frame>) {
         self.close(supply);
-        self.floor = self.floor.max(cut);
         group.append(&mut self.full);
     }
 }

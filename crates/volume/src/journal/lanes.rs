@@ -4,7 +4,6 @@
 
 use super::lane::Lane;
 use crate::journal_primitive::{Mutex, MutexGuard, PerCore};
-use holdfast_core::store::Stamp;
 use holdfast_sync::Padded;
 use std::cell::Cell;
 
@@ -21,14 +20,14 @@ pub(super) struct Lanes {
 
 impl Lanes {
     /// Those of a ring of so many blocks.
-    pub(super) fn new(capacity: u64, last: Stamp) -> Self {
+    pub(super) fn new(capacity: u64) -> Self {
         let slots = PerCore::new(|| ()).iter().count() as u64;
         // Numbers of lanes have 16 bits, and the last is a commit's: there are never as many slots.
         let lanes = (capacity / LANE_BLOCKS).clamp(1, slots) as u16;
         let next = Cell::new(0);
         Self {
             lanes: (0..lanes)
-                .map(|number| Padded(Mutex::new(Lane::new(number, last))))
+                .map(|number| Padded(Mutex::new(Lane::new(number))))
                 .collect(),
             mine: PerCore::new(|| next.replace(next.get() + 1) % usize::from(lanes)),
         }

@@ -1,7 +1,8 @@
 //! The journal: committed changes that are not in the trees yet.
 //!
 //! Every operation is one batch of typed redo records ([`Record`]), appended in memory to the lane
-//! of its core: delta-coded against the batch before, some 30 bytes for a creation. A commit takes
+//! of its core: delta-coded against the batch before, some 30 bytes for a creation. Its stamp comes from one
+//! counter, so batches of one object, whose appends exclude one another, are in order. A commit takes
 //! what all lanes hold at one moment, writes it to a ring on the device as one group of frames,
 //! and flushes once for all who wait. A replay gives the groups back, each merged by stamps. The
 //! bytes are in `docs/format.md`.
@@ -35,7 +36,6 @@ mod rest;
 mod ring;
 mod room;
 mod scan;
-mod stamps;
 #[cfg(test)]
 mod tests;
 mod varint;

@@ -6,7 +6,6 @@ use holdfast_core::store::{InodeRecord, StoredSpace};
 use holdfast_types::{FileFlags, FileType, Ino, Time};
 
 use crate::check::file_flags;
-use crate::superblock::Features;
 use crate::tree::{EntryKey, Inode};
 
 /// An inode, and what was seen of it.
@@ -94,16 +93,15 @@ impl Census {
         }
     }
 
-    /// Lets inodes say what those of a volume of these features may. Returns those that said something else.
-    pub(super) fn settle(&mut self, features: Features) -> Vec<Ino> {
-        let mut settled = self.settle_spaces(features.has_spaces());
-        settled.extend(self.settle_flags(features));
+    /// Lets inodes say what they may. Returns those that said something else.
+    pub(super) fn settle(&mut self) -> Vec<Ino> {
+        let mut settled = self.settle_spaces();
+        settled.extend(self.settle_flags());
         settled
     }
 
-    /// Lets files say the space that they take. `spaces`: do they on this volume? Returns those that said
-    /// another one.
-    fn settle_spaces(&mut self, spaces: bool) -> Vec<Ino> {
+    /// Lets files say the space that they take. Returns those that said another one.
+    fn settle_spaces(&mut self) -> Vec<Ino> {
         let mut wrong = Vec::new();
         for known in self.iter_mut() {
             let record = &known.inode.record;
@@ -112,8 +110,7 @@ impl Census {
             }
             let space = match known.length {
                 Some(_) => StoredSpace::AS_SIZE,
-                None if spaces => StoredSpace::of(known.blocks, record.size),
-                None => StoredSpace::AS_SIZE,
+                None => StoredSpace::of(known.blocks, record.size),
             };
             if known.inode.record.space != space {
                 let is_new = known.is_new;
@@ -124,14 +121,14 @@ impl Census {
         wrong
     }
 
-    /// Takes the file flags away that an inode cannot have on a volume of these features. Returns those that had any.
-    fn settle_flags(&mut self, features: Features) -> Vec<Ino> {
+    /// Takes the file flags away that an inode cannot have. Returns those that had any.
+    fn settle_flags(&mut self) -> Vec<Ino> {
         let mut wrong = Vec::new();
         for known in self.iter_mut() {
             let record = &known.inode.record;
-            let (flags, project) = file_flags(record, features);
-            if (record.flags, record.project) != (flags, project) {
-                known.change(|record| (record.flags, record.project) = (flags, project));
+            let flags = file_flags(record);
+            if record.flags != flags {
+                known.change(|record| record.flags = flags);
                 wrong.push(known.ino());
             }
         }

@@ -126,7 +126,6 @@ fn bring_up_to_date(device: &Arc<dyn BlockDevice>, deeds: &mut Deeds) -> Result<
             let superblock = Superblock {
                 journal_position: Position::default(),
                 clean: true,
-                features: superblock.features.at_rest(),
                 // What the journal said of numbers that were dealt is lost.
                 last_ino: superblock.last_ino + NUMBERS_LEFT,
                 ..superblock

@@ -279,7 +279,7 @@ impl<'r> Round<'r> {
         plan.names.append(&mut names.changes);
         collect(deeds, std::mem::take(&mut names.deeds));
         self.adopt(strangers, &mut census, &mut plan, deeds);
-        for ino in census.settle(self.superblock.features) {
+        for ino in census.settle() {
             deeds.add(Deed::InodeChanged { ino });
         }
         self.mend_paths(&mut census, lost_and_found, taken_names, &mut plan, deeds);

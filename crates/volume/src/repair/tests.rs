@@ -356,30 +356,6 @@ fn files_that_say_another_space_than_they_take_are_repaired() {
 }
 
 #[test]
-fn on_a_volume_whose_files_do_not_say_their_space_none_may() {
-    let unsaid = |superblock: &mut Superblock| {
-        superblock.features.incompatible &= !crate::superblock::Features::SPACES;
-    };
-    let device = sound();
-    let forgery = Forgery {
-        superblock: Some(unsaid),
-        ..Forgery::default()
-    };
-    forge(&device, &forgery);
-    let options = CheckOptions::default();
-    assert!(check(&device, &options, &|_, _, _| {}).is_clean());
-    let says = InodeRecord {
-        space: StoredSpace::of(7, 8192),
-        ..record(LARGE, Regular, 1, 8192, DIR)
-    };
-    let forgery = forged(|forgery| forgery.inode(says));
-    forge(&device, &forgery);
-    let outcome = repair(&device, &options, &|_, _, _| {}).unwrap();
-    assert!(codes(&outcome.before).contains("space"));
-    assert!(outcome.after.is_clean(), "{:?}", outcome.after.findings);
-}
-
-#[test]
 fn file_flags_that_an_inode_cannot_have_are_repaired() {
     let with = |flags, kind| InodeRecord {
         flags: FileFlags::from_bits_retain(flags),
@@ -408,25 +384,6 @@ fn file_flags_that_an_inode_cannot_have_are_repaired() {
                 .any(|finding| finding.code() == "file-flags")
         );
     }
-}
-
-#[test]
-fn on_a_volume_without_file_flags_none_may_be() {
-    let device = sound();
-    let forgery = Forgery {
-        superblock: Some(|superblock: &mut Superblock| {
-            superblock.features.incompatible &= !crate::superblock::Features::TIMES_AND_FLAGS;
-        }),
-        ..Forgery::default()
-    };
-    let says = InodeRecord {
-        project: 1,
-        ..record(SMALL, Regular, 2, 100, DIR)
-    };
-    forge(&device, &forgery.inode(says));
-    let outcome = repair(&device, &CheckOptions::default(), &|_, _, _| {}).unwrap();
-    assert!(codes(&outcome.before).contains("file-flags"));
-    assert!(outcome.after.is_clean(), "{:?}", outcome.after.findings);
 }
 
 #[test]

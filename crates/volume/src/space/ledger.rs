@@ -1,4 +1,4 @@
-use super::{Error, Space};
+use super::Space;
 use crate::space_primitive::{AtomicU64, Mutex, MutexGuard, Ordering};
 use holdfast_sync::PerCore;
 use std::sync::Arc;
@@ -215,16 +215,6 @@ impl Reservation {
     #[must_use]
     pub fn blocks(&self) -> u64 {
         self.blocks
-    }
-
-    /// Adds a promise of `more` blocks.
-    ///
-    /// # Errors
-    /// Those of [`Space::reserve`]; the promise stays as it was.
-    pub fn grow(&mut self, more: u64) -> Result<(), Error> {
-        self.space.promise(more)?;
-        self.blocks += more;
-        Ok(())
     }
 
     /// A part of the promise, at most all of it, as a promise of its own.

@@ -11,16 +11,13 @@ use super::high_water::{NUMBERS_END, Verdict};
 use super::{Inner, VolumeStore};
 use crate::journal::Record;
 use crate::space::FileRequest;
-use crate::store::apply::create::Birth;
 use crate::store::apply::evict::without_last_attributes;
 use crate::store::apply::fetched::Fetched;
 use crate::store::apply::transaction::{Maker, is_of_content};
-use crate::store::apply::unlink::Death;
 use crate::store::commit::extent_of;
 use crate::store::file::extent_map::Run;
 use crate::store::memtable::layers::Layers;
 use crate::store::memtable::{Growth, REALM};
-use crate::store::writeback::redirty::WrittenOn;
 use crate::{Error, tree};
 
 impl Behind for VolumeStore {
@@ -51,15 +48,6 @@ impl Behind for VolumeStore {
     }
 
     fn apply(&self, held: &mut Grant, batch: &[Change<'_>]) -> Result<Stamp> {
-        if let Some(birth) = Birth::of(batch) {
-            let growth = birth.growth();
-            self.admit(birth.ino())?;
-            return self.use_held(held, growth, |_| self.inner.bear(&birth, batch, growth));
-        }
-        if let Some(death) = Death::of(batch) {
-            let growth = death.growth();
-            return self.use_held(held, growth, |_| self.inner.bury(&death, batch, growth));
-        }
         if batch.iter().any(is_of_content) {
             self.look_at_waiting()?;
         }
@@ -82,13 +70,6 @@ impl SharedPages for VolumeStore {
         batch: &[Change<'_>],
         page: &PageOf<'_>,
     ) -> Result<Stamp> {
-        if let Some(WrittenOn { stamp, readied }) = self.inner.write_on(batch, page) {
-            // Nothing came to what waits: the batch that brought what is there has looked.
-            if readied {
-                self.look_at_waiting()?;
-            }
-            return Ok(stamp);
-        }
         self.look_at_waiting()?;
         let growth = Growth::of(batch);
         self.use_held(held, growth, |pages| {
@@ -128,20 +109,13 @@ impl VolumeStore {
     #[inline]
     fn admit_created(&self, batch: &[Change<'_>]) -> crate::Result<()> {
         for change in batch {
-            if let Change::Create { inode, .. } = change {
-                self.admit(inode.ino)?;
+            if let Change::Create { inode, .. } = change
+                && !self.inner.high_water.allows(inode.ino)
+            {
+                self.raise_for(inode.ino)?;
             }
         }
         Ok(())
-    }
-
-    /// As [`admit_created`](Self::admit_created), for one inode.
-    #[inline]
-    fn admit(&self, ino: Ino) -> crate::Result<()> {
-        if self.inner.high_water.allows(ino) {
-            return Ok(());
-        }
-        self.raise_for(ino)
     }
 
     /// Waits for a commit only if the numbers of the durable mark are used up.

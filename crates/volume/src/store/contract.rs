@@ -18,7 +18,6 @@ impl Store for VolumeStore {
             blocks: true,
             small: INLINE_MAX as u64,
             frees: true,
-            times_and_flags: self.inner.superblock.lock().features.has_times_and_flags(),
         }
     }
 

@@ -142,7 +142,7 @@ fn plan(size: u64, options: &FormatOptions) -> Result<Superblock> {
     let mut superblock = Superblock {
         uuid: options.unique(0),
         label: options.label,
-        features: Features::of_bundle(bundle.into()),
+        features: Features::default(),
         blocks,
         group_blocks,
         bundle,

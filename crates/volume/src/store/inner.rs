@@ -14,7 +14,6 @@ use super::highest::Highest;
 use super::load::Finder;
 use super::load::device::Blocks;
 use super::load::metered::Metered;
-use super::load::pins::Pins;
 use super::memtable::barrier::Gate;
 use super::memtable::hash::NameHasher;
 use super::memtable::layers::Layers;
@@ -36,7 +35,6 @@ pub(crate) struct Inner {
     pub(super) cache: NodeCache<Blocks>,
     pub(super) space: Arc<Space>,
     pub(super) ahead: Ahead,
-    pub(super) pins: Pins,
     pub(super) promises: Promises,
     pub(super) patience: Patience,
     pub(super) progress: Progress,

@@ -35,7 +35,6 @@ mod resize;
 mod stop;
 mod survey;
 mod tally;
-mod upgrade;
 mod writeback;
 
 pub(crate) use checkpoint::records;

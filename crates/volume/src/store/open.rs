@@ -23,20 +23,16 @@ use crate::store::commit::progress::Progress;
 use crate::store::commit::worker::Worker;
 use crate::store::load::device::Blocks;
 use crate::store::load::metered::Metered;
-use crate::store::load::pins::Pins;
 use crate::store::memtable::barrier::Gate;
 use crate::store::memtable::hash::NameHasher;
 use crate::store::memtable::layers::{Layers, Roots};
 use crate::store::reservation::budget::{self, Budget};
 use crate::store::writeback::background::Patience;
 use crate::store::writeback::preallocation::Ahead;
-use crate::superblock::{Features, SLOTS, SlotError, Superblock};
+use crate::superblock::{SLOTS, SlotError, Superblock};
 use crate::tree::{NodeCache, Root};
 use crate::{BLOCK, Error, Result};
 
-/// Numbers left out after a crash of a Holdfast that knew no marks: those that were dealt and not committed are never dealt
-/// again.
-const NUMBERS_LOST: u64 = 1 << 32;
 /// Bitmaps read at once.
 const BITMAPS: usize = 256;
 /// Reads of bitmaps at most before the first request to a volume is answered. With more they come later.
@@ -119,7 +115,7 @@ impl VolumeStore {
             // What was only written counts from now on, or never: blocks that it freed may be used again, and those it took.
             journal.commit_now(&())?;
         }
-        let last_ino = last_dealt(&superblock, &survey);
+        let last_ino = Ino(superblock.last_ino.max(survey.last_ino));
         let counted = ShardedCounter::new();
         counted.add(superblock.inodes.cast_signed());
         let inner = Arc::new(Inner {
@@ -131,7 +127,6 @@ impl VolumeStore {
             nodes: AtomicU64::new(0),
             above: AtomicU64::new(0),
             patience: Patience::default(),
-            pins: Pins::new(),
             progress: Progress::default(),
             budget: Budget::new(),
             space,
@@ -285,23 +280,17 @@ impl Inner {
     }
 
     /// Says on the device that the volume is in use, and a crash may come; or that it was closed. While it is in use
-    /// there may be frames that were only written, and numbers up to a mark may have been dealt.
+    /// numbers up to a mark may have been dealt.
     ///
     /// Nothing else changes, and all that does lies in the first sector of the superblock. So beside
     /// one that says *closed* a crash leaves no torn one: if there is one, it was damaged.
     fn mark(&self, clean: bool) -> Result<()> {
         let mut superblock = self.superblock.lock();
         superblock.clean = clean;
-        if clean {
-            superblock.features = superblock.features.at_rest();
-            superblock.last_ino = self.met.get();
-        } else {
-            superblock.last_ino = self.high_water.latest().0;
-            superblock.features.incompatible |= Features::NUMBER_MARKS;
-            if self.journal.can_write() {
-                superblock.features.incompatible |= Features::WRITTEN_FRAMES;
-            }
-        }
+        superblock.last_ino = match clean {
+            true => self.met.get(),
+            false => self.high_water.latest().0,
+        };
         let written = superblock.clone();
         drop(superblock);
         self.write_superblock(&written)
@@ -320,15 +309,6 @@ fn most_nodes(root: Root) -> u64 {
         0 => 1,
         _ => root.records.saturating_add(1),
     }
-}
-
-/// No number above this one was dealt.
-fn last_dealt(superblock: &Superblock, survey: &Survey) -> Ino {
-    let known = superblock.last_ino.max(survey.last_ino);
-    if superblock.clean || superblock.features.has_number_marks() {
-        return Ino(known);
-    }
-    Ino(known + NUMBERS_LOST)
 }
 
 /// Has the device as many blocks as a volume on it?

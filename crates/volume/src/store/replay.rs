@@ -67,7 +67,7 @@ impl Inner {
             last_ino: self.high_water.latest().0,
             data: Ticket::default(),
         };
-        match self.fold(&frozen, None) {
+        match self.fold(&frozen) {
             // Of the volume's: where a host has no room a write may be half made.
             Err(
                 Error::Tree(tree::Error::NoSpace)
@@ -117,13 +117,7 @@ fn replay(finder: Finder<'_>, space: &Space, records: &[Record<'_>]) -> Result<i
     let mut maps: Vec<&Map> = Vec::new();
     for record in records {
         match record {
-            Record::Change(change) => {
-                let mut change = change.clone();
-                if let Change::Create { inode, .. } | Change::Attributes { inode } = &mut change {
-                    finder.layers.roots.clamp_times(inode);
-                }
-                changes.push(change);
-            }
+            Record::Change(change) => changes.push(change.clone()),
             Record::Map(map) => maps.push(map),
             Record::Numbers(_) | Record::Overwrite(_) => {}
         }

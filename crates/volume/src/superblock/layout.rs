@@ -26,14 +26,8 @@ const CLEAN: u32 = 1;
 /// What counts ends below this: nothing that is added to it in a lifetime goes over the end.
 const NUMBERS_END: u64 = 1 << 62;
 
-/// Incompatible features that this code knows.
-const KNOWN_INCOMPATIBLE: u64 = Features::BUNDLES
-    | Features::SPACES
-    | Features::TIMES_AND_FLAGS
-    | Features::WRITTEN_FRAMES
-    | Features::NUMBER_MARKS;
-/// Read-only compatible features that this code knows.
-const KNOWN_READ_ONLY_COMPATIBLE: u64 = 0;
+/// Incompatible features by which volumes were told apart before version 1; no later one has these bits.
+const UNRELEASED: u64 = 1 | 2 | 32 | 64 | 128;
 
 /// What is wrong with a slot.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -49,6 +43,12 @@ pub enum SlotError {
         /// What the bytes make.
         expected: u64,
     },
+    /// It was written before the format had its first version.
+    #[error(
+        "its format is older than version {VERSION} and was never released: make a new volume with `holdfast mkfs`, and \
+         copy the files to it with the Holdfast that made this one"
+    )]
+    Unreleased,
     /// It was written by a later Holdfast.
     #[error("format version {0}, and this Holdfast knows {VERSION}: use a newer one")]
     Version(u32),
@@ -58,6 +58,17 @@ pub enum SlotError {
     /// A field that cannot be.
     #[error("{0} is impossible")]
     Field(&'static str),
+}
+
+impl SlotError {
+    /// Is it that of a volume that a Holdfast of another version of the format made?
+    #[must_use]
+    pub fn is_other_version(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreleased | Self::Version(_) | Self::Incompatible(_)
+        )
+    }
 }
 
 /// What features are called that are kept for a later Holdfast, for messages.
@@ -111,7 +122,6 @@ struct Raw {
     realm_last_fork: U64,
     roots: [[RawRoot; 4]; 4],
     orphans: RawRoot,
-    /// Zero without the feature.
     bundle: U32,
 }
 
@@ -156,7 +166,7 @@ impl Superblock {
             realm_last_fork: 0.into(),
             roots: self.roots.map(|tree| tree.map(Root::to_bytes)),
             orphans: Root::to_bytes(self.orphans),
-            bundle: if self.bundle > 1 { self.bundle } else { 0 }.into(),
+            bundle: self.bundle.into(),
         };
         let mut bytes = vec![0; BLOCK];
         bytes[..size_of::<Raw>()].copy_from_slice(raw.as_bytes());
@@ -181,9 +191,12 @@ impl Superblock {
         if raw.version.get() != VERSION {
             return Err(SlotError::Version(raw.version.get()));
         }
-        let unknown = raw.incompatible.get() & !KNOWN_INCOMPATIBLE;
-        if unknown != 0 {
-            return Err(SlotError::Incompatible(unknown));
+        let incompatible = raw.incompatible.get();
+        if incompatible & UNRELEASED != 0 || raw.bundle.get() == 0 {
+            return Err(SlotError::Unreleased);
+        }
+        if incompatible != 0 {
+            return Err(SlotError::Incompatible(incompatible));
         }
         let root = |bytes: &RawRoot| Root::from_bytes(bytes).ok_or(SlotError::Field("a root"));
         let mut roots = Roots::default();
@@ -196,13 +209,13 @@ impl Superblock {
             uuid: Uuid::from_bytes(raw.uuid),
             label: Label(raw.label),
             features: Features {
-                incompatible: raw.incompatible.get(),
+                incompatible,
                 read_only_compatible: raw.read_only_compatible.get(),
                 compatible: raw.compatible.get(),
             },
             blocks: raw.blocks.get(),
             group_blocks: raw.group_blocks.get(),
-            bundle: raw.bundle.get().max(1),
+            bundle: raw.bundle.get(),
             journal_start: raw.journal_start.get(),
             journal_blocks: raw.journal_blocks.get(),
             groups_start: raw.groups_start.get(),
@@ -238,9 +251,7 @@ impl Superblock {
             (self.blocks < 1 << 48, "the number of blocks"),
             (self.group_blocks > 0, "the size of a group"),
             (
-                u64::from(self.bundle) <= BUNDLE_MAX
-                    && raw.bundle.get() != 1
-                    && (self.bundle > 1) == (self.features.incompatible & Features::BUNDLES != 0),
+                (1..=BUNDLE_MAX).contains(&u64::from(self.bundle)),
                 "the number of groups of a bundle",
             ),
             (
@@ -280,7 +291,7 @@ impl Superblock {
     /// Has it features that allow reading only?
     #[must_use]
     pub fn is_read_only(&self) -> bool {
-        self.features.read_only_compatible & !KNOWN_READ_ONLY_COMPATIBLE != 0
+        self.features.read_only_compatible != 0
     }
 }
 
@@ -361,24 +372,30 @@ mod tests {
     }
 
     #[test]
-    fn bundles_are_there_if_the_feature_says_so_and_have_two_groups_at_least() {
+    fn a_bundle_has_64_groups_at_most() {
         let mut superblock = sample(4);
-        for (bundle, feature, holds) in [
-            (1, 0, true),
-            (2, Features::BUNDLES, true),
-            (64, Features::BUNDLES, true),
-            (64, 0, false),
-            (1, Features::BUNDLES, false),
-            (65, Features::BUNDLES, false),
-        ] {
+        for bundle in [1, 2, 64, 65] {
             superblock.bundle = bundle;
-            superblock.features.incompatible = feature;
             let read = Superblock::decode(&superblock.encode(0), 0);
-            let expected = match holds {
+            let expected = match bundle <= 64 {
                 true => Ok(superblock.clone()),
                 false => Err(SlotError::Field("the number of groups of a bundle")),
             };
-            assert_eq!(read, expected, "{bundle}, {feature}");
+            assert_eq!(read, expected, "{bundle}");
+        }
+    }
+
+    #[test]
+    fn a_superblock_of_before_version_1_is_told_from_others() {
+        for (bundle, incompatible) in [(0, 0), (0, 2), (8, 1), (8, 1 | 2 | 32), (0, 128)] {
+            let mut old = sample(4);
+            (old.bundle, old.features.incompatible) = (bundle, incompatible);
+            let refused = Superblock::decode(&old.encode(0), 0);
+            assert_eq!(
+                refused,
+                Err(SlotError::Unreleased),
+                "{bundle}, {incompatible}"
+            );
         }
     }
 

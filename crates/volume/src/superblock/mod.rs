@@ -28,7 +28,7 @@ pub const LABEL_MAX: usize = 63;
 /// Version 1 writes bases only; the others are for sorted runs that are not merged yet.
 pub type Roots = [[Option<Root>; 4]; 4];
 
-/// What features a volume uses.
+/// What features a volume uses. Version 1 of the format has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
     /// Who does not know one of these cannot open the volume.
@@ -37,86 +37,6 @@ pub struct Features {
     pub read_only_compatible: u64,
     /// Who does not know one of these may ignore it.
     pub compatible: u64,
-}
-
-impl Features {
-    /// Incompatible: the bitmaps of several groups lie together.
-    pub const BUNDLES: u64 = 1;
-    /// Incompatible: the records of the inode tree say how much space files take.
-    pub const SPACES: u64 = 2;
-    /// Incompatible: inodes may have file flags, projects, and times after 2262.
-    pub const TIMES_AND_FLAGS: u64 = 32;
-    /// Incompatible: the journal may hold frames that were written and not flushed.
-    pub const WRITTEN_FRAMES: u64 = 64;
-    /// Incompatible: `last_ino` is a high-water mark, and the journal may have higher ones.
-    pub const NUMBER_MARKS: u64 = 128;
-    /// Those that come and go with the use of a volume.
-    const OF_USE: u64 = Self::WRITTEN_FRAMES | Self::NUMBER_MARKS;
-
-    /// These, and of the features that come and go with the use of a volume those that the others have.
-    #[must_use]
-    pub fn used_as(self, others: Self) -> Self {
-        let used = others.incompatible & Self::OF_USE;
-        Self {
-            incompatible: self.at_rest().incompatible | used,
-            ..self
-        }
-    }
-
-    /// Is `last_ino` a high-water mark?
-    #[must_use]
-    pub fn has_number_marks(self) -> bool {
-        self.incompatible & Self::NUMBER_MARKS != 0
-    }
-
-    /// These, of a volume that is closed cleanly.
-    #[must_use]
-    pub fn at_rest(self) -> Self {
-        Self {
-            incompatible: self.incompatible & !Self::OF_USE,
-            ..self
-        }
-    }
-
-    /// Do the records of the inode tree say how much space files take?
-    #[must_use]
-    pub fn has_spaces(self) -> bool {
-        self.incompatible & Self::SPACES != 0
-    }
-
-    /// These, and the records of the inode tree say how much space files take.
-    #[must_use]
-    pub fn with_spaces(self) -> Self {
-        Self {
-            incompatible: self.incompatible | Self::SPACES,
-            ..self
-        }
-    }
-
-    /// May inodes have file flags, projects, and times after 2262?
-    #[must_use]
-    pub fn has_times_and_flags(self) -> bool {
-        self.incompatible & Self::TIMES_AND_FLAGS != 0
-    }
-
-    /// These, and inodes may have file flags, projects, and times after 2262.
-    #[must_use]
-    pub fn with_times_and_flags(self) -> Self {
-        Self {
-            incompatible: self.incompatible | Self::TIMES_AND_FLAGS,
-            ..self
-        }
-    }
-
-    /// Those of a new volume with bundles of so many groups.
-    #[must_use]
-    pub fn of_bundle(bundle: u64) -> Self {
-        let bundles = if bundle > 1 { Self::BUNDLES } else { 0 };
-        Self {
-            incompatible: bundles | Self::SPACES | Self::TIMES_AND_FLAGS,
-            ..Self::default()
-        }
-    }
 }
 
 /// All that a superblock says.
@@ -132,7 +52,7 @@ pub struct Superblock {
     pub blocks: u64,
     /// Blocks of a group.
     pub group_blocks: u32,
-    /// Groups whose bitmaps lie together: more than one is the feature [`Features::BUNDLES`].
+    /// Groups whose bitmaps lie together, at least one.
     pub bundle: u32,
     /// Where the journal begins.
     pub journal_start: u64,
@@ -154,8 +74,7 @@ pub struct Superblock {
     pub journal_secret: u64,
     /// What tells whether the bitmaps are those of this superblock.
     pub seal: Seal,
-    /// No inode number up to this one is ever dealt again. With [`Features::NUMBER_MARKS`] none above it was dealt, unless
-    /// the journal has a higher mark.
+    /// No inode number up to this one is ever dealt again, and none above it was dealt, unless the journal has a higher mark.
     pub last_ino: u64,
     /// The secret with which names are hashed.
     pub hash_seed: u64,

@@ -1,19 +1,15 @@
 //! File flags, projects and late times, in memory and on a volume: what they refuse, what is made with them, and what of it is there after a
-//! remount, a crash and an upgrade.
+//! remount and a crash.
 
 use std::sync::Arc;
 
-use holdfast_core::store::{Behind, Change, InodeRecord, Store};
 use holdfast_core::{FileSystem, MemoryLimits, MemoryStore, Node, Options};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_types::{
-    Caller, Caps, Errno, Fallocate, FileFlags, FileType, OpenFlags, RenameFlags, Result, SetAttr,
-    SetTime, Time, XattrSet,
+    Caller, Caps, Errno, Fallocate, FileFlags, OpenFlags, RenameFlags, Result, SetAttr, SetTime,
+    Time, XattrSet,
 };
-use holdfast_volume::superblock::{Features, SLOTS, Superblock};
-use holdfast_volume::{
-    BLOCK, CheckOptions, FormatOptions, OpenOptions, VolumeStore, check, format, upgrade,
-};
+use holdfast_volume::{CheckOptions, FormatOptions, OpenOptions, VolumeStore, check, format};
 
 const MIB: u64 = 1 << 20;
 const FIRST_OF_2300: i64 = 10_413_792_000;
@@ -49,19 +45,6 @@ fn assert_sound(device: &Arc<MemoryDevice>) {
     let blocks: Arc<dyn BlockDevice> = device.clone();
     let report = check(&blocks, &CheckOptions::default(), &|_, _, _| {});
     assert!(report.is_clean(), "{:?}", report.findings);
-}
-
-/// Removes a feature from a volume that is closed, as if an earlier Holdfast had made it.
-fn without(device: &Arc<MemoryDevice>, features: u64) {
-    for slot in SLOTS {
-        let mut bytes = vec![0; BLOCK];
-        device.read(slot * BLOCK as u64, &mut bytes).unwrap();
-        let mut superblock = Superblock::decode(&bytes, slot).unwrap();
-        superblock.features.incompatible &= !features;
-        device
-            .write(slot * BLOCK as u64, &superblock.encode(slot))
-            .unwrap();
-    }
 }
 
 /// A file system of each store.
@@ -422,73 +405,4 @@ fn flags_projects_and_late_times_are_there_after_a_remount_and_after_a_crash() {
             store.close().unwrap();
         }
     }
-}
-
-#[test]
-fn on_a_volume_of_before_flags_are_refused_and_late_times_clamped_until_it_is_upgraded() {
-    let device = device();
-    without(&device, Features::TIMES_AND_FLAGS);
-    let (store, fs) = open(&device);
-    let who = Caller::root();
-    let node = file(&fs, &fs.root(), "file", b"x");
-    let flags = fs.set_flags(&who, &node, Some(FileFlags::NODUMP), None);
-    assert_eq!(flags, Err(Errno::EOPNOTSUPP));
-    assert_eq!(
-        fs.set_flags(&who, &node, None, Some(1)),
-        Err(Errno::EOPNOTSUPP)
-    );
-    assert_eq!(
-        fs.set_flags(&who, &node, Some(FileFlags::empty()), Some(0)),
-        Ok(())
-    );
-    let late = Some(SetTime::At(Time::new(FIRST_OF_2300, 0)));
-    fs.setattr(
-        &who,
-        &node,
-        &SetAttr {
-            mtime: late,
-            ..NOTHING
-        },
-        None,
-    )
-    .unwrap();
-    assert_eq!(fs.getattr(&node).mtime, Time(i64::MAX));
-    // A time that an earlier Holdfast kept, of 1700.
-    for name in ["early", "directory"] {
-        let early = match name {
-            "early" => file(&fs, &fs.root(), name, b"x"),
-            _ => fs
-                .mknod(&who, &fs.root(), name.as_bytes(), FileType::Fifo, 0o644, 0)
-                .unwrap(),
-        };
-        let mut records = Vec::new();
-        store.load_inodes(&[early.ino()], &mut records).unwrap();
-        let inode = InodeRecord {
-            mtime: Time(-8_520_336_000_000_000_000),
-            ..records.remove(0)
-        };
-        store.change(&[Change::Attributes { inode }]).unwrap();
-    }
-    fs.close().unwrap();
-    store.close().unwrap();
-    let blocks: Arc<dyn BlockDevice> = device.clone();
-    for round in 0..2 {
-        let (store, fs) = open(&device);
-        for name in [&b"early"[..], b"directory"] {
-            let early = fs.lookup(&who, &fs.root(), name).unwrap();
-            assert_eq!(fs.getattr(&early).mtime, Time::EARLIEST, "{round}");
-        }
-        let node = fs.lookup(&who, &fs.root(), b"file").unwrap();
-        assert_eq!(fs.getattr(&node).mtime, Time(i64::MAX), "{round}");
-        fs.close().unwrap();
-        store.close().unwrap();
-        let (_, lifted) = upgrade(&blocks, &CheckOptions::default(), &|_, _, _| {}).unwrap();
-        assert_eq!(lifted, round == 0);
-    }
-    let (store, fs) = open(&device);
-    fill(&fs);
-    assert_filled(&fs);
-    fs.close().unwrap();
-    store.close().unwrap();
-    assert_sound(&device);
 }

@@ -4,10 +4,7 @@ use holdfast_core::{Bulkstat, FileSystem, Options, Store, Visit};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_testkit::device::SlowDevice;
 use holdfast_types::{Caller, Fallocate, OpenFlags, SetAttr};
-use holdfast_volume::superblock::{Features, SLOTS, Superblock};
-use holdfast_volume::{
-    BLOCK, CheckOptions, FormatOptions, OpenOptions, VolumeStore, check, format, upgrade,
-};
+use holdfast_volume::{CheckOptions, FormatOptions, OpenOptions, VolumeStore, check, format};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -234,20 +231,8 @@ fn copy(device: &Arc<dyn BlockDevice>) -> MemoryDevice {
     copy
 }
 
-/// Lets a closed volume be as an earlier Holdfast made it: no file of it may say its space.
-fn unsaid(device: &Arc<dyn BlockDevice>) {
-    for slot in SLOTS {
-        let mut bytes = vec![0; BLOCK];
-        device.read(slot * BLOCK as u64, &mut bytes).unwrap();
-        let mut superblock = Superblock::decode(&bytes, slot).unwrap();
-        superblock.features.incompatible &= !Features::SPACES;
-        let bytes = superblock.encode(slot);
-        device.write(slot * BLOCK as u64, &bytes).unwrap();
-    }
-}
-
-/// Device reads of a cold listing with attributes, and then of asking each file. `says`: do they say their space?
-fn reads_of_a_listing(steps: &[Step], says: bool) -> u64 {
+/// Device reads of a cold listing with attributes, and then of asking each file.
+fn reads_of_a_listing(steps: &[Step]) -> u64 {
     const FILES: usize = 800;
     let volume = Volume::new();
     for number in 0..FILES {
@@ -255,9 +240,6 @@ fn reads_of_a_listing(steps: &[Step], says: bool) -> u64 {
     }
     let zero = Duration::ZERO;
     let device = volume.close();
-    if !says {
-        unsaid(&device);
-    }
     let slow = Arc::new(SlowDevice::new(device, zero, zero, zero));
     let volume = Volume::open(slow.clone());
     let before = slow.waits();
@@ -275,7 +257,7 @@ fn reads_of_a_listing(steps: &[Step], says: bool) -> u64 {
 
 #[test]
 fn a_stat_reads_no_content() {
-    let empty = reads_of_a_listing(&[], true);
+    let empty = reads_of_a_listing(&[]);
     assert!(empty > 0);
     for (steps, what) in [
         (vec![Write(0, 1000)], "1,000 bytes"),
@@ -283,51 +265,6 @@ fn a_stat_reads_no_content() {
         (vec![Write(0, 10), Write(40_960, 10)], "a hole"),
         (vec![Size(40_960)], "nothing but a hole"),
     ] {
-        assert_eq!(reads_of_a_listing(&steps, true), empty, "{what}");
+        assert_eq!(reads_of_a_listing(&steps), empty, "{what}");
     }
-    // As it was before.
-    let asked = reads_of_a_listing(&[Write(0, 1000)], false);
-    assert!(asked > 2 * empty, "{asked} against {empty}");
-}
-
-#[test]
-fn a_volume_whose_files_do_not_say_their_space_works_as_before_and_is_lifted() {
-    let volume = Volume::new();
-    for (name, steps, _) in shapes() {
-        let whole = [Write(0, 8192), Checkpoint];
-        volume.file(name, if steps.is_empty() { &steps } else { &whole });
-    }
-    let device = volume.close();
-    unsaid(&device);
-    let volume = Volume::open(device);
-    let mut expected = BTreeMap::new();
-    for (name, steps, blocks) in shapes() {
-        volume.file(name, &[Size(0)]);
-        volume.file(name, &steps);
-        // Space behind the end is not asked for where all before it has data.
-        expected.insert(name, blocks);
-    }
-    let check_all = |volume: &Volume, says: bool| {
-        for (name, (ino, blocks)) in volume.stats() {
-            let empty = volume
-                .fs
-                .stat_at(&Caller::root(), &volume.fs.root(), name.as_bytes(), true)
-                .unwrap()
-                .size
-                == 0;
-            assert_eq!(volume.counted(ino), expected[&*name], "{name}");
-            let guessed = !says && (empty || name.starts_with("behind"));
-            assert!(blocks == expected[&*name] || guessed, "{name}");
-        }
-    };
-    check_all(&volume, true);
-    let device = volume.close();
-    let volume = Volume::open(Arc::clone(&device));
-    check_all(&volume, false);
-    drop(volume.close());
-    let (_, lifted) = upgrade(&device, &CheckOptions::default(), &|_, _, _| {}).unwrap();
-    assert!(lifted);
-    let volume = Volume::open(device);
-    check_all(&volume, true);
-    volume.close();
 }

@@ -4,8 +4,6 @@ pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::AtomicU8;
 
-pub(crate) const CLOCK: bool = false;
-
 /// A lane for each of two threads; a third shares the first's.
 pub(crate) const SLOTS: usize = 2;
 

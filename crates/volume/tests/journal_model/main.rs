@@ -1,7 +1,7 @@
 //! The journal under every interleaving of a few threads that append and commit.
 //!
 //! Its module is compiled here once more, with loom's atomics and locks in place of the real ones
-//! (`journal_primitive`) and stamps from its counter; without the test harness, so that the
+//! (`journal_primitive`); without the test harness, so that the
 //! module's own tests stay out. Loom runs all orders with up to `SWITCHES` involuntary switches.
 //! An argument chooses models by a part of their names. Each of some is also run over locks or latches that are broken on
 //! purpose, and must notice.

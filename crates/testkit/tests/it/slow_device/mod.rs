@@ -186,55 +186,6 @@ fn others_go_on_beside_slow_renames() {
 }
 
 #[test]
-fn a_commit_moves_no_blocks_that_are_being_read() {
-    // Blocks so far apart that a commit brings those together that are neighbours.
-    let far = 3_000_000 * PAGE;
-    let world = Arc::new(World::cold());
-    let page = bytes(PAGE);
-    world.write(b"/mine/far", 0, &page);
-    world.write(b"/mine/far", far, &page);
-    world.fs.sync().unwrap();
-    world.write(b"/mine/far", PAGE, &page);
-    world.write(b"/mine/far", far - 5 * PAGE, &page);
-    let file = world.open(b"/mine/far");
-    let before = world.store.extents(file.node().ino()).unwrap();
-    world.fs.drop_caches().unwrap();
-    let reading = {
-        let (world, file) = (Arc::clone(&world), file);
-        thread::spawn(move || {
-            world.device.hold_read_of(thread::current().id(), 0);
-            let mut found = vec![0; PAGE as usize];
-            assert_eq!(world.fs.read(&file, 0, &mut found), Ok(found.len()));
-            (file, found)
-        })
-    };
-    assert!(world.device.is_held(|| reading.is_finished(), PATIENCE));
-    // Whatever is given up becomes this file's.
-    for round in 0..3 {
-        world.fs.sync().unwrap();
-        let (who, file) = (Caller::root(), world.open(b"/others/all"));
-        for number in 0.. {
-            let at = (round * 10_000 + number) * PAGE;
-            if world
-                .fs
-                .write(&who, &file, at, &[0xee; PAGE as usize])
-                .is_err()
-            {
-                break;
-            }
-        }
-    }
-    world.device.release();
-    let (file, found) = reading.join().unwrap();
-    assert!(found == page, "other bytes");
-    // What nobody reads any more may be moved.
-    let after = world.store.extents(file.node().ino()).unwrap();
-    assert_eq!(before[0].extent.start, after[0].extent.start);
-    drop(file);
-    Arc::into_inner(world).expect("nobody else has it").close();
-}
-
-#[test]
 fn others_go_on_beside_many_who_wait_for_a_slow_flush() {
     const SYNCERS: usize = 64;
     let world = Arc::new(World::cold());

@@ -1,6 +1,6 @@
 //! Many lanes at once: whatever the moment of a crash, a consistent prefix.
 
-use super::{Recorder, creation, formatted, fresh, region, reopened};
+use super::{Recorder, formatted, region, reopened};
 use crate::journal::{Journal, Position, Record};
 use holdfast_core::store::Change;
 use holdfast_device::MemoryDevice;
@@ -124,25 +124,4 @@ fn batches_of_one_object_are_replayed_in_the_order_of_their_appends() {
         acknowledged.store(*object.lock(), Ordering::SeqCst);
     }
     world.check();
-}
-
-#[test]
-fn a_lane_that_fills_frames_alone_counts_its_stamps() {
-    let (_, journal) = fresh(BLOCKS);
-    let append = |index| {
-        let batch = creation(index, b"the name of a file");
-        journal.append(1, &batch).expect("room").0
-    };
-    append(0);
-    let helper = || {
-        let mut last = append(1);
-        // Some 30 bytes each, 64 KiB a frame.
-        for index in 2..20_000 {
-            last = append(index);
-        }
-        (last, append(20_000))
-    };
-    let (before, after) = thread::scope(|scope| scope.spawn(helper).join().expect("no panic"));
-    assert_eq!(after, before + 1);
-    assert!(append(20_001) > after);
 }

@@ -5,9 +5,8 @@
 //!
 //! *Invariants.*
 //! - While a batch is on its way its caller excludes all others who change bytes of the same files. So places and pages that
-//!   were read for it stay what the file has, but for what commits do: they write parts of pages that wait (then a page is
-//!   [asked for](Source::read_below) otherwise than before, and read again), and they give blocks other places, which
-//!   [pins](crate::store::load::pins) prevent.
+//!   were read for it stay what the file has, but for the parts of pages that wait, which a commit writes: then a page is
+//!   [asked for](Source::read_below) otherwise than before, and read again.
 //! - A batch of several changes asks for all that it may need before it makes the first. Were something missing later,
 //!   that would be read there and then.
 
@@ -19,7 +18,6 @@ use crate::store::Inner;
 use crate::store::file::content::{Content, Source};
 use crate::store::file::extent_map::Run;
 use crate::store::file::page::{Page, zeros};
-use crate::store::load::pins::Pin;
 use crate::store::memtable::layers::Layers;
 use crate::{BLOCK, Error, Result};
 
@@ -27,7 +25,7 @@ use crate::{BLOCK, Error, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Missing {
     /// A block, below parts that wait or not.
-    Page { ino: Ino, below: Below },
+    Page(Below),
     /// Where a file's bytes are, as the layers below the active one know it.
     Content(Ino),
     /// The places that an inode gives up, which is a file, or not.
@@ -48,7 +46,6 @@ pub(in crate::store) struct Fetched<'s> {
     pages: Vec<(Below, Page)>,
     contents: RefCell<Vec<(Ino, Content)>>,
     places: RefCell<Vec<(Ino, Vec<Run>)>>,
-    pins: Vec<(Ino, Pin<'s>)>,
     missing: Cell<Option<Missing>>,
     /// Has the batch begun to be made, so that it cannot begin anew?
     begun: Cell<bool>,
@@ -62,7 +59,6 @@ impl<'s> Fetched<'s> {
             pages: Vec::new(),
             contents: RefCell::default(),
             places: RefCell::default(),
-            pins: Vec::new(),
             missing: Cell::new(None),
             begun: Cell::new(false),
         }
@@ -71,11 +67,6 @@ impl<'s> Fetched<'s> {
     /// From now on the batch cannot begin anew.
     pub(in crate::store) fn begin(&self) {
         self.begun.set(true);
-    }
-
-    /// Where pages of a file are read from.
-    pub(in crate::store) fn of(&self, ino: Ino) -> Pages<'_, 's> {
-        Pages { fetched: self, ino }
     }
 
     /// What the layers below the active one know of a file's bytes.
@@ -134,12 +125,7 @@ impl<'s> Fetched<'s> {
         };
         let store = self.store;
         match missing {
-            Missing::Page { ino, below } => {
-                if !self.pins.iter().any(|(pinned, _)| *pinned == ino) {
-                    // Where its blocks are is to be learned again, now that they stay there.
-                    self.pins.push((ino, store.pins.pin(ino)));
-                    return Ok(());
-                }
+            Missing::Page(below) => {
                 let mut page = zeros();
                 store.blocks().read(below.block, &mut page)?;
                 self.pages.retain(|(old, _)| old.block != below.block);
@@ -181,28 +167,21 @@ impl Inner {
     }
 }
 
-/// Pages of one file.
-pub(in crate::store) struct Pages<'f, 's> {
-    fetched: &'f Fetched<'s>,
-    ino: Ino,
-}
-
-impl Source for Pages<'_, '_> {
+impl Source for Fetched<'_> {
     fn read(&self, block: u64, page: &mut [u8; BLOCK]) -> Result<()> {
         self.read_below(block, false, page)
     }
 
     fn read_below(&self, block: u64, parts: bool, page: &mut [u8; BLOCK]) -> Result<()> {
-        let (fetched, below) = (self.fetched, Below { block, parts });
-        if let Some((_, found)) = fetched.pages.iter().find(|(of, _)| *of == below) {
+        let below = Below { block, parts };
+        if let Some((_, found)) = self.pages.iter().find(|(of, _)| *of == below) {
             page.copy_from_slice(&found[..]);
             return Ok(());
         }
-        if fetched.begun.get() {
-            return fetched.store.blocks().read(block, page);
+        if self.begun.get() {
+            return self.store.blocks().read(block, page);
         }
-        let ino = self.ino;
-        Err(fetched.lacks(Missing::Page { ino, below }))
+        Err(self.lacks(Missing::Page(below)))
     }
 }
 

@@ -7,7 +7,7 @@
 use holdfast_core::store::{Change, InodeRecord, PageOf};
 use holdfast_types::{FileType, Ino};
 
-use super::fetched::{Fetched, Pages};
+use super::fetched::Fetched;
 use crate::journal::{Map, Record};
 use crate::space::{Extent, FileRequest};
 use crate::store::file::content::{Content, Source, Waits, edges_of};
@@ -131,8 +131,7 @@ impl<'m> Maker<'m, '_> {
         offset: u64,
         data: &[u8],
     ) -> Result<()> {
-        let source = self.source(inode.ino);
-        let source = source.as_ref().map(|source| source as &dyn Source);
+        let source = self.source();
         let blocks: &dyn Source = self.finder.cache.source();
         let end = offset + data.len() as u64;
         if let Some(source) = source {
@@ -151,8 +150,8 @@ impl<'m> Maker<'m, '_> {
     }
 
     /// Where pages of a file are read from that it needs to be changed; `None` in replay.
-    fn source(&self, ino: Ino) -> Option<Pages<'m, 'm>> {
-        self.fetched.map(|fetched| fetched.of(ino))
+    fn source(&self) -> Option<&'m dyn Source> {
+        self.fetched.map(|fetched| fetched as &dyn Source)
     }
 
     /// Has all asked for that the batch may need of the device. After that it is made, all of it.
@@ -182,8 +181,8 @@ impl<'m> Maker<'m, '_> {
                 }
                 _ => continue,
             };
-            let (pages, known) = (fetched.of(ino), |block| is_kept && self.keeps(block));
-            self.content(ino, |content| content.prepare(edges, len, known, &pages))?;
+            let known = |block| is_kept && self.keeps(block);
+            self.content(ino, |content| content.prepare(edges, len, known, fetched))?;
         }
         self.begin();
         Ok(())
@@ -265,9 +264,8 @@ impl<'m> Maker<'m, '_> {
         let as_is = Record::Change(change.clone());
         match *change {
             Change::Write { ino, offset, data } => {
-                let (source, kept) = (self.source(ino), self.kept);
-                let source = source.as_ref().map(|source| source as &dyn Source);
-                let source = source.unwrap_or(self.finder.cache.source());
+                let kept = self.kept;
+                let source = self.source().unwrap_or(self.finder.cache.source());
                 let inline = self.content(ino, |content| {
                     content.write(offset, data, kept, source)?;
                     Ok(content.as_inline().is_some())
@@ -277,8 +275,7 @@ impl<'m> Maker<'m, '_> {
                 }
             }
             Change::Truncate { ino, size } => {
-                let source = self.source(ino);
-                let source = source.as_ref().map(|source| source as &dyn Source);
+                let source = self.source();
                 let freed = self.content(ino, |content| content.resize(size, source))?;
                 self.freed.extend(freed);
                 self.cut.push((ino, size.div_ceil(BLOCK as u64)));
@@ -291,8 +288,7 @@ impl<'m> Maker<'m, '_> {
                 keep,
             } => {
                 let range = offset..offset.saturating_add(len);
-                let source = self.source(ino);
-                let source = source.as_ref().map(|source| source as &dyn Source);
+                let source = self.source();
                 let freed = self.content(ino, |content| content.zero(range, keep, source))?;
                 self.freed.extend(freed);
                 records.push(as_is);
@@ -378,9 +374,7 @@ impl<'m> Maker<'m, '_> {
         let mut object = shard.changed(inode.ino);
         if let Some(content) = object.content_mut() {
             let before = content.dirty();
-            let source = self.source(inode.ino);
-            let source = source.as_ref().map(|source| source as &dyn Source);
-            let grown = content.grow(inode.size, source);
+            let grown = content.grow(inode.size, self.source());
             active.count_dirty(inode.ino, before, content.dirty());
             grown?;
         }

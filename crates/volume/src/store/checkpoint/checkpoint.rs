@@ -8,43 +8,33 @@ use holdfast_core::shrinkers::within_store;
 use holdfast_types::{Errno, Time};
 use std::time::SystemTime;
 
-use super::merge::{Fold, Lifted};
+use super::merge::Fold;
 use super::nodes::NewNodes;
 use crate::Result;
 use crate::store::Inner;
 use crate::store::commit::Frozen;
 use crate::store::memtable::layers::{Layers, Roots};
-use crate::superblock::{self, Features, Superblock};
+use crate::superblock::{self, Superblock};
 use crate::tree::Shape;
 
 impl Inner {
     /// Folds everything that changed so far into the trees.
     pub(in crate::store) fn checkpoint(&self) -> Result<()> {
-        self.checkpoint_with(|| Ok(None))
-    }
-
-    /// As [`checkpoint`](Self::checkpoint). `lifted`: asked while the trees stand still, of a volume whose records do
-    /// not say how much space files take, and do from now on.
-    pub(in crate::store) fn checkpoint_with(
-        &self,
-        lifted: impl FnOnce() -> Result<Option<Lifted>>,
-    ) -> Result<()> {
         let _one = self.checkpointing.lock();
         self.running()?;
         let _counted = self.tallies.checkpoints.begin();
         let _within = within_store();
         // A second one would put its frozen changes in the place of those that this one did not fold.
         self.whole("a checkpoint", || {
-            let lifted = lifted()?;
             let frozen = self.freeze()?;
-            self.fold(&frozen, lifted.as_ref())
+            self.fold(&frozen)
         })
     }
 
     /// Folds what is frozen; nodes alone need room for that.
-    pub(in crate::store) fn fold(&self, frozen: &Frozen, lifted: Option<&Lifted>) -> Result<()> {
+    pub(in crate::store) fn fold(&self, frozen: &Frozen) -> Result<()> {
         let generation = self.next_generation();
-        let roots = self.merge(frozen, lifted, generation)?;
+        let roots = self.merge(frozen, generation)?;
         let bitmaps = self.space.dirty_bitmaps(generation);
         let pieces: Vec<(u64, &[u8])> = bitmaps
             .blocks
@@ -56,7 +46,6 @@ impl Inner {
         self.blocks().assert_durable(frozen.data);
         let before = self.superblock.lock().clone();
         let superblock = Superblock {
-            features: features_of(&roots, before.features),
             generation,
             written: Time::from(SystemTime::now()),
             journal_position: frozen.position,
@@ -94,24 +83,18 @@ impl Inner {
     }
 
     /// Merges a frozen overlay into the trees; returns their new roots.
-    fn merge(&self, frozen: &Frozen, lifted: Option<&Lifted>, generation: u64) -> Result<Roots> {
-        match self.merge_in_shape(frozen, lifted, generation, Shape::STANDARD) {
+    fn merge(&self, frozen: &Frozen, generation: u64) -> Result<Roots> {
+        match self.merge_in_shape(frozen, generation, Shape::STANDARD) {
             // There may be room, but no four blocks of it in a row.
             Err(error) if error.errno() == Errno::ENOSPC => {
-                self.merge_in_shape(frozen, lifted, generation, Shape::SMALLEST)
+                self.merge_in_shape(frozen, generation, Shape::SMALLEST)
             }
             merged => merged,
         }
     }
 
     /// As [`Self::merge`]. What fails has taken nothing.
-    fn merge_in_shape(
-        &self,
-        frozen: &Frozen,
-        lifted: Option<&Lifted>,
-        generation: u64,
-        shape: Shape,
-    ) -> Result<Roots> {
+    fn merge_in_shape(&self, frozen: &Frozen, generation: u64, shape: Shape) -> Result<Roots> {
         // Only checkpoints change roots, so these stay, and nobody is kept from working.
         let layers = Layers::over(self.gate.pass().roots);
         let nodes = NewNodes::new(self, generation);
@@ -119,7 +102,6 @@ impl Inner {
             finder: self.finder(&layers),
             runs: frozen.overlay.runs(),
             overlay: &frozen.overlay,
-            lifted,
             hasher: &self.hasher,
             nodes: &nodes,
             shape,
@@ -131,17 +113,5 @@ impl Inner {
                 Err(error)
             }
         }
-    }
-}
-
-/// The features of a volume with these roots, which had others before.
-fn features_of(roots: &Roots, before: Features) -> Features {
-    let spaces = |features: Features| match roots.spaces {
-        true => features.with_spaces(),
-        false => features,
-    };
-    match roots.times_and_flags {
-        true => spaces(before).with_times_and_flags(),
-        false => spaces(before),
     }
 }

@@ -1,7 +1,5 @@
 //! What a frozen overlay means for the trees: one sorted merge for each.
 
-use std::collections::BTreeMap;
-
 use holdfast_core::store::{InodeRecord, StoredSpace};
 use holdfast_types::{FileType, Ino};
 
@@ -18,17 +16,11 @@ use crate::store::memtable::{Object, Overlay};
 use crate::tree::{self, Birth, Cursor, Entry, EntryKey, HashKey, Inode, Inodes, Root, Shape};
 use crate::{Error, Result};
 
-/// Inodes whose records change with the checkpoint, though no operation changed them.
-pub(in crate::store) type Lifted = BTreeMap<Ino, Inode>;
-
 /// Everything that the merges need.
 pub(in crate::store) struct Fold<'f> {
     /// For the trees as they are.
     pub(in crate::store) finder: Finder<'f>,
     pub(in crate::store) overlay: &'f Overlay,
-    /// Given: the records of the inode tree lack what a new volume's have, and are about to get it. These are those in it that
-    /// change by that, and all files whose size does not say how much space they take.
-    pub(in crate::store) lifted: Option<&'f Lifted>,
     /// Where something changed in it, ascending.
     pub(in crate::store) runs: Vec<u64>,
     pub(in crate::store) hasher: &'f NameHasher,
@@ -53,8 +45,6 @@ impl<'f> Fold<'f> {
             hashes: self.hashes()?,
             data: self.data()?,
             orphans: self.orphans()?,
-            spaces: self.says_spaces(),
-            times_and_flags: self.lifted.is_some() || self.finder.layers.roots.times_and_flags,
         })
     }
 
@@ -64,14 +54,7 @@ impl<'f> Fold<'f> {
         let tree = self.finder.inodes();
         let mut merge = tree.merge(self.birth(), self.shape, &mut space);
         let mut before = None;
-        let mut lifted = self.lifted.into_iter().flatten().peekable();
         self.overlay.each_of(&self.runs, |ino, object| {
-            while let Some((lifted, inode)) = lifted.next_if(|(lifted, _)| **lifted < ino) {
-                merge.put(*lifted, inode)?;
-            }
-            if object.record.is_some() || object.content().is_some() {
-                lifted.next_if(|(lifted, _)| **lifted == ino);
-            }
             match &object.record {
                 Some(Some(record)) => {
                     let next_cookie = self.next_cookie(object, record, &mut before)?;
@@ -90,9 +73,6 @@ impl<'f> Fold<'f> {
             }
             Ok::<(), Error>(())
         })?;
-        for (ino, inode) in lifted {
-            merge.put(*ino, inode)?;
-        }
         Ok(merge.finish()?.root)
     }
 
@@ -122,7 +102,7 @@ impl<'f> Fold<'f> {
         record: &InodeRecord,
         before: &mut Option<Cursor<'f, Inodes, Blocks>>,
     ) -> Result<StoredSpace> {
-        if !self.says_spaces() || record.kind != FileType::Regular {
+        if record.kind != FileType::Regular {
             return Ok(StoredSpace::UNKNOWN);
         }
         if let Some(content) = object.content() {
@@ -132,24 +112,11 @@ impl<'f> Fold<'f> {
         if object.fresh {
             return Ok(StoredSpace::of(0, record.size));
         }
-        let found;
-        let old = match self.lifted {
-            Some(lifted) => lifted.get(&record.ino),
-            None => {
-                found = self.before(record.ino, before)?;
-                found.as_ref()
-            }
-        };
-        let old = old.map(|old| &old.record);
+        let old = self.before(record.ino, before)?.map(|old| old.record);
         let blocks = old.and_then(|old| old.space.pages(old.size));
         Ok(blocks.map_or(StoredSpace::AS_SIZE, |blocks| {
             StoredSpace::of(blocks, record.size)
         }))
-    }
-
-    /// Will the records of the inode tree say how much space files take?
-    fn says_spaces(&self) -> bool {
-        self.lifted.is_some() || self.finder.layers.roots.spaces
     }
 
     /// An inode as the tree has it; asked for in the order of numbers.
@@ -162,11 +129,7 @@ impl<'f> Fold<'f> {
             Some(before) => before,
             none => none.insert(self.finder.inodes().range(Some(&ino))?),
         };
-        let mut found = before.find(&ino)?;
-        if let Some(inode) = &mut found {
-            self.finder.layers.roots.clamp_times(&mut inode.record);
-        }
-        Ok(found)
+        Ok(before.find(&ino)?)
     }
 
     /// Inodes without names, once more.

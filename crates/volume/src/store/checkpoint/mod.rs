@@ -9,5 +9,3 @@ mod checkpoint;
 mod merge;
 mod nodes;
 pub(crate) mod records;
-
-pub(in crate::store) use merge::Lifted;

@@ -32,7 +32,6 @@ use crate::store::memtable::Overlay;
 use crate::store::memtable::REALM;
 use crate::store::memtable::layers::Layers;
 use crate::store::writeback::allocate::Placer;
-use crate::store::writeback::cluster::Looked;
 use crate::{BLOCK, Error, Result};
 
 /// What a commit does for a store besides writing the journal.
@@ -189,10 +188,7 @@ impl Inner {
     }
 
     /// Gives places to all pages that wait. Nobody changes anything meanwhile.
-    ///
-    /// `looked`: where there are neighbours to be brought together with them.
-    fn place_dirty(&self, layers: &Layers, cut: Stamp, looked: Vec<Looked>) -> Result<Placed<'_>> {
-        let mut looked = looked.into_iter().peekable();
+    fn place_dirty(&self, layers: &Layers, cut: Stamp) -> Result<Placed<'_>> {
         let mut placed = Placed {
             store: self,
             maps: Vec::new(),
@@ -200,9 +196,7 @@ impl Inner {
         };
         let mut promise = self.promises.take();
         for ino in layers.active.take_dirty_files() {
-            while looked.next_if(|other| other.ino < ino).is_some() {}
-            let looked = looked.next_if(|other| other.ino == ino);
-            self.place_file(layers, ino, cut, looked, &mut promise, &mut placed)?;
+            self.place_file(layers, ino, cut, &mut promise, &mut placed)?;
         }
         // No page waits any more.
         drop(promise);
@@ -216,7 +210,6 @@ impl Inner {
         layers: &Layers,
         ino: Ino,
         cut: Stamp,
-        looked: Option<Looked>,
         promise: &mut Reservation,
         placed: &mut Placed<'_>,
     ) -> Result<()> {
@@ -229,9 +222,6 @@ impl Inner {
         };
         let before = content.dirty();
         placed.outgoing.reserve(before.pages);
-        if let Some(looked) = looked {
-            self.take_along(content, looked, promise, cut)?;
-        }
         let mut places = Placer::new(self, ino, promise);
         let maps = &mut placed.maps;
         let mut mapped = |offset, run: Run| {
@@ -264,14 +254,13 @@ impl<'s> Hook<'s> {
         let store = self.store;
         // Not behind the gate, where others would have to wait for it.
         store.space.ready()?;
-        let looked = store.look_for_neighbours();
         let mark;
         let (placed, ahead, all) = {
             let mut layers = store.gate.close();
             // What stopped the store since this was asked may have left a change half made.
             store.running()?;
             let cut = commit.cut();
-            let mut placed = store.place_dirty(&layers, cut, looked)?;
+            let mut placed = store.place_dirty(&layers, cut)?;
             let (ahead, all) = placed.announce_apart(commit);
             mark = store.high_water.next_mark(Ino(store.met.get()), cut);
             if self.freeze {

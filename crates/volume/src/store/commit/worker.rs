@@ -1,13 +1,12 @@
 //! The threads that write and commit in time, and fold before the journal is full.
 //!
-//! One commits, folds, and writes pages early; it waits for flushes. The other hands everything to the device's cache, as often as
+//! One commits and folds; it waits for flushes. The other hands everything to the device's cache, as often as
 //! what is only written would be lost with the process, and waits for neither.
 //!
 //! A thread that finds everything done twice in a row rests: without a deadline, until the first change rouses it. So nothing wakes
 //! up for a volume that is not used.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -15,7 +14,7 @@ use holdfast_core::shrinkers::within_store;
 use holdfast_core::store::Stamp;
 use parking_lot::{Condvar, Mutex};
 
-use super::timer::{Promptness, Timer, writes_every};
+use super::timer::{Promptness, commits_every, writes_every};
 use crate::store::Inner;
 use crate::{Error, Result};
 
@@ -33,8 +32,6 @@ struct Bell {
     rung: Condvar,
     /// Only for the end.
     ended: Condvar,
-    /// Was asked for pages to be written early?
-    early: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,8 +40,6 @@ struct State {
     fold: bool,
     /// Or a commit, before its time? Until it is done: whoever still needs one asks again.
     commit: bool,
-    /// Or that pages are written early? Until it is done.
-    early: bool,
     stop: bool,
     /// Rests that a change has ended.
     changes: u64,
@@ -122,16 +117,6 @@ impl Worker {
         }
     }
 
-    /// Asks for pages to be written early.
-    pub(in crate::store) fn ask_to_write_early(&self) {
-        // Relaxed: a hint. Whoever writes asks again and again until it is done.
-        if !self.bell.early.load(Ordering::Relaxed) {
-            self.bell.early.store(true, Ordering::Relaxed);
-            self.bell.state.lock().early = true;
-            self.bell.rung.notify_one();
-        }
-    }
-
     /// Ends them, and waits for that.
     pub(in crate::store) fn stop(&self) {
         self.bell.state.lock().stop = true;
@@ -165,17 +150,15 @@ impl Bell {
 
     /// Commits in time, and does what is asked for.
     fn commit_in_time(&self, store: &Inner, every: Option<Duration>) {
-        let timer = |now| every.map(|every| Timer::new(every, now));
-        let (mut next, mut quiet) = (timer(Instant::now()), Quiet::default());
+        let due_after = |now| every.map(|every| now + commits_every(every));
+        let (mut due, mut quiet) = (due_after(Instant::now()), Quiet::default());
         loop {
-            let due = next.as_ref().map(Timer::due);
             let state = self.wait(due, None);
             if state.stop {
                 return;
             }
             let now = Instant::now();
-            let waiting = store.waiting().0 > 0;
-            let is_time = next.as_mut().is_some_and(|next| next.is_time(now, waiting));
+            let is_time = due.is_some_and(|due| due <= now);
             // What fails stops the store: the next call is told.
             if state.fold || state.commit || is_time && !store.rests(true) {
                 let _ = match state.fold {
@@ -183,17 +166,13 @@ impl Bell {
                     false => store.make_durable(None),
                 };
                 self.committed();
-                next = timer(now);
-            } else if state.early {
-                // What cannot be written now a commit writes, or tells why not.
-                let _ = store.write_early();
-                self.went_early();
+                due = due_after(now);
             } else {
                 if is_time {
                     if quiet.lasts(store) {
                         self.wait(None, Some(state.changes));
                     }
-                    next = timer(Instant::now());
+                    due = due_after(Instant::now());
                 }
                 continue;
             }
@@ -204,18 +183,16 @@ impl Bell {
 
     /// Writes in time.
     fn write_in_time(&self, store: &Inner, every: Duration) {
-        let (mut next, mut quiet) = (Timer::new(every, Instant::now()), Quiet::default());
+        let mut quiet = Quiet::default();
         loop {
+            let due = Instant::now() + every;
             let mut state = self.state.lock();
-            while !state.stop && !self.ended.wait_until(&mut state, next.due()).timed_out() {}
+            while !state.stop && !self.ended.wait_until(&mut state, due).timed_out() {}
             let changes = state.changes;
             if state.stop {
                 return;
             }
             drop(state);
-            if !next.is_time(Instant::now(), store.waiting().0 > 0) {
-                continue;
-            }
             if !store.rests(false) {
                 // What fails stops the store.
                 let _ = store.write_behind();
@@ -227,14 +204,13 @@ impl Bell {
                     self.ended.wait(&mut state);
                 }
             }
-            next = Timer::new(every, Instant::now());
         }
     }
 
     /// Waits until something is asked for, or it is time, or, with no more than so many `changes`, until there is another.
     fn wait(&self, due: Option<Instant>, changes: Option<u64>) -> State {
         let mut state = self.state.lock();
-        let is_asked = |state: &State| state.fold || state.commit || state.early || state.stop;
+        let is_asked = |state: &State| state.fold || state.commit || state.stop;
         while !is_asked(&state) && changes.is_none_or(|changes| state.changes == changes) {
             match due {
                 Some(due) if self.rung.wait_until(&mut state, due).timed_out() => break,
@@ -247,12 +223,6 @@ impl Bell {
             state.fold = false;
         }
         found
-    }
-
-    /// Pages were written early.
-    fn went_early(&self) {
-        self.state.lock().early = false;
-        self.early.store(false, Ordering::Relaxed);
     }
 
     /// A commit was made, alone or with a checkpoint.

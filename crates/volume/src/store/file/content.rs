@@ -10,7 +10,6 @@
 //! already when it is replayed, as they were at the end of their commit: pages are left alone then.
 
 mod memory;
-mod neighbours;
 mod places;
 mod read;
 
@@ -18,13 +17,12 @@ use std::ops::Range;
 
 use holdfast_core::store::{PageOf, ShownPage};
 
-use super::delayed_allocation::{early, ready};
+use super::delayed_allocation::ready;
 use super::dirty_pages::Dirty;
 use super::extent_map::{Mapping, Run};
 use super::page::{Changed, Page, is_part, zeros};
 use crate::{BLOCK, Result};
 
-pub(in crate::store) use neighbours::{Neighbours, Runs};
 pub(in crate::store) use read::Absent;
 
 /// Files up to this length are kept inside the trees.
@@ -73,8 +71,6 @@ pub(in crate::store) struct Waits {
     pub(in crate::store) pages: usize,
     /// Those of them that a commit may as well take now.
     pub(in crate::store) ready: usize,
-    /// Those of them that may as well be written early.
-    pub(in crate::store) early: usize,
 }
 
 /// Was all of it written?
@@ -153,7 +149,6 @@ impl Content {
             Form::Mapped { dirty, .. } => Waits {
                 pages: dirty.len(),
                 ready: ready(dirty),
-                early: early(dirty),
             },
         }
     }
@@ -194,23 +189,6 @@ impl Content {
             }
         }
         Ok(())
-    }
-
-    /// Takes note that more was written to a page that waits as the cache has it, up to the byte `end` of the
-    /// file; `false`: it does not, or not as this one.
-    pub(in crate::store) fn write_on(&mut self, page: ShownPage<'_>, end: u64) -> bool {
-        let Form::Mapped { dirty, .. } = &mut self.form else {
-            return false;
-        };
-        end <= self.len && dirty.renew((end - 1) / BLOCK_LEN, page, is_full(page))
-    }
-
-    /// As [`write_on`](Self::write_on), if the page is not full, and [`dirty`](Self::dirty) says what it said before.
-    pub(in crate::store) fn write_on_in_part(&mut self, page: ShownPage<'_>, end: u64) -> bool {
-        let Form::Mapped { dirty, .. } = &mut self.form else {
-            return false;
-        };
-        end <= self.len && !is_full(page) && dirty.renew_part((end - 1) / BLOCK_LEN, page)
     }
 
     /// Puts a part of a block in, whose rest nobody has to know.

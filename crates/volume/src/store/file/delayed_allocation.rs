@@ -35,12 +35,6 @@ const STEPS_MAX: u32 = 16;
 /// Of files whose blocks lie within less there is never much to be written early.
 const READY_SPREAD_MIN: u64 = 1024;
 
-/// So many full blocks of a file are worth it to be written early.
-const EARLY_MIN: usize = 256;
-
-/// If this part of all that wait is full. In random order more become full at the end than the device takes meanwhile.
-const FULL_PART: usize = 8;
-
 /// This part of the stretch that a file's blocks lie in must wait before any is written: with a few more than
 /// [`WORTHWHILE_PART`] no piece is left in which fewer do.
 const DENSE_PART: u64 = 8;
@@ -54,27 +48,15 @@ const HOPELESS_SPREAD: u64 = 131_072 * WORTHWHILE_PART;
 pub(in crate::store) fn ready(dirty: &Dirty) -> usize {
     if is_far_apart(dirty) {
         dirty.len()
-    } else if is_dense(dirty) && !dirty.went_early() {
+    } else if is_dense(dirty) {
         dirty.full()
     } else {
         0
     }
 }
 
-/// How many of a file's full blocks that wait may as well be written before there is a commit, which would have
-/// to take those as well that are written on.
-pub(in crate::store) fn early(dirty: &Dirty) -> usize {
-    let (waiting, full, left) = (dirty.len(), dirty.full(), dirty.early_left());
-    let mixed = full * FULL_PART >= waiting && (dirty.went_early() || full < waiting / 4 * 3);
-    let worthwhile = left >= EARLY_MIN && mixed && is_dense(dirty) && !dirty.declines_early();
-    match worthwhile {
-        true => left,
-        false => 0,
-    }
-}
-
 /// Do blocks that wait lie so far apart that no piece of the file is worth being set aside?
-pub(in crate::store) fn is_far_apart(dirty: &Dirty) -> bool {
+fn is_far_apart(dirty: &Dirty) -> bool {
     dirty.spread() > HOPELESS_SPREAD
 }
 
@@ -383,47 +365,19 @@ mod tests {
     }
     #[test]
     fn what_is_full_or_lies_too_far_apart_need_not_wait() {
-        let dirty = |step: u64, full: u64| {
+        let (few, all) = (256, 2048);
+        let ready = |step: u64, full: u64| {
             let mut dirty = Dirty::default();
-            for at in 0..8 * EARLY_MIN as u64 {
+            for at in 0..all {
                 dirty.put(at * step, Changed::part(0, &[1; 512]), at < full);
             }
-            dirty
+            ready(&dirty) as u64
         };
-        let (few, all) = (EARLY_MIN as u64, 8 * EARLY_MIN as u64);
-        let counts = |dirty: &Dirty| (ready(dirty), early(dirty));
-        assert_eq!(
-            counts(&dirty(HOPELESS_SPREAD / all, few)),
-            (0, 0),
-            "more may come between"
-        );
-        assert_eq!(
-            counts(&dirty(HOPELESS_SPREAD / all + 2, few)),
-            (8 * EARLY_MIN, 0)
-        );
-        assert_eq!(counts(&dirty(7, few)), (EARLY_MIN, EARLY_MIN));
-        assert_eq!(
-            counts(&dirty(7, few - 1)),
-            (EARLY_MIN - 1, 0),
-            "nearly all are written on"
-        );
-        assert_eq!(
-            counts(&dirty(7, all)),
-            (8 * EARLY_MIN, 0),
-            "a commit takes them"
-        );
-        assert_eq!(
-            counts(&dirty(9, few)),
-            (0, 0),
-            "some may lie far from all others"
-        );
-        let mut going = dirty(7, few);
-        let begun: Vec<u64> = going.begin_early(0, 9).iter().map(|(at, _)| *at).collect();
-        going.end_early(&begun, true);
-        assert_eq!(counts(&going), (0, 0), "few are left");
-        (0..all).for_each(|at| going.put(at * 7, Changed::part(0, &[1; 512]), true));
-        assert_eq!(counts(&going), (0, 8 * EARLY_MIN), "it goes on");
-        going.decline_early();
-        assert_eq!(counts(&going), (0, 0));
+        let apart = HOPELESS_SPREAD / all;
+        assert_eq!(ready(apart, few), 0, "more may come between");
+        assert_eq!(ready(apart + 2, few), all);
+        assert_eq!(ready(7, few), few);
+        assert_eq!(ready(7, all), all);
+        assert_eq!(ready(9, few), 0, "some may lie far from all others");
     }
 }

@@ -3,12 +3,8 @@
 //! They lie in groups of neighbours: a group is found once in a tree that stays small, and a block in it
 //! by counting bits.
 //!
-//! Full ones may be written *early*, to the places that they will have: then the device has them already when
-//! they are taken, unless they were changed meanwhile.
-//!
 //! *Invariants.* `there` has a bit for each page of a group, in whose order they lie; `full` has one for those
-//! of them of which that was said, `going` and `early` for full ones that are written early just now, or were, and
-//! did not change since that began, `placed` for those that were given a place; no group is empty; `len` and `counts` count the pages of all.
+//! of them of which that was said; no group is empty; `len` and `full` count the pages of all.
 
 mod groups;
 mod zeroed;
@@ -24,39 +20,16 @@ use zeroed::Zeroed;
 
 const GROUP: u64 = 64;
 
-/// So many pages may be written early in vain, and this part of all in addition.
-const FEW_SPOILT: usize = 1024;
-const SPOILT_PART: usize = 4;
-
 /// Blocks that changed, by their numbers in the file.
 #[derive(Clone, Debug, Default)]
 pub(in crate::store) struct Dirty {
     groups: Groups,
     len: usize,
-    counts: Counts,
+    full: usize,
     /// What all numbers lie in that were put in since it was empty.
     span: Range<u64>,
     /// Places of the file that count as never written, and have bytes that the last commit shows.
     zeroed: Zeroed,
-}
-
-/// Pages by what is said of them.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    full: usize,
-    early: usize,
-    /// How many were written early, and how many of these were so in vain; since it was empty.
-    went: usize,
-    spoilt: usize,
-    /// Are none to be?
-    declined: bool,
-}
-
-impl Counts {
-    fn forget(&mut self, full: u64, early: u64) {
-        self.full -= full.count_ones() as usize;
-        self.early -= early.count_ones() as usize;
-    }
 }
 
 fn bit(block: u64) -> u64 {
@@ -96,7 +69,7 @@ impl Dirty {
 
     /// How many of them were full when they were put in last, as far as was said.
     pub(in crate::store) fn full(&self) -> usize {
-        self.counts.full
+        self.full
     }
 
     /// A place of the file counts as never written from now on, and the last commit shows what it has.
@@ -104,12 +77,7 @@ impl Dirty {
         self.zeroed.note(place);
     }
 
-    /// The places of which that was noted since its pages were taken last.
-    pub(super) fn zeroed(&self) -> &Zeroed {
-        &self.zeroed
-    }
-
-    /// Takes them out.
+    /// Takes the places out of which that was noted since its pages were taken last.
     pub(super) fn take_zeroed(&mut self) -> Zeroed {
         std::mem::take(&mut self.zeroed)
     }
@@ -132,7 +100,7 @@ impl Dirty {
         if group.there & bit == 0 {
             return None;
         }
-        group.changes(bit, false, &mut self.counts);
+        group.changes(bit, false, &mut self.full);
         Some(&mut group.pages[place])
     }
 
@@ -149,30 +117,16 @@ impl Dirty {
                 _ => false,
             };
         if renewed {
-            group.changes(bit, full, &mut self.counts);
+            group.changes(bit, full, &mut self.full);
         }
         renewed
-    }
-
-    /// As [`renew`](Self::renew), of a page that is not full, if all counts stay as they are.
-    pub(in crate::store) fn renew_part(&mut self, block: u64, page: ShownPage<'_>) -> bool {
-        let Some(group) = self.groups.get_mut(block / GROUP) else {
-            return false;
-        };
-        let (bit, place) = (bit(block), group.place(bit(block)));
-        group.there & bit != 0
-            && !group.is_counted(bit)
-            && match &mut group.pages[place] {
-                Changed::Kept(kept) => page.renew(kept),
-                _ => false,
-            }
     }
 
     /// Says what changed of a block, whatever was known. `full`: all of it is written, and shared with the cache.
     pub(in crate::store) fn put(&mut self, block: u64, changed: Changed, full: bool) {
         let group = self.groups.or_new(block / GROUP);
         let (bit, place) = (bit(block), group.place(bit(block)));
-        group.changes(bit, full, &mut self.counts);
+        group.changes(bit, full, &mut self.full);
         if group.there & bit != 0 {
             group.pages[place] = changed;
             return;
@@ -230,16 +184,9 @@ impl Dirty {
                     taken.push((block, page));
                 }
             }
-            self.counts.forget(group.full & going, group.early & going);
+            self.full -= (group.full & going).count_ones() as usize;
             group.there = kept;
-            for bits in [
-                &mut group.full,
-                &mut group.going,
-                &mut group.early,
-                &mut group.placed,
-            ] {
-                *bits &= kept;
-            }
+            group.full &= kept;
             if kept == 0 {
                 self.groups.remove(number);
             }
@@ -254,86 +201,6 @@ impl Dirty {
         self.remove(to..u64::MAX);
         for (block, page) in behind {
             self.put(block - from + to, page, false);
-        }
-    }
-
-    /// Full pages that were not written early, or are just about to be.
-    pub(in crate::store) fn early_left(&self) -> usize {
-        self.counts.full - self.counts.early
-    }
-
-    /// Were any written early since it was empty?
-    pub(in crate::store) fn went_early(&self) -> bool {
-        self.counts.went > 0
-    }
-
-    /// Were many pages written early in vain, or are none to be?
-    pub(in crate::store) fn declines_early(&self) -> bool {
-        self.counts.declined || self.counts.spoilt > FEW_SPOILT + self.counts.went / SPOILT_PART
-    }
-
-    /// None is to be written early, as long as there are any.
-    pub(in crate::store) fn decline_early(&mut self) {
-        self.counts.declined = true;
-    }
-
-    /// The numbers of those that were not given a place, as far as one was [told](Self::all_placed), ascending.
-    pub(in crate::store) fn unplaced(&self) -> Vec<u64> {
-        let left = self
-            .groups
-            .iter()
-            .flat_map(|(number, group)| blocks(number, group.there & !group.placed));
-        left.collect()
-    }
-
-    /// All have a place now.
-    pub(in crate::store) fn all_placed(&mut self) {
-        for group in self.groups.values_mut() {
-            group.placed = group.there;
-        }
-    }
-
-    /// Begins to write full pages early: the first ones from a block on, at most so many, ascending.
-    pub(in crate::store) fn begin_early(&mut self, from: u64, most: usize) -> Vec<(u64, Changed)> {
-        let mut found = Vec::new();
-        self.groups.each_from(from / GROUP, |number, group| {
-            let behind = mask(number, &(from..u64::MAX));
-            let wanted = group.full & !group.going & !group.early & behind;
-            for block in blocks(number, wanted).take(most - found.len()) {
-                let page = group.pages[group.place(bit(block))].clone();
-                group.going |= bit(block);
-                found.push((block, page));
-            }
-            found.len() < most
-        });
-        found
-    }
-
-    /// A page that was begun cannot be written early: it was looked at in vain.
-    pub(in crate::store) fn refuse_early(&mut self, block: u64) {
-        if let Some(group) = self.groups.get_mut(block / GROUP) {
-            group.going &= !bit(block);
-        }
-        self.counts.spoilt += 1;
-    }
-
-    /// Pages that were begun, by their numbers, ascending, are written (or not): they need not be again if they did not
-    /// change since.
-    pub(in crate::store) fn end_early(&mut self, begun: &[u64], written: bool) {
-        for some in begun.chunk_by(|one, other| one / GROUP == other / GROUP) {
-            let bits = some.iter().fold(0, |bits, block| bits | bit(*block));
-            let Some(group) = self.groups.get_mut(some[0] / GROUP) else {
-                continue;
-            };
-            let unchanged = group.going & bits;
-            group.going &= !bits;
-            if written {
-                group.early |= unchanged;
-                let early = unchanged.count_ones() as usize;
-                self.counts.early += early;
-                self.counts.went += some.len();
-                self.counts.spoilt += some.len() - early;
-            }
         }
     }
 
@@ -355,28 +222,13 @@ impl Extend<(u64, Changed)> for Dirty {
     }
 }
 
-/// A page that is taken out.
-pub(in crate::store) struct Taken {
-    pub(in crate::store) block: u64,
-    pub(in crate::store) changed: Changed,
-    /// Does the device have it already, in the place that it has?
-    pub(in crate::store) early: bool,
-}
-
 impl IntoIterator for Dirty {
-    type Item = Taken;
-    type IntoIter = Box<dyn Iterator<Item = Taken>>;
+    type Item = (u64, Changed);
+    type IntoIter = Box<dyn Iterator<Item = (u64, Changed)>>;
 
     fn into_iter(self) -> Self::IntoIter {
-        let taken = |(number, group): (u64, Group)| {
-            let pages = blocks(number, group.there).zip(group.pages);
-            pages.map(move |(block, changed)| Taken {
-                block,
-                changed,
-                early: group.early & bit(block) != 0,
-            })
-        };
-        Box::new(self.groups.into_ascending().flat_map(taken))
+        let pages = |(number, group): (u64, Group)| blocks(number, group.there).zip(group.pages);
+        Box::new(self.groups.into_ascending().flat_map(pages))
     }
 }
 
@@ -392,9 +244,6 @@ mod tests {
         Remove(u64, u64),
         Shift(u64, u64),
         Touch(u64),
-        Begin(u64, usize),
-        /// All that was begun, written or not.
-        End(bool),
     }
 
     fn step() -> impl Strategy<Value = Step> {
@@ -404,9 +253,7 @@ mod tests {
             6 => at.clone().prop_map(Step::Put),
             1 => (at.clone(), 0..150_u64).prop_map(|(at, len)| Step::Remove(at, at + len)),
             1 => (at.clone(), at.clone()).prop_map(|(from, to)| Step::Shift(from, to)),
-            1 => at.clone().prop_map(Step::Touch),
-            2 => (at, 0..40_usize).prop_map(|(from, most)| Step::Begin(from, most)),
-            2 => any::<bool>().prop_map(Step::End),
+            1 => at.prop_map(Step::Touch),
         ]
     }
 
@@ -415,8 +262,6 @@ mod tests {
     struct Naive {
         page: u8,
         full: bool,
-        going: bool,
-        early: bool,
     }
 
     fn page(number: u64) -> Changed {
@@ -433,15 +278,13 @@ mod tests {
         #[test]
         fn it_is_what_a_plain_map_would_be(steps in prop::collection::vec(step(), 1..80)) {
             let (mut dirty, mut naive) = (Dirty::default(), BTreeMap::<u64, Naive>::new());
-            let mut begun: Vec<u64> = Vec::new();
             for (number, step) in (1..).zip(steps) {
                 match step {
                     Step::Put(at) => {
                         // Every third is full.
                         let full = number % 3 == 0;
                         dirty.put(at, page(number), full);
-                        let (page, going, early) = (number as u8, false, false);
-                        naive.insert(at, Naive { page, full, going, early });
+                        naive.insert(at, Naive { page: number as u8, full });
                     }
                     Step::Remove(from, to) => {
                         dirty.remove(from..to);
@@ -451,33 +294,13 @@ mod tests {
                         dirty.shift(from, to);
                         let behind = naive.split_off(&from);
                         naive.split_off(&to);
-                        let fresh = |it| Naive { full: false, going: false, early: false, ..it };
+                        let fresh = |it| Naive { full: false, ..it };
                         let moved = |(at, it)| (at - from + to, fresh(it));
                         naive.extend(behind.into_iter().map(moved));
                     }
                     Step::Touch(at) => {
                         prop_assert_eq!(dirty.get_mut(at).is_some(), naive.contains_key(&at));
-                        let fresh = |it: &mut Naive| (it.full, it.going, it.early) = (false, false, false);
-                        naive.get_mut(&at).map(fresh);
-                    }
-                    Step::Begin(from, most) => {
-                        let can = |it: &Naive| it.full && !it.going && !it.early;
-                        let can = naive.range_mut(from..).filter(|(_, it)| can(it)).take(most);
-                        let expected: Vec<_> = can.map(|(at, it)| { it.going = true; (*at, it.page) }).collect();
-                        let found = dirty.begin_early(from, most);
-                        begun.extend(found.iter().map(|(at, _)| *at));
-                        let found: Vec<_> = found.iter().map(|(at, page)| (*at, shown(page))).collect();
-                        prop_assert_eq!(found, expected);
-                    }
-                    Step::End(written) => {
-                        begun.sort_unstable();
-                        begun.dedup();
-                        dirty.end_early(&begun, written);
-                        for at in begun.drain(..) {
-                            if let Some(it) = naive.get_mut(&at).filter(|it| it.going) {
-                                (it.going, it.early) = (false, written);
-                            }
-                        }
+                        naive.get_mut(&at).map(|it: &mut Naive| it.full = false);
                     }
                 }
                 prop_assert_eq!(dirty.len(), naive.len());
@@ -485,18 +308,15 @@ mod tests {
                 prop_assert!(dirty.spread() >= numbers.last().map_or(0, |last| last - numbers[0] + 1));
                 prop_assert_eq!(dirty.numbers(), numbers);
                 let full = naive.values().filter(|it| it.full).count();
-                let early = naive.values().filter(|it| it.early).count();
-                prop_assert_eq!((dirty.full(), dirty.early_left()), (full, full - early));
+                prop_assert_eq!(dirty.full(), full);
             }
             let around = |at: u64| [at.saturating_sub(1), at, at + 1, at + GROUP, at + GROUP * GROUP];
             for at in naive.keys().copied().flat_map(around).chain([0, u64::MAX - 1]) {
                 prop_assert_eq!(dirty.get(at).map(shown), naive.get(&at).map(|it| it.page));
                 prop_assert_eq!(dirty.next(at), naive.range(at..).next().map(|(at, _)| *at));
             }
-            let early = dirty.counts.early;
-            let all: Vec<_> = dirty.into_iter().map(|it| (it.block, shown(&it.changed), it.early)).collect();
-            let expected: Vec<_> = naive.into_iter().map(|(at, it)| (at, it.page, it.early)).collect();
-            prop_assert_eq!(all.iter().filter(|(.., early)| *early).count(), early);
+            let all: Vec<_> = dirty.into_iter().map(|(at, page)| (at, shown(&page))).collect();
+            let expected: Vec<_> = naive.into_iter().map(|(at, it)| (at, it.page)).collect();
             prop_assert_eq!(all, expected);
         }
     }

@@ -116,30 +116,3 @@ fn closing_leaves_no_number_out() {
     fs.close().unwrap();
     store.close().unwrap();
 }
-
-#[test]
-fn a_volume_that_was_left_without_marks_goes_on_far_above() {
-    use crate::superblock::{Features, SLOTS, Superblock};
-    let device = device();
-    let (store, fs) = open(&device, 1000);
-    create(&fs, "before");
-    drop((fs, store));
-    // As an earlier Holdfast would have left it.
-    for slot in SLOTS {
-        let mut bytes = vec![0; crate::BLOCK];
-        device.read(slot * 4096, &mut bytes).unwrap();
-        let mut superblock = Superblock::decode(&bytes, slot).unwrap();
-        superblock.features.incompatible &= !Features::NUMBER_MARKS;
-        superblock.last_ino = 1;
-        device.write(slot * 4096, &superblock.encode(slot)).unwrap();
-    }
-    for _ in 0..2 {
-        let (store, fs) = open(&device, 1000);
-        let last = store.last_ino().unwrap().0;
-        assert!(
-            (1 << 32..(1 << 32) + 5000).contains(&last),
-            "once only: {last}"
-        );
-        drop((fs, store));
-    }
-}

@@ -73,17 +73,6 @@ impl Blocks {
         self.announced.flushed(written);
     }
 
-    /// Writes blocks that nobody reads yet, and does not make them durable: see [`Announced::write_early`].
-    ///
-    /// # Errors
-    /// If the device fails.
-    pub(in crate::store) fn write_early(
-        &self,
-        begin: impl FnOnce() -> Vec<Outgoing>,
-    ) -> Result<()> {
-        self.announced.write_early(&*self.nodes.device, begin)
-    }
-
     /// Reads whole blocks that no file has.
     ///
     /// # Errors

@@ -81,8 +81,7 @@ pub(in crate::store) struct Written {
 /// Batches on their way.
 ///
 /// *Invariant.* Of the batches that were announced the first `written` are in the device's cache; `batches` are those of the
-/// others that have blocks. The first `durable` are on the device, together with all that was written early before the
-/// last of them was announced: `durable <= written <= announced`.
+/// others that have blocks. The first `durable` are on the device: `durable <= written <= announced`.
 #[derive(Debug, Default)]
 struct OnTheirWay {
     /// The oldest first.
@@ -218,23 +217,6 @@ impl Announced {
             outgoing.changed.show_in(page);
         }
         Ok(())
-    }
-
-    /// Writes blocks that nobody reads before a commit says that they are written. `begin` gives them, at a moment
-    /// when nothing else is on its way: whoever gives their places up after that does so in a commit that waits here.
-    ///
-    /// # Errors
-    /// If the device fails.
-    pub(in crate::store) fn write_early(
-        &self,
-        device: &dyn BlockDevice,
-        begin: impl FnOnce() -> Vec<Outgoing>,
-    ) -> Result<()> {
-        let mut writes = self.writing.lock();
-        let mut blocks = begin();
-        blocks.sort_unstable_by_key(|page| page.block);
-        writes.begun += u64::from(!blocks.is_empty());
-        write_all(device, &blocks)
     }
 
     /// Writes all that was announced up to the ticket. It is durable when a flush has ended that begins behind that, and

@@ -1,6 +1,6 @@
 //! Finding what is asked for: in the overlays, then in the trees.
 
-use holdfast_core::store::{InodeRecord, StoredSpace};
+use holdfast_core::store::InodeRecord;
 use holdfast_types::{FileType, Ino};
 
 use super::device::Blocks;
@@ -9,9 +9,7 @@ use super::seen::Seen;
 use crate::Result;
 use crate::store::memtable::hash::NameHasher;
 use crate::store::memtable::layers::{Known, Layers};
-use crate::tree::{
-    Contents, Data, DataKey, DataKind, Entries, Hashes, Inode, Inodes, NodeCache, Tree,
-};
+use crate::tree::{Contents, Data, DataKey, DataKind, Entries, Hashes, Inodes, NodeCache, Tree};
 
 /// Everything that a search needs.
 #[derive(Clone, Copy)]
@@ -42,27 +40,16 @@ impl<'l> Finder<'l> {
         Tree::new(self.cache, self.layers.roots.orphans)
     }
 
-    /// The attributes in the inode tree, as they are shown.
-    pub(super) fn of_tree(&self, inode: Inode) -> InodeRecord {
-        let mut record = inode.record;
-        self.layers.roots.clamp_times(&mut record);
-        if !self.layers.roots.spaces {
-            record.space = StoredSpace::UNKNOWN;
-        }
-        record
-    }
-
     /// An inode's attributes, with the space that it takes.
     pub(in crate::store) fn whole_inode(&self, ino: Ino) -> Result<Option<InodeRecord>> {
-        let spaces = self.layers.roots.spaces;
         let mut seen = Seen::default();
         for overlay in self.layers.overlays() {
             overlay.with(ino, |object| seen.add(object));
-            if !seen.needs_below(spaces) {
+            if !seen.needs_below() {
                 return Ok(seen.over(None));
             }
         }
-        let below = self.inodes().get(&ino, |inode| self.of_tree(inode))?;
+        let below = self.inodes().get(&ino, |inode| inode.record)?;
         Ok(seen.over(below))
     }
 
@@ -71,7 +58,7 @@ impl<'l> Finder<'l> {
         match self.layers.find(ino, |object| object.record.clone()) {
             Known::Found(record) => Ok(record),
             Known::Nothing => Ok(None),
-            Known::Below => Ok(self.inodes().get(&ino, |inode| self.of_tree(inode))?),
+            Known::Below => Ok(self.inodes().get(&ino, |inode| inode.record)?),
         }
     }
 
@@ -88,13 +75,12 @@ impl<'l> Finder<'l> {
             }
             return Ok(());
         }
-        let spaces = self.layers.roots.spaces;
         let changed = self.changed(inos);
         let mut below = Vec::new();
         let wanted = if changed.is_empty() {
             inos
         } else {
-            let known = changed.iter().filter(|(_, seen)| !seen.needs_below(spaces));
+            let known = changed.iter().filter(|(_, seen)| !seen.needs_below());
             let mut known = known.map(|(place, _)| *place).peekable();
             let is_below = |(place, _): &(usize, &Ino)| known.next_if_eq(place).is_none();
             below.extend(
@@ -110,12 +96,12 @@ impl<'l> Finder<'l> {
         let mut cursor = self.inodes().range(wanted.first())?;
         cursor.find_each(wanted, |_, inode| {
             while let Some((_, seen)) =
-                changed.next_if(|(place, seen)| *place == at && !seen.needs_below(spaces))
+                changed.next_if(|(place, seen)| *place == at && !seen.needs_below())
             {
                 each(seen.over(None));
                 at += 1;
             }
-            let below = inode.map(|inode| self.of_tree(inode));
+            let below = inode.map(|inode| inode.record);
             match changed.next_if(|(place, _)| *place == at) {
                 Some((_, seen)) => each(seen.over(below)),
                 None => each(below),

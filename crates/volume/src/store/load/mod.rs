@@ -1,7 +1,6 @@
 //! What is asked for: looked for in the memtables, then in the trees.
 //!
-//! Owns the device as trees and files see it, with what is on its way there on top, and the
-//! [pins] of files whose blocks are being read.
+//! Owns the device as trees and files see it, with what is on its way there on top.
 
 mod content;
 pub(in crate::store) mod device;
@@ -9,7 +8,6 @@ pub(in crate::store) mod in_flight;
 mod inodes;
 pub(in crate::store) mod metered;
 mod names;
-pub(in crate::store) mod pins;
 pub(in crate::store) mod read_range;
 pub(in crate::store) mod records;
 mod rest;

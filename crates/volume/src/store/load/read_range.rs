@@ -32,7 +32,6 @@ impl Inner {
     /// # Errors
     /// Those of the device, and of what was found damaged.
     pub(in crate::store) fn read_data(&self, ino: Ino, offset: u64, buf: &mut [u8]) -> Result<()> {
-        let _pin = self.pins.pin(ino);
         loop {
             let (layers, known) = self.begin_read(ino, offset, buf);
             let read = match known {

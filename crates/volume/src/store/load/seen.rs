@@ -30,14 +30,12 @@ impl Seen {
         self.record.is_some() || self.blocks.is_some()
     }
 
-    /// Is something missing that the trees know? `spaces`: do they know how much space files take?
-    pub(super) fn needs_below(&self, spaces: bool) -> bool {
+    /// Is something missing that the trees know?
+    pub(super) fn needs_below(&self) -> bool {
         match &self.record {
             None => true,
             Some(None) => false,
-            Some(Some(record)) => {
-                spaces && self.blocks.is_none() && record.kind == FileType::Regular
-            }
+            Some(Some(record)) => self.blocks.is_none() && record.kind == FileType::Regular,
         }
     }
 

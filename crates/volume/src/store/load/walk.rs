@@ -88,7 +88,7 @@ impl Finder<'_> {
                 return ControlFlow::Break(());
             }
             left -= 1;
-            run.push(self.of_tree(inode));
+            run.push(inode.record);
             ControlFlow::Continue(())
         })?;
         Ok(())

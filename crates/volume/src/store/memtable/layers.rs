@@ -9,8 +9,7 @@ use std::sync::Arc;
 use super::{Object, Overlay};
 use crate::superblock::{self, Superblock};
 use crate::tree::Root;
-use holdfast_core::store::InodeRecord;
-use holdfast_types::{Ino, Time};
+use holdfast_types::Ino;
 
 /// The roots of the trees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,11 +20,6 @@ pub(in crate::store) struct Roots {
     pub(in crate::store) data: Option<Root>,
     /// Inodes without names, in a tree of their own.
     pub(in crate::store) orphans: Option<Root>,
-    /// Do the records of `inodes` say how much space files take?
-    pub(in crate::store) spaces: bool,
-    /// May inodes have file flags, projects, and times after 2262? If not, a number that would mean such a time means one
-    /// before 1901, as an earlier Holdfast wrote it.
-    pub(in crate::store) times_and_flags: bool,
 }
 
 /// The layers, the newest first.
@@ -95,8 +89,6 @@ impl Roots {
             hashes,
             data,
             orphans: superblock.orphans,
-            spaces: superblock.features.has_spaces(),
-            times_and_flags: superblock.features.has_times_and_flags(),
         }
     }
 
@@ -109,26 +101,6 @@ impl Roots {
             self.data,
             self.orphans,
         ]
-    }
-
-    /// Clamps the times of a record that this volume has: where none may be after 2262, its numbers mean earlier times than are
-    /// kept now. Says whether that changed anything.
-    pub(in crate::store) fn clamp_times(&self, record: &mut InodeRecord) -> bool {
-        if self.times_and_flags {
-            return false;
-        }
-        let times = [
-            &mut record.atime,
-            &mut record.mtime,
-            &mut record.ctime,
-            &mut record.btime,
-        ];
-        let mut changed = false;
-        for time in times.into_iter().filter(|time| time.0 < Time::EARLIEST.0) {
-            *time = Time::EARLIEST;
-            changed = true;
-        }
-        changed
     }
 
     /// As a superblock keeps them.

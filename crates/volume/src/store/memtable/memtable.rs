@@ -34,10 +34,6 @@ pub(in crate::store) struct Overlay {
     /// Pages that wait to be written, and those of them that wait for nothing.
     dirty: Estimate,
     ready: Estimate,
-    /// Pages that may be written early.
-    early: Estimate,
-    /// The files whose these are, and perhaps others.
-    early_files: Mutex<Vec<Ino>>,
     /// The files whose they are, and perhaps others; noted by core.
     dirty_files: PerCore<Mutex<Vec<Ino>>>,
     /// How many keys of the trees changed at most, and bytes that they gain.
@@ -67,8 +63,6 @@ impl Overlay {
             sealed: OnceBox::new(),
             dirty: Estimate::default(),
             ready: Estimate::default(),
-            early: Estimate::default(),
-            early_files: Mutex::default(),
             dirty_files: PerCore::default(),
             keys: ShardedCounter::new(),
             bytes: ShardedCounter::new(),
@@ -129,10 +123,6 @@ impl Overlay {
         if before.pages == 0 && after.pages > 0 {
             self.dirty_files.mine().lock().push(ino);
         }
-        if before.early == 0 && after.early > 0 {
-            self.note_early(ino);
-        }
-        self.early.add(after.early as i64 - before.early as i64);
         self.dirty.add(after.pages as i64 - before.pages as i64);
         self.ready.add(after.ready as i64 - before.ready as i64);
     }
@@ -150,21 +140,6 @@ impl Overlay {
             keys: sum(&self.keys),
             bytes: sum(&self.bytes),
         }
-    }
-
-    /// About how many pages may be written early.
-    pub(in crate::store) fn early(&self) -> u64 {
-        self.early.get()
-    }
-
-    /// Notes a file that has such pages.
-    pub(in crate::store) fn note_early(&self, ino: Ino) {
-        self.early_files.lock().push(ino);
-    }
-
-    /// The files that have such pages, and perhaps others; from now on none.
-    pub(in crate::store) fn take_early_files(&self) -> Vec<Ino> {
-        std::mem::take(&mut *self.early_files.lock())
     }
 
     /// The files that have pages to be written, and perhaps others, ascending.

@@ -27,7 +27,7 @@ impl Growth {
     /// What a batch changes, as far as it says so: what moves within a file is known to the core alone.
     #[inline]
     pub(in crate::store) fn of(batch: &[Change<'_>]) -> Self {
-        Self::intended(&Intent::of(batch))
+        Cost::of(&Intent::of(batch)).growth
     }
 
     /// What so many places change that pages got: at both ends of each a record, and one for it.
@@ -36,12 +36,6 @@ impl Growth {
             keys: 2 * places,
             bytes: 3 * PLACE * places,
         }
-    }
-
-    /// What these intentions change.
-    #[inline]
-    pub(in crate::store) const fn intended(intent: &Intent) -> Self {
-        Cost::of(intent).growth
     }
 
     /// Blocks that this adds at most to what a checkpoint takes: of each key a leaf that becomes two, and the nodes

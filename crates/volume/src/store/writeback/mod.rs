@@ -1,14 +1,11 @@
 //! Dirty pages get blocks and go to the device.
 //!
-//! With a commit, or [before](early) one where that pays; together with their [neighbours](cluster), into room that was
-//! [set aside](preallocation) for their file. Writers that outrun the device are [throttled](throttle).
+//! With a commit, which comes [early](background) where that pays; into room that was [set aside](preallocation) for their file.
+//! Writers that outrun the device are [throttled](throttle).
 //!
 //! Owns what was set aside for files, and what was learnt about writing in the background.
 
 pub(in crate::store) mod allocate;
 pub(in crate::store) mod background;
-pub(in crate::store) mod cluster;
-mod early;
 pub(in crate::store) mod preallocation;
-pub(in crate::store) mod redirty;
 mod throttle;

@@ -3,7 +3,6 @@
 use std::sync::LazyLock;
 use std::time::Instant;
 
-use super::early::EARLY_MIN;
 use crate::store::commit::progress::HELP_MAX;
 use crate::store::{Inner, VolumeStore};
 use crate::{BLOCK, Result};
@@ -47,15 +46,13 @@ impl VolumeStore {
     /// Lets pages that wait be written if they are many, and waits for that if they are too many.
     pub(in crate::store) fn look_at_waiting(&self) -> Result<()> {
         let inner = &self.inner;
-        let (dirty, ready, early) = inner.waiting();
+        let (dirty, ready) = inner.waiting();
         let most = inner.dirty_max();
         if dirty > most {
             self.wait_for_a_commit(most)?;
         } else if dirty > most / 2 || inner.patience.ends(dirty, ready) {
             // While it is at work there is room for as much again.
             self.worker.ask_to_commit();
-        } else if early >= EARLY_MIN {
-            self.worker.ask_to_write_early();
         }
         Ok(())
     }
@@ -95,11 +92,11 @@ impl VolumeStore {
 }
 
 impl Inner {
-    /// Pages that wait to be written, those of them that a commit may take now, and those that may go early.
-    pub(in crate::store) fn waiting(&self) -> (u64, u64, u64) {
+    /// Pages that wait to be written, and those of them that a commit may take now.
+    pub(in crate::store) fn waiting(&self) -> (u64, u64) {
         let layers = self.gate.pass();
         let active = &layers.active;
-        (active.dirty(), active.ready(), active.early())
+        (active.dirty(), active.ready())
     }
 
     /// Pages that may wait.

@@ -2,7 +2,6 @@
 //! bytes.
 
 mod groups;
-mod neighbours;
 mod rewrites;
 mod trimmed;
 

@@ -280,13 +280,14 @@ fn open_as(
     Ok((store, fs.map_err(|error| error.to_string())?))
 }
 
-/// Formats a device of [`SIZE`] bytes.
-pub(crate) fn fresh() -> Arc<MemoryDevice> {
+/// Formats a device of [`SIZE`] bytes, with the bitmaps of so many groups together.
+fn formatted(bundle: Option<u64>) -> Arc<MemoryDevice> {
     let memory = Arc::new(MemoryDevice::new(SIZE));
     let options = FormatOptions {
         label: Label::new("golden").unwrap(),
         journal: Some(512 << 10),
         group_blocks: Some(300),
+        bundle,
         seed: Some(7),
         ..FormatOptions::default()
     };
@@ -296,19 +297,19 @@ pub(crate) fn fresh() -> Arc<MemoryDevice> {
 
 /// The filled volume, closed.
 pub(crate) fn closed() -> Arc<MemoryDevice> {
-    closed_after(|_| ())
+    filled(formatted(None))
 }
 
-/// The same, some of whose inodes have file flags, projects and late times.
-pub(crate) fn flagged_closed() -> Arc<MemoryDevice> {
-    closed_after(|hand| hand.flag())
+/// The same with the bitmaps of each group by themselves.
+pub(crate) fn unbundled() -> Arc<MemoryDevice> {
+    filled(formatted(Some(1)))
 }
 
-fn closed_after(more: impl FnOnce(&Hand<'_>)) -> Arc<MemoryDevice> {
-    let memory = fresh();
+fn filled(memory: Arc<MemoryDevice>) -> Arc<MemoryDevice> {
     let (store, fs) = open(&(memory.clone() as _)).unwrap();
-    Hand::new(&fs).fill();
-    more(&Hand::new(&fs));
+    let hand = Hand::new(&fs);
+    hand.fill();
+    hand.flag();
     fs.close().unwrap();
     store.close().unwrap();
     memory
@@ -317,16 +318,7 @@ fn closed_after(more: impl FnOnce(&Hand<'_>)) -> Arc<MemoryDevice> {
 /// The filled volume, changed further and left: its journal is full of changes, and there are orphans,
 /// one in the trees and one in the journal.
 pub(crate) fn crashed() -> Arc<MemoryDevice> {
-    crashed_after(|_| ())
-}
-
-/// The same with file flags, projects and late times, which only the journal has.
-pub(crate) fn flagged_crashed() -> Arc<MemoryDevice> {
-    crashed_after(|hand| hand.flag())
-}
-
-fn crashed_after(more: impl FnOnce(&Hand<'_>)) -> Arc<MemoryDevice> {
-    let memory = fresh();
+    let memory = formatted(None);
     let (store, fs) = open(&(memory.clone() as _)).unwrap();
     let hand = Hand::new(&fs);
     hand.fill();
@@ -339,7 +331,7 @@ fn crashed_after(more: impl FnOnce(&Hand<'_>)) -> Arc<MemoryDevice> {
     hand.write("orphan", 0, 22, 60);
     let second = hand.open("orphan");
     hand.unlink("orphan");
-    more(&hand);
+    hand.flag();
     fs.sync().unwrap();
     // What happens from here on does not reach the copy.
     let left = Arc::new(MemoryDevice::from_image("crashed", memory.image()));

@@ -137,112 +137,33 @@ impl Content {
         let waiting = Waiting::new(dirty.numbers(), size, mapping);
         let zeroed = dirty.take_zeroed();
         let mut pages = std::mem::take(dirty).into_iter();
-        let done = give_places(mapping, waiting, places, &mut |first, mut run, _| {
+        let done = give_places(mapping, waiting, places, &mut |first, mut run| {
             let fresh = std::mem::replace(&mut run.unwritten, false);
             if fresh {
                 placed(first, run);
             }
             let pages = pages.by_ref().take(run.extent.length as usize);
             let blocks = (run.extent.start..).zip(pages);
-            let blocks = blocks.filter(|(_, page)| !page.early);
-            outgoing.extend(blocks.map(|(block, page)| Outgoing {
+            outgoing.extend(blocks.map(|(block, (_, changed))| Outgoing {
                 block,
-                changed: page.changed,
+                changed,
                 fresh,
                 over: !fresh || zeroed.has(block),
             }));
             run
         });
-        dirty.extend(pages.map(|page| (page.block, page.changed)));
+        dirty.extend(pages);
         done
-    }
-
-    /// Gives places to the pages that wait and have none; they stay, and the places are as if never written.
-    /// For `placed` see [`take_dirty`](Self::take_dirty).
-    pub(in crate::store) fn place_early(
-        &mut self,
-        places: &mut dyn Places,
-        placed: &mut dyn FnMut(u64, Run),
-    ) -> Result<()> {
-        let size = self.len.div_ceil(BLOCK_LEN);
-        let Form::Mapped { mapping, dirty } = &mut self.form else {
-            return Ok(());
-        };
-        let waiting = Waiting::new(dirty.unplaced(), size, mapping);
-        give_places(mapping, waiting, places, &mut |first, run, mapped| {
-            if !mapped {
-                placed(first, run);
-            }
-            run
-        })?;
-        dirty.all_placed();
-        Ok(())
-    }
-
-    /// Begins to write full pages early to the places that they have, from block `from` on: at most `most`. They are told by
-    /// their numbers in the file, ascending; also where to go on.
-    pub(in crate::store) fn begin_early(
-        &mut self,
-        from: u64,
-        most: usize,
-    ) -> (Vec<(u64, Outgoing)>, Option<u64>) {
-        let Form::Mapped { mapping, dirty } = &mut self.form else {
-            return (Vec::new(), None);
-        };
-        let found = dirty.begin_early(from, most);
-        let next = found.last().map(|(block, _)| block + 1);
-        let mut begun = Vec::with_capacity(found.len());
-        let mut runs = mapping.behind(from).peekable();
-        for (logical, changed) in found {
-            let passed = |(at, run): &(u64, Run)| at + run.extent.length <= logical;
-            while runs.next_if(passed).is_some() {}
-            match runs.peek() {
-                // What was written before is as it was until the commit.
-                Some((at, run))
-                    if *at <= logical
-                        && run.unwritten
-                        && !dirty.zeroed().has(run.extent.start + (logical - at)) =>
-                {
-                    let block = run.extent.start + (logical - at);
-                    let (fresh, over) = (true, false);
-                    begun.push((
-                        logical,
-                        Outgoing {
-                            block,
-                            changed,
-                            fresh,
-                            over,
-                        },
-                    ));
-                }
-                _ => dirty.refuse_early(logical),
-            }
-        }
-        (begun, next)
-    }
-
-    /// Pages that were begun are written, or not.
-    pub(in crate::store) fn end_early(&mut self, blocks: &[u64], written: bool) {
-        if let Form::Mapped { dirty, .. } = &mut self.form {
-            dirty.end_early(blocks, written);
-        }
-    }
-
-    /// Nothing is to be written early until all pages that wait were taken.
-    pub(in crate::store) fn decline_early(&mut self) {
-        if let Form::Mapped { dirty, .. } = &mut self.form {
-            dirty.decline_early();
-        }
     }
 }
 
 /// Finds a place for each row of blocks that wait. `met` is shown all rows in their order, each with
-/// its place, and whether the mapping has it there already; it gives back what the place is from now on.
+/// its place; it gives back what the place is from now on.
 fn give_places(
     mapping: &mut Mapping,
     mut waiting: Waiting,
     places: &mut dyn Places,
-    met: &mut dyn FnMut(u64, Run, bool) -> Run,
+    met: &mut dyn FnMut(u64, Run) -> Run,
 ) -> Result<()> {
     let (mut done, mut new) = (0, Vec::new());
     let mut missing_room = None;
@@ -251,7 +172,7 @@ fn give_places(
         let next = forwards.next(first);
         if let Some((_, mut run)) = next.filter(|(at, _)| *at == first) {
             run.extent.length = run.extent.length.min(row);
-            let now = met(first, run, true);
+            let now = met(first, run);
             if now != run {
                 new.push((first, now));
             }
@@ -261,7 +182,7 @@ fn give_places(
         let bare = next.map_or(row, |(at, _)| row.min(at - first));
         if let Some(run) = places.aside(first, bare) {
             waiting.placed(first, run.extent);
-            new.push((first, met(first, run, false)));
+            new.push((first, met(first, run)));
             done += run.extent.length as usize;
             continue;
         }
@@ -284,7 +205,7 @@ fn give_places(
             }
             let run = Run { extent, ..found };
             waiting.placed(first, extent);
-            new.push((first, met(first, run, false)));
+            new.push((first, met(first, run)));
             done += extent.length as usize;
         }
     }

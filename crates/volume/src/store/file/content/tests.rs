@@ -12,9 +12,6 @@ use std::collections::HashMap;
 struct Device {
     blocks: RefCell<HashMap<u64, Page>>,
     next: u64,
-    /// Blocks of the file that are written early, and what is not there yet of them.
-    begun: Vec<u64>,
-    going: Vec<Outgoing>,
 }
 
 impl Source for Device {
@@ -51,47 +48,12 @@ impl Device {
     }
 
     fn write_out(&mut self, content: &mut Content) {
-        // Whoever writes early has the device until it is done; others hear of it later.
-        self.write_early();
-        let neighbours = content.neighbours_since(&[]).into_iter();
-        let along = neighbours.map(|(at, run)| {
-            let mut bytes = vec![0; run.extent.length as usize * BLOCK];
-            self.read_row(run.extent.start, &mut bytes).unwrap();
-            Neighbours::new(at, run, bytes)
-        });
-        for place in content.take_along(along.collect()) {
-            // Nobody reads there any more.
-            let given_back = place.start..place.end();
-            self.blocks
-                .borrow_mut()
-                .retain(|block, _| !given_back.contains(block));
-        }
         let mut outgoing = Vec::new();
         content
             .take_dirty(self, &mut |_, _| {}, &mut outgoing)
             .unwrap();
         self.write(outgoing);
         assert_eq!(content.dirty(), Waits::default());
-    }
-
-    fn begin_early(&mut self, content: &mut Content, from: u64, most: usize) {
-        self.end_early(content, true);
-        let (found, _) = content.begin_early(from, most);
-        self.begun = found.iter().map(|(block, _)| *block).collect();
-        self.going = found.into_iter().map(|(_, page)| page).collect();
-    }
-
-    fn write_early(&mut self) {
-        let going = std::mem::take(&mut self.going);
-        self.write(going);
-    }
-
-    fn end_early(&mut self, content: &mut Content, written: bool) {
-        if written {
-            self.write_early();
-        }
-        self.going.clear();
-        content.end_early(&std::mem::take(&mut self.begun), written);
     }
 
     fn write(&self, pages: Vec<Outgoing>) {
@@ -135,9 +97,6 @@ enum Step {
     Collapse(u64, u64),
     Insert(u64, u64),
     WriteOut,
-    PlaceEarly,
-    BeginEarly(u64, usize),
-    EndEarly(bool),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -155,9 +114,6 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..8_u64, 1..3_u64).prop_map(|(at, len)| Step::Collapse(at, len)),
         1 => (0..8_u64, 1..3_u64).prop_map(|(at, len)| Step::Insert(at, len)),
         3 => Just(Step::WriteOut),
-        2 => Just(Step::PlaceEarly),
-        2 => (0..8_u64, 1..9_usize).prop_map(|(from, most)| Step::BeginEarly(from, most)),
-        1 => any::<bool>().prop_map(Step::EndEarly),
     ]
 }
 
@@ -247,9 +203,6 @@ fn perform(step: &Step, content: &mut Content, device: &mut Device, naive: &mut 
             }
         }
         Step::WriteOut => device.write_out(content),
-        Step::PlaceEarly => content.place_early(device, &mut |_, _| {}).unwrap(),
-        Step::BeginEarly(from, most) => device.begin_early(content, from, most),
-        Step::EndEarly(written) => device.end_early(content, written),
     }
 }
 

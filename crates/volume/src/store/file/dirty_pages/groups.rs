@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use foldhash::fast::RandomState;
 
-use super::{Counts, bit, blocks, mask};
+use super::{bit, blocks, mask};
 use crate::store::file::page::Changed;
 use holdfast_sync::collections::{map_bytes, table_bytes};
 
@@ -21,9 +21,6 @@ use holdfast_sync::collections::{map_bytes, table_bytes};
 pub(super) struct Group {
     pub(super) there: u64,
     pub(super) full: u64,
-    pub(super) going: u64,
-    pub(super) early: u64,
-    pub(super) placed: u64,
     pub(super) pages: Vec<Changed>,
 }
 
@@ -33,24 +30,12 @@ impl Group {
         (self.there & (bit - 1)).count_ones() as usize
     }
 
-    /// Is anything [counted](Counts) of the page of this bit but that it is there?
-    pub(super) fn is_counted(&self, bit: u64) -> bool {
-        (self.full | self.going | self.early) & bit != 0
-    }
-
-    /// The page of this bit changes, and is full then or not.
-    pub(super) fn changes(&mut self, bit: u64, full: bool, counts: &mut Counts) {
-        if self.early & bit != 0 {
-            counts.spoilt += 1;
-        }
-        counts.forget(self.full & bit, self.early & bit);
-        for bits in [&mut self.full, &mut self.going, &mut self.early] {
-            *bits &= !bit;
-        }
-        if full {
-            self.full |= bit;
-            counts.full += 1;
-        }
+    /// The page of this bit changes, and is full then or not; `count` counts those that are.
+    pub(super) fn changes(&mut self, bit: u64, full: bool, count: &mut usize) {
+        *count -= usize::from(self.full & bit != 0);
+        *count += usize::from(full);
+        self.full &= !bit;
+        self.full |= if full { bit } else { 0 };
     }
 }
 
@@ -149,27 +134,6 @@ impl Groups {
         table_bytes::<(u64, Stretch)>(self.by_number.capacity())
             + map_bytes::<u64>(self.order.len())
             + groups.sum::<usize>()
-    }
-
-    /// All, in any order.
-    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut Group> {
-        let stretches = self.by_number.values_mut();
-        stretches.flat_map(|stretch| &mut stretch.groups)
-    }
-
-    /// Shows those from this number on, ascending, until one is shown in vain.
-    pub(super) fn each_from(&mut self, first: u64, mut show: impl FnMut(u64, &mut Group) -> bool) {
-        for at in self.order.range(first / STRETCH..) {
-            let Some(stretch) = self.by_number.get_mut(at) else {
-                continue;
-            };
-            let groups = blocks(*at, stretch.there).zip(&mut stretch.groups);
-            for (number, group) in groups.filter(|(number, _)| *number >= first) {
-                if !show(number, group) {
-                    return;
-                }
-            }
-        }
     }
 
     /// All of them, ascending.
