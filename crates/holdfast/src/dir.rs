@@ -1,4 +1,4 @@
-//! Directories as handles, and every path-based operation: [`crate::FileSystem`] forwards here.
+//! Directories as handles, and the operations on paths. [`crate::FileSystem`] dereferences to one.
 
 mod attributes;
 mod content;
@@ -59,7 +59,7 @@ impl Dir {
         }
     }
 
-    /// A handle to another directory.
+    /// A handle to a directory, to which paths can be relative.
     ///
     /// # Errors
     /// `ENOTDIR`, and those of any path.
@@ -122,7 +122,20 @@ impl Dir {
         Ok(core.prefetch_dir(who, &open, cursor, Prefetch { entries })?)
     }
 
-    /// Watches what a path leads to: [`FileSystem::watch`](crate::FileSystem::watch).
+    /// Watches what a path leads to, as inotify(7): a directory's watch also hears of the names
+    /// in it, and of the files they lead to. Needs permission to read.
+    ///
+    /// ```
+    /// use holdfast::{EventMask, FileSystem};
+    ///
+    /// let fs = FileSystem::memory();
+    /// let watcher = fs.watch("/", EventMask::MOVE)?;
+    /// fs.write("/draft", "")?;
+    /// fs.rename("/draft", "/final")?;
+    /// let names: Vec<_> = watcher.try_iter().map(|event| event.path).collect();
+    /// assert_eq!(names, ["/draft", "/final"].map(std::path::PathBuf::from));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `EINVAL` for a mask without an event; `EACCES` without permission to read.

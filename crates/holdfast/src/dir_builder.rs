@@ -1,5 +1,5 @@
 /// How a directory is to be made, as `std::fs::DirBuilder`; given to
-/// [`FileSystem::create_dir_with`](crate::FileSystem::create_dir_with).
+/// [`Dir::create_dir_with`](crate::Dir::create_dir_with).
 ///
 /// ```
 /// use holdfast::{DirBuilder, FileSystem};

@@ -1,16 +1,12 @@
-//! The file system as a whole, and its paths.
+//! The file system as a whole.
 
-mod attributes;
 mod canonical;
-mod content;
 mod inodes;
-mod names;
 mod quota;
-mod xattr;
 
 use std::fmt;
 use std::io;
-use std::path::Path;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use holdfast_core::FileSystem as Core;
@@ -18,14 +14,14 @@ use holdfast_core::FileSystem as Core;
 use crate::dir::Dir;
 use crate::types::{Caller, StatFs};
 use crate::view::View;
-use crate::{Builder, EventMask, Options, Stats, Store, Watcher};
+use crate::{Builder, Options, Stats, Store};
 
 /// A file system: a cheap handle, to be cloned at will and used from any thread.
 ///
-/// Its methods are named and behave as the functions of `std::fs`. Errors are [`std::io::Error`]s
-/// that keep the number of the operating system
-/// ([`raw_os_error`](std::io::Error::raw_os_error)): what the kernel would answer. There is no
-/// current directory: a relative path starts at the root; [`Dir`] starts elsewhere.
+/// It dereferences to its root directory. The operations on paths are methods of [`Dir`], which are
+/// named and behave as the functions of `std::fs`. There is no current directory: a relative path
+/// starts at the root. Errors are [`std::io::Error`]s with the number of the operating system
+/// ([`raw_os_error`](std::io::Error::raw_os_error)): what the kernel would answer.
 ///
 /// A handle acts for one [`Caller`], by default the superuser: see [`FileSystem::as_user`].
 ///
@@ -131,45 +127,10 @@ impl FileSystem {
         }
     }
 
-    /// On whose behalf calls are made.
-    #[must_use]
-    pub fn caller(&self) -> &Caller {
-        self.root.caller()
-    }
-
     /// A handle to the root directory.
     #[must_use]
     pub fn root_dir(&self) -> Dir {
         self.root.clone()
-    }
-
-    /// A handle to a directory, to which paths can be relative.
-    ///
-    /// # Errors
-    /// `ENOTDIR`, and those of any path.
-    pub fn open_dir(&self, path: impl AsRef<Path>) -> io::Result<Dir> {
-        self.root.open_dir(path)
-    }
-
-    /// Watches what a path leads to, as inotify(7): a directory's watch also hears of the names
-    /// in it, and of the files they lead to. Needs permission to read.
-    ///
-    /// ```
-    /// use holdfast::{EventMask, FileSystem};
-    ///
-    /// let fs = FileSystem::memory();
-    /// let watcher = fs.watch("/", EventMask::MOVE)?;
-    /// fs.write("/draft", "")?;
-    /// fs.rename("/draft", "/final")?;
-    /// let names: Vec<_> = watcher.try_iter().map(|event| event.path).collect();
-    /// assert_eq!(names, ["/draft", "/final"].map(std::path::PathBuf::from));
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// `EINVAL` for a mask without an event; `EACCES` without permission to read.
-    pub fn watch(&self, path: impl AsRef<Path>, mask: EventMask) -> io::Result<Watcher> {
-        self.root.watch(path, mask)
     }
 
     /// Space and inodes, used and free, as statfs(2). Without a limit, the machine's memory is
@@ -204,6 +165,14 @@ impl FileSystem {
     /// `EIO` when it could not.
     pub fn sync(&self) -> io::Result<()> {
         Ok(self.core().sync()?)
+    }
+}
+
+impl Deref for FileSystem {
+    type Target = Dir;
+
+    fn deref(&self) -> &Dir {
+        &self.root
     }
 }
 

@@ -20,7 +20,7 @@
 //!
 //! # Files
 //!
-//! [`FileSystem::open`], [`FileSystem::create`] and [`FileSystem::open_with`] (which takes
+//! [`Dir::open`], [`Dir::create`] and [`Dir::open_with`] (which takes
 //! [`OpenOptions`]) give a [`File`]. It implements [`Read`](std::io::Read),
 //! [`Write`](std::io::Write) and [`Seek`](std::io::Seek), has the standard library's locks, and
 //! more: [`File::read_at`] and its kin, [`File::lock_range`], [`File::punch_hole`],
@@ -53,7 +53,7 @@
 //!
 //! # Being told
 //!
-//! [`FileSystem::watch`] gives a [`Watcher`], which receives what inotify would tell.
+//! [`Dir::watch`] gives a [`Watcher`], which receives what inotify would tell.
 //!
 //! # Limits, stores, and what lies below
 //!

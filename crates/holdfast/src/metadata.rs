@@ -41,7 +41,7 @@ impl Metadata {
         self.file_type().is_file()
     }
 
-    /// A symbolic link? Only [`symlink_metadata`](crate::FileSystem::symlink_metadata) and
+    /// A symbolic link? Only [`symlink_metadata`](crate::Dir::symlink_metadata) and
     /// directory entries ever say so.
     #[must_use]
     pub fn is_symlink(&self) -> bool {

@@ -1,7 +1,6 @@
 use crate::types::{Errno, OpenFlags, Result};
 
 /// How a file is to be opened, as `std::fs::OpenOptions` with its Unix extension; given to
-/// [`FileSystem::open_with`](crate::FileSystem::open_with) or
 /// [`Dir::open_with`](crate::Dir::open_with).
 ///
 /// ```
@@ -112,7 +111,7 @@ impl OpenOptions {
     }
 
     /// Make a file without a name in the directory that the path leads to (`O_TMPFILE`)? It
-    /// must be open for writing; [`link_file`](crate::FileSystem::link_file) gives it a name,
+    /// must be open for writing; [`link_file`](crate::Dir::link_file) gives it a name,
     /// otherwise it goes when closed.
     pub fn tmpfile(&mut self, tmpfile: bool) -> &mut Self {
         self.flags.set(OpenFlags::TMPFILE, tmpfile);

@@ -33,7 +33,7 @@ impl Permissions {
 
     /// Changes the mode word (of this value; [`set_permissions`] changes a file).
     ///
-    /// [`set_permissions`]: crate::FileSystem::set_permissions
+    /// [`set_permissions`]: crate::Dir::set_permissions
     pub const fn set_mode(&mut self, mode: u32) {
         self.mode = mode;
     }

@@ -34,7 +34,7 @@ impl Event {
 }
 
 /// Receives the events of one watched inode; begun by
-/// [`FileSystem::watch`](crate::FileSystem::watch), ended when dropped.
+/// [`Dir::watch`](crate::Dir::watch), ended when dropped.
 ///
 /// Events wait in a queue of 16,384; when more come, [`EventMask::Q_OVERFLOW`] says that some are
 /// missing. [`EventMask::IGNORED`] is the last event of an inode that is gone: the iterators end

@@ -270,7 +270,7 @@ mod tests {
             expected.insert((path.file_name().unwrap().as_encoded_bytes().to_vec(), ino));
         }
         let host = Arc::new(Host::open(dir.path(), 16, false).unwrap());
-        let (listings, lanes) = (Listings::default(), Lanes::new());
+        let (listings, lanes) = (Listings::default(), Lanes::default());
         for closes in [false, true] {
             let (mut listed, mut after) = (BTreeSet::new(), 0);
             loop {

@@ -71,7 +71,7 @@ impl HostDirectory {
             host,
             options,
             listings: Listings::default(),
-            lanes: Lanes::new(),
+            lanes: Lanes::default(),
         })
     }
 

@@ -232,7 +232,7 @@ mod tests {
         let names = ["0", "gone", "21", "3", "20"];
         let dirs = names.map(|name| known(&host, name));
         fs::remove_dir_all(root.path().join("gone")).unwrap();
-        let lanes = Lanes::new();
+        let lanes = Lanes::default();
         for inodes in [false, true] {
             let whole = read((&host, &lanes), &dirs, 20, (inodes, true));
             let counts: Vec<Option<usize>> = whole

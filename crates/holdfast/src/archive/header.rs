@@ -125,8 +125,7 @@ impl Member {
     fn look_for_holes(&mut self, wrong: &mut Vec<String>) -> Result<(), String> {
         if self.header.entry_type().is_gnu_sparse() {
             let gnu = self.header.as_gnu().ok_or(sparse::DAMAGED)?;
-            let real = number(&gnu.realsize).and_then(|size| u64::try_from(size).ok());
-            self.size = real.ok_or(sparse::DAMAGED)?;
+            self.size = gnu.real_size().map_err(|_| sparse::DAMAGED)?;
             let mut runs = Runs::new();
             for piece in &gnu.sparse {
                 sparse::add_piece(&mut runs, piece, self.size)?;

@@ -2,7 +2,8 @@
 //!
 //! Headers are those of the `tar` crate; its iterators are not used. They end at the first header
 //! that is damaged, refuse signed checksums and blank sizes, take PAX headers into memory whatever
-//! their size, and skip the data of links whose header has the size of the file.
+//! their size, end values of PAX records at a newline, leave maps of sparse files in PAX records to
+//! the caller, and skip the data of links whose header has the size of the file.
 //!
 //! *Invariant.* What an archive makes this allocate is bounded, whatever it says of itself: headers
 //! beside a member's own have [`EXTENSION_MAX`] bytes at most, maps of sparse files a bounded number

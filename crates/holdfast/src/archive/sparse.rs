@@ -5,7 +5,6 @@ use std::ops::Range;
 
 use tar::GnuSparseHeader;
 
-use super::header;
 use super::pax::{Records, number};
 
 /// Runs of data in a file, in their order, without overlaps.
@@ -39,8 +38,7 @@ pub(super) fn add_piece(runs: &mut Runs, piece: &GnuSparseHeader, size: u64) -> 
     if piece.is_empty() {
         return Ok(());
     }
-    let part = |field| header::number(field).and_then(|found| u64::try_from(found).ok());
-    let run = part(&piece.offset).zip(part(&piece.numbytes));
+    let run = piece.offset().ok().zip(piece.length().ok());
     let (at, len) = run.ok_or(DAMAGED)?;
     add(runs, at, len, size)
 }
@@ -75,17 +73,14 @@ pub(super) fn from_records(records: &Records, size: u64) -> Result<Option<Runs>,
 /// # Errors
 /// Those of reading. (A map that is damaged is the inner error.)
 pub(super) fn from_data(data: &mut impl Read, size: u64) -> io::Result<Result<Runs, String>> {
-    let mut reader = Decimals {
-        data,
-        block: [0; BLOCK as usize],
-        at: BLOCK as usize,
-    };
+    let mut text = Vec::new();
     let mut runs = Runs::new();
-    let Some(count) = reader.next()? else {
+    let Some(count) = next_number(data, &mut text)? else {
         return Ok(Err(DAMAGED.to_owned()));
     };
     for _ in 0..count {
-        let (at, len) = (reader.next()?, reader.next()?);
+        let at = next_number(data, &mut text)?;
+        let len = next_number(data, &mut text)?;
         let run = at.zip(len).ok_or_else(|| DAMAGED.to_owned());
         if let Err(damaged) = run.and_then(|(at, len)| add(&mut runs, at, len, size)) {
             return Ok(Err(damaged));
@@ -94,36 +89,18 @@ pub(super) fn from_data(data: &mut impl Read, size: u64) -> io::Result<Result<Ru
     Ok(Ok(runs))
 }
 
-/// Numbers of a line each, in blocks.
-struct Decimals<'d, R> {
-    data: &'d mut R,
-    block: [u8; BLOCK as usize],
-    at: usize,
-}
-
-impl<R: Read> Decimals<'_, R> {
-    /// The next number; none if there is something else.
-    fn next(&mut self) -> io::Result<Option<u64>> {
-        let mut digits = Vec::new();
-        loop {
-            if self.at == self.block.len() {
-                let mut rest = &mut self.block[..];
-                while !rest.is_empty() {
-                    match self.data.read(rest)? {
-                        // The member's data ends here.
-                        0 => return Ok(None),
-                        read => rest = &mut rest[read..],
-                    }
-                }
-                self.at = 0;
-            }
-            let byte = self.block[self.at];
-            self.at += 1;
-            match byte {
-                b'\n' => return Ok(number(&digits)),
-                _ if digits.len() == DIGITS_MAX => return Ok(None),
-                byte => digits.push(byte),
-            }
+/// Takes the number in the first line of `text`, which is filled from `data` by whole blocks. `None`
+/// if the line is something else, or the data ends.
+fn next_number(data: &mut impl Read, text: &mut Vec<u8>) -> io::Result<Option<u64>> {
+    loop {
+        if let Some(end) = text.iter().position(|byte| *byte == b'\n') {
+            let found = number(&text[..end]);
+            text.drain(..=end);
+            return Ok(found);
+        }
+        let is_long = text.len() > DIGITS_MAX;
+        if is_long || data.by_ref().take(BLOCK).read_to_end(text)? < BLOCK as usize {
+            return Ok(None);
         }
     }
 }

@@ -9,22 +9,32 @@ use crate::view::View;
 use crate::{FileTimes, Metadata, Permissions};
 
 impl Dir {
-    /// [`FileSystem::metadata`](crate::FileSystem::metadata), from here.
+    /// The attributes of what a path leads to, as `std::fs::metadata`.
+    ///
+    /// # Errors
+    /// `ENOENT`, `ENOTDIR`, `ELOOP`, `ENAMETOOLONG`; `EACCES` without permission to search.
     pub fn metadata(&self, path: impl AsRef<Path>) -> io::Result<Metadata> {
         Ok(self.stat(path.as_ref(), true)?.into())
     }
 
-    /// [`FileSystem::symlink_metadata`](crate::FileSystem::symlink_metadata), from here.
+    /// As [`Dir::metadata`], of a symbolic link itself: `std::fs::symlink_metadata`.
+    ///
+    /// # Errors
+    /// As [`Dir::metadata`].
     pub fn symlink_metadata(&self, path: impl AsRef<Path>) -> io::Result<Metadata> {
         Ok(self.stat(path.as_ref(), false)?.into())
     }
 
-    /// [`FileSystem::exists`](crate::FileSystem::exists), from here.
+    /// Does the path lead to something, and may the caller know, as `std::path::Path::exists`?
+    #[must_use]
     pub fn exists(&self, path: impl AsRef<Path>) -> bool {
         self.metadata(path).is_ok()
     }
 
-    /// [`FileSystem::try_exists`](crate::FileSystem::try_exists), from here.
+    /// Does the path lead to something, as `std::fs::exists`?
+    ///
+    /// # Errors
+    /// Whatever keeps from telling: all errors of [`Dir::metadata`] but `ENOENT`.
     pub fn try_exists(&self, path: impl AsRef<Path>) -> io::Result<bool> {
         match self.stat(path.as_ref(), true) {
             Ok(_) => Ok(true),
@@ -33,14 +43,20 @@ impl Dir {
         }
     }
 
-    /// [`FileSystem::access`](crate::FileSystem::access), from here.
+    /// May the caller read, write, execute (or search), as access(2)?
+    ///
+    /// # Errors
+    /// `EACCES`; `EROFS` for writing on a read-only file system.
     pub fn access(&self, path: impl AsRef<Path>, want: Access) -> io::Result<()> {
         let View { core, who } = &*self.view;
         let node = self.resolve(path.as_ref(), true)?;
         Ok(core.access(who, &node, want)?)
     }
 
-    /// [`FileSystem::set_permissions`](crate::FileSystem::set_permissions), from here.
+    /// Changes a mode, as `std::fs::set_permissions`; symbolic links are followed.
+    ///
+    /// # Errors
+    /// `EPERM` unless the caller is the owner, or acts as one; `EROFS`.
     pub fn set_permissions(
         &self,
         path: impl AsRef<Path>,
@@ -53,7 +69,11 @@ impl Dir {
         self.change(path.as_ref(), true, &change)
     }
 
-    /// [`FileSystem::set_times`](crate::FileSystem::set_times), from here.
+    /// Sets times, as utimensat(2); symbolic links are followed.
+    ///
+    /// # Errors
+    /// `EPERM` unless the caller is the owner, or acts as one; for both times now `EACCES` unless
+    /// the caller may write; `EROFS`.
     pub fn set_times(&self, path: impl AsRef<Path>, times: FileTimes) -> io::Result<()> {
         match times.change() {
             Some(change) => self.change(path.as_ref(), true, &change),
@@ -61,7 +81,10 @@ impl Dir {
         }
     }
 
-    /// [`FileSystem::set_times_nofollow`](crate::FileSystem::set_times_nofollow), from here.
+    /// As [`Dir::set_times`], of a symbolic link itself.
+    ///
+    /// # Errors
+    /// As [`Dir::set_times`].
     pub fn set_times_nofollow(&self, path: impl AsRef<Path>, times: FileTimes) -> io::Result<()> {
         match times.change() {
             Some(change) => self.change(path.as_ref(), false, &change),
@@ -69,7 +92,10 @@ impl Dir {
         }
     }
 
-    /// [`FileSystem::chown`](crate::FileSystem::chown), from here.
+    /// Changes owner and group, as `std::os::unix::fs::chown`; `None` leaves one as it is.
+    ///
+    /// # Errors
+    /// `EPERM` without `CAP_CHOWN`, except for an owner who picks one of the own groups; `EROFS`.
     pub fn chown(
         &self,
         path: impl AsRef<Path>,
@@ -79,7 +105,10 @@ impl Dir {
         self.change(path.as_ref(), true, &owner(uid, gid))
     }
 
-    /// [`FileSystem::lchown`](crate::FileSystem::lchown), from here.
+    /// As [`Dir::chown`], of a symbolic link itself: `std::os::unix::fs::lchown`.
+    ///
+    /// # Errors
+    /// As [`Dir::chown`].
     pub fn lchown(
         &self,
         path: impl AsRef<Path>,

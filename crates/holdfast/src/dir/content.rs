@@ -10,24 +10,36 @@ use crate::view::View;
 use crate::{File, OpenOptions, ReadDir};
 
 impl Dir {
-    /// [`FileSystem::open`](crate::FileSystem::open), from here.
+    /// Opens a file for reading, as `std::fs::File::open`.
+    ///
+    /// # Errors
+    /// `ENOENT`, `EACCES`; `ENXIO` for pipes, sockets and devices, which only a kernel can serve.
     pub fn open(&self, path: impl AsRef<Path>) -> io::Result<File> {
         self.open_with(path, OpenOptions::new().read(true))
     }
 
-    /// [`FileSystem::create`](crate::FileSystem::create), from here.
+    /// Opens a file for writing, made or emptied, as `std::fs::File::create`.
+    ///
+    /// # Errors
+    /// `EISDIR`, `ENOENT` if there is no directory above it, `EACCES`, `ENOSPC`, `EROFS`.
     pub fn create(&self, path: impl AsRef<Path>) -> io::Result<File> {
         let mut options = OpenOptions::new();
         self.open_with(path, options.write(true).create(true).truncate(true))
     }
 
-    /// [`FileSystem::create_new`](crate::FileSystem::create_new), from here.
+    /// Makes a file that was not there, for reading and writing, as `std::fs::File::create_new`.
+    ///
+    /// # Errors
+    /// As [`Dir::create`]; `EEXIST`.
     pub fn create_new(&self, path: impl AsRef<Path>) -> io::Result<File> {
         let mut options = OpenOptions::new();
         self.open_with(path, options.read(true).write(true).create_new(true))
     }
 
-    /// [`FileSystem::open_with`](crate::FileSystem::open_with), from here.
+    /// Opens a file as the options say.
+    ///
+    /// # Errors
+    /// Those of open(2); `EINVAL` for options that make no sense together.
     pub fn open_with(&self, path: impl AsRef<Path>, options: &OpenOptions) -> io::Result<File> {
         let View { core, who } = &*self.view;
         let (path, flags) = (bytes(path.as_ref()), options.open_flags()?);
@@ -35,26 +47,40 @@ impl Dir {
         Ok(File::new(Arc::clone(&self.view), file))
     }
 
-    /// [`FileSystem::read`](crate::FileSystem::read), from here.
+    /// The whole content of a file, as `std::fs::read`.
+    ///
+    /// # Errors
+    /// As [`Dir::open`]; `EISDIR`; `OutOfMemory` for what no memory can hold.
     pub fn read(&self, path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
         let mut content = Vec::new();
         self.open(path)?.read_to_end(&mut content)?;
         Ok(content)
     }
 
-    /// [`FileSystem::read_to_string`](crate::FileSystem::read_to_string), from here.
+    /// The whole content of a file as text, as `std::fs::read_to_string`.
+    ///
+    /// # Errors
+    /// As [`Dir::read`]; `InvalidData` for what is not UTF-8.
     pub fn read_to_string(&self, path: impl AsRef<Path>) -> io::Result<String> {
         let mut content = String::new();
         self.open(path)?.read_to_string(&mut content)?;
         Ok(content)
     }
 
-    /// [`FileSystem::write`](crate::FileSystem::write), from here.
+    /// Makes or replaces the whole content of a file, as `std::fs::write`.
+    ///
+    /// # Errors
+    /// As [`Dir::create`].
     pub fn write(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> io::Result<()> {
         self.create(path)?.write_all(content.as_ref())
     }
 
-    /// [`FileSystem::copy`](crate::FileSystem::copy), both paths from here.
+    /// Copies content and mode of a file, as `std::fs::copy`; holes stay holes. Returns the bytes
+    /// copied.
+    ///
+    /// # Errors
+    /// As [`Dir::open`] and [`Dir::create`]; `EINVAL` for what is not a regular
+    /// file; `EPERM` if the target is another's.
     pub fn copy(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<u64> {
         let source = self.open(from)?;
         let metadata = source.metadata()?;
@@ -75,8 +101,10 @@ impl Dir {
         }
     }
 
-    /// [`FileSystem::read_dir`](crate::FileSystem::read_dir), from here: `.` lists this
-    /// directory.
+    /// The entries of a directory, as `std::fs::read_dir`.
+    ///
+    /// # Errors
+    /// `ENOENT`, `ENOTDIR`; `EACCES` without permission to read.
     pub fn read_dir(&self, path: impl AsRef<Path>) -> io::Result<ReadDir> {
         let path = path.as_ref();
         let dir = self.open_with(path, OpenOptions::new().read(true).directory(true))?;

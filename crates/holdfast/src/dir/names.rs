@@ -11,17 +11,27 @@ use crate::view::View;
 use crate::{DirBuilder, File};
 
 impl Dir {
-    /// [`FileSystem::create_dir`](crate::FileSystem::create_dir), from here.
+    /// Makes a directory, as `std::fs::create_dir`.
+    ///
+    /// # Errors
+    /// `EEXIST`; `ENOENT` if there is no directory above it; `EACCES`, `EROFS`, `ENOSPC`.
     pub fn create_dir(&self, path: impl AsRef<Path>) -> io::Result<()> {
         self.create_dir_with(path, &DirBuilder::new())
     }
 
-    /// [`FileSystem::create_dir_all`](crate::FileSystem::create_dir_all), from here.
+    /// Makes a directory and those missing above it, as `std::fs::create_dir_all`: no failure if
+    /// it exists, and many may be at it at once.
+    ///
+    /// # Errors
+    /// As [`Dir::create_dir`]; `ENOTDIR`, `EEXIST` where something else is in the way.
     pub fn create_dir_all(&self, path: impl AsRef<Path>) -> io::Result<()> {
         self.create_dir_with(path, DirBuilder::new().recursive(true))
     }
 
-    /// [`FileSystem::create_dir_with`](crate::FileSystem::create_dir_with), from here.
+    /// Makes a directory with a mode of one's own, as `std::fs::DirBuilder`.
+    ///
+    /// # Errors
+    /// As [`Dir::create_dir`] or [`Dir::create_dir_all`].
     pub fn create_dir_with(&self, path: impl AsRef<Path>, how: &DirBuilder) -> io::Result<()> {
         if how.is_recursive() {
             Ok(self.make_all(path.as_ref(), how.perm())?)
@@ -30,33 +40,88 @@ impl Dir {
         }
     }
 
-    /// [`FileSystem::remove_dir`](crate::FileSystem::remove_dir), from here.
+    /// Removes an empty directory, as `std::fs::remove_dir`.
+    ///
+    /// # Errors
+    /// `ENOTEMPTY`, `ENOTDIR`, `ENOENT`; `EBUSY` for the root; `EACCES`; `EPERM` in a sticky
+    /// directory; `EROFS`.
     pub fn remove_dir(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let View { core, who } = &*self.view;
         Ok(core.rmdir_at(who, &self.base, bytes(path.as_ref()))?)
     }
 
-    /// [`FileSystem::remove_dir_all`](crate::FileSystem::remove_dir_all), from here.
+    /// Removes a directory with all below it, as `std::fs::remove_dir_all`. Symbolic links are
+    /// removed, never followed, also when others change the tree meanwhile; what others remove
+    /// first is no failure. `.`, `..` and `/` are refused before anything is removed.
+    ///
+    /// ```
+    /// use holdfast::FileSystem;
+    ///
+    /// let fs = FileSystem::memory();
+    /// fs.create_dir_all("/build/deps")?;
+    /// fs.create_dir("/precious")?;
+    /// fs.write("/precious/ring", "one")?;
+    /// fs.symlink("/precious", "/build/deps/link")?;
+    /// fs.remove_dir_all("/build")?;
+    /// assert_eq!(fs.read("/precious/ring")?, b"one");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ENOENT`; `ENOTDIR` unless it is a directory or a symbolic link; `ENOTEMPTY` when others
+    /// add names meanwhile; `EACCES`; `EPERM`; `EROFS`.
     pub fn remove_dir_all(&self, path: impl AsRef<Path>) -> io::Result<()> {
         Ok(self.remove_all(path.as_ref())?)
     }
 
-    /// [`FileSystem::remove_file`](crate::FileSystem::remove_file), from here.
+    /// Removes a name that is not a directory's, as `std::fs::remove_file`. The content stays
+    /// until the last name and the last open file are gone.
+    ///
+    /// # Errors
+    /// `ENOENT`; `EISDIR` for a directory; `EACCES`; `EPERM` in a sticky directory; `EROFS`.
     pub fn remove_file(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let View { core, who } = &*self.view;
         Ok(core.unlink_at(who, &self.base, bytes(path.as_ref()))?)
     }
 
-    /// [`FileSystem::rename`](crate::FileSystem::rename), both paths from here.
+    /// Moves a name, replacing what the new name led to, as `std::fs::rename`.
+    ///
+    /// # Errors
+    /// `ENOENT`; `ENOTEMPTY`, `EISDIR`, `ENOTDIR` when the new name cannot be replaced; `EINVAL`
+    /// for a directory moved into itself; `EACCES`; `EPERM` in a sticky directory; `EROFS`.
     pub fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
         self.rename_to(from, self, to, RenameFlags::empty())
+    }
+
+    /// Moves a name as renameat2(2): without replacing, in exchange for the other, or leaving a
+    /// whiteout.
+    ///
+    /// ```
+    /// use holdfast::{FileSystem, RenameFlags};
+    ///
+    /// let fs = FileSystem::memory();
+    /// fs.write("/blue", "b")?;
+    /// fs.write("/green", "g")?;
+    /// fs.rename_with("/blue", "/green", RenameFlags::EXCHANGE)?;
+    /// assert_eq!(fs.read("/blue")?, b"g");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Dir::rename`]; `EEXIST` with NOREPLACE; `EINVAL` for flags that contradict.
+    pub fn rename_with(
+        &self,
+        from: impl AsRef<Path>,
+        to: impl AsRef<Path>,
+        flags: RenameFlags,
+    ) -> io::Result<()> {
+        self.rename_to(from, self, to, flags)
     }
 
     /// Moves a name to a path relative to another directory, as renameat2(2) with its flags.
     ///
     /// # Errors
-    /// `EXDEV` if `to_dir` belongs to another file system; otherwise as
-    /// [`FileSystem::rename_with`](crate::FileSystem::rename_with).
+    /// `EXDEV` if `to_dir` belongs to another file system; otherwise as [`Dir::rename_with`].
     pub fn rename_to(
         &self,
         from: impl AsRef<Path>,
@@ -70,7 +135,11 @@ impl Dir {
         Ok(core.rename_at(who, &self.base, from, &to_dir.base, to, flags)?)
     }
 
-    /// [`FileSystem::hard_link`](crate::FileSystem::hard_link), both paths from here.
+    /// Gives a file one more name, as `std::fs::hard_link`. A symbolic link is not followed: it
+    /// gets the name itself.
+    ///
+    /// # Errors
+    /// `EEXIST`; `ENOENT`; `EPERM` for a directory; `EMLINK`; `EACCES`; `EROFS`.
     pub fn hard_link(&self, original: impl AsRef<Path>, link: impl AsRef<Path>) -> io::Result<()> {
         self.hard_link_to(original, self, link)
     }
@@ -78,8 +147,7 @@ impl Dir {
     /// Gives a file one more name, at a path relative to another directory.
     ///
     /// # Errors
-    /// `EXDEV` if `link_dir` belongs to another file system; otherwise as
-    /// [`FileSystem::hard_link`](crate::FileSystem::hard_link).
+    /// `EXDEV` if `link_dir` belongs to another file system; otherwise as [`Dir::hard_link`].
     pub fn hard_link_to(
         &self,
         original: impl AsRef<Path>,
@@ -92,15 +160,23 @@ impl Dir {
         Ok(core.link_at(who, &node, &link_dir.base, bytes(link.as_ref()))?)
     }
 
-    /// [`FileSystem::link_file`](crate::FileSystem::link_file), from here.
+    /// Gives an open file one more name, or the first to one made without
+    /// ([`OpenOptions::tmpfile`](crate::OpenOptions::tmpfile)).
+    ///
+    /// # Errors
+    /// As [`Dir::hard_link`]; `ENOENT` if the file had lost its last name; `EXDEV` for a
+    /// file of another file system.
     pub fn link_file(&self, file: &File, link: impl AsRef<Path>) -> io::Result<()> {
         self.view.same_file_system(file.view())?;
         let View { core, who } = &*self.view;
         Ok(core.link_at(who, file.node(), &self.base, bytes(link.as_ref()))?)
     }
 
-    /// [`FileSystem::symlink`](crate::FileSystem::symlink), from here; `original` is kept as it
-    /// is.
+    /// Makes a symbolic link, as `std::os::unix::fs::symlink`; `original` may be any text.
+    ///
+    /// # Errors
+    /// `EEXIST`; `ENOENT` also for an empty original; `ENAMETOOLONG`; `EACCES`; `ENOSPC`;
+    /// `EROFS`.
     pub fn symlink(&self, original: impl AsRef<Path>, link: impl AsRef<Path>) -> io::Result<()> {
         let View { core, who } = &*self.view;
         let (target, link) = (bytes(original.as_ref()), bytes(link.as_ref()));
@@ -108,19 +184,40 @@ impl Dir {
         Ok(())
     }
 
-    /// [`FileSystem::read_link`](crate::FileSystem::read_link), from here.
+    /// Where a symbolic link points, as `std::fs::read_link`.
+    ///
+    /// # Errors
+    /// `EINVAL` for anything but a symbolic link.
     pub fn read_link(&self, path: impl AsRef<Path>) -> io::Result<PathBuf> {
         let node = self.resolve(path.as_ref(), false)?;
         let target = self.view.core.readlink(&node)?;
         Ok(OsString::from_vec(target.into()).into())
     }
 
-    /// [`FileSystem::mkfifo`](crate::FileSystem::mkfifo), from here.
+    /// Makes a named pipe. It can be looked at; only a kernel in front of this file system can
+    /// carry bytes through it.
+    ///
+    /// # Errors
+    /// As [`Dir::create_dir`].
     pub fn mkfifo(&self, path: impl AsRef<Path>, mode: u32) -> io::Result<()> {
         self.mknod(path, FileType::Fifo, mode, 0)
     }
 
-    /// [`FileSystem::mknod`](crate::FileSystem::mknod), from here.
+    /// Makes a regular file, pipe, socket or device. `rdev` is the device's number as makedev(3)
+    /// packs it.
+    ///
+    /// ```
+    /// use holdfast::{FileSystem, NodeKind};
+    ///
+    /// let fs = FileSystem::memory();
+    /// fs.mknod("/null", NodeKind::CharDevice, 0o666, 0x103)?;
+    /// assert!(fs.metadata("/null")?.file_type().is_char_device());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Dir::create_dir`]; `EPERM` for a directory, or for a device without
+    /// `CAP_MKNOD`; `EINVAL` for a symbolic link.
     pub fn mknod(
         &self,
         path: impl AsRef<Path>,

@@ -12,7 +12,27 @@ use crate::types::{Errno, Result, XattrSet};
 use crate::view::View;
 
 impl Dir {
-    /// [`FileSystem::get_xattr`](crate::FileSystem::get_xattr), from here.
+    /// The value of an extended attribute, if it is there.
+    ///
+    /// ACLs are the attributes `system.posix_acl_access` and `system.posix_acl_default`, in the
+    /// kernel's format.
+    ///
+    /// ```
+    /// use holdfast::{FileSystem, XattrSet};
+    ///
+    /// let fs = FileSystem::memory();
+    /// fs.write("/page", "<p>")?;
+    /// fs.set_xattr("/page", "user.mime_type", "text/html", XattrSet::Any)?;
+    /// assert_eq!(fs.get_xattr("/page", "user.mime_type")?.as_deref(), Some(&b"text/html"[..]));
+    /// assert_eq!(fs.list_xattr("/page")?, ["user.mime_type"]);
+    /// fs.remove_xattr("/page", "user.mime_type")?;
+    /// assert_eq!(fs.get_xattr("/page", "user.mime_type")?, None);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `EACCES` for `user.` without permission to read; `EOPNOTSUPP` for an unknown namespace;
+    /// `ERANGE` for a name of no or over 255 bytes.
     pub fn get_xattr(
         &self,
         path: impl AsRef<Path>,
@@ -22,7 +42,12 @@ impl Dir {
         Ok(self.view.get_xattr(&node, name.as_ref())?)
     }
 
-    /// [`FileSystem::set_xattr`](crate::FileSystem::set_xattr), from here.
+    /// Sets an extended attribute.
+    ///
+    /// # Errors
+    /// `EEXIST`, `ENODATA` as `how` demands; `EPERM`, `EACCES`, `EROFS`; `E2BIG` for a value over
+    /// 64 KiB; `ENOSPC`; `EINVAL` for a malformed ACL; `EOPNOTSUPP`, `ERANGE` as
+    /// [`Dir::get_xattr`].
     pub fn set_xattr(
         &self,
         path: impl AsRef<Path>,
@@ -35,14 +60,20 @@ impl Dir {
         Ok(core.setxattr(who, &node, name.as_ref().as_bytes(), value.as_ref(), how)?)
     }
 
-    /// [`FileSystem::remove_xattr`](crate::FileSystem::remove_xattr), from here.
+    /// Removes an extended attribute.
+    ///
+    /// # Errors
+    /// `ENODATA` if there is none; otherwise as [`Dir::set_xattr`].
     pub fn remove_xattr(&self, path: impl AsRef<Path>, name: impl AsRef<OsStr>) -> io::Result<()> {
         let View { core, who } = &*self.view;
         let node = self.resolve(path.as_ref(), true)?;
         Ok(core.removexattr(who, &node, name.as_ref().as_bytes())?)
     }
 
-    /// [`FileSystem::list_xattr`](crate::FileSystem::list_xattr), from here.
+    /// The names of the extended attributes that the caller may know of.
+    ///
+    /// # Errors
+    /// What the store answers.
     pub fn list_xattr(&self, path: impl AsRef<Path>) -> io::Result<Vec<OsString>> {
         let node = self.resolve(path.as_ref(), true)?;
         Ok(self.view.list_xattr(&node)?)

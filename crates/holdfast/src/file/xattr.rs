@@ -12,7 +12,7 @@ impl File {
     /// The value of an extended attribute, if it is there.
     ///
     /// # Errors
-    /// As [`FileSystem::get_xattr`](crate::FileSystem::get_xattr).
+    /// As [`Dir::get_xattr`](crate::Dir::get_xattr).
     pub fn get_xattr(&self, name: impl AsRef<OsStr>) -> io::Result<Option<Vec<u8>>> {
         Ok(self.view().get_xattr(self.opened_node()?, name.as_ref())?)
     }
@@ -20,7 +20,7 @@ impl File {
     /// Sets an extended attribute.
     ///
     /// # Errors
-    /// As [`FileSystem::set_xattr`](crate::FileSystem::set_xattr).
+    /// As [`Dir::set_xattr`](crate::Dir::set_xattr).
     pub fn set_xattr(
         &self,
         name: impl AsRef<OsStr>,
@@ -35,7 +35,7 @@ impl File {
     /// Removes an extended attribute.
     ///
     /// # Errors
-    /// As [`FileSystem::remove_xattr`](crate::FileSystem::remove_xattr).
+    /// As [`Dir::remove_xattr`](crate::Dir::remove_xattr).
     pub fn remove_xattr(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
         let View { core, who } = self.view();
         Ok(core.removexattr(who, self.opened_node()?, name.as_ref().as_bytes())?)

@@ -1,20 +1,43 @@
 //! realpath(3): the name of what a path leads to, without links, `.` and `..`.
 
 use std::ffi::OsString;
+use std::io;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
 use holdfast_core::Node;
 
+use super::FileSystem;
 use crate::dir::{Dir, bytes};
 use crate::types::{Errno, FileType, Result, SYMLOOP_MAX};
 use crate::view::View;
+
+impl FileSystem {
+    /// The absolute path without symbolic links, `.` and `..`, as `std::fs::canonicalize`.
+    ///
+    /// ```
+    /// use holdfast::FileSystem;
+    /// use std::path::Path;
+    ///
+    /// let fs = FileSystem::memory();
+    /// fs.create_dir_all("/usr/lib")?;
+    /// fs.symlink("usr/lib", "/lib")?;
+    /// assert_eq!(fs.canonicalize("lib/.././lib")?, Path::new("/usr/lib"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Dir::metadata`].
+    pub fn canonicalize(&self, path: impl AsRef<Path>) -> io::Result<PathBuf> {
+        Ok(canonical(&self.root, path.as_ref())?)
+    }
+}
 
 /// The canonical path of what `path`, from the root directory, leads to.
 ///
 /// # Errors
 /// Those of resolving the path, which is done first: the walk below only spells it out.
-pub(super) fn path(root: &Dir, path: &Path) -> Result<PathBuf> {
+fn canonical(root: &Dir, path: &Path) -> Result<PathBuf> {
     root.resolve(path, true)?;
     let View { core, who } = &*root.view;
     // Names still to be walked, the next one last; and where the walk is, by name and inode.

@@ -238,6 +238,7 @@ impl Subject for Host {
     }
 }
 
+/// `**self` is the root directory: the methods of the trait hide those of it.
 impl Subject for FileSystem {
     type File = holdfast::File;
 
@@ -263,46 +264,46 @@ impl Subject for FileSystem {
         Ok(look!(file.metadata()?))
     }
     fn create_dir(&self, path: &str) -> io::Result<()> {
-        self.create_dir(path)
+        (**self).create_dir(path)
     }
     fn create_dir_all(&self, path: &str) -> io::Result<()> {
-        self.create_dir_all(path)
+        (**self).create_dir_all(path)
     }
     fn remove_dir(&self, path: &str) -> io::Result<()> {
-        self.remove_dir(path)
+        (**self).remove_dir(path)
     }
     fn remove_dir_all(&self, path: &str) -> io::Result<()> {
-        self.remove_dir_all(path)
+        (**self).remove_dir_all(path)
     }
     fn remove_file(&self, path: &str) -> io::Result<()> {
-        self.remove_file(path)
+        (**self).remove_file(path)
     }
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.rename(from, to)
+        (**self).rename(from, to)
     }
     fn copy(&self, from: &str, to: &str) -> io::Result<u64> {
-        self.copy(from, to)
+        (**self).copy(from, to)
     }
     fn hard_link(&self, from: &str, to: &str) -> io::Result<()> {
-        self.hard_link(from, to)
+        (**self).hard_link(from, to)
     }
     fn symlink(&self, target: &str, link: &str) -> io::Result<()> {
-        self.symlink(target, link)
+        (**self).symlink(target, link)
     }
     fn read_link(&self, path: &str) -> io::Result<PathBuf> {
-        self.read_link(path)
+        (**self).read_link(path)
     }
     fn canonicalize(&self, path: &str) -> io::Result<PathBuf> {
         self.canonicalize(path)
     }
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        self.read(path)
+        (**self).read(path)
     }
     fn read_to_string(&self, path: &str) -> io::Result<String> {
-        self.read_to_string(path)
+        (**self).read_to_string(path)
     }
     fn write(&self, path: &str, content: &str) -> io::Result<()> {
-        self.write(path, content)
+        (**self).write(path, content)
     }
     fn stat(&self, path: &str) -> io::Result<Look> {
         Ok(look!(self.metadata(path)?))
@@ -311,7 +312,7 @@ impl Subject for FileSystem {
         Ok(look!(self.symlink_metadata(path)?))
     }
     fn try_exists(&self, path: &str) -> io::Result<bool> {
-        self.try_exists(path)
+        (**self).try_exists(path)
     }
     fn list(&self, path: &str) -> io::Result<Vec<(PathBuf, u32)>> {
         let entries = self.read_dir(path)?.map(|entry| {
