@@ -39,25 +39,6 @@ fn an_empty_map_is_16_bytes() {
 }
 
 #[test]
-fn copies_of_every_length_and_place_are_copies() {
-    let _finish = Finish;
-    let from: Vec<u8> = (0..10_000_u32).map(|at| (at * 7 / 3) as u8).collect();
-    for len in (0..300)
-        .chain(900..1300)
-        .chain(4000..4300)
-        .chain(8100..8300)
-    {
-        for (at, gap) in [(0, 0), (1, 16), (33, 7)] {
-            let mut to = vec![0xEE; len + 100];
-            copy(&from[at..at + len], &mut to[gap..gap + len]);
-            assert!(to[gap..gap + len] == from[at..at + len], "{len} at {at}");
-            let around = to[..gap].iter().chain(&to[gap + len..]);
-            assert!(around.into_iter().all(|byte| *byte == 0xEE), "{len}");
-        }
-    }
-}
-
-#[test]
 fn a_freed_frame_is_the_next_one_made() {
     let _finish = Finish;
     let mut first = Frame::with_capacity(FRAME_SIZE);

@@ -9,7 +9,6 @@ use super::{Pages, PagesLock};
 use crate::group::PAGE_SHIFT;
 use crate::{MAX_SIZE, PAGE_SIZE};
 use holdfast_sync::epoch::{self, Guard};
-use holdfast_sync::frame::copy;
 use std::fmt;
 use std::io::IoSliceMut;
 use std::sync::atomic::AtomicU64;
@@ -110,7 +109,7 @@ impl Pages {
         let inside = at + buf.len() <= PAGE_SIZE;
         // A page that is not there may be elsewhere.
         if inside && let Some(Some(frame)) = self.frames.find_inside(offset >> PAGE_SHIFT, guard) {
-            copy_out(frame, at, buf, copy);
+            copy_out(frame, at, buf);
             return true;
         }
         false
@@ -138,7 +137,7 @@ impl Pages {
         for _ in 0..TRIES {
             if let Some(seen) = self.one(guard, offset, buf.len(), &size, &whole) {
                 let (frame, len) = seen?;
-                copy_out(frame.unwrap_or_default(), at, &mut buf[..len], copy);
+                copy_out(frame.unwrap_or_default(), at, &mut buf[..len]);
                 return Ok(len);
             }
             std::hint::spin_loop();
@@ -231,20 +230,18 @@ fn scatter(frames: &[Option<&[u8]>], at: usize, len: usize, bufs: &mut [IoSliceM
         while at < end && !rest.is_empty() {
             let (page, from) = (at / PAGE_SIZE, at % PAGE_SIZE);
             let (now, later) = rest.split_at_mut(rest.len().min(PAGE_SIZE - from).min(end - at));
-            copy_out(frames[page].unwrap_or_default(), from, now, |data, now| {
-                now.copy_from_slice(data)
-            });
+            copy_out(frames[page].unwrap_or_default(), from, now);
             at += now.len();
             rest = later;
         }
     }
 }
 
-/// Copies from byte `at` of a page on, as far as `buf` goes, by means of `copy`.
+/// Copies from byte `at` of a page on, as far as `buf` goes.
 #[inline]
-fn copy_out(frame: &[u8], at: usize, buf: &mut [u8], copy: impl Fn(&[u8], &mut [u8])) {
+fn copy_out(frame: &[u8], at: usize, buf: &mut [u8]) {
     match frame.get(at..at + buf.len()) {
-        Some(data) => copy(data, buf),
+        Some(data) => buf.copy_from_slice(data),
         None => copy_and_fill(frame.get(at..).unwrap_or_default(), buf),
     }
 }

@@ -1,6 +1,5 @@
 use holdfast_cache::{Contended, Pages, PagesLock};
 use holdfast_sync::epoch;
-use holdfast_sync::frame::SMALL_MAX;
 use std::io::IoSliceMut;
 use std::ops::Range;
 
@@ -86,23 +85,8 @@ impl FileSystem {
 impl Core {
     /// The usual read, of which little is asked: within one page, which is in memory and inside the file, with
     /// nobody watching. False: it was another, and nothing is done yet.
-    ///
-    /// Two functions, as one that calls nothing can do without saving registers.
     #[inline(never)]
     fn read_plainly(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> bool {
-        if buf.len() > SMALL_MAX {
-            return self.read_plainly_much(file, offset, buf);
-        }
-        self.read_inside(file, offset, buf)
-    }
-
-    #[inline(never)]
-    fn read_plainly_much(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> bool {
-        self.read_inside(file, offset, buf)
-    }
-
-    #[inline(always)]
-    fn read_inside(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> bool {
         if !self.policy.reads_plainly() || !file.flags().plainly_readable() {
             return false;
         }
@@ -120,7 +104,7 @@ impl Core {
             || self.has_read_plainly(file, inode)
     }
 
-    /// The usual read of a file of one page, behind what [`read_inside`](Self::read_inside) asked.
+    /// The usual read of a file of one page, behind what [`read_plainly`](Self::read_plainly) asked.
     #[inline(never)]
     fn read_alone(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> bool {
         let inode = file.node().inode();
@@ -516,7 +500,7 @@ mod tests {
         let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
         let file = fs.create(&who, &root, b"f", 0o644, flags).unwrap();
         fs.write(&who, &file, 0, &[7; 3 * PAGE]).unwrap();
-        for len in [1, SMALL_MAX, SMALL_MAX + 1, PAGE] {
+        for len in [1, 16, 17, PAGE] {
             let mut buf = vec![0; len];
             // Until its pins are trusted.
             for _ in 0..1000 {

@@ -2,7 +2,6 @@
 //! [`gate`](super::gate)); and of a frame that is alone.
 
 use super::FRAME_SIZE;
-use super::copying::copy;
 use super::map::Frames;
 use super::node::place;
 use super::slot::Keeps;
@@ -36,7 +35,7 @@ impl<X: Send + 'static> Frames<X> {
         let Some(data) = found.and_then(|frame| frame.get(at..at + buf.len())) else {
             return false;
         };
-        copy(data, buf);
+        buf.copy_from_slice(data);
         true
     }
 
@@ -77,7 +76,7 @@ impl<X: Send + 'static> Frames<X> {
         let Some(data) = data.filter(|_| is_inside && holds) else {
             return false;
         };
-        copy(data, buf);
+        buf.copy_from_slice(data);
         true
     }
 

@@ -23,7 +23,6 @@
 //! *Locking.* The lock is a leaf as far as this module goes: nothing else is locked under it here.
 
 mod block;
-mod copying;
 mod fill;
 mod fresh;
 mod gate;
@@ -42,7 +41,6 @@ mod stock;
 mod way;
 mod word;
 
-pub use copying::{SMALL_MAX, copy};
 pub use fresh::Frame;
 pub use heat::{Arrival, Set};
 pub use lock::FramesLock;
