@@ -310,7 +310,7 @@ impl FileSystem {
                     match names.seek(name) {
                         Some(_) if exclusive => return Err(Errno::EEXIST),
                         // Somebody was faster. Under the lock, or it could be gone again.
-                        Some(entry) => (core.node_in(body, entry.ino).map_err(dangling)?, false),
+                        Some(entry) => (core.node(entry.ino).map_err(dangling)?, false),
                         None => {
                             let made = core.make_in(who, dir, &mut names, name, birth, reserved)?;
                             (made, true)

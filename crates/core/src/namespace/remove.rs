@@ -110,20 +110,21 @@ impl Core {
             gone.leaving(name).records(1)
         };
         let mut reservation = self.reserve_change(intent)?;
+        self.bring_named(dir, body, name)?;
         let victim = {
             let mut names = self.lock_name(dir, body, name)?;
             let ino = names.seek_to_remove(name).ok_or_else(|| self.absent())?.ino;
             let victim = match self.end_unused(who, dir, ino, as_dir)? {
                 Some(ending) => Victim::Ended(ending),
                 None => {
-                    let node = self.node_in(body, ino).map_err(dangling)?;
+                    let node = self.node(ino).map_err(dangling)?;
                     self.may_delete(who, dir, node.inode(), as_dir)?;
                     if as_dir {
                         self.bury_directory(node.inode())?;
                     }
                     match self.end_at_last_name(node) {
                         Some(victim) => victim,
-                        None => Victim::Used(self.node_in(body, ino).map_err(dangling)?),
+                        None => Victim::Used(self.node(ino).map_err(dangling)?),
                     }
                 }
             };
@@ -168,7 +169,7 @@ impl Core {
     /// Nobody gets a use of it any more, hence nobody can give it another name, ask what it is like, or hand its
     /// attributes to the store: it needs no turn there.
     /// `None`: it has to be done that way. Not for directories, which are ended when they are known to be empty;
-    /// nor for what is not in memory, which brings others along when it is loaded.
+    /// nor for what is not in memory.
     ///
     /// # Errors
     /// Those of [`Core::may_delete`].
