@@ -64,35 +64,6 @@ impl Core {
         }
     }
 
-    /// As [`Core::search`], for a change of this name: to lock the names takes longer than to fetch the place of one.
-    ///
-    /// # Errors
-    /// The same.
-    #[inline]
-    pub(crate) fn search_for<'n>(
-        &self,
-        who: &Caller,
-        dir: &'n Inode,
-        name: &[u8],
-    ) -> Result<&'n DirectoryBody> {
-        if let Ok(body) = dir.directory() {
-            body.names.fetch(name);
-        }
-        self.search(who, dir)
-    }
-
-    /// As [`Core::search_for`], for who has [come by a path](crate::path) that he may go.
-    ///
-    /// # Errors
-    /// The same but `EACCES`.
-    #[inline]
-    pub(crate) fn names_sought<'n>(&self, dir: &'n Inode) -> Result<&'n DirectoryBody> {
-        self.alive()?;
-        let body = dir.directory()?;
-        self.names_of(dir, body)?;
-        Ok(body)
-    }
-
     /// As [`Core::child`], for a name that nobody has checked.
     ///
     /// # Errors

@@ -6,12 +6,12 @@ use super::lookup::dangling;
 use crate::FileSystem;
 use crate::file_system::{Core, Scope};
 use crate::inode::time_of_changes;
-use crate::inode::{DirectoryBody, Inode, Numbered as _};
+use crate::inode::{Inode, Numbered as _};
 use crate::inodes::Ending;
 use crate::node::Node;
 use crate::store::{Change, Intent, Reservation};
 use crate::turns::Taken;
-use crate::types::{Caller, Errno, Ino, Result, Time, check_component, check_new_name, is_special};
+use crate::types::{Caller, Errno, Ino, Result, Time, check_component, is_special};
 use crate::watch::EventMask;
 
 /// What lost a name.
@@ -75,27 +75,10 @@ impl Core {
         }
     }
 
-    /// As [`Core::unlink`]. `who` may search the directory, and the name is one that can be made.
-    pub(crate) fn unlink_sought(&self, who: &Caller, dir: &Inode, name: &[u8]) -> Result<()> {
-        debug_assert!(check_new_name(name).is_ok());
-        let body = self.names_sought(dir)?;
-        self.remove_in(who, (dir, body), name, false)
-    }
-
+    /// Removes a name that is a directory's if `as_dir`, else not.
     fn remove(&self, who: &Caller, dir: &Inode, name: &[u8], as_dir: bool) -> Result<()> {
-        let body = self.search_for(who, dir, name)?;
+        let body = self.search(who, dir)?;
         check_component(name)?;
-        self.remove_in(who, (dir, body), name, as_dir)
-    }
-
-    /// Removes a name that can be one, from a directory that has all its names here.
-    fn remove_in(
-        &self,
-        who: &Caller,
-        (dir, body): (&Inode, &DirectoryBody),
-        name: &[u8],
-        as_dir: bool,
-    ) -> Result<()> {
         self.writable()?;
         if let Some(through) = self.through() {
             return through.remove(who, (dir, body), name, as_dir);
