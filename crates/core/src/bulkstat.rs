@@ -119,7 +119,7 @@ impl FileSystem {
                     Some(inode) => Ok(Node::new(inode)),
                     None => match core.take_in(record, Ends::of(&ends, record.ino), true)? {
                         Some(node) => Ok(node),
-                        None => core.load(record.ino, true, None),
+                        None => core.load(record.ino, true),
                     },
                 };
                 let node = match node {

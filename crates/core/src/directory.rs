@@ -155,12 +155,6 @@ impl Directory {
         })
     }
 
-    /// Has fetched what is looked at first for a name that is soon asked for or changed.
-    #[inline]
-    pub(crate) fn fetch(&self, name: &[u8]) {
-        self.catalog.fetch(name, &epoch::pin());
-    }
-
     /// Shows `look` the name with exactly this cookie, if it is in the catalog.
     pub(crate) fn with_cookie<R>(
         &self,

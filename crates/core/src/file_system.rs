@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use crate::coherence::Coherence;
 use crate::ends::Ends;
-use crate::inode::{Content, DirectoryBody, Extension, Inode, Known, Meta, Numbered as _, Object};
+use crate::inode::{Content, Extension, Inode, Known, Meta, Numbered as _, Object};
 use crate::late::Late;
 use crate::locks::LockGraph;
 use crate::node::Node;
@@ -25,7 +25,7 @@ use crate::observer::Observer;
 use crate::options::{Options, Stats};
 use crate::policy::Policy;
 use crate::quota::{Check, Quotas};
-use crate::readahead::{Near, Readahead};
+use crate::readahead::Readahead;
 use crate::reclaim::Reclaim;
 use crate::registry::{Announced, Enrolment};
 use crate::shape::Shape;
@@ -403,18 +403,9 @@ impl Core {
 
     /// The inode of this number, loaded if need be.
     pub(crate) fn node(&self, ino: Ino) -> Result<Node> {
-        self.node_near(ino, None)
-    }
-
-    /// The inode of a name of this directory, loaded if need be.
-    pub(crate) fn node_in(&self, dir: &DirectoryBody, ino: Ino) -> Result<Node> {
-        self.node_near(ino, Some(Near::of(dir)))
-    }
-
-    fn node_near(&self, ino: Ino, near: Option<Near>) -> Result<Node> {
         match self.node_in_memory(ino)? {
             Some(node) => Ok(node),
-            None => self.load(ino, false, near),
+            None => self.load(ino, false),
         }
     }
 

@@ -13,28 +13,14 @@ use crate::ends::{self, Ends};
 use crate::file_system::Core;
 use crate::inode::{Content, DirectoryBody, Extension, Known, Meta, Object, Rare};
 use crate::node::Node;
-use crate::readahead::Near;
 use crate::store::{InodeRecord, Rest, StoredSpace};
 use crate::types::{Errno, FileFlags, FileType, Ino, Result};
 
 impl Core {
     /// Loads an inode that is not in the index. `once`: for a caller who looks once and goes on; the
-    /// inode is let go with its last use, unless somebody else asks for it meanwhile. `near`: what was
-    /// loaded before of the directory that it is in.
+    /// inode is let go with its last use, unless somebody else asks for it meanwhile.
     #[cold]
-    pub(crate) fn load(&self, ino: Ino, once: bool, near: Option<Near>) -> Result<Node> {
-        if !once
-            && self.policy.statahead()
-            && let run @ 2.. = self.readahead.orders.run(ino, near)
-            && let Some(node) = self.load_run(ino, run)
-        {
-            return Ok(node);
-        }
-        self.load_alone(ino, once)
-    }
-
-    /// As [`Core::load`], and nothing else comes along.
-    pub(crate) fn load_alone(&self, ino: Ino, once: bool) -> Result<Node> {
+    pub(crate) fn load(&self, ino: Ino, once: bool) -> Result<Node> {
         loop {
             let asked = self.shared().map(|shared| (shared, shared.ask(ino)));
             let ends = self.ends.lock(ino).count();
@@ -57,18 +43,6 @@ impl Core {
         }
     }
 
-    /// Loads an inode and those behind it, this many in all. `None`: it has to be asked for alone, for
-    /// whatever reason.
-    pub(crate) fn load_run(&self, first: Ino, count: usize) -> Option<Node> {
-        let walk = self.store.walk()?;
-        let ends = self.ends.snapshot();
-        let mut found = Vec::with_capacity(count);
-        let before = Ino(first.0.checked_sub(1)?);
-        walk.walk(before, count, &mut found).ok()?;
-        self.take_in_ahead(&mut found, Some(first), &ends);
-        self.just_loaded(first)
-    }
-
     /// Loads inodes of these numbers, which ascend, for a caller that asks for one of them, `wanted`. `None`: that one has to be
     /// asked for alone, for whatever reason.
     pub(crate) fn load_ahead(&self, inos: &[Ino], wanted: Ino) -> Option<Node> {
@@ -85,16 +59,6 @@ impl Core {
         let ends = self.ends.snapshot();
         let mut found = Vec::with_capacity(inos.len());
         self.store.load_inodes(inos, &mut found)?;
-        self.take_in_ahead(&mut found, wanted, &ends);
-        Ok(())
-    }
-
-    fn take_in_ahead(
-        &self,
-        found: &mut Vec<InodeRecord>,
-        wanted: Option<Ino>,
-        ends: &[u64; ends::SHARDS],
-    ) {
         {
             let guard = epoch::pin();
             let missing = |record: &InodeRecord| {
@@ -104,7 +68,8 @@ impl Core {
             };
             found.retain(missing);
         }
-        self.take_in_all(found, ends, Asked::For(wanted));
+        self.take_in_all(&found, &ends, Asked::For(wanted));
+        Ok(())
     }
 
     /// An inode that was just brought into memory, and is asked for.

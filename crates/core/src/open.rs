@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use crate::FileSystem;
 use crate::clock;
 use crate::file_system::Core;
-use crate::inode::{DirectoryBody, Inode, Numbered as _, kept_values};
+use crate::inode::{Inode, Numbered as _, kept_values};
 use crate::locks::{LockOwner, LockSpace};
 use crate::namespace::{Birth, dangling};
 use crate::node::Node;
@@ -18,7 +18,7 @@ use crate::quota::Check;
 use crate::readdir::Listing;
 use crate::registry::Opened;
 use crate::through::Created;
-use crate::types::{Access, Caller, Errno, FileType, OpenFlags, Result, Time, check_new_name};
+use crate::types::{Access, Caller, Errno, FileType, OpenFlags, Result, check_new_name};
 use crate::watch::EventMask;
 
 /// Flags that fcntl(2) can change on an open file.
@@ -244,20 +244,11 @@ impl FileSystem {
         perm: u16,
         flags: OpenFlags,
     ) -> Result<OpenFile> {
-        let dir = dir.inode();
-        let added = self.core.added_so_far();
-        let body = self.core.search_for(who, dir, name)?;
-        match check_new_name(name) {
-            Err(Errno::EEXIST) if !flags.contains(OpenFlags::EXCLUSIVE) => {
-                return Err(Errno::EISDIR);
-            }
-            checked => checked?,
-        }
-        self.create_in(who, (dir, body), name, perm, flags, added)
+        self.create_in(who, dir.inode(), name, perm, flags)
     }
 
-    /// As [`FileSystem::create`]. `who` may search the directory, and the name is one that can be made.
-    pub(crate) fn create_sought(
+    /// See [`FileSystem::create`].
+    pub(crate) fn create_in(
         &self,
         who: &Caller,
         dir: &Inode,
@@ -265,25 +256,15 @@ impl FileSystem {
         perm: u16,
         flags: OpenFlags,
     ) -> Result<OpenFile> {
-        debug_assert!(check_new_name(name).is_ok());
-        let added = self.core.added_so_far();
-        let body = self.core.names_sought(dir)?;
-        self.create_in(who, (dir, body), name, perm, flags, added)
-    }
-
-    /// As [`create_sought`](Self::create_sought), in a directory that has all its names here. `added`: what
-    /// was [added so far](Core::added_so_far).
-    #[inline]
-    fn create_in(
-        &self,
-        who: &Caller,
-        (dir, body): (&Inode, &DirectoryBody),
-        name: &[u8],
-        perm: u16,
-        flags: OpenFlags,
-        added: i64,
-    ) -> Result<OpenFile> {
         let core = &self.core;
+        let added = core.added_so_far();
+        let body = core.search(who, dir)?;
+        match check_new_name(name) {
+            Err(Errno::EEXIST) if !flags.contains(OpenFlags::EXCLUSIVE) => {
+                return Err(Errno::EISDIR);
+            }
+            checked => checked?,
+        }
         if let Some(through) = core.through() {
             let node = match through.create(who, (dir, body), name, perm, flags)? {
                 Created::Found(node) if node.kind().is_dir() => return Err(Errno::EISDIR),
@@ -310,7 +291,7 @@ impl FileSystem {
                     match names.seek(name) {
                         Some(_) if exclusive => return Err(Errno::EEXIST),
                         // Somebody was faster. Under the lock, or it could be gone again.
-                        Some(entry) => (core.node_in(body, entry.ino).map_err(dangling)?, false),
+                        Some(entry) => (core.node(entry.ino).map_err(dangling)?, false),
                         None => {
                             let made = core.make_in(who, dir, &mut names, name, birth, reserved)?;
                             (made, true)
@@ -330,40 +311,6 @@ impl FileSystem {
             return Err(Errno::EISDIR);
         }
         self.open_node(who, existing, flags)
-    }
-
-    /// As [`FileSystem::create_sought`] with EXCLUSIVE, over a store that is never waited for, and under a guard.
-    /// `who` may search the directory, and the name is one that can be made.
-    pub(crate) fn create_at_once(
-        &self,
-        who: &Caller,
-        dir: &Inode,
-        name: &[u8],
-        perm: u16,
-        flags: OpenFlags,
-    ) -> Result<OpenFile> {
-        debug_assert!(self.core.pinned && check_new_name(name).is_ok());
-        // Before anything is said of a name: a path of one name did not ask yet.
-        self.core.alive()?;
-        let node = {
-            let names = &dir.directory()?.names;
-            names.fetch(name);
-            let birth = Birth::of(FileType::Regular, perm);
-            // While what is known of the name is on its way. It is nearly always free.
-            let reserved = self.core.reserve_birth(dir, Some(name), &birth);
-            let conceived = reserved.and_then(|reservation| {
-                let inode = self.core.conceive(who, dir, Time(0), 0, birth)?;
-                Ok((inode, reservation))
-            });
-            let mut names = names.write();
-            if names.seek(name).is_some() {
-                return Err(Errno::EEXIST);
-            }
-            self.core
-                .make_conceived(who, dir, &mut names, name, birth, conceived)?
-        };
-        self.core.tell_entry(who, dir.ino(), name);
-        Ok(self.opened(node, flags))
     }
 
     /// Makes a file without a name in the file system of `dir`; with EXCLUSIVE it can never get

@@ -67,10 +67,25 @@ impl Pages {
         whole: impl Fn() -> bool,
     ) -> Result<usize, Contended> {
         let guard = epoch::pin();
-        if self.read_inside_under(&guard, offset, buf) {
+        let at = offset as usize % PAGE_SIZE;
+        if at + buf.len() > PAGE_SIZE {
+            let bufs = &mut [IoSliceMut::new(buf)];
+            return self.read_vectored_under(&guard, offset, bufs, size, whole);
+        }
+        // A page that is not there may be elsewhere.
+        if let Some(Some(frame)) = self.frames.find_inside(offset >> PAGE_SHIFT, &guard) {
+            copy_out(frame, at, buf);
             return Ok(buf.len());
         }
-        self.read_under(&guard, offset, buf, size, whole)
+        for _ in 0..TRIES {
+            if let Some(seen) = self.one(&guard, offset, buf.len(), &size, &whole) {
+                let (frame, len) = seen?;
+                copy_out(frame.unwrap_or_default(), at, &mut buf[..len]);
+                return Ok(len);
+            }
+            std::hint::spin_loop();
+        }
+        Err(Contended)
     }
 
     /// Reads bytes that lie within one page, if it is in memory and known to lie wholly before the end, and
@@ -101,51 +116,7 @@ impl Pages {
         offset < PAGE_SIZE as u64 && self.frames.copy_alone(offset as usize, buf, size)
     }
 
-    /// [`read_inside`](Self::read_inside) for a caller who is pinned already, and wherever the page's bytes end.
-    #[inline]
-    #[must_use]
-    pub fn read_inside_under(&self, guard: &Guard, offset: u64, buf: &mut [u8]) -> bool {
-        let at = offset as usize % PAGE_SIZE;
-        let inside = at + buf.len() <= PAGE_SIZE;
-        // A page that is not there may be elsewhere.
-        if inside && let Some(Some(frame)) = self.frames.find_inside(offset >> PAGE_SHIFT, guard) {
-            copy_out(frame, at, buf);
-            return true;
-        }
-        false
-    }
-
-    /// [`read_with`](Self::read_with) for a caller who is pinned already, and whose bytes are not
-    /// [inside](Self::read_inside_under).
-    ///
-    /// # Errors
-    /// Those of `read_with`.
-    #[inline(never)]
-    pub fn read_under(
-        &self,
-        guard: &Guard,
-        offset: u64,
-        buf: &mut [u8],
-        size: impl Fn() -> u64,
-        whole: impl Fn() -> bool,
-    ) -> Result<usize, Contended> {
-        let at = offset as usize % PAGE_SIZE;
-        if at + buf.len() > PAGE_SIZE {
-            let bufs = &mut [IoSliceMut::new(buf)];
-            return self.read_vectored_under(guard, offset, bufs, size, whole);
-        }
-        for _ in 0..TRIES {
-            if let Some(seen) = self.one(guard, offset, buf.len(), &size, &whole) {
-                let (frame, len) = seen?;
-                copy_out(frame.unwrap_or_default(), at, &mut buf[..len]);
-                return Ok(len);
-            }
-            std::hint::spin_loop();
-        }
-        Err(Contended)
-    }
-
-    /// [`read_under`](Self::read_under) into several buffers in turn, all from one state.
+    /// [`read_with`](Self::read_with) into several buffers in turn, all from one state, for a caller that is pinned.
     ///
     /// # Errors
     /// Those of `read_with`.

@@ -326,16 +326,6 @@ impl<'i> MetaCell<'i> {
         look()
     }
 
-    /// It begins at this time, with this cookie; of what nobody knows yet.
-    #[inline]
-    pub(super) fn begin(self, now: Time, cookie: u64) {
-        self.front.atime.store(now.0, Relaxed);
-        for time in [&self.back.mtime, &self.back.ctime, &self.back.btime] {
-            time.store(now.0, Relaxed);
-        }
-        self.back.home_cookie.store(cookie, Relaxed);
-    }
-
     /// Keeps others from changing them.
     pub(super) fn lock(self) -> MutexGuard<'i, ()> {
         self.lock.lock()

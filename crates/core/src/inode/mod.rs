@@ -113,12 +113,6 @@ impl Object {
         }
     }
 
-    /// It begins at this time, and its name has this cookie: to be said before anybody can find it.
-    #[inline]
-    pub(crate) fn begin(&self, now: Time, cookie: u64) {
-        self.cell().begin(now, cookie);
-    }
-
     /// The number of its file system.
     pub(crate) fn file_system(&self) -> u16 {
         self.front.file_system()

@@ -81,33 +81,20 @@ impl FileSystem {
 }
 
 impl Core {
-    /// The usual read, of which little is asked: within one page, which is in memory and inside the file, with
-    /// nobody watching. False: it was another, and nothing is done yet.
-    #[inline(never)]
+    /// The usual read: within one page, which is in memory and inside the file, with no watch. False: it was another, and
+    /// nothing is done yet.
     fn read_plainly(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> bool {
         if !self.policy.reads_plainly() || !file.flags().plainly_readable() {
             return false;
         }
         let inode = file.node().inode();
-        // Asked here and not behind the next line, so that whatever that fails for, nothing has to be kept for it.
-        if inode.pages_if_any().is_small() {
-            return self.read_alone(file, offset, buf);
-        }
-        if !inode.pages_if_any().read_inside(offset, buf) {
-            return false;
-        }
-        // Behind the read: who reads what was written after the last access moves the time.
-        self.has_recent_access_time(inode) || self.has_read_plainly(file, inode)
-    }
-
-    /// The usual read of a file of one page, behind what [`read_plainly`](Self::read_plainly) asked.
-    #[inline(never)]
-    fn read_alone(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> bool {
-        let inode = file.node().inode();
-        inode
-            .pages_if_any()
-            .read_alone(offset, buf, inode.size_cell())
-            && (self.has_recent_access_time(inode) || self.has_read_plainly(file, inode))
+        let pages = inode.pages_if_any();
+        let read = match pages.is_small() {
+            true => pages.read_alone(offset, buf, inode.size_cell()),
+            false => pages.read_inside(offset, buf),
+        };
+        // After the read: of what was written after the last access the time moves.
+        read && (self.has_recent_access_time(inode) || self.has_read_plainly(file, inode))
     }
 
     /// Any read, first without the lock.
@@ -122,28 +109,15 @@ impl Core {
             return Ok(done);
         }
         self.refresh(file.node().inode())?;
-        let guard = epoch::pin();
-        let Some((inode, pages)) = self.plainly_readable(file) else {
-            drop(guard);
-            return self.read_slowly(file, offset, buf);
-        };
-        let mut done = buf.len();
-        if !pages.read_inside_under(&guard, offset, buf) {
-            let whole = || self.pinned || inode.is_complete();
-            let unlocked = match check_range(offset, done) {
-                Ok(()) => pages.read_under(&guard, offset, buf, || inode.size(), whole),
-                Err(_) => Err(Contended),
-            };
-            match unlocked {
-                Ok(read) => done = read,
-                Err(Contended) => {
-                    drop(guard);
-                    return self.read_slowly(file, offset, buf);
-                }
+        let (inode, pages) = self.readable_at(file, offset, buf.len())?;
+        let whole = || self.pinned || inode.is_complete();
+        let done = match pages.read_with(offset, buf, || inode.size(), whole) {
+            Ok(done) => {
+                self.use_pages(pages, offset, done);
+                done
             }
-        }
-        drop(guard);
-        self.use_pages(pages, offset, done);
+            Err(Contended) => self.read_locked(inode, pages, offset, buf.len(), &mut [buf])?,
+        };
         self.has_read(file, inode);
         Ok(done)
     }
@@ -154,27 +128,6 @@ impl Core {
         if !self.pinned && pages.touch(offset..offset + len as u64, epochs.epoch()) {
             epochs.look_at_the_clock();
         }
-    }
-
-    /// What is to be read from, unless there may be something to be said against it.
-    #[inline]
-    fn plainly_readable<'f>(&self, file: &'f OpenFile) -> Option<(&'f Inode, &'f Pages)> {
-        if self.policy.revoked() || !file.flags().plainly_readable() {
-            return None;
-        }
-        let inode = file.node().inode();
-        Some((inode, inode.regular().ok()?))
-    }
-
-    /// Reads under the lock, or says why not.
-    #[cold]
-    #[inline(never)]
-    fn read_slowly(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        let len = buf.len();
-        let (inode, pages) = self.readable_at(file, offset, len)?;
-        let done = self.read_locked(inode, pages, offset, len, &mut [buf])?;
-        self.has_read(file, inode);
-        Ok(done)
     }
 
     /// What is to be read from.

@@ -1,6 +1,5 @@
 //! Making inodes: files, directories, symbolic links, devices, unnamed files.
 
-use holdfast_sync::Prepared;
 use holdfast_sync::epoch::{self, Guard};
 use std::sync::atomic::Ordering;
 
@@ -8,13 +7,12 @@ use super::Birth;
 use crate::FileSystem;
 use crate::directory::Names;
 use crate::file_system::Core;
-use crate::inode::{Inode, Numbered as _, Object, kept_values};
+use crate::inode::{Inode, Numbered as _, kept_values};
 use crate::node::Node;
 use crate::quota::Check;
 use crate::store::{Reservation, kept_bytes};
 use crate::types::{
-    Caller, Caps, Errno, FileType, NAME_MAX, PATH_MAX, Result, S_ISVTX, Time, check_new_name,
-    is_special,
+    Caller, Caps, Errno, FileType, NAME_MAX, PATH_MAX, Result, S_ISVTX, check_new_name, is_special,
 };
 use crate::watch::EventMask;
 
@@ -130,7 +128,7 @@ impl Core {
             return Err(Errno::EEXIST);
         }
         let added = self.added_so_far();
-        let body = self.search_for(who, dir, name)?;
+        let body = self.search(who, dir)?;
         check_new_name(name)?;
         if let Some(through) = self.through() {
             let node = through.make(who, (dir, body), name, birth, false)?;
@@ -163,65 +161,10 @@ impl Core {
         reserved: Result<Reservation<'_>>,
     ) -> Result<Node> {
         self.may_make(who, dir, birth)?;
-        let reservation = reserved?;
+        let mut reservation = reserved?;
         let now = dir.time_of_change();
         let cookie = names.next_cookie();
         let inode = self.conceive(who, dir, now, cookie, birth)?;
-        let made = (inode, reservation);
-        self.bear_in(who, dir, names, (name, cookie), birth, now, made)
-    }
-
-    /// As [`Core::make_in`], of an inode that was conceived before the name was locked, at no time and without a
-    /// cookie, or could not be.
-    pub(crate) fn make_conceived(
-        &self,
-        who: &Caller,
-        dir: &Inode,
-        names: &mut Names<'_>,
-        name: &[u8],
-        birth: Birth<'_>,
-        conceived: Result<(Prepared<Object>, Reservation<'_>)>,
-    ) -> Result<Node> {
-        self.may_make(who, dir, birth)?;
-        let (inode, reservation) = conceived?;
-        // Now that nobody else changes the name: the times of a directory do not go back.
-        let now = dir.time_of_change();
-        let cookie = names.next_cookie();
-        inode.begin(now, cookie);
-        let made = (inode, reservation);
-        self.bear_in(who, dir, names, (name, cookie), birth, now, made)
-    }
-
-    /// May `who` make this in a directory, whose names are locked?
-    #[inline]
-    pub(crate) fn may_make(&self, who: &Caller, dir: &Inode, birth: Birth<'_>) -> Result<()> {
-        self.may_create(who, dir)?;
-        // A whiteout (0:0) is no device that anybody could open.
-        if birth.kind.is_device()
-            && !(birth.kind == FileType::CharDevice && birth.rdev == 0)
-            && !who.has(Caps::MKNOD)
-        {
-            return Err(Errno::EPERM);
-        }
-        if birth.kind.is_dir() && self.is_full_of_directories(dir) {
-            return Err(Errno::EMLINK);
-        }
-        Ok(())
-    }
-
-    /// A new inode gets its number and its name.
-    #[expect(clippy::too_many_arguments, reason = "what it was conceived of")]
-    #[inline]
-    fn bear_in(
-        &self,
-        who: &Caller,
-        dir: &Inode,
-        names: &mut Names<'_>,
-        (name, cookie): (&[u8], u64),
-        birth: Birth<'_>,
-        now: Time,
-        (inode, mut reservation): (Prepared<Object>, Reservation<'_>),
-    ) -> Result<Node> {
         debug_assert!(name.len() <= NAME_MAX);
         let is_dir = birth.kind.is_dir();
         let ino = self.number(names, birth.kind);
@@ -250,6 +193,23 @@ impl Core {
         self.count_name(names, name);
         self.name_happened(dir.ino(), EventMask::CREATE, name, is_dir, 0);
         Ok(node)
+    }
+
+    /// May `who` make this in a directory, whose names are locked?
+    #[inline]
+    pub(crate) fn may_make(&self, who: &Caller, dir: &Inode, birth: Birth<'_>) -> Result<()> {
+        self.may_create(who, dir)?;
+        // A whiteout (0:0) is no device that anybody could open.
+        if birth.kind.is_device()
+            && !(birth.kind == FileType::CharDevice && birth.rdev == 0)
+            && !who.has(Caps::MKNOD)
+        {
+            return Err(Errno::EPERM);
+        }
+        if birth.kind.is_dir() && self.is_full_of_directories(dir) {
+            return Err(Errno::EMLINK);
+        }
+        Ok(())
     }
 
     /// A guard for a section that waits for nothing, so that those inside cost nothing: over a

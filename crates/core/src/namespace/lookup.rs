@@ -64,35 +64,6 @@ impl Core {
         }
     }
 
-    /// As [`Core::search`], for a change of this name: to lock the names takes longer than to fetch the place of one.
-    ///
-    /// # Errors
-    /// The same.
-    #[inline]
-    pub(crate) fn search_for<'n>(
-        &self,
-        who: &Caller,
-        dir: &'n Inode,
-        name: &[u8],
-    ) -> Result<&'n DirectoryBody> {
-        if let Ok(body) = dir.directory() {
-            body.names.fetch(name);
-        }
-        self.search(who, dir)
-    }
-
-    /// As [`Core::search_for`], for who has [come by a path](crate::path) that he may go.
-    ///
-    /// # Errors
-    /// The same but `EACCES`.
-    #[inline]
-    pub(crate) fn names_sought<'n>(&self, dir: &'n Inode) -> Result<&'n DirectoryBody> {
-        self.alive()?;
-        let body = dir.directory()?;
-        self.names_of(dir, body)?;
-        Ok(body)
-    }
-
     /// As [`Core::child`], for a name that nobody has checked.
     ///
     /// # Errors
@@ -136,7 +107,7 @@ impl Core {
             if again == entry {
                 // Or it is the whiteout of a rename that is not over yet.
                 body.names.wait();
-                let found = self.node_in(body, entry.ino);
+                let found = self.node(entry.ino);
                 again = find()?;
                 if again == entry || found != Err(Errno::ESTALE) {
                     return found.map_err(dangling);
@@ -148,6 +119,24 @@ impl Core {
 }
 
 impl Core {
+    /// Brings the inode of a name into memory before the names are locked: the lock is not held over the read, and others may
+    /// [come along](Core::load_named). Over a store that pins everything it is there.
+    ///
+    /// # Errors
+    /// What the store answers for the name. If the inode cannot be read, its next load tells why.
+    pub(super) fn bring_named(&self, dir: &Inode, body: &DirectoryBody, name: &[u8]) -> Result<()> {
+        if self.pinned {
+            return Ok(());
+        }
+        if let Some(entry) = self.find_name(dir, body, name)?
+            && !self.has_inode(entry.ino)
+            && let Ok(node) = self.load_named(dir, body, name, entry)
+        {
+            self.put(node);
+        }
+        Ok(())
+    }
+
     /// The inode that a name leads to. If it is not in memory others may [come along](Core::load_named).
     #[inline]
     fn node_named(

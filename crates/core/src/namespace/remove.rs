@@ -6,12 +6,12 @@ use super::lookup::dangling;
 use crate::FileSystem;
 use crate::file_system::{Core, Scope};
 use crate::inode::time_of_changes;
-use crate::inode::{DirectoryBody, Inode, Numbered as _};
+use crate::inode::{Inode, Numbered as _};
 use crate::inodes::Ending;
 use crate::node::Node;
 use crate::store::{Change, Intent, Reservation};
 use crate::turns::Taken;
-use crate::types::{Caller, Errno, Ino, Result, Time, check_component, check_new_name, is_special};
+use crate::types::{Caller, Errno, Ino, Result, Time, check_component, is_special};
 use crate::watch::EventMask;
 
 /// What lost a name.
@@ -75,27 +75,10 @@ impl Core {
         }
     }
 
-    /// As [`Core::unlink`]. `who` may search the directory, and the name is one that can be made.
-    pub(crate) fn unlink_sought(&self, who: &Caller, dir: &Inode, name: &[u8]) -> Result<()> {
-        debug_assert!(check_new_name(name).is_ok());
-        let body = self.names_sought(dir)?;
-        self.remove_in(who, (dir, body), name, false)
-    }
-
+    /// Removes a name that is a directory's if `as_dir`, else not.
     fn remove(&self, who: &Caller, dir: &Inode, name: &[u8], as_dir: bool) -> Result<()> {
-        let body = self.search_for(who, dir, name)?;
+        let body = self.search(who, dir)?;
         check_component(name)?;
-        self.remove_in(who, (dir, body), name, as_dir)
-    }
-
-    /// Removes a name that can be one, from a directory that has all its names here.
-    fn remove_in(
-        &self,
-        who: &Caller,
-        (dir, body): (&Inode, &DirectoryBody),
-        name: &[u8],
-        as_dir: bool,
-    ) -> Result<()> {
         self.writable()?;
         if let Some(through) = self.through() {
             return through.remove(who, (dir, body), name, as_dir);
@@ -110,20 +93,21 @@ impl Core {
             gone.leaving(name).records(1)
         };
         let mut reservation = self.reserve_change(intent)?;
+        self.bring_named(dir, body, name)?;
         let victim = {
             let mut names = self.lock_name(dir, body, name)?;
             let ino = names.seek_to_remove(name).ok_or_else(|| self.absent())?.ino;
             let victim = match self.end_unused(who, dir, ino, as_dir)? {
                 Some(ending) => Victim::Ended(ending),
                 None => {
-                    let node = self.node_in(body, ino).map_err(dangling)?;
+                    let node = self.node(ino).map_err(dangling)?;
                     self.may_delete(who, dir, node.inode(), as_dir)?;
                     if as_dir {
                         self.bury_directory(node.inode())?;
                     }
                     match self.end_at_last_name(node) {
                         Some(victim) => victim,
-                        None => Victim::Used(self.node_in(body, ino).map_err(dangling)?),
+                        None => Victim::Used(self.node(ino).map_err(dangling)?),
                     }
                 }
             };
@@ -168,7 +152,7 @@ impl Core {
     /// Nobody gets a use of it any more, hence nobody can give it another name, ask what it is like, or hand its
     /// attributes to the store: it needs no turn there.
     /// `None`: it has to be done that way. Not for directories, which are ended when they are known to be empty;
-    /// nor for what is not in memory, which brings others along when it is loaded.
+    /// nor for what is not in memory.
     ///
     /// # Errors
     /// Those of [`Core::may_delete`].

@@ -8,7 +8,7 @@ use super::Birth;
 use super::lookup::dangling;
 use super::pair::Locked;
 use crate::FileSystem;
-use crate::directory::{Entry, Place};
+use crate::directory::Entry;
 use crate::file_system::Core;
 use crate::inode::time_of_changes;
 use crate::node::Node;
@@ -89,7 +89,7 @@ impl Core {
         if let Some(through) = self.through() {
             return through.rename(who, from, to, flags);
         }
-        self.look_up_ends(from, to)?;
+        self.bring_ends(from, to)?;
         // Refused later, if there is nothing else to say.
         let mut reserved = Some(self.reserve_rename(from, to, flags));
         let between = from.dir != to.dir;
@@ -130,7 +130,7 @@ impl Core {
             let body = end.dir.inode().directory()?;
             // What the name leads to then is looked up once more.
             if let Some(entry) = self.find_name(end.dir.inode(), body, end.name)?
-                && let Ok(node) = self.node_in(body, entry.ino)
+                && let Ok(node) = self.node(entry.ino)
             {
                 // A directory is replaced only if it is empty.
                 if is_replaced && let Ok(body) = node.inode().directory() {
@@ -211,13 +211,10 @@ impl Core {
         })
     }
 
-    /// Looks the names up that are not in memory with their directories: what is reserved depends on them.
-    fn look_up_ends(&self, from: End<'_>, to: End<'_>) -> Result<()> {
-        for end in [from, to] {
-            let body = end.dir.inode().directory()?;
-            if body.names.place() != Place::Whole {
-                self.find_name(end.dir.inode(), body, end.name)?;
-            }
+    /// Brings what the names lead to into memory: what is reserved depends on it.
+    fn bring_ends(&self, from: End<'_>, to: End<'_>) -> Result<()> {
+        for End { dir, name, .. } in [from, to] {
+            self.bring_named(dir.inode(), dir.inode().directory()?, name)?;
         }
         Ok(())
     }
@@ -249,14 +246,10 @@ impl Core {
         reserved: &mut Option<Result<Reservation<'s>>>,
     ) -> Result<Option<Vec<Node>>> {
         let entry = locked.from.get(from.name).ok_or_else(|| self.absent())?;
-        let source = self.node_in(from.dir.inode().directory()?, entry.ino);
-        let source = source.map_err(dangling)?;
+        let source = self.node(entry.ino).map_err(dangling)?;
         check_component(to.name)?;
         let target = match locked.to().get(to.name).map(|entry| entry.ino) {
-            Some(ino) => {
-                let found = self.node_in(to.dir.inode().directory()?, ino);
-                Some(found.map_err(dangling)?)
-            }
+            Some(ino) => Some(self.node(ino).map_err(dangling)?),
             None => None,
         };
         let of_directory = [Some(&source), target.as_ref()]

@@ -104,7 +104,7 @@ impl Core {
     ) -> Result<Node> {
         match self.load_window(dir, body, name, entry) {
             Some(node) => Ok(node),
-            None => self.load_alone(entry.ino, false),
+            None => self.load(entry.ino, false),
         }
     }
 

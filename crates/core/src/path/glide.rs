@@ -9,10 +9,9 @@
 //! after. Within one directory a rename happens at once for readers (see `directory.rs`).
 
 use holdfast_sync::epoch::{self, Guard};
-use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 
-use super::walk::Walk;
+use super::walk::Resolved;
 use crate::FileSystem;
 use crate::directory::Known;
 use crate::file_system::Core;
@@ -33,29 +32,13 @@ pub(super) enum Glide<'g> {
     Stuck,
 }
 
-/// Where a path leads: a directory and the last name, which need not exist.
-pub(crate) struct At<'p> {
-    /// The directory.
-    pub(crate) dir: Node,
-    /// The last name.
-    pub(crate) name: Cow<'p, [u8]>,
-    /// As a [`Spot`] has it.
-    sought: bool,
-    /// Did slashes follow?
-    pub(crate) trailing_slash: bool,
-}
-
-/// As [`At`], of a directory that somebody else sees to: it is there, but may be removed meanwhile, as
-/// far as the lock of its names allows.
+/// As [`Resolved`], borrowed: `dir` stays allocated while it is, and may be removed meanwhile.
 #[derive(Clone, Copy)]
 pub(super) struct Spot<'p, 'g> {
     /// The directory.
     pub(super) dir: &'g Inode,
     /// The last name.
     pub(super) name: &'p [u8],
-    /// Was it [glided](Core::glide_to_parent) to? Then the name is one that could be made, and the
-    /// directory one that the caller may search.
-    pub(super) sought: bool,
     /// Did slashes follow?
     pub(super) trailing_slash: bool,
 }
@@ -226,45 +209,20 @@ impl FileSystem {
     }
 
     /// All of a path but its last name, walked.
-    pub(super) fn parent_of<'p>(
-        &self,
-        who: &Caller,
-        base: &Node,
-        path: &'p [u8],
-    ) -> Result<At<'p>> {
-        if let Some(at) = self.parent_quickly(who, base, path) {
-            return Ok(at);
+    pub(super) fn parent_of(&self, who: &Caller, base: &Node, path: &[u8]) -> Result<Resolved> {
+        match self.parent_quickly(who, base, path) {
+            Some(at) => Ok(at),
+            None => self.resolve_parent(who, base, path),
         }
-        let at = Walk::new(self, base, path)?.parent(self, who)?;
-        Ok(At {
-            dir: at.dir,
-            name: Cow::Owned(at.name),
-            sought: false,
-            trailing_slash: at.trailing_slash,
-        })
     }
 
     /// As [`FileSystem::parent_of`], if no symbolic link and no uncached directory is in the way.
-    #[inline(always)]
-    pub(super) fn parent_quickly<'p>(
-        &self,
-        who: &Caller,
-        base: &Node,
-        path: &'p [u8],
-    ) -> Option<At<'p>> {
+    fn parent_quickly(&self, who: &Caller, base: &Node, path: &[u8]) -> Option<Resolved> {
         let guard = epoch::pin();
-        let core = &self.core;
-        let spot = core.glide_to_parent(who, base.inode(), path, &guard)?;
-        if !core.pinned
-            && let Ok(body) = spot.dir.directory()
-        {
-            // The use of the directory comes between: by then it is there.
-            body.names.fetch(spot.name);
-        }
-        Some(At {
+        let spot = self.core.glide_to_parent(who, base.inode(), path, &guard)?;
+        Some(Resolved {
             dir: Node::acquire(spot.dir)?,
-            name: Cow::Borrowed(spot.name),
-            sought: spot.sought,
+            name: spot.name.to_vec(),
             trailing_slash: spot.trailing_slash,
         })
     }
@@ -272,7 +230,7 @@ impl FileSystem {
 
 impl Core {
     /// All of a path but its last name, if no symbolic link and no uncached directory is in the way. `who`
-    /// may search the directory, and nothing is wrong with the name.
+    /// may search the directory, and the name is one that can be made.
     #[inline]
     pub(super) fn glide_to_parent<'p, 'g>(
         &'g self,
@@ -298,19 +256,17 @@ impl Core {
         dir.permits(who, Access::EXEC, guard).then_some(Spot {
             dir,
             name,
-            sought: true,
             trailing_slash,
         })
     }
 }
 
-impl At<'_> {
-    /// The same, lent.
-    fn spot(&self) -> Spot<'_, '_> {
+impl Resolved {
+    /// The same, borrowed.
+    pub(super) fn spot(&self) -> Spot<'_, '_> {
         Spot {
             dir: self.dir.inode(),
             name: &self.name,
-            sought: self.sought,
             trailing_slash: self.trailing_slash,
         }
     }

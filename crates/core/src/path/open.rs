@@ -1,7 +1,6 @@
 //! openat(2): opening by path, made if it is not there.
 
-use holdfast_sync::epoch::Guard;
-
+use super::glide::Spot;
 use super::walk::Walk;
 use crate::FileSystem;
 use crate::node::Node;
@@ -28,7 +27,6 @@ impl FileSystem {
             .again_if_gone(|| self.open_path(who, base, path, flags, perm))
     }
 
-    #[inline(always)]
     fn open_path(
         &self,
         who: &Caller,
@@ -37,7 +35,6 @@ impl FileSystem {
         flags: OpenFlags,
         perm: u16,
     ) -> Result<OpenFile> {
-        let guard = self.core.calm();
         let follow = !flags.contains(OpenFlags::NOFOLLOW);
         if flags.contains(OpenFlags::PATH) {
             let kept = OpenFlags::PATH | OpenFlags::DIRECTORY | OpenFlags::NOFOLLOW;
@@ -58,40 +55,40 @@ impl FileSystem {
         if flags.contains(OpenFlags::DIRECTORY) {
             return Err(Errno::EINVAL);
         }
-        self.create_at(who, base, path, flags, perm, guard.as_ref())
+        let made = self.at_parent(who, base, path, |at| self.create_at(who, at, flags, perm));
+        match made {
+            Err(Errno::ELOOP) if follow && !flags.contains(OpenFlags::EXCLUSIVE) => {
+                self.create_through_links(who, base, path, flags, perm)
+            }
+            made => made,
+        }
     }
 
+    /// Opens the file of the last name of a path, made if it is not there.
+    ///
+    /// # Errors
+    /// `ELOOP` if it is a symbolic link.
     fn create_at(
         &self,
         who: &Caller,
-        base: &Node,
-        path: &[u8],
+        at: Spot<'_, '_>,
         flags: OpenFlags,
         perm: u16,
-        calm: Option<&Guard>,
     ) -> Result<OpenFile> {
-        let Some(guard) = calm else {
-            return self.create_over_store(who, base, path, flags, perm);
-        };
-        if let Some(at) = self.core.glide_to_parent(who, base.inode(), path, guard)
-            && !at.trailing_slash
-        {
-            // Returned as it comes: to move an open file that was just made takes long.
-            if flags.contains(OpenFlags::EXCLUSIVE) {
-                return self.create_at_once(who, at.dir, at.name, perm, flags);
-            }
-            match self.create_sought(who, at.dir, at.name, perm, flags) {
-                // A symbolic link: to be followed, perhaps.
-                Err(Errno::ELOOP) => {}
-                made => return made,
-            }
+        if is_special(at.name) {
+            return Err(match flags.contains(OpenFlags::EXCLUSIVE) {
+                true => Errno::EEXIST,
+                false => Errno::EISDIR,
+            });
         }
-        self.create_walking(who, base, path, flags, perm)
+        if at.trailing_slash {
+            return Err(Errno::EISDIR);
+        }
+        self.create_in(who, at.dir, at.name, perm, flags)
     }
 
-    /// As [`create_at`](Self::create_at), without a guard: somebody is waited for.
-    #[inline(never)]
-    fn create_over_store(
+    /// As [`open_path`](Self::open_path) with CREATE, where the last name is a symbolic link.
+    fn create_through_links(
         &self,
         who: &Caller,
         base: &Node,
@@ -99,64 +96,19 @@ impl FileSystem {
         flags: OpenFlags,
         perm: u16,
     ) -> Result<OpenFile> {
-        if let Some(at) = self.parent_quickly(who, base, path)
-            && !at.trailing_slash
-        {
-            if flags.contains(OpenFlags::EXCLUSIVE) {
-                return self.create_sought(who, at.dir.inode(), &at.name, perm, flags);
-            }
-            match self.create_sought(who, at.dir.inode(), &at.name, perm, flags) {
-                Err(Errno::ELOOP) => {}
-                made => return made,
-            }
-        }
-        self.create_walking(who, base, path, flags, perm)
-    }
-
-    /// As [`create_at`](Self::create_at), whatever is on the way.
-    fn create_walking(
-        &self,
-        who: &Caller,
-        base: &Node,
-        path: &[u8],
-        flags: OpenFlags,
-        perm: u16,
-    ) -> Result<OpenFile> {
-        let exclusive = flags.contains(OpenFlags::EXCLUSIVE);
         let mut walk = Walk::new(self, base, path)?;
         loop {
             let at = walk.parent(self, who)?;
-            if is_special(&at.name) {
-                return Err(if exclusive {
-                    Errno::EEXIST
-                } else {
-                    Errno::EISDIR
-                });
+            match self.create_at(who, at.spot(), flags, perm) {
+                Err(Errno::ELOOP) => {}
+                made => return made,
             }
-            if at.trailing_slash {
-                return Err(Errno::EISDIR);
+            match self.lookup(who, &at.dir, &at.name) {
+                Ok(link) if link.kind() == FileType::Symlink => walk.through(self, &link, at)?,
+                // Another thread replaced or removed the link.
+                Ok(_) | Err(Errno::ENOENT) => return self.create_at(who, at.spot(), flags, perm),
+                Err(error) => return Err(error),
             }
-            let node = match self.lookup(who, &at.dir, &at.name) {
-                Err(Errno::ENOENT) => {
-                    match self.create(who, &at.dir, &at.name, perm, flags) {
-                        // Somebody put a link there just now: look at it again.
-                        Err(Errno::ELOOP) if !exclusive => self.lookup(who, &at.dir, &at.name)?,
-                        made => return made,
-                    }
-                }
-                found => found?,
-            };
-            if exclusive {
-                return Err(Errno::EEXIST);
-            }
-            if node.kind() == FileType::Symlink && !flags.contains(OpenFlags::NOFOLLOW) {
-                walk.through(self, &node, at)?;
-                continue;
-            }
-            if node.kind().is_dir() {
-                return Err(Errno::EISDIR);
-            }
-            return self.open_node(who, node, flags);
         }
     }
 }

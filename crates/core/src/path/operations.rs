@@ -80,10 +80,7 @@ impl FileSystem {
                     Errno::ENOTDIR
                 });
             }
-            match at.sought {
-                true => self.core.unlink_sought(who, at.dir, at.name),
-                false => self.core.unlink(who, at.dir, at.name),
-            }
+            self.core.unlink(who, at.dir, at.name)
         })
     }
 

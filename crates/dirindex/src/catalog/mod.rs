@@ -88,15 +88,6 @@ impl Catalog {
         }
     }
 
-    /// Has fetched what a search for this key, or a change of it, looks at first: for whoever has something to do
-    /// before that.
-    #[inline]
-    pub fn fetch(&self, key: &[u8], guard: &Guard) {
-        if let View::Big(table) = self.view(guard) {
-            table.home(key).fetch();
-        }
-    }
-
     #[inline]
     fn get_small<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<Item<'g>> {
         match self.try_get_small(key, guard) {

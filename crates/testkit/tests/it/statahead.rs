@@ -111,6 +111,35 @@ fn a_listing_and_a_look_at_each_file_takes_few_calls_and_brings_nothing_in_vain(
 }
 
 #[test]
+fn what_is_renamed_or_removed_in_the_order_of_a_listing_comes_in_few_calls() {
+    let files = 20_000;
+    for whole in [true, false] {
+        let store = RecordingStore::new(filled(files), Default::default());
+        for renamed in [true, false] {
+            let fs = within(store.clone(), options(whole, true), Some(u64::MAX)).unwrap();
+            let (who, dir) = (Caller::root(), dir_of(&fs));
+            store.hook().clear();
+            for name in (0..files).map(name) {
+                let new = [&name[..], b"-new"].concat();
+                let flags = RenameFlags::empty();
+                match renamed {
+                    true => fs.rename(&who, &dir, &name, &dir, &new, flags).unwrap(),
+                    false => fs.unlink(&who, &dir, &new).unwrap(),
+                }
+            }
+            let loads = [Call::LoadInodes, Call::Walk].map(|call| store.hook().count(call));
+            assert!(
+                loads[0] < 20,
+                "{loads:?}, whole: {whole}, renamed: {renamed}"
+            );
+            assert_eq!(loads[1], 0);
+            assert_eq!(unmet(fs.stats()), 0);
+            fs.close().unwrap();
+        }
+    }
+}
+
+#[test]
 fn what_is_asked_for_in_the_order_of_numbers_or_names_comes_in_few_calls() {
     // Neither the names nor the numbers ascend with the cookies.
     let files = 10_000;
