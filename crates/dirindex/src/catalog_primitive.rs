@@ -9,7 +9,6 @@ pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fe
 
 use parking_lot::RawMutex;
 use parking_lot::lock_api::RawMutex as _;
-
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::hint;
 use std::thread;
