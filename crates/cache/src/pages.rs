@@ -1,16 +1,16 @@
 //! The cached content of one regular file, read without locks.
 //!
 //! *Invariants.* Bytes that a reader can meet never change: a frame is immutable up to its filled
-//! bytes (see [`holdfast_sync::frame`]), and what is written over is written into a new frame. No
+//! bytes (see [`frame`](crate::frame)), and what is written over is written into a new frame. No
 //! page is both framed and unwritten or absent. Every read sees the bytes *and the size* of one moment, if
 //! the owner keeps this rule: **the size changes after the pages, under the same [`PagesLock`]**.
 //!
 //! *Locking.* Writers take [`Pages::lock`]; readers none, unless they are [`Contended`].
 
 use crate::account::Held;
+use crate::frame::{Frames, FramesLock, Stored};
 use crate::group::PAGE_SHIFT;
 use holdfast_sync::epoch;
-use holdfast_sync::frame::{Frames, FramesLock, Stored};
 use parking_lot::Mutex;
 use std::fmt;
 use std::ops::Range;
@@ -72,7 +72,7 @@ pub struct PagesLock<'a> {
 }
 
 /// Bytes of a page.
-pub const PAGE_SIZE: usize = holdfast_sync::frame::FRAME_SIZE;
+pub const PAGE_SIZE: usize = crate::frame::FRAME_SIZE;
 
 /// Largest size of a file, hence one more than the offset of the last byte: `i64::MAX`.
 pub const MAX_SIZE: u64 = i64::MAX.cast_unsigned();

@@ -68,7 +68,7 @@ mod xattr;
 pub use bulkstat::Bulkstat;
 pub use census::InodeCensus;
 pub use file_system::FileSystem;
-pub use holdfast_cache::{Memory, memory as budget, reclaim as shrinkers};
+pub use holdfast_cache::{Memory, frame, memory as budget, reclaim as shrinkers};
 pub use holdfast_types as types;
 pub use inodes::{Dropped, InodeWalk, Visit};
 pub use lifecycle::Shutdown;

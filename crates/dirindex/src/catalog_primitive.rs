@@ -4,12 +4,12 @@
 //! loom's atomics, small sizes, and hears of every item's uses, so that the same source runs under
 //! every interleaving.
 
+pub(crate) use holdfast_sync::constant;
 pub(crate) use std::alloc::dealloc;
 pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
 use parking_lot::RawMutex;
 use parking_lot::lock_api::RawMutex as _;
-
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::hint;
 use std::thread;
@@ -35,14 +35,6 @@ const SPINS: u32 = 64;
 /// Looks before it sleeps, lest it keep the one at it from running at all.
 const YIELDS: u32 = 256;
 const NAP: Duration = Duration::from_micros(50);
-
-/// Declares a function that is `const`, except in models, whose atomics are not made so.
-macro_rules! constant {
-    ($(#[$meta:meta])* $visibility:vis fn $($function:tt)*) => {
-        $(#[$meta])* $visibility const fn $($function)*
-    };
-}
-pub(crate) use constant;
 
 /// A lock of one byte.
 pub(crate) struct Lock(RawMutex);

@@ -5,7 +5,7 @@
 //! thread runs into sooner or later.
 
 pub(crate) use crate::barrier::{everywhere, is_available, is_due};
-pub(crate) use crate::frame_primitive::constant;
+pub(crate) use crate::constant;
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};
 
 /// Fenced pins after which a thread is trusted to come by often. Each time it does not, it costs a

@@ -1,8 +1,8 @@
 //! Holdfast's concurrency floor: what many threads touch at once, without sharing cache lines.
 //!
 //! [`epoch`] keeps memory from being freed under its readers, [`Published`] is a pointer they follow.
-//! On these stand two structures that are read without a lock: [`Index`] finds counted objects
-//! by number ([`Remembered`] counts those that are away), [`frame`] holds the bytes of files in pages.
+//! On these stands a structure that is read without a lock: [`Index`] finds counted objects
+//! by number ([`Remembered`] counts those that are away).
 //! [`together`] does work on several threads. Threads are started by
 //! way of [`without_idle_policy`].
 //! [`PerCore`] and [`ShardedCounter`] keep state that is written per thread and summed only when
@@ -16,17 +16,12 @@
 
 mod barrier;
 pub mod collections;
+mod constant;
 mod counter;
 mod crew;
 pub mod epoch;
 mod epoch_primitive;
 mod estimate;
-pub mod frame;
-#[cfg(test)]
-mod frame_heat_tests;
-mod frame_primitive;
-#[cfg(test)]
-mod frame_tests;
 mod idle_policy;
 mod index;
 mod padded;

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use holdfast_sync::frame;
+use crate::frame;
 use parking_lot::Mutex;
 
 use crate::reclaim::Registry;

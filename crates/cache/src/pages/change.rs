@@ -2,9 +2,9 @@
 
 use super::{Apart, PAGE_END, PagesLock};
 use crate::account::{Account, Held, Reservation};
+use crate::frame::{Frame, FramesLock};
 use crate::group::PAGE_SHIFT;
 use crate::{MAX_SIZE, PAGE_SIZE};
-use holdfast_sync::frame::{Frame, FramesLock};
 use holdfast_types::Errno;
 use std::ops::Range;
 

@@ -1,12 +1,12 @@
-//! Which pages are used again, for an owner that forgets some: see [`holdfast_sync::frame`], which keeps the marks.
+//! Which pages are used again, for an owner that forgets some: see [`frame`](crate::frame), which keeps the marks.
 //!
 //! Marked are pages that were [stamped](PagesLock::stamp) when they came. An owner that forgets a file only as a whole needs none.
 
 use super::{PAGE_SIZE, Pages, PagesLock};
 use crate::account::Account;
+use crate::frame::{Arrival, Set};
 use crate::group::{GROUP_PAGES, PAGE_SHIFT, bits, mask};
 use holdfast_sync::epoch;
-use holdfast_sync::frame::{Arrival, Set};
 use std::ops::Range;
 
 impl Pages {

@@ -1,7 +1,7 @@
 use super::{Apart, PagesLock};
+use crate::frame::FramesLock;
 use crate::group::PAGE_SHIFT;
 use crate::{MAX_SIZE, PAGE_SIZE};
-use holdfast_sync::frame::FramesLock;
 use std::fmt;
 use std::iter::FusedIterator;
 

@@ -3,9 +3,9 @@
 use super::PagesLock;
 use super::change::Change;
 use crate::account::Account;
+use crate::frame::Frame;
 use crate::group::{GROUP_PAGES, GROUP_SIZE, PAGE_SHIFT, bits, mask};
 use crate::{MAX_SIZE, PAGE_SIZE};
-use holdfast_sync::frame::Frame;
 use holdfast_types::{Errno, Result};
 
 /// In a group with as many pages in memory, a page that is written is likely to be written on.

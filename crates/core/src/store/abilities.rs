@@ -6,10 +6,10 @@ use crate::types::{Ino, Result};
 
 /// A page of a file as it was when it was handed over, zero behind its filled bytes: the page
 /// cache's own memory, which neither of both changes.
-pub use holdfast_sync::frame::Shared as SharedPage;
+pub use holdfast_cache::frame::Shared as SharedPage;
 
 /// A page that is shown for the length of a call: to be shared, or to be compared with one that is.
-pub use holdfast_sync::frame::Stored as ShownPage;
+pub use holdfast_cache::frame::Stored as ShownPage;
 
 /// Shows the pages of the file that a batch writes to, by their numbers, as they are after it: all bytes of
 /// each. `None`: this one has to be copied, as one has that cannot be shared.

@@ -1,7 +1,6 @@
 //! One thread: every form does what an ordered map does.
 
-use holdfast_dirindex::{Catalog, CatalogWriter};
-use holdfast_dirindex::{InsertError, Item};
+use holdfast_dirindex::{Catalog, CatalogWriter, InsertError, Item};
 use holdfast_sync::epoch;
 use proptest::prelude::*;
 use std::collections::BTreeMap;

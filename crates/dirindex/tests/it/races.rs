@@ -1,7 +1,6 @@
 //! Threads that race: readers check what must hold at every moment.
 
-use holdfast_dirindex::{Catalog, CatalogWriter};
-use holdfast_dirindex::{InsertError, Item};
+use holdfast_dirindex::{Catalog, CatalogWriter, InsertError, Item};
 use holdfast_sync::epoch;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -11,7 +10,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::thread;
 
-pub(crate) fn name(number: u64) -> Vec<u8> {
+fn name(number: u64) -> Vec<u8> {
     format!("some-name-{number:06}").into_bytes()
 }
 
@@ -35,11 +34,7 @@ impl Drop for Ends<'_> {
 
 /// Runs `change` for the given number of rounds, and `look` in two more threads until it is done
 /// (but at least once).
-pub(crate) fn race(
-    rounds: u64,
-    mut change: impl FnMut(u64) + Send,
-    look: impl Fn(&mut SmallRng) + Sync,
-) {
+fn race(rounds: u64, mut change: impl FnMut(u64) + Send, look: impl Fn(&mut SmallRng) + Sync) {
     let done = &AtomicBool::new(false);
     let start = &Barrier::new(3);
     let look = &look;
@@ -78,7 +73,7 @@ pub(crate) fn race(
     });
 }
 
-pub(crate) fn rounds(usual: u64) -> u64 {
+fn rounds(usual: u64) -> u64 {
     // The sanitizers' runs ask for less.
     let cases: Option<u64> = std::env::var("PROPTEST_CASES")
         .ok()

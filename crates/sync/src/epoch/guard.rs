@@ -124,8 +124,8 @@ impl Drop for Guard {
     }
 }
 
-/// As a [`Guard`], for a few steps of this crate's own: it is not counted.
-pub(crate) struct Brief {
+/// As a [`Guard`], for a few steps in which nothing else is pinned: it is not counted.
+pub struct Brief {
     record: &'static Record,
     own_thread: PhantomData<*mut ()>,
 }
@@ -136,7 +136,7 @@ impl Brief {
     /// # Safety
     /// Until the result is dropped, on this thread, nobody else is pinned: nothing is called that might.
     #[inline(always)]
-    pub(crate) unsafe fn pin() -> Option<Self> {
+    pub unsafe fn pin() -> Option<Self> {
         let record = RECORD.get()?;
         // SAFETY: this thread's record; the closure calls nothing.
         if unsafe { record.with_local(|local| !local.is_idle()) } {
@@ -147,6 +147,12 @@ impl Brief {
             own_thread: PhantomData,
         };
         record.pin_if_trusted(DOMAIN.epoch()).then_some(brief)
+    }
+}
+
+impl fmt::Debug for Brief {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Brief").finish_non_exhaustive()
     }
 }
 

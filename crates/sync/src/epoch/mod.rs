@@ -26,8 +26,7 @@ mod record;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use guard::Brief;
-pub use guard::Guard;
+pub use guard::{Brief, Guard};
 
 use crate::barrier;
 use bag::Deferred;

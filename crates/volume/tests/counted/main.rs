@@ -4,9 +4,9 @@
 mod sys;
 
 use holdfast_core::budget::{Class, Memory, Usage};
+use holdfast_core::frame;
 use holdfast_core::{FileSystem, Options};
 use holdfast_device::{BlockDevice, FileDevice, FileOptions};
-use holdfast_sync::frame;
 use holdfast_types::{Caller, FileType, OpenFlags, RenameFlags, SetAttr, XattrSet};
 use holdfast_volume::{FormatOptions, OpenOptions, VolumeStore, format};
 use std::sync::Arc;

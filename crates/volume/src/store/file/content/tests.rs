@@ -2,7 +2,7 @@ use super::*;
 use crate::space::{Extent, FileRequest};
 use crate::store::file::delayed_allocation::Places;
 use crate::store::file::page::Outgoing;
-use holdfast_sync::frame::{Frame, Frames};
+use holdfast_core::frame::{Frame, Frames};
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::collections::HashMap;

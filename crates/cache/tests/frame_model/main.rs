@@ -8,12 +8,10 @@
 //! that failed.
 #![expect(unsafe_code, reason = "the same interfaces as those of the real parts")]
 
-#[path = "../model/epoch.rs"]
+#[path = "../../../sync/tests/model/epoch.rs"]
 pub mod epoch;
 #[path = "../../src/frame/mod.rs"]
 pub mod frame;
-#[path = "../../src/prefetch.rs"]
-pub mod prefetch;
 
 mod alone;
 mod appends;

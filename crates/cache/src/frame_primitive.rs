@@ -4,6 +4,7 @@
 //! loom's atomics, and hears of every use of a frame's memory, so that the same source runs under
 //! every interleaving.
 
+pub(crate) use holdfast_sync::constant;
 pub(crate) use parking_lot::{Mutex, MutexGuard};
 /// A word of guesses, which no model looks at.
 pub(crate) use std::sync::atomic::AtomicU64 as Mark;
@@ -11,14 +12,6 @@ pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fe
 
 /// log2 of the slots of a node. Models have small nodes.
 pub(crate) const FAN_SHIFT: u32 = 6;
-
-/// Declares a function that is `const`, except in models, whose atomics are not made so.
-macro_rules! constant {
-    ($(#[$meta:meta])* $visibility:vis fn $($function:tt)*) => {
-        $(#[$meta])* $visibility const fn $($function)*
-    };
-}
-pub(crate) use constant;
 
 /// A load by the only thread that stores there, or by whoever has the place to himself: it meets
 /// what that thread stored last. In models it is not a step of its own.
@@ -57,7 +50,7 @@ impl<T> Own for AtomicPtr<T> {
 
 /// Uses of a frame's bytes, said where they begin. Only models listen.
 pub(crate) mod memory {
-    use crate::counter::ShardedCounter;
+    use holdfast_sync::ShardedCounter;
     use std::ptr::NonNull;
     use std::sync::LazyLock;
 
