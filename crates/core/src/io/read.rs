@@ -94,7 +94,10 @@ impl Core {
             false => pages.read_inside(offset, buf),
         };
         // After the read: of what was written after the last access the time moves.
-        read && (self.has_recent_access_time(inode) || self.has_read_plainly(file, inode))
+        if read && !self.has_recent_access_time(inode) {
+            self.tell_of_read(file, inode);
+        }
+        read
     }
 
     /// Any read, first without the lock.
@@ -240,13 +243,6 @@ impl Core {
         if self.watches.is_used() || !self.has_settled_access_time(inode) {
             self.tell_of_read(file, inode);
         }
-    }
-
-    /// As [`has_read`](Self::has_read), without a look at who watches. True: the read is done.
-    #[inline(never)]
-    fn has_read_plainly(&self, file: &OpenFile, inode: &Inode) -> bool {
-        self.tell_of_read(file, inode);
-        true
     }
 
     #[inline(never)]
