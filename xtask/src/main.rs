@@ -1,6 +1,6 @@
 //! Chores of the source tree that cargo has no command for, run as `cargo xtask NAME`.
 //!
-//! `tidy` checks the rules of the house that no compiler lint covers, `rooms` shows what one of them counts; `conflicts` runs the
+//! `tidy` checks the rules of the house that no compiler lint covers, `budget` and `rooms` show what it counts; `conflicts` runs the
 //! conflict audit and keeps its table in the documentation; `instructions` counts instructions per operation.
 
 use std::path::{Path, PathBuf};
@@ -17,6 +17,9 @@ usage: cargo xtask COMMAND
 
 commands:
   tidy    check file lengths, edges between crates and rooms, links, names; exit code 1 on findings
+  budget [--write]
+          what is counted in the tree beside what xtask/budget.toml allows, and exit code 1 if a
+          count is above; --write lowers the numbers
   rooms   which imports run back up, from a room of a crate to one above it, and how many
   conflicts [--write] [OPTIONS]
           which operations that commute touch a cache line in common? --write also puts the
@@ -30,6 +33,8 @@ fn main() -> Result<ExitCode> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["tidy"] => tidy::run(&workspace_root()?),
+        ["budget"] => tidy::budget(&workspace_root()?, false),
+        ["budget", "--write"] => tidy::budget(&workspace_root()?, true),
         ["rooms"] => tidy::rooms(&workspace_root()?),
         ["instructions", rest @ ..] => instructions::run(&workspace_root()?, rest),
         ["conflicts", rest @ ..] => conflicts::run(&workspace_root()?, rest),

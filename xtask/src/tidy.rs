@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
+mod budget;
 mod edges;
 mod imports;
 mod length;
@@ -59,6 +60,7 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     let tree = Tree::load(root)?;
     let mut findings = rules(&tree);
     findings.extend(edges::check(&tree, &edges::cargo_metadata(root)?)?);
+    findings.extend(budget::check(root, &tree)?);
     findings.sort();
     for finding in &findings {
         println!("{finding}");
@@ -71,6 +73,11 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
         println!("tidy: {} findings", findings.len());
         Ok(ExitCode::FAILURE)
     }
+}
+
+/// Prints the counts of the budget; with `write`, lowers its numbers to them.
+pub(crate) fn budget(root: &Path, write: bool) -> Result<ExitCode> {
+    budget::run(root, &Tree::load(root)?, write)
 }
 
 /// Prints the imports that run back up.

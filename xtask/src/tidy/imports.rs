@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::source::without_tests;
+use super::source::{tokens, without_tests};
 use super::tree::{File, Tree};
 
 /// Longer chains of re-exports are given up.
@@ -219,26 +219,6 @@ fn is(tokens: &[(&str, usize)], at: usize, word: &str) -> bool {
 
 fn is_name(word: &str) -> bool {
     word.starts_with(|first: char| first.is_alphabetic() || first == '_')
-}
-
-/// Words, `::`, and single characters, with their lines from 1.
-fn tokens(code: &str) -> Vec<(&str, usize)> {
-    let mut found = Vec::new();
-    for (index, line) in code.lines().enumerate() {
-        let mut rest = line.trim_start();
-        while let Some(first) = rest.chars().next() {
-            let word = rest.find(|c: char| !(c.is_alphanumeric() || c == '_'));
-            let len = match word.unwrap_or(rest.len()) {
-                0 if rest.starts_with("::") => 2,
-                0 => first.len_utf8(),
-                len => len,
-            };
-            let (token, behind) = rest.split_at(len);
-            found.push((token, index + 1));
-            rest = behind.trim_start();
-        }
-    }
-    found
 }
 
 #[cfg(test)]

@@ -1,23 +1,17 @@
 //! The rooms of a crate: a room imports only from rooms below it.
 //!
 //! The order stands in ARCHITECTURE.md, in tables whose first column is headed "room of `CRATE`", top first; the rooms of
-//! one row are on one floor. An import that runs back up is counted, and each crate's count stands in `xtask/rooms.counts`.
-//! The counts only fall: more is a finding, and so is less, until the lower number stands there.
-
-use std::collections::BTreeMap;
+//! one row are on one floor. The budget counts the imports of each crate that run back up.
 
 use super::Finding;
 use super::imports::{self, Import};
 use super::tree::Tree;
 
 const PAGE: &str = "ARCHITECTURE.md";
-const COUNTS: &str = "xtask/rooms.counts";
 
 /// Which files are in which room of a crate.
 struct House<'t> {
     name: &'t str,
-    /// Of the table, counted from 1.
-    line: usize,
     /// Room, floor (from the top) and line.
     rooms: Vec<(&'t str, usize, usize)>,
 }
@@ -69,7 +63,6 @@ fn houses(page: &str) -> Vec<House<'_>> {
             inside = true;
             houses.push(House {
                 name,
-                line: index + 1,
                 rooms: Vec::new(),
             });
         } else if let Some(house) = houses.last_mut().filter(|_| inside) {
@@ -81,47 +74,22 @@ fn houses(page: &str) -> Vec<House<'_>> {
     houses
 }
 
-/// How many imports each crate may have that run back up.
-fn counts(text: &str) -> BTreeMap<&str, usize> {
-    let lines = text.lines().filter(|line| !line.starts_with('#'));
-    lines
-        .filter_map(|line| line.split_once(' '))
-        .filter_map(|(name, count)| Some((name, count.trim().parse().ok()?)))
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let page = tree.get(PAGE).map_or("", |file| file.text.as_str());
+    let houses = houses(page);
+    houses
+        .iter()
+        .flat_map(|house| strangers(tree, house))
         .collect()
 }
 
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+/// How many imports of each crate with rooms run back up.
+pub(super) fn counts(tree: &Tree) -> Vec<(&str, usize)> {
     let page = tree.get(PAGE).map_or("", |file| file.text.as_str());
-    let counts = counts(tree.get(COUNTS).map_or("", |file| file.text.as_str()));
-    let mut findings = Vec::new();
-    for house in houses(page) {
-        findings.extend(strangers(tree, &house));
-        let upward = house.upward(tree);
-        let found = upward.len();
-        let name = house.name;
-        match counts.get(name) {
-            None => findings.push(Finding::new(
-                PAGE,
-                house.line,
-                format!("`{name}` has rooms but no count of imports that run back up"),
-                format!("write `{name} {found}` into {COUNTS}"),
-            )),
-            Some(&most) if found < most => findings.push(Finding::new(
-                COUNTS,
-                1,
-                format!("{found} imports of `{name}` run back up, no longer {most}"),
-                format!("write `{name} {found}`: the number only falls"),
-            )),
-            Some(&most) if found > most => {
-                let what =
-                    format!("{found} imports of `{name}` run back up, no more than {most} may");
-                let remedy = "`cargo xtask rooms` shows them; let the lower room declare a trait, or move the line";
-                findings.push(Finding::new(COUNTS, 1, what, remedy));
-            }
-            Some(_) => {}
-        }
-    }
-    findings
+    let counts = houses(page).into_iter();
+    counts
+        .map(|house| (house.name, house.upward(tree).len()))
+        .collect()
 }
 
 /// Files without a room, and rooms without a file.
@@ -180,10 +148,9 @@ mod tests {
     const TABLE: &str = "# Shape\n\n| room of `c` | is |\n|---|---|\n| `top/`, `side.rs` | above |\n| `top/cellar/` | within, and below |\n| `low/` | below |\n";
     const LOW: &str = "use crate::top::Top;\nfn f() { crate::side::go() }\n";
 
-    fn found(page: &str, count: &str, low: &str) -> Vec<String> {
-        let tree = Tree::of(&[
+    fn house(page: &str, low: &str) -> Tree {
+        Tree::of(&[
             (PAGE, page),
-            (COUNTS, count),
             ("crates/c/src/lib.rs", "mod low;\nmod side;\nmod top;\n"),
             (
                 "crates/c/src/side.rs",
@@ -192,35 +159,22 @@ mod tests {
             ("crates/c/src/top/mod.rs", "mod cellar;\nuse crate::low;\n"),
             ("crates/c/src/top/cellar.rs", "use super::Top;\n"),
             ("crates/c/src/low.rs", low),
-        ]);
-        check(&tree).iter().map(Finding::to_string).collect()
+        ])
     }
 
     #[test]
     fn imports_that_run_back_up_are_counted_and_those_on_a_floor_or_downwards_are_not() {
-        assert_eq!(found(TABLE, "# why\nc 3\n", LOW), Vec::<String>::new());
-        assert_eq!(found(TABLE, "c 1\n", ""), Vec::<String>::new());
-    }
-
-    #[test]
-    fn a_count_neither_grows_nor_stays_behind() {
-        let more = found(TABLE, "c 2\n", LOW);
-        let start = "xtask/rooms.counts:1: 3 imports of `c` run back up, no more than 2 may; ";
-        assert!(more.len() == 1 && more[0].starts_with(start), "{more:?}");
-        let less = found(TABLE, "c 2\n", "");
-        let start = "xtask/rooms.counts:1: 1 imports of `c` run back up, no longer 2; write `c 1`";
-        assert!(less.len() == 1 && less[0].starts_with(start), "{less:?}");
-        let none = found(TABLE, "", LOW);
-        assert!(
-            none.len() == 1 && none[0].contains("write `c 3` into"),
-            "{none:?}"
-        );
+        assert_eq!(counts(&house(TABLE, LOW)), [("c", 3)]);
+        assert_eq!(counts(&house(TABLE, "")), [("c", 1)]);
     }
 
     #[test]
     fn a_file_has_a_room_and_a_room_has_a_file() {
         let page = TABLE.replace("`side.rs`", "`site.rs`");
-        let all = found(&page, "c 2\n", LOW);
+        let all: Vec<String> = check(&house(&page, LOW))
+            .iter()
+            .map(Finding::to_string)
+            .collect();
         assert_eq!(all.len(), 2, "{all:?}");
         assert!(all[0].starts_with("crates/c/src/side.rs:1: no room of `c` holds"));
         assert!(all[1].starts_with("ARCHITECTURE.md:5: no file lies in the room `site.rs`"));

@@ -3,8 +3,17 @@
 //! *Invariant*: the result of [`code_only`] has the same number of bytes and the same line breaks
 //! as its input, so a place in one is a place in the other.
 
-/// `text` with the inside of comments, strings and character literals replaced by blanks.
+/// `text` with comments, strings and character literals replaced by blanks.
 pub(super) fn code_only(text: &str) -> String {
+    replaced(text, false)
+}
+
+/// As [`code_only`], with the quotes of strings kept, and a digit for each character literal.
+pub(super) fn marked(text: &str) -> String {
+    replaced(text, true)
+}
+
+fn replaced(text: &str, marks: bool) -> String {
     let bytes = text.as_bytes();
     let mut out = bytes.to_vec();
     let mut at = 0;
@@ -29,10 +38,24 @@ pub(super) fn code_only(text: &str) -> String {
         let literal = !bytes[at].is_ascii_alphabetic() || raw_string_end(bytes, at).is_some();
         if literal && end > at + 1 {
             blank(&mut out[at..end]);
+            match bytes[at] {
+                b'\'' if marks => out[at] = b'0',
+                b'"' | b'r' if marks => mark_string(&mut out, at, end),
+                _ => {}
+            }
         }
         at = end;
     }
     String::from_utf8(out).expect("only whole characters are blanked")
+}
+
+/// Puts the quotes of a string back, and takes the prefix of a byte string away.
+fn mark_string(out: &mut [u8], at: usize, end: usize) {
+    (out[at], out[end - 1]) = (b'"', b'"');
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    if at > 0 && out[at - 1] == b'b' && (at == 1 || !is_word(out[at - 2])) {
+        out[at - 1] = b' ';
+    }
 }
 
 fn blank(part: &mut [u8]) {
@@ -196,6 +219,26 @@ fn test_module_end(lines: &[&str], at: usize) -> Option<usize> {
     let close = format!("{}}}", " ".repeat(indent));
     let end = (head..lines.len()).find(|&line| lines[line].trim_end() == close)?;
     Some(end + 1)
+}
+
+/// Words, `::`, and single characters, with their lines from 1.
+pub(super) fn tokens(code: &str) -> Vec<(&str, usize)> {
+    let mut found = Vec::new();
+    for (index, line) in code.lines().enumerate() {
+        let mut rest = line.trim_start();
+        while let Some(first) = rest.chars().next() {
+            let word = rest.find(|c: char| !(c.is_alphanumeric() || c == '_'));
+            let len = match word.unwrap_or(rest.len()) {
+                0 if rest.starts_with("::") => 2,
+                0 => first.len_utf8(),
+                len => len,
+            };
+            let (token, behind) = rest.split_at(len);
+            found.push((token, index + 1));
+            rest = behind.trim_start();
+        }
+    }
+    found
 }
 
 #[cfg(test)]

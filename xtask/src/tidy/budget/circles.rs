@@ -1,0 +1,146 @@
+//! Files of a crate that stand in a circle, by their imports and by calls of methods.
+//!
+//! A call of a method needs no import. Where the methods of one type stand in several files, a call
+//! of one whose name no other method of the crate has leads from the caller's file to the method's.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::tokens::{inherent_impls, is_test, krate, without_test_items};
+use crate::tidy::imports;
+use crate::tidy::source::tokens;
+use crate::tidy::tree::Tree;
+
+type Edges<'t> = BTreeSet<(&'t str, &'t str)>;
+
+/// For each crate: its name, its files in circles of imports, and those in circles of imports and calls.
+pub(super) fn files(tree: &Tree) -> Vec<(&str, usize, usize)> {
+    let crates: BTreeSet<&str> = tree
+        .rust()
+        .filter(|file| file.path.starts_with("crates/"))
+        .map(|file| krate(&file.path))
+        .collect();
+    let counts = crates.into_iter().map(|name| {
+        let folder = format!("crates/{name}/src/");
+        let imports = imports::within(tree, &folder);
+        let mut edges: Edges<'_> = imports
+            .iter()
+            .map(|import| (import.by, import.from))
+            .collect();
+        let by_imports = in_circles(&edges);
+        edges.extend(calls(tree, &folder));
+        (name, by_imports, in_circles(&edges))
+    });
+    counts.collect()
+}
+
+/// Which file calls a method of which other file.
+fn calls<'t>(tree: &'t Tree, folder: &str) -> Edges<'t> {
+    let sources: Vec<(&str, String)> = tree
+        .rust()
+        .filter(|file| file.path.starts_with(folder) && !is_test(file))
+        .map(|file| (file.path.as_str(), without_test_items(&file.code)))
+        .collect();
+    let mut homes: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    let mut named: BTreeMap<String, Vec<(&str, String)>> = BTreeMap::new();
+    for (path, code) in &sources {
+        for (kind, open) in inherent_impls(code) {
+            homes.entry(kind.clone()).or_default().insert(path);
+            for name in methods(code, open) {
+                named.entry(name).or_default().push((path, kind.clone()));
+            }
+        }
+    }
+    let mut edges = Edges::new();
+    for (path, code) in &sources {
+        let tokens = tokens(code);
+        for call in tokens.windows(3) {
+            let is_call = call[0].0 == "." && matches!(call[2].0, "(" | "::");
+            let Some([(home, kind)]) = named.get(call[1].0).map(Vec::as_slice).filter(|_| is_call)
+            else {
+                continue;
+            };
+            if home != path && homes[kind].len() > 1 {
+                edges.insert((path, home));
+            }
+        }
+    }
+    edges
+}
+
+/// Names of the functions in the block that the token at `open` begins.
+fn methods(code: &str, open: usize) -> Vec<String> {
+    let tokens = tokens(code);
+    let mut found = Vec::new();
+    let mut depth = 0_usize;
+    for at in open..tokens.len() {
+        match tokens[at].0 {
+            "{" => depth += 1,
+            "}" => depth -= 1,
+            "fn" if depth == 1 => found.extend(tokens.get(at + 1).map(|name| name.0.to_owned())),
+            _ => {}
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    found
+}
+
+/// How many files reach themselves.
+fn in_circles(edges: &Edges<'_>) -> usize {
+    let files: BTreeSet<&str> = edges.iter().map(|edge| edge.0).collect();
+    let reaches_itself = |file: &str| {
+        let mut seen = BTreeSet::new();
+        let mut left = vec![file];
+        while let Some(at) = left.pop() {
+            for (_, next) in edges.range((at, "")..).take_while(|edge| edge.0 == at) {
+                if seen.insert(*next) {
+                    left.push(next);
+                }
+            }
+        }
+        seen.contains(file)
+    };
+    files
+        .iter()
+        .copied()
+        .filter(|file| reaches_itself(file))
+        .count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_of_a_method_closes_a_circle_that_imports_do_not_show() {
+        let tree = Tree::of(&[
+            ("crates/c/src/lib.rs", "mod a;\nmod b;\npub struct T;\n"),
+            (
+                "crates/c/src/a.rs",
+                "use crate::b::go;\nimpl T { fn one(&self) { go() } }\n",
+            ),
+            (
+                "crates/c/src/b.rs",
+                "impl T { fn two(&self) { self.one() } }\npub fn go() {}\n",
+            ),
+        ]);
+        assert_eq!(files(&tree), [("c", 0, 2)]);
+    }
+
+    #[test]
+    fn a_name_that_two_methods_have_leads_nowhere() {
+        let tree = Tree::of(&[
+            (
+                "crates/c/src/a.rs",
+                "use crate::b::go;\nimpl T { fn one(&self) { go() } }\n",
+            ),
+            (
+                "crates/c/src/b.rs",
+                "impl T { fn two(&self) { self.one() } }\npub fn go() {}\n",
+            ),
+            ("crates/c/src/d.rs", "impl U { fn one(&self) {} }\n"),
+        ]);
+        assert_eq!(files(&tree), [("c", 0, 0)]);
+    }
+}
