@@ -63,7 +63,7 @@ fuzz-list:
 # The workload of many small files, in memory against tmpfs.
 bench FILES="100000" THREADS="2":
     mkdir -p /dev/shm/holdfast-bench
-    cargo run --release -- bench sharded --threads {{THREADS}} --files {{FILES}} \
+    cargo run --release -p holdfast-bench -- sharded --threads {{THREADS}} --files {{FILES}} \
         --target mem: --target dir:/dev/shm/holdfast-bench
     rmdir /dev/shm/holdfast-bench
 

@@ -7,7 +7,7 @@
 # The images (sparse, SIZE each, 16G by default) lie in a new directory below DIR (/dev/shm by default);
 # the command gets its path as $RIVALS, with the mounts at $RIVALS/xfs, $RIVALS/ext4 and $RIVALS/btrfs.
 # ext4 and btrfs commit every 5 seconds; xfs flushes its log every 5 seconds while the command runs.
-# `bench` runs a workload of `$HOLDFAST bench` (target/release/holdfast by default) on a volume, whose image lies
+# `bench` runs a workload of `$BENCH` (target/release/holdfast-bench by default) on a volume, whose image lies
 # beside theirs, and on all three; every side is as durable as the others at the end of each phase.
 # Needs root; installs xfsprogs and btrfs-progs if they are missing (Debian).
 set -eu
@@ -60,7 +60,8 @@ if [ -w $flush ]; then
 fi
 
 if [ "$1" = bench ]; then
-    "${HOLDFAST:-target/release/holdfast}" "$@" --target "volume:$RIVALS/volume" \
+    shift
+    "${BENCH:-target/release/holdfast-bench}" "$@" --target "volume:$RIVALS/volume" \
         --target "dir:$RIVALS/btrfs" --target "dir:$RIVALS/ext4" --target "dir:$RIVALS/xfs"
 else
     "$@"

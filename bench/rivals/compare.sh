@@ -4,9 +4,9 @@
 #
 #   bench/rivals/compare.sh [--transport auto|uring|dev] [ARGUMENT…]
 #
-# Further arguments go to `holdfast bench sharded`; without them it is --threads 1,2 and as many
+# Further arguments go to `holdfast-bench sharded`; without them it is --threads 1,2 and as many
 # files as the rival can hold, 100,000 per thread at most. Exit code 0 only if ours is ahead in
-# every phase. HOLDFAST names the binary, if it is not target/release/holdfast.
+# every phase. HOLDFAST and BENCH name the binaries, if they are not those in target/release.
 set -euo pipefail
 HERE=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=scripts/session.sh
@@ -38,7 +38,7 @@ server=$!
 PIDS+=("$server")
 until_true 10 is_mounted "$WORK/rival" || die "passthrough_hp did not mount"
 
-"$HOLDFAST" bench sharded --target "dir:$WORK/ours" --target "dir:$WORK/rival" "$@" |
+"${BENCH:-$HERE/../../target/release/holdfast-bench}" sharded --target "dir:$WORK/ours" --target "dir:$WORK/rival" "$@" |
     tee "$WORK/table"
 
 umount_holdfast "$WORK/ours"

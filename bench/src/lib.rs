@@ -1,4 +1,4 @@
-//! Holdfast's workloads, rivals and reports: `holdfast bench`.
+//! Holdfast's workloads, rivals and reports: `holdfast-bench`.
 //!
 //! A *workload* does the same calls on several *targets*, in interleaved rounds, and gives a
 //! *record* of each phase of each round. A speed is told as a median over rounds with its spread,

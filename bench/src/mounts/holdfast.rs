@@ -18,7 +18,7 @@ const VALUE_MAX: usize = 1 << 16;
 /// How our targets are mounted
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct HoldfastArgs {
-    /// The program that mounts `mem:` and `hf:IMAGE` (default: this one, or `holdfast` beside it)
+    /// The program that mounts `mem:` and `hf:IMAGE` (default: `holdfast` beside this one)
     #[arg(long, value_name = "PROGRAM")]
     holdfast: Option<PathBuf>,
     /// Options of their mounts, as `holdfast mount -o` takes them
@@ -60,7 +60,9 @@ impl Holdfast {
     pub(crate) fn find(args: &HoldfastArgs) -> Result<Self> {
         let program = match &args.holdfast {
             Some(program) => program.clone(),
-            None => beside(&env::current_exe().context("where is this program?")?),
+            None => env::current_exe()
+                .context("where is this program?")?
+                .with_file_name(NAME),
         };
         anyhow::ensure!(
             program.is_file(),
@@ -122,14 +124,6 @@ impl Holdfast {
     }
 }
 
-/// This program if it is the command, else the command beside it.
-fn beside(own: &Path) -> PathBuf {
-    match own.file_stem() {
-        Some(stem) if stem == NAME => own.to_owned(),
-        _ => own.with_file_name(NAME),
-    }
-}
-
 /// Asks the daemon of the mount at `point`.
 ///
 /// # Errors
@@ -146,10 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_is_this_program_or_stands_beside_it() {
-        let found = |own: &str| beside(Path::new(own));
-        assert_eq!(found("/x/holdfast"), Path::new("/x/holdfast"));
-        assert_eq!(found("/x/holdfast-bench"), Path::new("/x/holdfast"));
+    fn a_command_that_is_not_there_is_refused_by_its_name() {
         let args = HoldfastArgs {
             holdfast: Some("/nonexistent/holdfast".into()),
             mount_options: None,

@@ -4,6 +4,7 @@ mod baselines;
 mod cached_read;
 mod fuse;
 mod listing;
+mod mounts;
 mod names;
 mod reclaim;
 mod report;

@@ -1,6 +1,6 @@
 //! The allocator of Holdfast's programs: mimalloc, asked the way it answers best.
 //!
-//! Inodes, names and pages are many small allocations by all threads at once: `holdfast bench`
+//! Inodes, names and pages are many small allocations by all threads at once: `holdfast-bench`
 //! makes files a third faster than with the C library's allocator, in a fifth less memory.
 //!
 //! Every Rust allocation names an alignment, and mimalloc has a call for that; but who asks for 48

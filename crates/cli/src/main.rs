@@ -1,4 +1,4 @@
-//! The `holdfast` command: assembles the engine, the mount and the benchmarks, and prints.
+//! The `holdfast` command: assembles the engine and the mount, and prints.
 //!
 //! One module for each command. A failure is a message and a remedy on standard error and exit
 //! code 1; a wrong call is exit code 2.
@@ -70,7 +70,6 @@ enum Command {
     Warm(warm::Arguments),
     Fsck(fsck::Arguments),
     Dump(dump::Arguments),
-    Bench(holdfast_bench::BenchArgs),
     Completions(generate::CompletionsArguments),
     Man(generate::ManArguments),
     /// Wait for the end of a daemon, for auto_unmount
@@ -132,7 +131,6 @@ fn run(command: Command) -> Result<()> {
         Command::Dump(arguments) => dump::run(&arguments),
         // Its exit codes are its own.
         Command::Fsck(_) => Ok(()),
-        Command::Bench(arguments) => Ok(holdfast_bench::run(arguments)?),
         Command::Completions(arguments) => generate::completions(&arguments),
         Command::Man(arguments) => generate::man(&arguments),
         Command::WatchMount(arguments) => mount::watcher::run(&arguments),

@@ -98,7 +98,6 @@ const TABLE: [Edges; 16] = [
             "types",
             "hostdir",
             "fuse",
-            "bench",
             "volume",
             "device",
         ],

@@ -3,15 +3,7 @@
 use crate::fixture::{Place, holdfast, named};
 use std::fs;
 
-const COMMANDS: [&str; 7] = [
-    "mount",
-    "umount",
-    "info",
-    "trace",
-    "bench",
-    "completions",
-    "man",
-];
+const COMMANDS: [&str; 6] = ["mount", "umount", "info", "trace", "completions", "man"];
 
 #[test]
 fn help_lists_every_command_and_hides_what_is_for_daemons() {

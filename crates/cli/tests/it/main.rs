@@ -8,7 +8,6 @@ mod openmetrics;
 mod promtool;
 
 mod archives;
-mod bench;
 mod by_name;
 mod care;
 mod daemon;

@@ -1,18 +1,32 @@
-//! Benchmarks that mount: they use this very command, and leave nothing.
+//! Benchmarks that mount: they use the `holdfast` command beside this program, and leave nothing.
 
-use crate::fixture::{HOLDFAST, Place};
+use super::PROGRAM;
+use holdfast_testkit::skip::{mount_obstacle, skipped};
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+/// A folder where mounts can be made with the command that stands beside this program.
+fn place() -> Option<TempDir> {
+    let command = Path::new(PROGRAM).with_file_name("holdfast");
+    let unbuilt = (!command.is_file()).then_some("the holdfast command is not built");
+    if let Some(obstacle) = mount_obstacle().or(unbuilt) {
+        skipped(obstacle);
+        return None;
+    }
+    Some(tempfile::tempdir().expect("temporary directory"))
+}
 
 #[test]
 fn trees_are_measured_in_mounts_that_the_run_makes() {
-    let Some(place) = Place::with_mounts() else {
+    let Some(place) = place() else {
         return;
     };
-    let text = |name: &str| place.path(name).to_str().expect("UTF-8").to_owned();
+    let text = |name: &str| place.path().join(name).to_str().expect("UTF-8").to_owned();
     let (image, json) = (text("h.hf"), text("out.json"));
-    let output = Command::new(HOLDFAST)
-        .args(["bench", "trees", "--files", "40", "--rounds", "1"])
+    let output = Command::new(PROGRAM)
+        .args(["trees", "--files", "40", "--rounds", "1"])
         .args(["--phases", "untar,find,ls,cold-find,cold-tar,cold-rm"])
         .args(["--target", &format!("hf:{image}"), "--target", "mem:"])
         .args(["--json", &json, "--scratch", &text("")])
@@ -34,7 +48,7 @@ fn trees_are_measured_in_mounts_that_the_run_makes() {
         assert!(requests > 0, "{record}");
         assert!(record["transport"].is_string(), "{record}");
     }
-    assert!(!place.path("h.hf").exists(), "the image is removed");
+    assert!(!place.path().join("h.hf").exists(), "the image is removed");
     let mounts = fs::read("/proc/self/mountinfo").expect("told");
     let mounts = String::from_utf8_lossy(&mounts);
     assert!(!mounts.contains(&image), "{mounts}");
@@ -42,12 +56,12 @@ fn trees_are_measured_in_mounts_that_the_run_makes() {
 
 #[test]
 fn requests_are_counted_one_by_one() {
-    let Some(place) = Place::with_mounts() else {
+    let Some(place) = place() else {
         return;
     };
-    let json = place.path("out.json");
-    let output = Command::new(HOLDFAST)
-        .args(["bench", "request", "--target", "mem:", "--rounds", "1"])
+    let json = place.path().join("out.json");
+    let output = Command::new(PROGRAM)
+        .args(["request", "--target", "mem:", "--rounds", "1"])
         .args(["--seconds", "0.01", "--neighbours", "0,1", "--json"])
         .arg(&json)
         .stdin(Stdio::null())
@@ -75,13 +89,13 @@ fn requests_are_counted_one_by_one() {
 
 #[test]
 fn a_slow_host_is_listed_through_a_mount_of_it_and_nothing_stays() {
-    let Some(place) = Place::with_mounts() else {
+    let Some(place) = place() else {
         return;
     };
-    let json = place.path("out.json");
-    let target = format!("mount:{}", place.path("x").display());
-    let output = Command::new(HOLDFAST)
-        .args(["bench", "listing", "--target", &target, "--rounds", "1"])
+    let json = place.path().join("out.json");
+    let target = format!("mount:{}", place.path().join("x").display());
+    let output = Command::new(PROGRAM)
+        .args(["listing", "--target", &target, "--rounds", "1"])
         .args(["--files", "2000", "--delay", "1", "--json"])
         .arg(&json)
         .args(["--phases", "listing,listing-plain"])
