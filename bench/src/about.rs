@@ -2,7 +2,7 @@
 //! records says by itself what it shows.
 
 use rustix::system::{sysinfo, uname};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::fmt;
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const SECONDS_A_DAY: u64 = 24 * 60 * 60;
 
 /// One run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct About {
     /// The day it began, in universal time.
     pub(crate) date: String,

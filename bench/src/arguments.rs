@@ -1,4 +1,4 @@
-//! Arguments of a workload that another one runs.
+//! Arguments of a workload, for tests.
 
 use anyhow::{Context, Result};
 use clap::{Args, Parser};

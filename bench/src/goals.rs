@@ -1,20 +1,5 @@
 //! What the figures are held against.
 
-/// The engine, as targets are called.
-pub(crate) const ENGINE: &str = "mem:";
-
-/// The engine over a store that computes its files: no rival, but another side of it.
-pub(crate) const MADE: &str = "made:";
-
-/// What threads shall reach of as many independent processes.
-pub(crate) const SCALING: f64 = 0.975;
-
-/// What readers shall keep of their speed beside a writer.
-pub(crate) const KEPT: f64 = 0.9;
-
-/// Inodes that one thread shall meet in a second.
-pub(crate) const ITERATED: f64 = 50e6;
-
 /// The seconds in which one thread shall let go of a million inodes.
 pub(crate) const LET_GO: f64 = 0.1;
 
@@ -38,25 +23,3 @@ pub(crate) const LOOKUP_READS: u64 = 3;
 
 /// What a listing of a directory that is not in memory as a whole shall reach of one that is.
 pub(crate) const LISTED: f64 = 0.8;
-
-/// Resident bytes that one of these shall take at most.
-pub(crate) fn bytes(thing: &str) -> Option<f64> {
-    match thing {
-        "file" => Some(280.0),
-        "empty directory" => Some(300.0),
-        _ => None,
-    }
-}
-
-/// How many times as fast as the kernel's file system in memory the engine shall be.
-pub(crate) fn ratio(phase: &str) -> Option<f64> {
-    match phase {
-        "create" | "unlink" | "open" => Some(10.0),
-        "stat" | "walk" => Some(8.0),
-        _ => match phase.split_once('-') {
-            Some(("read2" | "pread3", "1")) => Some(20.0),
-            Some(("read2" | "pread3", "4096")) => Some(6.0),
-            _ => None,
-        },
-    }
-}

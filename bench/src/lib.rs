@@ -5,12 +5,12 @@
 //! and as a ratio to another target of the same run.
 
 mod about;
+#[cfg(test)]
 mod arguments;
 mod budget;
 mod chance;
 mod commands;
 mod crew;
-mod document;
 mod fuse;
 mod goals;
 mod grid;
@@ -52,8 +52,6 @@ enum Workload {
     Listing(workloads::listing::ListingArgs),
     Reclaim(workloads::reclaim::ReclaimArgs),
     Names(workloads::names::NamesArgs),
-    Baselines(workloads::baselines::BaselinesArgs),
-    Report(document::DocumentArgs),
     #[command(hide = true)]
     Serve(fuse::serve::ServeArgs),
     /// Do a part of a workload, as standard input says
@@ -86,8 +84,6 @@ pub fn run(args: BenchArgs) -> Result<()> {
         Workload::Listing(args) => workloads::listing::run(args),
         Workload::Reclaim(args) => workloads::reclaim::run(args),
         Workload::Names(args) => workloads::names::run(args),
-        Workload::Baselines(args) => workloads::baselines::run(args),
-        Workload::Report(args) => document::run(args),
         Workload::Serve(args) => fuse::serve::run(args),
         Workload::Work => team::worker::run(workloads::Task::staff),
     }

@@ -1,7 +1,7 @@
 //! Where records go: a file of JSON lines as they come, the table at the end, a progress bar.
 
 use crate::about::About;
-use crate::record::{LineOut, Record};
+use crate::record::{Line, Record};
 use crate::table;
 use anyhow::{Context, Result};
 use clap::Args;
@@ -18,9 +18,10 @@ pub(crate) struct ReportArgs {
     pub(crate) json: Option<PathBuf>,
 }
 
-/// Collects records, in chapters: runs of one workload.
+/// Collects the records of runs.
 pub(crate) struct Report {
-    chapters: Vec<Chapter>,
+    /// What is printed of the runs that are over.
+    texts: Vec<String>,
     /// The run that is going on.
     about: About,
     records: Vec<Record>,
@@ -28,26 +29,6 @@ pub(crate) struct Report {
     /// Standard output carries the records, so the table must go elsewhere.
     lines_on_stdout: bool,
     bar: ProgressBar,
-}
-
-/// One run of one workload.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Chapter {
-    /// What is printed of it.
-    text: String,
-    pub(crate) about: About,
-    pub(crate) records: Vec<Record>,
-}
-
-impl Chapter {
-    /// A run whose records were kept.
-    pub(crate) fn new(about: About, records: Vec<Record>) -> Self {
-        Self {
-            text: String::new(),
-            about,
-            records,
-        }
-    }
 }
 
 impl Report {
@@ -77,7 +58,7 @@ impl Report {
             ProgressBar::hidden()
         };
         Ok(Self {
-            chapters: Vec::new(),
+            texts: Vec::new(),
             about: About::default(),
             records: Vec::new(),
             lines,
@@ -103,7 +84,7 @@ impl Report {
     /// If it cannot be written.
     pub(crate) fn add(&mut self, record: Record) -> Result<()> {
         if let Some(lines) = &mut self.lines {
-            let mut line = serde_json::to_vec(&LineOut {
+            let mut line = serde_json::to_vec(&Line {
                 record: &record,
                 run: &self.about,
             })?;
@@ -129,11 +110,9 @@ impl Report {
 
     /// The run is over, and shall have this above this table.
     pub(crate) fn end_with(&mut self, heading: &str, table: &str) {
-        self.chapters.push(Chapter {
-            text: format!("{heading}\n{}\n{table}", self.about),
-            about: std::mem::take(&mut self.about),
-            records: std::mem::take(&mut self.records),
-        });
+        let about = std::mem::take(&mut self.about);
+        self.texts.push(format!("{heading}\n{about}\n{table}"));
+        self.records.clear();
     }
 
     /// Prints the tables.
@@ -141,24 +120,14 @@ impl Report {
     /// # Errors
     /// If they cannot be printed.
     pub(crate) fn finish(self) -> Result<()> {
-        self.into_chapters().map(drop)
-    }
-
-    /// Prints the tables, and gives what was collected.
-    ///
-    /// # Errors
-    /// If they cannot be printed.
-    pub(crate) fn into_chapters(self) -> Result<Vec<Chapter>> {
         self.bar.finish_and_clear();
-        let texts = self.chapters.iter().map(|chapter| chapter.text.as_str());
-        let text = texts.collect::<Vec<_>>().join("\n");
+        let text = self.texts.join("\n");
         let printed = if self.lines_on_stdout {
             io::stderr().write_all(text.as_bytes())
         } else {
             io::stdout().write_all(text.as_bytes())
         };
-        printed.context("cannot print the tables")?;
-        Ok(self.chapters)
+        printed.context("cannot print the tables")
     }
 }
 

@@ -132,7 +132,7 @@ pub(crate) struct LettingGo<'r> {
 /// In the order of the rows.
 pub(crate) fn letting_go(records: &[Record]) -> Vec<LettingGo<'_>> {
     let rows = rows(records).into_iter();
-    let ends = rows.filter(|row| matches!(row.phase, "drop-caches" | "unmount"));
+    let ends = rows.filter(|row| row.phase == "unmount");
     ends.map(|row| LettingGo {
         target: row.target,
         shape: row.shape,

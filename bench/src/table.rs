@@ -140,11 +140,10 @@ mod tests {
     fn the_time_that_a_million_inodes_take_to_go_stands_beside_its_goal() {
         let two = Record {
             threads: 2,
-            ..Record::sample("made:", "drop-caches", 4_000_000, 0.3)
+            ..Record::sample("mem:", "unmount", 4_000_000, 0.3)
         };
         let text = render(&[two]);
-        let told =
-            "made:, threads 2: drop-caches of 1 M inodes per thread in 0.150 s (goal: 0.1)\n";
+        let told = "mem:, threads 2: unmount of 1 M inodes per thread in 0.150 s (goal: 0.1)\n";
         assert!(text.ends_with(told), "{text}");
     }
 

@@ -1,5 +1,4 @@
-//! `mem:`: the core with its memory store, in this process; or with another store (`made:`,
-//! `volume:PATH`).
+//! `mem:`: the core with its memory store, in this process; or over a volume (`volume:PATH`).
 
 use super::volume::Image;
 use super::{Io, OpenHow, Session, Tree};
@@ -208,12 +207,6 @@ impl Session for MemorySession<'_> {
             }
         }
         Ok(met)
-    }
-
-    fn drop_caches(&mut self, part: usize, parts: usize) -> Result<u64, Errno> {
-        let mut walks = self.fs.inode_walks(parts).into_iter();
-        let dropped = walks.nth(part).map(|walk| self.fs.drop_walked(walk));
-        Ok(dropped.transpose()?.unwrap_or_default().inodes)
     }
 
     fn unmount(&mut self, part: usize, parts: usize) -> Result<u64, Errno> {

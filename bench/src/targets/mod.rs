@@ -7,23 +7,19 @@
 //! Paths are absolute within the tree, and end with the NUL that system calls want; who needs
 //! none leaves it out at no cost.
 
-mod baseline;
 mod directory;
 mod folder;
-mod made;
 mod memory;
+pub(crate) mod names;
 mod sys;
 mod volume;
 
-pub(crate) use baseline::{Guard, GuardedTree, ListedTree, Pieces, PiecesTree};
 pub(crate) use directory::DirectoryTree;
 pub(crate) use folder::{Folder, Parent};
-pub(crate) use made::{Layout, made, names};
 pub(crate) use memory::MemoryTree;
 pub(crate) use volume::{Kept, drop_host_caches, kept, volume, volume_over};
 
 use anyhow::{Error, Result, bail};
-use clap::ValueEnum;
 use holdfast_types::Errno;
 use serde::{Deserialize, Serialize};
 use std::ffi::CStr;
@@ -37,24 +33,11 @@ use std::str::FromStr;
 pub(crate) enum Target {
     /// `mem:`: a memory file system in this process.
     Memory,
-    /// `made:`: the same over a store that computes its files, to be loaded and let go.
-    Made,
     /// `volume:PATH`: a volume in this process, on a new image file beside this path.
     Volume(PathBuf),
     /// `dir:PATH`: a directory of the host, through system calls.
     Directory(PathBuf),
-    /// `baseline:list`: as `mem:`, with all inodes on one list under one lock.
-    Listed,
-    /// `baseline:lock` and others: as `mem:`, with reads that write something shared.
-    Guarded(Guard),
-    /// `baseline:pieces-list` and `baseline:pieces-index`: writes that are given places, and nothing
-    /// else.
-    Pieces(Pieces),
 }
-
-/// What baselines are called, followed by the design.
-const BASELINE: &str = "baseline";
-const LIST: &str = "list";
 
 /// A tree of files, empty when it is made.
 pub(crate) trait Tree: Sync + 'static {
@@ -94,12 +77,6 @@ pub(crate) trait Session {
     /// Meets the inodes in memory, whoever made them, that are in one of so many parts, and does
     /// so several times; gives the number of meetings.
     fn iterate(&mut self, _part: usize, _parts: usize, _times: u64) -> Result<u64, Errno> {
-        Err(Errno::EOPNOTSUPP)
-    }
-
-    /// Lets go of the inodes in memory that nobody uses, whoever loaded them, that are in one of so
-    /// many parts; gives their number.
-    fn drop_caches(&mut self, _part: usize, _parts: usize) -> Result<u64, Errno> {
         Err(Errno::EOPNOTSUPP)
     }
 
@@ -224,21 +201,9 @@ impl FromStr for Target {
     fn from_str(text: &str) -> Result<Self> {
         match text.split_once(':') {
             Some(("mem", "")) => Ok(Self::Memory),
-            Some(("made", "")) => Ok(Self::Made),
             Some(("volume", path)) if !path.is_empty() => Ok(Self::Volume(path.into())),
             Some(("dir", path)) if !path.is_empty() => Ok(Self::Directory(path.into())),
-            Some((BASELINE, LIST)) => Ok(Self::Listed),
-            Some((BASELINE, design)) => {
-                let guard = Guard::from_str(design, false).map(Self::Guarded);
-                let pieces = || Pieces::from_str(design, false).map(Self::Pieces);
-                match guard.or_else(|_| pieces()) {
-                    Ok(target) => Ok(target),
-                    Err(_) => bail!("not a baseline: `{text}` ({})", known_baselines()),
-                }
-            }
-            _ => bail!(
-                "not a target: `{text}` (known are `mem:`, `made:`, `volume:PATH` and `dir:PATH`)"
-            ),
+            _ => bail!("not a target: `{text}` (known are `mem:`, `volume:PATH` and `dir:PATH`)"),
         }
     }
 }
@@ -247,26 +212,10 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Memory => f.write_str("mem:"),
-            Self::Made => f.write_str("made:"),
             Self::Volume(path) => write!(f, "volume:{}", path.display()),
             Self::Directory(path) => write!(f, "dir:{}", path.display()),
-            Self::Listed => write!(f, "{BASELINE}:{LIST}"),
-            Self::Guarded(guard) => write!(f, "{BASELINE}:{}", name(guard)),
-            Self::Pieces(pieces) => write!(f, "{BASELINE}:{}", name(pieces)),
         }
     }
-}
-
-fn known_baselines() -> String {
-    let guards = Guard::value_variants().iter().map(name);
-    let pieces = Pieces::value_variants().iter().map(name);
-    let all = std::iter::once(LIST.to_owned()).chain(guards).chain(pieces);
-    format!("known are {}", all.collect::<Vec<_>>().join(", "))
-}
-
-fn name(design: &impl ValueEnum) -> String {
-    let value = design.to_possible_value();
-    value.map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 impl TryFrom<String> for Target {
@@ -318,29 +267,14 @@ mod tests {
 
     #[test]
     fn targets_are_read_and_shown_alike_and_others_are_refused() {
-        for text in [
-            "mem:",
-            "made:",
-            "dir:/tmp/x:y",
-            "volume:/tmp/x.hf",
-            "dir:relative",
-            "baseline:list",
-            "baseline:lock",
-            "baseline:two-counters",
-            "baseline:one-counter",
-            "baseline:pieces-list",
-            "baseline:pieces-index",
-        ] {
+        for text in ["mem:", "dir:/tmp/x:y", "volume:/tmp/x.hf", "dir:relative"] {
             let target: Target = text.parse().expect("a target");
             assert_eq!(target.to_string(), text);
         }
-        for text in ["mem", "mem:x", "made:9", "dir:", "/tmp", "volume:", ""] {
+        for text in ["mem", "mem:x", "dir:", "/tmp", "volume:", ""] {
             let error = text.parse::<Target>().expect_err("refused");
             assert!(error.to_string().contains("known are `mem:`"), "{error}");
         }
-        let error = "baseline:x".parse::<Target>().expect_err("refused");
-        let known = "known are list, lock, two-counters, one-counter, pieces-list, pieces-index";
-        assert!(error.to_string().contains(known), "{error}");
     }
 
     #[test]
@@ -403,10 +337,6 @@ mod tests {
     fn all_targets_answer_alike() {
         exercise_io(&MemoryTree::new());
         exercise(MemoryTree::new());
-        exercise(ListedTree::new());
-        for guard in Guard::value_variants() {
-            exercise_io(&GuardedTree::new(*guard));
-        }
         let folder = tempfile::tempdir().expect("temporary directory");
         exercise_io(&DirectoryTree::new(folder.path()).expect("made"));
         exercise(DirectoryTree::new(folder.path()).expect("made"));

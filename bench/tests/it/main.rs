@@ -1,13 +1,11 @@
 //! The workloads as a user runs them: a process, its records, and what it leaves behind.
 
-mod baselines;
 mod cached_read;
 mod fuse;
 mod listing;
 mod mounts;
 mod names;
 mod reclaim;
-mod report;
 mod sharded;
 mod signals;
 mod sparse;

@@ -36,7 +36,7 @@ fn a_flood_is_made_without_a_limit_and_within_the_budget() {
     let line = [
         "reclaim",
         "--phases",
-        "flood,records",
+        "flood",
         "--memory",
         "40m",
         "--threads",
@@ -70,15 +70,12 @@ fn a_flood_is_made_without_a_limit_and_within_the_budget() {
         let limited = record["phase"] == "flood-40m";
         assert_eq!(record["budget_bytes"].as_u64(), limited.then_some(40 << 20));
     }
-    assert!(
-        table.contains("of unlimited") && table.contains("907728"),
-        "{table}"
-    );
+    assert!(table.contains("of unlimited"), "{table}");
     assert_eq!(entries(folder.path()), 0);
 }
 
 #[test]
-fn what_is_found_beside_a_walk_stands_beside_what_rules_would_find() {
+fn what_is_found_in_memory_beside_a_walk_is_counted() {
     let folder = tempfile::tempdir().expect("temporary directory");
     let volume = format!("volume:{}", folder.path().join("v").display());
     let line = [
@@ -132,17 +129,8 @@ fn what_is_found_beside_a_walk_stands_beside_what_rules_would_find() {
     }
     for record in &records[1..7] {
         assert!(number(record, "held") > 500.0, "{record}");
-        let rules = record["rules"].as_object().expect("rules");
-        assert_eq!(rules.len(), 6, "{record}");
-        assert!(
-            rules
-                .values()
-                .all(|part| (0.0..=1.0).contains(&part.as_f64().expect("a part")))
-        );
     }
-    // What a rule of one queue cannot do, whatever the machine: it has lost each object when the loop comes round.
-    assert_eq!(records[4]["rules"]["lru"].as_f64(), Some(0.0));
-    for column in ["engine", "sieve", "s3-fifo", "µs an access"] {
+    for column in ["engine", "µs an access"] {
         assert!(table.contains(column), "{table}");
     }
     assert_eq!(entries(folder.path()), 0);

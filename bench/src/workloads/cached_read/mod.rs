@@ -219,11 +219,11 @@ pub(crate) fn run(args: &CachedReadArgs) -> Result<()> {
     report.finish()
 }
 
-/// Runs the workload as a chapter of this report.
+/// Runs the workload for this report.
 ///
 /// # Errors
 /// As [`run`].
-pub(crate) fn measure(args: &CachedReadArgs, program: &Program, report: &mut Report) -> Result<()> {
+fn measure(args: &CachedReadArgs, program: &Program, report: &mut Report) -> Result<()> {
     args.check()?;
     let phases = args.phases();
     let shapes = Shape::heats(&args.threads, args.processes).concat();

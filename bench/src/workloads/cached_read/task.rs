@@ -6,7 +6,7 @@ use super::reader::{Buffer, Reader};
 use super::writer::{Handles, Writer};
 use crate::crew::{Crew, Work};
 use crate::shape::Seats;
-use crate::targets::{DirectoryTree, GuardedTree, Io, MemoryTree, OpenHow, Target, Tree};
+use crate::targets::{DirectoryTree, Io, MemoryTree, OpenHow, Target, Tree};
 use crate::team::worker::Boss;
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
@@ -61,10 +61,7 @@ impl Task {
         match &self.target {
             Target::Memory => self.on(MemoryTree::new(), seats, boss),
             Target::Directory(path) => self.on(DirectoryTree::new(path)?, seats, boss),
-            Target::Guarded(guard) => self.on(GuardedTree::new(*guard), seats, boss),
-            Target::Made | Target::Volume(_) | Target::Listed | Target::Pieces(_) => {
-                bail!("{} is for another workload", self.target)
-            }
+            Target::Volume(_) => bail!("{} is for another workload", self.target),
         }
     }
 

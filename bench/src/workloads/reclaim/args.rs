@@ -24,8 +24,6 @@ pub(super) enum Phase {
     Shift,
     /// Inodes, content, and both in turn
     Balance,
-    /// Records of Linux' shrinkers, and what the engine's arithmetic comes to
-    Records,
 }
 
 /// Whether memory keeps to its budget, at what speed, and what stays in it
@@ -103,7 +101,7 @@ impl ReclaimArgs {
     pub(super) fn check(&self) -> Result<()> {
         ensure!(self.rounds > 0, "at least one round is needed");
         ensure!(
-            !self.targets.is_empty() || self.phases == [Phase::Records],
+            !self.targets.is_empty(),
             "a --target is needed, as `volume:/var/tmp/x`"
         );
         ensure!(
@@ -249,7 +247,7 @@ mod tests {
         all.check().expect("of sense");
         assert_eq!(all.trees_of(&all.targets[0]).len(), 4);
         assert_eq!(all.trees_of(&all.targets[1]), []);
-        let flood = args("--target volume:v --phases flood,records");
+        let flood = args("--target volume:v --phases flood");
         assert_eq!(flood.trees_of(&flood.targets[0]), []);
         let balance = args("--target volume:v --phases balance --of inodes");
         let trees = balance.trees_of(&balance.targets[0]);
@@ -275,6 +273,5 @@ mod tests {
             let error = args(line).check().expect_err("refused").to_string();
             assert!(error.contains("tmpfs"), "{error}");
         }
-        args("--phases records").check().expect("nothing is run");
     }
 }

@@ -1,25 +1,18 @@
 //! A working set that is used again and again while another thread walks over ten times as much as fits.
 //!
-//! The walk goes as fast as it can; the reader uses one object for so many walked, as far as it can keep up. What it did is
-//! written down, with the place of the walk, so that rules can be held against the very same accesses.
+//! The walk goes as fast as it can; the reader uses one object for so many walked, as far as it can keep up.
 
 use super::tree::{Order, Tree, Visitor, scattered};
 use crate::budget::Loads;
 use crate::sys;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
-use std::io::{BufWriter, Write};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::Duration;
 
 /// How long the reader waits before it looks again how far the walk has come.
 const PAUSE: Duration = Duration::from_micros(20);
-
-/// The mark of a use that found its object in memory, among the bits of a place.
-const HIT: u32 = 1 << 31;
 
 /// How often the working set is read before the walk, with as many other objects in between as a fifth of it all.
 const READS_BEFORE: u32 = 3;
@@ -110,18 +103,11 @@ impl Beside {
         Ok(u64::from(walked))
     }
 
-    /// Uses the working set until the walk is over, and writes each use down.
+    /// Uses the working set until the walk is over.
     ///
     /// # Errors
-    /// The first call that failed; if the file cannot be written.
-    pub(super) fn read(
-        &self,
-        visitor: &mut Visitor<'_>,
-        progress: &Progress,
-        trace: &Path,
-    ) -> Result<Met> {
-        let told = || trace.display().to_string();
-        let mut lines = BufWriter::new(File::create(trace).with_context(told)?);
+    /// The first call that failed.
+    pub(super) fn read(&self, visitor: &mut Visitor<'_>, progress: &Progress) -> Result<Met> {
         let mut met = Met::default();
         ensure!(self.used > 0, "there is no working set");
         loop {
@@ -131,52 +117,14 @@ impl Beside {
                 sleep(PAUSE);
             }
             if progress.over.load(Relaxed) {
-                lines.flush().with_context(told)?;
                 return Ok(met);
             }
             let before = Loads::of_this_thread();
             visitor.look(self.used_at(met.uses))?;
             let hit = Loads::of_this_thread() == before;
-            let at = progress.walked.load(Relaxed) | if hit { HIT } else { 0 };
-            lines.write_all(&at.to_le_bytes()).with_context(told)?;
             met.uses += 1;
             met.hits += u64::from(hit);
         }
-    }
-
-    /// Goes through all accesses of a run in the order in which they were; `access` is told whether it is one of those that
-    /// count.
-    pub(super) fn replay(&self, trace: &Trace, mut access: impl FnMut(u32, bool)) {
-        self.before().for_each(|object| access(object, false));
-        let places = trace.0.iter().map(|place| place & !HIT);
-        let objects = (0..).map(|number| self.used_at(number));
-        let mut uses = places.zip(objects).peekable();
-        for (object, walked) in self.tree.walk(self.walked, self.order).zip(0..) {
-            while let Some((_, used)) = uses.next_if(|(place, _)| *place <= walked) {
-                access(used, true);
-            }
-            (0..self.uses).for_each(|_| access(object, false));
-        }
-        uses.for_each(|(_, used)| access(used, true));
-    }
-}
-
-/// What a reader wrote down: how far the walk had come at each use, and whether its object was in memory.
-#[derive(Debug, Default)]
-pub(super) struct Trace(Vec<u32>);
-
-impl Trace {
-    /// # Errors
-    /// If the file cannot be read.
-    pub(super) fn load(path: &Path) -> Result<Self> {
-        let bytes = fs::read(path).with_context(|| path.display().to_string())?;
-        let (places, _) = bytes.as_chunks();
-        Ok(Self(
-            places
-                .iter()
-                .map(|&place| u32::from_le_bytes(place))
-                .collect(),
-        ))
     }
 }
 
@@ -201,28 +149,6 @@ mod tests {
     };
 
     #[test]
-    fn accesses_are_replayed_in_the_order_in_which_they_were() {
-        // Two uses before the walk, one when 1,000 objects had been walked, one after it.
-        let trace = Trace(vec![HIT, 0, HIT | 1000, 2000]);
-        let mut all = Vec::new();
-        RUN.replay(&trace, |object, counts| all.push((object, counts)));
-        let counted: Vec<_> = all.iter().filter(|(_, counts)| *counts).collect();
-        assert_eq!(counted, [&(0, true), &(3, true), &(6, true), &(9, true)]);
-        let before: Vec<u32> = RUN.before().collect();
-        assert_eq!(before.len(), 3 * 100 + 2 * 40);
-        assert_eq!((before[99], before[100], before[140]), (99, 2660, 0));
-        let walk = &all[before.len()..];
-        assert_eq!(
-            walk[2..6],
-            [(200, false), (200, false), (201, false), (201, false)]
-        );
-        let place = walk.iter().position(|&it| it == (6, true));
-        assert_eq!(place, Some(2 + 2 * 1000));
-        assert_eq!(walk.last(), Some(&(9, true)));
-        assert_eq!(walk.len(), 4 + 2 * 2000);
-    }
-
-    #[test]
     fn a_reader_keeps_its_pace_and_counts_what_it_had_to_load() {
         let folder = tempfile::tempdir().expect("temporary directory");
         let image = folder.path().join("image");
@@ -232,37 +158,21 @@ mod tests {
             .make_all()
             .expect("made");
         volume.close().expect("closed");
-        let run = |volume: &Opened, trace: &str| {
-            let trace = folder.path().join(trace);
+        let run = |volume: &Opened| {
             let progress = Progress::default();
             let visitor = || Visitor::new(volume.fs(), RUN.tree);
             let met = std::thread::scope(|scope| {
-                let reader = scope.spawn(|| RUN.read(&mut visitor(), &progress, &trace));
+                let reader = scope.spawn(|| RUN.read(&mut visitor(), &progress));
                 assert_eq!(RUN.walk(&mut visitor(), &progress).expect("walked"), 2000);
                 reader.join().expect("thread").expect("read")
             });
-            let trace = Trace::load(&trace).expect("written");
-            let hits = trace.0.iter().filter(|&&place| place & HIT != 0).count();
-            assert_eq!(
-                met,
-                Met {
-                    uses: trace.0.len() as u64,
-                    hits: hits as u64
-                }
-            );
             assert!(met.uses <= 201, "one for ten: {met:?}");
-            for (number, place) in trace.0.iter().enumerate() {
-                assert!(
-                    (place & !HIT) as usize >= 10 * number,
-                    "not before its time"
-                );
-            }
             met
         };
         // The walk may be over before the reader has begun.
         let cold = (0..100).find_map(|_| {
             let volume = Opened::open(&image, options).expect("opened");
-            let met = run(&volume, "cold");
+            let met = run(&volume);
             volume.close().expect("closed");
             (met.uses > 0).then_some(met)
         });
@@ -271,7 +181,7 @@ mod tests {
         let volume = Opened::open(&image, options).expect("opened");
         RUN.warm_up(&mut Visitor::new(volume.fs(), RUN.tree))
             .expect("read");
-        let warm = run(&volume, "warm");
+        let warm = run(&volume);
         assert_eq!(warm.hits, warm.uses, "all of it fits");
         volume.close().expect("closed");
     }

@@ -3,12 +3,11 @@
 use super::NAME;
 use super::args::Phase;
 use super::balance::Balance;
-use super::beside::{Beside, Met, Trace};
+use super::beside::Beside;
 use super::pattern::{Counted, Kind, Pattern};
-use super::rules::held_against;
 use super::runs::{Runs, folder_of, seen};
 use super::subject::Subject;
-use super::task::{Job, Outcome, Place, trace};
+use super::task::{Job, Outcome, Place};
 use super::tree::{Of, Order, Tree, USED_EACH, WALKED_EACH};
 use crate::budget::Bytes;
 use crate::record::Record;
@@ -16,7 +15,6 @@ use crate::shape::Shape;
 use crate::targets::Kept;
 use crate::team::Done;
 use anyhow::{Context, Result, bail, ensure};
-use std::collections::BTreeMap;
 
 /// A tree on an image, for one budget.
 pub(super) struct Forest {
@@ -145,12 +143,6 @@ impl Forest {
             .doing(format!("{}: {phase}, round {}", self.label, runs.round));
         let threads = 1 + usize::from(pace.is_some());
         let (done, outcome) = self.run(runs, Job::Beside(beside), threads)?;
-        let mut rules = None;
-        if pace.is_some() {
-            let trace = Trace::load(&trace(&folder_of(&self.kept)?))?;
-            let sizes = (outcome.seen.held(), self.tree.objects());
-            rules = Some(held_against(sizes, |access| beside.replay(&trace, access)));
-        }
         let record = done.record(
             NAME,
             &self.label,
@@ -158,11 +150,7 @@ impl Forest {
             Shape::Threads(threads),
             runs.round,
         );
-        let record = seen(record, self.memory, outcome);
-        runs.report.add(Record {
-            rules: rules.map(parts),
-            ..record
-        })
+        runs.report.add(seen(record, self.memory, outcome))
     }
 
     /// Accesses of one thread.
@@ -178,19 +166,10 @@ impl Forest {
         let (done, outcome) = self.run(runs, Job::Pattern(pattern), 1)?;
         // What comes first takes longest, and all of that time fewer are held.
         let held = outcome.seen.held_most();
-        let sizes = (held, self.tree.objects());
-        let rules = held_against(sizes, |access| {
-            let replayed = pattern.each(|object, counts| {
-                access(object, counts);
-                Ok(())
-            });
-            debug_assert!(replayed.is_ok(), "the worker has done the same");
-        });
         let record = done.record(NAME, &self.label, &phase, Shape::Threads(1), runs.round);
         let record = seen(record, self.memory, outcome);
         runs.report.add(Record {
             held: Some(held),
-            rules: Some(parts(rules)),
             ..record
         })
     }
@@ -223,13 +202,4 @@ impl Forest {
         }
         Ok(())
     }
-}
-
-/// The part of the uses that each rule found.
-fn parts(rules: Vec<(&'static str, Met)>) -> BTreeMap<String, f64> {
-    let part = |met: Met| met.hits as f64 / met.uses.max(1) as f64;
-    rules
-        .into_iter()
-        .map(|(name, met)| (name.to_owned(), part(met)))
-        .collect()
 }

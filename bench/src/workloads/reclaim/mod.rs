@@ -1,7 +1,7 @@
 //! `reclaim`: whether memory keeps to its budget, at what speed, and what stays in it.
 //!
 //! Every run is a process of its own, which keeps to its budget as the daemon of a mount does. What it finds in memory is
-//! counted by what it has to ask its store for, and other rules are held against the very same accesses.
+//! counted by what it has to ask its store for.
 
 mod args;
 mod balance;
@@ -10,8 +10,6 @@ mod flood;
 mod forest;
 mod latencies;
 mod pattern;
-mod records;
-mod rules;
 mod runs;
 mod subject;
 mod table;
@@ -74,11 +72,6 @@ pub(crate) fn run(args: &ReclaimArgs) -> Result<()> {
         ..
     } = runs;
     let mut told = table::render(report.records());
-    if args.has(Phase::Records) {
-        told.text.push_str(&records::table()?);
-        told.text
-            .push_str("the source's records, and what the engine's arithmetic comes to\n");
-    }
     for why in &skipped {
         told.text.push_str(&format!("skipped: {why}\n"));
     }

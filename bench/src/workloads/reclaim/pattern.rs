@@ -1,7 +1,7 @@
 //! Accesses of one thread that a rule may be bad at: loops over a little more than fits, walks that are repeated, a working set
 //! that changes.
 //!
-//! All are given by how many objects fit, so that rules can be held against the very same accesses.
+//! All are given by how many objects fit.
 
 use super::beside::Met;
 use super::tree::{Tree, Visitor};

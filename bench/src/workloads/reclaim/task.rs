@@ -30,7 +30,7 @@ pub(crate) struct Task {
     /// The control group that it runs in.
     pub(super) group: Option<PathBuf>,
     pub(super) job: Job,
-    /// Where it writes what came of it, and its trace.
+    /// Where it writes what came of it.
     pub(super) scratch: PathBuf,
 }
 
@@ -76,7 +76,6 @@ pub(super) struct Outcome {
 }
 
 const OUTCOME: &str = "outcome.json";
-const TRACE: &str = "trace";
 
 impl Outcome {
     /// What the last worker wrote into this folder.
@@ -93,11 +92,6 @@ impl Outcome {
         let path = scratch.join(OUTCOME);
         fs::write(&path, serde_json::to_vec(self)?).with_context(|| path.display().to_string())
     }
-}
-
-/// Where the trace of a run is.
-pub(super) fn trace(scratch: &Path) -> PathBuf {
-    scratch.join(TRACE)
 }
 
 impl Task {
@@ -215,8 +209,7 @@ impl Task {
                 move |(): ()| match thread {
                     0 => beside.walk(&mut visitor, progress).map(Work::from),
                     _ => {
-                        let trace = trace(&self.scratch);
-                        let own = beside.read(&mut visitor, progress, &trace)?;
+                        let own = beside.read(&mut visitor, progress)?;
                         *met.lock().unwrap_or_else(PoisonError::into_inner) = own;
                         let (items, aside) = (0, own.uses);
                         Ok(Work { items, aside })

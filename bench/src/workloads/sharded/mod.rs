@@ -34,8 +34,8 @@ pub(crate) const NAME: &str = "sharded";
 /// Small empty files, directories of each thread's own: create, stat, open, walk, unlink
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ShardedArgs {
-    /// What to run on: `mem:`, `made:` for files that a store computes, which are loaded and let
-    /// go, `volume:PATH` for a volume on a new image file beside that path, or `dir:PATH` for a
+    /// What to run on: `mem:`,
+    /// `volume:PATH` for a volume on a new image file beside that path, or `dir:PATH` for a
     /// directory of the host. The last one is what ratios compare with
     #[arg(long = "target", value_name = "TARGET", required = true)]
     targets: Vec<Target>,
@@ -212,11 +212,11 @@ pub(crate) fn run(args: &ShardedArgs) -> Result<()> {
     report.finish()
 }
 
-/// Runs the workload as a chapter of this report.
+/// Runs the workload for this report.
 ///
 /// # Errors
 /// As [`run`].
-pub(crate) fn measure(args: &ShardedArgs, program: &Program, report: &mut Report) -> Result<()> {
+fn measure(args: &ShardedArgs, program: &Program, report: &mut Report) -> Result<()> {
     args.check()?;
     let phases = args.phases();
     let heats = Shape::heats(&args.threads, args.processes);

@@ -25,10 +25,6 @@ pub(crate) enum Phase {
     Mkdir,
     /// Remove it
     Rmdir,
-    /// Bring all files into memory, by listing what is not there yet
-    Load,
-    /// Let go of all inodes that can be loaded again, each thread its part of them
-    DropCaches,
     /// End the file system, with all inodes in memory
     Unmount,
     /// As walk, with nothing in memory, the host's caches included
@@ -52,7 +48,7 @@ pub(crate) enum Phase {
 
 /// All phases in the order they run. Those of one plan run in the same processes, and need its
 /// first; each plan has fresh ones. A phase of several plans is told of by the first of them.
-const PLANS: [&[Phase]; 6] = [
+const PLANS: [&[Phase]; 4] = [
     &[
         Phase::Create,
         Phase::Stat,
@@ -63,8 +59,6 @@ const PLANS: [&[Phase]; 6] = [
     ],
     &[Phase::Mkdir, Phase::Rmdir],
     &[Phase::Create, Phase::Unmount],
-    &[Phase::Load, Phase::DropCaches],
-    &[Phase::Load, Phase::Unmount],
     &[
         Phase::Create,
         Phase::ColdWalk,
@@ -133,7 +127,7 @@ impl Phase {
 
     /// Does it take memory that was free before?
     pub(super) fn takes_memory(self) -> bool {
-        self.grows().is_some() || self.is_cold() || self == Self::Load
+        self.grows().is_some() || self.is_cold()
     }
 
     /// Does it change anything?
@@ -152,14 +146,13 @@ impl Phase {
     /// Does the target have such a call?
     pub(crate) fn offered_by(self, target: &Target) -> bool {
         match self {
-            Self::Load | Self::DropCaches => *target == Target::Made,
-            Self::Unmount => matches!(target, Target::Memory | Target::Made),
+            Self::Unmount => *target == Target::Memory,
             Self::Bulkstat => target.has_bulkstat(),
             Self::ColdWalk | Self::ColdChmod | Self::ColdUnlink => {
                 matches!(target, Target::Volume(_) | Target::Directory(_))
             }
-            Self::Iterate => target.in_process() && *target != Target::Made,
-            _ => *target != Target::Made,
+            Self::Iterate => target.in_process(),
+            _ => true,
         }
     }
 
@@ -169,7 +162,7 @@ impl Phase {
         let all = (threads * files) as u64;
         match self {
             Self::Iterate => met >= ITERATIONS * all,
-            Self::DropCaches | Self::Unmount | Self::Bulkstat => met >= all,
+            Self::Unmount | Self::Bulkstat => met >= all,
             _ => met == all,
         }
     }

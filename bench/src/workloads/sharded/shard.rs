@@ -95,12 +95,8 @@ impl Shard {
             Phase::Enter => session.enter().map(|()| 0).context("come back"),
             Phase::Stat => self.each(phase, FILE, |path| session.stat(path)),
             Phase::Open => self.each(phase, FILE, |path| session.open(path)),
-            Phase::Walk | Phase::ColdWalk | Phase::Load => self.walk(session),
+            Phase::Walk | Phase::ColdWalk => self.walk(session),
             Phase::Iterate => self.iterate(session),
-            Phase::DropCaches => {
-                let dropped = session.drop_caches(part, parts);
-                dropped.context("drop caches")
-            }
             Phase::Unmount => session.unmount(part, parts).context("unmount"),
             Phase::Unlink | Phase::ColdUnlink => {
                 self.each(phase, FILE, |path| session.unlink(path))

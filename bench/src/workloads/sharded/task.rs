@@ -4,11 +4,9 @@ use super::phase::Phase;
 use super::shard::Shard;
 use crate::crew::{Crew, Work};
 use crate::shape::Seats;
-use crate::targets::{
-    DirectoryTree, Layout, ListedTree, MemoryTree, Session, Target, Tree, made, volume, volume_over,
-};
+use crate::targets::{DirectoryTree, MemoryTree, Session, Target, Tree, volume, volume_over};
 use crate::team::worker::Boss;
-use anyhow::{Result, bail};
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -41,14 +39,6 @@ impl Task {
     pub(crate) fn staff(&self, seats: Seats, boss: &mut Boss) -> Result<()> {
         match &self.target {
             Target::Memory => self.on(MemoryTree::new(), seats, boss),
-            Target::Made => {
-                let layout = Layout {
-                    threads: seats.threads,
-                    files: self.files,
-                    per_dir: self.per_dir,
-                };
-                self.on(made(layout)?, seats, boss)
-            }
             Target::Volume(path) => {
                 let tree = match &self.image {
                     Some(image) => volume_over(image, None),
@@ -57,10 +47,6 @@ impl Task {
                 self.on(tree?, seats, boss)
             }
             Target::Directory(path) => self.on(DirectoryTree::new(path)?, seats, boss),
-            Target::Listed => self.on(ListedTree::new(), seats, boss),
-            Target::Guarded(_) | Target::Pieces(_) => {
-                bail!("{} is for another workload", self.target)
-            }
         }
     }
 

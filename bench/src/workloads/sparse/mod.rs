@@ -202,11 +202,11 @@ pub(crate) fn run(args: &SparseArgs) -> Result<()> {
     report.finish()
 }
 
-/// Runs the workload as a chapter of this report.
+/// Runs the workload for this report.
 ///
 /// # Errors
 /// As [`run`].
-pub(crate) fn measure(args: &SparseArgs, program: &Program, report: &mut Report) -> Result<()> {
+fn measure(args: &SparseArgs, program: &Program, report: &mut Report) -> Result<()> {
     args.check()?;
     let (runs, labels) = (args.runs(), labels(&args.targets));
     let _parents = parents(&args.targets)?;

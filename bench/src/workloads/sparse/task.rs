@@ -5,10 +5,10 @@ use super::phase::Phase;
 use super::writer::Writer;
 use crate::crew::Crew;
 use crate::shape::Seats;
-use crate::targets::{DirectoryTree, Io, MemoryTree, PiecesTree, Session, Target, Tree};
+use crate::targets::{DirectoryTree, Io, MemoryTree, Session, Target, Tree};
 use crate::targets::{volume, volume_over};
 use crate::team::worker::Boss;
-use anyhow::{Result, bail};
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -72,10 +72,6 @@ impl Task {
                 self.on(tree?, seats, boss)
             }
             Target::Directory(path) => self.on(DirectoryTree::new(path)?, seats, boss),
-            Target::Pieces(design) => self.on(PiecesTree::new(*design)?, seats, boss),
-            Target::Made | Target::Listed | Target::Guarded(_) => {
-                bail!("{} is for another workload", self.target)
-            }
         }
     }
 

@@ -86,26 +86,15 @@ pub(super) fn share(
     }
 }
 
-/// The objects that this pressure adds to what was deferred, and all that a pass has to look at: what a pass that begins now would
-/// record. `seeks` and `batch` are the shrinker's, `items` what it counts.
-#[must_use]
-pub fn share_of(
-    deferred: u64,
-    pressure: Pressure,
-    (seeks, batch): (u32, u64),
-    items: u64,
-) -> (u64, u64) {
-    let Share { delta, total } = share(Debt::of(deferred), pressure, (seeks, batch), items);
-    (delta, total.objects())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
     fn of(deferred: u64, scanned: u64, lru: u64, items: u64) -> (u64, u64) {
-        share_of(deferred, Pressure { scanned, lru }, (2, 1024), items)
+        let pressure = Pressure { scanned, lru };
+        let Share { delta, total } = share(Debt::of(deferred), pressure, (2, 1024), items);
+        (delta, total.objects())
     }
 
     #[test]

@@ -20,7 +20,7 @@ mod registry;
 mod shrinker;
 mod trace;
 
-pub use arithmetic::{Pressure, share_of};
+pub use arithmetic::Pressure;
 pub use context::{Context, WithinStore, within_store};
 pub use pass::{Registered, Relieved, Totals};
 pub use registry::Registry;

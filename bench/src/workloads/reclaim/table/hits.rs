@@ -1,28 +1,23 @@
-//! What was found in memory, beside what rules would have found.
+//! What was found in memory.
 
 use crate::goals;
 use crate::grid::{median_of, phases};
 use crate::record::Record;
 use crate::summary::{distinct, median, rate};
 use crate::told::{Told, none, percent};
-use std::collections::BTreeSet;
 
 /// How phases of a walk end that nothing is used beside, and those that show what fits; what is behind it is the budget.
 const ALONE: &str = "-alone-";
 const FIT: &str = "-fit-";
 
-/// What was found in memory, and what other rules would have found of the same accesses.
+/// What was found in memory of the uses that count.
 pub(super) fn render(records: &[Record], told: &mut Told) {
     let is_mine = |record: &&Record| {
-        record.rules.is_some() || record.phase.contains(ALONE) || record.phase.contains(FIT)
+        let of_uses = record.uses.is_some() && record.class_bytes.is_none();
+        of_uses || record.phase.contains(ALONE) || record.phase.contains(FIT)
     };
     let mine: Vec<Record> = records.iter().filter(is_mine).cloned().collect();
-    let rules: BTreeSet<&String> = mine
-        .iter()
-        .filter_map(|one| one.rules.as_ref())
-        .flat_map(|rules| rules.keys())
-        .collect();
-    let mut heading: Vec<String> = [
+    let heading: Vec<String> = [
         "uses",
         "objects/s",
         "of alone",
@@ -33,7 +28,6 @@ pub(super) fn render(records: &[Record], told: &mut Told) {
     ]
     .map(str::to_owned)
     .to_vec();
-    heading.extend(rules.iter().map(|rule| (*rule).clone()));
     let mut rows = vec![heading];
     let targets = distinct(mine.iter().map(|record| record.target.as_str()));
     for target in &targets {
@@ -44,19 +38,14 @@ pub(super) fn render(records: &[Record], told: &mut Told) {
             };
             if let Some(mut row) = row(told, &mine, target, phase) {
                 row[0].insert_str(0, &prefix);
-                row.extend(rules.iter().map(|rule| {
-                    let told = |record: &Record| record.rules.as_ref()?.get(*rule).copied();
-                    median_of(&mine, phase, target, told).map_or_else(none, percent)
-                }));
                 rows.push(row);
             }
         }
     }
     told.table(
         &rows,
-        "objects/s: that are walked, or all accesses of loops and shifts; then the part of the uses that found everything in memory, medians of the rounds, and what other rules would have found of the very \
-         same accesses with as many objects held; uses/walked: the pace that was reached. hand: takes what it meets by number; born \
-         referenced: Linux before 2017; second use: Linux since",
+        "objects/s: that are walked, or all accesses of loops and shifts; engine: the part of the uses that found everything in memory, \
+         medians of the rounds; uses/walked: the pace that was reached",
     );
 }
 
