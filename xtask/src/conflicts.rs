@@ -71,7 +71,8 @@ fn audit(root: &Path, options: &[&str]) -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut audit = Command::new(cargo);
     audit
-        .args(["run", "--release", "--quiet", "--package", "holdfast-audit"])
+        .args(["run", "--profile", "dist", "--quiet"])
+        .args(["--package", "holdfast-audit", "--bin", "holdfast-audit"])
         .arg("--")
         .args(options)
         .current_dir(root);
