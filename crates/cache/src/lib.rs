@@ -14,7 +14,6 @@
 //! accounts are safe to share.
 
 mod account;
-mod deferral_primitive;
 pub mod frame;
 #[cfg(test)]
 mod frame_heat_tests;

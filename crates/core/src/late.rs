@@ -6,8 +6,8 @@
 //! *Locking.* `writing` is held over the walk of all inodes, which hands over what it finds: it is taken with nothing
 //! held. Whoever syncs beside another waits until the other's times have been handed over.
 
-use crate::late_primitive::Ordering::{Relaxed, SeqCst};
-use crate::late_primitive::{AtomicBool, Mutex, fence};
+use crate::primitive::Ordering::{Relaxed, SeqCst};
+use crate::primitive::{AtomicBool, Mutex, fence};
 use crate::types::Result;
 
 /// The note.

@@ -10,7 +10,7 @@
 //! *Locking.* A batch takes the turns of all inodes that it is about in ascending order of their
 //! numbers, and has them while it is handed over. Only attributes are read and changed under them.
 
-use crate::turns_primitive::{Mutex, MutexGuard};
+use crate::primitive::{Mutex, MutexGuard};
 
 /// What takes turns at the store.
 pub(crate) trait HasTurn {

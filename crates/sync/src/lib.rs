@@ -20,7 +20,6 @@ mod constant;
 mod counter;
 mod crew;
 pub mod epoch;
-mod epoch_primitive;
 mod estimate;
 mod idle_policy;
 mod index;

@@ -4,7 +4,7 @@
 //! what it did not do in one exchange, so that neither loses what the other owes. What stands here is never more than the bound that was
 //! given last.
 
-use crate::deferral_primitive::{AtomicU64, Ordering::Relaxed};
+use crate::primitive::{AtomicU64, Ordering::Relaxed};
 
 /// What one shrinker owes, in parts of objects.
 #[derive(Debug)]

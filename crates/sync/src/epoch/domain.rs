@@ -3,9 +3,9 @@
 
 use super::bag::{Bag, STEP, Sealed};
 use super::record::{PINNED, Record};
-use crate::epoch_primitive::{AtomicBool, AtomicPtr, AtomicU64, Ordering, constant};
-use crate::epoch_primitive::{everywhere, fence, is_due};
 use crate::padded::Padded;
+use crate::primitive::{AtomicBool, AtomicPtr, AtomicU64, Ordering, constant};
+use crate::primitive::{everywhere, fence, is_due};
 use std::collections::VecDeque;
 use std::ptr;
 

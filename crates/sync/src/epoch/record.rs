@@ -11,8 +11,8 @@
 #![expect(unsafe_code, reason = "state that only the owning thread touches")]
 
 use super::bag::{Bag, Sealed};
-use crate::epoch_primitive::{AtomicBool, AtomicU64, Ordering, TRUSTED_AFTER};
-use crate::epoch_primitive::{fence, here, is_available, settle};
+use crate::primitive::{AtomicBool, AtomicU64, Ordering, TRUSTED_AFTER};
+use crate::primitive::{fence, here, is_available, settle};
 use parking_lot::Mutex;
 use std::cell::{Cell, UnsafeCell};
 use std::collections::VecDeque;

@@ -2,7 +2,7 @@
 //! accesses may be seen.
 //!
 //! Records and domain are compiled here once more with loom's atomics, and with a barrier which is
-//! what membarrier(2) is (`epoch_primitive`). A scenario has a thread that looks at a value under
+//! what membarrier(2) is (`primitive`). A scenario has a thread that looks at a value under
 //! pins, one that takes it away and frees it as soon as the epochs allow, and perhaps a third that
 //! advances them. The value is watched: read when it is freed, loom says so.
 #![expect(
@@ -24,13 +24,13 @@ mod domain;
 #[expect(dead_code, reason = "threads have no guards here")]
 mod record;
 
-mod epoch_primitive;
+mod primitive;
 
 use bag::{Deferred, STEP};
 use domain::Domain;
-use epoch_primitive::{AtomicBool, Member, Ordering};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
+use primitive::{AtomicBool, Member, Ordering};
 use record::Record;
 
 /// Switches from a thread that could have gone on.
@@ -102,7 +102,7 @@ impl<'w> Thread<'w> {
         // Acquire as whoever follows a pointer has it.
         let is_there = self.world.is_there.load(Ordering::Acquire);
         if is_there {
-            epoch_primitive::here();
+            primitive::here();
             // SAFETY: not freed under a pin; loom says whether that is true.
             self.world.value.with(|value| assert!(unsafe { *value }));
         }
@@ -111,7 +111,7 @@ impl<'w> Thread<'w> {
 
     /// Comes so often that it is trusted.
     fn become_trusted(&self) {
-        for _ in 0..epoch_primitive::TRUSTED_AFTER {
+        for _ in 0..primitive::TRUSTED_AFTER {
             self.pinned(|| ());
         }
     }
@@ -168,7 +168,7 @@ fn explore(
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(move || {
-        epoch_primitive::begin(available);
+        primitive::begin(available);
         let world = Arc::new(World {
             domain: Domain::new(),
             is_there: AtomicBool::new(true),
@@ -260,7 +260,7 @@ fn trust_that_was_lost_before_makes_pins_fence() {
 fn pins_without_a_fence_keep_what_they_meet_when_the_barrier_is_refused_later() {
     for attempts in [2, 3] {
         assert!(model(2, true, &[looks_often], move |thread| {
-            epoch_primitive::refuse();
+            primitive::refuse();
             thread.take_away(attempts)
         }));
     }

@@ -8,7 +8,7 @@ use super::replay::{Replay, Replayed};
 use super::rest::Rest;
 use super::ring::{Mode, Ring};
 use super::room::Room;
-use crate::journal_primitive::{AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Ordering};
+use crate::primitive::{AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Ordering};
 use holdfast_core::store::{Change, Stamp};
 use holdfast_device::BlockDevice;
 use holdfast_sync::Padded;

@@ -7,7 +7,7 @@ use super::frame::{FRAME_BLOCKS, Frame, HEADER, Piece};
 use super::record::{AsRecord, BatchHead};
 use super::region::BLOCK;
 use super::room::Room;
-use crate::journal_primitive::{AtomicU64, Mutex, Ordering};
+use crate::primitive::{AtomicU64, Mutex, Ordering};
 use holdfast_core::store::Stamp;
 use holdfast_sync::prefetch_to_fill;
 

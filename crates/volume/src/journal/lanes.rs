@@ -3,7 +3,7 @@
 //! *Locking.* A thread locks its lane for an append. A cut locks all of them in their order.
 
 use super::lane::Lane;
-use crate::journal_primitive::{Mutex, MutexGuard, PerCore};
+use crate::primitive::{Mutex, MutexGuard, PerCore};
 use holdfast_sync::Padded;
 use std::cell::Cell;
 

@@ -3,7 +3,7 @@
 //! *Invariant.* A thread that begins a rest does so before it looks at the lanes, under their locks. An append that comes to
 //! its lane earlier is seen there; one that comes later sees, by the lane's lock, that the rest has begun, and ends it.
 
-use crate::journal_primitive::{AtomicU64, Mutex, Ordering};
+use crate::primitive::{AtomicU64, Mutex, Ordering};
 use std::fmt;
 use std::sync::Arc;
 

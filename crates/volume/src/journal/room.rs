@@ -1,4 +1,4 @@
-use crate::journal_primitive::{AtomicU64, Ordering};
+use crate::primitive::{AtomicU64, Ordering};
 
 /// The blocks of a ring that nobody has asked for yet.
 ///

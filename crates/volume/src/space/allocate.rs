@@ -1,7 +1,7 @@
 use super::group::{Range, State};
 use super::table::{class, shortest};
 use super::{Error, Extent, Kind, Remedy, Reservation, Space};
-use crate::space_primitive::Ordering;
+use crate::primitive::Ordering;
 
 /// What is asked for: adjacent blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@ use super::layout::Part;
 use super::slot::Block;
 use super::table::Table;
 use super::{Error, Extent, Kind, Layout, Space};
-use crate::space_primitive::Ordering;
+use crate::primitive::Ordering;
 
 /// A change of data's records, handed in and not applied to the bitmaps yet.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 use super::group::State;
 use super::{Error, Layout, Space};
-use crate::space_primitive::Ordering;
+use crate::primitive::Ordering;
 
 impl Space {
     /// Lets the volume end at block `end`: the last group gets what it has not, more groups come

@@ -1,5 +1,5 @@
 use super::Space;
-use crate::space_primitive::{AtomicU64, Mutex, MutexGuard, Ordering};
+use crate::primitive::{AtomicU64, Mutex, MutexGuard, Ordering};
 use holdfast_sync::PerCore;
 use std::sync::Arc;
 

@@ -58,7 +58,7 @@ pub(crate) use recorded::{recorded, slot_image};
 pub use report::Report;
 pub use slot::{BLOCK_SIZE, Block, SlotError};
 
-use crate::space_primitive::{AtomicBool, AtomicU64, Mutex, Ordering};
+use crate::primitive::{AtomicBool, AtomicU64, Mutex, Ordering};
 use allocate::ATTEMPTS;
 use checkpoint::{Change, Order};
 use group::State;

@@ -1,6 +1,6 @@
 use super::Layout;
 use super::group::State;
-use crate::space_primitive::{AtomicU64, Mutex, MutexGuard, Ordering};
+use crate::primitive::{AtomicU64, Mutex, MutexGuard, Ordering};
 use holdfast_sync::Padded;
 use std::sync::OnceLock;
 
@@ -95,7 +95,7 @@ impl Table {
 
     /// The group's lock, if nobody has it.
     pub(super) fn try_lock(&self, group: u64) -> Option<MutexGuard<'_, State>> {
-        crate::space_primitive::try_lock(self.group(group))
+        crate::primitive::try_lock(self.group(group))
     }
 
     fn group(&self, group: u64) -> &Mutex<State> {

@@ -1,6 +1,6 @@
 //! The gate under every interleaving of a reader, a change and the end of a checkpoint.
 //!
-//! Its module is compiled here once more, with loom's atomics and locks in place of the real ones (`gate_primitive`);
+//! Its module is compiled here once more, with loom's atomics and locks in place of the real ones (`primitive`);
 //! without the test harness, so that the module's own tests stay out. An argument chooses models by a part of their names. Each
 //! is also run over a gate that is broken on purpose, and must notice.
 #![expect(
@@ -10,12 +10,12 @@
     reason = "the module's tests are compiled and, without the harness, never run"
 )]
 
-mod gate_primitive;
+mod primitive;
 mod store;
 
-use gate_primitive::{Broken, break_on_purpose};
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
+use primitive::{Broken, break_on_purpose};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use store::act::Passage;

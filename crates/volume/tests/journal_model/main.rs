@@ -1,7 +1,7 @@
 //! The journal under every interleaving of a few threads that append and commit.
 //!
 //! Its module is compiled here once more, with loom's atomics and locks in place of the real ones
-//! (`journal_primitive`); without the test harness, so that the
+//! (`primitive`); without the test harness, so that the
 //! module's own tests stay out. Loom runs all orders with up to `SWITCHES` involuntary switches.
 //! An argument chooses models by a part of their names. Each of some is also run over locks or latches that are broken on
 //! purpose, and must notice.
@@ -16,15 +16,15 @@ pub mod checksum;
 mod failing;
 #[path = "../../src/journal/mod.rs"]
 pub mod journal;
-mod journal_primitive;
+mod primitive;
 
 use holdfast_core::store::{Change, Stamp};
 use holdfast_device::{BlockDevice, MemoryDevice};
 use holdfast_types::Ino;
 use journal::{BeforeCommit, Commit, Journal, Position, Region};
-use journal_primitive::{Broken, break_on_purpose};
 use loom::sync::Mutex;
 use loom::thread;
+use primitive::{Broken, break_on_purpose};
 use std::sync::Arc;
 
 const SWITCHES: usize = 2;

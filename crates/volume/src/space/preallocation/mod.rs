@@ -27,7 +27,7 @@ pub use window::{FILE_BLOCKS_MAX, FileRequest, Mapped, Window};
 
 use super::allocate::Purpose;
 use super::{Error, Extent, Kind, Request, Reservation, Space};
-use crate::space_primitive::{Mutex, Ordering};
+use crate::primitive::{Mutex, Ordering};
 use index::{Index, Piece};
 pub(super) use locality::Locality;
 use std::sync::{Arc, Weak};

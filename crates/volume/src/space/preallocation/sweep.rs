@@ -1,5 +1,5 @@
 use super::super::Space;
-use crate::space_primitive::try_lock;
+use crate::primitive::try_lock;
 use std::sync::Weak;
 
 /// How often what others are busy with is looked at again.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use holdfast_sync::Padded;
 
 use super::layers::Layers;
-use crate::gate_primitive::{
+use crate::primitive::{
     AtomicU64, Ordering, PerCore, RwLock, RwLockReadGuard, RwLockWriteGuard, fence,
 };
 

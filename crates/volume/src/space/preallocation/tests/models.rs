@@ -2,7 +2,7 @@
 //! lock. A failure prints the schedule; `shuttle::replay` runs it again.
 
 use super::*;
-use crate::space_primitive::model;
+use crate::primitive::model;
 use shuttle::thread;
 
 /// Schedules of each model, chosen at random and by few switches at random places.

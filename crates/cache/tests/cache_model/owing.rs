@@ -1,10 +1,7 @@
 //! Work that shrinkers owe, under every interleaving of passes: what was owed and what came is what was done and what is owed.
 
-#[path = "../../src/reclaim/deferral.rs"]
-mod deferral;
-mod deferral_primitive;
-
-use deferral::Deferral;
+use crate::deferral::Deferral;
+use crate::model;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use loom::thread;
@@ -68,13 +65,6 @@ fn pass(owing: &impl Owing, delta: u64, most: u64) -> u64 {
     let done = total.min(most);
     owing.give_back(total - done);
     done
-}
-
-/// In every order with up to three involuntary switches, unless LOOM_MAX_PREEMPTIONS says otherwise.
-fn model(threads: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = builder.preemption_bound.or(Some(3));
-    builder.check(threads);
 }
 
 /// Two passes, and one that may not do anything.

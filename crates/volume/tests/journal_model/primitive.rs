@@ -1,7 +1,11 @@
 //! Loom's atomics and locks under the names that the journal uses.
 
+#[path = "../../../sync/tests/facade/mod.rs"]
+#[expect(dead_code, reason = "a model uses a part of it")]
+mod facade;
+
+pub(crate) use facade::{Mutex, MutexGuard};
 pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};
-use std::ops::{Deref, DerefMut};
 use std::sync::atomic::AtomicU8;
 
 /// A lane for each of two threads; a third shares the first's.
@@ -83,62 +87,17 @@ impl<T> PerCore<T> {
     }
 }
 
-/// A lock with the interface of the real one.
+/// A condition that may be broken.
 #[derive(Debug)]
-pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
-
-pub(crate) struct MutexGuard<'a, T> {
-    lock: &'a loom::sync::Mutex<T>,
-    guard: Option<loom::sync::MutexGuard<'a, T>>,
-}
-
-impl<T> Mutex<T> {
-    pub(crate) fn new(value: T) -> Self {
-        Self(loom::sync::Mutex::new(value))
-    }
-
-    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-        let (lock, guard) = (&self.0, self.0.lock().expect("not poisoned"));
-        let guard = Some(guard);
-        MutexGuard { lock, guard }
-    }
-}
-
-impl<T> MutexGuard<'_, T> {
-    pub(crate) fn unlocked<R>(guard: &mut Self, work: impl FnOnce() -> R) -> R {
-        guard.guard = None;
-        let done = work();
-        guard.guard = Some(guard.lock.lock().expect("not poisoned"));
-        done
-    }
-}
-
-impl<T> Deref for MutexGuard<'_, T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        self.guard.as_ref().expect("locked")
-    }
-}
-
-impl<T> DerefMut for MutexGuard<'_, T> {
-    fn deref_mut(&mut self) -> &mut T {
-        self.guard.as_mut().expect("locked")
-    }
-}
-
-/// A condition with the interface of the real one.
-#[derive(Debug)]
-pub(crate) struct Condvar(loom::sync::Condvar);
+pub(crate) struct Condvar(facade::Condvar);
 
 impl Condvar {
     pub(crate) fn new() -> Self {
-        Self(loom::sync::Condvar::new())
+        Self(facade::Condvar::new())
     }
 
     pub(crate) fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
-        let locked = guard.guard.take().expect("locked");
-        guard.guard = Some(self.0.wait(locked).expect("not poisoned"));
+        self.0.wait(guard);
     }
 
     pub(crate) fn notify_all(&self) {

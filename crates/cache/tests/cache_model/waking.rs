@@ -1,13 +1,10 @@
 //! The wake-up of the thread that follows memory, under every interleaving: it sleeps for ever in none.
 
-mod primitive;
-#[path = "../../src/memory/wakeup.rs"]
-mod wakeup;
-
+use crate::model;
+use crate::primitive::{AtomicU8, Condvar, Mutex, Ordering::Relaxed};
+use crate::wakeup::Wakeup;
 use loom::sync::Arc;
 use loom::thread;
-use primitive::{AtomicU8, Condvar, Mutex, Ordering::Relaxed};
-use wakeup::Wakeup;
 
 /// What wakes a follower.
 trait Wakes: Send + Sync + 'static {
@@ -82,9 +79,7 @@ impl Wakes for TwoWords {
 /// A follower that sleeps until it is told of as much as `adders` threads add at once. A wake-up that is lost leaves all
 /// threads blocked, which loom reports.
 fn addition_wakes<W: Wakes>(adders: usize) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = builder.preemption_bound.or(Some(3));
-    builder.check(move || {
+    model(move || {
         let wakeup = Arc::new(W::new());
         let adders: Vec<_> = (0..adders)
             .map(|_| {
@@ -112,7 +107,7 @@ fn an_addition_does_not_wake_a_follower_by_two_words() {
 
 #[test]
 fn a_follower_ends_when_it_is_told_whether_it_sleeps_or_not() {
-    loom::model(|| {
+    model(|| {
         let wakeup = Arc::new(Wakeup::new());
         let other = {
             let wakeup = Arc::clone(&wakeup);

@@ -1,19 +1,22 @@
-//! The locks and atomics under [`space`](crate::space).
+//! The locks and atomics under what models check.
 //!
-//! In tests a thread that runs under a model (`space::preallocation::tests::models`) lets shuttle
-//! choose who goes on before each lock; everything else has the locks as they are.
+//! `tests/gate_model` and `tests/journal_model` compile the gate and the journal a second time, each with another module
+//! of this name that holds loom's: the same source runs under every interleaving. In the crate's own tests a thread that
+//! runs under a model (`space::preallocation::tests::models`) lets shuttle choose which thread goes on before each lock;
+//! everything else has the locks as they are.
 
+pub(crate) use holdfast_sync::PerCore;
 #[cfg(not(test))]
 pub(crate) use parking_lot::Mutex;
-pub(crate) use parking_lot::MutexGuard;
-pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+pub(crate) use parking_lot::{Condvar, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
 #[cfg(test)]
 pub(crate) use scheduled::Mutex;
 #[cfg(test)]
 pub(crate) use scheduled::model;
 
-/// The lock, if nobody has it.
+/// The lock, if no thread has it.
 pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     mutex.try_lock()
 }

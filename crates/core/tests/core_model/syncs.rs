@@ -1,15 +1,6 @@
 //! Access times that wait for the next sync, under every interleaving of those who note them and those who sync.
 
-#[path = "../../src/late.rs"]
-mod late;
-mod late_primitive;
-
-/// What the module calls errors.
-mod types {
-    pub(crate) type Result<T> = std::result::Result<T, &'static str>;
-}
-
-use late::Late;
+use crate::late::Late;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use loom::thread;

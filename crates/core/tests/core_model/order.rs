@@ -1,15 +1,10 @@
 //! Turns at the store, under every interleaving.
 
+use crate::primitive::Mutex;
+use crate::turns::{HasTurn, take};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use loom::thread;
-
-#[path = "../../src/turns.rs"]
-mod turns;
-mod turns_primitive;
-
-use turns::{HasTurn, take};
-use turns_primitive::Mutex;
 
 /// An inode whose only attribute says how often it was changed, and what its store has of it.
 struct File {

@@ -1,0 +1,8 @@
+//! Loom's atomics and locks under the names that the crate uses.
+
+#[path = "../../../sync/tests/facade/mod.rs"]
+#[expect(dead_code, reason = "a model uses a part of it")]
+mod facade;
+
+pub(crate) use facade::{Mutex, MutexGuard};
+pub(crate) use loom::sync::atomic::{AtomicBool, Ordering, fence};
